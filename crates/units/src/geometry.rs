@@ -1,0 +1,164 @@
+//! Addresses, and the shape of an array of erasable blocks.
+
+/// A logical unit address: what the host names. One mapping unit, usually 4 KiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lpa(pub u32);
+
+/// A physical unit address: where a mapping unit lies. See [`Geometry`] for the numbering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ppa(pub u32);
+
+/// An erase block of the whole array, numbered die by die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockId(pub u32);
+
+/// A run of units: lengths travel here, never in the length of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The first unit.
+    pub start: u32,
+    /// How many units.
+    pub count: u32,
+}
+
+impl Extent {
+    /// One unit.
+    pub const fn one(start: u32) -> Extent {
+        Extent { start, count: 1 }
+    }
+    /// The unit after the last, as a `u64` so that it cannot overflow.
+    pub const fn end(self) -> u64 {
+        self.start as u64 + self.count as u64
+    }
+    /// Every unit in order.
+    pub fn units(self) -> impl Iterator<Item = u32> {
+        (0..self.count).map(move |i| self.start + i)
+    }
+}
+
+/// The shape of an array of erase blocks, as a controller sees it.
+///
+/// A *page* here is what one program operation writes: chips or planes that always work in lockstep, and the
+/// pages of one word line programmed in one shot, are one page (eNVy: one byte from each of 256 chips is a
+/// page of 256 B; a TLC die with 4 planes of 16 KiB: 3 x 4 x 16 KiB = 192 KiB). A *unit* is what the map
+/// translates; a page holds one or more.
+///
+/// Numbering: `unit = ((die * blocks_per_die + block) * pages_per_block + page) * units_per_page + slot`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Buses between controller and dies.
+    pub channels: u32,
+    /// Dies (or banks) on each channel; each works by itself.
+    pub dies_per_channel: u32,
+    /// Erase blocks of one die.
+    pub blocks_per_die: u32,
+    /// Program operations that fill one block.
+    pub pages_per_block: u32,
+    /// Mapping units in one page.
+    pub units_per_page: u32,
+    /// Bytes of one mapping unit.
+    pub unit_bytes: u32,
+}
+
+impl Geometry {
+    /// Dies of the array.
+    pub const fn dies(&self) -> u32 {
+        self.channels * self.dies_per_channel
+    }
+    /// Erase blocks of the array.
+    pub const fn blocks(&self) -> u32 {
+        self.dies() * self.blocks_per_die
+    }
+    /// Units of one block.
+    #[inline]
+    pub const fn units_per_block(&self) -> u32 {
+        self.pages_per_block * self.units_per_page
+    }
+    /// Units of the array.
+    pub const fn units(&self) -> u64 {
+        self.blocks() as u64 * self.units_per_block() as u64
+    }
+    /// Bytes of one page (one program operation).
+    pub const fn page_bytes(&self) -> u64 {
+        self.units_per_page as u64 * self.unit_bytes as u64
+    }
+    /// Bytes of one erase block.
+    pub const fn block_bytes(&self) -> u64 {
+        self.units_per_block() as u64 * self.unit_bytes as u64
+    }
+    /// Bytes of the array.
+    pub const fn bytes(&self) -> u64 {
+        self.units() * self.unit_bytes as u64
+    }
+    /// The block that holds a unit.
+    #[inline]
+    pub const fn block_of(&self, unit: Ppa) -> BlockId {
+        BlockId(unit.0 / self.units_per_block())
+    }
+    /// The die that holds a block.
+    #[inline]
+    pub const fn die_of(&self, block: BlockId) -> u32 {
+        block.0 / self.blocks_per_die
+    }
+    /// The channel a die hangs on: neighbours hang on different channels.
+    #[inline]
+    pub const fn channel_of(&self, die: u32) -> u32 {
+        die % self.channels
+    }
+    /// The first unit of a block.
+    #[inline]
+    pub const fn first_unit(&self, block: BlockId) -> Ppa {
+        Ppa(block.0 * self.units_per_block())
+    }
+
+    /// Checks that the shape is not empty and its units can be numbered; otherwise says why not.
+    pub fn check(&self) -> Result<(), String> {
+        for (value, name) in [
+            (self.channels, "channels"),
+            (self.dies_per_channel, "dies per channel"),
+            (self.blocks_per_die, "blocks per die"),
+            (self.pages_per_block, "pages per block"),
+            (self.units_per_page, "units per page"),
+            (self.unit_bytes, "unit bytes"),
+        ] {
+            if value == 0 {
+                return Err(format!("{name} must be at least 1"));
+            }
+        }
+        let units = [self.dies_per_channel, self.blocks_per_die, self.pages_per_block, self.units_per_page]
+            .iter()
+            .try_fold(self.channels as u64, |product, &factor| product.checked_mul(factor as u64));
+        match units {
+            Some(units) if units < u32::MAX as u64 => Ok(()),
+            _ => Err(format!(
+                "the array has more than {} units of {} B; use a larger unit",
+                u32::MAX - 1,
+                self.unit_bytes
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbering() {
+        let g = Geometry {
+            channels: 2,
+            dies_per_channel: 2,
+            blocks_per_die: 3,
+            pages_per_block: 4,
+            units_per_page: 2,
+            unit_bytes: 4096,
+        };
+        assert_eq!((g.dies(), g.blocks(), g.units(), g.bytes()), (4, 12, 96, 96 * 4096));
+        assert_eq!(g.block_of(Ppa(95)), BlockId(11));
+        assert_eq!(g.die_of(BlockId(11)), 3);
+        assert_eq!((0..4).map(|die| g.channel_of(die)).collect::<Vec<_>>(), [0, 1, 0, 1]);
+        assert_eq!(g.first_unit(BlockId(2)), Ppa(16));
+        assert!(Geometry { unit_bytes: 0, ..g }.check().is_err());
+        assert!(Geometry { blocks_per_die: u32::MAX, ..g }.check().unwrap_err().contains("larger unit"));
+    }
+}

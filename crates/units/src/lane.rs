@@ -1,0 +1,310 @@
+//! A resource that is busy until a time: a die, a bank, a channel, a link, a driver lock. Decision 0001.
+//!
+//! A lane does *foreground* work, whose end is known when it is asked for, and *background* work (programs
+//! behind a write buffer, cleaning copies, erases), which fills the time the foreground leaves. A foreground
+//! access that arrives in the middle of a background operation either suspends it or waits for that one
+//! operation ([`Interruption`]); the rest of the background always waits. So the end of background work is
+//! not known when it is queued: the caller holds a [`Ticket`] and asks again later.
+//!
+//! Invariants
+//! 1. Background work is done in the order it was queued.
+//! 2. What [`Lane::finish`] or [`Lane::foreground`] returned stays true: work somebody was told the end of is
+//!    never suspended afterwards. (The price: an access that arrives before a promised end waits for it.)
+//! 3. Work is conserved: `done <= queued`, and the lane never does two things at once.
+//!
+//! No event queue is needed: a lane is brought up to date when it is asked. Times may arrive slightly out of
+//! order (a transfer delays one request past the next); a lane never goes back, it serves in order of call.
+
+use crate::time::{Served, Span, Time};
+use std::collections::VecDeque;
+
+/// What a foreground access does to the background operation it meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    /// It waits until that one operation is done.
+    Wait,
+    /// It suspends the operation.
+    Suspend {
+        /// From the suspend command until the access may begin.
+        latency: Span,
+        /// From the end of the last access until the operation goes on (eNVy section 3.4: "a few
+        /// microseconds", so that a burst of accesses suspends once).
+        resume: Span,
+    },
+}
+
+/// A place in a lane's background work: everything queued up to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(u64);
+
+/// Background operations of one length, back to back.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    end: u64,
+    each: u64,
+}
+
+/// A resource that does one thing at a time.
+#[derive(Clone, Debug, Default)]
+pub struct Lane {
+    /// Foreground work and promised background work occupy the lane until here.
+    free_at: Time,
+    /// The background is accounted for up to here and goes on from here.
+    resume_at: Time,
+    /// Background work done by `resume_at`, and queued in all, in picoseconds since the beginning.
+    done: u64,
+    queued: u64,
+    /// The last promise: the work up to this place is done at this time, without a pause before it.
+    promised: (u64, Time),
+    batches: VecDeque<Batch>,
+}
+
+impl Lane {
+    /// An idle lane.
+    pub fn new() -> Lane {
+        Lane::default()
+    }
+
+    /// Brings the background up to date: what the free time until `at` allows is done.
+    #[inline]
+    pub fn advance(&mut self, at: Time) {
+        if at > self.resume_at {
+            let room = (at - self.resume_at).ps();
+            self.done = self.queued.min(self.done.saturating_add(room));
+            self.resume_at = at;
+        }
+    }
+
+    /// The length of what is left of the background operation that has begun, zero if none has.
+    fn left_of_current(&mut self) -> u64 {
+        while let Some(batch) = self.batches.front() {
+            if batch.end > self.done {
+                return (batch.end - self.done) % batch.each;
+            }
+            self.batches.pop_front();
+        }
+        0
+    }
+
+    /// Foreground work of length `span` that arrives at `at`: it begins when earlier foreground work is over
+    /// and the background operation it meets has been dealt with.
+    #[inline]
+    pub fn foreground(&mut self, at: Time, span: Span, interruption: Interruption) -> Served {
+        self.advance(at);
+        let mut start = at.max(self.free_at);
+        if self.done == self.queued {
+            self.free_at = start + span;
+            self.resume_at = self.resume_at.max(self.free_at);
+            return Served { start, end: self.free_at };
+        }
+        let left = self.left_of_current();
+        let mut resume = Span::ZERO;
+        if left > 0 {
+            // Paused already (resume_at lies ahead): nothing to suspend a second time.
+            let paused = self.resume_at > at;
+            match interruption {
+                Interruption::Wait if !paused => {
+                    start = start.max(self.resume_at + Span::from_ps(left));
+                    self.done += left;
+                    self.promised = (self.done, start);
+                }
+                Interruption::Wait => {}
+                Interruption::Suspend { latency, resume: wait } => {
+                    if !paused {
+                        start += latency;
+                    }
+                    resume = wait;
+                }
+            }
+        }
+        self.free_at = start + span;
+        self.resume_at = self.free_at + resume;
+        Served { start, end: self.free_at }
+    }
+
+    /// Queues `count` background operations of length `each`, none of which may begin before `at`.
+    #[inline]
+    pub fn background(&mut self, at: Time, each: Span, count: u32) -> Ticket {
+        if self.done == self.queued || at > self.resume_at {
+            self.advance(at);
+        }
+        let (each, total) = (each.ps(), each.ps() * count as u64);
+        self.queued += total;
+        match self.batches.back_mut() {
+            Some(last) if last.each == each => last.end = self.queued,
+            _ if total == 0 => {}
+            _ => {
+                self.batches.push_back(Batch { end: self.queued, each });
+                // A lane nobody interrupts never looks at its batches; drop what is done.
+                while self.batches.front().is_some_and(|batch| batch.end <= self.done) {
+                    self.batches.pop_front();
+                }
+            }
+        }
+        Ticket(self.queued)
+    }
+
+    /// When everything up to `ticket` will be done, asked at `at`. The answer is a promise: that work runs
+    /// without interruption now, so ask only if somebody waits. Work that is done already answers `at`.
+    #[inline]
+    pub fn finish(&mut self, ticket: Ticket, at: Time) -> Time {
+        if ticket.0 <= self.done {
+            return at;
+        }
+        self.advance(at);
+        if ticket.0 <= self.done {
+            return at;
+        }
+        let end = self.resume_at + Span::from_ps(ticket.0 - self.done);
+        self.done = ticket.0;
+        self.promised = (self.done, end);
+        self.free_at = end;
+        self.resume_at = end;
+        end
+    }
+
+    /// The place the background has reached at `at`, part-way through an operation perhaps. Promises nothing.
+    pub fn progress(&mut self, at: Time) -> Ticket {
+        self.advance(at);
+        let (place, end) = self.promised;
+        Ticket(if at < end { place.saturating_sub((end - at).ps()) } else { self.done })
+    }
+
+    /// True if everything up to `ticket` is done at `at`. Promises nothing.
+    pub fn is_done(&mut self, ticket: Ticket, at: Time) -> bool {
+        ticket <= self.progress(at)
+    }
+
+    /// The place after everything queued so far.
+    pub fn last(&self) -> Ticket {
+        Ticket(self.queued)
+    }
+
+    /// Background work queued and not yet done.
+    pub fn backlog(&self) -> Span {
+        Span::from_ps(self.queued - self.done)
+    }
+
+    /// When the foreground is free.
+    pub fn free_at(&self) -> Time {
+        self.free_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn us(n: u64) -> Time {
+        Time::from_ns(n * 1000)
+    }
+    const SUSPEND: Interruption =
+        Interruption::Suspend { latency: Span::from_us(2), resume: Span::from_us(5) };
+
+    #[test]
+    fn foreground_queues_in_order() {
+        let mut lane = Lane::new();
+        let a = lane.foreground(us(10), Span::from_us(3), Interruption::Wait);
+        let b = lane.foreground(us(11), Span::from_us(3), Interruption::Wait);
+        assert_eq!((a.start, a.end, b.start, b.end), (us(10), us(13), us(13), us(16)));
+    }
+
+    #[test]
+    fn background_is_ready_at_its_end_and_not_before() {
+        let mut lane = Lane::new();
+        let ticket = lane.background(us(10), Span::from_us(4), 3);
+        assert!(!lane.clone().is_done(ticket, us(22).before(Span::from_ps(1))));
+        assert!(lane.clone().is_done(ticket, us(22)));
+        assert_eq!(lane.finish(ticket, us(11)), us(22));
+    }
+
+    #[test]
+    fn a_suspended_operation_ends_later_by_all_it_waited() {
+        let mut lane = Lane::new();
+        let erase = lane.background(us(0), Span::from_us(50), 1);
+        // At 10 the erase is in progress: 2 us to suspend it, 1 us access, 5 us resume wait.
+        let read = lane.foreground(us(10), Span::from_us(1), SUSPEND);
+        assert_eq!((read.start, read.end), (us(12), us(13)));
+        // During the resume wait the erase is still suspended: no second latency.
+        let again = lane.foreground(us(15), Span::from_us(1), SUSPEND);
+        assert_eq!((again.start, again.end), (us(15), us(16)));
+        // 10 us were done, it goes on at 16 + 5: 40 us later it is ready, not a picosecond earlier.
+        assert!(!lane.clone().is_done(erase, us(61).before(Span::from_ps(1))));
+        assert!(lane.clone().is_done(erase, us(61)));
+    }
+
+    #[test]
+    fn without_suspend_an_access_waits_for_one_operation_only() {
+        let mut lane = Lane::new();
+        let copies = lane.background(us(0), Span::from_us(10), 5);
+        let read = lane.foreground(us(13), Span::from_us(1), Interruption::Wait);
+        assert_eq!((read.start, read.end), (us(20), us(21)), "waits for the second copy, passes the other three");
+        assert_eq!(lane.finish(copies, us(21)), us(51));
+    }
+
+    #[test]
+    fn at_a_boundary_nothing_is_suspended() {
+        let mut lane = Lane::new();
+        lane.background(us(0), Span::from_us(10), 5);
+        let read = lane.foreground(us(20), Span::from_us(1), SUSPEND);
+        assert_eq!((read.start, read.end), (us(20), us(21)));
+    }
+
+    #[test]
+    fn a_promise_is_kept() {
+        let mut lane = Lane::new();
+        let program = lane.background(us(0), Span::from_us(100), 1);
+        assert_eq!(lane.finish(program, us(10)), us(100));
+        let read = lane.foreground(us(20), Span::from_us(1), SUSPEND);
+        assert_eq!(read.start, us(100), "the promised program is not suspended");
+        assert!(!lane.clone().is_done(program, us(100).before(Span::from_ps(1))));
+        assert!(lane.is_done(program, us(100)));
+    }
+
+    #[test]
+    fn background_uses_idle_time_only() {
+        let mut lane = Lane::new();
+        lane.foreground(us(0), Span::from_us(10), SUSPEND);
+        let copy = lane.background(us(1), Span::from_us(4), 1);
+        assert!(!lane.clone().is_done(copy, us(13)));
+        assert!(lane.clone().is_done(copy, us(14)));
+        // Queued at 100 on an idle lane: it cannot have used the time before.
+        let late = lane.background(us(100), Span::from_us(4), 1);
+        assert!(!lane.clone().is_done(late, us(103)));
+        assert_eq!(lane.finish(late, us(100)), us(104));
+    }
+
+    /// Work is conserved and time never goes back, whatever the mixture.
+    #[test]
+    fn random_mixture_against_the_sum() {
+        let mut rng = crate::Rng::new(11);
+        for round in 0..200 {
+            let (mut lane, mut now, mut work) = (Lane::new(), Time::ZERO, Span::ZERO);
+            let suspend = if round % 2 == 0 { Interruption::Wait } else { SUSPEND };
+            let mut last_end = Time::ZERO;
+            for _ in 0..200 {
+                now += Span::from_ns(rng.below(20_000));
+                let span = Span::from_ns(rng.below(9_000) + 1);
+                match rng.below(3) {
+                    0 => {
+                        let served = lane.foreground(now, span, suspend);
+                        assert!(served.start >= now && served.start >= last_end, "round {round}");
+                        last_end = served.end;
+                        work += span;
+                    }
+                    1 => {
+                        lane.background(now, span, 2);
+                        work += span * 2;
+                    }
+                    _ => {
+                        let end = lane.finish(lane.last(), now);
+                        assert!(end >= now);
+                        last_end = last_end.max(end);
+                    }
+                }
+            }
+            let end = lane.finish(lane.last(), now).max(last_end);
+            assert!(end.ps() >= work.ps(), "round {round}: {work} of work fitted into {end}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The words every other crate speaks: time, lanes, geometry, quantities, random numbers, histograms.
+//!
+//! Nothing here knows what a flash chip is. Nothing here reads a clock: time is a number that is passed in
+//! ([`Time`]), and a resource that can be busy is a [`Lane`] that is asked when it would be done.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`time`] | [`Time`] and [`Span`] in picoseconds, [`Served`]: when something began and ended |
+//! | [`lane`] | [`Lane`]: a resource with foreground work and suspendable background work (decision 0001) |
+//! | [`geometry`] | [`Geometry`] of a flash array, [`Extent`], address types |
+//! | [`rng`] | [`Rng`], a fixed algorithm with fixed distributions: results do not move with a library |
+//! | [`histogram`] | [`Histogram`]: latencies in logarithmic buckets, one addition per request |
+//! | [`quantity`] | "16 MiB", "4 us", "80 %": the one parser of numbers with units |
+
+pub mod geometry;
+pub mod histogram;
+pub mod lane;
+pub mod quantity;
+pub mod rng;
+pub mod time;
+
+pub use geometry::{BlockId, Extent, Geometry, Lpa, Ppa};
+pub use histogram::Histogram;
+pub use lane::{Interruption, Lane, Ticket};
+pub use rng::Rng;
+pub use time::{Rate, Served, Span, Time};
