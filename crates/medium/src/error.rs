@@ -1,0 +1,56 @@
+//! What a medium refuses or fails to do.
+
+use nvlab_units::{BlockId, Ppa};
+use thiserror::Error;
+
+/// Why an operation on a medium did not happen. The first group is the caller's fault (a broken rule), the
+/// second the cells'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum MediumError {
+    /// The address or length is outside the part.
+    #[error("{0} is outside the medium, which ends at {1}")]
+    OutOfRange(u64, u64),
+    /// A NAND page was to be programmed before the ones below it, or a second time.
+    #[error("page {page} of block {} was to be programmed, next in order is page {next}", block.0)]
+    OutOfOrder {
+        /// The block.
+        block: BlockId,
+        /// The page asked for.
+        page: u32,
+        /// The only page that may be programmed.
+        next: u32,
+    },
+    /// A NOR byte was to get a 1 where it holds a 0.
+    #[error("byte {offset}: bits can only be cleared, the write of {value:#04x} over {held:#04x} sets some")]
+    BitsSet {
+        /// Byte address.
+        offset: u64,
+        /// What was to be written.
+        value: u8,
+        /// What the cell holds.
+        held: u8,
+    },
+    /// A page that was never programmed since its block was erased.
+    #[error("unit {} is erased", .0.0)]
+    Erased(Ppa),
+    /// The block is marked bad.
+    #[error("block {} is bad", .0.0)]
+    BadBlock(BlockId),
+    /// The program operation failed; the block should be retired. What it held stays readable.
+    #[error("programming block {} failed", .0.0)]
+    ProgramFailed(BlockId),
+    /// The erase failed; the block should be retired.
+    #[error("erasing block {} failed", .0.0)]
+    EraseFailed(BlockId),
+    /// More bit errors than the error correction bears, after every retry.
+    #[error("unit {} cannot be corrected", .0.0)]
+    Uncorrectable(Ppa),
+    /// A word or line of an in-place medium is worn out.
+    #[error("line {line} is worn out after {writes} writes")]
+    WornOut {
+        /// The line.
+        line: u64,
+        /// How often it was written.
+        writes: u32,
+    },
+}

@@ -1,0 +1,266 @@
+//! What every flash array shares, whatever its rules for writing: wear, endurance, faults, bad blocks, lanes
+//! and the count of what was done.
+//!
+//! Invariants
+//! 1. A block's erase count never falls, except that a power cut takes back an erase that had not begun.
+//! 2. A bad block stays bad.
+
+use super::config::{BitErrors, FlashConfig};
+use nvlab_units::{BlockId, Interruption, Lane, Rng, Served, Span, Ticket, Time};
+
+/// What an array did, and how long its parts were busy with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlashStats {
+    /// Cell-to-register reads (one may bring several units).
+    pub reads: u64,
+    /// Of these, reads tried again because the error correction failed.
+    pub retries: u64,
+    /// Program operations.
+    pub programs: u64,
+    /// Block erases.
+    pub erases: u64,
+    /// Reads that stayed uncorrectable, failed programs, failed erases.
+    pub failures: [u64; 3],
+    /// Die time spent reading.
+    pub read_time: Span,
+    /// Die time spent programming.
+    pub program_time: Span,
+    /// Die time spent erasing.
+    pub erase_time: Span,
+    /// Channel time spent transferring.
+    pub transfer_time: Span,
+}
+
+/// The shared state of a flash array.
+#[derive(Clone, Debug)]
+pub struct Cells {
+    /// What the array is made of.
+    pub config: FlashConfig,
+    /// What it did so far.
+    pub stats: FlashStats,
+    erases: Vec<u32>,
+    bad: Vec<bool>,
+    /// Cycles a block really bears; empty if blocks do not wear out.
+    limit: Vec<u32>,
+    rng: Rng,
+    dies: Vec<Lane>,
+    channels: Vec<Lane>,
+}
+
+impl Cells {
+    /// An array fresh from the factory. Panics if the geometry is impossible (check it first).
+    pub fn new(config: FlashConfig) -> Cells {
+        config.geometry.check().expect("a geometry that was checked");
+        assert!(!config.timing.read.is_empty(), "a flash array without a read time");
+        let (geometry, faults) = (config.geometry, config.faults);
+        let mut rng = Rng::stream(faults.seed, "flash faults");
+        let bad = (0..geometry.blocks()).map(|_| faults.factory_bad > 0.0 && rng.chance(faults.factory_bad));
+        let bad = bad.collect();
+        let mut limit = Vec::new();
+        if faults.wear_out {
+            let rated = config.endurance.cycles as f64;
+            let draw = |_| rng.normal(rated, rated * config.endurance.spread).max(1.0) as u32;
+            limit = (0..geometry.blocks()).map(draw).collect();
+        }
+        Cells {
+            stats: FlashStats::default(),
+            erases: vec![0; geometry.blocks() as usize],
+            bad,
+            limit,
+            rng,
+            dies: vec![Lane::new(); geometry.dies() as usize],
+            channels: vec![Lane::new(); geometry.channels as usize],
+            config,
+        }
+    }
+
+    /// How often a block was erased.
+    pub fn erase_count(&self, block: BlockId) -> u32 {
+        self.erases[block.0 as usize]
+    }
+    /// The erase counts of every block.
+    pub fn erase_counts(&self) -> &[u32] {
+        &self.erases
+    }
+    /// True if the block was bad at the factory or has been marked since.
+    pub fn is_bad(&self, block: BlockId) -> bool {
+        self.bad[block.0 as usize]
+    }
+    /// Marks a block bad, for ever.
+    pub fn mark_bad(&mut self, block: BlockId) {
+        self.bad[block.0 as usize] = true;
+    }
+    /// The lane of a die.
+    pub fn die(&mut self, die: u32) -> &mut Lane {
+        &mut self.dies[die as usize]
+    }
+    /// True if programs may fail, so that each must be looked at by itself.
+    pub fn programs_may_fail(&self) -> bool {
+        self.config.faults.program_failure > 0.0
+    }
+
+    fn wear_ratio(&self, block: BlockId) -> f64 {
+        self.erases[block.0 as usize] as f64 / self.config.endurance.cycles.max(1) as f64
+    }
+
+    /// Draws whether one program operation on `block` fails.
+    pub fn program_fails(&mut self, block: BlockId) -> bool {
+        let rate = self.config.faults.program_failure;
+        let fails = rate > 0.0 && {
+            let probability = rate * self.wear_ratio(block).powi(2);
+            self.rng.chance(probability)
+        };
+        self.stats.failures[1] += fails as u64;
+        fails
+    }
+
+    /// Counts one erase of `block` and draws whether it fails.
+    pub fn erase_fails(&mut self, block: BlockId) -> bool {
+        self.erases[block.0 as usize] += 1;
+        self.stats.erases += 1;
+        let rate = self.config.faults.erase_failure;
+        let worn = self.limit.get(block.0 as usize).is_some_and(|&limit| self.erase_count(block) > limit);
+        let fails = worn || rate > 0.0 && {
+            let probability = rate * self.wear_ratio(block).powi(2);
+            self.rng.chance(probability)
+        };
+        self.stats.failures[2] += fails as u64;
+        fails
+    }
+
+    /// Takes back the count of an erase that had not begun when the power failed.
+    pub(super) fn unerase(&mut self, block: BlockId) {
+        self.erases[block.0 as usize] -= 1;
+        self.stats.erases -= 1;
+    }
+
+    /// Draws how often a read of `codewords` codewords must be repeated; `None` if even the last try fails.
+    fn read_retries(&mut self, block: BlockId, errors: &BitErrors, codewords: u32) -> Option<u32> {
+        let growth = (errors.rate_worn / errors.rate_fresh).ln() * self.wear_ratio(block);
+        let mut rate = errors.rate_fresh * growth.exp();
+        for attempt in 0..=errors.retries {
+            let good = poisson_at_most(errors.correctable, rate * errors.codeword_bits as f64);
+            if self.rng.unit() < good.powi(codewords as i32) {
+                return Some(attempt);
+            }
+            rate *= errors.retry_factor;
+        }
+        None
+    }
+
+    /// A foreground read of `units` units that lie behind one register, on die and channel.
+    /// `Err` carries when the last, fruitless, try ended.
+    #[inline]
+    pub fn read(&mut self, at: Time, block: BlockId, level: u32, units: u32) -> Result<Served, Time> {
+        let die = self.config.geometry.die_of(block);
+        let timing = &self.config.timing;
+        let (sense, interruption) = (timing.read[level as usize], timing.interruption);
+        let transfer = timing.transfer.transfer(units as u64 * self.config.geometry.unit_bytes as u64);
+        let mut served = self.dies[die as usize].foreground(at, sense, interruption);
+        self.stats.reads += 1;
+        self.stats.read_time += sense;
+        if let Some(errors) = self.config.faults.bit_errors {
+            let codewords = (units * self.config.geometry.unit_bytes * 8).div_ceil(errors.codeword_bits);
+            let retries = self.read_retries(block, &errors, codewords);
+            for _ in 0..retries.unwrap_or(errors.retries) {
+                served.end = self.dies[die as usize].foreground(served.end, sense, interruption).end;
+                self.stats.reads += 1;
+                self.stats.retries += 1;
+                self.stats.read_time += sense;
+            }
+            if retries.is_none() {
+                self.stats.failures[0] += 1;
+                return Err(served.end);
+            }
+        }
+        let channel = self.config.geometry.channel_of(die) as usize;
+        served.end = self.channels[channel].foreground(served.end, transfer, Interruption::Wait).end;
+        self.stats.transfer_time += transfer;
+        Ok(served)
+    }
+
+    /// Background reads of cells on one die (relocation): `levels[i]` reads of each page of a word line,
+    /// bringing `units` units in all. They cross the channel unless the part can copy back.
+    pub fn relocation_reads(&mut self, at: Time, die: u32, reads: &[u32], units: u32) {
+        for (level, &count) in reads.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let sense = self.config.timing.read[level];
+            self.dies[die as usize].background(at, sense, count);
+            self.stats.reads += count as u64;
+            self.stats.read_time += sense * count as u64;
+        }
+        if !self.config.timing.copy_back {
+            let bytes = self.config.geometry.unit_bytes as u64;
+            let transfer = self.config.timing.transfer.transfer(bytes);
+            let channel = self.config.geometry.channel_of(die) as usize;
+            self.channels[channel].background(at, transfer, units);
+            self.stats.transfer_time += transfer * units as u64;
+        }
+    }
+
+    /// Background programs on one die; `transferred` says whether the data comes over the channel.
+    #[inline]
+    pub fn program(&mut self, at: Time, die: u32, count: u32, transferred: bool) -> Ticket {
+        let program = self.config.timing.program;
+        let mut start = at;
+        if transferred {
+            let transfer = self.config.timing.transfer.transfer(self.config.geometry.page_bytes());
+            let channel = self.config.geometry.channel_of(die) as usize;
+            start = self.channels[channel].foreground(at, transfer * count as u64, Interruption::Wait).end;
+            self.stats.transfer_time += transfer * count as u64;
+        }
+        self.stats.programs += count as u64;
+        self.stats.program_time += program * count as u64;
+        self.dies[die as usize].background(start, program, count)
+    }
+
+    /// A background erase on one die.
+    pub fn erase(&mut self, at: Time, die: u32) -> Ticket {
+        let erase = self.config.timing.erase;
+        self.stats.erase_time += erase;
+        self.dies[die as usize].background(at, erase, 1)
+    }
+
+    /// The power failed: whatever the lanes were doing is over.
+    pub(super) fn reset_lanes(&mut self, at: Time) {
+        for lane in self.dies.iter_mut().chain(&mut self.channels) {
+            *lane = Lane::new();
+            lane.advance(at);
+        }
+    }
+
+    /// One random number from the fault stream.
+    pub(super) fn random(&mut self) -> u64 {
+        self.rng.bits()
+    }
+}
+
+/// Probability that a Poisson variable of the given mean is at most `k`.
+fn poisson_at_most(k: u32, mean: f64) -> f64 {
+    if mean <= 0.0 {
+        return 1.0;
+    }
+    // Terms from the logarithm of the largest down, so that nothing underflows at large means.
+    let ln_mean = mean.ln();
+    let mut ln_factorial = 0.0;
+    let mut sum = 0.0;
+    for i in 0..=k {
+        if i > 1 {
+            ln_factorial += (i as f64).ln();
+        }
+        sum += (i as f64 * ln_mean - mean - ln_factorial).exp();
+    }
+    f64::min(sum, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn poisson_tail_matches_known_values() {
+        assert!((poisson_at_most(0, 1.0) - 0.367_879_441).abs() < 1e-9);
+        assert!((poisson_at_most(5, 2.5) - 0.957_978_963).abs() < 1e-6);
+        assert!((poisson_at_most(72, 72.0) - 0.531_276).abs() < 1e-3);
+        assert!(poisson_at_most(72, 1000.0) < 1e-200);
+    }
+}

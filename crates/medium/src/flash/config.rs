@@ -1,0 +1,103 @@
+//! What a flash array is made of: shape, times, endurance, faults. Plain data, filled from a datasheet.
+
+use nvlab_units::{Geometry, Interruption, Rate, Span};
+
+/// How cells may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CellRules {
+    /// A page is programmed once, in order within its block, then read whole; erase to 1.
+    Nand,
+    /// Any byte, any number of times, but bits only go from 1 to 0 (a write is an AND); erase to 1.
+    Nor,
+}
+
+/// A flash array: chips, their wiring and their faults.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlashConfig {
+    /// How cells may be written.
+    pub rules: CellRules,
+    /// Shape of the array as the controller sees it.
+    pub geometry: Geometry,
+    /// Datasheet times.
+    pub timing: FlashTiming,
+    /// Rated life.
+    pub endurance: Endurance,
+    /// What goes wrong, and how often.
+    pub faults: Faults,
+}
+
+/// Times of one die and its channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlashTiming {
+    /// Cells to page register, one entry per page of a word line (lower, middle, upper; one for SLC). Each
+    /// must not be empty. Units of one program operation are spread over these pages in order.
+    pub read: Vec<Span>,
+    /// Units that come to the register with one read of the cells (units of one physical page).
+    pub units_per_read: u32,
+    /// Register to cells: one program operation ([`Geometry::page_bytes`]).
+    pub program: Span,
+    /// One block.
+    pub erase: Span,
+    /// The channel between controller and dies.
+    pub transfer: Rate,
+    /// What a host access does to a program or erase in progress.
+    pub interruption: Interruption,
+    /// Relocation stays inside the die: the data does not cross the channel.
+    pub copy_back: bool,
+}
+
+/// How long cells live.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Endurance {
+    /// Rated program/erase cycles of a block.
+    pub cycles: u32,
+    /// Relative standard deviation of the cycles a block really bears around the rating; 0 = every block
+    /// alike.
+    pub spread: f64,
+}
+
+/// What goes wrong. `Faults::NONE` costs nothing at run time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Faults {
+    /// Share of blocks marked bad at the factory.
+    pub factory_bad: f64,
+    /// Probability that one program operation fails on a block at its rated life; grows as (cycles/rated)^2.
+    pub program_failure: f64,
+    /// Probability that one erase fails on a block at its rated life; grows as (cycles/rated)^2.
+    pub erase_failure: f64,
+    /// Blocks past their own endurance fail their next erase.
+    pub wear_out: bool,
+    /// Bit errors against the correction budget; `None`: reads never fail.
+    pub bit_errors: Option<BitErrors>,
+    /// Seed of everything random here.
+    pub seed: u64,
+}
+
+impl Faults {
+    /// Nothing ever goes wrong.
+    pub const NONE: Faults = Faults {
+        factory_bad: 0.0,
+        program_failure: 0.0,
+        erase_failure: 0.0,
+        wear_out: false,
+        bit_errors: None,
+        seed: 0,
+    };
+}
+
+/// Raw bit errors and what the error correction bears.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BitErrors {
+    /// Raw bit error rate of a fresh block.
+    pub rate_fresh: f64,
+    /// Raw bit error rate at rated life; in between it grows exponentially with the cycles.
+    pub rate_worn: f64,
+    /// Bits of one codeword.
+    pub codeword_bits: u32,
+    /// Errors one codeword may have and still be corrected.
+    pub correctable: u32,
+    /// How often a failed read is tried again with shifted reference voltages.
+    pub retries: u32,
+    /// What one retry leaves of the error rate.
+    pub retry_factor: f64,
+}

@@ -1,0 +1,399 @@
+//! A NAND array: a page is programmed once, in order within its block; a block is erased whole; a spare area
+//! beside every unit tells what it holds.
+//!
+//! Invariants
+//! 1. Pages of a block are programmed 0, 1, 2, ... and each once between two erases; anything else is an
+//!    error, in every build.
+//! 2. What a failed or torn program leaves in its page is never returned as good data: the error correction
+//!    finds it, or the page holds garbage that a checksum finds (both happen, by seed).
+//! 3. Operations of one die take effect in the order they were queued, so a power cut tears at most one
+//!    operation per die.
+//!
+//! Store layout: units in order, then [`SPARE_BYTES`] of spare area per unit.
+
+use super::cells::{Cells, FlashStats};
+use super::config::FlashConfig;
+use crate::{MediumError, PowerCut, Store};
+use nvlab_units::{BlockId, Geometry, Ppa, Served, Ticket, Time};
+use std::collections::VecDeque;
+
+/// Bytes of spare area per unit that are the controller's (the rest is error correction).
+pub const SPARE_BYTES: usize = 28;
+
+/// What a page cannot be trusted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Damage {
+    /// The power failed during its program, and the error correction sees it.
+    Torn,
+    /// The power failed during the erase of its block.
+    HalfErased,
+}
+
+/// Something a power cut could still undo.
+#[derive(Clone, Debug)]
+enum Undo {
+    Program { block: BlockId, page: u32 },
+    Erase { block: BlockId, written: u32, image: Vec<u8>, damage: Vec<(u32, Damage)> },
+}
+
+#[derive(Clone, Debug)]
+struct Unsettled {
+    die: u32,
+    from: Ticket,
+    to: Ticket,
+    undo: Undo,
+}
+
+/// A NAND array with its payload in `S`.
+#[derive(Clone, Debug)]
+pub struct Nand<S: Store = ()> {
+    cells: Cells,
+    store: S,
+    /// Pages programmed in each block since its erase.
+    written: Vec<u32>,
+    unsettled: VecDeque<Unsettled>,
+    /// Pages by global page number that cannot be trusted; few, and only after a power cut.
+    damaged: Vec<(u32, Damage)>,
+}
+
+impl<S: Store> Nand<S> {
+    /// Bytes a store for this array must hold.
+    pub fn store_bytes(geometry: &Geometry) -> u64 {
+        geometry.units() * (geometry.unit_bytes as u64 + SPARE_BYTES as u64)
+    }
+
+    /// An array fresh from the factory. Panics if the geometry is impossible.
+    pub fn new(config: FlashConfig, store: S) -> Nand<S> {
+        Nand {
+            written: vec![0; config.geometry.blocks() as usize],
+            cells: Cells::new(config),
+            store,
+            unsettled: VecDeque::new(),
+            damaged: Vec::new(),
+        }
+    }
+
+    /// Shape of the array.
+    pub fn geometry(&self) -> &Geometry {
+        &self.cells.config.geometry
+    }
+    /// What the array is made of.
+    pub fn config(&self) -> &FlashConfig {
+        &self.cells.config
+    }
+    /// Wear and faults.
+    pub fn cells(&self) -> &Cells {
+        &self.cells
+    }
+    /// What was done so far.
+    pub fn stats(&self) -> &FlashStats {
+        &self.cells.stats
+    }
+    /// Begins counting anew; wear stays.
+    pub fn reset_stats(&mut self) {
+        self.cells.stats = FlashStats::default();
+    }
+    /// Pages programmed in a block since its erase: what a controller would find by looking for the first
+    /// erased page.
+    pub fn pages_written(&self, block: BlockId) -> u32 {
+        self.written[block.0 as usize]
+    }
+    /// Marks a block bad, for ever (a mark in its spare area).
+    pub fn mark_bad(&mut self, block: BlockId) {
+        self.cells.mark_bad(block);
+    }
+
+    #[inline]
+    fn split(&self, unit: Ppa) -> (BlockId, u32, u32) {
+        let geometry = &self.cells.config.geometry;
+        let block = geometry.block_of(unit);
+        let within = unit.0 - geometry.first_unit(block).0;
+        (block, within / geometry.units_per_page, within % geometry.units_per_page)
+    }
+
+    #[inline]
+    fn check_readable(&self, unit: Ppa) -> Result<(BlockId, u32, u32), MediumError> {
+        if unit.0 as u64 >= self.geometry().units() {
+            return Err(MediumError::OutOfRange(unit.0 as u64, self.geometry().units()));
+        }
+        let (block, page, slot) = self.split(unit);
+        if page >= self.written[block.0 as usize] {
+            return Err(MediumError::Erased(unit));
+        }
+        if !self.damaged.is_empty() {
+            let number = block.0 * self.geometry().pages_per_block + page;
+            if self.damaged.iter().any(|&(damaged, _)| damaged == number) {
+                return Err(MediumError::Uncorrectable(unit));
+            }
+        }
+        Ok((block, page, slot))
+    }
+
+    /// Which read of a word line brings `slot`.
+    #[inline]
+    fn level_of(&self, slot: u32) -> u32 {
+        let timing = &self.cells.config.timing;
+        match timing.read.len() {
+            1 => 0,
+            levels => (slot / timing.units_per_read) % levels as u32,
+        }
+    }
+
+    /// Reads `count` units that come with one read of the cells (see [`Nand::units_together`]); somebody
+    /// waits. `into` receives the payload if a store is kept.
+    ///
+    /// Errors: [`MediumError::Erased`], [`MediumError::Uncorrectable`], [`MediumError::OutOfRange`].
+    #[inline]
+    pub fn read(&mut self, at: Time, first: Ppa, count: u32, into: &mut [u8]) -> Result<Served, MediumError> {
+        let (block, _, slot) = self.check_readable(first)?;
+        let served = self.cells.read(at, block, self.level_of(slot), count);
+        let served = served.map_err(|_| MediumError::Uncorrectable(first))?;
+        if S::KEEPS {
+            let bytes = self.geometry().unit_bytes as u64;
+            self.store.read(first.0 as u64 * bytes, &mut into[..(count as u64 * bytes) as usize]);
+        }
+        Ok(served)
+    }
+
+    /// How many units from `first` on come with the same read of the cells.
+    #[inline]
+    pub fn units_together(&self, first: Ppa) -> u32 {
+        let per_read = self.cells.config.timing.units_per_read;
+        if per_read <= 1 { 1 } else { per_read - self.split(first).2 % per_read }
+    }
+
+    /// Looks at one unit without spending time (its read is accounted elsewhere: [`Nand::relocation_reads`],
+    /// or a scan's own count): payload and spare area.
+    pub fn peek(&self, unit: Ppa, data: &mut [u8], spare: &mut [u8; SPARE_BYTES]) -> Result<(), MediumError> {
+        self.check_readable(unit)?;
+        self.store.read(unit.0 as u64 * self.geometry().unit_bytes as u64, data);
+        self.store.read(self.spare_offset(unit), spare);
+        Ok(())
+    }
+
+    /// Reads the spare area of one unit (and with it the page); somebody waits.
+    pub fn read_spare(&mut self, at: Time, unit: Ppa) -> (Time, Result<[u8; SPARE_BYTES], MediumError>) {
+        let (block, _, slot) = self.split(unit);
+        let end = match self.cells.read(at, block, self.level_of(slot), 1) {
+            Ok(served) => served.end,
+            Err(end) => return (end, Err(MediumError::Uncorrectable(unit))),
+        };
+        if let Err(error) = self.check_readable(unit) {
+            return (end, Err(error));
+        }
+        let mut spare = [0; SPARE_BYTES];
+        self.store.read(self.spare_offset(unit), &mut spare);
+        (end, Ok(spare))
+    }
+
+    fn spare_offset(&self, unit: Ppa) -> u64 {
+        self.geometry().bytes() + unit.0 as u64 * SPARE_BYTES as u64
+    }
+
+    /// Queues the reads of a relocation: `reads[i]` reads of page `i` of a word line, `units` units in all.
+    pub fn relocation_reads(&mut self, at: Time, die: u32, reads: &[u32], units: u32) {
+        self.cells.relocation_reads(at, die, reads, units);
+    }
+
+    /// Queues programs of `count` pages from `page` on. With a store, `count` is 1 and `data` and `spare` hold
+    /// the units of the page. `over_channel` is false for a relocation the die does by itself.
+    ///
+    /// Errors: [`MediumError::OutOfOrder`], [`MediumError::BadBlock`]; [`MediumError::ProgramFailed`]: the
+    /// page is spent, what the block held before stays readable, the data must be written elsewhere.
+    #[inline]
+    pub fn program(
+        &mut self,
+        at: Time,
+        block: BlockId,
+        page: u32,
+        count: u32,
+        payload: Payload<'_>,
+        over_channel: bool,
+    ) -> Result<Ticket, MediumError> {
+        let next = self.written[block.0 as usize];
+        if page != next || next + count > self.geometry().pages_per_block {
+            return Err(MediumError::OutOfOrder { block, page, next });
+        }
+        if self.cells.is_bad(block) {
+            return Err(MediumError::BadBlock(block));
+        }
+        let die = self.geometry().die_of(block);
+        let from = self.cells.die(die).last();
+        let transferred = over_channel || !self.cells.config.timing.copy_back;
+        let to = self.cells.program(at, die, count, transferred);
+        self.written[block.0 as usize] = next + count;
+        if S::KEEPS {
+            assert_eq!(count, 1, "payload is programmed page by page");
+            self.put(block, page, payload);
+            self.unsettled.push_back(Unsettled { die, from, to, undo: Undo::Program { block, page } });
+        }
+        if self.cells.programs_may_fail() && self.cells.program_fails(block) {
+            self.damage(block, page, Damage::Torn);
+            return Err(MediumError::ProgramFailed(block));
+        }
+        Ok(to)
+    }
+
+    fn put(&mut self, block: BlockId, page: u32, payload: Payload<'_>) {
+        let first = Ppa(self.geometry().first_unit(block).0 + page * self.geometry().units_per_page);
+        assert_eq!(payload.data.len() as u64, self.geometry().page_bytes(), "a page of payload");
+        assert_eq!(payload.spare.len(), self.geometry().units_per_page as usize * SPARE_BYTES);
+        self.store.write(first.0 as u64 * self.geometry().unit_bytes as u64, payload.data);
+        self.store.write(self.spare_offset(first), payload.spare);
+    }
+
+    fn damage(&mut self, block: BlockId, page: u32, damage: Damage) {
+        self.damaged.push((block.0 * self.geometry().pages_per_block + page, damage));
+    }
+
+    /// Queues an erase.
+    ///
+    /// Errors: [`MediumError::BadBlock`]; [`MediumError::EraseFailed`]: the block should be marked bad, its
+    /// content is undefined.
+    pub fn erase(&mut self, at: Time, block: BlockId) -> Result<Ticket, MediumError> {
+        if self.cells.is_bad(block) {
+            return Err(MediumError::BadBlock(block));
+        }
+        let die = self.geometry().die_of(block);
+        let from = self.cells.die(die).last();
+        let to = self.cells.erase(at, die);
+        let written = std::mem::take(&mut self.written[block.0 as usize]);
+        let pages = self.geometry().pages_per_block;
+        let range = block.0 * pages..(block.0 + 1) * pages;
+        if S::KEEPS {
+            let image = self.image(block, written);
+            let damage = self.damaged.iter().filter(|(page, _)| range.contains(page)).copied().collect();
+            let undo = Undo::Erase { block, written, image, damage };
+            self.unsettled.push_back(Unsettled { die, from, to, undo });
+        }
+        self.damaged.retain(|(page, _)| !range.contains(page));
+        if self.cells.erase_fails(block) {
+            return Err(MediumError::EraseFailed(block));
+        }
+        Ok(to)
+    }
+
+    /// Payload and spare areas of the written pages of a block.
+    fn image(&self, block: BlockId, pages: u32) -> Vec<u8> {
+        let units = (pages * self.geometry().units_per_page) as usize;
+        let mut image = vec![0; units * (self.geometry().unit_bytes as usize + SPARE_BYTES)];
+        let (data, spare) = image.split_at_mut(units * self.geometry().unit_bytes as usize);
+        let first = self.geometry().first_unit(block);
+        self.store.read(first.0 as u64 * self.geometry().unit_bytes as u64, data);
+        self.store.read(self.spare_offset(first), spare);
+        image
+    }
+
+    fn restore(&mut self, block: BlockId, pages: u32, image: &[u8]) {
+        let units = (pages * self.geometry().units_per_page) as usize;
+        let (data, spare) = image.split_at(units * self.geometry().unit_bytes as usize);
+        let first = self.geometry().first_unit(block);
+        self.store.write(first.0 as u64 * self.geometry().unit_bytes as u64, data);
+        self.store.write(self.spare_offset(first), spare);
+        self.written[block.0 as usize] = pages;
+    }
+
+    /// When a queued operation will be done; a promise (see [`nvlab_units::Lane::finish`]).
+    #[inline]
+    pub fn finish(&mut self, die: u32, ticket: Ticket, at: Time) -> Time {
+        self.cells.die(die).finish(ticket, at)
+    }
+
+    /// The place after everything queued on a die.
+    pub fn last(&mut self, die: u32) -> Ticket {
+        self.cells.die(die).last()
+    }
+
+    /// True if a queued operation is done at `at`; promises nothing.
+    pub fn is_done(&mut self, die: u32, ticket: Ticket, at: Time) -> bool {
+        self.cells.die(die).is_done(ticket, at)
+    }
+
+    /// Work queued on a die and not done when it was last asked.
+    pub fn backlog(&mut self, die: u32) -> nvlab_units::Span {
+        self.cells.die(die).backlog()
+    }
+
+    /// A program was under way: by seed the page is unreadable, garbled, or just made it.
+    fn tear_program(&mut self, block: BlockId, page: u32) {
+        let draw = self.cells.random();
+        match draw % 4 {
+            0 => {}
+            1 => {
+                let units = self.geometry().units_per_page as usize;
+                let bytes = self.geometry().page_bytes() as usize;
+                let mut data = vec![0xff; bytes];
+                let mut spare = vec![0xff; units * SPARE_BYTES];
+                let first = Ppa(self.geometry().first_unit(block).0 + page * units as u32);
+                self.store.read(first.0 as u64 * self.geometry().unit_bytes as u64, &mut data);
+                self.store.read(self.spare_offset(first), &mut spare);
+                // Cells still at 1 where the pulse had not reached: from a random place on, payload and spare.
+                let reached = (draw >> 8) as usize % (data.len() + spare.len());
+                for (i, byte) in data.iter_mut().chain(&mut spare).enumerate() {
+                    if i >= reached {
+                        *byte |= self.cells.random() as u8;
+                    }
+                }
+                self.put(block, page, Payload { data: &data, spare: &spare });
+            }
+            _ => self.damage(block, page, Damage::Torn),
+        }
+    }
+
+    /// An erase was under way: by seed each page still reads as before or is unreadable; the block must be
+    /// erased again.
+    fn tear_erase(&mut self, block: BlockId, written: u32, image: &[u8]) {
+        self.restore(block, written, image);
+        for page in 0..self.geometry().pages_per_block {
+            if page >= written || self.cells.random() % 3 > 0 {
+                self.damage(block, page, Damage::HalfErased);
+            }
+        }
+        self.written[block.0 as usize] = self.geometry().pages_per_block;
+    }
+}
+
+/// The bytes of a page: empty if no store is kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Payload<'a> {
+    /// [`Geometry::page_bytes`] bytes.
+    pub data: &'a [u8],
+    /// [`SPARE_BYTES`] per unit.
+    pub spare: &'a [u8],
+}
+
+impl<S: Store> PowerCut for Nand<S> {
+    fn settle(&mut self, upto: Time) {
+        while let Some(oldest) = self.unsettled.front() {
+            if !self.cells.die(oldest.die).is_done(oldest.to, upto) {
+                break;
+            }
+            self.unsettled.pop_front();
+        }
+    }
+
+    fn cut(&mut self, at: Time) {
+        while let Some(Unsettled { die, from, to, undo }) = self.unsettled.pop_back() {
+            let progress = self.cells.die(die).progress(at);
+            if to <= progress {
+                continue;
+            }
+            let begun = from < progress;
+            match undo {
+                Undo::Program { block, page } if begun => self.tear_program(block, page),
+                Undo::Program { block, page } => {
+                    let number = block.0 * self.geometry().pages_per_block + page;
+                    self.damaged.retain(|&(damaged, _)| damaged != number);
+                    self.written[block.0 as usize] = page;
+                }
+                Undo::Erase { block, written, image, .. } if begun => self.tear_erase(block, written, &image),
+                Undo::Erase { block, written, image, damage } => {
+                    self.restore(block, written, &image);
+                    self.damaged.extend(damage);
+                    self.cells.unerase(block);
+                }
+            }
+        }
+        self.cells.reset_lanes(at);
+    }
+}

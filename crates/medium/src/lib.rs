@@ -1,0 +1,48 @@
+//! What memory cells can do, and what they forbid: flash (NAND, NOR), PCM, RAM and disk.
+//!
+//! A medium obeys its datasheet: it takes the time the datasheet says, on lanes that can be busy
+//! ([`nvlab_units::Lane`]); it wears; it fails as its fault model says; it refuses, in every build, what the
+//! cells cannot do ([`MediumError`]); and it loses, tears or keeps what a power cut finds ([`PowerCut`]). It
+//! knows nothing of maps, cleaning or hosts.
+//!
+//! Time is an argument, completion is the result; nothing here has a clock. Bytes are kept in a [`Store`];
+//! with `()` there are none and the same code only tells the time.
+//!
+//! | module | what | capability |
+//! |---|---|---|
+//! | [`flash`] | NAND and NOR arrays: erase before write | [`PowerCut`] |
+//! | [`pcm`] | phase-change (and spin-torque) memory, wear per line | [`InPlace`], [`PowerCut`] |
+//! | [`ram`] | DRAM and SRAM, volatile or battery-backed | [`InPlace`], [`PowerCut`] |
+//! | [`disk`] | seek, rotation, transfer | [`InPlace`], [`PowerCut`] |
+//! | [`store`] | where bytes are kept | |
+
+pub mod error;
+pub mod flash;
+pub mod store;
+
+pub use error::MediumError;
+pub use store::{MemStore, Store};
+
+use nvlab_units::{Served, Time};
+
+/// A medium whose bytes can be overwritten where they are.
+///
+/// No order is promised between writes that overlap in time, and a write is durable (where the medium is) at
+/// its end, not before.
+pub trait InPlace {
+    /// Bytes.
+    fn capacity(&self) -> u64;
+    /// Reads `bytes` at `offset`. `into` receives them if a store is kept; otherwise it may be empty.
+    fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError>;
+    /// Writes `bytes` at `offset`. `data` holds them if a store is kept; otherwise it may be empty.
+    fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError>;
+}
+
+/// A medium that can lose its power.
+pub trait PowerCut {
+    /// No cut will come before `upto`: what was done by then need not be remembered as undoable.
+    fn settle(&mut self, upto: Time);
+    /// The power fails at `at` and comes back: what was done by then stays, what had not begun is dropped,
+    /// what was under way is torn. Lanes are idle afterwards. Volatile contents are gone.
+    fn cut(&mut self, at: Time);
+}

@@ -1,0 +1,45 @@
+//! Where a medium keeps its bytes, if it keeps any.
+//!
+//! Timing does not need payload: `()` keeps nothing and every call on it compiles away. [`MemStore`] keeps
+//! bytes in memory, for tests and power-cut exploration; the serving edge brings a mapped file.
+
+/// Bytes at offsets. A fresh store reads as zero everywhere.
+pub trait Store {
+    /// False if nothing is kept: callers skip work whose only purpose is payload.
+    const KEEPS: bool;
+    /// Copies bytes out. Panics if the range is outside the store.
+    fn read(&self, offset: u64, into: &mut [u8]);
+    /// Copies bytes in. Panics if the range is outside the store.
+    fn write(&mut self, offset: u64, data: &[u8]);
+}
+
+impl Store for () {
+    const KEEPS: bool = false;
+    #[inline]
+    fn read(&self, _: u64, _: &mut [u8]) {}
+    #[inline]
+    fn write(&mut self, _: u64, _: &[u8]) {}
+}
+
+/// A store in memory; pages never written take no memory (the allocation is zeroed lazily).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemStore(Vec<u8>);
+
+impl MemStore {
+    /// A store of `bytes` zero bytes.
+    pub fn new(bytes: u64) -> MemStore {
+        MemStore(vec![0; usize::try_from(bytes).expect("a store in memory fits the address space")])
+    }
+}
+
+impl Store for MemStore {
+    const KEEPS: bool = true;
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        let start = offset as usize;
+        into.copy_from_slice(&self.0[start..start + into.len()]);
+    }
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        let start = offset as usize;
+        self.0[start..start + data.len()].copy_from_slice(data);
+    }
+}
