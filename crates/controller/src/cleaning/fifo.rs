@@ -1,0 +1,33 @@
+//! FIFO: the block that was filled first (eNVy section 4.4; the least recently written of LFS).
+//!
+//! A block without a dead unit is passed over: cleaning it would gain nothing.
+
+use super::list::Lists;
+use super::{CleaningPolicy, gains};
+use crate::table::BlockTable;
+use nvlab_units::BlockId;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Fifo {
+    lists: Lists,
+}
+
+impl Fifo {
+    /// Over the blocks of a table.
+    pub fn new(table: &BlockTable, dies: u32) -> Fifo {
+        Fifo { lists: Lists::new((dies * table.blocks_per_die()) as usize, dies as usize) }
+    }
+}
+
+impl CleaningPolicy for Fifo {
+    fn closed(&mut self, table: &BlockTable, block: BlockId) {
+        self.lists.push((block.0 / table.blocks_per_die()) as usize, block);
+    }
+    fn taken(&mut self, table: &BlockTable, block: BlockId) {
+        self.lists.unlink((block.0 / table.blocks_per_die()) as usize, block);
+    }
+    fn choose(&mut self, table: &BlockTable, die: u32, _now: u64) -> Option<BlockId> {
+        self.lists.iter(die as usize).find(|&block| gains(table, block))
+    }
+}

@@ -1,0 +1,66 @@
+//! Greedy: the block with the fewest live units; among equals, the one that has been so the longest.
+//!
+//! One list of blocks per count of live units: a death moves a block one list down, the victim is the first of
+//! the lowest list that is not empty. Both O(1).
+
+use super::list::Lists;
+use super::{CleaningPolicy, gains};
+use crate::table::BlockTable;
+use nvlab_units::BlockId;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Greedy {
+    lists: Lists,
+    lowest: Vec<u32>,
+    /// Lists of one die: one for each count of live units from 0 to all.
+    stride: u32,
+}
+
+impl Greedy {
+    /// Over the blocks of a table.
+    pub fn new(table: &BlockTable, dies: u32) -> Greedy {
+        let stride = table.units_per_block() + 1;
+        let blocks = (dies * table.blocks_per_die()) as usize;
+        let lists = Lists::new(blocks, dies as usize * stride as usize);
+        Greedy { lists, lowest: vec![stride; dies as usize], stride }
+    }
+
+    #[inline]
+    fn list(&self, die: u32, live: u32) -> usize {
+        (die * self.stride + live) as usize
+    }
+}
+
+impl CleaningPolicy for Greedy {
+    fn closed(&mut self, table: &BlockTable, block: BlockId) {
+        let (die, live) = (block.0 / table.blocks_per_die(), table.live(block));
+        self.lists.push(self.list(die, live), block);
+        self.lowest[die as usize] = self.lowest[die as usize].min(live);
+    }
+
+    #[inline]
+    fn lost(&mut self, table: &BlockTable, block: BlockId) {
+        let (die, live) = (block.0 / table.blocks_per_die(), table.live(block));
+        self.lists.unlink(self.list(die, live + 1), block);
+        self.lists.push(self.list(die, live), block);
+        let lowest = &mut self.lowest[die as usize];
+        *lowest = (*lowest).min(live);
+    }
+
+    fn taken(&mut self, table: &BlockTable, block: BlockId) {
+        let die = block.0 / table.blocks_per_die();
+        self.lists.unlink(self.list(die, table.live(block)), block);
+    }
+
+    fn choose(&mut self, table: &BlockTable, die: u32, _now: u64) -> Option<BlockId> {
+        while self.lowest[die as usize] < self.stride {
+            let live = self.lowest[die as usize];
+            if let Some(block) = self.lists.first(self.list(die, live)) {
+                return Some(block).filter(|&block| gains(table, block));
+            }
+            self.lowest[die as usize] += 1;
+        }
+        None
+    }
+}

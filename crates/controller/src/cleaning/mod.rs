@@ -1,0 +1,179 @@
+//! Which block is cleaned next. A policy decides, it never acts: it is told what happens to blocks and is
+//! asked for a victim.
+//!
+//! | policy | file | the victim | source |
+//! |---|---|---|---|
+//! | greedy | [`greedy`] | fewest live units | |
+//! | FIFO | [`fifo`] | filled first | eNVy section 4.4 |
+//! | windowed greedy | [`windowed_greedy`] | fewest live among those filled first | Hu et al. 2009 |
+//! | cost-benefit | [`cost_benefit`] | greatest (1-u) age / (1+u) | Rosenblum and Ousterhout, LFS |
+//! | d-choices | [`d_choices`] | fewest live among d drawn at random | Van Houdt 2013 |
+
+pub mod cost_benefit;
+pub mod d_choices;
+pub mod fifo;
+pub mod greedy;
+mod list;
+pub mod windowed_greedy;
+
+use crate::page_map::Cleaning;
+use crate::table::BlockTable;
+use cost_benefit::CostBenefit;
+use d_choices::DChoices;
+use fifo::Fifo;
+use greedy::Greedy;
+use nvlab_units::BlockId;
+use windowed_greedy::WindowedGreedy;
+
+/// Chooses blocks to clean. Hooks default to nothing.
+pub trait CleaningPolicy {
+    /// A block was filled and may be chosen from now on.
+    fn closed(&mut self, _table: &BlockTable, _block: BlockId) {}
+    /// A unit of a closed block died.
+    fn lost(&mut self, _table: &BlockTable, _block: BlockId) {}
+    /// A closed block is cleaned now (whoever chose it) and may not be chosen any more.
+    fn taken(&mut self, _table: &BlockTable, _block: BlockId) {}
+    /// The closed block of `die` to clean, at `now` in host units written; `None` if there is none whose
+    /// cleaning gains space.
+    fn choose(&mut self, table: &BlockTable, die: u32, now: u64) -> Option<BlockId>;
+}
+
+/// A policy, chosen at run time; dispatch is one predictable branch.
+#[derive(Clone, Debug)]
+pub enum Policy {
+    /// See [`greedy`].
+    Greedy(Greedy),
+    /// See [`fifo`].
+    Fifo(Fifo),
+    /// See [`windowed_greedy`].
+    WindowedGreedy(WindowedGreedy),
+    /// See [`cost_benefit`].
+    CostBenefit(CostBenefit),
+    /// See [`d_choices`].
+    DChoices(DChoices),
+}
+
+macro_rules! each {
+    ($self:ident, $policy:ident => $call:expr) => {
+        match $self {
+            Policy::Greedy($policy) => $call,
+            Policy::Fifo($policy) => $call,
+            Policy::WindowedGreedy($policy) => $call,
+            Policy::CostBenefit($policy) => $call,
+            Policy::DChoices($policy) => $call,
+        }
+    };
+}
+
+impl Policy {
+    /// The policy a design asks for, over `dies` dies.
+    pub fn new(cleaning: Cleaning, table: &BlockTable, dies: u32, seed: u64) -> Policy {
+        match cleaning {
+            Cleaning::Greedy => Policy::Greedy(Greedy::new(table, dies)),
+            Cleaning::Fifo => Policy::Fifo(Fifo::new(table, dies)),
+            Cleaning::WindowedGreedy { window } => {
+                Policy::WindowedGreedy(WindowedGreedy::new(table, dies, window))
+            }
+            Cleaning::CostBenefit => Policy::CostBenefit(CostBenefit),
+            Cleaning::DChoices { d } => Policy::DChoices(DChoices::new(d, seed)),
+        }
+    }
+}
+
+impl CleaningPolicy for Policy {
+    fn closed(&mut self, table: &BlockTable, block: BlockId) {
+        each!(self, policy => policy.closed(table, block))
+    }
+    #[inline]
+    fn lost(&mut self, table: &BlockTable, block: BlockId) {
+        each!(self, policy => policy.lost(table, block))
+    }
+    fn taken(&mut self, table: &BlockTable, block: BlockId) {
+        each!(self, policy => policy.taken(table, block))
+    }
+    fn choose(&mut self, table: &BlockTable, die: u32, now: u64) -> Option<BlockId> {
+        each!(self, policy => policy.choose(table, die, now))
+    }
+}
+
+/// The blocks whose cleaning gains space.
+fn gains(table: &BlockTable, block: BlockId) -> bool {
+    table.live(block) < table.units_per_block()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::BlockState;
+    use nvlab_units::Rng;
+
+    /// Every policy, driven at random, against the definition computed from the whole table.
+    #[test]
+    fn choices_match_their_definitions() {
+        let (dies, blocks, units) = (2, 24, 16);
+        let kinds = [
+            Cleaning::Greedy,
+            Cleaning::Fifo,
+            Cleaning::WindowedGreedy { window: 5 },
+            Cleaning::CostBenefit,
+            Cleaning::DChoices { d: 4000 },
+        ];
+        for kind in kinds {
+            let mut table = BlockTable::new(dies, blocks, units);
+            let mut policy = Policy::new(kind, &table, dies, 1);
+            let mut order: Vec<BlockId> = Vec::new();
+            let mut rng = Rng::new(9);
+            for now in 1..20_000u64 {
+                let block = BlockId(rng.below((dies * blocks) as u64) as u32);
+                match table.state(block) {
+                    BlockState::Free => {
+                        (0..units).for_each(|_| table.gain(block));
+                        table.set_birth(block, now);
+                        table.set_state(block, BlockState::Closed);
+                        policy.closed(&table, block);
+                        order.push(block);
+                    }
+                    _ if table.live(block) > 0 && rng.chance(0.95) => {
+                        if table.lose(block) {
+                            policy.lost(&table, block);
+                        }
+                    }
+                    _ => {
+                        let die = rng.below(dies as u64) as u32;
+                        let Some(victim) = policy.choose(&table, die, now) else { continue };
+                        check(kind, &table, &order, die, now, victim);
+                        policy.taken(&table, victim);
+                        table.clear(victim);
+                        table.set_state(victim, BlockState::Free);
+                        order.retain(|&b| b != victim);
+                    }
+                }
+            }
+            assert!(order.len() > 4, "{kind:?}");
+        }
+    }
+
+    fn check(kind: Cleaning, table: &BlockTable, order: &[BlockId], die: u32, now: u64, victim: BlockId) {
+        let mine: Vec<BlockId> =
+            order.iter().copied().filter(|b| b.0 / table.blocks_per_die() == die && gains(table, *b)).collect();
+        let fewest = |blocks: &[BlockId]| blocks.iter().map(|&b| table.live(b)).min().unwrap();
+        match kind {
+            Cleaning::Greedy | Cleaning::DChoices { .. } => assert_eq!(table.live(victim), fewest(&mine)),
+            Cleaning::Fifo => assert_eq!(victim, mine[0]),
+            Cleaning::WindowedGreedy { window } => {
+                let all: Vec<BlockId> =
+                    order.iter().copied().filter(|b| b.0 / table.blocks_per_die() == die).collect();
+                let first = &all[..all.len().min(window as usize)];
+                let gaining: Vec<BlockId> = first.iter().copied().filter(|&b| gains(table, b)).collect();
+                let expected = if gaining.is_empty() { mine[0] } else { victim };
+                assert_eq!(victim, expected);
+                assert!(gaining.is_empty() || table.live(victim) == fewest(&gaining));
+            }
+            Cleaning::CostBenefit => {
+                let value = |b: BlockId| cost_benefit::benefit(table, b, now);
+                let best = mine.iter().map(|&b| value(b)).fold(0.0, f64::max);
+                assert!(value(victim) >= best, "{} < {best}", value(victim));
+            }
+        }
+    }
+}

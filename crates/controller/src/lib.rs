@@ -1,0 +1,73 @@
+//! What makes a medium overwritable: maps, cleaning, wear levelling, recovery.
+//!
+//! A [`Controller`] serves logical units; it owns its medium and knows its rules. It has no clock: every call
+//! says when it happens and is answered with when it will be done. Work nobody waits for (cleaning, erases) is
+//! queued on the medium's lanes and uses their idle time.
+//!
+//! Durability. No order is promised between two flushes. After a power cut every unit reads as the newest
+//! version that was flushed, or as a newer one that was written; never as anything torn. A trimmed unit reads
+//! as zero, but after a power cut it may read as a version it once had (TRIM is advice).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`page_map`] | any logical page to any physical page |
+//! | [`cleaning`] | which block is cleaned next: one file per policy |
+//! | [`table`] | the blocks of an array: live units, state |
+
+pub mod cleaning;
+pub mod page_map;
+pub mod table;
+
+pub use page_map::PageMap;
+
+use nvlab_medium::MediumError;
+use nvlab_units::{Extent, Served, Time};
+use thiserror::Error;
+
+/// Why a controller did not serve a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ControllerError {
+    /// The request reaches past the logical capacity.
+    #[error("units {} to {} were asked for, the device ends at {capacity}", extent.start, extent.end())]
+    OutOfRange {
+        /// What was asked for.
+        extent: Extent,
+        /// Logical units of the device.
+        capacity: u32,
+    },
+    /// The unit's data cannot be corrected any more.
+    #[error("unit {lpa} is unreadable: {source}")]
+    Unreadable {
+        /// The logical unit.
+        lpa: u32,
+        /// What the medium said.
+        source: MediumError,
+    },
+    /// No erased block is left and cleaning gains none: the device is read-only from now on.
+    #[error("die {die} has no erased block left ({bad} of {blocks} blocks are bad): the device is at its end of life")]
+    EndOfLife {
+        /// The die.
+        die: u32,
+        /// Its bad blocks.
+        bad: u32,
+        /// Its blocks.
+        blocks: u32,
+    },
+}
+
+/// A device of logical units.
+pub trait Controller {
+    /// Logical units the host may address.
+    fn capacity_units(&self) -> u32;
+    /// Bytes of one unit.
+    fn unit_bytes(&self) -> u32;
+    /// Reads units; `into` receives them if the medium keeps payload, otherwise it may be empty. Units never
+    /// written read as zero.
+    fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError>;
+    /// Writes units; durable after the next flush (or at once, if the write buffer is protected or absent).
+    fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError>;
+    /// Says that units hold nothing of value.
+    fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError>;
+    /// Everything written before is durable at the end.
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError>;
+}

@@ -1,0 +1,127 @@
+//! The write buffer: a host unit takes a slot and gives it back when its page is programmed.
+//!
+//! Slots are taken in a ring, so a writer that finds the buffer full waits for the oldest unit. Timing needs
+//! no more than that. With payload the buffer also remembers what each slot holds until the program is done,
+//! because a protected buffer must give it back after a power cut.
+
+use super::config::WriteBuffer;
+use nvlab_units::{Ticket, Time};
+use std::collections::VecDeque;
+
+/// A slot whose unit waits in a page that is not programmed yet.
+const STAGED: Ticket = Ticket::NEVER;
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// The frontier the unit was placed in; its die says whom to ask.
+    frontier: u32,
+    ticket: Ticket,
+}
+
+/// A unit the buffer would give back after a power cut.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub lpa: u32,
+    pub sequence: u64,
+    pub admitted: Time,
+    pub data: Vec<u8>,
+    die: u32,
+    slot: u64,
+    ticket: Ticket,
+}
+
+/// What somebody who wants a slot must wait for.
+pub(super) enum Oldest {
+    /// Nothing: the slot was never used.
+    Free,
+    /// The page of this frontier must be programmed first, full or not.
+    Staged { frontier: u32 },
+    /// A program that was queued through this frontier.
+    Queued { frontier: u32, ticket: Ticket },
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Buffer {
+    config: Option<WriteBuffer>,
+    slots: Vec<Slot>,
+    /// Slots taken since the beginning; the next is this modulo their number.
+    taken: u64,
+    held: VecDeque<Held>,
+}
+
+impl Buffer {
+    pub fn new(config: Option<WriteBuffer>) -> Buffer {
+        let slots = config.map_or(0, |buffer| buffer.units as usize);
+        let unused = Slot { frontier: 0, ticket: Ticket::default() };
+        Buffer { config, slots: vec![unused; slots], taken: 0, held: VecDeque::new() }
+    }
+
+    pub fn config(&self) -> Option<WriteBuffer> {
+        self.config
+    }
+    pub fn is_protected(&self) -> bool {
+        self.config.is_some_and(|buffer| buffer.protected)
+    }
+
+    #[inline]
+    fn index(&self, slot: u64) -> usize {
+        match self.slots.len() {
+            n if n.is_power_of_two() => slot as usize & (n - 1),
+            n => (slot % n as u64) as usize,
+        }
+    }
+
+    /// What the next slot still holds.
+    #[inline]
+    pub fn oldest(&self) -> Oldest {
+        let slot = self.slots[self.index(self.taken)];
+        match slot.ticket {
+            STAGED => Oldest::Staged { frontier: slot.frontier },
+            ticket if ticket == Ticket::default() => Oldest::Free,
+            ticket => Oldest::Queued { frontier: slot.frontier, ticket },
+        }
+    }
+
+    /// Takes the next slot for a unit placed in `frontier`; gives the slot's number.
+    #[inline]
+    pub fn take(&mut self, frontier: u32) -> u64 {
+        let index = self.index(self.taken);
+        self.slots[index] = Slot { frontier, ticket: STAGED };
+        self.taken += 1;
+        self.taken - 1
+    }
+
+    /// The unit of a slot is in a program now; `None`: it went elsewhere without one.
+    #[inline]
+    pub fn queued(&mut self, slot: u64, ticket: Ticket) {
+        let index = self.index(slot);
+        self.slots[index].ticket = ticket;
+    }
+
+    /// Remembers what a slot holds (payload only).
+    pub fn hold(&mut self, slot: u64, lpa: u32, sequence: u64, admitted: Time, data: &[u8]) {
+        if self.is_protected() {
+            let data = data.to_vec();
+            self.held.push_back(Held { lpa, sequence, admitted, data, die: 0, slot, ticket: STAGED });
+        }
+    }
+
+    /// The program of a held slot is queued (payload only).
+    pub fn held_queued(&mut self, slot: u64, die: u32, ticket: Ticket) {
+        if let Ok(index) = self.held.binary_search_by_key(&slot, |held| held.slot) {
+            (self.held[index].die, self.held[index].ticket) = (die, ticket);
+        }
+    }
+
+    /// Lets go of what is programmed, oldest first.
+    pub fn release(&mut self, mut is_done: impl FnMut(u32, Ticket) -> bool) {
+        while self.held.front().is_some_and(|held| held.ticket != STAGED && is_done(held.die, held.ticket)) {
+            self.held.pop_front();
+        }
+    }
+
+    /// The power failed at `at`: what a protected buffer still holds.
+    pub fn survive(self, at: Time) -> Vec<Held> {
+        self.held.into_iter().filter(|held| held.admitted <= at).collect()
+    }
+}

@@ -1,0 +1,183 @@
+//! Relocation: the live units of a block are copied elsewhere on its die, then it is erased.
+
+use super::frontier::{NO_BLOCK, NO_SLOT, Unit};
+use super::spare::{Kind, Spare};
+use super::{NOTHING, PageMap};
+use crate::ControllerError;
+use crate::cleaning::CleaningPolicy;
+use crate::table::BlockState;
+use nvlab_medium::flash::SPARE_BYTES;
+use nvlab_medium::{MediumError, Store};
+use nvlab_units::{BlockId, Ppa, Time};
+
+/// Map entries looked at together, so that their cache misses overlap.
+const TOGETHER: usize = 16;
+
+/// Why a block is emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    Clean,
+    Wear,
+    Retire,
+}
+
+impl<S: Store> PageMap<S> {
+    /// Cleans one block of a die.
+    pub(super) fn clean(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+        let Some(victim) = self.policy.choose(&self.table, die, self.sequence) else {
+            return Err(self.end_of_life(die));
+        };
+        self.stats.cleans += 1;
+        self.relocate(at, victim, Cause::Clean)?;
+        self.erase(at, victim);
+        self.level_wear(at, die)
+    }
+
+    /// Copies every live unit of a closed block elsewhere on its die. The block is left without live units, in
+    /// state `Cleaning`.
+    pub(super) fn relocate(&mut self, at: Time, victim: BlockId, cause: Cause) -> Result<(), ControllerError> {
+        self.policy.taken(&self.table, victim);
+        self.table.set_state(victim, BlockState::Cleaning);
+        let mut moving = std::mem::take(&mut self.moving);
+        self.gather_live(victim, &mut moving);
+        let die = self.geometry.die_of(victim);
+        self.queue_reads(at, die, &moving);
+        let birth = self.table.birth(victim);
+        let index = die * self.streams + self.config.streams.relocated();
+        let moved = self.place_moving(at, index, &moving, birth);
+        match cause {
+            Cause::Clean => self.stats.clean_units += moving.len() as u64,
+            Cause::Wear => self.stats.wear_units += moving.len() as u64,
+            Cause::Retire => self.stats.retire_units += moving.len() as u64,
+        }
+        moving.clear();
+        self.moving = moving;
+        moved?;
+        // The only other copies are in the victim: they must not wait for a page to fill.
+        self.pad(at, index, false)?;
+        self.table.clear(victim);
+        Ok(())
+    }
+
+    fn gather_live(&self, block: BlockId, moving: &mut Vec<Ppa>) {
+        let first = self.geometry.first_unit(block).0;
+        let written = self.nand.pages_written(block) * self.geometry.units_per_page;
+        let owners = &self.p2l[first as usize..(first + written) as usize];
+        let logical = self.l2p.len();
+        for (chunk, owners) in owners.chunks(TOGETHER).enumerate() {
+            let mut mapped = [NOTHING; TOGETHER];
+            for (mapped, &owner) in mapped.iter_mut().zip(owners) {
+                // Padding and map units belong to nobody.
+                *mapped = if (owner as usize) < logical { self.l2p[owner as usize] } else { NOTHING };
+            }
+            let base = first + (chunk * TOGETHER) as u32;
+            for (i, &mapped) in mapped.iter().enumerate() {
+                if mapped == base + i as u32 {
+                    moving.push(Ppa(mapped));
+                }
+            }
+        }
+    }
+
+    /// Queues the reads of the cells that bring the units in.
+    fn queue_reads(&mut self, at: Time, die: u32, moving: &[Ppa]) {
+        let timing = &self.nand.config().timing;
+        let (levels, per_read) = (timing.read.len(), timing.units_per_read);
+        let mut reads = [0u32; 8];
+        if levels == 1 && per_read == 1 {
+            reads[0] = moving.len() as u32;
+        } else {
+            let mut last = u32::MAX;
+            for unit in moving {
+                // Blocks begin at a multiple of a register's units, so the number of a register is global.
+                let register = unit.0 / per_read;
+                if register != last {
+                    reads[register as usize % (self.geometry.units_per_page / per_read) as usize % levels] += 1;
+                    last = register;
+                }
+            }
+        }
+        self.nand.relocation_reads(at, die, &reads[..levels], moving.len() as u32);
+    }
+
+    fn place_moving(&mut self, at: Time, index: u32, moving: &[Ppa], birth: u64) -> Result<(), ControllerError> {
+        let die = self.die_of_frontier(index);
+        let per_page = self.geometry.units_per_page;
+        let one_by_one = S::KEEPS || self.nand.cells().programs_may_fail();
+        let mut data = vec![0; if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 }];
+        for &unit in moving {
+            let lpa = self.p2l[unit.0 as usize];
+            let mut sequence = 0;
+            if S::KEEPS {
+                match self.peek_valid(unit, &mut data) {
+                    Ok(spare) => sequence = spare.sequence,
+                    Err(_) => {
+                        self.l2p[lpa as usize] = NOTHING;
+                        self.stats.lost_units += 1;
+                        continue;
+                    }
+                }
+            }
+            // A failed program below may already have moved on; the unit itself stays where it is until now.
+            if self.frontiers[index as usize].block == NO_BLOCK {
+                self.open(die, index)?;
+            }
+            let block = BlockId(self.frontiers[index as usize].block);
+            let moved = Unit { kind: Kind::Data, lpa, sequence, slot: NO_SLOT, data: &data };
+            let address = self.place(index, moved, NOTHING);
+            self.l2p[lpa as usize] = address;
+            self.table.gain(block);
+            if birth > self.table.birth(block) {
+                self.table.set_birth(block, birth);
+            }
+            let frontier = &self.frontiers[index as usize];
+            let block_full = frontier.next == self.geometry.units_per_block();
+            if block_full || one_by_one && self.page_is_full(index) {
+                self.program_pages(at, index, false)?;
+            }
+        }
+        // A page that is not full is padded by the caller, which programs what is before it too.
+        let frontier = &self.frontiers[index as usize];
+        let unprogrammed = frontier.block != NO_BLOCK && frontier.next > frontier.programmed * per_page;
+        if unprogrammed && self.page_is_full(index) {
+            self.program_pages(at, index, false)?;
+        }
+        Ok(())
+    }
+
+    /// The payload and spare area of a unit, checked.
+    pub(super) fn peek_valid(&self, unit: Ppa, data: &mut [u8]) -> Result<Spare, MediumError> {
+        let mut spare = [0; SPARE_BYTES];
+        self.nand.peek(unit, data, &mut spare)?;
+        Spare::decode(&spare, data).ok_or(MediumError::Uncorrectable(unit))
+    }
+
+    /// Erases a block without live units and puts it among the free ones, or retires it if that fails.
+    pub(super) fn erase(&mut self, at: Time, block: BlockId) {
+        let not_before = if self.buffer.is_protected() { at } else { self.newer_versions_durable(at, block) };
+        let die = self.geometry.die_of(block);
+        self.dies[die as usize].erases += 1;
+        match self.nand.erase(not_before, block) {
+            Ok(_) => {
+                self.table.set_state(block, BlockState::Free);
+                self.dies[die as usize].free.push(block);
+            }
+            Err(_) => self.mark_bad(block),
+        }
+    }
+
+    /// The version of a unit that was flushed last may lie, dead, in a block about to be erased while a newer
+    /// one is still on its way. Programs what is staged of such units and gives the time everything queued is
+    /// done.
+    fn newer_versions_durable(&mut self, at: Time, victim: BlockId) -> Time {
+        for index in 0..self.frontiers.len() as u32 {
+            let staged = &self.frontiers[index as usize].staged;
+            if staged.iter().any(|unit| unit.replaces != NOTHING && self.block_of(unit.replaces) == victim) {
+                // If the program fails its units were staged anew and nothing is lost with the victim: the
+                // error is met again by whoever programs next.
+                let _ = self.pad(at, index, true);
+            }
+        }
+        self.finish_programs(at)
+    }
+}

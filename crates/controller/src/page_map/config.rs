@@ -1,0 +1,137 @@
+//! What a page-mapped controller is told: plain data, filled from a design.
+
+use nvlab_medium::flash::FlashConfig;
+use nvlab_units::Span;
+
+/// A page-mapped controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageMapConfig {
+    /// Units the host may address; the rest of the array is over-provisioning.
+    pub logical_units: u32,
+    /// Which block is cleaned next.
+    pub cleaning: Cleaning,
+    /// Erased blocks of a die below which cleaning begins; at least 1.
+    pub free_blocks_min: u32,
+    /// Which data shares a block.
+    pub streams: Streams,
+    /// How wear is evened out.
+    pub wear: WearLevelling,
+    /// Write buffer; `None`: a write is acknowledged when its page is programmed.
+    pub buffer: Option<WriteBuffer>,
+    /// Host units written between two checkpoints of the map; `None`: recovery scans the whole array.
+    pub checkpoint_units: Option<u64>,
+    /// Time the controller itself takes for a request, before the medium is asked.
+    pub overhead: Span,
+    /// Seed of random choices (d-choices).
+    pub seed: u64,
+}
+
+/// Which block is cleaned next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cleaning {
+    /// The block with the fewest live units.
+    Greedy,
+    /// The block that was filled first.
+    Fifo,
+    /// Greatest (1 - u) * age / (1 + u) (Rosenblum and Ousterhout, LFS).
+    CostBenefit,
+    /// The emptiest of `d` blocks drawn at random (Van Houdt, SIGMETRICS 2013).
+    DChoices {
+        /// Blocks drawn.
+        d: u32,
+    },
+    /// The emptiest of the `window` blocks filled first (Hu et al., SYSTOR 2009).
+    WindowedGreedy {
+        /// Blocks looked at.
+        window: u32,
+    },
+}
+
+/// Which data shares a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Streams {
+    /// Host writes and relocated data fill the same block.
+    One,
+    /// Host writes in one block, relocated data in another.
+    HostAndRelocated,
+    /// Host writes to recently written units in one block, other host writes in a second, relocated data in
+    /// a third.
+    HotColdRelocated {
+        /// A unit is hot if its last write was less than this many logical capacities of host writes ago.
+        hot_within: f64,
+    },
+}
+
+/// How wear is evened out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WearLevelling {
+    /// Host data goes to the erased block with the fewest erases, relocated data to the one with the most.
+    pub dynamic: bool,
+    /// When the erase counts of a die differ by more than this, the least worn full block is moved.
+    pub static_threshold: Option<u32>,
+}
+
+/// A write buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteBuffer {
+    /// Its size in units; at least one page of the array per stream and die.
+    pub units: u32,
+    /// A battery or capacitor keeps it through a power cut.
+    pub protected: bool,
+    /// Time to store one unit in it.
+    pub store: Span,
+}
+
+impl Streams {
+    /// Blocks of a die that are filled at the same time.
+    pub fn count(self) -> u32 {
+        match self {
+            Streams::One => 1,
+            Streams::HostAndRelocated => 2,
+            Streams::HotColdRelocated { .. } => 3,
+        }
+    }
+    /// The stream that relocated data goes to: the last.
+    pub fn relocated(self) -> u32 {
+        self.count() - 1
+    }
+}
+
+/// Why a configuration cannot work over an array, if so.
+pub(super) fn check(config: &PageMapConfig, flash: &FlashConfig) -> Result<(), String> {
+    let geometry = &flash.geometry;
+    geometry.check()?;
+    if config.free_blocks_min == 0 {
+        return Err("at least one block of a die must stay erased for cleaning (free_blocks_min)".into());
+    }
+    // Blocks that never hold host data: the erased ones, one being filled per stream, and two checkpoints.
+    let map_blocks = match config.checkpoint_units {
+        Some(_) => 2 * super::checkpoint::blocks_needed(config, geometry),
+        None => 0,
+    };
+    let set_apart = (config.free_blocks_min + config.streams.count()) as u64 * geometry.dies() as u64 + map_blocks;
+    let left = (geometry.blocks() as u64).saturating_sub(set_apart) * geometry.units_per_block() as u64;
+    if config.logical_units == 0 || config.logical_units as u64 > left {
+        return Err(format!(
+            "{} logical units of {} B do not fit: of {} blocks {set_apart} are kept for cleaning, open streams \
+             and checkpoints, {left} units are left; give more spare or more blocks",
+            config.logical_units,
+            geometry.unit_bytes,
+            geometry.blocks()
+        ));
+    }
+    if let Some(buffer) = config.buffer {
+        let needed = config.streams.count() * geometry.dies() * geometry.units_per_page;
+        if buffer.units < needed {
+            return Err(format!(
+                "the write buffer holds {} units, the pages being filled take {needed} ({} streams x {} dies x \
+                 {} units per page)",
+                buffer.units,
+                config.streams.count(),
+                geometry.dies(),
+                geometry.units_per_page
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! The blocks being filled: one per die and stream. Units are staged until a page is full, then programmed.
+
+use super::spare::{Kind, Spare};
+use super::{NOTHING, PageMap};
+use crate::ControllerError;
+use crate::cleaning::CleaningPolicy;
+use crate::table::BlockState;
+use nvlab_medium::flash::SPARE_BYTES;
+use nvlab_medium::flash::nand::Payload;
+use nvlab_medium::{MediumError, Store};
+use nvlab_units::{BlockId, Geometry, Ppa, Ticket, Time};
+
+pub(super) const NO_BLOCK: u32 = u32::MAX;
+/// A staged unit that takes no slot of the write buffer.
+pub(super) const NO_SLOT: u64 = u64::MAX;
+
+/// A unit in a page that is not programmed yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Staged {
+    pub lpa: u32,
+    /// The slot of the write buffer it takes, or [`NO_SLOT`].
+    pub slot: u64,
+    /// Where the version it replaces lies, or `NOTHING`.
+    pub replaces: u32,
+}
+
+/// A block being filled.
+#[derive(Clone, Debug)]
+pub(super) struct Frontier {
+    pub block: u32,
+    /// The next unit of the block to place; below it, units are staged from `programmed` on.
+    pub next: u32,
+    /// Pages whose program is queued.
+    pub programmed: u32,
+    pub staged: Vec<Staged>,
+    pub data: Vec<u8>,
+    pub spare: Vec<u8>,
+}
+
+impl Frontier {
+    pub fn new<S: Store>(geometry: &Geometry) -> Frontier {
+        let keeps = S::KEEPS as usize;
+        Frontier {
+            block: NO_BLOCK,
+            next: 0,
+            programmed: 0,
+            staged: Vec::with_capacity(geometry.units_per_page as usize),
+            data: Vec::with_capacity(geometry.page_bytes() as usize * keeps),
+            spare: Vec::with_capacity(geometry.units_per_page as usize * SPARE_BYTES * keeps),
+        }
+    }
+}
+
+/// What is put into a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit<'a> {
+    pub kind: Kind,
+    pub lpa: u32,
+    pub sequence: u64,
+    pub slot: u64,
+    /// Empty if no payload is kept.
+    pub data: &'a [u8],
+}
+
+impl<S: Store> PageMap<S> {
+    #[inline]
+    pub(super) fn die_of_frontier(&self, index: u32) -> u32 {
+        if self.streams == 1 { index } else { index / self.streams }
+    }
+
+    /// Places a unit in the open block of a frontier (there is one) and gives its address. The page is not
+    /// programmed yet: see [`PageMap::page_is_full`] and [`PageMap::program_page`].
+    #[inline]
+    pub(super) fn place(&mut self, index: u32, unit: Unit<'_>, replaces: u32) -> u32 {
+        let frontier = &mut self.frontiers[index as usize];
+        let address = frontier.block * self.geometry.units_per_block() + frontier.next;
+        frontier.next += 1;
+        self.p2l[address as usize] = if unit.kind == Kind::Data { unit.lpa } else { NOTHING };
+        if self.geometry.units_per_page > 1 || S::KEEPS || self.nand.cells().programs_may_fail() {
+            frontier.staged.push(Staged { lpa: unit.lpa, slot: unit.slot, replaces });
+        }
+        if S::KEEPS {
+            let spare =
+                Spare { kind: unit.kind, lpa: unit.lpa, sequence: unit.sequence, stamp: self.stamp };
+            frontier.data.extend_from_slice(unit.data);
+            frontier.spare.extend_from_slice(&spare.encode(unit.data));
+            self.stamp += 1;
+        }
+        address
+    }
+
+    /// True if the page being filled is full.
+    #[inline]
+    pub(super) fn page_is_full(&self, index: u32) -> bool {
+        let (next, per_page) = (self.frontiers[index as usize].next, self.geometry.units_per_page);
+        per_page == 1 || next.is_multiple_of(per_page)
+    }
+
+    /// Programs the full pages of a frontier that are not programmed yet, and closes the block if it is full.
+    /// A failed program moves its units and retires the block.
+    #[inline]
+    pub(super) fn program_pages(&mut self, at: Time, index: u32, over_channel: bool) -> Result<Ticket, ControllerError> {
+        let frontier = &self.frontiers[index as usize];
+        let (block, page) = (BlockId(frontier.block), frontier.programmed);
+        let full = if self.geometry.units_per_page == 1 {
+            frontier.next
+        } else {
+            frontier.next / self.geometry.units_per_page
+        };
+        let payload = Payload { data: &frontier.data, spare: &frontier.spare };
+        let queued = self.nand.program(at, block, page, full - page, payload, over_channel);
+        match queued {
+            Ok(ticket) => {
+                let die = self.die_of_frontier(index);
+                self.dies[die as usize].last_program = ticket;
+                if self.frontiers[index as usize].staged.is_empty() {
+                    self.frontiers[index as usize].programmed = full;
+                } else {
+                    self.unstage(index, full, ticket);
+                }
+                if self.frontiers[index as usize].next == self.geometry.units_per_block() {
+                    self.close(index);
+                }
+                Ok(ticket)
+            }
+            Err(MediumError::ProgramFailed(_)) => self.program_failed(at, index),
+            Err(other) => panic!("frontier {index} broke a rule of the medium: {other}"),
+        }
+    }
+
+    /// The staged units are in a program now.
+    fn unstage(&mut self, index: u32, programmed: u32, ticket: Ticket) {
+        let die = self.die_of_frontier(index);
+        let frontier = &mut self.frontiers[index as usize];
+        for staged in frontier.staged.drain(..).filter(|staged| staged.slot != NO_SLOT) {
+            self.buffer.queued(staged.slot, ticket);
+            if S::KEEPS {
+                self.buffer.held_queued(staged.slot, die, ticket);
+            }
+        }
+        frontier.programmed = programmed;
+        frontier.data.clear();
+        frontier.spare.clear();
+    }
+
+    fn close(&mut self, index: u32) {
+        let block = BlockId(std::mem::replace(&mut self.frontiers[index as usize].block, NO_BLOCK));
+        self.table.set_state(block, BlockState::Closed);
+        self.policy.closed(&self.table, block);
+    }
+
+    /// Fills the rest of a page with nothing and programs it. Does nothing if no unit is staged.
+    pub(super) fn pad(&mut self, at: Time, index: u32, over_channel: bool) -> Result<(), ControllerError> {
+        if self.frontiers[index as usize].block == NO_BLOCK || self.page_is_full(index) {
+            return Ok(());
+        }
+        let nothing = vec![0; if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 }];
+        while !self.page_is_full(index) {
+            let padding = Unit { kind: Kind::Padding, lpa: NOTHING, sequence: 0, slot: NO_SLOT, data: &nothing };
+            self.place(index, padding, NOTHING);
+            self.stats.padding_units += 1;
+        }
+        self.program_pages(at, index, over_channel)?;
+        Ok(())
+    }
+
+    /// Pads every page that is partly filled.
+    pub(super) fn pad_all(&mut self, at: Time) -> Result<(), ControllerError> {
+        (0..self.frontiers.len() as u32).try_for_each(|index| self.pad(at, index, true))
+    }
+
+    /// The payload of a unit that is staged.
+    pub(super) fn staged(&self, unit: Ppa, into: &mut [u8]) {
+        let block = self.block_of(unit.0).0;
+        let frontier = self.frontiers.iter().find(|frontier| frontier.block == block);
+        let frontier = frontier.unwrap_or_else(|| panic!("unit {unit:?} is neither programmed nor staged"));
+        let within = unit.0 - self.geometry.first_unit(BlockId(block)).0;
+        let slot = (within - frontier.programmed * self.geometry.units_per_page) as usize;
+        into.copy_from_slice(&frontier.data[slot * into.len()..][..into.len()]);
+    }
+}

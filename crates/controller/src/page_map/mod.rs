@@ -1,0 +1,368 @@
+//! A page map: any logical unit to any physical unit, written out of place, cleaned by copying.
+//!
+//! What it is not: a model of one vendor's firmware. What a drive does beyond this (pSLC cache, RAID inside,
+//! map that does not fit in memory) is another controller.
+//!
+//! Invariants
+//! 1. A physical unit is live iff `l2p[p2l[unit]] == unit`; nothing else says so (no bitmap to keep in step).
+//! 2. `table.live(block)` is the number of live units in the block.
+//! 3. A block is erased only after every copy that replaces its live units, and (without a protected buffer)
+//!    every newer version of its dead units, is programmed or queued before the erase on the same die.
+//! 4. Sequence numbers grow with every host write; a relocated unit keeps its own. The newest readable copy
+//!    of a unit is the one with the highest number.
+//! 5. At least `free_blocks_min` blocks of a die are erased whenever host data opens one.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`config`] | what it is told |
+//! | [`stats`] | what it counts |
+//! | `frontier` | the blocks being filled |
+//! | `write`, `clean`, `wear` | the host's writes; relocation; wear levelling and retirement |
+//! | `buffer` | the write buffer: who waits, what survives |
+//! | `spare`, `checkpoint`, [`recover`] | what is written beside the data, and how it is found again |
+
+mod buffer;
+mod checkpoint;
+mod clean;
+pub mod config;
+mod frontier;
+pub mod recover;
+mod spare;
+pub mod stats;
+mod wear;
+mod write;
+
+pub use config::{Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
+pub use recover::{Media, RecoveryReport};
+pub use stats::PageMapStats;
+
+use crate::cleaning::Policy;
+use crate::table::{BlockState, BlockTable};
+use crate::{Controller, ControllerError};
+use buffer::Buffer;
+use frontier::{Frontier, NO_BLOCK};
+use nvlab_medium::flash::Nand;
+use nvlab_medium::{MediumError, PowerCut, Store};
+use nvlab_units::{BlockId, Extent, Geometry, Ppa, Served, Ticket, Time};
+
+/// No physical unit: the logical unit holds nothing.
+const NOTHING: u32 = u32::MAX;
+
+/// A page-mapped controller over a NAND array.
+#[derive(Clone, Debug)]
+pub struct PageMap<S: Store = ()> {
+    config: PageMapConfig,
+    geometry: Geometry,
+    block_of: Divider,
+    nand: Nand<S>,
+    l2p: Vec<u32>,
+    p2l: Vec<u32>,
+    table: BlockTable,
+    policy: Policy,
+    dies: Vec<Die>,
+    /// Frontier of die d, stream s at `d * streams + s`.
+    frontiers: Vec<Frontier>,
+    streams: u32,
+    /// The die the next page of each host stream goes to.
+    next_die: Vec<u32>,
+    buffer: Buffer,
+    /// Number of the next host unit written, and of the next unit programmed.
+    sequence: u64,
+    stamp: u64,
+    checkpoint: checkpoint::State,
+    /// Live units of the block being cleaned; kept to allocate once.
+    moving: Vec<Ppa>,
+    stats: PageMapStats,
+}
+
+/// What a die knows of its own.
+#[derive(Clone, Debug, Default)]
+struct Die {
+    free: Vec<BlockId>,
+    /// Erases since wear was last looked at.
+    erases: u32,
+    /// The place after the last program queued.
+    last_program: Ticket,
+}
+
+/// Division by a constant as one multiplication (Lemire, Kaser, Kurz 2019: exact for 32 bits).
+#[derive(Clone, Copy, Debug)]
+struct Divider(u64);
+
+impl Divider {
+    fn new(divisor: u32) -> Divider {
+        // A divisor of 1 would need 2^64: it is treated apart by wrapping to 0.
+        Divider((u64::MAX / divisor as u64).wrapping_add(1))
+    }
+    #[inline]
+    fn divide(self, number: u32) -> u32 {
+        match self.0 {
+            0 => number,
+            magic => ((magic as u128 * number as u128) >> 64) as u32,
+        }
+    }
+}
+
+impl<S: Store> PageMap<S> {
+    /// A controller over an array fresh from the factory, or why this configuration cannot work.
+    pub fn new(config: PageMapConfig, nand: Nand<S>) -> Result<PageMap<S>, String> {
+        let mut map = PageMap::empty(config, nand)?;
+        for block in 0..map.geometry.blocks() {
+            let block = BlockId(block);
+            if map.nand.cells().is_bad(block) {
+                map.table.set_state(block, BlockState::Bad);
+            } else {
+                map.dies[map.geometry.die_of(block) as usize].free.push(block);
+            }
+        }
+        // Blocks are taken from the end: lowest first.
+        map.dies.iter_mut().for_each(|die| die.free.reverse());
+        Ok(map)
+    }
+
+    /// A controller that knows nothing of its blocks yet.
+    fn empty(config: PageMapConfig, nand: Nand<S>) -> Result<PageMap<S>, String> {
+        let geometry = *nand.geometry();
+        config::check(&config, nand.config())?;
+        let (dies, blocks) = (geometry.dies(), geometry.blocks_per_die);
+        let streams = config.streams.count();
+        let table = BlockTable::new(dies, blocks, geometry.units_per_block());
+        Ok(PageMap {
+            policy: Policy::new(config.cleaning, &table, dies, config.seed),
+            block_of: Divider::new(geometry.units_per_block()),
+            l2p: vec![NOTHING; config.logical_units as usize],
+            p2l: vec![NOTHING; geometry.units() as usize],
+            dies: vec![Die::default(); dies as usize],
+            frontiers: vec![Frontier::new::<S>(&geometry); (dies * streams) as usize],
+            next_die: vec![0; streams as usize],
+            buffer: Buffer::new(config.buffer),
+            sequence: 1,
+            stamp: 1,
+            checkpoint: checkpoint::State::new(&config, &geometry),
+            moving: Vec::with_capacity(geometry.units_per_block() as usize),
+            stats: PageMapStats::default(),
+            streams,
+            table,
+            geometry,
+            nand,
+            config,
+        })
+    }
+
+    /// What the controller did so far.
+    pub fn stats(&self) -> &PageMapStats {
+        &self.stats
+    }
+    /// Begins counting anew, in the medium too; wear stays.
+    pub fn reset_stats(&mut self) {
+        self.stats = PageMapStats::default();
+        self.nand.reset_stats();
+    }
+    /// The medium.
+    pub fn nand(&self) -> &Nand<S> {
+        &self.nand
+    }
+    /// The medium, to say what the power did ([`PowerCut`]).
+    pub fn nand_mut(&mut self) -> &mut Nand<S> {
+        &mut self.nand
+    }
+    /// What it was told.
+    pub fn config(&self) -> &PageMapConfig {
+        &self.config
+    }
+    /// The blocks.
+    pub fn table(&self) -> &BlockTable {
+        &self.table
+    }
+    /// Logical units that hold data.
+    pub fn mapped_units(&self) -> u64 {
+        self.l2p.iter().filter(|&&unit| unit != NOTHING).count() as u64
+    }
+    /// Bytes of memory the controller's tables take.
+    pub fn memory_bytes(&self) -> u64 {
+        (self.l2p.len() + self.p2l.len()) as u64 * 4 + self.table.memory_bytes()
+    }
+
+    /// Touches the map entries of units that will be written or read soon, so that their cache lines come in
+    /// together instead of one after the other.
+    #[inline]
+    pub fn expect(&self, units: impl Iterator<Item = u32>) {
+        let mut sum = 0u32;
+        for unit in units {
+            sum = sum.wrapping_add(self.l2p.get(unit as usize).copied().unwrap_or(0));
+        }
+        std::hint::black_box(sum);
+    }
+
+    fn check_extent(&self, extent: Extent) -> Result<(), ControllerError> {
+        match extent.end() <= self.config.logical_units as u64 {
+            true => Ok(()),
+            false => Err(ControllerError::OutOfRange { extent, capacity: self.config.logical_units }),
+        }
+    }
+
+    #[inline]
+    fn block_of(&self, unit: u32) -> BlockId {
+        BlockId(self.block_of.divide(unit))
+    }
+
+    /// A unit's copy died.
+    #[inline]
+    fn forget(&mut self, unit: u32) {
+        let block = self.block_of(unit);
+        if self.table.lose(block) {
+            crate::cleaning::CleaningPolicy::lost(&mut self.policy, &self.table, block);
+        }
+    }
+
+    fn read_run(&mut self, at: Time, lpa: u32, left: u32, into: &mut [u8]) -> Result<(u32, Time), ControllerError> {
+        let unit = self.l2p[lpa as usize];
+        let bytes = self.geometry.unit_bytes as usize;
+        if unit == NOTHING {
+            if S::KEEPS {
+                into[..bytes].fill(0);
+            }
+            return Ok((1, at));
+        }
+        let together = self.nand.units_together(Ppa(unit)).min(left);
+        let next_to_it = |i: &u32| self.l2p[(lpa + i) as usize] == unit + i;
+        let run = 1 + (1..together).take_while(next_to_it).count() as u32;
+        match self.nand.read(at, Ppa(unit), run, into) {
+            Ok(served) => Ok((run, served.end)),
+            Err(MediumError::Erased(_)) => {
+                // Not programmed yet: its page is still being filled in the controller.
+                if S::KEEPS {
+                    self.staged(Ppa(unit), &mut into[..bytes]);
+                }
+                self.stats.buffer_hits += 1;
+                Ok((1, at))
+            }
+            Err(source) => Err(ControllerError::Unreadable { lpa, source }),
+        }
+    }
+
+    /// Checks every invariant; for tests.
+    pub fn check(&self) {
+        let mut live = vec![0u32; self.geometry.blocks() as usize];
+        for (lpa, &unit) in self.l2p.iter().enumerate().filter(|(_, unit)| **unit != NOTHING) {
+            assert_eq!(self.p2l[unit as usize], lpa as u32, "unit {unit} of {lpa} belongs to another");
+            live[self.block_of(unit).0 as usize] += 1;
+        }
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            let state = self.table.state(block);
+            if state != BlockState::Map {
+                assert_eq!(self.table.live(block), live[block.0 as usize], "{block:?} {state:?}");
+            }
+            let die = self.geometry.die_of(block) as usize;
+            let free = self.dies[die].free.contains(&block);
+            assert_eq!(free, state == BlockState::Free, "{block:?} is {state:?}");
+            let open = self.frontiers.iter().any(|frontier| frontier.block == block.0);
+            assert_eq!(open, state == BlockState::Open, "{block:?} is {state:?}");
+            assert!(state != BlockState::Free || self.nand.pages_written(block) == 0, "{block:?} is not erased");
+        }
+        assert!(self.frontiers.iter().all(|f| f.block == NO_BLOCK || f.next < self.geometry.units_per_block()));
+    }
+}
+
+impl<S: Store> Controller for PageMap<S> {
+    fn capacity_units(&self) -> u32 {
+        self.config.logical_units
+    }
+    fn unit_bytes(&self) -> u32 {
+        self.geometry.unit_bytes
+    }
+
+    #[inline]
+    fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
+        self.check_extent(extent)?;
+        let start = at + self.config.overhead;
+        let (mut done, mut end) = (0, start);
+        while done < extent.count {
+            let rest = if S::KEEPS {
+                &mut into[done as usize * self.geometry.unit_bytes as usize..]
+            } else {
+                &mut []
+            };
+            let (run, ready) = self.read_run(start, extent.start + done, extent.count - done, rest)?;
+            done += run;
+            end = end.max(ready);
+        }
+        self.stats.host_read_units += extent.count as u64;
+        Ok(Served { start, end })
+    }
+
+    #[inline]
+    fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
+        self.check_extent(extent)?;
+        let start = at + self.config.overhead;
+        let end = self.write_extent(start, extent, data)?;
+        self.stats.host_write_units += extent.count as u64;
+        Ok(Served { start, end })
+    }
+
+    fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
+        self.check_extent(extent)?;
+        for lpa in extent.units() {
+            let unit = std::mem::replace(&mut self.l2p[lpa as usize], NOTHING);
+            if unit != NOTHING {
+                self.forget(unit);
+            }
+        }
+        self.stats.host_trim_units += extent.count as u64;
+        let start = at + self.config.overhead;
+        Ok(Served { start, end: start })
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
+        let start = at + self.config.overhead;
+        self.stats.flushes += 1;
+        let end = if self.buffer.is_protected() { start } else { self.drain(start)? };
+        Ok(Served { start, end })
+    }
+}
+
+impl<S: Store> PageMap<S> {
+    /// Programs every page that is partly filled and promises the end of everything queued.
+    fn drain(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.pad_all(at)?;
+        Ok(self.finish_programs(at))
+    }
+
+    /// Promises the end of every program queued.
+    fn finish_programs(&mut self, at: Time) -> Time {
+        let mut end = at;
+        for (die, known) in self.dies.iter().enumerate() {
+            end = end.max(self.nand.finish(die as u32, known.last_program, at));
+        }
+        end
+    }
+
+    /// Promises the end of everything queued.
+    fn finish_all(&mut self, at: Time) -> Time {
+        let ends = (0..self.geometry.dies()).map(|die| {
+            let last = self.nand.last(die);
+            self.nand.finish(die, last, at)
+        });
+        ends.max().unwrap_or(at)
+    }
+
+    /// Says that no power cut will come before `upto`.
+    pub fn settle(&mut self, upto: Time) {
+        self.nand.settle(upto);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dividers_divide() {
+        for divisor in [1, 2, 3, 7, 256, 36_864, 65_535, u32::MAX] {
+            let divider = Divider::new(divisor);
+            for number in [0, 1, divisor - 1, divisor, divisor.saturating_add(1), 1 << 31, u32::MAX] {
+                assert_eq!(divider.divide(number), number / divisor, "{number} / {divisor}");
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Finding everything again after a power cut, from the media alone.
+//!
+//! 1. The first page of every block is read. A block whose first unit belongs to a checkpoint is a map block.
+//! 2. The newest complete checkpoint, if there is one, gives the map as it was; entries that point into blocks
+//!    erased or begun since are dropped.
+//! 3. Blocks begun after the checkpoint, or open at it, are scanned page by page (all blocks, without one).
+//!    The readable copy with the highest sequence number wins.
+//! 4. Blocks without live units are erased; partly filled ones are closed. What a protected buffer held and
+//!    the array does not is written again.
+//!
+//! Recovery changes nothing that a second recovery would need, so it may itself be cut at any operation.
+
+use super::buffer::Held;
+use super::checkpoint::Checkpoint;
+use super::config::PageMapConfig;
+use super::spare::{Kind, Spare};
+use super::{NOTHING, PageMap};
+use crate::ControllerError;
+use crate::cleaning::CleaningPolicy;
+use crate::table::BlockState;
+use nvlab_medium::flash::Nand;
+use nvlab_medium::{MediumError, PowerCut, Store};
+use nvlab_units::{BlockId, Ppa, Span, Time};
+
+/// What a power cut leaves of a controller: the array, and what a protected buffer held.
+#[derive(Debug)]
+pub struct Media<S: Store> {
+    nand: Nand<S>,
+    held: Vec<Held>,
+}
+
+/// What a recovery did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// How long the host waited.
+    pub time: Span,
+    /// Blocks whose pages were all read.
+    pub blocks_scanned: u32,
+    /// Units found with good data.
+    pub units_found: u64,
+    /// Units that could not be read or failed their checksum.
+    pub units_damaged: u64,
+    /// The checkpoint that was used.
+    pub checkpoint: Option<u64>,
+    /// Units a protected buffer gave back.
+    pub units_restored: u64,
+}
+
+/// What the first unit of a block says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    Erased,
+    Unreadable,
+    Says(Spare),
+}
+
+impl<S: Store> PageMap<S> {
+    /// The power fails at `at`. What is left can be recovered.
+    pub fn power_cut(mut self, at: Time) -> Media<S> {
+        self.nand.cut(at);
+        Media { nand: self.nand, held: self.buffer.survive(at) }
+    }
+
+    /// Rebuilds the controller from its media, beginning at `at`; or why the configuration cannot work.
+    pub fn recover(config: PageMapConfig, media: Media<S>, at: Time) -> Result<(PageMap<S>, RecoveryReport), String> {
+        assert!(S::KEEPS, "recovery reads payload");
+        let mut map = PageMap::empty(config, media.nand)?;
+        let mut report = RecoveryReport::default();
+        let (firsts, mut now) = map.read_first_units(at);
+        let checkpoint = map.newest_checkpoint(&mut now, &firsts, &mut report);
+        let mut newest = vec![(0, 0); map.l2p.len()];
+        if let Some(checkpoint) = &checkpoint {
+            map.adopt(checkpoint, &firsts);
+        }
+        now = map.scan(now, &firsts, checkpoint.as_ref(), &mut newest, &mut report);
+        map.rebuild_tables(now, &firsts);
+        map.restore(now, media.held, checkpoint.as_ref(), &newest, &mut report).map_err(|error| error.to_string())?;
+        report.time = now.since(at);
+        Ok((map, report))
+    }
+
+    fn read_first_units(&mut self, at: Time) -> (Vec<First>, Time) {
+        let (mut firsts, mut end) = (Vec::new(), at);
+        let mut data = vec![0; self.geometry.unit_bytes as usize];
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            if self.nand.cells().is_bad(block) {
+                self.table.set_state(block, BlockState::Bad);
+                firsts.push(First::Erased);
+                continue;
+            }
+            let unit = self.geometry.first_unit(block);
+            let (ready, spare) = self.nand.read_spare(at, unit);
+            end = end.max(ready);
+            firsts.push(match spare {
+                Err(MediumError::Erased(_)) => First::Erased,
+                Err(_) => First::Unreadable,
+                Ok(_) => match self.peek_valid(unit, &mut data) {
+                    Ok(spare) => {
+                        self.stamp = self.stamp.max(spare.stamp + 1);
+                        First::Says(spare)
+                    }
+                    Err(_) => First::Unreadable,
+                },
+            });
+        }
+        (firsts, end)
+    }
+
+    /// Reads back the newest complete checkpoint and marks its blocks.
+    fn newest_checkpoint(
+        &mut self,
+        now: &mut Time,
+        firsts: &[First],
+        report: &mut RecoveryReport,
+    ) -> Option<Checkpoint> {
+        let number = |first: &First| match first {
+            First::Says(spare) if spare.kind == Kind::Checkpoint => Some(spare.sequence),
+            _ => None,
+        };
+        let mut numbers: Vec<u64> = firsts.iter().filter_map(number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        self.checkpoint.number = numbers.last().copied().unwrap_or(0);
+        while let Some(newest) = numbers.pop() {
+            let blocks: Vec<BlockId> = (0..firsts.len() as u32)
+                .map(BlockId)
+                .filter(|block| number(&firsts[block.0 as usize]) == Some(newest))
+                .collect();
+            if let Some(checkpoint) = self.read_checkpoint(now, &blocks, newest) {
+                blocks.iter().for_each(|&block| self.table.set_state(block, BlockState::Map));
+                self.checkpoint.blocks = blocks;
+                self.sequence = self.sequence.max(checkpoint.sequence);
+                report.checkpoint = Some(newest);
+                return Some(checkpoint);
+            }
+        }
+        None
+    }
+
+    fn read_checkpoint(&mut self, now: &mut Time, blocks: &[BlockId], number: u64) -> Option<Checkpoint> {
+        let unit_bytes = self.geometry.unit_bytes as usize;
+        let needed = super::checkpoint::blocks_needed(&self.config, &self.geometry) as usize;
+        let mut bytes = vec![0; needed * self.geometry.block_bytes() as usize];
+        let mut found = 0u64;
+        let mut data = vec![0; unit_bytes];
+        for &block in blocks {
+            *now = self.read_block(*now, block);
+            for unit in self.written_units(block) {
+                let Ok(spare) = self.peek_valid(unit, &mut data) else { continue };
+                if spare.kind == Kind::Checkpoint && spare.sequence == number {
+                    let start = spare.lpa as usize * unit_bytes;
+                    bytes.get_mut(start..start + unit_bytes)?.copy_from_slice(&data);
+                    found += 1;
+                }
+            }
+        }
+        let checkpoint = Checkpoint::decode(&bytes, self.config.logical_units)?;
+        (found == self.checkpoint_units()).then_some(checkpoint)
+    }
+
+    fn written_units(&self, block: BlockId) -> impl Iterator<Item = Ppa> + use<S> {
+        let first = self.geometry.first_unit(block).0;
+        let units = self.nand.pages_written(block) * self.geometry.units_per_page;
+        (first..first + units).map(Ppa)
+    }
+
+    /// Spends the time to read every written page of a block.
+    fn read_block(&mut self, at: Time, block: BlockId) -> Time {
+        let together = self.nand.config().timing.units_per_read.max(1) as usize;
+        let units: Vec<Ppa> = self.written_units(block).step_by(together).collect();
+        units.into_iter().map(|unit| self.nand.read_spare(at, unit).0).max().unwrap_or(at)
+    }
+
+    /// Takes over what a checkpoint says, where its blocks are still the same.
+    fn adopt(&mut self, checkpoint: &Checkpoint, firsts: &[First]) {
+        for (lpa, &unit) in checkpoint.map.iter().enumerate() {
+            if unit as u64 >= self.geometry.units() {
+                continue;
+            }
+            let block = self.block_of(unit);
+            let same = match firsts[block.0 as usize] {
+                First::Erased => false,
+                First::Unreadable => true,
+                First::Says(spare) => spare.stamp < checkpoint.stamp,
+            };
+            let page = (unit - self.geometry.first_unit(block).0) / self.geometry.units_per_page;
+            if same && page < self.nand.pages_written(block) {
+                self.l2p[lpa] = unit;
+            }
+        }
+    }
+
+    /// Scans the blocks the checkpoint does not know; the newest copy of each unit enters the map.
+    fn scan(
+        &mut self,
+        at: Time,
+        firsts: &[First],
+        checkpoint: Option<&Checkpoint>,
+        newest: &mut [(u64, u64)],
+        report: &mut RecoveryReport,
+    ) -> Time {
+        let mut end = at;
+        let mut data = vec![0; self.geometry.unit_bytes as usize];
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            let unknown = match (firsts[block.0 as usize], checkpoint) {
+                (First::Erased, _) => false,
+                (First::Unreadable, _) | (_, None) => true,
+                (First::Says(spare), Some(checkpoint)) => {
+                    spare.stamp >= checkpoint.stamp || checkpoint.open.contains(&block)
+                }
+            };
+            if !unknown || self.table.state(block) == BlockState::Map {
+                continue;
+            }
+            report.blocks_scanned += 1;
+            end = end.max(self.read_block(at, block));
+            for unit in self.written_units(block) {
+                let Ok(spare) = self.peek_valid(unit, &mut data) else {
+                    report.units_damaged += 1;
+                    continue;
+                };
+                self.stamp = self.stamp.max(spare.stamp + 1);
+                if spare.kind != Kind::Data || spare.lpa >= self.config.logical_units {
+                    continue;
+                }
+                report.units_found += 1;
+                self.sequence = self.sequence.max(spare.sequence + 1);
+                // A half-erased block may give back a copy older than what the checkpoint holds.
+                let before = checkpoint.is_some_and(|c| spare.stamp < c.stamp && c.map[spare.lpa as usize] != unit.0);
+                let best = &mut newest[spare.lpa as usize];
+                if !before && (spare.sequence, spare.stamp) > *best {
+                    *best = (spare.sequence, spare.stamp);
+                    self.l2p[spare.lpa as usize] = unit.0;
+                }
+            }
+        }
+        end
+    }
+
+    /// Live counts, block states, the cleaning policy's order and the free blocks, from the map.
+    fn rebuild_tables(&mut self, at: Time, firsts: &[First]) {
+        for lpa in 0..self.l2p.len() {
+            let unit = self.l2p[lpa];
+            if unit != NOTHING {
+                self.p2l[unit as usize] = lpa as u32;
+                self.table.gain(self.block_of(unit));
+            }
+        }
+        let mut in_use = Vec::new();
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            match self.table.state(block) {
+                BlockState::Map | BlockState::Bad => {}
+                _ if self.table.live(block) > 0 => in_use.push(block),
+                _ if self.nand.pages_written(block) == 0 => {
+                    self.dies[self.geometry.die_of(block) as usize].free.push(block);
+                }
+                _ => self.erase(at, block),
+            }
+        }
+        let age = |block: &BlockId| match firsts[block.0 as usize] {
+            First::Says(spare) => (spare.stamp, spare.sequence),
+            _ => (0, 0),
+        };
+        in_use.sort_by_key(age);
+        for block in in_use {
+            self.table.set_birth(block, age(&block).1);
+            self.table.set_state(block, BlockState::Closed);
+            self.policy.closed(&self.table, block);
+        }
+    }
+
+    /// Writes again what a protected buffer held and the array does not hold.
+    fn restore(
+        &mut self,
+        at: Time,
+        held: Vec<Held>,
+        checkpoint: Option<&Checkpoint>,
+        newest: &[(u64, u64)],
+        report: &mut RecoveryReport,
+    ) -> Result<(), ControllerError> {
+        let known = checkpoint.map_or(0, |checkpoint| checkpoint.sequence);
+        self.sequence = held.iter().map(|held| held.sequence + 1).fold(self.sequence, u64::max);
+        for held in held {
+            if held.sequence >= known && held.sequence > newest[held.lpa as usize].0 {
+                self.rewrite(at, held)?;
+                report.units_restored += 1;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! What a page-mapped controller counts. Units are mapping units; every program is charged to a cause.
+
+use nvlab_units::Span;
+
+/// Counts since the beginning, or since they were last reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageMapStats {
+    /// Units the host read, wrote and trimmed.
+    pub host_read_units: u64,
+    /// See `host_read_units`.
+    pub host_write_units: u64,
+    /// See `host_read_units`.
+    pub host_trim_units: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Reads answered from a page that was still being filled.
+    pub buffer_hits: u64,
+    /// Units moved to clean a block.
+    pub clean_units: u64,
+    /// Units moved to level wear.
+    pub wear_units: u64,
+    /// Units moved out of blocks that were retired, and host units written again after a failed program.
+    pub retire_units: u64,
+    /// Units written to hold checkpoints of the map.
+    pub map_units: u64,
+    /// Units of pages that were programmed before they were full.
+    pub padding_units: u64,
+    /// Blocks cleaned.
+    pub cleans: u64,
+    /// Blocks moved to level wear.
+    pub wear_moves: u64,
+    /// Blocks retired.
+    pub retired_blocks: u64,
+    /// Units lost because their only copy could not be read when it was to be moved.
+    pub lost_units: u64,
+    /// Host time spent waiting for room in the write buffer.
+    pub buffer_wait: Span,
+}
+
+impl PageMapStats {
+    /// Units programmed for every unit the host wrote; 0 if it wrote none.
+    pub fn write_amplification(&self) -> f64 {
+        let moved = self.clean_units + self.wear_units + self.retire_units + self.map_units + self.padding_units;
+        match self.host_write_units {
+            0 => 0.0,
+            host => (host + moved) as f64 / host as f64,
+        }
+    }
+    /// Units moved by the cleaner for every unit the host wrote (eNVy's cleaning cost).
+    pub fn cleaning_cost(&self) -> f64 {
+        match self.host_write_units {
+            0 => 0.0,
+            host => self.clean_units as f64 / host as f64,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Wear levelling and retirement.
+//!
+//! Dynamic: among erased blocks, host data takes the least worn and relocated (colder) data the most worn.
+//! Static: when the erase counts of a die spread too far, the least worn full block is moved, so that its
+//! block rejoins the others. Retirement: a block whose program or erase failed is emptied and never used
+//! again.
+
+use super::PageMap;
+use super::clean::Cause;
+use super::frontier::{NO_BLOCK, NO_SLOT, Staged, Unit};
+use super::spare::{Kind, Spare};
+use crate::ControllerError;
+use crate::table::BlockState;
+use nvlab_medium::Store;
+use nvlab_medium::flash::SPARE_BYTES;
+use nvlab_units::{BlockId, Ticket, Time};
+
+/// Erased blocks looked at for the least or most worn: few are erased except on a new device.
+const CANDIDATES: usize = 64;
+/// Erases of a die between two looks at its wear.
+const LOOK_EVERY: u32 = 16;
+
+impl<S: Store> PageMap<S> {
+    /// Takes an erased block of a die.
+    pub(super) fn take_free(&mut self, die: u32, relocated: bool) -> Result<BlockId, ControllerError> {
+        let free = &mut self.dies[die as usize].free;
+        if free.is_empty() {
+            return Err(self.end_of_life(die));
+        }
+        let mut pick = free.len() - 1;
+        if self.config.wear.dynamic {
+            let candidates = free.len().saturating_sub(CANDIDATES)..free.len();
+            let worn = |&i: &usize| self.nand.cells().erase_count(free[i]);
+            let found = if relocated { candidates.max_by_key(worn) } else { candidates.rev().min_by_key(worn) };
+            pick = found.expect("a free block");
+        }
+        Ok(free.swap_remove(pick))
+    }
+
+    /// Moves the least worn full block of a die if wear has spread too far.
+    pub(super) fn level_wear(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+        let Some(threshold) = self.config.wear.static_threshold else { return Ok(()) };
+        if self.dies[die as usize].erases < LOOK_EVERY {
+            return Ok(());
+        }
+        self.dies[die as usize].erases = 0;
+        let erases = |block: BlockId| self.nand.cells().erase_count(block);
+        let most = self.table.die_blocks(die).map(erases).max().unwrap_or(0);
+        let Some(least_worn) = self.table.closed(die).min_by_key(|&block| erases(block)) else { return Ok(()) };
+        // Its data needs a block of its own: leave the cleaner's reserve alone.
+        let can_spare = self.dies[die as usize].free.len() as u32 >= self.config.free_blocks_min;
+        if most - erases(least_worn) <= threshold || !can_spare {
+            return Ok(());
+        }
+        self.stats.wear_moves += 1;
+        self.relocate(at, least_worn, Cause::Wear)?;
+        self.erase(at, least_worn);
+        Ok(())
+    }
+
+    pub(super) fn mark_bad(&mut self, block: BlockId) {
+        self.nand.mark_bad(block);
+        self.table.set_state(block, BlockState::Bad);
+        self.stats.retired_blocks += 1;
+    }
+
+    /// The program of the staged page failed: its units go elsewhere on the die, then everything else the block
+    /// holds, and the block is retired.
+    #[cold]
+    pub(super) fn program_failed(&mut self, at: Time, index: u32) -> Result<Ticket, ControllerError> {
+        let frontier = &mut self.frontiers[index as usize];
+        let block = BlockId(std::mem::replace(&mut frontier.block, NO_BLOCK));
+        let staged: Vec<Staged> = frontier.staged.drain(..).collect();
+        let (data, spare) = (std::mem::take(&mut frontier.data), std::mem::take(&mut frontier.spare));
+        let first = self.geometry.first_unit(block).0 + frontier.next - staged.len() as u32;
+        let die = self.die_of_frontier(index);
+        let bytes = if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 };
+        let mut ticket = Ticket::default();
+        for (i, staged) in staged.iter().enumerate() {
+            let mut sequence = 0;
+            let data = &data[i * bytes..(i + 1) * bytes];
+            if S::KEEPS {
+                let spare: [u8; SPARE_BYTES] = spare[i * SPARE_BYTES..][..SPARE_BYTES].try_into().expect("a spare");
+                let spare = Spare::decode(&spare, data).expect("what was staged");
+                if spare.kind != Kind::Data {
+                    continue;
+                }
+                sequence = spare.sequence;
+            }
+            let old = first + i as u32;
+            if self.p2l[old as usize] as usize >= self.l2p.len() || self.l2p[staged.lpa as usize] != old {
+                if staged.slot != NO_SLOT {
+                    self.buffer.queued(staged.slot, Ticket::default());
+                    self.buffer.held_queued(staged.slot, die, Ticket::default());
+                }
+                continue;
+            }
+            if self.frontiers[index as usize].block == NO_BLOCK {
+                self.open(die, index)?;
+            }
+            let target = BlockId(self.frontiers[index as usize].block);
+            let unit = Unit { kind: Kind::Data, lpa: staged.lpa, sequence, slot: staged.slot, data };
+            let address = self.place(index, unit, staged.replaces);
+            self.l2p[staged.lpa as usize] = address;
+            self.table.gain(target);
+            self.table.lose(block);
+            self.stats.retire_units += 1;
+            if self.page_is_full(index) {
+                ticket = self.program_pages(at, index, true)?;
+            }
+        }
+        if self.frontiers[index as usize].block != NO_BLOCK && !self.page_is_full(index) {
+            self.pad(at, index, true)?;
+            ticket = self.nand.last(die);
+        }
+        self.table.set_state(block, BlockState::Closed);
+        crate::cleaning::CleaningPolicy::closed(&mut self.policy, &self.table, block);
+        self.relocate(at, block, Cause::Retire)?;
+        self.mark_bad(block);
+        Ok(ticket.max(self.nand.last(die)))
+    }
+}

@@ -1,0 +1,186 @@
+//! The host's writes: wait for a slot, choose a stream and a die, place the unit, program the page when it is
+//! full.
+
+use super::buffer::{Held, Oldest};
+use super::frontier::{NO_BLOCK, NO_SLOT, Unit};
+use super::spare::Kind;
+use super::{NOTHING, PageMap, Streams};
+use crate::ControllerError;
+use crate::table::BlockState;
+use nvlab_medium::Store;
+use nvlab_units::{BlockId, Extent, Time};
+
+impl<S: Store> PageMap<S> {
+    /// Writes units; gives when the host is told so.
+    #[inline]
+    pub(super) fn write_extent(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Time, ControllerError> {
+        if S::KEEPS {
+            assert_eq!(data.len() as u64, extent.count as u64 * self.geometry.unit_bytes as u64);
+        }
+        let mut now = at;
+        for i in 0..extent.count {
+            let bytes = self.geometry.unit_bytes as usize;
+            let data = if S::KEEPS { &data[i as usize * bytes..][..bytes] } else { &[] };
+            now = self.write_unit(now, extent.start + i, data, None)?;
+        }
+        if self.buffer.config().is_none() {
+            now = self.drain(now)?;
+        }
+        if S::KEEPS {
+            let nand = &mut self.nand;
+            self.buffer.release(|die, ticket| nand.is_done(die, ticket, at));
+        }
+        if self.checkpoint.is_due(extent.count) {
+            self.write_checkpoint(now)?;
+        }
+        Ok(now)
+    }
+
+    #[inline]
+    fn write_unit(&mut self, at: Time, lpa: u32, data: &[u8], admitted: Option<Time>) -> Result<Time, ControllerError> {
+        let mut now = at;
+        if let Some(buffer) = self.buffer.config() {
+            now = self.wait_for_slot(at)? + buffer.store;
+        }
+        let stream = self.stream_of(lpa);
+        let index = self.open_for_host(now, stream)?;
+        // Only now: opening may have cleaned, and so moved the old version.
+        let old = self.l2p[lpa as usize];
+        let mut slot = NO_SLOT;
+        if self.buffer.config().is_some() {
+            slot = self.buffer.take(index);
+            if S::KEEPS {
+                self.buffer.hold(slot, lpa, self.sequence, admitted.unwrap_or(now), data);
+            }
+        }
+        let block = BlockId(self.frontiers[index as usize].block);
+        let unit = Unit { kind: Kind::Data, lpa, sequence: self.sequence, slot, data };
+        let address = self.place(index, unit, old);
+        self.sequence += 1;
+        self.l2p[lpa as usize] = address;
+        self.table.gain(block);
+        self.table.set_birth(block, self.sequence);
+        if old != NOTHING {
+            self.forget(old);
+        }
+        if self.page_is_full(index) {
+            let ticket = self.program_pages(now, index, true)?;
+            if slot != NO_SLOT && self.geometry.units_per_page == 1 {
+                self.buffer.queued(slot, ticket);
+            }
+            self.next_die[stream as usize] = self.die_of_frontier(index) + 1;
+        }
+        Ok(now)
+    }
+
+    /// Waits until the write buffer has a free slot.
+    #[inline]
+    fn wait_for_slot(&mut self, at: Time) -> Result<Time, ControllerError> {
+        let (frontier, ticket) = match self.buffer.oldest() {
+            Oldest::Free => return Ok(at),
+            Oldest::Queued { frontier, ticket } => (frontier, ticket),
+            Oldest::Staged { frontier } => {
+                self.pad(at, frontier, true)?;
+                match self.buffer.oldest() {
+                    Oldest::Queued { frontier, ticket } => (frontier, ticket),
+                    _ => panic!("padding frontier {frontier} did not program its staged units"),
+                }
+            }
+        };
+        let ready = self.nand.finish(self.die_of_frontier(frontier), ticket, at);
+        if ready > at {
+            self.stats.buffer_wait += ready - at;
+            return Ok(ready);
+        }
+        Ok(at)
+    }
+
+    /// The stream a host write belongs to.
+    #[inline]
+    fn stream_of(&self, lpa: u32) -> u32 {
+        let Streams::HotColdRelocated { hot_within } = self.config.streams else { return 0 };
+        let old = self.l2p[lpa as usize];
+        if old == NOTHING {
+            return 1;
+        }
+        let age = self.sequence - self.table.birth(self.block_of(old));
+        let hot = (age as f64) < hot_within * self.config.logical_units as f64;
+        !hot as u32
+    }
+
+    /// The frontier the next unit of a host stream goes to, with an open block.
+    #[inline]
+    fn open_for_host(&mut self, at: Time, stream: u32) -> Result<u32, ControllerError> {
+        let dies = self.geometry.dies();
+        let mut die = self.next_die[stream as usize];
+        if die >= dies {
+            die = 0;
+            self.next_die[stream as usize] = 0;
+        }
+        let index = die * self.streams + stream;
+        if self.frontiers[index as usize].block != NO_BLOCK {
+            return Ok(index);
+        }
+        self.open_slowly(at, stream, die)
+    }
+
+    /// Opens a block on `die`, or on the next die that has room for one.
+    #[cold]
+    fn open_slowly(&mut self, at: Time, stream: u32, first: u32) -> Result<u32, ControllerError> {
+        let dies = self.geometry.dies();
+        let mut refused = Ok(0);
+        for die in (0..dies).map(|i| (first + i) % dies) {
+            let index = die * self.streams + stream;
+            self.next_die[stream as usize] = die;
+            if self.frontiers[index as usize].block != NO_BLOCK {
+                return Ok(index);
+            }
+            match self.make_room(at, die, index) {
+                Ok(()) => return Ok(index),
+                Err(error) => refused = Err(error),
+            }
+        }
+        refused
+    }
+
+    /// Cleans until the die can spare an erased block for the host, then opens it.
+    fn make_room(&mut self, at: Time, die: u32, index: u32) -> Result<(), ControllerError> {
+        // One pass over the die at most: if every block was cleaned and none is to spare, none will be.
+        for _ in 0..=2 * self.geometry.blocks_per_die {
+            // Cleaning into a shared stream may have opened the block already.
+            if self.frontiers[index as usize].block != NO_BLOCK {
+                return Ok(());
+            }
+            if self.dies[die as usize].free.len() as u32 > self.config.free_blocks_min {
+                return self.open(die, index);
+            }
+            self.clean(at, die)?;
+        }
+        Err(self.end_of_life(die))
+    }
+
+    pub(super) fn end_of_life(&self, die: u32) -> ControllerError {
+        let bad = self.table.count(die, BlockState::Bad);
+        ControllerError::EndOfLife { die, bad, blocks: self.geometry.blocks_per_die }
+    }
+
+    /// Opens an erased block of a die for a frontier.
+    pub(super) fn open(&mut self, die: u32, index: u32) -> Result<(), ControllerError> {
+        let relocated = self.streams > 1 && index % self.streams == self.config.streams.relocated();
+        let block = self.take_free(die, relocated)?;
+        let frontier = &mut self.frontiers[index as usize];
+        (frontier.block, frontier.next, frontier.programmed) = (block.0, 0, 0);
+        self.table.set_state(block, BlockState::Open);
+        self.table.set_birth(block, 0);
+        Ok(())
+    }
+
+    /// Writes a unit that a protected buffer kept through a power cut, under the number it had.
+    pub(super) fn rewrite(&mut self, at: Time, held: Held) -> Result<(), ControllerError> {
+        let next = std::mem::replace(&mut self.sequence, held.sequence);
+        // It has not left the buffer: it survives another cut whenever that comes.
+        let written = self.write_unit(at, held.lpa, &held.data, Some(Time::ZERO));
+        self.sequence = next;
+        written.map(|_| ())
+    }
+}

@@ -1,0 +1,110 @@
+//! The blocks of an array as a cleaner sees them: how much is live, what state each is in, how old it is.
+
+use nvlab_units::BlockId;
+
+/// What a block is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockState {
+    /// Erased.
+    Free,
+    /// Being filled.
+    Open,
+    /// Full; may be cleaned.
+    Closed,
+    /// Being cleaned.
+    Cleaning,
+    /// Holds a checkpoint of the map; not cleaned.
+    Map,
+    /// Retired.
+    Bad,
+}
+
+/// The blocks of an array, die by die.
+#[derive(Clone, Debug)]
+pub struct BlockTable {
+    live: Vec<u32>,
+    state: Vec<BlockState>,
+    birth: Vec<u64>,
+    blocks_per_die: u32,
+    units_per_block: u32,
+}
+
+impl BlockTable {
+    /// A table of free blocks.
+    pub fn new(dies: u32, blocks_per_die: u32, units_per_block: u32) -> BlockTable {
+        let blocks = (dies * blocks_per_die) as usize;
+        BlockTable {
+            live: vec![0; blocks],
+            state: vec![BlockState::Free; blocks],
+            birth: vec![0; blocks],
+            blocks_per_die,
+            units_per_block,
+        }
+    }
+    /// Live units of a block.
+    #[inline]
+    pub fn live(&self, block: BlockId) -> u32 {
+        self.live[block.0 as usize]
+    }
+    /// A unit of the block became live.
+    #[inline]
+    pub fn gain(&mut self, block: BlockId) {
+        self.live[block.0 as usize] += 1;
+    }
+    /// A unit of the block died. True if the block is closed, so that a policy wants to know.
+    #[inline]
+    pub fn lose(&mut self, block: BlockId) -> bool {
+        self.live[block.0 as usize] -= 1;
+        self.state[block.0 as usize] == BlockState::Closed
+    }
+    /// Nothing in the block is live any more.
+    pub fn clear(&mut self, block: BlockId) {
+        self.live[block.0 as usize] = 0;
+    }
+    /// What the block is used for.
+    #[inline]
+    pub fn state(&self, block: BlockId) -> BlockState {
+        self.state[block.0 as usize]
+    }
+    /// Changes what the block is used for.
+    pub fn set_state(&mut self, block: BlockId, state: BlockState) {
+        self.state[block.0 as usize] = state;
+    }
+    /// When the youngest data of the block was written, in host units written before.
+    #[inline]
+    pub fn birth(&self, block: BlockId) -> u64 {
+        self.birth[block.0 as usize]
+    }
+    /// Sets the age of the block's youngest data.
+    pub fn set_birth(&mut self, block: BlockId, birth: u64) {
+        self.birth[block.0 as usize] = birth;
+    }
+    /// Units of one block.
+    pub fn units_per_block(&self) -> u32 {
+        self.units_per_block
+    }
+    /// Blocks of one die.
+    pub fn blocks_per_die(&self) -> u32 {
+        self.blocks_per_die
+    }
+    /// The blocks of a die.
+    pub fn die_blocks(&self, die: u32) -> impl Iterator<Item = BlockId> + use<> {
+        (die * self.blocks_per_die..(die + 1) * self.blocks_per_die).map(BlockId)
+    }
+    /// The closed blocks of a die.
+    pub fn closed(&self, die: u32) -> impl Iterator<Item = BlockId> {
+        self.die_blocks(die).filter(|&block| self.state(block) == BlockState::Closed)
+    }
+    /// Blocks of a die in a state.
+    pub fn count(&self, die: u32, state: BlockState) -> u32 {
+        self.die_blocks(die).filter(|&block| self.state(block) == state).count() as u32
+    }
+    /// Live units of a die.
+    pub fn live_of_die(&self, die: u32) -> u64 {
+        self.die_blocks(die).map(|block| self.live(block) as u64).sum()
+    }
+    /// Bytes of memory this table takes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.live.len() as u64 * (4 + 1 + 8)
+    }
+}
