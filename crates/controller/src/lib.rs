@@ -6,7 +6,8 @@
 //!
 //! Durability. No order is promised between two flushes. After a power cut every unit reads as the newest
 //! version that was flushed, or as a newer one that was written; never as anything torn. A trimmed unit reads
-//! as zero, but after a power cut it may read as a version it once had (TRIM is advice).
+//! as zero; after a power cut that is sure only if the controller journals trims, otherwise it may read as a
+//! version it once had.
 //!
 //! | module | what |
 //! |---|---|
@@ -44,7 +45,9 @@ pub enum ControllerError {
         source: MediumError,
     },
     /// No erased block is left and cleaning gains none: the device is read-only from now on.
-    #[error("die {die} has no erased block left ({bad} of {blocks} blocks are bad): the device is at its end of life")]
+    #[error(
+        "die {die} has no erased block left ({bad} of {blocks} blocks are bad): the device is at its end of life"
+    )]
     EndOfLife {
         /// The die.
         die: u32,

@@ -37,11 +37,24 @@ pub enum Interruption {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
+impl Ticket {
+    /// A place no work reaches.
+    pub const NEVER: Ticket = Ticket(u64::MAX);
+}
+
 /// Background operations of one length, back to back.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     end: u64,
     each: u64,
+}
+
+/// The last stretch of background work that runs without a pause: `from` to `to`, done at `end`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Promise {
+    from: u64,
+    to: u64,
+    end: Time,
 }
 
 /// A resource that does one thing at a time.
@@ -54,8 +67,7 @@ pub struct Lane {
     /// Background work done by `resume_at`, and queued in all, in picoseconds since the beginning.
     done: u64,
     queued: u64,
-    /// The last promise: the work up to this place is done at this time, without a pause before it.
-    promised: (u64, Time),
+    promised: Promise,
     batches: VecDeque<Batch>,
 }
 
@@ -104,9 +116,7 @@ impl Lane {
             let paused = self.resume_at > at;
             match interruption {
                 Interruption::Wait if !paused => {
-                    start = start.max(self.resume_at + Span::from_ps(left));
-                    self.done += left;
-                    self.promised = (self.done, start);
+                    start = start.max(self.promise(Ticket(self.done + left)));
                 }
                 Interruption::Wait => {}
                 Interruption::Suspend { latency, resume: wait } => {
@@ -118,7 +128,8 @@ impl Lane {
             }
         }
         self.free_at = start + span;
-        self.resume_at = self.free_at + resume;
+        // Never back: background that may not begin before a time must not begin earlier for this.
+        self.resume_at = self.resume_at.max(self.free_at + resume);
         Served { start, end: self.free_at }
     }
 
@@ -155,19 +166,26 @@ impl Lane {
         if ticket.0 <= self.done {
             return at;
         }
+        self.free_at = self.promise(ticket);
+        self.free_at
+    }
+
+    /// The work up to `ticket` runs from `resume_at` on without a pause.
+    fn promise(&mut self, ticket: Ticket) -> Time {
+        // Right behind the last promise, the two are one stretch.
+        let from = if self.resume_at == self.promised.end { self.promised.from } else { self.done };
         let end = self.resume_at + Span::from_ps(ticket.0 - self.done);
         self.done = ticket.0;
-        self.promised = (self.done, end);
-        self.free_at = end;
         self.resume_at = end;
+        self.promised = Promise { from, to: ticket.0, end };
         end
     }
 
     /// The place the background has reached at `at`, part-way through an operation perhaps. Promises nothing.
     pub fn progress(&mut self, at: Time) -> Ticket {
         self.advance(at);
-        let (place, end) = self.promised;
-        Ticket(if at < end { place.saturating_sub((end - at).ps()) } else { self.done })
+        let Promise { from, to, end } = self.promised;
+        Ticket(if at < end { to.saturating_sub((end - at).ps()).max(from) } else { self.done })
     }
 
     /// True if everything up to `ticket` is done at `at`. Promises nothing.
@@ -238,7 +256,11 @@ mod tests {
         let mut lane = Lane::new();
         let copies = lane.background(us(0), Span::from_us(10), 5);
         let read = lane.foreground(us(13), Span::from_us(1), Interruption::Wait);
-        assert_eq!((read.start, read.end), (us(20), us(21)), "waits for the second copy, passes the other three");
+        assert_eq!(
+            (read.start, read.end),
+            (us(20), us(21)),
+            "waits for the second copy, passes the other three"
+        );
         assert_eq!(lane.finish(copies, us(21)), us(51));
     }
 
@@ -259,6 +281,27 @@ mod tests {
         assert_eq!(read.start, us(100), "the promised program is not suspended");
         assert!(!lane.clone().is_done(program, us(100).before(Span::from_ps(1))));
         assert!(lane.is_done(program, us(100)));
+    }
+
+    #[test]
+    fn a_read_does_not_let_background_begin_before_its_time() {
+        let mut lane = Lane::new();
+        let erase = lane.background(us(100), Span::from_us(10), 1);
+        lane.foreground(us(20), Span::from_us(5), SUSPEND);
+        assert!(!lane.clone().is_done(erase, us(109)) && lane.is_done(erase, us(110)));
+    }
+
+    #[test]
+    fn idle_time_before_a_promise_undoes_nothing() {
+        let mut lane = Lane::new();
+        let first = lane.background(us(0), Span::from_us(10), 1);
+        assert_eq!(lane.finish(first, us(0)), us(10));
+        let second = lane.background(us(50), Span::from_us(10), 1);
+        assert_eq!(lane.finish(second, us(50)), us(60));
+        assert!(lane.is_done(first, us(45)) && !lane.is_done(second, us(59)));
+        let third = lane.background(us(51), Span::from_us(10), 1);
+        assert_eq!(lane.finish(third, us(51)), us(70));
+        assert!(!lane.is_done(second, us(59)) && lane.is_done(second, us(60)));
     }
 
     #[test]

@@ -154,8 +154,11 @@ mod tests {
     }
 
     fn check(kind: Cleaning, table: &BlockTable, order: &[BlockId], die: u32, now: u64, victim: BlockId) {
-        let mine: Vec<BlockId> =
-            order.iter().copied().filter(|b| b.0 / table.blocks_per_die() == die && gains(table, *b)).collect();
+        let mine: Vec<BlockId> = order
+            .iter()
+            .copied()
+            .filter(|b| b.0 / table.blocks_per_die() == die && gains(table, *b))
+            .collect();
         let fewest = |blocks: &[BlockId]| blocks.iter().map(|&b| table.live(b)).min().unwrap();
         match kind {
             Cleaning::Greedy | Cleaning::DChoices { .. } => assert_eq!(table.live(victim), fewest(&mine)),

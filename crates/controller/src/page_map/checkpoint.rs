@@ -38,6 +38,11 @@ impl State {
         State { every: config.checkpoint_units, since: 0, number: 0, units, blocks: Vec::new() }
     }
 
+    /// True if checkpoints are written at all.
+    pub fn is_on(&self) -> bool {
+        self.every.is_some()
+    }
+
     /// True if enough was written since the last one; `written` more units were.
     #[inline]
     pub fn is_due(&mut self, written: u32) -> bool {
@@ -110,10 +115,12 @@ impl<S: Store> PageMap<S> {
             // Blocks first: taking them may clean, and so change the map.
             let blocks = self.take_map_blocks(at)?;
             self.pad_all(at)?;
+            self.record_trims(at);
             let durable = self.finish_all(at);
             match self.program_checkpoint(durable, &blocks) {
                 Ok(()) => {
                     let complete = self.finish_all(durable);
+                    self.reset_journal(complete);
                     for old in std::mem::replace(&mut self.checkpoint.blocks, blocks) {
                         self.erase(complete, old);
                     }
@@ -130,22 +137,23 @@ impl<S: Store> PageMap<S> {
 
     fn take_map_blocks(&mut self, at: Time) -> Result<Vec<BlockId>, ControllerError> {
         let needed = blocks_needed(&self.config, &self.geometry);
-        let mut blocks = Vec::new();
-        for i in 0..needed {
-            let die = ((self.checkpoint.number + i) % self.geometry.dies() as u64) as u32;
-            let mut tries = 0;
-            while self.dies[die as usize].free.len() as u32 <= self.config.free_blocks_min {
-                tries += 1;
-                if tries > 2 * self.geometry.blocks_per_die {
-                    return Err(self.end_of_life(die));
-                }
-                self.clean(at, die)?;
+        (0..needed).map(|i| self.take_map_block(at, self.checkpoint.number + i)).collect()
+    }
+
+    /// Takes an erased block for something that is not data; `turn` spreads them over the dies.
+    pub(super) fn take_map_block(&mut self, at: Time, turn: u64) -> Result<BlockId, ControllerError> {
+        let die = (turn % self.geometry.dies() as u64) as u32;
+        let mut tries = 0;
+        while self.dies[die as usize].free.len() as u32 <= self.config.free_blocks_min {
+            tries += 1;
+            if tries > 2 * self.geometry.blocks_per_die {
+                return Err(self.end_of_life(die));
             }
-            let block = self.take_free(die, true)?;
-            self.table.set_state(block, BlockState::Map);
-            blocks.push(block);
+            self.clean(at, die)?;
         }
-        Ok(blocks)
+        let block = self.take_free(die, true)?;
+        self.table.set_state(block, BlockState::Map);
+        Ok(block)
     }
 
     /// Programs a checkpoint into erased blocks, or says which block failed.

@@ -35,7 +35,12 @@ impl<S: Store> PageMap<S> {
 
     /// Copies every live unit of a closed block elsewhere on its die. The block is left without live units, in
     /// state `Cleaning`.
-    pub(super) fn relocate(&mut self, at: Time, victim: BlockId, cause: Cause) -> Result<(), ControllerError> {
+    pub(super) fn relocate(
+        &mut self,
+        at: Time,
+        victim: BlockId,
+        cause: Cause,
+    ) -> Result<(), ControllerError> {
         self.policy.taken(&self.table, victim);
         self.table.set_state(victim, BlockState::Cleaning);
         let mut moving = std::mem::take(&mut self.moving);
@@ -92,7 +97,8 @@ impl<S: Store> PageMap<S> {
                 // Blocks begin at a multiple of a register's units, so the number of a register is global.
                 let register = unit.0 / per_read;
                 if register != last {
-                    reads[register as usize % (self.geometry.units_per_page / per_read) as usize % levels] += 1;
+                    reads[register as usize % (self.geometry.units_per_page / per_read) as usize % levels] +=
+                        1;
                     last = register;
                 }
             }
@@ -100,7 +106,13 @@ impl<S: Store> PageMap<S> {
         self.nand.relocation_reads(at, die, &reads[..levels], moving.len() as u32);
     }
 
-    fn place_moving(&mut self, at: Time, index: u32, moving: &[Ppa], birth: u64) -> Result<(), ControllerError> {
+    fn place_moving(
+        &mut self,
+        at: Time,
+        index: u32,
+        moving: &[Ppa],
+        birth: u64,
+    ) -> Result<(), ControllerError> {
         let die = self.die_of_frontier(index);
         let per_page = self.geometry.units_per_page;
         let one_by_one = S::KEEPS || self.nand.cells().programs_may_fail();
@@ -154,7 +166,11 @@ impl<S: Store> PageMap<S> {
 
     /// Erases a block without live units and puts it among the free ones, or retires it if that fails.
     pub(super) fn erase(&mut self, at: Time, block: BlockId) {
-        let not_before = if self.buffer.is_protected() { at } else { self.newer_versions_durable(at, block) };
+        let protected = self.buffer.is_protected();
+        let mut not_before = if protected { at } else { self.newer_versions_durable(at, block) };
+        if self.record_trims(at) {
+            not_before = not_before.max(self.finish_programs(at));
+        }
         let die = self.geometry.die_of(block);
         self.dies[die as usize].erases += 1;
         match self.nand.erase(not_before, block) {

@@ -104,12 +104,14 @@ pub(super) fn check(config: &PageMapConfig, flash: &FlashConfig) -> Result<(), S
     if config.free_blocks_min == 0 {
         return Err("at least one block of a die must stay erased for cleaning (free_blocks_min)".into());
     }
-    // Blocks that never hold host data: the erased ones, one being filled per stream, and two checkpoints.
+    // Blocks that never hold host data: the erased ones, one being filled per stream, two checkpoints and a
+    // journal of trims.
     let map_blocks = match config.checkpoint_units {
-        Some(_) => 2 * super::checkpoint::blocks_needed(config, geometry),
+        Some(_) => 2 * super::checkpoint::blocks_needed(config, geometry) + 1,
         None => 0,
     };
-    let set_apart = (config.free_blocks_min + config.streams.count()) as u64 * geometry.dies() as u64 + map_blocks;
+    let set_apart =
+        (config.free_blocks_min + config.streams.count()) as u64 * geometry.dies() as u64 + map_blocks;
     let left = (geometry.blocks() as u64).saturating_sub(set_apart) * geometry.units_per_block() as u64;
     if config.logical_units == 0 || config.logical_units as u64 > left {
         return Err(format!(

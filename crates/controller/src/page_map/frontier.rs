@@ -80,8 +80,7 @@ impl<S: Store> PageMap<S> {
             frontier.staged.push(Staged { lpa: unit.lpa, slot: unit.slot, replaces });
         }
         if S::KEEPS {
-            let spare =
-                Spare { kind: unit.kind, lpa: unit.lpa, sequence: unit.sequence, stamp: self.stamp };
+            let spare = Spare { kind: unit.kind, lpa: unit.lpa, sequence: unit.sequence, stamp: self.stamp };
             frontier.data.extend_from_slice(unit.data);
             frontier.spare.extend_from_slice(&spare.encode(unit.data));
             self.stamp += 1;
@@ -99,7 +98,12 @@ impl<S: Store> PageMap<S> {
     /// Programs the full pages of a frontier that are not programmed yet, and closes the block if it is full.
     /// A failed program moves its units and retires the block.
     #[inline]
-    pub(super) fn program_pages(&mut self, at: Time, index: u32, over_channel: bool) -> Result<Ticket, ControllerError> {
+    pub(super) fn program_pages(
+        &mut self,
+        at: Time,
+        index: u32,
+        over_channel: bool,
+    ) -> Result<Ticket, ControllerError> {
         let frontier = &self.frontiers[index as usize];
         let (block, page) = (BlockId(frontier.block), frontier.programmed);
         let full = if self.geometry.units_per_page == 1 {
@@ -156,7 +160,8 @@ impl<S: Store> PageMap<S> {
         }
         let nothing = vec![0; if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 }];
         while !self.page_is_full(index) {
-            let padding = Unit { kind: Kind::Padding, lpa: NOTHING, sequence: 0, slot: NO_SLOT, data: &nothing };
+            let padding =
+                Unit { kind: Kind::Padding, lpa: NOTHING, sequence: 0, slot: NO_SLOT, data: &nothing };
             self.place(index, padding, NOTHING);
             self.stats.padding_units += 1;
         }

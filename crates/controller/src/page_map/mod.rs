@@ -19,7 +19,7 @@
 //! | `frontier` | the blocks being filled |
 //! | `write`, `clean`, `wear` | the host's writes; relocation; wear levelling and retirement |
 //! | `buffer` | the write buffer: who waits, what survives |
-//! | `spare`, `checkpoint`, [`recover`] | what is written beside the data, and how it is found again |
+//! | `spare`, `checkpoint`, `trim`, [`recover`] | what is written beside the data, and how it is found again |
 
 mod buffer;
 mod checkpoint;
@@ -29,6 +29,7 @@ mod frontier;
 pub mod recover;
 mod spare;
 pub mod stats;
+mod trim;
 mod wear;
 mod write;
 
@@ -70,6 +71,7 @@ pub struct PageMap<S: Store = ()> {
     sequence: u64,
     stamp: u64,
     checkpoint: checkpoint::State,
+    journal: trim::Journal,
     /// Live units of the block being cleaned; kept to allocate once.
     moving: Vec<Ppa>,
     stats: PageMapStats,
@@ -139,6 +141,7 @@ impl<S: Store> PageMap<S> {
             sequence: 1,
             stamp: 1,
             checkpoint: checkpoint::State::new(&config, &geometry),
+            journal: trim::Journal::new(),
             moving: Vec::with_capacity(geometry.units_per_block() as usize),
             stats: PageMapStats::default(),
             streams,
@@ -215,7 +218,13 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    fn read_run(&mut self, at: Time, lpa: u32, left: u32, into: &mut [u8]) -> Result<(u32, Time), ControllerError> {
+    fn read_run(
+        &mut self,
+        at: Time,
+        lpa: u32,
+        left: u32,
+        into: &mut [u8],
+    ) -> Result<(u32, Time), ControllerError> {
         let unit = self.l2p[lpa as usize];
         let bytes = self.geometry.unit_bytes as usize;
         if unit == NOTHING {
@@ -258,9 +267,14 @@ impl<S: Store> PageMap<S> {
             assert_eq!(free, state == BlockState::Free, "{block:?} is {state:?}");
             let open = self.frontiers.iter().any(|frontier| frontier.block == block.0);
             assert_eq!(open, state == BlockState::Open, "{block:?} is {state:?}");
-            assert!(state != BlockState::Free || self.nand.pages_written(block) == 0, "{block:?} is not erased");
+            assert!(
+                state != BlockState::Free || self.nand.pages_written(block) == 0,
+                "{block:?} is not erased"
+            );
         }
-        assert!(self.frontiers.iter().all(|f| f.block == NO_BLOCK || f.next < self.geometry.units_per_block()));
+        assert!(
+            self.frontiers.iter().all(|f| f.block == NO_BLOCK || f.next < self.geometry.units_per_block())
+        );
     }
 }
 
@@ -302,6 +316,9 @@ impl<S: Store> Controller for PageMap<S> {
 
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
         self.check_extent(extent)?;
+        let start = at + self.config.overhead;
+        // First, because it may clean: what dies below must not be erased before it is recorded.
+        self.prepare_journal(start)?;
         for lpa in extent.units() {
             let unit = std::mem::replace(&mut self.l2p[lpa as usize], NOTHING);
             if unit != NOTHING {
@@ -309,7 +326,7 @@ impl<S: Store> Controller for PageMap<S> {
             }
         }
         self.stats.host_trim_units += extent.count as u64;
-        let start = at + self.config.overhead;
+        self.note_trim(start, extent);
         Ok(Served { start, end: start })
     }
 
@@ -325,6 +342,7 @@ impl<S: Store> PageMap<S> {
     /// Programs every page that is partly filled and promises the end of everything queued.
     fn drain(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.pad_all(at)?;
+        self.record_trims(at);
         Ok(self.finish_programs(at))
     }
 

@@ -5,7 +5,8 @@
 //!    erased or begun since are dropped.
 //! 3. Blocks begun after the checkpoint, or open at it, are scanned page by page (all blocks, without one).
 //!    The readable copy with the highest sequence number wins.
-//! 4. Blocks without live units are erased; partly filled ones are closed. What a protected buffer held and
+//! 4. Trims recorded since the checkpoint are applied.
+//! 5. Blocks without live units are erased; partly filled ones are closed. What a protected buffer held and
 //!    the array does not is written again.
 //!
 //! Recovery changes nothing that a second recovery would need, so it may itself be cut at any operation.
@@ -14,6 +15,7 @@ use super::buffer::Held;
 use super::checkpoint::Checkpoint;
 use super::config::PageMapConfig;
 use super::spare::{Kind, Spare};
+use super::trim::{self, Record};
 use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
@@ -27,6 +29,7 @@ use nvlab_units::{BlockId, Ppa, Span, Time};
 pub struct Media<S: Store> {
     nand: Nand<S>,
     held: Vec<Held>,
+    trims: Vec<Record>,
 }
 
 /// What a recovery did.
@@ -58,11 +61,16 @@ impl<S: Store> PageMap<S> {
     /// The power fails at `at`. What is left can be recovered.
     pub fn power_cut(mut self, at: Time) -> Media<S> {
         self.nand.cut(at);
-        Media { nand: self.nand, held: self.buffer.survive(at) }
+        let trims = if self.buffer.is_protected() { self.journal.survive() } else { Vec::new() };
+        Media { nand: self.nand, held: self.buffer.survive(at), trims }
     }
 
     /// Rebuilds the controller from its media, beginning at `at`; or why the configuration cannot work.
-    pub fn recover(config: PageMapConfig, media: Media<S>, at: Time) -> Result<(PageMap<S>, RecoveryReport), String> {
+    pub fn recover(
+        config: PageMapConfig,
+        media: Media<S>,
+        at: Time,
+    ) -> Result<(PageMap<S>, RecoveryReport), String> {
         assert!(S::KEEPS, "recovery reads payload");
         let mut map = PageMap::empty(config, media.nand)?;
         let mut report = RecoveryReport::default();
@@ -73,8 +81,10 @@ impl<S: Store> PageMap<S> {
             map.adopt(checkpoint, &firsts);
         }
         now = map.scan(now, &firsts, checkpoint.as_ref(), &mut newest, &mut report);
+        now = map.replay_trims(now, &firsts, media.trims, checkpoint.as_ref(), &mut newest);
         map.rebuild_tables(now, &firsts);
-        map.restore(now, media.held, checkpoint.as_ref(), &newest, &mut report).map_err(|error| error.to_string())?;
+        map.restore(now, media.held, checkpoint.as_ref(), &newest, &mut report)
+            .map_err(|error| error.to_string())?;
         report.time = now.since(at);
         Ok((map, report))
     }
@@ -226,7 +236,8 @@ impl<S: Store> PageMap<S> {
                 report.units_found += 1;
                 self.sequence = self.sequence.max(spare.sequence + 1);
                 // A half-erased block may give back a copy older than what the checkpoint holds.
-                let before = checkpoint.is_some_and(|c| spare.stamp < c.stamp && c.map[spare.lpa as usize] != unit.0);
+                let before =
+                    checkpoint.is_some_and(|c| spare.stamp < c.stamp && c.map[spare.lpa as usize] != unit.0);
                 let best = &mut newest[spare.lpa as usize];
                 if !before && (spare.sequence, spare.stamp) > *best {
                     *best = (spare.sequence, spare.stamp);
@@ -234,6 +245,40 @@ impl<S: Store> PageMap<S> {
                 }
             }
         }
+        end
+    }
+
+    /// Applies the trims since the checkpoint: those on flash, and those a protected buffer held.
+    fn replay_trims(
+        &mut self,
+        at: Time,
+        firsts: &[First],
+        held: Vec<Record>,
+        checkpoint: Option<&Checkpoint>,
+        newest: &mut [(u64, u64)],
+    ) -> Time {
+        let mut end = at;
+        let mut data = vec![0; self.geometry.unit_bytes as usize];
+        let mut records = held.clone();
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            if !matches!(firsts[block.0 as usize], First::Says(spare) if spare.kind == Kind::Trim) {
+                continue;
+            }
+            end = end.max(self.read_block(at, block));
+            for unit in self.written_units(block) {
+                if let Ok(Spare { kind: Kind::Trim, .. }) = self.peek_valid(unit, &mut data) {
+                    records.extend(trim::decode(&data));
+                }
+            }
+            self.table.set_state(block, BlockState::Map);
+            self.journal.blocks.push(block);
+        }
+        let known = checkpoint.map_or(0, |checkpoint| checkpoint.sequence);
+        for record in records.into_iter().filter(|record| record.sequence >= known) {
+            self.sequence = self.sequence.max(record.sequence + 1);
+            self.apply_trim(record, newest);
+        }
+        self.journal.pending = held;
         end
     }
 

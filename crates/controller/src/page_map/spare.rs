@@ -12,6 +12,8 @@ pub(super) enum Kind {
     Data = 0xd1,
     /// Part `lpa` of checkpoint number `sequence`.
     Checkpoint = 0xc1,
+    /// Records of trims; `lpa` says nothing.
+    Trim = 0xb1,
     /// Nothing: the page was programmed before it was full.
     Padding = 0xa1,
 }
@@ -49,7 +51,9 @@ impl Spare {
         if word(24..28) != crc as u64 {
             return None;
         }
-        let kind = [Kind::Data, Kind::Checkpoint, Kind::Padding].into_iter().find(|k| *k as u8 == bytes[0])?;
+        let kind = [Kind::Data, Kind::Checkpoint, Kind::Trim, Kind::Padding]
+            .into_iter()
+            .find(|k| *k as u8 == bytes[0])?;
         Some(Spare { kind, lpa: word(4..8) as u32, sequence: word(8..16), stamp: word(16..24) })
     }
 }

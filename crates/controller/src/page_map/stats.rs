@@ -40,7 +40,8 @@ pub struct PageMapStats {
 impl PageMapStats {
     /// Units programmed for every unit the host wrote; 0 if it wrote none.
     pub fn write_amplification(&self) -> f64 {
-        let moved = self.clean_units + self.wear_units + self.retire_units + self.map_units + self.padding_units;
+        let moved =
+            self.clean_units + self.wear_units + self.retire_units + self.map_units + self.padding_units;
         match self.host_write_units {
             0 => 0.0,
             host => (host + moved) as f64 / host as f64,

@@ -31,7 +31,8 @@ impl<S: Store> PageMap<S> {
         if self.config.wear.dynamic {
             let candidates = free.len().saturating_sub(CANDIDATES)..free.len();
             let worn = |&i: &usize| self.nand.cells().erase_count(free[i]);
-            let found = if relocated { candidates.max_by_key(worn) } else { candidates.rev().min_by_key(worn) };
+            let found =
+                if relocated { candidates.max_by_key(worn) } else { candidates.rev().min_by_key(worn) };
             pick = found.expect("a free block");
         }
         Ok(free.swap_remove(pick))
@@ -46,7 +47,9 @@ impl<S: Store> PageMap<S> {
         self.dies[die as usize].erases = 0;
         let erases = |block: BlockId| self.nand.cells().erase_count(block);
         let most = self.table.die_blocks(die).map(erases).max().unwrap_or(0);
-        let Some(least_worn) = self.table.closed(die).min_by_key(|&block| erases(block)) else { return Ok(()) };
+        let Some(least_worn) = self.table.closed(die).min_by_key(|&block| erases(block)) else {
+            return Ok(());
+        };
         // Its data needs a block of its own: leave the cleaner's reserve alone.
         let can_spare = self.dies[die as usize].free.len() as u32 >= self.config.free_blocks_min;
         if most - erases(least_worn) <= threshold || !can_spare {
@@ -80,7 +83,8 @@ impl<S: Store> PageMap<S> {
             let mut sequence = 0;
             let data = &data[i * bytes..(i + 1) * bytes];
             if S::KEEPS {
-                let spare: [u8; SPARE_BYTES] = spare[i * SPARE_BYTES..][..SPARE_BYTES].try_into().expect("a spare");
+                let spare: [u8; SPARE_BYTES] =
+                    spare[i * SPARE_BYTES..][..SPARE_BYTES].try_into().expect("a spare");
                 let spare = Spare::decode(&spare, data).expect("what was staged");
                 if spare.kind != Kind::Data {
                     continue;

@@ -13,7 +13,12 @@ use nvlab_units::{BlockId, Extent, Time};
 impl<S: Store> PageMap<S> {
     /// Writes units; gives when the host is told so.
     #[inline]
-    pub(super) fn write_extent(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Time, ControllerError> {
+    pub(super) fn write_extent(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        data: &[u8],
+    ) -> Result<Time, ControllerError> {
         if S::KEEPS {
             assert_eq!(data.len() as u64, extent.count as u64 * self.geometry.unit_bytes as u64);
         }
@@ -37,7 +42,13 @@ impl<S: Store> PageMap<S> {
     }
 
     #[inline]
-    fn write_unit(&mut self, at: Time, lpa: u32, data: &[u8], admitted: Option<Time>) -> Result<Time, ControllerError> {
+    fn write_unit(
+        &mut self,
+        at: Time,
+        lpa: u32,
+        data: &[u8],
+        admitted: Option<Time>,
+    ) -> Result<Time, ControllerError> {
         let mut now = at;
         if let Some(buffer) = self.buffer.config() {
             now = self.wait_for_slot(at)? + buffer.store;

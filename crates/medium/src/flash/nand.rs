@@ -54,6 +54,8 @@ pub struct Nand<S: Store = ()> {
     unsettled: VecDeque<Unsettled>,
     /// Pages by global page number that cannot be trusted; few, and only after a power cut.
     damaged: Vec<(u32, Damage)>,
+    /// The latest time the lanes were told of; a cut cannot come before it.
+    latest: Time,
 }
 
 impl<S: Store> Nand<S> {
@@ -70,6 +72,7 @@ impl<S: Store> Nand<S> {
             store,
             unsettled: VecDeque::new(),
             damaged: Vec::new(),
+            latest: Time::ZERO,
         }
     }
 
@@ -146,6 +149,9 @@ impl<S: Store> Nand<S> {
     #[inline]
     pub fn read(&mut self, at: Time, first: Ppa, count: u32, into: &mut [u8]) -> Result<Served, MediumError> {
         let (block, _, slot) = self.check_readable(first)?;
+        if S::KEEPS {
+            self.latest = self.latest.max(at);
+        }
         let served = self.cells.read(at, block, self.level_of(slot), count);
         let served = served.map_err(|_| MediumError::Uncorrectable(first))?;
         if S::KEEPS {
@@ -224,6 +230,7 @@ impl<S: Store> Nand<S> {
         self.written[block.0 as usize] = next + count;
         if S::KEEPS {
             assert_eq!(count, 1, "payload is programmed page by page");
+            self.latest = self.latest.max(at);
             self.put(block, page, payload);
             self.unsettled.push_back(Unsettled { die, from, to, undo: Undo::Program { block, page } });
         }
@@ -373,6 +380,9 @@ impl<S: Store> PowerCut for Nand<S> {
     }
 
     fn cut(&mut self, at: Time) {
+        // Lanes were brought up to date to `latest` (a request waits for the controller and its transfer); what
+        // was done by then on one die must not be undone on another.
+        let at = at.max(self.latest);
         while let Some(Unsettled { die, from, to, undo }) = self.unsettled.pop_back() {
             let progress = self.cells.die(die).progress(at);
             if to <= progress {

@@ -1,0 +1,166 @@
+//! The journal of trims: with checkpoints, a trim that was flushed stays trimmed after a power cut.
+//!
+//! A trim only changes the map in memory. Before the versions it kills may be erased, and at a flush, a record
+//! of it is programmed in a block of its own; the next checkpoint makes the records and their blocks
+//! superfluous. Without checkpoints there is no journal and a trim is advice.
+//!
+//! Format: the data of a unit of kind `Trim` holds records of 16 bytes, little-endian: first unit u32, units
+//! u32 (0 ends the list), sequence u64.
+//!
+//! Invariant: while trims are pending the journal has a page left for them, so recording them never has to
+//! clean.
+
+use super::frontier::NO_BLOCK;
+use super::spare::{Kind, Spare};
+use super::{NOTHING, PageMap};
+use crate::ControllerError;
+use crate::table::BlockState;
+use nvlab_medium::Store;
+use nvlab_medium::flash::nand::Payload;
+use nvlab_units::{BlockId, Extent, Ticket, Time};
+
+const RECORD_BYTES: usize = 16;
+
+/// A trim, and when it came in the order of the host's writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub extent: Extent,
+    pub sequence: u64,
+}
+
+/// What the controller keeps of its journal.
+#[derive(Clone, Debug)]
+pub(super) struct Journal {
+    pub pending: Vec<Record>,
+    /// Records whose program is queued; a protected buffer still holds them.
+    in_flight: Vec<(Record, u32, Ticket)>,
+    pub blocks: Vec<BlockId>,
+    open: u32,
+    page: u32,
+}
+
+impl Journal {
+    pub fn new() -> Journal {
+        Journal { pending: Vec::new(), in_flight: Vec::new(), blocks: Vec::new(), open: NO_BLOCK, page: 0 }
+    }
+
+    /// The power failed: what a protected buffer holds.
+    pub fn survive(self) -> Vec<Record> {
+        self.in_flight.into_iter().map(|(record, _, _)| record).chain(self.pending).collect()
+    }
+}
+
+/// The records of one unit.
+pub(super) fn decode(data: &[u8]) -> impl Iterator<Item = Record> {
+    let records = data.chunks_exact(RECORD_BYTES).map(|bytes| Record {
+        extent: Extent {
+            start: u32::from_le_bytes(bytes[0..4].try_into().expect("4 bytes")),
+            count: u32::from_le_bytes(bytes[4..8].try_into().expect("4 bytes")),
+        },
+        sequence: u64::from_le_bytes(bytes[8..16].try_into().expect("8 bytes")),
+    });
+    records.take_while(|record| record.extent.count > 0)
+}
+
+impl<S: Store> PageMap<S> {
+    fn records_per_page(&self) -> usize {
+        self.geometry.units_per_page as usize * (self.geometry.unit_bytes as usize / RECORD_BYTES)
+    }
+
+    /// Takes note of a trim; the journal was prepared for it.
+    pub(super) fn note_trim(&mut self, at: Time, extent: Extent) {
+        let sequence = self.sequence;
+        self.sequence += 1;
+        if !self.checkpoint.is_on() {
+            return;
+        }
+        match self.journal.pending.last_mut() {
+            // Right behind the last one, with no write in between.
+            Some(last) if last.extent.end() == extent.start as u64 && last.sequence + 1 == sequence => {
+                last.extent.count += extent.count;
+                last.sequence = sequence;
+            }
+            _ => self.journal.pending.push(Record { extent, sequence }),
+        }
+        if self.journal.pending.len() == self.records_per_page() {
+            self.record_trims(at);
+        }
+    }
+
+    /// Sees to it that the journal has two pages left.
+    pub(super) fn prepare_journal(&mut self, at: Time) -> Result<(), ControllerError> {
+        if !self.checkpoint.is_on() {
+            return Ok(());
+        }
+        if self.journal.open != NO_BLOCK && self.journal.page + 2 <= self.geometry.pages_per_block {
+            return Ok(());
+        }
+        if !self.journal.blocks.is_empty() {
+            self.write_checkpoint(at)?;
+        }
+        let block = self.take_map_block(at, self.checkpoint.number)?;
+        self.journal.blocks.push(block);
+        (self.journal.open, self.journal.page) = (block.0, 0);
+        Ok(())
+    }
+
+    /// Programs the pending trims. True if there were any: then somebody should wait for the end.
+    pub(super) fn record_trims(&mut self, at: Time) -> bool {
+        if self.journal.pending.is_empty() || self.journal.open == NO_BLOCK {
+            return false;
+        }
+        let (mut data, mut spare) = (Vec::new(), Vec::new());
+        if S::KEEPS {
+            let bytes = self.geometry.unit_bytes as usize;
+            let mut units = self.journal.pending.chunks(bytes / RECORD_BYTES);
+            for _ in 0..self.geometry.units_per_page {
+                let start = data.len();
+                for record in units.next().unwrap_or(&[]) {
+                    data.extend(record.extent.start.to_le_bytes());
+                    data.extend(record.extent.count.to_le_bytes());
+                    data.extend(record.sequence.to_le_bytes());
+                }
+                data.resize(start + bytes, 0);
+                let (sequence, stamp) = (self.sequence, self.stamp);
+                let beside = Spare { kind: Kind::Trim, lpa: NOTHING, sequence, stamp };
+                spare.extend_from_slice(&beside.encode(&data[start..]));
+                self.stamp += 1;
+            }
+        }
+        let block = BlockId(self.journal.open);
+        let payload = Payload { data: &data, spare: &spare };
+        self.stats.map_units += self.geometry.units_per_page as u64;
+        match self.nand.program(at, block, self.journal.page, 1, payload, true) {
+            Ok(ticket) => {
+                let die = self.geometry.die_of(block);
+                self.dies[die as usize].last_program = ticket;
+                self.journal.page += 1;
+                self.journal.in_flight.retain(|&(_, die, ticket)| !self.nand.is_done(die, ticket, at));
+                let queued = self.journal.pending.drain(..).map(|record| (record, die, ticket));
+                self.journal.in_flight.extend(queued);
+            }
+            // The block is spent; the trims stay pending until the next one is opened.
+            Err(_) => self.journal.open = NO_BLOCK,
+        }
+        true
+    }
+
+    /// A checkpoint is complete at `at`: the journal has said its part.
+    pub(super) fn reset_journal(&mut self, at: Time) {
+        self.journal.open = NO_BLOCK;
+        for block in std::mem::take(&mut self.journal.blocks) {
+            self.table.set_state(block, BlockState::Cleaning);
+            self.erase(at, block);
+        }
+    }
+
+    /// Unmaps what a record found at recovery says, unless a newer version was found.
+    pub(super) fn apply_trim(&mut self, record: Record, newest: &mut [(u64, u64)]) {
+        for lpa in record.extent.units().take_while(|&lpa| lpa < self.config.logical_units) {
+            if record.sequence > newest[lpa as usize].0 {
+                newest[lpa as usize].0 = record.sequence;
+                self.l2p[lpa as usize] = NOTHING;
+            }
+        }
+    }
+}

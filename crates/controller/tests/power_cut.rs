@@ -1,0 +1,177 @@
+//! The power fails at every request, before and during and after, and again during recovery. Afterwards every
+//! unit must read as a version that was flushed or a newer one, never as anything torn.
+
+mod common;
+
+use common::{Ask, Model, Setup, UNIT, draw, perform, setups};
+use nvlab_controller::page_map::Media;
+use nvlab_controller::{Controller, PageMap};
+use nvlab_medium::{MemStore, PowerCut};
+use nvlab_units::{Extent, Rng, Time};
+
+const REQUESTS: u32 = 300;
+
+/// A device after some requests, ready to lose its power.
+struct Moment {
+    device: PageMap<MemStore>,
+    model: Model,
+    at: Time,
+    end: Time,
+    last: Ask,
+}
+
+/// A device that has been written for a while.
+fn used(setup: &Setup, seed: u64) -> Moment {
+    let mut device = setup.device();
+    let units = device.capacity_units();
+    let mut model = Model::new(units);
+    let mut rng = Rng::stream(seed, "before");
+    let mut now = Time::ZERO;
+    for _ in 0..200 {
+        now = perform(&mut device, &mut model, now, draw(&mut rng, units)).unwrap();
+    }
+    now = perform(&mut device, &mut model, now, Ask::Flush).unwrap();
+    model.durable(Extent { start: 0, count: units }, setup.checkpoint.is_some());
+    device.settle(now);
+    Moment { device, model, at: now, end: now, last: Ask::Flush }
+}
+
+fn acknowledge(setup: &Setup, model: &mut Model, ask: Ask, units: u32) {
+    match ask {
+        // With checkpoints a flushed trim is durable; without, it is advice.
+        Ask::Flush => model.durable(Extent { start: 0, count: units }, setup.checkpoint.is_some()),
+        Ask::Write(extent) if setup.buffer != Some(false) => model.durable(extent, false),
+        _ => {}
+    }
+}
+
+fn read_all(
+    device: &mut PageMap<MemStore>,
+    model: &Model,
+    at: Time,
+    context: &dyn Fn() -> String,
+) -> Vec<u64> {
+    let mut bytes = vec![0; UNIT];
+    (0..device.capacity_units())
+        .map(|lpa| {
+            let read = device.read(at, Extent::one(lpa), &mut bytes);
+            read.unwrap_or_else(|error| panic!("{}: {error}", context()));
+            model.identify(lpa, &bytes, context)
+        })
+        .collect()
+}
+
+/// Cuts at `cut`, recovers, cuts the recovery, recovers, checks, goes on writing, checks.
+fn cut_and_check(setup: &Setup, moment: &Moment, cut: Time, seed: u64) -> u64 {
+    let mut model = moment.model.clone();
+    if cut >= moment.end {
+        acknowledge(setup, &mut model, moment.last, moment.device.capacity_units());
+    }
+    let context = || format!("seed {seed}, cut at {} ps after {:?} of {setup:?}", cut.ps(), moment.last);
+    let media: Media<MemStore> = moment.device.clone().power_cut(cut);
+    let (mut device, report) = setup.recover(media, cut);
+    device.check();
+    let mut rng = Rng::new(cut.ps());
+    let found = read_all(&mut device.clone(), &model, cut + report.time, &context);
+    // Again during recovery, and shortly after it, when its erases and rewrites are still queued.
+    for again in 0..3 {
+        let second = cut + (report.time * (again * 5 + 1 + rng.below(4))) / 8;
+        let (mut twice, later) = setup.recover(device.clone().power_cut(second), second);
+        twice.check();
+        read_all(&mut twice, &model, second + later.time, &|| {
+            format!("{} and again at {}", context(), second.ps())
+        });
+    }
+    model.settle_on(&found);
+    let mut now = cut + report.time;
+    for _ in 0..40 {
+        let ask = draw(&mut rng, moment.device.capacity_units());
+        now = perform(&mut device, &mut model, now, ask).unwrap();
+    }
+    device.check();
+    report.units_restored
+}
+
+fn cut_everywhere(setup: &Setup, seed: u64) -> u64 {
+    let mut moment = used(setup, seed);
+    let mut rng = Rng::stream(seed, "cuts");
+    let units = moment.device.capacity_units();
+    let mut restored = 0;
+    for _ in 0..REQUESTS {
+        let ask = draw(&mut rng, units);
+        let (at, previous) = (moment.at, moment.end);
+        moment.end = perform(&mut moment.device, &mut moment.model, at, ask).unwrap();
+        moment.last = ask;
+        let length = moment.end.since(at);
+        let within = at + length * rng.below(1000) / 1000;
+        let after = moment.end + length * rng.below(4000) / 1000;
+        for cut in [at, within, moment.end, after] {
+            restored += cut_and_check(setup, &moment, cut.max(previous), seed);
+        }
+        acknowledge(setup, &mut moment.model, ask, units);
+        moment.at = after.max(moment.end);
+    }
+    restored
+}
+
+#[test]
+fn nothing_flushed_is_lost_and_nothing_torn_is_returned() {
+    let setups = setups();
+    let work = std::sync::Mutex::new(setups.iter().enumerate());
+    let restored = std::sync::atomic::AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some((index, setup)) = work.lock().unwrap().next() else { break };
+                    let count = cut_everywhere(setup, index as u64);
+                    restored.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert!(restored.into_inner() > 100, "the protected buffers gave nothing back");
+}
+
+/// The test itself must be able to fail: a controller that acknowledges a flush without doing it is caught.
+#[test]
+#[should_panic(expected = "went back to version")]
+fn a_flush_that_does_nothing_is_caught() {
+    let setup = &setups()[12];
+    assert_eq!(setup.buffer, Some(false));
+    let mut moment = used(setup, 1);
+    let units = moment.device.capacity_units();
+    let mut rng = Rng::new(5);
+    for _ in 0..REQUESTS {
+        let ask = draw(&mut rng, units);
+        let skipped = matches!(ask, Ask::Flush);
+        if !skipped {
+            moment.end = perform(&mut moment.device, &mut moment.model, moment.at, ask).unwrap();
+        }
+        moment.last = ask;
+        cut_and_check(setup, &moment, moment.end, 1);
+        acknowledge(setup, &mut moment.model, ask, units);
+        moment.at = moment.end;
+    }
+}
+
+#[test]
+fn settling_forgets_only_what_is_done() {
+    let setup = &setups()[12];
+    let moment = used(setup, 2);
+    let (mut settled, mut plain) = (moment.device.clone(), moment.device);
+    let (mut a, mut b) = (moment.model.clone(), moment.model);
+    let mut rng = Rng::new(6);
+    let mut now = moment.at;
+    for _ in 0..60 {
+        let ask = draw(&mut rng, settled.capacity_units());
+        let end = perform(&mut settled, &mut a, now, ask).unwrap();
+        assert_eq!(perform(&mut plain, &mut b, now, ask).unwrap(), end);
+        settled.nand_mut().settle(now);
+        now = end;
+    }
+    let (mut one, _) = setup.recover(settled.power_cut(now), now);
+    let (mut two, _) = setup.recover(plain.power_cut(now), now);
+    let context = || "settled".to_string();
+    assert_eq!(read_all(&mut one, &a, now, &context), read_all(&mut two, &b, now, &context));
+}
