@@ -102,7 +102,9 @@ impl Histogram {
     /// Every non-empty bucket as (upper bound, count), ascending.
     pub fn buckets(&self) -> impl Iterator<Item = (Span, u64)> {
         let counts = self.counts.iter().enumerate();
-        counts.filter(|(_, count)| **count > 0).map(|(bucket, &count)| (Span::from_ns(upper_ns(bucket)), count))
+        counts
+            .filter(|(_, count)| **count > 0)
+            .map(|(bucket, &count)| (Span::from_ns(upper_ns(bucket)), count))
     }
 }
 

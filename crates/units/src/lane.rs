@@ -49,8 +49,8 @@ struct Batch {
     each: u64,
 }
 
-/// The last stretch of background work that runs without a pause: `from` to `to`, done at `end`.
-#[derive(Clone, Copy, Debug, Default)]
+/// A stretch of background work that runs without a pause: `from` to `to`, done at `end`.
+#[derive(Clone, Copy, Debug)]
 struct Promise {
     from: u64,
     to: u64,
@@ -67,7 +67,8 @@ pub struct Lane {
     /// Background work done by `resume_at`, and queued in all, in picoseconds since the beginning.
     done: u64,
     queued: u64,
-    promised: Promise,
+    /// Promises that were not yet kept when the last one was made, oldest first.
+    promises: VecDeque<Promise>,
     batches: VecDeque<Batch>,
 }
 
@@ -116,7 +117,7 @@ impl Lane {
             let paused = self.resume_at > at;
             match interruption {
                 Interruption::Wait if !paused => {
-                    start = start.max(self.promise(Ticket(self.done + left)));
+                    start = start.max(self.promise(Ticket(self.done + left), at));
                 }
                 Interruption::Wait => {}
                 Interruption::Suspend { latency, resume: wait } => {
@@ -166,26 +167,34 @@ impl Lane {
         if ticket.0 <= self.done {
             return at;
         }
-        self.free_at = self.promise(ticket);
+        self.free_at = self.promise(ticket, at);
         self.free_at
     }
 
     /// The work up to `ticket` runs from `resume_at` on without a pause.
-    fn promise(&mut self, ticket: Ticket) -> Time {
-        // Right behind the last promise, the two are one stretch.
-        let from = if self.resume_at == self.promised.end { self.promised.from } else { self.done };
+    fn promise(&mut self, ticket: Ticket, at: Time) -> Time {
         let end = self.resume_at + Span::from_ps(ticket.0 - self.done);
+        while self.promises.front().is_some_and(|promise| promise.end <= at) {
+            self.promises.pop_front();
+        }
+        match self.promises.back_mut() {
+            // Right behind the last one, the two are one stretch.
+            Some(last) if last.end == self.resume_at => (last.to, last.end) = (ticket.0, end),
+            _ => self.promises.push_back(Promise { from: self.done, to: ticket.0, end }),
+        }
         self.done = ticket.0;
         self.resume_at = end;
-        self.promised = Promise { from, to: ticket.0, end };
         end
     }
 
     /// The place the background has reached at `at`, part-way through an operation perhaps. Promises nothing.
+    /// `at` is not before the last time the lane was told of.
     pub fn progress(&mut self, at: Time) -> Ticket {
         self.advance(at);
-        let Promise { from, to, end } = self.promised;
-        Ticket(if at < end { to.saturating_sub((end - at).ps()).max(from) } else { self.done })
+        match self.promises.iter().find(|promise| at < promise.end) {
+            Some(&Promise { from, to, end }) => Ticket(to.saturating_sub((end - at).ps()).max(from)),
+            None => Ticket(self.done),
+        }
     }
 
     /// True if everything up to `ticket` is done at `at`. Promises nothing.
@@ -302,6 +311,19 @@ mod tests {
         let third = lane.background(us(51), Span::from_us(10), 1);
         assert_eq!(lane.finish(third, us(51)), us(70));
         assert!(!lane.is_done(second, us(59)) && lane.is_done(second, us(60)));
+    }
+
+    #[test]
+    fn foreground_between_promises_moves_neither() {
+        let mut lane = Lane::new();
+        let first = lane.background(us(0), Span::from_us(100), 1);
+        assert_eq!(lane.finish(first, us(10)), us(100));
+        lane.foreground(us(20), Span::from_us(1), SUSPEND);
+        let second = lane.background(us(20), Span::from_us(50), 1);
+        assert_eq!(lane.finish(second, us(30)), us(151));
+        for (at, done) in [(us(50), (false, false)), (us(100), (true, false)), (us(151), (true, true))] {
+            assert_eq!((lane.is_done(first, at), lane.is_done(second, at)), done, "at {at}");
+        }
     }
 
     #[test]

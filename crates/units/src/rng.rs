@@ -152,7 +152,10 @@ mod tests {
             for (k, &count) in counts.iter().enumerate() {
                 let expected = draws as f64 * ((k + 1) as f64).powf(-theta) / norm;
                 let deviation = (count as f64 - expected) / expected.sqrt();
-                assert!(deviation.abs() < 5.0, "theta {theta} rank {k}: {count} drawn, {expected:.0} expected");
+                assert!(
+                    deviation.abs() < 5.0,
+                    "theta {theta} rank {k}: {count} drawn, {expected:.0} expected"
+                );
             }
         }
     }
