@@ -15,10 +15,17 @@
 //! | [`ram`] | DRAM and SRAM, volatile or battery-backed | [`InPlace`], [`PowerCut`] |
 //! | [`disk`] | seek, rotation, transfer | [`InPlace`], [`PowerCut`] |
 //! | [`store`] | where bytes are kept | |
+//! | [`banks`], [`tally`] | word access times, interleaved banks; counts of operations | |
 
+pub mod banks;
+pub mod disk;
 pub mod error;
 pub mod flash;
+pub mod pcm;
+pub mod ram;
 pub mod store;
+pub mod tally;
+mod undo;
 
 pub use error::MediumError;
 pub use store::{MemStore, Store};

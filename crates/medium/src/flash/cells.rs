@@ -120,10 +120,11 @@ impl Cells {
         self.stats.erases += 1;
         let rate = self.config.faults.erase_failure;
         let worn = self.limit.get(block.0 as usize).is_some_and(|&limit| self.erase_count(block) > limit);
-        let fails = worn || rate > 0.0 && {
-            let probability = rate * self.wear_ratio(block).powi(2);
-            self.rng.chance(probability)
-        };
+        let fails = worn
+            || rate > 0.0 && {
+                let probability = rate * self.wear_ratio(block).powi(2);
+                self.rng.chance(probability)
+            };
         self.stats.failures[2] += fails as u64;
         fails
     }

@@ -10,7 +10,9 @@
 pub mod cells;
 pub mod config;
 pub mod nand;
+pub mod nor;
 
 pub use cells::{Cells, FlashStats};
 pub use config::{BitErrors, CellRules, Endurance, Faults, FlashConfig, FlashTiming};
 pub use nand::{Nand, SPARE_BYTES};
+pub use nor::{Nor, NorConfig, PageBuffer};

@@ -1,0 +1,203 @@
+//! Banks: the parts of an in-place medium that work side by side. Each is a lane; addresses are dealt out to
+//! them in stripes, so a long access keeps several busy. Also the timing and checking that [`crate::ram`] and
+//! [`crate::pcm`] share.
+
+use crate::MediumError;
+use nvlab_units::{Interruption, Lane, Rate, Served, Span, Time};
+
+/// The time of an access to consecutive words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The first word: row access, or an asynchronous access (PRAM 80 ns, system 003 slide 5).
+    pub first: Span,
+    /// Every further word: burst, or a synchronous access (PRAM 10 ns, system 003 slide 5).
+    pub next: Span,
+}
+
+impl Access {
+    /// Every word takes the same time.
+    pub const fn even(each: Span) -> Access {
+        Access { first: each, next: each }
+    }
+
+    /// A first word after `first`, the others at `rate`.
+    pub const fn streaming(first: Span, rate: Rate, word_bytes: u32) -> Access {
+        Access { first, next: rate.transfer(word_bytes as u64) }
+    }
+
+    /// The time `words` take.
+    #[inline]
+    pub fn time(self, words: u64) -> Span {
+        match words {
+            0 => Span::ZERO,
+            1 => self.first,
+            _ => self.first + self.next * (words - 1),
+        }
+    }
+}
+
+/// What one request asks of one bank.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Load {
+    /// Words touched.
+    pub words: u64,
+    /// Program steps (only where writing is not just an access).
+    pub steps: u64,
+    /// When the bank begins the request, later: when it begins the next piece of it.
+    pub begin: Time,
+}
+
+/// The lanes, and scratch for the request being planned.
+#[derive(Clone, Debug)]
+pub(crate) struct Banks {
+    lanes: Box<[Lane]>,
+    loads: Box<[Load]>,
+    stripe_bytes: u64,
+}
+
+impl Banks {
+    /// With a single bank the stripe is the whole medium.
+    pub fn new(count: u32, stripe_bytes: u64, capacity_bytes: u64) -> Banks {
+        Banks {
+            lanes: vec![Lane::new(); count as usize].into(),
+            loads: vec![Load::default(); count as usize].into(),
+            stripe_bytes: if count == 1 { capacity_bytes } else { stripe_bytes },
+        }
+    }
+
+    /// Bytes that lie together in one bank.
+    pub fn stripe_bytes(&self) -> u64 {
+        self.stripe_bytes
+    }
+
+    /// What the current request asks of the bank that holds `offset`.
+    #[inline]
+    pub fn load(&mut self, offset: u64) -> &mut Load {
+        let bank = match self.loads.len() {
+            1 => 0,
+            count => (offset / self.stripe_bytes) as usize % count,
+        };
+        &mut self.loads[bank]
+    }
+
+    /// Gives every bank its load, as long as `time` says, and returns when the first began and the last was
+    /// done, and the work of all together. The loads keep their `begin`; clear them with [`Banks::clear`].
+    pub fn serve(&mut self, at: Time, mut time: impl FnMut(&Load) -> Span) -> (Served, Span) {
+        let mut all: Option<Served> = None;
+        let mut busy = 0u64;
+        for (lane, load) in self.lanes.iter_mut().zip(&mut self.loads) {
+            if load.words == 0 {
+                continue;
+            }
+            let span = time(load);
+            let one = lane.foreground(at, span, Interruption::Wait);
+            load.begin = one.start;
+            busy = busy.saturating_add(span.ps());
+            all = Some(match all {
+                None => one,
+                Some(all) => Served { start: all.start.min(one.start), end: all.end.max(one.end) },
+            });
+        }
+        (all.unwrap_or(Served { start: at, end: at }), Span::from_ps(busy))
+    }
+
+    /// Forgets the current request.
+    pub fn clear(&mut self) {
+        self.loads.fill(Load::default());
+    }
+
+    /// Every lane is idle again.
+    pub fn reset(&mut self) {
+        self.lanes.fill(Lane::new());
+        self.clear();
+    }
+}
+
+/// A byte range, cut at every multiple of a size: (offset, bytes) of each piece in address order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pieces {
+    offset: u64,
+    limit: u64,
+    size: u64,
+}
+
+/// Cuts `bytes` at `offset` at every multiple of `size`.
+#[inline]
+pub(crate) fn pieces(offset: u64, bytes: u64, size: u64) -> Pieces {
+    Pieces { offset, limit: offset + bytes, size }
+}
+
+impl Iterator for Pieces {
+    type Item = (u64, u64);
+    #[inline]
+    fn next(&mut self) -> Option<(u64, u64)> {
+        if self.offset >= self.limit {
+            return None;
+        }
+        let offset = self.offset;
+        self.offset = ((offset / self.size + 1) * self.size).min(self.limit);
+        Some((offset, self.offset - offset))
+    }
+}
+
+/// How many aligned pieces of `1 << shift` bytes the range touches.
+#[inline]
+pub(crate) fn aligned_count(offset: u64, bytes: u64, shift: u32) -> u64 {
+    match bytes {
+        0 => 0,
+        _ => ((offset + bytes - 1) >> shift) - (offset >> shift) + 1,
+    }
+}
+
+/// Refuses a range that is not inside the medium, naming the first byte outside.
+#[inline]
+pub(crate) fn check_range(offset: u64, bytes: u64, capacity: u64) -> Result<(), MediumError> {
+    match offset.checked_add(bytes) {
+        Some(limit) if limit <= capacity => Ok(()),
+        _ => Err(MediumError::OutOfRange(offset.max(capacity), capacity)),
+    }
+}
+
+/// Checks that a number is a power of two; otherwise says which is not.
+pub(crate) fn check_power_of_two(value: u64, name: &str) -> Result<(), String> {
+    match value.is_power_of_two() {
+        true => Ok(()),
+        false => Err(format!("{name} must be a power of two, not {value}")),
+    }
+}
+
+/// Checks the number of banks and that a stripe is made of whole pieces of `unit` bytes.
+pub(crate) fn check_banks(banks: u32, stripe_bytes: u64, unit: u64, name: &str) -> Result<(), String> {
+    if banks == 0 {
+        return Err("banks must be at least 1".into());
+    }
+    if banks > 1 && (stripe_bytes == 0 || !stripe_bytes.is_multiple_of(unit)) {
+        return Err(format!("a stripe of {stripe_bytes} B is not a multiple of {name} ({unit} B)"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_tile_the_range() {
+        assert_eq!(pieces(10, 20, 8).collect::<Vec<_>>(), [(10, 6), (16, 8), (24, 6)]);
+        assert_eq!(pieces(16, 8, 8).collect::<Vec<_>>(), [(16, 8)]);
+        assert_eq!(pieces(5, 0, 8).count(), 0);
+    }
+
+    #[test]
+    fn words_touched() {
+        assert_eq!((aligned_count(0, 2, 1), aligned_count(1, 2, 1), aligned_count(7, 0, 1)), (1, 2, 0));
+    }
+
+    #[test]
+    fn ranges() {
+        assert!(check_range(0, 64, 64).is_ok() && check_range(64, 0, 64).is_ok());
+        assert_eq!(check_range(63, 2, 64), Err(MediumError::OutOfRange(64, 64)));
+        assert_eq!(check_range(100, 1, 64), Err(MediumError::OutOfRange(100, 64)));
+        assert_eq!(check_range(u64::MAX, 2, 64), Err(MediumError::OutOfRange(u64::MAX, 64)));
+    }
+}

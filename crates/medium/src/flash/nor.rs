@@ -1,0 +1,448 @@
+//! A NOR array: any byte can be read and programmed by itself; programming clears bits and only an erase of
+//! the whole block sets them again.
+//!
+//! Chips that work in lockstep form one *page* ([`Geometry::page_bytes`]: eNVy section 3.3, 256 chips of one
+//! byte; system 001, 4 to 64 chips), and a program step writes any part of one page. Programs and erases are
+//! background work of their bank, answered with a ticket; a read suspends them where the part can.
+//!
+//! Invariants
+//! 1. A programmed byte is the AND of what it held and what was written; a write that would set a bit is
+//!    refused before anything changes. Programming 0xFF changes nothing, but takes its time all the same: the
+//!    time of an operation never depends on the bytes.
+//! 2. Steps of one bank are done in the order they were queued. A cut leaves those done, drops those not
+//!    begun; in the page under way every byte has some of the bits cleared that were to be cleared.
+//! 3. After a torn or failed erase a block holds anything, perhaps even 0xFF everywhere, and must be erased
+//!    again: until then programs on it are refused.
+//!
+//! Store layout: the bytes in order, inverted, so that a fresh store of zeros reads as erased.
+
+use super::cells::{Cells, FlashStats};
+use super::config::{CellRules, FlashConfig};
+use crate::banks::{check_range, pieces};
+use crate::{MediumError, PowerCut, Store};
+use nvlab_units::{BlockId, Geometry, Ppa, Served, Span, Ticket, Time};
+use std::collections::{BTreeSet, VecDeque};
+
+/// A NOR array: what every flash array states, and what only NOR parts have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NorConfig {
+    /// Shape, times, life and faults; [`FlashConfig::rules`] is [`CellRules::Nor`]. The first read time is
+    /// that of one page (eNVy figure 12: 100 ns; 28F016SV: 65 ns), the program time that of one page (4 us; 6
+    /// us), the erase time that of one block in every chip (50 ms; 600 ms).
+    pub flash: FlashConfig,
+    /// A buffer in the part that programs faster than byte after byte.
+    pub page_buffer: Option<PageBuffer>,
+    /// Time to program one page to 0 before an erase, where the controller must do that ("conditioning",
+    /// system 001 slides 14, 15). `None`: the erase time contains it.
+    pub conditioning: Option<Span>,
+}
+
+/// A page buffer, as the 28F016SV has two of in every chip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageBuffer {
+    /// Bytes it holds, over all chips in lockstep (28F016SV: 256 for each). A program of more than one page
+    /// and at most this goes through it; others go byte after byte (system 001 slide 37).
+    pub bytes: u32,
+    /// Time of one page through the buffer (28F016SV: 465 KB/s for each chip, so 2.15 us).
+    pub program: Span,
+}
+
+impl NorConfig {
+    /// Checks that the array can exist; otherwise says why not.
+    pub fn check(&self) -> Result<(), String> {
+        self.flash.geometry.check()?;
+        if self.flash.rules != CellRules::Nor {
+            return Err(format!("a NOR array cannot follow the rules of {:?}", self.flash.rules));
+        }
+        if self.flash.timing.read.len() != 1 {
+            return Err("a NOR array has one read time".into());
+        }
+        Ok(())
+    }
+}
+
+/// Something a power cut could still undo: done between two places of the background of its die.
+#[derive(Clone, Debug)]
+struct Unsettled {
+    die: u32,
+    from: Ticket,
+    to: Ticket,
+    /// First byte, and what was there.
+    offset: u64,
+    old: Box<[u8]>,
+    erase: Option<UndoErase>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct UndoErase {
+    block: BlockId,
+    was_half_erased: bool,
+}
+
+/// A NOR array with its bytes in `S`.
+#[derive(Clone, Debug)]
+pub struct Nor<S: Store = ()> {
+    cells: Cells,
+    page_buffer: Option<PageBuffer>,
+    conditioning: Option<Span>,
+    /// Programming one page without the buffer.
+    program: Span,
+    half_erased: BTreeSet<BlockId>,
+    unsettled: VecDeque<Unsettled>,
+    /// The latest time the lanes were told of; a cut cannot come before it (as in [`super::nand`]).
+    latest: Time,
+    store: S,
+}
+
+impl<S: Store> Nor<S> {
+    /// Bytes a store for this array must hold.
+    pub fn store_bytes(geometry: &Geometry) -> u64 {
+        geometry.bytes()
+    }
+
+    /// An array fresh from the factory over a store of zeros. Panics where [`NorConfig::check`] complains.
+    pub fn new(config: NorConfig, store: S) -> Nor<S> {
+        config.check().expect("a NOR array that can exist");
+        Nor {
+            program: config.flash.timing.program,
+            cells: Cells::new(config.flash),
+            page_buffer: config.page_buffer,
+            conditioning: config.conditioning,
+            half_erased: BTreeSet::new(),
+            unsettled: VecDeque::new(),
+            latest: Time::ZERO,
+            store,
+        }
+    }
+
+    /// Shape of the array.
+    pub fn geometry(&self) -> &Geometry {
+        &self.cells.config.geometry
+    }
+    /// Bytes.
+    pub fn capacity(&self) -> u64 {
+        self.geometry().bytes()
+    }
+    /// Wear and faults.
+    pub fn cells(&self) -> &Cells {
+        &self.cells
+    }
+    /// What was done so far.
+    pub fn stats(&self) -> &FlashStats {
+        &self.cells.stats
+    }
+    /// Begins counting anew; wear stays.
+    pub fn reset_stats(&mut self) {
+        self.cells.stats = FlashStats::default();
+    }
+    /// Marks a block bad, for ever.
+    pub fn mark_bad(&mut self, block: BlockId) {
+        self.cells.mark_bad(block);
+    }
+    /// True if the last erase of the block was torn or failed. A real part does not tell: for tests.
+    pub fn is_half_erased(&self, block: BlockId) -> bool {
+        self.half_erased.contains(&block)
+    }
+    /// Steps and erases that a cut may still undo.
+    pub fn unsettled(&self) -> usize {
+        self.unsettled.len()
+    }
+    /// The store, without the array around it.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+
+    /// The block that holds a byte.
+    #[inline]
+    pub fn block_at(&self, offset: u64) -> BlockId {
+        BlockId((offset / self.geometry().block_bytes()) as u32)
+    }
+
+    /// Reads bytes; somebody waits. Every page touched takes one read; blocks on several dies are read side
+    /// by side. A byte under way reads as what it will be.
+    ///
+    /// Errors: [`MediumError::OutOfRange`], [`MediumError::Uncorrectable`] with the first unit of the part
+    /// that could not be read.
+    pub fn read(
+        &mut self,
+        at: Time,
+        offset: u64,
+        bytes: u64,
+        into: &mut [u8],
+    ) -> Result<Served, MediumError> {
+        check_range(offset, bytes, self.capacity())?;
+        if S::KEEPS {
+            assert_eq!(into.len() as u64, bytes, "a read of {bytes} B into {} B", into.len());
+            self.latest = self.latest.max(at);
+        }
+        let mut all: Option<Served> = None;
+        for (offset, bytes) in pieces(offset, bytes, self.geometry().block_bytes()) {
+            let one = self.read_in_block(at, offset, bytes)?;
+            all = Some(match all {
+                None => one,
+                Some(all) => Served { start: all.start.min(one.start), end: all.end.max(one.end) },
+            });
+        }
+        self.peek(offset, into);
+        Ok(all.unwrap_or(Served { start: at, end: at }))
+    }
+
+    /// All pages but the last are plain reads; the last one also crosses the channel, with everything.
+    fn read_in_block(&mut self, at: Time, offset: u64, bytes: u64) -> Result<Served, MediumError> {
+        let (block, page) = (self.block_at(offset), self.geometry().page_bytes());
+        let units = touched(offset, bytes, self.geometry().unit_bytes as u64) as u32;
+        let before = touched(offset, bytes, page) - 1;
+        let timing = &self.cells.config.timing;
+        let (sense, interruption) = (timing.read[0] * before, timing.interruption);
+        let mut start = None;
+        let mut ready = at;
+        if before > 0 {
+            let die = self.geometry().die_of(block);
+            let served = self.cells.die(die).foreground(at, sense, interruption);
+            self.cells.stats.reads += before;
+            self.cells.stats.read_time += sense;
+            (start, ready) = (Some(served.start), served.end);
+        }
+        let unit = Ppa((offset / self.geometry().unit_bytes as u64) as u32);
+        let last = self.cells.read(ready, block, 0, units).map_err(|_| MediumError::Uncorrectable(unit))?;
+        Ok(Served { start: start.unwrap_or(last.start), end: last.end })
+    }
+
+    /// Looks at bytes without spending time.
+    pub fn peek(&self, offset: u64, into: &mut [u8]) {
+        self.store.read(offset, into);
+        invert(into);
+    }
+
+    /// Queues the programming of `bytes` bytes within one block, page after page. `data` holds them if a store
+    /// is kept; otherwise it may be empty.
+    ///
+    /// Errors: [`MediumError::OutOfRange`] (also for bytes beyond the block of the first);
+    /// [`MediumError::BadBlock`]; [`MediumError::BitsSet`]; [`MediumError::ProgramFailed`]: the steps before the
+    /// failing one are done, that one is not to be trusted, the rest was not tried; also on a half-erased
+    /// block, where nothing changes.
+    pub fn program(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Ticket, MediumError> {
+        check_range(offset, bytes, self.capacity())?;
+        let block = self.block_at(offset);
+        let block_end = (block.0 as u64 + 1) * self.geometry().block_bytes();
+        // An empty program at the very end of the array lies in no block.
+        if bytes == 0 {
+            return Ok(Ticket::default());
+        }
+        check_range(offset, bytes, block_end)?;
+        if self.cells.is_bad(block) {
+            return Err(MediumError::BadBlock(block));
+        }
+        if S::KEEPS {
+            assert_eq!(data.len() as u64, bytes, "a program of {bytes} B from {} B", data.len());
+            self.check_bits(offset, data)?;
+            if self.half_erased.contains(&block) {
+                return Err(MediumError::ProgramFailed(block));
+            }
+            self.latest = self.latest.max(at);
+        }
+        let (die, page) = (self.geometry().die_of(block), self.geometry().page_bytes());
+        let buffered = self
+            .page_buffer
+            .filter(|buffer| bytes <= buffer.bytes as u64 && touched(offset, bytes, page) > 1);
+        self.cells.config.timing.program = buffered.map_or(self.program, |buffer| buffer.program);
+        let mut last = self.cells.die(die).last();
+        for (at_byte, count) in pieces(offset, bytes, page) {
+            let from = last;
+            last = self.cells.program(at, die, 1, true);
+            let fails = self.cells.programs_may_fail() && self.cells.program_fails(block);
+            if S::KEEPS {
+                let new = &data[(at_byte - offset) as usize..(at_byte - offset + count) as usize];
+                let old = self.bytes_at(at_byte, count);
+                let target: Box<[u8]> = old.iter().zip(new).map(|(old, new)| old & new).collect();
+                self.put(at_byte, &target);
+                if fails {
+                    self.half_program(at_byte, &old, &target);
+                }
+                self.unsettled.push_back(Unsettled {
+                    die,
+                    from,
+                    to: last,
+                    offset: at_byte,
+                    old,
+                    erase: None,
+                });
+            }
+            if fails {
+                return Err(MediumError::ProgramFailed(block));
+            }
+        }
+        Ok(last)
+    }
+
+    /// Queues an erase, with the conditioning before it where the part needs that.
+    ///
+    /// Errors: [`MediumError::OutOfRange`]; [`MediumError::BadBlock`]; [`MediumError::EraseFailed`]: the block
+    /// should be marked bad, what it holds is undefined.
+    pub fn erase(&mut self, at: Time, block: BlockId) -> Result<Ticket, MediumError> {
+        if block.0 >= self.geometry().blocks() {
+            return Err(MediumError::OutOfRange(block.0 as u64, self.geometry().blocks() as u64));
+        }
+        if self.cells.is_bad(block) {
+            return Err(MediumError::BadBlock(block));
+        }
+        let (die, pages) = (self.geometry().die_of(block), self.geometry().pages_per_block);
+        let from = self.cells.die(die).last();
+        if let Some(each) = self.conditioning {
+            self.cells.die(die).background(at, each, pages);
+            self.cells.stats.erase_time += each * pages as u64;
+        }
+        let to = self.cells.erase(at, die);
+        let fails = self.cells.erase_fails(block);
+        if S::KEEPS {
+            self.latest = self.latest.max(at);
+            let (offset, bytes) = self.range_of(block);
+            let old = self.bytes_at(offset, bytes);
+            let was_half_erased = self.half_erased.remove(&block);
+            match fails {
+                true => self.half_erase(block, &old),
+                false => self.fill_erased(offset, bytes),
+            }
+            let erase = Some(UndoErase { block, was_half_erased });
+            self.unsettled.push_back(Unsettled { die, from, to, offset, old, erase });
+        }
+        match fails {
+            true => Err(MediumError::EraseFailed(block)),
+            false => Ok(to),
+        }
+    }
+
+    /// When a queued operation will be done; a promise (see [`nvlab_units::Lane::finish`]).
+    #[inline]
+    pub fn finish(&mut self, die: u32, ticket: Ticket, at: Time) -> Time {
+        self.cells.die(die).finish(ticket, at)
+    }
+    /// The place after everything queued on a die.
+    pub fn last(&mut self, die: u32) -> Ticket {
+        self.cells.die(die).last()
+    }
+    /// True if a queued operation is done at `at`; promises nothing.
+    pub fn is_done(&mut self, die: u32, ticket: Ticket, at: Time) -> bool {
+        self.cells.die(die).is_done(ticket, at)
+    }
+    /// Work queued on a die and not done when it was last asked.
+    pub fn backlog(&mut self, die: u32) -> Span {
+        self.cells.die(die).backlog()
+    }
+
+    fn range_of(&self, block: BlockId) -> (u64, u64) {
+        let bytes = self.geometry().block_bytes();
+        (block.0 as u64 * bytes, bytes)
+    }
+
+    fn bytes_at(&self, offset: u64, bytes: u64) -> Box<[u8]> {
+        let mut held = vec![0; bytes as usize].into_boxed_slice();
+        self.peek(offset, &mut held);
+        held
+    }
+
+    /// Stores bytes as they will read.
+    fn put(&mut self, offset: u64, data: &[u8]) {
+        let mut inverted = [0; 256];
+        for (chunk, at) in data.chunks(inverted.len()).zip((offset..).step_by(inverted.len())) {
+            let part = &mut inverted[..chunk.len()];
+            part.copy_from_slice(chunk);
+            invert(part);
+            self.store.write(at, part);
+        }
+    }
+
+    fn fill_erased(&mut self, offset: u64, bytes: u64) {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        for (at, count) in pieces(offset, bytes, ZEROS.len() as u64) {
+            self.store.write(at, &ZEROS[..count as usize]);
+        }
+    }
+
+    /// Refuses bytes that would set a bit.
+    fn check_bits(&self, offset: u64, data: &[u8]) -> Result<(), MediumError> {
+        let mut held = [0; 256];
+        for (chunk, at) in data.chunks(held.len()).zip((offset..).step_by(held.len())) {
+            let held = &mut held[..chunk.len()];
+            self.peek(at, held);
+            // 0xFF leaves a byte alone: the chips beside the one addressed get it.
+            let sets = |(new, old): (&u8, &u8)| *new != 0xFF && new & !old != 0;
+            if let Some(i) = chunk.iter().zip(held.iter()).position(sets) {
+                return Err(MediumError::BitsSet { offset: at + i as u64, value: chunk[i], held: held[i] });
+            }
+        }
+        Ok(())
+    }
+
+    /// Clears, by seed, some of the bits that programming from `old` to `new` clears.
+    fn half_program(&mut self, offset: u64, old: &[u8], new: &[u8]) {
+        let mut half = |(old, new): (&u8, &u8)| old & !(old & !new & self.cells.random() as u8);
+        let reached: Box<[u8]> = old.iter().zip(new).map(&mut half).collect();
+        self.put(offset, &reached);
+    }
+
+    /// Leaves a block, by seed, cleared up to some byte (conditioning), with some bits already set, with most
+    /// bits set, or looking erased.
+    fn half_erase(&mut self, block: BlockId, old: &[u8]) {
+        let (kind, reached) = (self.cells.random() % 4, self.cells.random() as usize % old.len());
+        let mut byte = |(i, old): (usize, &u8)| match kind {
+            0 if i < reached => 0,
+            0 => *old,
+            1 => old | self.cells.random() as u8,
+            2 => !(self.cells.random() & self.cells.random() & self.cells.random()) as u8,
+            _ => 0xFF,
+        };
+        let left: Box<[u8]> = old.iter().enumerate().map(&mut byte).collect();
+        self.put(self.range_of(block).0, &left);
+        self.half_erased.insert(block);
+    }
+}
+
+fn invert(bytes: &mut [u8]) {
+    bytes.iter_mut().for_each(|byte| *byte = !*byte);
+}
+
+/// How many aligned pieces of `size` bytes a range of at least one byte touches.
+#[inline]
+fn touched(offset: u64, bytes: u64, size: u64) -> u64 {
+    (offset + bytes - 1) / size - offset / size + 1
+}
+
+impl<S: Store> PowerCut for Nor<S> {
+    fn settle(&mut self, upto: Time) {
+        while let Some(oldest) = self.unsettled.front() {
+            if !self.cells.die(oldest.die).is_done(oldest.to, upto) {
+                break;
+            }
+            self.unsettled.pop_front();
+        }
+    }
+
+    /// A cut before the last operation that was asked for counts as at that operation.
+    fn cut(&mut self, at: Time) {
+        let at = at.max(self.latest);
+        while let Some(Unsettled { die, from, to, offset, old, erase }) = self.unsettled.pop_back() {
+            let progress = self.cells.die(die).progress(at);
+            if to <= progress {
+                continue;
+            }
+            match (from < progress, erase) {
+                (true, None) => {
+                    let new = self.bytes_at(offset, old.len() as u64);
+                    self.half_program(offset, &old, &new);
+                }
+                (false, None) => self.put(offset, &old),
+                (true, Some(UndoErase { block, .. })) => self.half_erase(block, &old),
+                (false, Some(UndoErase { block, was_half_erased })) => {
+                    self.put(offset, &old);
+                    self.cells.unerase(block);
+                    self.half_erased.remove(&block);
+                    if was_half_erased {
+                        self.half_erased.insert(block);
+                    }
+                }
+            }
+        }
+        self.cells.reset_lanes(at);
+    }
+}

@@ -1,0 +1,336 @@
+//! Phase-change memory, and others like it (PRAM, STT-MRAM): overwritten in place, slowly, word by word.
+//!
+//! Reading is as fast as DRAM; writing programs words in steps, and wears them. Whether a controller in front
+//! hides the programming time is not decided here: a write ends when its last word is programmed.
+//!
+//! Invariants
+//! 1. Steps are programmed in address order within a bank, one at a time; the units of one write are torn
+//!    only as [`Tear`] says.
+//! 2. A write that is refused changes nothing: no byte, no wear, no lane.
+//! 3. Wear counts writes that were accepted. A power cut does not take it back: the count may be ahead by the
+//!    writes the cut dropped, never behind.
+
+mod config;
+
+pub use config::{LineWear, PcmConfig, Selection, Tear};
+
+use crate::banks::{Banks, aligned_count, check_range, pieces};
+use crate::tally::Tally;
+use crate::undo::{Entry, Undo};
+use crate::{InPlace, MediumError, PowerCut, Store};
+use nvlab_units::{Rng, Served, Time};
+
+/// What a memory did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PcmStats {
+    /// Reads, without those a write does to compare.
+    pub read: Tally,
+    /// Writes, with the reads they do to compare.
+    pub write: Tally,
+    /// Steps programmed.
+    pub steps: u64,
+    /// Steps a write spared because no word in them differed.
+    pub steps_spared: u64,
+}
+
+/// Phase-change memory.
+#[derive(Clone, Debug)]
+pub struct Pcm<S: Store> {
+    config: PcmConfig,
+    select: Select,
+    word_shift: u32,
+    /// Pieces a write is planned in: lines where they are counted, otherwise stripes.
+    plan_bytes: u64,
+    banks: Banks,
+    /// Writes to each line; empty if the cells do not wear.
+    wear: Vec<u32>,
+    stats: PcmStats,
+    undo: Undo<()>,
+    rng: Rng,
+    /// What the cells hold where a write will go; only with payload.
+    held: Vec<u8>,
+    store: S,
+}
+
+/// Finds the steps that differ.
+#[derive(Clone, Copy, Debug)]
+struct Select {
+    all: bool,
+    step_shift: u32,
+    /// Share of steps taken to differ where nothing can be compared, and what is owed from earlier writes.
+    share: f64,
+    carry: f64,
+}
+
+impl Select {
+    fn new(config: &PcmConfig) -> Select {
+        let share = match config.selection {
+            Selection::All => 1.0,
+            // A step is spared only if every one of its words is.
+            Selection::Differing { share } => 1.0 - (1.0 - share).powi(config.words_per_step as i32),
+        };
+        Select {
+            all: config.selection == Selection::All,
+            step_shift: config.step_bytes().trailing_zeros(),
+            share,
+            carry: 0.0,
+        }
+    }
+
+    /// Steps to program in a range; `content` is what it holds and what it will hold, if bytes are kept.
+    #[inline]
+    fn steps(&mut self, offset: u64, bytes: u64, content: Option<(&[u8], &[u8])>) -> u64 {
+        let steps = aligned_count(offset, bytes, self.step_shift);
+        if self.all {
+            return steps;
+        }
+        match content {
+            Some((old, new)) => self.differing(offset, old, new).count() as u64,
+            None => {
+                // Exact in the long run, and the same in every run: no random number is drawn.
+                let owed = self.carry + steps as f64 * self.share;
+                self.carry = owed - owed.floor();
+                owed as u64
+            }
+        }
+    }
+
+    /// The steps of a range to program, in address order, as (offset, bytes) of the part inside the range.
+    fn differing<'a>(
+        &self,
+        offset: u64,
+        old: &'a [u8],
+        new: &'a [u8],
+    ) -> impl Iterator<Item = (u64, u64)> + use<'a> {
+        let all = self.all;
+        pieces(offset, old.len() as u64, 1 << self.step_shift).filter(move |&(at, bytes)| {
+            let inside = (at - offset) as usize..(at - offset + bytes) as usize;
+            all || old[inside.clone()] != new[inside]
+        })
+    }
+}
+
+/// The part of a request's bytes that belongs to a piece of it.
+fn part(slice: &[u8], start: u64, (offset, bytes): (u64, u64)) -> &[u8] {
+    &slice[(offset - start) as usize..(offset - start + bytes) as usize]
+}
+
+impl<S: Store> Pcm<S> {
+    /// A memory over a store of at least the capacity. Panics where [`PcmConfig::check`] complains.
+    pub fn new(config: PcmConfig, store: S) -> Pcm<S> {
+        config.check().expect("a memory that can exist");
+        let banks = Banks::new(config.banks, config.stripe_bytes, config.capacity_bytes);
+        let lines = config.wear.map_or(0, |wear| config.capacity_bytes.div_ceil(wear.line_bytes as u64));
+        Pcm {
+            select: Select::new(&config),
+            word_shift: config.word_bytes.trailing_zeros(),
+            plan_bytes: config.wear.map_or(banks.stripe_bytes(), |wear| wear.line_bytes as u64),
+            banks,
+            wear: vec![0; lines as usize],
+            stats: PcmStats::default(),
+            undo: Undo::new(),
+            rng: Rng::stream(config.seed, "pcm"),
+            held: Vec::new(),
+            config,
+            store,
+        }
+    }
+
+    /// What it is.
+    pub fn config(&self) -> &PcmConfig {
+        &self.config
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> &PcmStats {
+        &self.stats
+    }
+
+    /// Writes each line has borne; empty if the cells do not wear.
+    pub fn wear(&self) -> &[u32] {
+        &self.wear
+    }
+
+    /// The store, without the memory around it.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+
+    /// Parts of writes that a cut may still undo.
+    pub fn unsettled(&self) -> usize {
+        self.undo.len()
+    }
+
+    /// Refuses a write that would program a line that is worn out.
+    fn check_wear(&self, offset: u64, bytes: u64, data: &[u8]) -> Result<(), MediumError> {
+        let Some(wear) = self.config.wear.filter(|wear| wear.refuse && bytes > 0) else { return Ok(()) };
+        let line_of = |offset: u64| (offset / wear.line_bytes as u64) as usize;
+        let lines = &self.wear[line_of(offset)..=line_of(offset + bytes - 1)];
+        if lines.iter().all(|&writes| writes < wear.endurance) {
+            return Ok(());
+        }
+        // Rare: a worn line is named. It may be spared, so plan the write as it would be done.
+        let mut select = self.select;
+        for piece in pieces(offset, bytes, self.plan_bytes) {
+            let content = S::KEEPS.then(|| (part(&self.held, offset, piece), part(data, offset, piece)));
+            let line = line_of(piece.0);
+            if select.steps(piece.0, piece.1, content) > 0 && self.wear[line] >= wear.endurance {
+                return Err(MediumError::WornOut { line: line as u64, writes: self.wear[line] });
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the banks what a write asks of them, and wears the lines.
+    #[inline]
+    fn plan(&mut self, offset: u64, bytes: u64, data: &[u8]) {
+        for piece in pieces(offset, bytes, self.plan_bytes) {
+            let content = S::KEEPS.then(|| (part(&self.held, offset, piece), part(data, offset, piece)));
+            let steps = self.select.steps(piece.0, piece.1, content);
+            if steps > 0 && !self.wear.is_empty() {
+                let line = &mut self.wear[(piece.0 / self.plan_bytes) as usize];
+                *line = line.saturating_add(1);
+            }
+            self.stats.steps += steps;
+            self.stats.steps_spared += aligned_count(piece.0, piece.1, self.select.step_shift) - steps;
+            let load = self.banks.load(piece.0);
+            load.words += aligned_count(piece.0, piece.1, self.word_shift);
+            load.steps += steps;
+        }
+    }
+
+    /// Remembers the bytes a write replaces, stripe by stripe with the time each stripe is programmed.
+    fn remember(&mut self, offset: u64, bytes: u64, data: &[u8]) {
+        for piece in pieces(offset, bytes, self.banks.stripe_bytes()) {
+            let content = (part(&self.held, offset, piece), part(data, offset, piece));
+            let steps = self.select.steps(piece.0, piece.1, Some(content));
+            if steps == 0 {
+                continue;
+            }
+            let load = self.banks.load(piece.0);
+            if !self.select.all && load.words > 0 {
+                // The bank compares all its words before it programs the first; `words` is not needed again.
+                load.begin += self.config.read.time(load.words);
+                load.words = 0;
+            }
+            let begin = load.begin;
+            load.begin += self.config.program * steps;
+            self.undo.remember(&self.store, piece, (begin, load.begin), ());
+        }
+    }
+}
+
+/// The bytes `[done, under_way)` a cut finds being programmed; everything below is new, everything above old.
+/// Between two steps the range is empty, and inside an atomic unit only if a step of that unit was done.
+fn frontier<S: Store>(
+    (config, select): (&PcmConfig, Select),
+    store: &S,
+    entry: &Entry<()>,
+    at: Time,
+) -> (u64, u64) {
+    let mut new = vec![0; entry.old.len()];
+    store.read(entry.offset, &mut new);
+    let mut steps = select.differing(entry.offset, &entry.old, &new);
+    let (elapsed, program) = ((at - entry.start).ps(), config.program.ps());
+    let last_done = match elapsed / program {
+        0 => None,
+        done => steps.nth(done as usize - 1),
+    };
+    let (next, bytes) = steps.next().expect("a write under way has a step to program");
+    if !elapsed.is_multiple_of(program) {
+        return (next, next + bytes);
+    }
+    let (last_done, _) = last_done.expect("a write that has begun and is between two steps");
+    let unit = config.atomic_bytes as u64;
+    let done = if last_done / unit == next / unit { next } else { next / unit * unit };
+    (done, done)
+}
+
+/// Leaves the words of `[done, under_way)` that were being programmed with arbitrary contents.
+fn spoil<S: Store>(
+    word_bytes: u64,
+    all: bool,
+    store: &mut S,
+    entry: &Entry<()>,
+    (done, under_way): (u64, u64),
+    rng: &mut Rng,
+) {
+    for (offset, bytes) in pieces(done, under_way - done, word_bytes) {
+        let mut new = vec![0; bytes as usize];
+        store.read(offset, &mut new);
+        if all || part(&entry.old, entry.offset, (offset, bytes)) != new {
+            let garbage: Vec<u8> = (0..word_bytes).map(|_| rng.bits() as u8).collect();
+            store.write(offset / word_bytes * word_bytes, &garbage);
+        }
+    }
+}
+
+impl<S: Store> InPlace for Pcm<S> {
+    fn capacity(&self) -> u64 {
+        self.config.capacity_bytes
+    }
+
+    fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
+        check_range(offset, bytes, self.config.capacity_bytes)?;
+        if S::KEEPS {
+            assert_eq!(into.len() as u64, bytes, "a read of {bytes} B into {} B", into.len());
+            self.store.read(offset, into);
+        }
+        for (offset, bytes) in pieces(offset, bytes, self.banks.stripe_bytes()) {
+            self.banks.load(offset).words += aligned_count(offset, bytes, self.word_shift);
+        }
+        let read = self.config.read;
+        let (served, busy) = self.banks.serve(at, |load| read.time(load.words));
+        self.banks.clear();
+        self.stats.read.add(bytes, busy);
+        Ok(served)
+    }
+
+    fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
+        check_range(offset, bytes, self.config.capacity_bytes)?;
+        if S::KEEPS {
+            assert_eq!(data.len() as u64, bytes, "a write of {bytes} B from {} B", data.len());
+            self.held.resize(bytes as usize, 0);
+            self.store.read(offset, &mut self.held);
+        }
+        self.check_wear(offset, bytes, data)?;
+        self.plan(offset, bytes, data);
+        let (read, program, compare) = (self.config.read, self.config.program, !self.select.all);
+        let (served, busy) = self.banks.serve(at, |load| {
+            let programming = program * load.steps;
+            if compare { read.time(load.words) + programming } else { programming }
+        });
+        if S::KEEPS {
+            self.remember(offset, bytes, data);
+            self.store.write(offset, data);
+        }
+        self.banks.clear();
+        self.stats.write.add(bytes, busy);
+        Ok(served)
+    }
+}
+
+impl<S: Store> PowerCut for Pcm<S> {
+    fn settle(&mut self, upto: Time) {
+        self.undo.settle(upto);
+    }
+
+    fn cut(&mut self, at: Time) {
+        self.banks.reset();
+        let (config, select, rng) = (&self.config, self.select, &mut self.rng);
+        self.undo.cut(&mut self.store, at, |store, entry| {
+            let (done, under_way) = frontier((config, select), store, entry, at);
+            match config.tear {
+                Tear::Atomic => {
+                    let unit = config.atomic_bytes as u64;
+                    let (low, high) = (done / unit * unit, under_way.next_multiple_of(unit));
+                    entry.restore_from(store, low + unit * rng.below((high - low) / unit + 1));
+                }
+                Tear::Garbage => {
+                    spoil(config.word_bytes as u64, select.all, store, entry, (done, under_way), rng);
+                    entry.restore_from(store, under_way);
+                }
+            }
+        });
+    }
+}

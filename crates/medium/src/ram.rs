@@ -1,0 +1,259 @@
+//! DRAM and SRAM: overwritten in place at the speed of reading, and forgotten without power.
+//!
+//! Not a cache and not a bus: a word takes the time the datasheet says, on the bank that holds it.
+//!
+//! Invariants
+//! 1. Words (aligned, [`RamConfig::word_bytes`]) are written in address order within a bank, each in one
+//!    go: after a cut a word of a backed memory is old or new, never a mixture.
+//! 2. Without backup, or after an outage longer than the backup holds, the contents are random bytes: a
+//!    recovery that trusts them is caught, as one that finds zeros might not be.
+
+use crate::banks::{Access, Banks, aligned_count, check_banks, check_power_of_two, check_range, pieces};
+use crate::tally::Tally;
+use crate::undo::{Entry, Undo};
+use crate::{InPlace, MediumError, PowerCut, Store};
+use nvlab_units::{Rng, Served, Span, Time};
+
+/// What keeps the contents while the power is off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backup {
+    /// Nothing.
+    None,
+    /// A battery (eNVy section 3.3: the page table; section 3.2: the write buffer).
+    Battery {
+        /// How long it lasts; `None`: longer than any outage.
+        hold: Option<Span>,
+    },
+    /// A capacitor.
+    Capacitor {
+        /// How long it lasts.
+        hold: Span,
+    },
+}
+
+impl Backup {
+    /// True if an outage of this length leaves the contents alone.
+    pub fn survives(self, outage: Span) -> bool {
+        match self {
+            Backup::None => false,
+            Backup::Battery { hold } => hold.is_none_or(|hold| outage <= hold),
+            Backup::Capacitor { hold } => outage <= hold,
+        }
+    }
+}
+
+/// A random-access memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RamConfig {
+    /// Bytes.
+    pub capacity_bytes: u64,
+    /// Bytes one access moves: the width of the data path (eNVy section 3.3: 256). A power of two.
+    pub word_bytes: u32,
+    /// Reading words (eNVy figure 12: 100 ns, of which there are 60 ns more on the way to the host).
+    pub read: Access,
+    /// Writing words.
+    pub write: Access,
+    /// What keeps the contents without power.
+    pub backup: Backup,
+    /// Banks that work side by side.
+    pub banks: u32,
+    /// Bytes that lie together in one bank; a multiple of the word. Ignored with one bank.
+    pub stripe_bytes: u64,
+    /// Seed of what is left after a cut.
+    pub seed: u64,
+}
+
+impl RamConfig {
+    /// Checks that the memory can exist; otherwise says why not.
+    pub fn check(&self) -> Result<(), String> {
+        if self.capacity_bytes == 0 {
+            return Err("a memory of 0 bytes".into());
+        }
+        check_power_of_two(self.word_bytes as u64, "word bytes")?;
+        check_banks(self.banks, self.stripe_bytes, self.word_bytes as u64, "the word")
+    }
+}
+
+/// What a memory did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RamStats {
+    /// Reads.
+    pub read: Tally,
+    /// Writes.
+    pub write: Tally,
+    /// Cuts that lost the contents.
+    pub losses: u64,
+}
+
+/// How the words of a remembered write follow each other: the first is done at `first_done`.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    first_done: Time,
+    next: Span,
+}
+
+/// DRAM or SRAM.
+#[derive(Clone, Debug)]
+pub struct Ram<S: Store> {
+    config: RamConfig,
+    word_shift: u32,
+    banks: Banks,
+    stats: RamStats,
+    undo: Undo<Pace>,
+    rng: Rng,
+    store: S,
+}
+
+impl<S: Store> Ram<S> {
+    /// A memory over a store of at least the capacity. Panics where [`RamConfig::check`] complains.
+    pub fn new(config: RamConfig, store: S) -> Ram<S> {
+        config.check().expect("a memory that can exist");
+        Ram {
+            word_shift: config.word_bytes.trailing_zeros(),
+            banks: Banks::new(config.banks, config.stripe_bytes, config.capacity_bytes),
+            stats: RamStats::default(),
+            undo: Undo::new(),
+            rng: Rng::stream(config.seed, "ram"),
+            config,
+            store,
+        }
+    }
+
+    /// What it is.
+    pub fn config(&self) -> &RamConfig {
+        &self.config
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> &RamStats {
+        &self.stats
+    }
+
+    /// The store, without the memory around it.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+
+    /// Writes that a cut may still undo.
+    pub fn unsettled(&self) -> usize {
+        self.undo.len()
+    }
+
+    /// As [`PowerCut::cut`], for an outage of a stated length: the backup may run out.
+    pub fn cut_for(&mut self, at: Time, outage: Span) {
+        self.banks.reset();
+        if self.config.backup.survives(outage) {
+            let (rng, shift) = (&mut self.rng, self.word_shift);
+            self.undo.cut(&mut self.store, at, |store, entry| {
+                let mut words = words_done(entry, at, shift);
+                if word_under_way(entry, at, words) && rng.chance(0.5) {
+                    words += 1;
+                }
+                entry.restore_from(store, ((entry.offset >> shift) + words) << shift);
+            });
+            return;
+        }
+        self.undo = Undo::new();
+        self.stats.losses += 1;
+        self.fill_with_garbage();
+    }
+
+    fn fill_with_garbage(&mut self) {
+        if !S::KEEPS {
+            return;
+        }
+        let mut garbage = [0; 4096];
+        for (offset, bytes) in pieces(0, self.config.capacity_bytes, garbage.len() as u64) {
+            for eight in garbage.chunks_exact_mut(8) {
+                eight.copy_from_slice(&self.rng.bits().to_le_bytes());
+            }
+            self.store.write(offset, &garbage[..bytes as usize]);
+        }
+    }
+
+    /// Occupies the banks for a request.
+    #[inline]
+    fn serve(&mut self, at: Time, offset: u64, bytes: u64, access: Access) -> (Served, Span) {
+        for (offset, bytes) in pieces(offset, bytes, self.banks.stripe_bytes()) {
+            self.banks.load(offset).words += aligned_count(offset, bytes, self.word_shift);
+        }
+        self.banks.serve(at, |load| access.time(load.words))
+    }
+
+    /// Remembers the bytes a write replaces, stripe by stripe with the time each stripe is written.
+    fn remember(&mut self, offset: u64, bytes: u64) {
+        let access = self.config.write;
+        for (offset, bytes) in pieces(offset, bytes, self.banks.stripe_bytes()) {
+            let words = aligned_count(offset, bytes, self.word_shift);
+            let load = self.banks.load(offset);
+            // `steps` counts the words of earlier stripes: only the first word of all is a first access.
+            let first = if load.steps == 0 { access.first } else { access.next };
+            let (start, first_done) = (load.begin, load.begin + first);
+            load.begin = first_done + access.next * (words - 1);
+            load.steps += words;
+            let times = (start, load.begin);
+            self.undo.remember(&self.store, (offset, bytes), times, Pace { first_done, next: access.next });
+        }
+    }
+}
+
+/// How many words of the write were done at `at`.
+fn words_done(entry: &Entry<Pace>, at: Time, shift: u32) -> u64 {
+    let words = aligned_count(entry.offset, entry.old.len() as u64, shift);
+    if at < entry.how.first_done {
+        return 0;
+    }
+    let further = (at - entry.how.first_done).ps().checked_div(entry.how.next.ps());
+    further.map_or(words, |further| words.min(1 + further))
+}
+
+/// True if the word after the first `done` had begun at `at`, when the write had.
+fn word_under_way(entry: &Entry<Pace>, at: Time, done: u64) -> bool {
+    done == 0 || at > entry.how.first_done + entry.how.next * (done - 1)
+}
+
+impl<S: Store> InPlace for Ram<S> {
+    fn capacity(&self) -> u64 {
+        self.config.capacity_bytes
+    }
+
+    fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
+        check_range(offset, bytes, self.config.capacity_bytes)?;
+        if S::KEEPS {
+            assert_eq!(into.len() as u64, bytes, "a read of {bytes} B into {} B", into.len());
+            self.store.read(offset, into);
+        }
+        let (served, busy) = self.serve(at, offset, bytes, self.config.read);
+        self.banks.clear();
+        self.stats.read.add(bytes, busy);
+        Ok(served)
+    }
+
+    fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
+        check_range(offset, bytes, self.config.capacity_bytes)?;
+        if S::KEEPS {
+            assert_eq!(data.len() as u64, bytes, "a write of {bytes} B from {} B", data.len());
+        }
+        let (served, busy) = self.serve(at, offset, bytes, self.config.write);
+        if S::KEEPS {
+            if self.config.backup != Backup::None {
+                self.remember(offset, bytes);
+            }
+            self.store.write(offset, data);
+        }
+        self.banks.clear();
+        self.stats.write.add(bytes, busy);
+        Ok(served)
+    }
+}
+
+impl<S: Store> PowerCut for Ram<S> {
+    fn settle(&mut self, upto: Time) {
+        self.undo.settle(upto);
+    }
+
+    /// A short outage: everything with a backup survives it.
+    fn cut(&mut self, at: Time) {
+        self.cut_for(at, Span::ZERO);
+    }
+}
