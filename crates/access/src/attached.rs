@@ -1,0 +1,183 @@
+//! A controller behind a link and a driver.
+
+use crate::BlockDevice;
+use nvlab_controller::page_map::PageMap;
+use nvlab_controller::{Controller, ControllerError};
+use nvlab_medium::Store;
+use nvlab_units::{Extent, Interruption, Lane, Rate, Served, Span, Time};
+
+/// How the host gets to the device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HostPath {
+    /// Rate of the link; `None`: transfers take no time.
+    pub rate: Option<Rate>,
+    /// One lane per direction, instead of one for both.
+    pub full_duplex: bool,
+    /// What the host's software and the link's protocol add to every request.
+    pub overhead: Span,
+}
+
+/// A controller with what lies between it and the program.
+#[derive(Clone, Debug)]
+pub struct Attached<C> {
+    controller: C,
+    path: HostPath,
+    unit_bytes: u64,
+    /// log2 of the unit, if it is a power of two.
+    shift: Option<u32>,
+    up: Lane,
+    down: Lane,
+    unaligned_bytes: u64,
+    scratch: Vec<u8>,
+}
+
+impl<C: Controller> Attached<C> {
+    /// Puts a controller behind a path.
+    pub fn new(controller: C, path: HostPath) -> Attached<C> {
+        let unit_bytes = controller.unit_bytes() as u64;
+        let shift = unit_bytes.is_power_of_two().then(|| unit_bytes.trailing_zeros());
+        let (up, down) = (Lane::new(), Lane::new());
+        Attached { controller, path, unit_bytes, shift, up, down, unaligned_bytes: 0, scratch: Vec::new() }
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &C {
+        &self.controller
+    }
+    /// The controller, to reset its statistics or pull its plug.
+    pub fn controller_mut(&mut self) -> &mut C {
+        &mut self.controller
+    }
+    /// Bytes the host did not ask to write but that had to be, because it wrote parts of units.
+    pub fn unaligned_bytes(&self) -> u64 {
+        self.unaligned_bytes
+    }
+    /// Begins counting anew.
+    pub fn reset_stats(&mut self) {
+        self.unaligned_bytes = 0;
+    }
+
+    #[inline]
+    fn units(&self, bytes: u64) -> u64 {
+        match self.shift {
+            Some(shift) => bytes >> shift,
+            None => bytes / self.unit_bytes,
+        }
+    }
+
+    /// The units a range touches.
+    #[inline]
+    fn touched(&self, offset: u64, bytes: u32) -> Result<Extent, ControllerError> {
+        let first = self.units(offset);
+        let end = self.units(offset + bytes as u64 + self.unit_bytes - 1);
+        self.extent(first, end)
+    }
+
+    #[inline]
+    fn extent(&self, first: u64, end: u64) -> Result<Extent, ControllerError> {
+        let capacity = self.controller.capacity_units();
+        let count = (end - first).min(u32::MAX as u64) as u32;
+        let extent = Extent { start: first.min(u32::MAX as u64) as u32, count };
+        match end <= capacity as u64 {
+            true => Ok(extent),
+            false => Err(ControllerError::OutOfRange { extent, capacity }),
+        }
+    }
+
+    #[inline]
+    fn transfer(&mut self, at: Time, bytes: u32, to_host: bool) -> Time {
+        let Some(rate) = self.path.rate else { return at };
+        let lane = if to_host && self.path.full_duplex { &mut self.up } else { &mut self.down };
+        lane.foreground(at, rate.transfer(bytes as u64), Interruption::Wait).end
+    }
+
+    /// Reads the units that a write covers only in part, and merges.
+    #[cold]
+    fn write_parts(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Time, ControllerError> {
+        let extent = self.touched(offset, bytes)?;
+        let unit = self.unit_bytes as usize;
+        let keeps = !data.is_empty();
+        let mut whole = std::mem::take(&mut self.scratch);
+        whole.resize(if keeps { extent.count as usize * unit } else { 0 }, 0);
+        let lead = (offset - extent.start as u64 * self.unit_bytes) as usize;
+        let tail = !(lead + bytes as usize).is_multiple_of(unit);
+        let mut ready = at;
+        let last = extent.count - 1;
+        for (partial, i) in [(lead > 0 || last == 0, 0), (tail && last > 0, last)] {
+            if partial {
+                let into = if keeps { &mut whole[i as usize * unit..][..unit] } else { &mut [][..] };
+                let read = self.controller.read(at, Extent::one(extent.start + i), into)?;
+                ready = ready.max(read.end);
+            }
+        }
+        if keeps {
+            whole[lead..lead + bytes as usize].copy_from_slice(data);
+        }
+        self.unaligned_bytes += extent.count as u64 * self.unit_bytes - bytes as u64;
+        let written = self.controller.write(ready, extent, &whole);
+        self.scratch = whole;
+        Ok(written?.end)
+    }
+}
+
+impl<S: Store> BlockDevice for Attached<PageMap<S>> {
+    fn capacity_bytes(&self) -> u64 {
+        self.controller.capacity_units() as u64 * self.unit_bytes
+    }
+
+    #[inline]
+    fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8]) -> Result<Served, ControllerError> {
+        let start = at + self.path.overhead;
+        let extent = self.touched(offset, bytes)?;
+        let whole = extent.count as u64 * self.unit_bytes == bytes as u64;
+        let end = if whole || !S::KEEPS {
+            self.controller.read(start, extent, into)?.end
+        } else {
+            let mut scratch = std::mem::take(&mut self.scratch);
+            scratch.resize(extent.count as usize * self.unit_bytes as usize, 0);
+            let served = self.controller.read(start, extent, &mut scratch);
+            let lead = (offset - extent.start as u64 * self.unit_bytes) as usize;
+            into[..bytes as usize].copy_from_slice(&scratch[lead..lead + bytes as usize]);
+            self.scratch = scratch;
+            served?.end
+        };
+        Ok(Served { start, end: self.transfer(end, bytes, true) })
+    }
+
+    #[inline]
+    fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
+        let start = at + self.path.overhead;
+        let arrived = self.transfer(start, bytes, false);
+        let extent = self.touched(offset, bytes)?;
+        let aligned = extent.start as u64 * self.unit_bytes == offset
+            && extent.count as u64 * self.unit_bytes == bytes as u64;
+        let end = if aligned {
+            self.controller.write(arrived, extent, data)?.end
+        } else {
+            self.write_parts(arrived, offset, bytes, data)?
+        };
+        Ok(Served { start, end })
+    }
+
+    fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError> {
+        let start = at + self.path.overhead;
+        self.touched(offset, bytes)?;
+        let first = self.units(offset + self.unit_bytes - 1);
+        let end = self.units(offset + bytes as u64);
+        if first >= end {
+            return Ok(Served { start, end: start });
+        }
+        let extent = self.extent(first, end)?;
+        Ok(Served { start, end: self.controller.trim(start, extent)?.end })
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
+        let start = at + self.path.overhead;
+        Ok(Served { start, end: self.controller.flush(start)?.end })
+    }
+
+    #[inline]
+    fn expect(&self, offsets: impl Iterator<Item = u64>) {
+        self.controller.expect(offsets.map(|offset| self.units(offset) as u32));
+    }
+}

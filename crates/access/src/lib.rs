@@ -1,0 +1,39 @@
+//! What a program sees of a device: bytes at offsets, behind a link and a driver.
+//!
+//! [`BlockDevice`] is the face a program or a workload uses; [`Attached`] puts a controller behind a host
+//! path: the time the host's software and the link's protocol take, the link as one lane per direction, and
+//! writes that cover only part of a unit, which the device must read, merge and write whole.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`attached`] | a controller behind a link |
+
+pub mod attached;
+
+pub use attached::{Attached, HostPath};
+
+use nvlab_controller::ControllerError;
+use nvlab_units::{Served, Time};
+
+/// A device of bytes.
+///
+/// Completion is the result; nothing here waits. No order is promised between two flushes. `into` and `data`
+/// carry payload if the device keeps any; otherwise they may be empty.
+pub trait BlockDevice {
+    /// Bytes.
+    fn capacity_bytes(&self) -> u64;
+    /// Reads `bytes` at `offset`.
+    fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8]) -> Result<Served, ControllerError>;
+    /// Writes `bytes` at `offset`.
+    fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError>;
+    /// Gives up the whole units inside a range; the rest stays.
+    fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError>;
+    /// Everything written before is durable at the end.
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError>;
+    /// Says which bytes will be asked for soon, so that what is known about them comes near.
+    fn expect(&self, _offsets: impl Iterator<Item = u64>)
+    where
+        Self: Sized,
+    {
+    }
+}

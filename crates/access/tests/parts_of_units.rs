@@ -1,0 +1,91 @@
+//! Reads and writes of any bytes, on a device of whole units, against a plain array.
+
+use nvlab_access::{Attached, BlockDevice, HostPath};
+use nvlab_controller::PageMap;
+use nvlab_controller::page_map::{Cleaning, PageMapConfig, Streams, WearLevelling};
+use nvlab_medium::MemStore;
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_units::{Geometry, Interruption, Rate, Rng, Span, Time};
+
+fn device(path: HostPath) -> Attached<PageMap<MemStore>> {
+    let geometry = Geometry {
+        channels: 1,
+        dies_per_channel: 1,
+        blocks_per_die: 16,
+        pages_per_block: 8,
+        units_per_page: 1,
+        unit_bytes: 512,
+    };
+    let flash = FlashConfig {
+        rules: CellRules::Nand,
+        geometry,
+        timing: FlashTiming {
+            read: vec![Span::from_us(25)],
+            units_per_read: 1,
+            program: Span::from_us(200),
+            erase: Span::from_us(1500),
+            transfer: Rate::from_bytes_per_second(0),
+            interruption: Interruption::Wait,
+            copy_back: true,
+        },
+        endurance: Endurance { cycles: 1000, spread: 0.0 },
+        faults: Faults::NONE,
+    };
+    let config = PageMapConfig {
+        logical_units: 64,
+        cleaning: Cleaning::Greedy,
+        free_blocks_min: 1,
+        streams: Streams::One,
+        wear: WearLevelling { dynamic: false, static_threshold: None },
+        buffer: None,
+        checkpoint_units: None,
+        overhead: Span::ZERO,
+        seed: 1,
+    };
+    let store = MemStore::new(Nand::<MemStore>::store_bytes(&geometry));
+    Attached::new(PageMap::new(config, Nand::new(flash, store)).unwrap(), path)
+}
+
+const DIRECT: HostPath = HostPath { rate: None, full_duplex: true, overhead: Span::ZERO };
+
+#[test]
+fn any_bytes_against_an_array() {
+    let mut device = device(DIRECT);
+    let mut plain = vec![0u8; device.capacity_bytes() as usize];
+    let mut rng = Rng::new(4);
+    let mut now = Time::ZERO;
+    for i in 0..4000 {
+        let offset = rng.below(plain.len() as u64 - 1);
+        let bytes = (1 + rng.below(2000)).min(plain.len() as u64 - offset);
+        let range = offset as usize..(offset + bytes) as usize;
+        now = if rng.chance(0.5) {
+            let data: Vec<u8> = (0..bytes).map(|_| rng.bits() as u8).collect();
+            plain[range].copy_from_slice(&data);
+            device.write(now, offset, bytes as u32, &data).unwrap().end
+        } else {
+            let mut data = vec![0; bytes as usize];
+            let end = device.read(now, offset, bytes as u32, &mut data).unwrap().end;
+            assert_eq!(data, plain[range], "request {i}: {bytes} bytes at {offset}");
+            end
+        };
+    }
+    assert!(device.unaligned_bytes() > 0);
+}
+
+#[test]
+fn a_part_of_a_unit_costs_a_read_and_the_link_its_time() {
+    let mut device = device(HostPath {
+        rate: Some(Rate::from_bytes_per_second(512_000_000)),
+        full_duplex: false,
+        overhead: Span::from_us(3),
+    });
+    let first = device.write(Time::ZERO, 0, 512, &[1; 512]).unwrap();
+    assert_eq!(first.end, Time::from_ns(3_000 + 1_000 + 200_000), "overhead, transfer, program");
+    let part = device.write(first.end, 10, 256, &[2; 256]).unwrap();
+    assert_eq!(part.end, first.end + Span::from_ns(3_000 + 500 + 25_000 + 200_000), "and a read before it");
+    assert_eq!(device.unaligned_bytes(), 256);
+    let trim = device.trim(part.end, 1, 511).unwrap();
+    assert_eq!(trim.end, part.end + Span::from_us(3), "no whole unit lies inside");
+    let error = device.read(trim.end, 64 * 512 - 1, 2, &mut [0; 2]).unwrap_err();
+    assert_eq!(error.to_string(), "units 63 to 65 were asked for, the device ends at 64");
+}
