@@ -1,0 +1,58 @@
+//! Any workload behind one type: the kind is chosen once per batch of 32, not per request.
+
+use crate::generator::{Generator, SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zones};
+use crate::replay::Replay;
+use crate::{Batch, Pacing, Span, Workload};
+use std::ops::Range;
+
+/// A workload of a kind that is only known at run time.
+#[derive(Clone, Debug)]
+pub enum AnyWorkload {
+    /// Uniform addresses.
+    Uniform(Generator<Uniform>),
+    /// Every slot once per pass.
+    Shuffled(Generator<Shuffled>),
+    /// One after another.
+    Sequential(Generator<Sequential>),
+    /// Zipf.
+    Zipf(Generator<ZipfAddresses>),
+    /// Hot and cold zones.
+    Zones(Generator<Zones>),
+    /// Self-similar.
+    SelfSimilar(Generator<SelfSimilar>),
+    /// A trace.
+    Replay(Replay),
+}
+
+macro_rules! each {
+    ($any:expr, $workload:ident => $result:expr) => {
+        match $any {
+            AnyWorkload::Uniform($workload) => $result,
+            AnyWorkload::Shuffled($workload) => $result,
+            AnyWorkload::Sequential($workload) => $result,
+            AnyWorkload::Zipf($workload) => $result,
+            AnyWorkload::Zones($workload) => $result,
+            AnyWorkload::SelfSimilar($workload) => $result,
+            AnyWorkload::Replay($workload) => $result,
+        }
+    };
+}
+
+impl Workload for AnyWorkload {
+    #[inline]
+    fn fill(&mut self, batch: &mut Batch) -> usize {
+        each!(self, workload => workload.fill(batch))
+    }
+    fn pacing(&self) -> Pacing {
+        each!(self, workload => workload.pacing())
+    }
+    fn len_hint(&self) -> Option<u64> {
+        each!(self, workload => workload.len_hint())
+    }
+    fn footprint(&self) -> Range<u64> {
+        each!(self, workload => workload.footprint())
+    }
+    fn time_limit(&self) -> Option<Span> {
+        each!(self, workload => workload.time_limit())
+    }
+}

@@ -1,0 +1,255 @@
+//! A trace in memory: one array per column, 23 bytes per request, sorted by time.
+//!
+//! 1. All columns are equally long; times never go back and the first is zero.
+//! 2. Addresses are those of the request's own volume. Laying the volumes out on one device is the business
+//!    of [`crate::replay`], so that a trace can be written again as it was read.
+//! 3. A flush has offset 0 and 0 bytes; every other request has bytes and ends below 2^64.
+
+use crate::{Op, Request, Time, WorkloadError};
+
+/// More requests than this (25 GB in memory) are refused: split the trace by volume first.
+pub const ROWS_MAX: u64 = 1 << 30;
+
+/// The bit of the `op` column that marks force unit access; the two lowest bits are the [`Op`].
+pub(crate) const FUA_BIT: u8 = 4;
+
+/// Where a trace came from, kept through every conversion.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The format it was first read from (`msr`), or what made it.
+    pub format: String,
+    /// xxh3 of the first source file's bytes as they lay on disk; 0 if it came from no file.
+    pub hash: u64,
+}
+
+/// A trace, column by column.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    pub(crate) at_ps: Vec<u64>,
+    pub(crate) offset: Vec<u64>,
+    pub(crate) bytes: Vec<u32>,
+    pub(crate) op: Vec<u8>,
+    pub(crate) volume: Vec<u16>,
+    pub(crate) volumes: Vec<String>,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+impl Columns {
+    /// An empty trace of one unnamed volume, to be filled with [`Columns::push`].
+    pub fn new(origin: Origin) -> Columns {
+        Columns { volumes: vec!["0".to_owned()], origin, ..Columns::default() }
+    }
+
+    /// A trace made of what `workload` asks for, at most `limit` requests: `nvlab trace make`. In a closed
+    /// loop nothing is known of time, so that every request stands at time 0.
+    pub fn from_workload(workload: &mut impl crate::Workload, limit: u64, origin: Origin) -> Columns {
+        let mut columns = Columns::new(origin);
+        let mut batch = crate::Batch::new();
+        let mut left = limit.min(ROWS_MAX);
+        while left > 0 && workload.fill(&mut batch) > 0 {
+            for request in batch.requests().iter().take(left as usize) {
+                columns.push(Request { volume: 0, ..*request });
+            }
+            left -= left.min(batch.len() as u64);
+            batch.clear();
+        }
+        columns.rebase();
+        columns
+    }
+
+    /// Appends a request of a volume that exists. Panics if its time is before the last one's, its volume is
+    /// unknown, or it breaks invariant 3. Call [`Columns::rebase`] if the first was not at zero.
+    pub fn push(&mut self, request: Request) {
+        let at = request.at.ps();
+        assert!(self.at_ps.last().is_none_or(|&last| last <= at), "time went back to {at} ps");
+        assert!((request.volume as usize) < self.volumes.len(), "volume {} has no name", request.volume);
+        let is_flush = request.op == Op::Flush;
+        assert_eq!(is_flush, request.bytes == 0, "a {} of {} bytes", request.op, request.bytes);
+        assert!(request.offset.checked_add(request.bytes as u64).is_some(), "address past 2^64");
+        self.at_ps.push(at);
+        self.offset.push(if is_flush { 0 } else { request.offset });
+        self.bytes.push(request.bytes);
+        self.op.push(request.op as u8 | if request.fua { FUA_BIT } else { 0 });
+        self.volume.push(request.volume);
+    }
+
+    /// Names a further volume and returns its number. Panics past 65536 volumes.
+    pub fn add_volume(&mut self, name: impl Into<String>) -> u16 {
+        let number = u16::try_from(self.volumes.len()).expect("at most 65536 volumes");
+        self.volumes.push(name.into());
+        number
+    }
+
+    /// Moves all times so that the first is zero.
+    pub fn rebase(&mut self) {
+        if let Some(&first) = self.at_ps.first() {
+            self.at_ps.iter_mut().for_each(|at| *at -= first);
+        }
+    }
+
+    /// How many requests it holds.
+    pub fn len(&self) -> usize {
+        self.at_ps.len()
+    }
+    /// True if it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.at_ps.is_empty()
+    }
+    /// The names of the volumes; a request's `volume` is an index into them.
+    pub fn volumes(&self) -> &[String] {
+        &self.volumes
+    }
+    /// Request `row`, with the address on its own volume. Panics past the end.
+    #[inline]
+    pub fn request(&self, row: usize) -> Request {
+        Request {
+            at: Time::from_ps(self.at_ps[row]),
+            offset: self.offset[row],
+            bytes: self.bytes[row],
+            op: op_of(self.op[row]),
+            fua: self.op[row] & FUA_BIT != 0,
+            volume: self.volume[row],
+            stream: 0,
+        }
+    }
+    /// All requests in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Request> + '_ {
+        (0..self.len()).map(|row| self.request(row))
+    }
+    /// Picoseconds since the first request, never going back.
+    pub fn at_ps(&self) -> &[u64] {
+        &self.at_ps
+    }
+    /// First bytes.
+    pub fn offsets(&self) -> &[u64] {
+        &self.offset
+    }
+    /// Lengths in bytes.
+    pub fn lengths(&self) -> &[u32] {
+        &self.bytes
+    }
+    /// The operations.
+    pub fn ops(&self) -> impl ExactSizeIterator<Item = Op> + '_ {
+        self.op.iter().map(|&code| op_of(code))
+    }
+
+    /// Keeps the requests for which `keep` is true, in place and in order. Does not rebase.
+    pub fn retain(&mut self, mut keep: impl FnMut(Request) -> bool) {
+        let mut kept = 0;
+        for row in 0..self.len() {
+            if keep(self.request(row)) {
+                self.at_ps[kept] = self.at_ps[row];
+                self.offset[kept] = self.offset[row];
+                self.bytes[kept] = self.bytes[row];
+                self.op[kept] = self.op[row];
+                self.volume[kept] = self.volume[row];
+                kept += 1;
+            }
+        }
+        self.truncate(kept);
+    }
+
+    /// Keeps the volumes called `names`, with new numbers in their old order, and makes times relative to the
+    /// first request that is left. A name that does not exist is an error.
+    pub fn keep_volumes(&mut self, names: &[String], what: &str) -> Result<(), WorkloadError> {
+        if let Some(missing) = names.iter().find(|&name| !self.volumes.contains(name)) {
+            return Err(no_volume(what, missing, self.volumes.iter().map(String::as_str)));
+        }
+        let mut numbers = vec![None; self.volumes.len()];
+        let mut kept = Vec::new();
+        for (number, name) in numbers.iter_mut().zip(&self.volumes) {
+            if names.contains(name) {
+                *number = Some(kept.len() as u16);
+                kept.push(name.clone());
+            }
+        }
+        self.retain(|request| numbers[request.volume as usize].is_some());
+        for volume in &mut self.volume {
+            *volume = numbers[*volume as usize].unwrap_or(0);
+        }
+        self.volumes = kept;
+        self.rebase();
+        Ok(())
+    }
+
+    /// Forgets the requests from `rows` on.
+    pub fn truncate(&mut self, rows: usize) {
+        self.at_ps.truncate(rows);
+        self.offset.truncate(rows);
+        self.bytes.truncate(rows);
+        self.op.truncate(rows);
+        self.volume.truncate(rows);
+    }
+
+    /// The trace of each volume that has requests, with times still those of the whole: `nvlab trace split`.
+    pub fn split(&self) -> Vec<Columns> {
+        let mut parts: Vec<Columns> = (self.volumes.iter())
+            .map(|name| Columns {
+                volumes: vec![name.clone()],
+                origin: self.origin.clone(),
+                ..Columns::default()
+            })
+            .collect();
+        for request in self.iter() {
+            parts[request.volume as usize].push(Request { volume: 0, ..request });
+        }
+        parts.retain(|part| !part.is_empty());
+        parts
+    }
+
+    /// Checks the invariants over all rows. Panics with the row that breaks one.
+    pub fn check(&self) {
+        let rows = self.len();
+        let lengths = [self.offset.len(), self.bytes.len(), self.op.len(), self.volume.len()];
+        assert_eq!(lengths, [rows; 4], "columns of unequal length");
+        for row in 0..rows {
+            if let Err(reason) = self.check_row(row) {
+                panic!("row {row}: {reason}");
+            }
+        }
+    }
+
+    /// What breaks the invariants in `row`, if anything does.
+    #[inline]
+    pub(crate) fn check_row(&self, row: usize) -> Result<(), &'static str> {
+        let (op, bytes) = (self.op[row], self.bytes[row]);
+        if op & !(FUA_BIT | 3) != 0 {
+            return Err("an operation that does not exist");
+        }
+        if (op & 3 == Op::Flush as u8) != (bytes == 0) {
+            return Err("a flush with bytes, or another request with none");
+        }
+        if self.offset[row].checked_add(bytes as u64).is_none() {
+            return Err("an address past 2^64");
+        }
+        if self.volume[row] as usize >= self.volumes.len() {
+            return Err("a volume without a name");
+        }
+        if row > 0 && self.at_ps[row] < self.at_ps[row - 1] {
+            return Err("a time before the one above it");
+        }
+        Ok(())
+    }
+}
+
+/// The error for a volume that is asked for and not there.
+pub(crate) fn no_volume<'a>(
+    what: &str,
+    missing: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> WorkloadError {
+    const LISTED: usize = 12;
+    let mut known: Vec<&str> = known.collect();
+    known.sort_unstable();
+    let more = known.len().saturating_sub(LISTED);
+    known.truncate(LISTED);
+    let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let reason = format!("has no volume '{missing}'; its volumes are {}{tail}", known.join(", "));
+    WorkloadError::DoesNotFit { what: what.to_owned(), reason }
+}
+
+#[inline]
+pub(crate) fn op_of(code: u8) -> Op {
+    Op::ALL[(code & 3) as usize]
+}

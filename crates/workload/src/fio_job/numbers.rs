@@ -1,0 +1,86 @@
+//! fio's numbers: sizes with its own idea of prefixes, times in seconds.
+
+use crate::Span;
+
+/// A whole number with a suffix. With `kb_base` 1024, `k` is 1024 and `ki` 1000; with 1000 it is the usual
+/// way round. `0x` begins a hexadecimal one.
+pub(super) fn size(text: &str, kb_base: u64) -> Option<u64> {
+    let text = text.to_ascii_lowercase();
+    if let Some(digits) = text.strip_prefix("0x") {
+        return u64::from_str_radix(digits, 16).ok();
+    }
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..end].parse().ok()?;
+    let suffix = text[end..].trim_start();
+    let suffix = suffix.strip_suffix('b').unwrap_or(suffix);
+    let (letter, is_other) = match suffix.strip_suffix('i') {
+        Some(letter) => (letter, true),
+        None => (suffix, false),
+    };
+    let power = match letter {
+        "" if !is_other => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        "p" => 5,
+        _ => return None,
+    };
+    let base: u64 = if (kb_base == 1024) != is_other { 1024 } else { 1000 };
+    number.checked_mul(base.pow(power))
+}
+
+/// A time; without a unit it is seconds.
+pub(super) fn time(text: &str) -> Option<Span> {
+    let text = text.to_ascii_lowercase();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..end].parse().ok()?;
+    let ps = match text[end..].trim_start() {
+        "us" | "usec" => 1_000_000u64,
+        "ms" | "msec" => 1_000_000_000,
+        "" | "s" | "sec" => 1_000_000_000_000,
+        "m" => 60_000_000_000_000,
+        "h" => 3_600_000_000_000_000,
+        "d" => 86_400_000_000_000_000,
+        _ => return None,
+    };
+    number.checked_mul(ps).map(Span::from_ps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_fios() {
+        for (text, bytes) in [
+            ("512", 512),
+            ("4k", 4096),
+            ("4K", 4096),
+            ("4kb", 4096),
+            ("4ki", 4000),
+            ("4KiB", 4000),
+            ("1m", 1 << 20),
+            ("2g", 2 << 30),
+            ("1t", 1 << 40),
+            ("10b", 10),
+            ("0x1000", 4096),
+        ] {
+            assert_eq!(size(text, 1024), Some(bytes), "{text}");
+        }
+        assert_eq!((size("4k", 1000), size("4KiB", 1000)), (Some(4000), Some(4096)));
+        for wrong in ["", "k", "4q", "1.5k", "-1", "4i", "99999999p", "4 k x"] {
+            assert_eq!(size(wrong, 1024), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_are_seconds_unless_said() {
+        for (text, ms) in
+            [("60", 60_000), ("60s", 60_000), ("2m", 120_000), ("1h", 3_600_000), ("500ms", 500)]
+        {
+            assert_eq!(time(text), Some(Span::from_ms(ms)), "{text}");
+        }
+        assert_eq!(time("10 parsecs"), None);
+    }
+}

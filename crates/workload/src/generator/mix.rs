@@ -1,0 +1,74 @@
+//! Which operation comes next.
+
+use crate::Op;
+use nvlab_units::Rng;
+
+/// The mix of operations, as asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mix {
+    /// Drawn independently: shares of all requests; the rest are writes.
+    Share {
+        /// Share of reads, 0 to 1.
+        read: f64,
+        /// Share of trims, 0 to 1.
+        trim: f64,
+    },
+    /// Each block is trimmed and then written (fio's `trimwrite`).
+    TrimThenWrite,
+}
+
+/// The mix, ready to be drawn from: limits to compare 64 random bits with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Drawn {
+    only: Option<Op>,
+    read_below: u64,
+    trim_below: u64,
+    then_write: bool,
+}
+
+impl Mix {
+    pub(super) fn drawn(self) -> Drawn {
+        let (read, trim) = match self {
+            Mix::TrimThenWrite => {
+                return Drawn { only: None, read_below: 0, trim_below: 0, then_write: true };
+            }
+            Mix::Share { read, trim } => (read, trim),
+        };
+        let is_share = |share: f64| (0.0..=1.0).contains(&share);
+        assert!(is_share(read) && is_share(trim) && is_share(read + trim), "{self:?}");
+        let only = if read == 1.0 {
+            Some(Op::Read)
+        } else if trim == 1.0 {
+            Some(Op::Trim)
+        } else if read + trim == 0.0 {
+            Some(Op::Write)
+        } else {
+            None
+        };
+        // The cast saturates at 2^64 - 1: a share of 1 made of both is short of it by 5e-20.
+        let limit = |share: f64| (share * (1u128 << 64) as f64) as u64;
+        Drawn { only, read_below: limit(read), trim_below: limit(read + trim), then_write: false }
+    }
+}
+
+impl Drawn {
+    /// The operation, if there is but one.
+    pub fn only(&self) -> Option<Op> {
+        self.only
+    }
+
+    /// The next operation, and whether a write to the same place follows.
+    #[inline]
+    pub fn next(&self, rng: &mut Rng) -> (Op, bool) {
+        if let Some(op) = self.only {
+            return (op, false);
+        }
+        if self.then_write {
+            return (Op::Trim, true);
+        }
+        // By table: a branch on a random number would be mispredicted for a third of the requests.
+        let bits = rng.bits();
+        let index = usize::from(bits >= self.read_below) + usize::from(bits >= self.trim_below);
+        ([Op::Read, Op::Trim, Op::Write][index], false)
+    }
+}

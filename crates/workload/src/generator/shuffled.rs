@@ -1,0 +1,35 @@
+//! Every slot once per pass, in random order: what fio does unless `norandommap` is given.
+
+use super::{Addresses, Scatter};
+use crate::Op;
+use nvlab_units::Rng;
+
+/// A new permutation for each pass.
+#[derive(Clone, Debug)]
+pub struct Shuffled {
+    keys: Rng,
+    order: Scatter,
+    next: u64,
+    slots: u64,
+}
+
+impl Shuffled {
+    /// Over `0..slots`.
+    pub fn new(slots: u64, seed: u64) -> Shuffled {
+        let mut keys = Rng::stream(seed, "addresses");
+        let order = Scatter::new(slots, keys.bits());
+        Shuffled { keys, order, next: 0, slots }
+    }
+}
+
+impl Addresses for Shuffled {
+    #[inline]
+    fn slot(&mut self, _op: Op, _units: u64) -> u64 {
+        if self.next == self.slots {
+            self.next = 0;
+            self.order = Scatter::new(self.slots, self.keys.bits());
+        }
+        self.next += 1;
+        self.order.place(self.next - 1)
+    }
+}

@@ -1,0 +1,78 @@
+//! How large requests are.
+
+use nvlab_units::Rng;
+
+/// Sizes of requests, as asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sizes {
+    /// All alike.
+    Fixed(u32),
+    /// Drawn from (bytes, weight) pairs.
+    Split(Vec<(u32, f64)>),
+}
+
+impl Sizes {
+    /// The smallest: the unit of addresses.
+    pub fn smallest(&self) -> u32 {
+        match self {
+            Sizes::Fixed(bytes) => *bytes,
+            Sizes::Split(parts) => parts.iter().map(|&(bytes, _)| bytes).min().expect("a split has parts"),
+        }
+    }
+    /// The largest.
+    pub fn largest(&self) -> u32 {
+        match self {
+            Sizes::Fixed(bytes) => *bytes,
+            Sizes::Split(parts) => parts.iter().map(|&(bytes, _)| bytes).max().expect("a split has parts"),
+        }
+    }
+    /// The mean.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Sizes::Fixed(bytes) => *bytes as f64,
+            Sizes::Split(parts) => {
+                let weights: f64 = parts.iter().map(|&(_, weight)| weight).sum();
+                parts.iter().map(|&(bytes, weight)| bytes as f64 * weight).sum::<f64>() / weights
+            }
+        }
+    }
+    pub(super) fn only(&self) -> Option<u32> {
+        (self.smallest() == self.largest()).then(|| self.smallest())
+    }
+}
+
+/// Sizes, ready to be drawn.
+#[derive(Clone, Debug)]
+pub(super) struct SizeSource {
+    rng: Rng,
+    /// Bytes, and the limit under which 64 random bits mean them.
+    parts: Vec<(u32, u64)>,
+}
+
+impl SizeSource {
+    pub fn new(sizes: &Sizes, seed: u64) -> SizeSource {
+        let parts = match sizes {
+            Sizes::Fixed(bytes) => vec![(*bytes, u64::MAX)],
+            Sizes::Split(parts) => {
+                let whole: f64 = parts.iter().map(|&(_, weight)| weight).sum();
+                let mut sum = 0.0;
+                let limits = parts.iter().map(|&(bytes, weight)| {
+                    sum += weight / whole;
+                    (bytes, (sum * (1u128 << 64) as f64) as u64)
+                });
+                limits.collect()
+            }
+        };
+        SizeSource { rng: Rng::stream(seed, "sizes"), parts }
+    }
+
+    #[inline]
+    pub fn next(&mut self) -> u32 {
+        if let [(bytes, _)] = self.parts[..] {
+            return bytes;
+        }
+        let bits = self.rng.bits();
+        let part = self.parts.iter().find(|&&(_, below)| bits < below);
+        part.or(self.parts.last()).expect("there is a size").0
+    }
+}

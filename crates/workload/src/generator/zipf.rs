@@ -1,0 +1,31 @@
+//! Zipf: the slot of rank k is asked for in proportion to `1 / (k + 1)^theta`.
+
+use super::{Addresses, Scatter};
+use crate::Op;
+use nvlab_units::Rng;
+use nvlab_units::rng::Zipf;
+
+/// Zipf addresses.
+#[derive(Clone, Debug)]
+pub struct ZipfAddresses {
+    rng: Rng,
+    zipf: Zipf,
+    scatter: Option<Scatter>,
+}
+
+impl ZipfAddresses {
+    /// Over `0..slots` with exponent `theta`. With `scatter` the ranks lie scattered, in a way that is the
+    /// same for every seed; without, the hottest slot is the first.
+    pub fn new(slots: u64, theta: f64, scatter: bool, seed: u64) -> ZipfAddresses {
+        let rng = Rng::stream(seed, "addresses");
+        ZipfAddresses { rng, zipf: Zipf::new(slots, theta), scatter: scatter.then(|| Scatter::new(slots, 0)) }
+    }
+}
+
+impl Addresses for ZipfAddresses {
+    #[inline]
+    fn slot(&mut self, _op: Op, _units: u64) -> u64 {
+        let rank = self.zipf.sample(&mut self.rng);
+        self.scatter.map_or(rank, |scatter| scatter.place(rank))
+    }
+}

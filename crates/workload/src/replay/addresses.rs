@@ -1,0 +1,224 @@
+//! What the modifiers do to a trace's rows, before it is replayed.
+
+use super::{ReplayReport, ReplaySpec};
+use crate::Op;
+use crate::columns::{Columns, op_of};
+use nvlab_units::quantity::{display_bytes, exact_bytes};
+
+/// Volumes begin at multiples of this when several are laid out.
+pub(super) const VOLUME_UNIT_BYTES: u64 = 1 << 20;
+/// Tenants' parts are multiples of this.
+const PART_UNIT_BYTES: u64 = 4096;
+
+/// The bytes of one tenant's part of the device.
+pub(super) fn part_bytes(capacity: u64, copies: u32, align: Option<u64>) -> u64 {
+    let unit = match (copies, align) {
+        (1, None) => 1,
+        (1, Some(align)) => align,
+        (_, align) => align.unwrap_or(PART_UNIT_BYTES),
+    };
+    capacity / copies as u64 / unit * unit
+}
+
+/// Steps 1 to 5 of [`super`]. The error says what to add.
+pub(super) fn prepare(
+    columns: &mut Columns,
+    spec: &ReplaySpec,
+    part_bytes: u64,
+    copies: u32,
+    report: &mut ReplayReport,
+) -> Result<(), String> {
+    cut_and_scale(columns, spec, report)?;
+    lay_out(columns)?;
+    report.recorded_bytes = end_of(columns);
+    if let Some(extent) = spec.compact {
+        compact(columns, extent);
+    }
+    if let Some(unit) = spec.align {
+        align(columns, unit, report)?;
+    }
+    report.footprint_bytes = end_of(columns);
+    if report.footprint_bytes <= part_bytes {
+        return Ok(());
+    }
+    if !spec.wrap {
+        return Err(too_large(columns, spec, part_bytes, copies, report.footprint_bytes));
+    }
+    wrap(columns, part_bytes, spec.align.unwrap_or(1), report)?;
+    report.footprint_bytes = end_of(columns);
+    Ok(())
+}
+
+fn cut_and_scale(columns: &mut Columns, spec: &ReplaySpec, report: &mut ReplayReport) -> Result<(), String> {
+    if let Some(first) = spec.first {
+        let kept = columns.at_ps.partition_point(|&at| at < first.ps());
+        report.too_late = (columns.len() - kept) as u64;
+        columns.truncate(kept);
+    }
+    if spec.scale_time != 1.0 {
+        // In 2^-32: exact for 0.5, never going back for any factor.
+        let factor = (spec.scale_time * (1u64 << 32) as f64).round() as u128;
+        for at in &mut columns.at_ps {
+            let scaled = (*at as u128 * factor) >> 32;
+            *at = u64::try_from(scaled)
+                .map_err(|_| "with scale-time it lasts more than 213 days".to_owned())?;
+        }
+    }
+    Ok(())
+}
+
+/// The byte after the last that is touched.
+fn end_of(columns: &Columns) -> u64 {
+    columns
+        .offset
+        .iter()
+        .zip(&columns.bytes)
+        .map(|(&offset, &bytes)| offset + bytes as u64)
+        .max()
+        .unwrap_or(0)
+}
+
+/// Puts the volumes one after another.
+fn lay_out(columns: &mut Columns) -> Result<(), String> {
+    if columns.volumes.len() < 2 {
+        return Ok(());
+    }
+    let mut ends = vec![0u64; columns.volumes.len()];
+    for row in 0..columns.len() {
+        let end = &mut ends[columns.volume[row] as usize];
+        *end = (*end).max(columns.offset[row] + columns.bytes[row] as u64);
+    }
+    let mut next = 0u64;
+    let mut starts = Vec::with_capacity(ends.len());
+    for end in ends {
+        starts.push(next);
+        next = end
+            .checked_next_multiple_of(VOLUME_UNIT_BYTES)
+            .and_then(|length| next.checked_add(length))
+            .ok_or("its volumes together pass 2^64 bytes")?;
+    }
+    for row in 0..columns.len() {
+        if columns.bytes[row] > 0 {
+            columns.offset[row] += starts[columns.volume[row] as usize];
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of the extents that are touched, ascending.
+fn touched(columns: &Columns, extent: u64) -> Vec<u64> {
+    const SORT_AT: usize = 1 << 20;
+    let (mut extents, mut sort_at, mut last) = (Vec::new(), SORT_AT, u64::MAX);
+    for (&offset, &bytes) in columns.offset.iter().zip(&columns.bytes).filter(|(_, bytes)| **bytes > 0) {
+        for number in offset / extent..=(offset + bytes as u64 - 1) / extent {
+            if number != last {
+                extents.push(number);
+                last = number;
+            }
+        }
+        // Keeps memory in proportion to the footprint, not to the requests.
+        if extents.len() >= sort_at {
+            extents.sort_unstable();
+            extents.dedup();
+            sort_at = SORT_AT.max(extents.len() * 2);
+        }
+    }
+    extents.sort_unstable();
+    extents.dedup();
+    extents
+}
+
+fn compact(columns: &mut Columns, extent: u64) {
+    let extents = touched(columns, extent);
+    let mut last = (u64::MAX, 0);
+    for row in 0..columns.len() {
+        if columns.bytes[row] == 0 {
+            continue;
+        }
+        let number = columns.offset[row] / extent;
+        if number != last.0 {
+            last = (
+                number,
+                extents.binary_search(&number).expect("every extent of a request is touched") as u64,
+            );
+        }
+        // All extents of a request are kept, so they stay side by side.
+        columns.offset[row] = last.1 * extent + columns.offset[row] % extent;
+    }
+}
+
+fn align(columns: &mut Columns, unit: u64, report: &mut ReplayReport) -> Result<(), String> {
+    let mut empty = false;
+    for row in 0..columns.len() {
+        let (offset, bytes) = (columns.offset[row], columns.bytes[row] as u64);
+        let end = offset + bytes;
+        if bytes == 0 || (offset.is_multiple_of(unit) && end.is_multiple_of(unit)) {
+            continue;
+        }
+        if op_of(columns.op[row]) == Op::Trim {
+            let (start, end) = (offset.next_multiple_of(unit), end / unit * unit);
+            let left = end.saturating_sub(start);
+            columns.offset[row] = start;
+            columns.bytes[row] = left as u32;
+            empty |= left == 0;
+            *(if left == 0 { &mut report.dropped_trims } else { &mut report.narrowed_trims }) += 1;
+            continue;
+        }
+        let start = offset / unit * unit;
+        let wide = end
+            .checked_next_multiple_of(unit)
+            .map(|end| end - start)
+            .and_then(|wide| u32::try_from(wide).ok());
+        let Some(wide) = wide else {
+            return Err(format!("request {row} of {bytes} bytes cannot be widened to {}", exact_bytes(unit)));
+        };
+        columns.offset[row] = start;
+        columns.bytes[row] = wide;
+        report.widened += 1;
+        report.widened_bytes += wide as u64 - bytes;
+    }
+    if empty {
+        columns.retain(|request| request.bytes > 0 || request.op == Op::Flush);
+    }
+    Ok(())
+}
+
+fn wrap(columns: &mut Columns, part_bytes: u64, unit: u64, report: &mut ReplayReport) -> Result<(), String> {
+    for row in 0..columns.len() {
+        let (offset, bytes) = (columns.offset[row], columns.bytes[row] as u64);
+        if bytes > part_bytes {
+            let sizes = (exact_bytes(bytes), exact_bytes(part_bytes));
+            return Err(format!("request {row} of {} is larger than the room of {}", sizes.0, sizes.1));
+        }
+        if offset + bytes > part_bytes {
+            report.wrapped += 1;
+            // What would pass the end is moved down until it fits.
+            let last_start = (part_bytes - bytes) / unit * unit;
+            columns.offset[row] = (offset % part_bytes).min(last_start);
+        }
+    }
+    Ok(())
+}
+
+/// Says which modifier would help.
+fn too_large(columns: &Columns, spec: &ReplaySpec, part_bytes: u64, copies: u32, end: u64) -> String {
+    let room = match copies {
+        1 => format!("the device has {}", display_bytes(part_bytes)),
+        _ => format!("each of {copies} copies has {}", display_bytes(part_bytes)),
+    };
+    let reach = format!("its requests reach to {} and {room}", display_bytes(end));
+    if spec.compact.is_some() {
+        return format!(
+            "{reach}, though it is compacted; add wrap (addresses modulo the room) or first=TIME"
+        );
+    }
+    let squeezed = touched(columns, VOLUME_UNIT_BYTES).len() as u64 * VOLUME_UNIT_BYTES;
+    if squeezed <= part_bytes {
+        let size = display_bytes(squeezed);
+        return format!(
+            "{reach}; add compact (only {size} of it is touched) or wrap (addresses modulo the room)"
+        );
+    }
+    let size = display_bytes(squeezed);
+    format!("{reach}; add wrap (addresses modulo the room); compact would still need {size}")
+}

@@ -1,0 +1,142 @@
+//! The text of a replay: `'web.csv.gz:msr compact first=1h copies=4'`.
+
+use crate::columns::Columns;
+use crate::trace::{self, Format, ReadOptions, ReadReport};
+use crate::words::Words;
+use crate::{Span, WorkloadError, suggest};
+use nvlab_units::quantity;
+use std::path::PathBuf;
+
+const KEYS: [&str; 9] =
+    ["scale-time", "first", "loop", "copies", "compact", "align", "qd", "volume", "action"];
+const FLAGS: [&str; 2] = ["compact", "wrap"];
+const DEFAULT_EXTENT_BYTES: u64 = 1 << 20;
+const COPIES_MAX: u64 = 65_536;
+
+/// A trace and what is to be done to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplaySpec {
+    /// The file.
+    pub path: PathBuf,
+    /// Its format, if it is not to be found out.
+    pub format: Option<Format>,
+    /// The volumes to replay, by name; empty for all.
+    pub volumes: Vec<String>,
+    /// blkparse only: the action to replay.
+    pub action: u8,
+    /// Only what begins before this, in recorded time.
+    pub first: Option<Span>,
+    /// Times are multiplied by this: 0.5 is twice as fast.
+    pub scale_time: f64,
+    /// How often it is replayed.
+    pub loops: u64,
+    /// How many tenants replay it side by side.
+    pub copies: u32,
+    /// Untouched extents of this many bytes are squeezed out.
+    pub compact: Option<u64>,
+    /// Requests are made whole units of this.
+    pub align: Option<u64>,
+    /// Addresses are taken modulo the room there is.
+    pub wrap: bool,
+    /// A closed loop of this depth instead of the recorded times.
+    pub depth: Option<u32>,
+    /// Its number when several workloads run at once.
+    pub stream: u8,
+}
+
+impl ReplaySpec {
+    /// The whole trace as it was recorded.
+    pub fn new(path: impl Into<PathBuf>) -> ReplaySpec {
+        ReplaySpec {
+            path: path.into(),
+            format: None,
+            volumes: Vec::new(),
+            action: b'D',
+            first: None,
+            scale_time: 1.0,
+            loops: 1,
+            copies: 1,
+            compact: None,
+            align: None,
+            wrap: false,
+            depth: None,
+            stream: 0,
+        }
+    }
+
+    /// Reads a text such as `'src1_0.csv.gz:msr scale-time=0.5 first=1h'`. A name with blanks stands in double
+    /// quotes. `volume=` takes several names with commas between; `compact=` an extent other than 1 MiB.
+    pub fn parse(text: &str) -> Result<ReplaySpec, WorkloadError> {
+        // `compact` is both a flag and a key: the bare word means the usual extent.
+        let bare_compact = text.split_whitespace().skip(1).any(|word| word == "compact");
+        let keys: Vec<&str> = KEYS.into_iter().filter(|&key| !(bare_compact && key == "compact")).collect();
+        let flags: Vec<&str> = FLAGS.into_iter().filter(|&flag| bare_compact || flag != "compact").collect();
+        let words = Words::new(text, &keys, &flags)?;
+        let (path, format) = path_and_format(&words)?;
+        let scale = words.decimal("scale-time", "a number above 0, at most 1e6", |f| f > 0.0 && f <= 1e6)?;
+        let scale_time = scale.unwrap_or(1.0);
+        let action = match words.value("action").map(str::as_bytes) {
+            None => b'D',
+            Some(&[letter]) if letter.is_ascii_uppercase() => letter,
+            Some(_) => return Err(words.wrong("action", "one blkparse action, as D, Q or C")),
+        };
+        let mut compact = words.quantity("compact", quantity::bytes)?;
+        if bare_compact {
+            compact = Some(DEFAULT_EXTENT_BYTES);
+        }
+        let align = words.quantity("align", quantity::bytes)?;
+        let is_unit = |unit: u64| unit > 0 && unit <= 1 << 30;
+        if compact.is_some_and(|unit| !is_unit(unit)) {
+            return Err(words.wrong("compact", "an extent from 1 B to 1 GiB"));
+        }
+        if align.is_some_and(|unit| !is_unit(unit)) {
+            return Err(words.wrong("align", "a unit from 1 B to 1 GiB"));
+        }
+        if let (Some(extent), Some(unit)) = (compact, align)
+            && !extent.is_multiple_of(unit)
+        {
+            return Err(words.error("the extent of compact must be a multiple of align"));
+        }
+        let volumes = words.value("volume").map(|names| names.split(',').map(str::to_owned).collect());
+        Ok(ReplaySpec {
+            path,
+            format,
+            volumes: volumes.unwrap_or_default(),
+            action,
+            first: words.quantity("first", quantity::span)?,
+            scale_time,
+            loops: words.number("loop", 1..=u32::MAX as u64)?.unwrap_or(1),
+            copies: words.number("copies", 1..=COPIES_MAX)?.unwrap_or(1) as u32,
+            compact,
+            align,
+            wrap: words.flag("wrap"),
+            depth: words.number("qd", 1..=65_536)?.map(|depth| depth as u32),
+            stream: 0,
+        })
+    }
+
+    /// Reads the file.
+    pub fn read(&self) -> Result<(Columns, ReadReport), WorkloadError> {
+        let options = ReadOptions { format: self.format, volumes: self.volumes.clone(), action: self.action };
+        trace::read(&self.path, &options)
+    }
+}
+
+/// `FILE` or `FILE:FORMAT`. A colon that is part of the name is left alone if the file exists so.
+fn path_and_format(words: &Words) -> Result<(PathBuf, Option<Format>), WorkloadError> {
+    let head = words.head.as_str();
+    let Some((file, format)) =
+        head.rsplit_once(':').filter(|(file, rest)| !file.is_empty() && !rest.contains('/'))
+    else {
+        return Ok((head.into(), None));
+    };
+    match Format::from_name(format) {
+        Some(format) => Ok((file.into(), Some(format))),
+        None if std::path::Path::new(head).exists() => Ok((head.into(), None)),
+        None => {
+            let hint = suggest::hint(format, Format::ALL.map(Format::name));
+            let known = Format::ALL.map(Format::name).join(", ");
+            Err(words.error(format!("unknown trace format '{format}'{hint} (known: {known})")))
+        }
+    }
+}

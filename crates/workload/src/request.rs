@@ -1,0 +1,157 @@
+//! One request, and the fixed buffer in which requests travel.
+
+use nvlab_units::Time;
+use std::fmt;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// Bytes are read.
+    #[default]
+    Read = 0,
+    /// Bytes are written.
+    Write = 1,
+    /// The content of a range is given up.
+    Trim = 2,
+    /// Everything that was acknowledged before becomes durable. Has neither offset nor bytes.
+    Flush = 3,
+}
+
+impl Op {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
+
+    /// The operation with number `code`, if there is one.
+    #[inline]
+    pub const fn from_code(code: u8) -> Option<Op> {
+        match code {
+            0 => Some(Op::Read),
+            1 => Some(Op::Write),
+            2 => Some(Op::Trim),
+            3 => Some(Op::Flush),
+            _ => None,
+        }
+    }
+
+    /// `read`, `write`, `trim` or `flush`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Trim => "trim",
+            Op::Flush => "flush",
+        }
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// One request to a device. 32 bytes, so that two lie in a cache line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// When it is asked for; zero in a closed loop.
+    pub at: Time,
+    /// The first byte; 0 for a flush.
+    pub offset: u64,
+    /// How many bytes; 0 for a flush.
+    pub bytes: u32,
+    /// What is asked.
+    pub op: Op,
+    /// A write that must be durable before it is acknowledged (force unit access).
+    pub fua: bool,
+    /// The volume it was recorded on, or the tenant; figures may be kept apart by it. Its address is already
+    /// that on the device.
+    pub volume: u16,
+    /// The workload it came from when several run at once.
+    pub stream: u8,
+}
+
+const _: () = assert!(size_of::<Request>() == 32);
+
+impl Request {
+    /// The byte after the last.
+    #[inline]
+    pub const fn end(&self) -> u64 {
+        self.offset + self.bytes as u64
+    }
+}
+
+/// Up to 32 requests in a row: what [`crate::Workload::fill`] appends to and a simulator works through.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    requests: [Request; Batch::LEN],
+    len: usize,
+}
+
+impl Default for Batch {
+    fn default() -> Batch {
+        Batch::new()
+    }
+}
+
+impl Batch {
+    /// How many requests fit.
+    pub const LEN: usize = 32;
+
+    /// An empty batch.
+    pub fn new() -> Batch {
+        Batch { requests: [Request::default(); Batch::LEN], len: 0 }
+    }
+    /// Forgets the requests.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+    /// How many requests it holds.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// True if it holds none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// How many more requests fit.
+    #[inline]
+    pub fn room(&self) -> usize {
+        Batch::LEN - self.len
+    }
+    /// Appends one request. Panics if there is no room.
+    #[inline]
+    pub fn push(&mut self, request: Request) {
+        self.requests[self.len] = request;
+        self.len += 1;
+    }
+    /// Appends `count` requests made by `make`. Panics if they do not fit.
+    #[inline]
+    pub fn extend(&mut self, count: usize, mut make: impl FnMut() -> Request) {
+        for slot in &mut self.requests[self.len..self.len + count] {
+            *slot = make();
+        }
+        self.len += count;
+    }
+    /// The requests.
+    #[inline]
+    pub fn requests(&self) -> &[Request] {
+        &self.requests[..self.len]
+    }
+    /// The requests, to be changed in place (a wrapper that moves addresses or sets the stream).
+    #[inline]
+    pub fn requests_mut(&mut self) -> &mut [Request] {
+        &mut self.requests[..self.len]
+    }
+}
+
+impl<'a> IntoIterator for &'a Batch {
+    type Item = &'a Request;
+    type IntoIter = std::slice::Iter<'a, Request>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.requests().iter()
+    }
+}

@@ -1,0 +1,45 @@
+//! Alibaba block traces: `device_id,opcode,offset,length,timestamp` with `R`/`W`, bytes and microseconds.
+
+use super::LineFormat;
+use super::lines::{Bad, BadLine, Fields};
+use super::rows::Rows;
+use super::write::{Volume, Writer};
+use crate::{Op, Request};
+use std::io::Write;
+
+#[derive(Default)]
+pub(super) struct Alibaba;
+
+impl Alibaba {
+    pub const TICK_PS: u64 = 1_000_000;
+}
+
+impl LineFormat for Alibaba {
+    const TICK_PS: u64 = Alibaba::TICK_PS;
+    const COLUMNS: &'static str = "device_id,opcode,offset,length,timestamp";
+
+    #[inline]
+    fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine> {
+        let mut fields = Fields::<b','>::new(line);
+        let device = fields.integer("device_id")?;
+        let op = match fields.text("opcode")? {
+            b"R" => Op::Read,
+            b"W" => Op::Write,
+            other => return Err(Bad::bytes("opcode", other, "R or W")),
+        };
+        let offset = fields.integer("offset")?;
+        let bytes = fields.integer("length")?;
+        let us = fields.integer("timestamp")?;
+        fields.end(Self::COLUMNS)?;
+        let volume = rows.volumes.numbered(device)?;
+        rows.push(us, offset, bytes, op, volume)
+    }
+}
+
+impl Writer for Alibaba {
+    fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()> {
+        let letter = if request.op == Op::Read { 'R' } else { 'W' };
+        let (device, us) = (volume.number, request.at.ps() / Self::TICK_PS);
+        writeln!(out, "{device},{letter},{},{},{us}", request.offset, request.bytes)
+    }
+}

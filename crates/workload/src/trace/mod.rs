@@ -1,0 +1,360 @@
+//! Recorded traces: seven text formats, plain or compressed, and our own column file.
+//!
+//! A reader turns text into [`Columns`]; a writer turns them back. Both say what they left out.
+//!
+//! 1. A file is what its content says: gzip and zstd are seen by their first bytes, whatever the name.
+//! 2. The format is the one asked for; else what the first bytes say; else what the name says; else the one
+//!    format in which the first lines make sense. Two such formats are an error, not a guess.
+//! 3. A line that does not belong is an error with its number and column. What is left out on purpose is
+//!    counted in [`ReadReport`]. A trace with nothing to do is an error.
+//! 4. A read or write of 0 bytes moves nothing: left out and counted.
+//! 5. Times become relative to the earliest request; rows out of order are sorted, stably, and counted.
+
+mod alibaba;
+mod blkparse;
+mod fio_iolog;
+mod lines;
+mod mqsim;
+mod msr;
+mod rows;
+mod source;
+mod spc;
+mod tencent;
+mod write;
+
+pub use write::{WriteReport, write, write_file};
+
+use crate::columns::{Columns, Origin};
+use crate::{WorkloadError, nvt};
+use lines::{BadLine, Lines};
+use rows::Rows;
+use source::Source;
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+
+/// The trace formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// MSR Cambridge csv.
+    Msr,
+    /// SPC (Storage Performance Council), as in the UMass collection.
+    Spc,
+    /// Text of `blkparse`, default output.
+    Blkparse,
+    /// fio iolog, version 2 or 3; version 3 is written.
+    FioIolog,
+    /// MQSim ASCII trace.
+    Mqsim,
+    /// Alibaba block traces (2020).
+    Alibaba,
+    /// Tencent cloud block storage.
+    Tencent,
+    /// Our own column file, [`crate::nvt`].
+    Nvt,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Format; 8] = [
+        Format::Msr,
+        Format::Spc,
+        Format::Blkparse,
+        Format::FioIolog,
+        Format::Mqsim,
+        Format::Alibaba,
+        Format::Tencent,
+        Format::Nvt,
+    ];
+
+    /// The name that is written after the colon.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Msr => "msr",
+            Format::Spc => "spc",
+            Format::Blkparse => "blkparse",
+            Format::FioIolog => "iolog",
+            Format::Mqsim => "mqsim",
+            Format::Alibaba => "alibaba",
+            Format::Tencent => "tencent",
+            Format::Nvt => "nvt",
+        }
+    }
+
+    /// The format with this name.
+    pub fn from_name(name: &str) -> Option<Format> {
+        let name = name.to_ascii_lowercase();
+        match name.as_str() {
+            "fio_iolog" | "fio-iolog" | "fio" => Some(Format::FioIolog),
+            _ => Format::ALL.into_iter().find(|format| format.name() == name),
+        }
+    }
+
+    /// The format that a file name promises, compression endings aside. `.csv` promises none: there are three.
+    pub fn from_file_name(path: &Path) -> Option<Format> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
+        Format::from_name(name.rsplit_once('.')?.1)
+    }
+
+    /// The shortest time it can say, in picoseconds.
+    pub const fn resolution_ps(self) -> u64 {
+        match self {
+            Format::Msr => msr::Msr::TICK_PS,
+            Format::Spc => spc::Spc::TICK_PS,
+            Format::Blkparse => blkparse::Blkparse::TICK_PS,
+            Format::FioIolog => fio_iolog::FioIolog::TICK_PS,
+            Format::Mqsim => mqsim::Mqsim::TICK_PS,
+            Format::Alibaba => alibaba::Alibaba::TICK_PS,
+            Format::Tencent => tencent::Tencent::TICK_PS,
+            Format::Nvt => 1,
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The format, if it is not to be found out.
+    pub format: Option<Format>,
+    /// The volumes to keep, by name; empty for all.
+    pub volumes: Vec<String>,
+    /// blkparse only: the action to keep. `D`, given to the driver, is what a device sees.
+    pub action: u8,
+}
+
+impl Default for ReadOptions {
+    fn default() -> ReadOptions {
+        ReadOptions { format: None, volumes: Vec::new(), action: b'D' }
+    }
+}
+
+/// What was read, and what was left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadReport {
+    /// The format.
+    pub format: Option<Format>,
+    /// `gzip` or `zstd`, if it was compressed.
+    pub compression: Option<&'static str>,
+    /// Lines read; 0 for a column file.
+    pub lines: u64,
+    /// Requests kept.
+    pub requests: u64,
+    /// Requests of volumes that were not asked for.
+    pub other_volumes: u64,
+    /// Reads, writes and trims of 0 bytes.
+    pub without_bytes: u64,
+    /// Lines that say something else: other blkparse actions, opening a file, summaries.
+    pub other_lines: u64,
+    /// blkparse requests that carry no data (RWBS `N`): write zeroes and commands passed through. Whether they
+    /// give up content depends on the command, which the text does not say.
+    pub without_data: u64,
+    /// Requests that stood after a later one; they were sorted in.
+    pub reordered: u64,
+    /// Trims of more than 2 GiB, cut into pieces.
+    pub trims_cut: u64,
+}
+
+impl ReadReport {
+    /// ` (12 left out: other volumes; ...)`, or nothing.
+    fn left_out(&self) -> String {
+        let parts: Vec<String> = [
+            (self.other_volumes, "of other volumes"),
+            (self.without_bytes, "of 0 bytes"),
+            (self.without_data, "without data (RWBS N: write zeroes or commands)"),
+            (self.other_lines, "that are not requests of the chosen kind"),
+        ]
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+        if parts.is_empty() { String::new() } else { format!(" (left out: {})", parts.join(", ")) }
+    }
+}
+
+impl fmt::Display for ReadReport {
+    /// One line: `msr, gzip: 1000 requests from 1002 lines (left out: 2 of 0 bytes); 5 out of order, sorted`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.format.map_or("trace", Format::name))?;
+        if let Some(compression) = self.compression {
+            write!(f, ", {compression}")?;
+        }
+        write!(f, ": {} requests", self.requests)?;
+        if self.lines > 0 {
+            write!(f, " from {} lines", self.lines)?;
+        }
+        f.write_str(&self.left_out())?;
+        if self.reordered > 0 {
+            write!(f, "; {} out of order, sorted", self.reordered)?;
+        }
+        if self.trims_cut > 0 {
+            write!(f, "; {} trims over 2 GiB cut into pieces", self.trims_cut)?;
+        }
+        Ok(())
+    }
+}
+
+/// A text format: what one line says.
+trait LineFormat: Default {
+    /// The unit of the times it hands over, in picoseconds.
+    const TICK_PS: u64;
+    /// The columns, for messages and as an accepted first line.
+    const COLUMNS: &'static str;
+
+    /// Reads one line that is not blank.
+    fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine>;
+}
+
+/// Reads a trace file.
+pub fn read(path: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport), WorkloadError> {
+    let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
+    let file = std::fs::File::open(path).map_err(file_error)?;
+    let length = file.metadata().map_err(file_error)?.len();
+    read_stream(file, length as usize, path, options)
+}
+
+/// Reads a trace from a stream; `path` is its name in messages, and its ending may say the format.
+pub fn read_from(
+    reader: impl Read,
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<(Columns, ReadReport), WorkloadError> {
+    read_stream(reader, 0, path, options)
+}
+
+fn read_stream(
+    reader: impl Read,
+    expected_bytes: usize,
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<(Columns, ReadReport), WorkloadError> {
+    let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
+    let source = Source::open(reader).map_err(file_error)?;
+    if nvt::is_nvt(source.head()) {
+        return read_nvt(source, expected_bytes, path, options);
+    }
+    if options.format == Some(Format::Nvt) {
+        let reason = "it does not begin like a column file".to_owned();
+        return Err(WorkloadError::Damaged { file: path.display().to_string(), reason });
+    }
+    let mut report = ReadReport { compression: source.compression(), ..ReadReport::default() };
+    let hash = source.hash();
+    let mut lines = Lines::new(source.decompressed().map_err(file_error)?);
+    let format = match options.format {
+        Some(format) => format,
+        None => find_format(&lines.head(4, path)?, path)?,
+    };
+    report.format = Some(format);
+    let rows = Rows::new(&options.volumes, report);
+    let mut parsed = match format {
+        Format::Msr => parse(msr::Msr::default(), lines, rows, path),
+        Format::Spc => parse(spc::Spc, lines, rows, path),
+        Format::Blkparse => parse(blkparse::Blkparse::new(options.action), lines, rows, path),
+        Format::FioIolog => parse(fio_iolog::FioIolog::default(), lines, rows, path),
+        Format::Mqsim => parse(mqsim::Mqsim, lines, rows, path),
+        Format::Alibaba => parse(alibaba::Alibaba, lines, rows, path),
+        Format::Tencent => parse(tencent::Tencent, lines, rows, path),
+        Format::Nvt => unreachable!("column files were dealt with above"),
+    }?;
+    parsed.0.origin = Origin { format: format.name().to_owned(), hash: hash.get() };
+    Ok(parsed)
+}
+
+fn parse<F: LineFormat>(
+    mut format: F,
+    mut lines: Lines<impl Read>,
+    mut rows: Rows,
+    path: &Path,
+) -> Result<(Columns, ReadReport), WorkloadError> {
+    let mut first = true;
+    lines.for_each(path, |line| {
+        if std::mem::take(&mut first) && line.eq_ignore_ascii_case(F::COLUMNS.as_bytes()) {
+            rows.report.other_lines += 1;
+            return Ok(());
+        }
+        if rows.is_full() {
+            return Err(lines::Bad::bytes(
+                "line",
+                line,
+                "at most 2^30 requests; read single volumes with volume=NAME",
+            ));
+        }
+        format.line(line, &mut rows)
+    })?;
+    rows.report.lines = lines.line;
+    rows.finish(&path.display().to_string(), F::TICK_PS, Origin::default())
+}
+
+fn read_nvt<R: Read>(
+    source: Source<R>,
+    expected_bytes: usize,
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<(Columns, ReadReport), WorkloadError> {
+    let file = path.display().to_string();
+    let bytes =
+        source.all(expected_bytes).map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
+    let mut columns = nvt::decode(&bytes, &file)?;
+    let mut report = ReadReport { format: Some(Format::Nvt), ..ReadReport::default() };
+    if !options.volumes.is_empty() {
+        let before = columns.len();
+        columns.keep_volumes(&options.volumes, &file)?;
+        report.other_volumes = (before - columns.len()) as u64;
+    }
+    report.requests = columns.len() as u64;
+    if columns.is_empty() {
+        return Err(WorkloadError::Empty { file, lines: 0, because: report.left_out() });
+    }
+    Ok((columns, report))
+}
+
+/// The format of a text of which `head` are the first lines.
+fn find_format(head: &[Vec<u8>], path: &Path) -> Result<Format, WorkloadError> {
+    if head.first().is_some_and(|line| line.starts_with(b"fio version ")) {
+        return Ok(Format::FioIolog);
+    }
+    if let Some(format) = Format::from_file_name(path).filter(|&format| format != Format::Nvt) {
+        return Ok(format);
+    }
+    fn fits<F: LineFormat>(head: &[Vec<u8>]) -> bool {
+        let mut format = F::default();
+        let mut rows = Rows::new(&[], ReadReport::default());
+        let skip =
+            usize::from(head.first().is_some_and(|line| line.eq_ignore_ascii_case(F::COLUMNS.as_bytes())));
+        !head.is_empty() && head[skip..].iter().all(|line| format.line(line, &mut rows).is_ok())
+    }
+    let candidates: Vec<Format> = [
+        (Format::Msr, fits::<msr::Msr>(head)),
+        (Format::Spc, fits::<spc::Spc>(head)),
+        (Format::Blkparse, fits::<blkparse::Blkparse>(head)),
+        (Format::Mqsim, fits::<mqsim::Mqsim>(head)),
+        (Format::Alibaba, fits::<alibaba::Alibaba>(head)),
+        (Format::Tencent, fits::<tencent::Tencent>(head)),
+    ]
+    .into_iter()
+    .filter_map(|(format, fits)| fits.then_some(format))
+    .collect();
+    let list =
+        |formats: &[Format]| formats.iter().map(|format| format!(":{format}")).collect::<Vec<_>>().join(", ");
+    let file = path.display().to_string();
+    match candidates[..] {
+        [format] => Ok(format),
+        [] if head.is_empty() => Err(WorkloadError::Empty { file, lines: 0, because: String::new() }),
+        [] => Err(WorkloadError::Format {
+            reason: "its first lines fit no trace format".to_owned(),
+            formats: list(&Format::ALL[..7]),
+            file,
+        }),
+        _ => Err(WorkloadError::Format {
+            reason: "its first lines fit several formats".to_owned(),
+            formats: list(&candidates),
+            file,
+        }),
+    }
+}

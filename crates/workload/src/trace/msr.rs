@@ -1,0 +1,77 @@
+//! MSR Cambridge: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`; the timestamp is a Windows
+//! one (100 ns since 1601), offset and size are bytes. The response time is what their disks took: not used.
+//!
+//! A volume is called `host_disk`, as the files are: `src1_0`.
+
+use super::LineFormat;
+use super::lines::{Bad, BadLine, Fields, whole_number};
+use super::rows::Rows;
+use super::write::{Volume, Writer};
+use crate::{Op, Request};
+use std::io::Write;
+
+#[derive(Default)]
+pub(super) struct Msr {
+    name: Vec<u8>,
+}
+
+/// 22 February 2007, when the recording began: written files begin there too.
+const FIRST_TICK: u64 = 128_166_372_000_000_000;
+
+impl Msr {
+    pub const TICK_PS: u64 = 100_000;
+}
+
+impl LineFormat for Msr {
+    const TICK_PS: u64 = Msr::TICK_PS;
+    const COLUMNS: &'static str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+
+    #[inline]
+    fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine> {
+        let mut fields = Fields::<b','>::new(line);
+        let ticks = fields.integer("Timestamp")?;
+        let host = fields.text("Hostname")?;
+        let disk = fields.text("DiskNumber")?;
+        if !disk.iter().all(u8::is_ascii_digit) {
+            return Err(Bad::bytes("DiskNumber", disk, "a whole number"));
+        }
+        let op = match fields.text("Type")? {
+            b"Read" => Op::Read,
+            b"Write" => Op::Write,
+            other => return Err(Bad::bytes("Type", other, "Read or Write")),
+        };
+        let offset = fields.integer("Offset")?;
+        let bytes = fields.integer("Size")?;
+        if let Some(response) = fields.next() {
+            whole_number(response, "ResponseTime")?;
+        }
+        fields.end(Self::COLUMNS)?;
+        self.name.clear();
+        self.name.extend_from_slice(host);
+        self.name.push(b'_');
+        self.name.extend_from_slice(disk);
+        let volume = rows.volumes.named(&self.name)?;
+        rows.push(ticks, offset, bytes, op, volume)
+    }
+}
+
+impl Writer for Msr {
+    fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()> {
+        let kind = if request.op == Op::Read { "Read" } else { "Write" };
+        let ticks = FIRST_TICK + request.at.ps() / Self::TICK_PS;
+        write!(out, "{ticks},")?;
+        match volume.name.rsplit_once('_').filter(|(host, disk)| is_plain(host) && is_number(disk)) {
+            Some((host, disk)) => write!(out, "{host},{disk}")?,
+            None => write!(out, "volume,{}", request.volume)?,
+        }
+        writeln!(out, ",{kind},{},{},0", request.offset, request.bytes)
+    }
+}
+
+fn is_plain(host: &str) -> bool {
+    !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
+}
+
+fn is_number(disk: &str) -> bool {
+    !disk.is_empty() && disk.bytes().all(|byte| byte.is_ascii_digit())
+}

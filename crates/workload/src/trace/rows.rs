@@ -1,0 +1,289 @@
+//! Where a reader puts its requests: rows in the format's own ticks, and the names of the volumes.
+//!
+//! Times are kept in ticks until the end, because an absolute Windows time in picoseconds does not fit and
+//! the first request is only known when all are read.
+
+use super::ReadReport;
+use super::lines::{Bad, BadLine};
+use crate::columns::{Columns, FUA_BIT, Origin, ROWS_MAX, no_volume};
+use crate::{Op, WorkloadError};
+use std::collections::HashMap;
+
+/// A volume whose requests are left out.
+const LEFT_OUT: u32 = u32::MAX;
+/// A number that has not been seen.
+const UNSEEN: u32 = u32::MAX - 1;
+/// Longest piece a trim is cut into; its length must fit 32 bits.
+const TRIM_PIECE_BYTES: u64 = 1 << 31;
+
+pub(crate) struct Rows {
+    ticks: Vec<u64>,
+    offset: Vec<u64>,
+    bytes: Vec<u32>,
+    op: Vec<u8>,
+    volume: Vec<u16>,
+    pub volumes: Volumes,
+    pub report: ReadReport,
+    latest: u64,
+}
+
+impl Rows {
+    pub fn new(wanted: &[String], report: ReadReport) -> Rows {
+        Rows {
+            ticks: Vec::new(),
+            offset: Vec::new(),
+            bytes: Vec::new(),
+            op: Vec::new(),
+            volume: Vec::new(),
+            volumes: Volumes::new(wanted),
+            report,
+            latest: 0,
+        }
+    }
+
+    /// Adds a request of `volume`; `None` is a volume that is left out.
+    #[inline]
+    pub fn push(
+        &mut self,
+        ticks: u64,
+        offset: u64,
+        bytes: u64,
+        op: Op,
+        volume: Option<u16>,
+    ) -> Result<(), BadLine> {
+        let Some(volume) = volume else {
+            self.report.other_volumes += 1;
+            return Ok(());
+        };
+        if bytes.wrapping_sub(1) >= u32::MAX as u64 || offset.checked_add(bytes).is_none() {
+            return self.push_unusual(ticks, offset, bytes, op, volume);
+        }
+        self.put(ticks, offset, bytes as u32, op as u8, volume);
+        Ok(())
+    }
+
+    /// Marks the request just added as force unit access.
+    pub fn mark_fua(&mut self) {
+        if let Some(last) = self.op.last_mut() {
+            *last |= FUA_BIT;
+        }
+    }
+
+    /// Adds a flush.
+    pub fn flush(&mut self, ticks: u64, volume: Option<u16>) {
+        match volume {
+            Some(volume) => self.put(ticks, 0, 0, Op::Flush as u8, volume),
+            None => self.report.other_volumes += 1,
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, ticks: u64, offset: u64, bytes: u32, op: u8, volume: u16) {
+        if ticks < self.latest {
+            self.report.reordered += 1;
+        } else {
+            self.latest = ticks;
+        }
+        self.ticks.push(ticks);
+        self.offset.push(offset);
+        self.bytes.push(bytes);
+        self.op.push(op);
+        self.volume.push(volume);
+    }
+
+    /// No bytes: left out and counted. A trim beyond 32 bits is cut up; a read or write is refused.
+    #[cold]
+    fn push_unusual(
+        &mut self,
+        ticks: u64,
+        offset: u64,
+        bytes: u64,
+        op: Op,
+        volume: u16,
+    ) -> Result<(), BadLine> {
+        if bytes == 0 {
+            self.report.without_bytes += 1;
+            return Ok(());
+        }
+        let Some(end) = offset.checked_add(bytes) else {
+            return Err(Bad::new(
+                "offset",
+                &offset.to_string(),
+                format!("offset + {bytes} bytes passes 2^64"),
+            ));
+        };
+        if op != Op::Trim {
+            let allowed = format!("a {op} has at most {} bytes", u32::MAX);
+            return Err(Bad::new("size", &bytes.to_string(), allowed));
+        }
+        if bytes / TRIM_PIECE_BYTES > 1 << 20 {
+            let allowed = "a trim has at most 2^51 bytes (2 PiB)".to_owned();
+            return Err(Bad::new("size", &bytes.to_string(), allowed));
+        }
+        self.report.trims_cut += 1;
+        let mut from = offset;
+        while from < end {
+            let piece = (end - from).min(TRIM_PIECE_BYTES);
+            self.put(ticks, from, piece as u32, op as u8, volume);
+            from += piece;
+        }
+        Ok(())
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.ticks.len() as u64 >= ROWS_MAX
+    }
+
+    /// Sorts by time if need be, makes times relative to the first and hands the columns over.
+    pub fn finish(
+        mut self,
+        file: &str,
+        tick_ps: u64,
+        origin: Origin,
+    ) -> Result<(Columns, ReadReport), WorkloadError> {
+        self.volumes.complain_about_missing(file)?;
+        if self.ticks.is_empty() {
+            return Err(WorkloadError::Empty {
+                file: file.to_owned(),
+                lines: self.report.lines,
+                because: self.report.left_out(),
+            });
+        }
+        if self.report.reordered > 0 {
+            self.sort();
+        }
+        let first = self.ticks[0];
+        let last = self.ticks[self.ticks.len() - 1] - first;
+        if last.checked_mul(tick_ps).is_none() {
+            return Err(WorkloadError::Damaged {
+                file: file.to_owned(),
+                reason: format!(
+                    "its times span {:.0} days; at most 213 can be replayed",
+                    last as f64 * tick_ps as f64 * 1e-12 / 86400.0
+                ),
+            });
+        }
+        self.ticks.iter_mut().for_each(|ticks| *ticks = (*ticks - first) * tick_ps);
+        self.report.requests = self.ticks.len() as u64;
+        let columns = Columns {
+            at_ps: self.ticks,
+            offset: self.offset,
+            bytes: self.bytes,
+            op: self.op,
+            volume: self.volume,
+            volumes: self.volumes.names,
+            origin,
+        };
+        Ok((columns, self.report))
+    }
+
+    /// Stable: requests of the same moment stay in the order of the file.
+    fn sort(&mut self) {
+        let mut order: Vec<u32> = (0..self.ticks.len() as u32).collect();
+        order.sort_by_key(|&row| self.ticks[row as usize]);
+        fn permuted<T: Copy>(column: &[T], order: &[u32]) -> Vec<T> {
+            order.iter().map(|&row| column[row as usize]).collect()
+        }
+        self.ticks = permuted(&self.ticks, &order);
+        self.offset = permuted(&self.offset, &order);
+        self.bytes = permuted(&self.bytes, &order);
+        self.op = permuted(&self.op, &order);
+        self.volume = permuted(&self.volume, &order);
+    }
+}
+
+/// Volume names to numbers, in the order of their first request.
+pub(crate) struct Volumes {
+    names: Vec<String>,
+    by_name: HashMap<Vec<u8>, u32>,
+    by_number: Vec<u32>,
+    last: (Vec<u8>, u32),
+    wanted: Vec<String>,
+    /// Names seen and left out, for the message when a wanted one is missing.
+    others: Vec<String>,
+}
+
+impl Volumes {
+    fn new(wanted: &[String]) -> Volumes {
+        Volumes {
+            names: Vec::new(),
+            by_name: HashMap::new(),
+            by_number: Vec::new(),
+            last: (Vec::new(), UNSEEN),
+            wanted: wanted.to_vec(),
+            others: Vec::new(),
+        }
+    }
+
+    /// The number of the volume called `name`, or `None` if it is left out.
+    #[inline]
+    pub fn named(&mut self, name: &[u8]) -> Result<Option<u16>, BadLine> {
+        if self.last.1 == UNSEEN || self.last.0 != name {
+            let code = match self.by_name.get(name) {
+                Some(&code) => code,
+                None => self.enter(name)?,
+            };
+            self.last.0.clear();
+            self.last.0.extend_from_slice(name);
+            self.last.1 = code;
+        }
+        Ok(volume_of(self.last.1))
+    }
+
+    /// The number of the volume called `number`, or `None` if it is left out.
+    #[inline]
+    pub fn numbered(&mut self, number: u64) -> Result<Option<u16>, BadLine> {
+        match self.by_number.get(number as usize) {
+            Some(&code) if code != UNSEEN => Ok(volume_of(code)),
+            _ => self.enter_number(number),
+        }
+    }
+
+    #[cold]
+    fn enter_number(&mut self, number: u64) -> Result<Option<u16>, BadLine> {
+        const DIRECT_MAX: u64 = 1 << 20;
+        let name = number.to_string();
+        let code = match self.by_name.get(name.as_bytes()) {
+            Some(&code) => code,
+            None => self.enter(name.as_bytes())?,
+        };
+        if number < DIRECT_MAX {
+            let index = number as usize;
+            if self.by_number.len() <= index {
+                self.by_number.resize(index + 1, UNSEEN);
+            }
+            self.by_number[index] = code;
+        }
+        Ok(volume_of(code))
+    }
+
+    #[cold]
+    fn enter(&mut self, name: &[u8]) -> Result<u32, BadLine> {
+        let text = String::from_utf8_lossy(name).into_owned();
+        let code = if !self.wanted.is_empty() && !self.wanted.contains(&text) {
+            self.others.push(text);
+            LEFT_OUT
+        } else if self.names.len() > u16::MAX as usize {
+            let allowed = "at most 65536 volumes in one trace; read some of them with volume=NAME";
+            return Err(Bad::new("volume", &text, allowed.to_owned()));
+        } else {
+            self.names.push(text);
+            self.names.len() as u32 - 1
+        };
+        self.by_name.insert(name.to_vec(), code);
+        Ok(code)
+    }
+
+    fn complain_about_missing(&self, file: &str) -> Result<(), WorkloadError> {
+        let Some(missing) = self.wanted.iter().find(|&name| !self.names.contains(name)) else {
+            return Ok(());
+        };
+        let known = self.names.iter().chain(&self.others).map(String::as_str);
+        Err(no_volume(file, missing, known))
+    }
+}
+
+#[inline]
+fn volume_of(code: u32) -> Option<u16> {
+    if code == LEFT_OUT { None } else { Some(code as u16) }
+}

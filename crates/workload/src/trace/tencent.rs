@@ -1,0 +1,50 @@
+//! Tencent cloud block storage: `timestamp,offset,size,io_type,volume_id` in seconds and sectors of 512 B;
+//! 0 reads and 1 writes.
+//!
+//! A second holds thousands of requests: their order is all that is known of their times.
+
+use super::LineFormat;
+use super::lines::{Bad, BadLine, Fields};
+use super::rows::Rows;
+use super::write::{Volume, Writer};
+use crate::{Op, Request};
+use std::io::Write;
+
+#[derive(Default)]
+pub(super) struct Tencent;
+
+impl Tencent {
+    pub const TICK_PS: u64 = 1_000_000_000_000;
+}
+
+impl LineFormat for Tencent {
+    const TICK_PS: u64 = Tencent::TICK_PS;
+    const COLUMNS: &'static str = "timestamp,offset,size,io_type,volume_id";
+
+    #[inline]
+    fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine> {
+        let mut fields = Fields::<b','>::new(line);
+        let seconds = fields.integer("timestamp")?;
+        let offset = fields.sectors("offset")?;
+        let bytes = fields.sectors("size")?;
+        let op = match fields.text("io_type")? {
+            b"0" => Op::Read,
+            b"1" => Op::Write,
+            other => return Err(Bad::bytes("io_type", other, "0 (read) or 1 (write)")),
+        };
+        let volume = fields.integer("volume_id")?;
+        fields.end(Self::COLUMNS)?;
+        let volume = rows.volumes.numbered(volume)?;
+        rows.push(seconds, offset, bytes, op, volume)
+    }
+}
+
+impl Writer for Tencent {
+    const SECTOR_BYTES: u64 = 512;
+
+    fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()> {
+        let kind = if request.op == Op::Read { 0 } else { 1 };
+        let (volume, seconds) = (volume.number, request.at.ps() / Self::TICK_PS);
+        writeln!(out, "{seconds},{},{},{kind},{volume}", request.offset / 512, request.bytes / 512)
+    }
+}

@@ -1,0 +1,165 @@
+//! Writing a trace in any format. What a format cannot say is counted; an address it cannot say is an error.
+
+use super::{Format, alibaba, blkparse, fio_iolog, mqsim, msr, spc, tencent};
+use crate::columns::Columns;
+use crate::{Op, Request, WorkloadError, nvt};
+use std::fmt;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// A text format's way to write.
+pub(super) trait Writer {
+    /// Offsets are in this unit and must be multiples of it.
+    const SECTOR_BYTES: u64 = 1;
+    /// Force unit access can be said.
+    const KEEPS_FUA: bool = false;
+
+    /// The operations it can say.
+    fn takes(op: Op) -> bool {
+        matches!(op, Op::Read | Op::Write)
+    }
+    /// What stands before the first request.
+    fn begin(&mut self, _volumes: &[String], _out: &mut dyn Write) -> std::io::Result<()> {
+        Ok(())
+    }
+    /// One request whose operation it takes.
+    fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()>;
+    /// What stands after the last request.
+    fn end(&mut self, _volumes: &[String], _out: &mut dyn Write) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a volume is called: by formats with names, and by formats with numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Volume<'a> {
+    pub name: &'a str,
+    pub number: u64,
+}
+
+/// What was written, and what the format could not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteReport {
+    /// Requests written.
+    pub requests: u64,
+    /// Trims left out.
+    pub trims_left_out: u64,
+    /// Flushes left out.
+    pub flushes_left_out: u64,
+    /// Writes whose force unit access is lost.
+    pub fua_lost: u64,
+}
+
+impl fmt::Display for WriteReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} requests written", self.requests)?;
+        for (count, what) in [
+            (self.trims_left_out, "trims left out"),
+            (self.flushes_left_out, "flushes left out"),
+            (self.fua_lost, "writes lost their force unit access"),
+        ] {
+            if count > 0 {
+                write!(f, "; {count} {what}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes `columns` to `path` in `format`, compressed if the name ends in `.gz` or `.zst`. The file must not
+/// exist.
+pub fn write_file(columns: &Columns, format: Format, path: &Path) -> Result<WriteReport, WorkloadError> {
+    let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
+    let file = std::fs::File::create_new(path).map_err(file_error)?;
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
+    match ending {
+        "gz" if format != Format::Nvt => {
+            let mut out = flate2::write::GzEncoder::new(file, flate2::Compression::new(6));
+            let report = write(columns, format, &mut out, path)?;
+            out.finish().and_then(|file| file.sync_all()).map_err(file_error)?;
+            Ok(report)
+        }
+        "zst" if format != Format::Nvt => {
+            let mut out = zstd::Encoder::new(file, 3).map_err(file_error)?;
+            let report = write(columns, format, &mut out, path)?;
+            out.finish().and_then(|file| file.sync_all()).map_err(file_error)?;
+            Ok(report)
+        }
+        _ => {
+            let report = write(columns, format, &file, path)?;
+            file.sync_all().map_err(file_error)?;
+            Ok(report)
+        }
+    }
+}
+
+/// Writes `columns` to `out` in `format`; `path` is its name in messages.
+pub fn write(
+    columns: &Columns,
+    format: Format,
+    out: impl Write,
+    path: &Path,
+) -> Result<WriteReport, WorkloadError> {
+    match format {
+        Format::Msr => write_lines(msr::Msr::default(), format, columns, out, path),
+        Format::Spc => write_lines(spc::Spc, format, columns, out, path),
+        Format::Blkparse => write_lines(blkparse::Blkparse::default(), format, columns, out, path),
+        Format::FioIolog => write_lines(fio_iolog::FioIolog::default(), format, columns, out, path),
+        Format::Mqsim => write_lines(mqsim::Mqsim, format, columns, out, path),
+        Format::Alibaba => write_lines(alibaba::Alibaba, format, columns, out, path),
+        Format::Tencent => write_lines(tencent::Tencent, format, columns, out, path),
+        Format::Nvt => {
+            nvt::encode(columns, out)
+                .map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
+            Ok(WriteReport { requests: columns.len() as u64, ..WriteReport::default() })
+        }
+    }
+}
+
+fn write_lines<W: Writer>(
+    mut writer: W,
+    format: Format,
+    columns: &Columns,
+    out: impl Write,
+    path: &Path,
+) -> Result<WriteReport, WorkloadError> {
+    let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
+    let mut out = BufWriter::with_capacity(256 << 10, out);
+    let mut report = WriteReport::default();
+    writer.begin(columns.volumes(), &mut out).map_err(file_error)?;
+    let numbers = volume_numbers(columns.volumes());
+    for (row, request) in columns.iter().enumerate() {
+        if !W::takes(request.op) {
+            report.trims_left_out += u64::from(request.op == Op::Trim);
+            report.flushes_left_out += u64::from(request.op == Op::Flush);
+            continue;
+        }
+        let sector = W::SECTOR_BYTES;
+        // SPC counts offsets in sectors and lengths in bytes.
+        let length = if format == Format::Spc { 0 } else { request.bytes as u64 };
+        if !request.offset.is_multiple_of(sector) || !length.is_multiple_of(sector) {
+            let reason = format!(
+                "offset {} with {} bytes is not whole sectors of {sector} B; add align={sector}B",
+                request.offset, request.bytes
+            );
+            return Err(WorkloadError::NotWritable { row, format: format.name(), reason });
+        }
+        let place = request.volume as usize;
+        let volume = Volume { name: &columns.volumes()[place], number: numbers[place] };
+        writer.line(request, volume, &mut out).map_err(file_error)?;
+        report.requests += 1;
+        report.fua_lost += u64::from(request.fua && !W::KEEPS_FUA);
+    }
+    writer.end(columns.volumes(), &mut out).map_err(file_error)?;
+    out.flush().map_err(file_error)?;
+    Ok(report)
+}
+
+/// The numbers of the volumes: their names if all are different numbers, else their places.
+fn volume_numbers(names: &[String]) -> Vec<u64> {
+    let numbers: Vec<u64> = names.iter().map_while(|name| name.parse().ok()).collect();
+    let mut distinct = numbers.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    if distinct.len() == names.len() { numbers } else { (0..names.len() as u64).collect() }
+}

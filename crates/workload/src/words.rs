@@ -1,0 +1,139 @@
+//! `head key=value flag key=value`: the common form of workload texts.
+//!
+//! A word without `=` that is no flag belongs to the value before it, so that `bs=4 KiB` needs no quotes.
+
+use crate::WorkloadError;
+use crate::suggest;
+use nvlab_units::quantity::QuantityError;
+
+/// A text, taken apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Words<'a> {
+    text: &'a str,
+    pub head: String,
+    pairs: Vec<(String, Option<String>)>,
+}
+
+impl<'a> Words<'a> {
+    /// The head and whether it was quoted: `"my trace.csv":msr compact`.
+    pub fn head_of(text: &str) -> String {
+        split_head(text).0
+    }
+
+    /// Takes `text` apart. `keys` are followed by `=`, `flags` are not; both are all that is known.
+    pub fn new(text: &'a str, keys: &[&str], flags: &[&str]) -> Result<Words<'a>, WorkloadError> {
+        let (head, rest) = split_head(text);
+        let mut words = Words { text, head, pairs: Vec::new() };
+        for token in rest.split_whitespace() {
+            let (name, value) = match token.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None if flags.contains(&token) => (token, None),
+                None => match words.pairs.last_mut() {
+                    Some((_, Some(value))) => {
+                        value.push(' ');
+                        value.push_str(token);
+                        continue;
+                    }
+                    _ => (token, None),
+                },
+            };
+            let (is_key, is_flag) = (keys.contains(&name), flags.contains(&name));
+            if is_key && value.is_none() {
+                return Err(words.error(format!("'{name}' needs a value: {name}=...")));
+            }
+            if is_flag && value.is_some() {
+                return Err(words.error(format!("'{name}' has no value: write {name} alone")));
+            }
+            if !is_key && !is_flag {
+                let known: Vec<&str> = keys.iter().chain(flags).copied().collect();
+                let hint = suggest::hint(name, known.iter().copied());
+                return Err(words.error(format!("unknown key '{name}'{hint} (known: {})", known.join(", "))));
+            }
+            if words.pairs.iter().any(|(seen, _)| seen == name) {
+                return Err(words.error(format!("'{name}' is given twice")));
+            }
+            words.pairs.push((name.to_owned(), value));
+        }
+        Ok(words)
+    }
+
+    /// An error about the text.
+    pub fn error(&self, reason: impl Into<String>) -> WorkloadError {
+        WorkloadError::Text { text: self.text.to_owned(), reason: reason.into() }
+    }
+
+    /// An error about one value: what is allowed.
+    pub fn wrong(&self, key: &str, allowed: &str) -> WorkloadError {
+        let value = self.value(key).unwrap_or("");
+        self.error(format!("{key}={value} is wrong: {allowed}"))
+    }
+
+    /// The text after `key=`.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        self.pairs.iter().find(|(name, _)| name == key).and_then(|(_, value)| value.as_deref())
+    }
+
+    /// True if the flag is given.
+    pub fn flag(&self, name: &str) -> bool {
+        self.pairs.iter().any(|(seen, _)| seen == name)
+    }
+
+    /// The quantity after `key=`.
+    pub fn quantity<T>(
+        &self,
+        key: &str,
+        parse: fn(&str) -> Result<T, QuantityError>,
+    ) -> Result<Option<T>, WorkloadError> {
+        self.value(key)
+            .map(|value| parse(value).map_err(|error| self.error(format!("{key}: {error}"))))
+            .transpose()
+    }
+
+    /// The whole number after `key=`, within `range`.
+    pub fn number(
+        &self,
+        key: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<Option<u64>, WorkloadError> {
+        let Some(value) = self.value(key) else { return Ok(None) };
+        match value.parse() {
+            Ok(number) if range.contains(&number) => Ok(Some(number)),
+            _ => Err(self.wrong(key, &format!("a whole number from {} to {}", range.start(), range.end()))),
+        }
+    }
+
+    /// The decimal number after `key=`, if `is_allowed`; `allowed` says what is.
+    pub fn decimal(
+        &self,
+        key: &str,
+        allowed: &str,
+        is_allowed: fn(f64) -> bool,
+    ) -> Result<Option<f64>, WorkloadError> {
+        let Some(value) = self.value(key) else { return Ok(None) };
+        match value.parse::<f64>() {
+            Ok(number) if is_allowed(number) => Ok(Some(number)),
+            _ => Err(self.wrong(key, allowed)),
+        }
+    }
+
+    /// `yes` or `no` after `key=`.
+    pub fn yes_no(&self, key: &str) -> Result<Option<bool>, WorkloadError> {
+        match self.value(key) {
+            None => Ok(None),
+            Some("yes") => Ok(Some(true)),
+            Some("no") => Ok(Some(false)),
+            Some(_) => Err(self.wrong(key, "yes or no")),
+        }
+    }
+}
+
+/// The first word, or what stands in double quotes with what is stuck to it; and the rest.
+fn split_head(text: &str) -> (String, &str) {
+    let text = text.trim_start();
+    if let Some((quoted, rest)) = text.strip_prefix('"').and_then(|text| text.split_once('"')) {
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        return (format!("{quoted}{}", &rest[..end]), &rest[end..]);
+    }
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    (text[..end].to_owned(), &text[end..])
+}

@@ -1,0 +1,437 @@
+//! Every trace format: hand-made samples, round trips, detection, compression, and what is said of bad lines.
+
+use nvlab_workload::columns::{Columns, Origin};
+use nvlab_workload::info::TraceInfo;
+use nvlab_workload::trace::{Format, ReadOptions, ReadReport, read, read_from, write};
+use nvlab_workload::{Op, Request, Time};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn sample(name: &str) -> (Columns, ReadReport) {
+    let (columns, report) = read(&data(name), &ReadOptions::default()).unwrap();
+    columns.check();
+    (columns, report)
+}
+
+fn parse(text: &str, format: Format) -> Result<(Columns, ReadReport), String> {
+    let options = ReadOptions { format: Some(format), ..ReadOptions::default() };
+    read_from(text.as_bytes(), Path::new("t"), &options).map_err(|error| error.to_string())
+}
+
+/// Time in ns, offset, bytes, op, volume name.
+fn rows(columns: &Columns) -> Vec<(u64, u64, u32, Op, &str)> {
+    let row =
+        |r: Request| (r.at.ns(), r.offset, r.bytes, r.op, columns.volumes()[r.volume as usize].as_str());
+    columns.iter().map(row).collect()
+}
+
+#[test]
+fn msr() {
+    let (columns, report) = sample("small_msr.csv");
+    assert_eq!(
+        rows(&columns),
+        [
+            (0, 7_014_609_920, 24_576, Op::Read, "src1_0"),
+            (1_332_052_600, 1_317_441_536, 8192, Op::Write, "src1_0"),
+            (1_332_057_100, 1_317_449_728, 4096, Op::Write, "src1_0"),
+            (2_332_061_600, 2_436_440_064, 4096, Op::Write, "src1_1"),
+        ]
+    );
+    assert_eq!(report.to_string(), "msr: 4 requests from 4 lines; 1 out of order, sorted");
+    assert_ne!(columns.origin.hash, 0);
+}
+
+#[test]
+fn spc() {
+    let (columns, _) = sample("small.spc");
+    assert_eq!(
+        rows(&columns),
+        [
+            (0, 20_941_264 * 512, 8192, Op::Write, "0"),
+            (2_335_000, 20_939_840 * 512, 8192, Op::Write, "0"),
+            (460_026_000, 3_436_288 * 512, 15_872, Op::Read, "1"),
+        ]
+    );
+}
+
+#[test]
+fn blkparse() {
+    let (columns, report) = sample("small.blkparse");
+    assert_eq!(
+        rows(&columns),
+        [
+            (0, 223_490 * 512, 4096, Op::Write, "8,0"),
+            (10_000, 1024 * 512, 8192, Op::Read, "8,0"),
+            (20_000, 0, 0, Op::Flush, "8,0"),
+            (20_000, 2048 * 512, 4096, Op::Write, "8,0"),
+            (30_000, 0, 0, Op::Flush, "8,0"),
+            (40_000, 4096 * 512, 1 << 20, Op::Trim, "8,0"),
+        ]
+    );
+    let fua: Vec<bool> = columns.iter().map(|r| r.fua).collect();
+    assert_eq!(fua, [false, false, false, true, false, false]);
+    // 7 events of other actions, one `D` without data, 12 lines of summary; 2 lines are blank.
+    assert_eq!((report.lines, report.other_lines, report.without_data), (27, 19, 1));
+    let queued = ReadOptions { action: b'Q', ..ReadOptions::default() };
+    assert_eq!(read(&data("small.blkparse"), &queued).unwrap().0.len(), 1);
+}
+
+/// A recording by others, with the figures that its README gives (counted there by another program).
+#[test]
+fn a_real_recording() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/pgbench-ext4.blkparse.zst");
+    let (columns, report) = read(&path, &ReadOptions::default()).unwrap();
+    columns.check();
+    let expected = "blkparse, zstd: 633664 requests from 633684 lines (left out: 20 without data (RWBS N: write \
+                    zeroes or commands))";
+    assert_eq!(report.to_string(), expected);
+    let info = TraceInfo::of(&columns);
+    let counts = [info.reads.requests, info.writes.requests, info.flushes, info.trims.requests];
+    assert_eq!(counts, [184_208, 319_940, 129_301, 215]);
+    let mib = |bytes: u64| (bytes as f64 / (1 << 20) as f64 * 10.0).round() / 10.0;
+    assert_eq!(
+        [mib(info.reads.bytes), mib(info.writes.bytes), mib(info.trims.bytes)],
+        [2334.2, 8906.9, 5957.1]
+    );
+    assert_eq!((mib(info.written_bytes), info.end_bytes), (1832.6, 2 << 30));
+    assert_eq!((info.duration.seconds() * 1000.0).round(), 109_163.0);
+    let crooked = columns.iter().filter(|r| r.offset % 4096 != 0 || r.bytes % 4096 != 0).count();
+    assert_eq!(crooked, 1);
+}
+
+#[test]
+fn fio_iolog() {
+    let (columns, _) = sample("small_v2.iolog");
+    assert_eq!(
+        rows(&columns),
+        [
+            (0, 0, 4096, Op::Write, "/data/a"),
+            (1_500_000, 2_097_152, 8192, Op::Read, "/data/b"),
+            (1_500_000, 0, 0, Op::Flush, "/data/a"),
+            (2_000_000, 4096, 4096, Op::Trim, "/data/b"),
+        ]
+    );
+    let (columns, _) = sample("small_v3.iolog");
+    assert_eq!(
+        rows(&columns),
+        [
+            (0, 0, 4096, Op::Write, "t.0.0"),
+            (125_000, 0, 0, Op::Flush, "t.0.0"),
+            (155_000, 0, 4096, Op::Read, "t.0.0"),
+        ]
+    );
+}
+
+#[test]
+fn mqsim() {
+    let (columns, _) = sample("small_mqsim.trace");
+    assert_eq!(
+        rows(&columns),
+        [
+            (0, 2048 * 512, 4096, Op::Write, "0"),
+            (2500, 4096 * 512, 8192, Op::Read, "0"),
+            (8000, 8 * 512, 512, Op::Write, "1"),
+        ]
+    );
+}
+
+#[test]
+fn alibaba_and_tencent() {
+    let (columns, _) = sample("small_alibaba.csv");
+    assert_eq!(
+        rows(&columns),
+        [
+            (0, 8_792_731_648, 16_384, Op::Write, "419"),
+            (9000, 59_110_326_272, 360_448, Op::Read, "725"),
+            (83_000, 8_792_748_032, 4096, Op::Write, "419"),
+        ]
+    );
+    let (columns, _) = sample("small_tencent.csv");
+    assert_eq!(
+        rows(&columns),
+        [
+            (0, 12_910_952 * 512, 65_536, Op::Read, "1063"),
+            (0, 6_265_688 * 512, 4096, Op::Write, "1071"),
+            (1_000_000_000, 12_910_000 * 512, 131_072, Op::Write, "1063"),
+        ]
+    );
+}
+
+#[test]
+fn formats_are_found_by_content() {
+    for (name, format) in [
+        ("small_msr.csv", Format::Msr),
+        ("small.spc", Format::Spc),
+        ("small.blkparse", Format::Blkparse),
+        ("small_v2.iolog", Format::FioIolog),
+        ("small_mqsim.trace", Format::Mqsim),
+        ("small_alibaba.csv", Format::Alibaba),
+        ("small_tencent.csv", Format::Tencent),
+    ] {
+        let text = std::fs::read(data(name)).unwrap();
+        let report = read_from(&text[..], Path::new("trace"), &ReadOptions::default()).unwrap().1;
+        assert_eq!(report.format, Some(format), "{name}");
+        let gz = compressed(&text, "gz");
+        let report = read_from(&gz[..], Path::new("trace.csv"), &ReadOptions::default()).unwrap().1;
+        assert_eq!((report.format, report.compression), (Some(format), Some("gzip")), "{name}");
+        let zst = compressed(&text, "zst");
+        let report = read_from(&zst[..], Path::new("trace"), &ReadOptions::default()).unwrap().1;
+        assert_eq!((report.format, report.compression), (Some(format), Some("zstd")), "{name}");
+    }
+}
+
+fn compressed(text: &[u8], how: &str) -> Vec<u8> {
+    use std::io::Write;
+    if how == "gz" {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        out.write_all(text).unwrap();
+        return out.finish().unwrap();
+    }
+    zstd::encode_all(text, 1).unwrap()
+}
+
+#[test]
+fn damaged_compression_is_named() {
+    let text = "1,R,0,4096,0\n".repeat(10_000);
+    let options = ReadOptions { format: Some(Format::Alibaba), ..ReadOptions::default() };
+    let message = |bytes: &[u8]| read_from(bytes, Path::new("t"), &options).unwrap_err().to_string();
+    let gz = compressed(text.as_bytes(), "gz");
+    assert_eq!(message(&gz[..gz.len() - 20]), "t: the gzip data end early");
+    let zst = compressed(text.as_bytes(), "zst");
+    let cut = message(&zst[..zst.len() - 2]);
+    assert!(cut.starts_with("t: the zstd data "), "{cut}");
+}
+
+#[test]
+fn headers_of_columns_are_passed_over() {
+    let text = "device_id,opcode,offset,length,timestamp\n1,R,0,4096,5\n";
+    let (columns, report) = read_from(text.as_bytes(), Path::new("t"), &ReadOptions::default()).unwrap();
+    assert_eq!((columns.len(), report.other_lines), (1, 1));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    use Format::*;
+    for (format, text, expected) in [
+        (Alibaba, "1,R,0,512,1\n1,X,0,512,2\n", "t:2: opcode 'X' is wrong: R or W"),
+        (
+            Alibaba,
+            "1,R,-5,512,1\n",
+            "t:1: offset '-5' is wrong: a whole number from 0 to 18446744073709551615",
+        ),
+        (Alibaba, "1,R,0,512\n", "t:1: timestamp '' is wrong: the line ends before it"),
+        (
+            Alibaba,
+            "1,R,0,512,1,9\n",
+            "t:1: further column '9' is wrong: the columns are device_id,opcode,offset,length,timestamp",
+        ),
+        (
+            Alibaba,
+            "1,R,0,4294967296,1\n",
+            "t:1: size '4294967296' is wrong: a read has at most 4294967295 bytes",
+        ),
+        (
+            Alibaba,
+            "1,R,18446744073709551615,512,1\n",
+            "t:1: offset '18446744073709551615' is wrong: offset + 512 bytes passes 2^64",
+        ),
+        (Tencent, "1,8,8,2,1\n", "t:1: io_type '2' is wrong: 0 (read) or 1 (write)"),
+        (
+            Tencent,
+            "1,99999999999999999,8,1,1\n",
+            "t:1: offset '99999999999999999' is wrong: at most 36028797018963967 sectors of 512 B",
+        ),
+        (Msr, "1,h,0,read,0,512,0\n", "t:1: Type 'read' is wrong: Read or Write"),
+        (Msr, "1,h,x,Read,0,512,0\n", "t:1: DiskNumber 'x' is wrong: a whole number"),
+        (
+            Msr,
+            "1,h,0,Read,0,512,fast\n",
+            "t:1: ResponseTime 'fast' is wrong: a whole number from 0 to 18446744073709551615",
+        ),
+        (Spc, "0,8,512,q,0.5\n", "t:1: opcode 'q' is wrong: r or w"),
+        (
+            Spc,
+            "0,8,512,r,-0.5\n",
+            "t:1: timestamp '-0.5' is wrong: seconds, as in 12.345678, from 0 to 18446744073",
+        ),
+        (Mqsim, "5 0 8 8 3\n", "t:1: kind '3' is wrong: 0 (write) or 1 (read)"),
+        (
+            FioIolog,
+            "fio version 1 iolog\n",
+            "t:1: version 'fio version 1 iolog' is wrong: 'fio version 2 iolog' or 'fio version 3 iolog'",
+        ),
+        (
+            FioIolog,
+            "fio version 3 iolog\n5 f wait 100 0\n",
+            "t:2: action 'wait' is wrong: version 3 has times and no wait",
+        ),
+        (
+            FioIolog,
+            "fio version 2 iolog\nf reed 0 512\n",
+            "t:2: action 'reed' is wrong: read, write, trim, sync, datasync, wait, add, open, close or unlink",
+        ),
+        (FioIolog, "fio version 2 iolog\nf read\n", "t:2: offset '' is wrong: the line ends before it"),
+        (Blkparse, "hello world\n", "t:1: device 'hello' is wrong: major,minor as in 8,0"),
+        (
+            Blkparse,
+            "8,0 1 1 0.1 5 D X 8 + 8 [x]\n",
+            "t:1: RWBS 'X' is wrong: [F] then R, W, D or N, then any of F A S M E B U V",
+        ),
+        (
+            Blkparse,
+            "8,0 1 1 0.1 5 D W 8 - 8 [x]\n",
+            "t:1: + '-' is wrong: '+' between the first sector and their number",
+        ),
+        (
+            Blkparse,
+            "CPU0 (sda):\n8,0 1 1 0.1 5 D W 8 + 8 [x]\n",
+            "t:2: line '8,0 1 1 0.1 5 D W 8 + 8 [x]' is wrong: only counts may follow the first line of the summary",
+        ),
+        (Alibaba, "", "t: no request in 0 lines"),
+        (Alibaba, "1,R,0,0,5\n", "t: no request in 1 lines (left out: 1 of 0 bytes)"),
+        (
+            Blkparse,
+            "8,0 1 1 0.1 5 Q W 8 + 8 [x]\n",
+            "t: no request in 1 lines (left out: 1 that are not requests of the chosen kind)",
+        ),
+        (Nvt, "1,R,0,0,5\n", "t: damaged trace file: it does not begin like a column file"),
+        (
+            Tencent,
+            "0,8,8,1,1\n99999999,8,8,1,1\n",
+            "t: damaged trace file: its times span 1157 days; at most 213 can be replayed",
+        ),
+    ] {
+        assert_eq!(parse(text, format).map(|_| ()), Err(expected.to_owned()), "{format}: {text}");
+    }
+}
+
+#[test]
+fn an_unknown_format_lists_the_known_ones() {
+    let message = |text: &str| {
+        read_from(text.as_bytes(), Path::new("x.csv"), &ReadOptions::default()).unwrap_err().to_string()
+    };
+    assert_eq!(
+        message("some,thing,else\n"),
+        "x.csv: its first lines fit no trace format; add one of :msr, :spc, :blkparse, :iolog, :mqsim, :alibaba, \
+         :tencent after the name, as in 'x.csv:msr'"
+    );
+    // A summary of blkparse's alone also passes as nothing else.
+    assert_eq!(message(""), "x.csv: no request in 0 lines");
+    let missing = read(Path::new("/nowhere/x.csv"), &ReadOptions::default()).unwrap_err().to_string();
+    assert!(missing.starts_with("/nowhere/x.csv: No such file"), "{missing}");
+}
+
+#[test]
+fn volumes_are_chosen_by_name() {
+    let options = |names: &[&str]| ReadOptions {
+        volumes: names.iter().map(|&name| name.to_owned()).collect(),
+        ..ReadOptions::default()
+    };
+    let (columns, report) = read(&data("small_alibaba.csv"), &options(&["725"])).unwrap();
+    assert_eq!((columns.len(), columns.volumes(), report.other_volumes), (1, &["725".to_owned()][..], 2));
+    let error = read(&data("small_msr.csv"), &options(&["src1_0", "src2_0"])).unwrap_err().to_string();
+    assert!(error.ends_with("has no volume 'src2_0'; its volumes are src1_0, src1_1"), "{error}");
+}
+
+#[test]
+fn large_trims_are_cut_up() {
+    let (columns, report) = parse("fio version 3 iolog\n0 f trim 0 5368709120\n", Format::FioIolog).unwrap();
+    let pieces: Vec<_> = columns.iter().map(|r| (r.offset, r.bytes)).collect();
+    assert_eq!(pieces, [(0, 1 << 31), (1 << 31, 1 << 31), (1 << 32, 1 << 30)]);
+    assert_eq!(report.trims_cut, 1);
+}
+
+#[test]
+fn what_a_format_cannot_say_is_counted_or_refused() {
+    let mut columns = Columns::new(Origin::default());
+    for (op, bytes, fua) in [(Op::Write, 512, true), (Op::Trim, 512, false), (Op::Flush, 0, false)] {
+        columns.push(Request { op, bytes, fua, ..Request::default() });
+    }
+    let written = |columns: &Columns, format| write(columns, format, Vec::new(), Path::new("t"));
+    let report = written(&columns, Format::Msr).unwrap();
+    let expected =
+        "1 requests written; 1 trims left out; 1 flushes left out; 1 writes lost their force unit access";
+    assert_eq!(report.to_string(), expected);
+    assert_eq!(written(&columns, Format::Blkparse).unwrap().to_string(), "3 requests written");
+    columns.push(Request { op: Op::Read, offset: 100, bytes: 512, ..Request::default() });
+    assert_eq!(
+        written(&columns, Format::Mqsim).unwrap_err().to_string(),
+        "request 3 cannot be written as mqsim: offset 100 with 512 bytes is not whole sectors of 512 B; add \
+         align=512B"
+    );
+}
+
+/// Any trace of one to three volumes in whole sectors.
+fn any_trace() -> impl Strategy<Value = Columns> {
+    let row = (0u64..5_000_000_000_000, 0u64..1 << 40, 1u32..4096, 0u8..4, 0u16..3, any::<bool>());
+    prop::collection::vec(row, 1..60).prop_map(|rows| {
+        let mut columns = Columns::new(Origin { format: "made".to_owned(), hash: 7 });
+        columns.add_volume("1");
+        columns.add_volume("2");
+        let mut at = 0;
+        for (gap, sector, sectors, op, volume, fua) in rows {
+            let op = Op::from_code(op).unwrap();
+            let (offset, bytes) = if op == Op::Flush { (0, 0) } else { (sector * 512, sectors * 512) };
+            let request = Request {
+                at: Time::from_ps(at),
+                offset,
+                bytes,
+                op,
+                volume,
+                fua: fua && op == Op::Write,
+                stream: 0,
+            };
+            columns.push(request);
+            at += gap;
+        }
+        columns
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_format_gives_back_what_was_written(columns in any_trace()) {
+        for format in Format::ALL {
+            let keeps_all = matches!(format, Format::Blkparse | Format::FioIolog | Format::Nvt);
+            let mut expected = columns.clone();
+            expected.retain(|r| keeps_all || matches!(r.op, Op::Read | Op::Write));
+            let mut text = Vec::new();
+            let report = write(&columns, format, &mut text, Path::new("t")).unwrap();
+            prop_assert_eq!(report.requests, expected.len() as u64);
+            if expected.is_empty() {
+                continue;
+            }
+            let options = ReadOptions { format: Some(format), ..ReadOptions::default() };
+            let (again, _) = read_from(&text[..], Path::new("t"), &options).unwrap();
+            again.check();
+            let tick = format.resolution_ps();
+            let first = expected.at_ps()[0] / tick;
+            let keeps_fua = matches!(format, Format::Blkparse | Format::Nvt);
+            prop_assert_eq!(again.len(), expected.len());
+            for (before, after) in expected.iter().zip(again.iter()) {
+                prop_assert_eq!((before.at.ps() / tick - first) * tick, after.at.ps(), "{}", format);
+                prop_assert_eq!((before.offset, before.bytes, before.op), (after.offset, after.bytes, after.op));
+                prop_assert_eq!(before.fua && keeps_fua, after.fua);
+                let name = &again.volumes()[after.volume as usize];
+                let same = name.ends_with(&columns.volumes()[before.volume as usize]);
+                prop_assert!(same, "{}: volume {} became {}", format, before.volume, name);
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_makes_a_reader_panic(text in "[0-9RWDFNrw,. +\\[\\]\n-]{0,200}", prefix in 0..3usize) {
+        let text = ["", "fio version 2 iolog\n", "fio version 3 iolog\n"][prefix].to_owned() + &text;
+        for format in Format::ALL {
+            let options = ReadOptions { format: Some(format), ..ReadOptions::default() };
+            if let Ok((columns, _)) = read_from(text.as_bytes(), Path::new("t"), &options) {
+                columns.check();
+            }
+        }
+        let _ = read_from(text.as_bytes(), Path::new("t"), &ReadOptions::default()).map(|(columns, _)| columns.check());
+    }
+}
