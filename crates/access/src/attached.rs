@@ -67,21 +67,9 @@ impl<C: Controller> Attached<C> {
 
     /// The units a range touches.
     #[inline]
-    fn touched(&self, offset: u64, bytes: u32) -> Result<Extent, ControllerError> {
+    fn touched(&self, offset: u64, bytes: u32) -> Extent {
         let first = self.units(offset);
-        let end = self.units(offset + bytes as u64 + self.unit_bytes - 1);
-        self.extent(first, end)
-    }
-
-    #[inline]
-    fn extent(&self, first: u64, end: u64) -> Result<Extent, ControllerError> {
-        let capacity = self.controller.capacity_units();
-        let count = (end - first).min(u32::MAX as u64) as u32;
-        let extent = Extent { start: first.min(u32::MAX as u64) as u32, count };
-        match end <= capacity as u64 {
-            true => Ok(extent),
-            false => Err(ControllerError::OutOfRange { extent, capacity }),
-        }
+        extent(first, self.units(offset + bytes as u64 + self.unit_bytes - 1))
     }
 
     #[inline]
@@ -93,8 +81,14 @@ impl<C: Controller> Attached<C> {
 
     /// Reads the units that a write covers only in part, and merges.
     #[cold]
-    fn write_parts(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Time, ControllerError> {
-        let extent = self.touched(offset, bytes)?;
+    fn write_parts(
+        &mut self,
+        at: Time,
+        offset: u64,
+        bytes: u32,
+        data: &[u8],
+    ) -> Result<Time, ControllerError> {
+        let extent = self.touched(offset, bytes);
         let unit = self.unit_bytes as usize;
         let keeps = !data.is_empty();
         let mut whole = std::mem::take(&mut self.scratch);
@@ -120,15 +114,27 @@ impl<C: Controller> Attached<C> {
     }
 }
 
+/// The units from `first` to `end`; what no device can number becomes an extent no device has.
+#[inline]
+fn extent(first: u64, end: u64) -> Extent {
+    Extent { start: first.min(u32::MAX as u64) as u32, count: (end - first).min(u32::MAX as u64) as u32 }
+}
+
 impl<S: Store> BlockDevice for Attached<PageMap<S>> {
     fn capacity_bytes(&self) -> u64 {
         self.controller.capacity_units() as u64 * self.unit_bytes
     }
 
     #[inline]
-    fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8]) -> Result<Served, ControllerError> {
+    fn read(
+        &mut self,
+        at: Time,
+        offset: u64,
+        bytes: u32,
+        into: &mut [u8],
+    ) -> Result<Served, ControllerError> {
         let start = at + self.path.overhead;
-        let extent = self.touched(offset, bytes)?;
+        let extent = self.touched(offset, bytes);
         let whole = extent.count as u64 * self.unit_bytes == bytes as u64;
         let end = if whole || !S::KEEPS {
             self.controller.read(start, extent, into)?.end
@@ -148,7 +154,7 @@ impl<S: Store> BlockDevice for Attached<PageMap<S>> {
     fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
         let start = at + self.path.overhead;
         let arrived = self.transfer(start, bytes, false);
-        let extent = self.touched(offset, bytes)?;
+        let extent = self.touched(offset, bytes);
         let aligned = extent.start as u64 * self.unit_bytes == offset
             && extent.count as u64 * self.unit_bytes == bytes as u64;
         let end = if aligned {
@@ -161,14 +167,12 @@ impl<S: Store> BlockDevice for Attached<PageMap<S>> {
 
     fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError> {
         let start = at + self.path.overhead;
-        self.touched(offset, bytes)?;
         let first = self.units(offset + self.unit_bytes - 1);
         let end = self.units(offset + bytes as u64);
         if first >= end {
             return Ok(Served { start, end: start });
         }
-        let extent = self.extent(first, end)?;
-        Ok(Served { start, end: self.controller.trim(start, extent)?.end })
+        Ok(Served { start, end: self.controller.trim(start, extent(first, end))?.end })
     }
 
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {

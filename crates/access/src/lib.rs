@@ -23,7 +23,8 @@ pub trait BlockDevice {
     /// Bytes.
     fn capacity_bytes(&self) -> u64;
     /// Reads `bytes` at `offset`.
-    fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8]) -> Result<Served, ControllerError>;
+    fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8])
+    -> Result<Served, ControllerError>;
     /// Writes `bytes` at `offset`.
     fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError>;
     /// Gives up the whole units inside a range; the rest stays.

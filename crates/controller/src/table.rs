@@ -46,10 +46,15 @@ impl BlockTable {
     pub fn live(&self, block: BlockId) -> u32 {
         self.live[block.0 as usize]
     }
+    /// Units of the block became live.
+    #[inline]
+    pub fn gain_many(&mut self, block: BlockId, units: u32) {
+        self.live[block.0 as usize] += units;
+    }
     /// A unit of the block became live.
     #[inline]
     pub fn gain(&mut self, block: BlockId) {
-        self.live[block.0 as usize] += 1;
+        self.gain_many(block, 1);
     }
     /// A unit of the block died. True if the block is closed, so that a policy wants to know.
     #[inline]

@@ -6,10 +6,11 @@ mod common;
 use common::{Ask, Model, Setup, UNIT, draw, perform, setups};
 use nvlab_controller::page_map::Media;
 use nvlab_controller::{Controller, PageMap};
+use nvlab_medium::flash::Faults;
 use nvlab_medium::{MemStore, PowerCut};
 use nvlab_units::{Extent, Rng, Time};
 
-const REQUESTS: u32 = 300;
+const REQUESTS: u32 = 160;
 
 /// A device after some requests, ready to lose its power.
 struct Moment {
@@ -92,7 +93,8 @@ fn cut_and_check(setup: &Setup, moment: &Moment, cut: Time, seed: u64) -> u64 {
     report.units_restored
 }
 
-fn cut_everywhere(setup: &Setup, seed: u64) -> u64 {
+/// Gives the units restored by protected buffers and the blocks retired on the way.
+fn cut_everywhere(setup: &Setup, seed: u64) -> (u64, u64) {
     let mut moment = used(setup, seed);
     let mut rng = Rng::stream(seed, "cuts");
     let units = moment.device.capacity_units();
@@ -111,26 +113,43 @@ fn cut_everywhere(setup: &Setup, seed: u64) -> u64 {
         acknowledge(setup, &mut moment.model, ask, units);
         moment.at = after.max(moment.end);
     }
-    restored
+    (restored, moment.device.stats().retired_blocks)
 }
 
-#[test]
-fn nothing_flushed_is_lost_and_nothing_torn_is_returned() {
-    let setups = setups();
+/// Goes through set-ups on two threads; gives the sums of what [`cut_everywhere`] gives.
+fn explore(setups: &[Setup]) -> (u64, u64) {
     let work = std::sync::Mutex::new(setups.iter().enumerate());
-    let restored = std::sync::atomic::AtomicU64::new(0);
+    let sums = std::sync::Mutex::new((0, 0));
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
                     let Some((index, setup)) = work.lock().unwrap().next() else { break };
-                    let count = cut_everywhere(setup, index as u64);
-                    restored.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
+                    let (restored, retired) = cut_everywhere(setup, index as u64);
+                    let mut sums = sums.lock().unwrap();
+                    (sums.0, sums.1) = (sums.0 + restored, sums.1 + retired);
                 }
             });
         }
     });
-    assert!(restored.into_inner() > 100, "the protected buffers gave nothing back");
+    sums.into_inner().unwrap()
+}
+
+#[test]
+fn nothing_flushed_is_lost_and_nothing_torn_is_returned() {
+    let (restored, _) = explore(&setups());
+    assert!(restored > 100, "the protected buffers gave nothing back");
+}
+
+#[test]
+fn nor_where_programs_and_erases_fail_too() {
+    // Rated life 1000 cycles, two or three are met: (2 / 1000)^2 of these rates is about one operation in 150.
+    let faults =
+        Faults { factory_bad: 0.02, program_failure: 1500.0, erase_failure: 1500.0, seed: 3, ..Faults::NONE };
+    let setups = setups().into_iter();
+    let setups: Vec<Setup> = setups.map(|setup| Setup { faults, spare_blocks: 16, ..setup }).collect();
+    let (_, retired) = explore(&setups);
+    assert!(retired > 20, "faults were hardly met: {retired} blocks retired");
 }
 
 /// The test itself must be able to fail: a controller that acknowledges a flush without doing it is caught.

@@ -139,6 +139,67 @@ impl Geometry {
     }
 }
 
+/// Division by a constant as one multiplication (Lemire, Kaser and Kurz 2019: exact for 32 bits).
+#[derive(Clone, Copy, Debug)]
+pub struct Divider(u64);
+
+impl Divider {
+    /// A divider by `divisor`, which is not 0.
+    pub const fn new(divisor: u32) -> Divider {
+        // A divisor of 1 would need 2^64: it wraps to 0 and is treated apart.
+        Divider((u64::MAX / divisor as u64).wrapping_add(1))
+    }
+    /// `number / divisor`.
+    #[inline]
+    pub const fn divide(self, number: u32) -> u32 {
+        match self.0 {
+            0 => number,
+            magic => ((magic as u128 * number as u128) >> 64) as u32,
+        }
+    }
+}
+
+/// A geometry that is asked often: the same answers without division.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    by_block: Divider,
+    by_page: Divider,
+    by_die: Divider,
+    units_per_block: u32,
+    units_per_page: u32,
+}
+
+impl Layout {
+    /// The layout of a geometry that was checked.
+    pub const fn new(geometry: &Geometry) -> Layout {
+        Layout {
+            by_block: Divider::new(geometry.units_per_block()),
+            by_page: Divider::new(geometry.units_per_page),
+            by_die: Divider::new(geometry.blocks_per_die),
+            units_per_block: geometry.units_per_block(),
+            units_per_page: geometry.units_per_page,
+        }
+    }
+    /// See [`Geometry::block_of`].
+    #[inline]
+    pub const fn block_of(&self, unit: Ppa) -> BlockId {
+        BlockId(self.by_block.divide(unit.0))
+    }
+    /// See [`Geometry::die_of`].
+    #[inline]
+    pub const fn die_of(&self, block: BlockId) -> u32 {
+        self.by_die.divide(block.0)
+    }
+    /// Block, page within it and slot within that.
+    #[inline]
+    pub const fn split(&self, unit: Ppa) -> (BlockId, u32, u32) {
+        let block = self.block_of(unit);
+        let within = unit.0 - block.0 * self.units_per_block;
+        let page = self.by_page.divide(within);
+        (block, page, within - page * self.units_per_page)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,7 +219,23 @@ mod tests {
         assert_eq!(g.die_of(BlockId(11)), 3);
         assert_eq!((0..4).map(|die| g.channel_of(die)).collect::<Vec<_>>(), [0, 1, 0, 1]);
         assert_eq!(g.first_unit(BlockId(2)), Ppa(16));
+        let layout = Layout::new(&g);
+        for unit in (0..96).map(Ppa) {
+            let (block, page, slot) = layout.split(unit);
+            assert_eq!(g.first_unit(block).0 + page * g.units_per_page + slot, unit.0);
+            assert_eq!((layout.block_of(unit), layout.die_of(block)), (g.block_of(unit), g.die_of(block)));
+        }
         assert!(Geometry { unit_bytes: 0, ..g }.check().is_err());
         assert!(Geometry { blocks_per_die: u32::MAX, ..g }.check().unwrap_err().contains("larger unit"));
+    }
+
+    #[test]
+    fn dividers_divide() {
+        for divisor in [1, 2, 3, 7, 256, 36_864, 65_535, u32::MAX] {
+            let divider = Divider::new(divisor);
+            for number in [0, 1, divisor - 1, divisor, divisor.saturating_add(1), 1 << 31, u32::MAX] {
+                assert_eq!(divider.divide(number), number / divisor, "{number} / {divisor}");
+            }
+        }
     }
 }

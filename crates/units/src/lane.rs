@@ -82,8 +82,10 @@ impl Lane {
     #[inline]
     pub fn advance(&mut self, at: Time) {
         if at > self.resume_at {
-            let room = (at - self.resume_at).ps();
-            self.done = self.queued.min(self.done.saturating_add(room));
+            if self.done != self.queued {
+                let room = (at - self.resume_at).ps();
+                self.done = self.queued.min(self.done.saturating_add(room));
+            }
             self.resume_at = at;
         }
     }
@@ -104,12 +106,18 @@ impl Lane {
     #[inline]
     pub fn foreground(&mut self, at: Time, span: Span, interruption: Interruption) -> Served {
         self.advance(at);
-        let mut start = at.max(self.free_at);
         if self.done == self.queued {
+            let start = at.max(self.free_at);
             self.free_at = start + span;
             self.resume_at = self.resume_at.max(self.free_at);
             return Served { start, end: self.free_at };
         }
+        self.foreground_first(at, span, interruption)
+    }
+
+    /// The same where background work is pending.
+    fn foreground_first(&mut self, at: Time, span: Span, interruption: Interruption) -> Served {
+        let mut start = at.max(self.free_at);
         let left = self.left_of_current();
         let mut resume = Span::ZERO;
         if left > 0 {
@@ -160,15 +168,26 @@ impl Lane {
     /// without interruption now, so ask only if somebody waits. Work that is done already answers `at`.
     #[inline]
     pub fn finish(&mut self, ticket: Ticket, at: Time) -> Time {
-        if ticket.0 <= self.done {
-            return at;
+        if ticket.0 > self.done {
+            self.advance(at);
         }
-        self.advance(at);
         if ticket.0 <= self.done {
-            return at;
+            return self.promised_end(ticket, at);
         }
         self.free_at = self.promise(ticket, at);
         self.free_at
+    }
+
+    /// When work that is done or promised is done.
+    #[inline]
+    fn promised_end(&self, ticket: Ticket, at: Time) -> Time {
+        let open = self.promises.iter().find(|promise| at < promise.end && ticket.0 <= promise.to);
+        match open {
+            Some(promise) if ticket.0 > promise.from => {
+                at.max(promise.end.before(Span::from_ps(promise.to - ticket.0)))
+            }
+            _ => at,
+        }
     }
 
     /// The work up to `ticket` runs from `resume_at` on without a pause.
@@ -311,6 +330,16 @@ mod tests {
         let third = lane.background(us(51), Span::from_us(10), 1);
         assert_eq!(lane.finish(third, us(51)), us(70));
         assert!(!lane.is_done(second, us(59)) && lane.is_done(second, us(60)));
+    }
+
+    #[test]
+    fn a_promise_is_told_the_same_to_everybody() {
+        let mut lane = Lane::new();
+        let first = lane.background(us(0), Span::from_us(100), 1);
+        let second = lane.background(us(0), Span::from_us(100), 1);
+        assert_eq!(lane.finish(second, us(10)), us(200));
+        assert_eq!((lane.finish(first, us(20)), lane.finish(second, us(20))), (us(100), us(200)));
+        assert_eq!((lane.finish(first, us(150)), lane.finish(second, us(150))), (us(150), us(200)));
     }
 
     #[test]

@@ -19,8 +19,8 @@ pub mod quantity;
 pub mod rng;
 pub mod time;
 
-pub use geometry::{BlockId, Extent, Geometry, Lpa, Ppa};
+pub use geometry::{BlockId, Extent, Geometry, Layout, Lpa, Ppa};
 pub use histogram::Histogram;
 pub use lane::{Interruption, Lane, Ticket};
 pub use rng::Rng;
-pub use time::{Rate, Served, Span, Time};
+pub use time::{Rate, Served, Span, Time, Total};

@@ -195,6 +195,32 @@ impl fmt::Display for Time {
     }
 }
 
+/// A sum of spans of many resources or requests, which may pass the 213 days of one clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Total(u128);
+
+impl Total {
+    /// Seconds.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 * 1e-12
+    }
+    /// Picoseconds.
+    pub const fn ps(self) -> u128 {
+        self.0
+    }
+    /// Adds a span `count` times.
+    #[inline]
+    pub fn add_many(&mut self, span: Span, count: u64) {
+        self.0 += span.0 as u128 * count as u128;
+    }
+}
+impl AddAssign<Span> for Total {
+    #[inline]
+    fn add_assign(&mut self, span: Span) {
+        self.0 += span.0 as u128;
+    }
+}
+
 /// When an operation really began and when it was done; the difference to the moment it was asked for is
 /// waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

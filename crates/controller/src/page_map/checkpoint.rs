@@ -110,8 +110,9 @@ impl<S: Store> PageMap<S> {
     /// Writes the map to blocks of its own and lets go of the previous checkpoint.
     pub(super) fn write_checkpoint(&mut self, at: Time) -> Result<(), ControllerError> {
         self.checkpoint.since = 0;
-        self.checkpoint.number += 1;
         loop {
+            // A number of its own for every attempt, so that parts of two are never taken for one.
+            self.checkpoint.number += 1;
             // Blocks first: taking them may clean, and so change the map.
             let blocks = self.take_map_blocks(at)?;
             self.pad_all(at)?;

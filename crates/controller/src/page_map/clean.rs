@@ -2,16 +2,17 @@
 
 use super::frontier::{NO_BLOCK, NO_SLOT, Unit};
 use super::spare::{Kind, Spare};
-use super::{NOTHING, PageMap};
+use super::{Moving, NOTHING, PageMap};
 use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use nvlab_medium::flash::SPARE_BYTES;
+use nvlab_medium::flash::cells::LEVELS_MAX;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Time};
 
 /// Map entries looked at together, so that their cache misses overlap.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 64;
 
 /// Why a block is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,11 @@ impl<S: Store> PageMap<S> {
         self.queue_reads(at, die, &moving);
         let birth = self.table.birth(victim);
         let index = die * self.streams + self.config.streams.relocated();
-        let moved = self.place_moving(at, index, &moving, birth);
+        let moved = if S::KEEPS || self.nand.cells().programs_may_fail() {
+            self.move_one_by_one(at, index, &moving, birth)
+        } else {
+            self.move_in_runs(at, index, &moving, birth)
+        };
         match cause {
             Cause::Clean => self.stats.clean_units += moving.len() as u64,
             Cause::Wear => self.stats.wear_units += moving.len() as u64,
@@ -64,7 +69,7 @@ impl<S: Store> PageMap<S> {
         Ok(())
     }
 
-    fn gather_live(&self, block: BlockId, moving: &mut Vec<Ppa>) {
+    fn gather_live(&self, block: BlockId, moving: &mut Vec<Moving>) {
         let first = self.geometry.first_unit(block).0;
         let written = self.nand.pages_written(block) * self.geometry.units_per_page;
         let owners = &self.p2l[first as usize..(first + written) as usize];
@@ -76,26 +81,26 @@ impl<S: Store> PageMap<S> {
                 *mapped = if (owner as usize) < logical { self.l2p[owner as usize] } else { NOTHING };
             }
             let base = first + (chunk * TOGETHER) as u32;
-            for (i, &mapped) in mapped.iter().enumerate() {
+            for (i, (&mapped, &lpa)) in mapped.iter().zip(owners).enumerate() {
                 if mapped == base + i as u32 {
-                    moving.push(Ppa(mapped));
+                    moving.push(Moving { from: mapped, lpa });
                 }
             }
         }
     }
 
     /// Queues the reads of the cells that bring the units in.
-    fn queue_reads(&mut self, at: Time, die: u32, moving: &[Ppa]) {
+    fn queue_reads(&mut self, at: Time, die: u32, moving: &[Moving]) {
         let timing = &self.nand.config().timing;
         let (levels, per_read) = (timing.read.len(), timing.units_per_read);
-        let mut reads = [0u32; 8];
+        let mut reads = [0u32; LEVELS_MAX];
         if levels == 1 && per_read == 1 {
             reads[0] = moving.len() as u32;
         } else {
             let mut last = u32::MAX;
             for unit in moving {
                 // Blocks begin at a multiple of a register's units, so the number of a register is global.
-                let register = unit.0 / per_read;
+                let register = unit.from / per_read;
                 if register != last {
                     reads[register as usize % (self.geometry.units_per_page / per_read) as usize % levels] +=
                         1;
@@ -106,22 +111,51 @@ impl<S: Store> PageMap<S> {
         self.nand.relocation_reads(at, die, &reads[..levels], moving.len() as u32);
     }
 
-    fn place_moving(
+    /// Moves units without payload, as many as fit into a block at a time.
+    fn move_in_runs(
         &mut self,
         at: Time,
         index: u32,
-        moving: &[Ppa],
+        mut moving: &[Moving],
         birth: u64,
     ) -> Result<(), ControllerError> {
         let die = self.die_of_frontier(index);
-        let per_page = self.geometry.units_per_page;
-        let one_by_one = S::KEEPS || self.nand.cells().programs_may_fail();
+        while !moving.is_empty() {
+            let block = self.open_for_moving(die, index, birth)?;
+            let frontier = &mut self.frontiers[index as usize];
+            let room = (self.geometry.units_per_block() - frontier.next) as usize;
+            let (run, rest) = moving.split_at(moving.len().min(room));
+            let first = self.geometry.first_unit(block).0 + frontier.next;
+            let owners = &mut self.p2l[first as usize..][..run.len()];
+            for ((owner, unit), to) in owners.iter_mut().zip(run).zip(first..) {
+                *owner = unit.lpa;
+                self.l2p[unit.lpa as usize] = to;
+            }
+            frontier.next += run.len() as u32;
+            self.table.gain_many(block, run.len() as u32);
+            // A page that is not full is padded by the caller, which programs what is before it too.
+            if self.page_is_full(index) {
+                self.program_pages(at, index, false)?;
+            }
+            moving = rest;
+        }
+        Ok(())
+    }
+
+    /// Moves units with their payload, or where every program may fail.
+    fn move_one_by_one(
+        &mut self,
+        at: Time,
+        index: u32,
+        moving: &[Moving],
+        birth: u64,
+    ) -> Result<(), ControllerError> {
+        let die = self.die_of_frontier(index);
         let mut data = vec![0; if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 }];
-        for &unit in moving {
-            let lpa = self.p2l[unit.0 as usize];
+        for &Moving { from, lpa } in moving {
             let mut sequence = 0;
             if S::KEEPS {
-                match self.peek_valid(unit, &mut data) {
+                match self.peek_valid(Ppa(from), &mut data) {
                     Ok(spare) => sequence = spare.sequence,
                     Err(_) => {
                         self.l2p[lpa as usize] = NOTHING;
@@ -130,31 +164,28 @@ impl<S: Store> PageMap<S> {
                     }
                 }
             }
-            // A failed program below may already have moved on; the unit itself stays where it is until now.
-            if self.frontiers[index as usize].block == NO_BLOCK {
-                self.open(die, index)?;
-            }
-            let block = BlockId(self.frontiers[index as usize].block);
+            let block = self.open_for_moving(die, index, birth)?;
             let moved = Unit { kind: Kind::Data, lpa, sequence, slot: NO_SLOT, data: &data };
             let address = self.place(index, moved, NOTHING);
             self.l2p[lpa as usize] = address;
-            self.table.gain(block);
-            if birth > self.table.birth(block) {
-                self.table.set_birth(block, birth);
-            }
-            let frontier = &self.frontiers[index as usize];
-            let block_full = frontier.next == self.geometry.units_per_block();
-            if block_full || one_by_one && self.page_is_full(index) {
+            self.table.gain_many(block, 1);
+            if self.page_is_full(index) {
                 self.program_pages(at, index, false)?;
             }
         }
-        // A page that is not full is padded by the caller, which programs what is before it too.
-        let frontier = &self.frontiers[index as usize];
-        let unprogrammed = frontier.block != NO_BLOCK && frontier.next > frontier.programmed * per_page;
-        if unprogrammed && self.page_is_full(index) {
-            self.program_pages(at, index, false)?;
-        }
         Ok(())
+    }
+
+    /// The open block of the frontier relocated data goes to; its data is at least as young as `birth`.
+    fn open_for_moving(&mut self, die: u32, index: u32, birth: u64) -> Result<BlockId, ControllerError> {
+        if self.frontiers[index as usize].block == NO_BLOCK {
+            self.open(die, index)?;
+        }
+        let block = BlockId(self.frontiers[index as usize].block);
+        if birth > self.table.birth(block) {
+            self.table.set_birth(block, birth);
+        }
+        Ok(block)
     }
 
     /// The payload and spare area of a unit, checked.

@@ -44,7 +44,7 @@ use buffer::Buffer;
 use frontier::{Frontier, NO_BLOCK};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Extent, Geometry, Ppa, Served, Ticket, Time};
+use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
 
 /// No physical unit: the logical unit holds nothing.
 const NOTHING: u32 = u32::MAX;
@@ -54,7 +54,7 @@ const NOTHING: u32 = u32::MAX;
 pub struct PageMap<S: Store = ()> {
     config: PageMapConfig,
     geometry: Geometry,
-    block_of: Divider,
+    layout: Layout,
     nand: Nand<S>,
     l2p: Vec<u32>,
     p2l: Vec<u32>,
@@ -67,14 +67,25 @@ pub struct PageMap<S: Store = ()> {
     /// The die the next page of each host stream goes to.
     next_die: Vec<u32>,
     buffer: Buffer,
+    /// A block was retired since the reserve of erased blocks was last looked at.
+    retired: bool,
+    /// Without a buffer: when the programs of the current request are done.
+    acknowledged: Time,
     /// Number of the next host unit written, and of the next unit programmed.
     sequence: u64,
     stamp: u64,
     checkpoint: checkpoint::State,
     journal: trim::Journal,
     /// Live units of the block being cleaned; kept to allocate once.
-    moving: Vec<Ppa>,
+    moving: Vec<Moving>,
     stats: PageMapStats,
+}
+
+/// A live unit on its way out of a block.
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    from: u32,
+    lpa: u32,
 }
 
 /// What a die knows of its own.
@@ -85,24 +96,6 @@ struct Die {
     erases: u32,
     /// The place after the last program queued.
     last_program: Ticket,
-}
-
-/// Division by a constant as one multiplication (Lemire, Kaser, Kurz 2019: exact for 32 bits).
-#[derive(Clone, Copy, Debug)]
-struct Divider(u64);
-
-impl Divider {
-    fn new(divisor: u32) -> Divider {
-        // A divisor of 1 would need 2^64: it is treated apart by wrapping to 0.
-        Divider((u64::MAX / divisor as u64).wrapping_add(1))
-    }
-    #[inline]
-    fn divide(self, number: u32) -> u32 {
-        match self.0 {
-            0 => number,
-            magic => ((magic as u128 * number as u128) >> 64) as u32,
-        }
-    }
 }
 
 impl<S: Store> PageMap<S> {
@@ -131,13 +124,15 @@ impl<S: Store> PageMap<S> {
         let table = BlockTable::new(dies, blocks, geometry.units_per_block());
         Ok(PageMap {
             policy: Policy::new(config.cleaning, &table, dies, config.seed),
-            block_of: Divider::new(geometry.units_per_block()),
+            layout: Layout::new(&geometry),
             l2p: vec![NOTHING; config.logical_units as usize],
             p2l: vec![NOTHING; geometry.units() as usize],
             dies: vec![Die::default(); dies as usize],
             frontiers: vec![Frontier::new::<S>(&geometry); (dies * streams) as usize],
             next_die: vec![0; streams as usize],
             buffer: Buffer::new(config.buffer),
+            retired: false,
+            acknowledged: Time::ZERO,
             sequence: 1,
             stamp: 1,
             checkpoint: checkpoint::State::new(&config, &geometry),
@@ -206,7 +201,7 @@ impl<S: Store> PageMap<S> {
 
     #[inline]
     fn block_of(&self, unit: u32) -> BlockId {
-        BlockId(self.block_of.divide(unit))
+        self.layout.block_of(Ppa(unit))
     }
 
     /// A unit's copy died.
@@ -215,6 +210,26 @@ impl<S: Store> PageMap<S> {
         let block = self.block_of(unit);
         if self.table.lose(block) {
             crate::cleaning::CleaningPolicy::lost(&mut self.policy, &self.table, block);
+        }
+    }
+
+    /// One unit without payload: most requests of most workloads.
+    #[inline]
+    fn read_one(&mut self, start: Time, extent: Extent) -> Result<Served, ControllerError> {
+        let Some(&unit) = self.l2p.get(extent.start as usize) else {
+            return Err(ControllerError::OutOfRange { extent, capacity: self.config.logical_units });
+        };
+        self.stats.host_read_units += 1;
+        if unit == NOTHING {
+            return Ok(Served { start, end: start });
+        }
+        match self.nand.read(start, Ppa(unit), 1, &mut []) {
+            Ok(served) => Ok(Served { start, end: served.end }),
+            Err(MediumError::Erased(_)) => {
+                self.stats.buffer_hits += 1;
+                Ok(Served { start, end: start })
+            }
+            Err(source) => Err(ControllerError::Unreadable { lpa: extent.start, source }),
         }
     }
 
@@ -288,8 +303,11 @@ impl<S: Store> Controller for PageMap<S> {
 
     #[inline]
     fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
-        self.check_extent(extent)?;
         let start = at + self.config.overhead;
+        if extent.count == 1 && !S::KEEPS {
+            return self.read_one(start, extent);
+        }
+        self.check_extent(extent)?;
         let (mut done, mut end) = (0, start);
         while done < extent.count {
             let rest = if S::KEEPS {
@@ -339,10 +357,10 @@ impl<S: Store> Controller for PageMap<S> {
 }
 
 impl<S: Store> PageMap<S> {
-    /// Programs every page that is partly filled and promises the end of everything queued.
+    /// Programs every page that is partly filled and promises the end of every program.
     fn drain(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.pad_all(at)?;
-        self.record_trims(at);
+        self.record_all_trims(at)?;
         Ok(self.finish_programs(at))
     }
 
@@ -367,20 +385,5 @@ impl<S: Store> PageMap<S> {
     /// Says that no power cut will come before `upto`.
     pub fn settle(&mut self, upto: Time) {
         self.nand.settle(upto);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dividers_divide() {
-        for divisor in [1, 2, 3, 7, 256, 36_864, 65_535, u32::MAX] {
-            let divider = Divider::new(divisor);
-            for number in [0, 1, divisor - 1, divisor, divisor.saturating_add(1), 1 << 31, u32::MAX] {
-                assert_eq!(divider.divide(number), number / divisor, "{number} / {divisor}");
-            }
-        }
     }
 }

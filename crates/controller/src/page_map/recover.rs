@@ -13,6 +13,7 @@
 
 use super::buffer::Held;
 use super::checkpoint::Checkpoint;
+use super::clean::Cause;
 use super::config::PageMapConfig;
 use super::spare::{Kind, Spare};
 use super::trim::{self, Record};
@@ -82,9 +83,10 @@ impl<S: Store> PageMap<S> {
         }
         now = map.scan(now, &firsts, checkpoint.as_ref(), &mut newest, &mut report);
         now = map.replay_trims(now, &firsts, media.trims, checkpoint.as_ref(), &mut newest);
-        map.rebuild_tables(now, &firsts);
-        map.restore(now, media.held, checkpoint.as_ref(), &newest, &mut report)
-            .map_err(|error| error.to_string())?;
+        let rebuilt = map.rebuild_tables(now, &firsts);
+        let restored =
+            rebuilt.and_then(|()| map.restore(now, media.held, checkpoint.as_ref(), &newest, &mut report));
+        restored.map_err(|error| error.to_string())?;
         report.time = now.since(at);
         Ok((map, report))
     }
@@ -93,10 +95,9 @@ impl<S: Store> PageMap<S> {
         let (mut firsts, mut end) = (Vec::new(), at);
         let mut data = vec![0; self.geometry.unit_bytes as usize];
         for block in (0..self.geometry.blocks()).map(BlockId) {
+            // A block that went bad may still hold the only copy of what was on its way out of it.
             if self.nand.cells().is_bad(block) {
                 self.table.set_state(block, BlockState::Bad);
-                firsts.push(First::Erased);
-                continue;
             }
             let unit = self.geometry.first_unit(block);
             let (ready, spare) = self.nand.read_spare(at, unit);
@@ -132,11 +133,13 @@ impl<S: Store> PageMap<S> {
         numbers.dedup();
         self.checkpoint.number = numbers.last().copied().unwrap_or(0);
         while let Some(newest) = numbers.pop() {
-            let blocks: Vec<BlockId> = (0..firsts.len() as u32)
+            let mut blocks: Vec<BlockId> = (0..firsts.len() as u32)
                 .map(BlockId)
                 .filter(|block| number(&firsts[block.0 as usize]) == Some(newest))
                 .collect();
             if let Some(checkpoint) = self.read_checkpoint(now, &blocks, newest) {
+                // One that went bad is read like the others, but not used again.
+                blocks.retain(|&block| !self.nand.cells().is_bad(block));
                 blocks.iter().for_each(|&block| self.table.set_state(block, BlockState::Map));
                 self.checkpoint.blocks = blocks;
                 self.sequence = self.sequence.max(checkpoint.sequence);
@@ -261,17 +264,23 @@ impl<S: Store> PageMap<S> {
         let mut data = vec![0; self.geometry.unit_bytes as usize];
         let mut records = held.clone();
         for block in (0..self.geometry.blocks()).map(BlockId) {
-            if !matches!(firsts[block.0 as usize], First::Says(spare) if spare.kind == Kind::Trim) {
-                continue;
+            match firsts[block.0 as usize] {
+                First::Says(spare) if spare.kind == Kind::Trim => {}
+                // The first page of a journal may have failed, the rest holds.
+                First::Unreadable => {}
+                _ => continue,
             }
             end = end.max(self.read_block(at, block));
+            let before = records.len();
             for unit in self.written_units(block) {
                 if let Ok(Spare { kind: Kind::Trim, .. }) = self.peek_valid(unit, &mut data) {
                     records.extend(trim::decode(&data));
                 }
             }
-            self.table.set_state(block, BlockState::Map);
-            self.journal.blocks.push(block);
+            if records.len() > before {
+                self.table.set_state(block, BlockState::Map);
+                self.journal.blocks.push(block);
+            }
         }
         let known = checkpoint.map_or(0, |checkpoint| checkpoint.sequence);
         for record in records.into_iter().filter(|record| record.sequence >= known) {
@@ -283,7 +292,7 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Live counts, block states, the cleaning policy's order and the free blocks, from the map.
-    fn rebuild_tables(&mut self, at: Time, firsts: &[First]) {
+    fn rebuild_tables(&mut self, at: Time, firsts: &[First]) -> Result<(), ControllerError> {
         for lpa in 0..self.l2p.len() {
             let unit = self.l2p[lpa];
             if unit != NOTHING {
@@ -291,10 +300,12 @@ impl<S: Store> PageMap<S> {
                 self.table.gain(self.block_of(unit));
             }
         }
-        let mut in_use = Vec::new();
+        let (mut in_use, mut leaving) = (Vec::new(), Vec::new());
         for block in (0..self.geometry.blocks()).map(BlockId) {
             match self.table.state(block) {
-                BlockState::Map | BlockState::Bad => {}
+                BlockState::Map => {}
+                BlockState::Bad if self.table.live(block) > 0 => leaving.push(block),
+                BlockState::Bad => {}
                 _ if self.table.live(block) > 0 => in_use.push(block),
                 _ if self.nand.pages_written(block) == 0 => {
                     self.dies[self.geometry.die_of(block) as usize].free.push(block);
@@ -312,6 +323,13 @@ impl<S: Store> PageMap<S> {
             self.table.set_state(block, BlockState::Closed);
             self.policy.closed(&self.table, block);
         }
+        for block in leaving {
+            self.policy.closed(&self.table, block);
+            self.relocate(at, block, Cause::Retire)?;
+            self.table.set_state(block, BlockState::Bad);
+        }
+        self.replenish(at);
+        Ok(())
     }
 
     /// Writes again what a protected buffer held and the array does not hold.

@@ -1,6 +1,6 @@
 //! What a page-mapped controller counts. Units are mapping units; every program is charged to a cause.
 
-use nvlab_units::Span;
+use nvlab_units::Total;
 
 /// Counts since the beginning, or since they were last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct PageMapStats {
     /// Units lost because their only copy could not be read when it was to be moved.
     pub lost_units: u64,
     /// Host time spent waiting for room in the write buffer.
-    pub buffer_wait: Span,
+    pub buffer_wait: Total,
 }
 
 impl PageMapStats {

@@ -44,6 +44,11 @@ impl Journal {
         Journal { pending: Vec::new(), in_flight: Vec::new(), blocks: Vec::new(), open: NO_BLOCK, page: 0 }
     }
 
+    /// Lets go of what is programmed.
+    pub fn release(&mut self, mut is_done: impl FnMut(u32, Ticket) -> bool) {
+        self.in_flight.retain(|&(_, die, ticket)| !is_done(die, ticket));
+    }
+
     /// The power failed: what a protected buffer holds.
     pub fn survive(self) -> Vec<Record> {
         self.in_flight.into_iter().map(|(record, _, _)| record).chain(self.pending).collect()
@@ -106,43 +111,61 @@ impl<S: Store> PageMap<S> {
 
     /// Programs the pending trims. True if there were any: then somebody should wait for the end.
     pub(super) fn record_trims(&mut self, at: Time) -> bool {
-        if self.journal.pending.is_empty() || self.journal.open == NO_BLOCK {
+        if self.journal.pending.is_empty() {
             return false;
         }
-        let (mut data, mut spare) = (Vec::new(), Vec::new());
-        if S::KEEPS {
-            let bytes = self.geometry.unit_bytes as usize;
-            let mut units = self.journal.pending.chunks(bytes / RECORD_BYTES);
-            for _ in 0..self.geometry.units_per_page {
-                let start = data.len();
-                for record in units.next().unwrap_or(&[]) {
-                    data.extend(record.extent.start.to_le_bytes());
-                    data.extend(record.extent.count.to_le_bytes());
-                    data.extend(record.sequence.to_le_bytes());
-                }
-                data.resize(start + bytes, 0);
-                let (sequence, stamp) = (self.sequence, self.stamp);
-                let beside = Spare { kind: Kind::Trim, lpa: NOTHING, sequence, stamp };
-                spare.extend_from_slice(&beside.encode(&data[start..]));
-                self.stamp += 1;
-            }
-        }
-        let block = BlockId(self.journal.open);
-        let payload = Payload { data: &data, spare: &spare };
-        self.stats.map_units += self.geometry.units_per_page as u64;
-        match self.nand.program(at, block, self.journal.page, 1, payload, true) {
-            Ok(ticket) => {
-                let die = self.geometry.die_of(block);
-                self.dies[die as usize].last_program = ticket;
-                self.journal.page += 1;
-                self.journal.in_flight.retain(|&(_, die, ticket)| !self.nand.is_done(die, ticket, at));
-                let queued = self.journal.pending.drain(..).map(|record| (record, die, ticket));
-                self.journal.in_flight.extend(queued);
-            }
-            // The block is spent; the trims stay pending until the next one is opened.
-            Err(_) => self.journal.open = NO_BLOCK,
-        }
+        // A failed program spends a page; the journal has more than one.
+        while self.journal.open != NO_BLOCK && !self.record_on_page(at) {}
         true
+    }
+
+    /// Sees to it that no trim is pending, whatever fails.
+    pub(super) fn record_all_trims(&mut self, at: Time) -> Result<(), ControllerError> {
+        self.record_trims(at);
+        while !self.journal.pending.is_empty() {
+            self.prepare_journal(at)?;
+            self.record_trims(at);
+        }
+        Ok(())
+    }
+
+    /// Programs the pending trims on the next page of the journal; false if that failed.
+    fn record_on_page(&mut self, at: Time) -> bool {
+        let (block, page) = (BlockId(self.journal.open), self.journal.page);
+        self.journal.page += 1;
+        if self.journal.page == self.geometry.pages_per_block {
+            self.journal.open = NO_BLOCK;
+        }
+        let (data, spare) = if S::KEEPS { self.encode_trims() } else { Default::default() };
+        self.stats.map_units += self.geometry.units_per_page as u64;
+        let payload = Payload { data: &data, spare: &spare };
+        let Ok(ticket) = self.nand.program(at, block, page, 1, payload, true) else { return false };
+        let die = self.geometry.die_of(block);
+        self.dies[die as usize].last_program = ticket;
+        let queued = self.journal.pending.drain(..).map(|record| (record, die, ticket));
+        self.journal.in_flight.extend(queued);
+        true
+    }
+
+    /// A page of the pending trims: data and spare areas.
+    fn encode_trims(&mut self) -> (Vec<u8>, Vec<u8>) {
+        let (mut data, mut spare) = (Vec::new(), Vec::new());
+        let bytes = self.geometry.unit_bytes as usize;
+        let mut units = self.journal.pending.chunks(bytes / RECORD_BYTES);
+        for _ in 0..self.geometry.units_per_page {
+            let start = data.len();
+            for record in units.next().unwrap_or(&[]) {
+                data.extend(record.extent.start.to_le_bytes());
+                data.extend(record.extent.count.to_le_bytes());
+                data.extend(record.sequence.to_le_bytes());
+            }
+            data.resize(start + bytes, 0);
+            let (sequence, stamp) = (self.sequence, self.stamp);
+            let beside = Spare { kind: Kind::Trim, lpa: NOTHING, sequence, stamp };
+            spare.extend_from_slice(&beside.encode(&data[start..]));
+            self.stamp += 1;
+        }
+        (data, spare)
     }
 
     /// A checkpoint is complete at `at`: the journal has said its part.

@@ -61,7 +61,23 @@ impl<S: Store> PageMap<S> {
         Ok(())
     }
 
+    /// Retirement takes erased blocks and gives none back: cleans until every die has its reserve again. A die
+    /// that cannot is at its end of life, which whoever writes to it next is told.
+    #[cold]
+    pub(super) fn replenish(&mut self, at: Time) {
+        self.retired = false;
+        for die in 0..self.geometry.dies() {
+            for _ in 0..self.geometry.blocks_per_die {
+                let short = (self.dies[die as usize].free.len() as u32) < self.config.free_blocks_min;
+                if !short || self.clean(at, die).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+
     pub(super) fn mark_bad(&mut self, block: BlockId) {
+        self.retired = true;
         self.nand.mark_bad(block);
         self.table.set_state(block, BlockState::Bad);
         self.stats.retired_blocks += 1;

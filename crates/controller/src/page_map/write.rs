@@ -23,17 +23,26 @@ impl<S: Store> PageMap<S> {
             assert_eq!(data.len() as u64, extent.count as u64 * self.geometry.unit_bytes as u64);
         }
         let mut now = at;
+        self.acknowledged = at;
         for i in 0..extent.count {
             let bytes = self.geometry.unit_bytes as usize;
             let data = if S::KEEPS { &data[i as usize * bytes..][..bytes] } else { &[] };
             now = self.write_unit(now, extent.start + i, data, None)?;
+            if self.retired {
+                self.replenish(now);
+            }
         }
         if self.buffer.config().is_none() {
-            now = self.drain(now)?;
+            // Nobody else waits for what is staged: the request does.
+            if self.geometry.units_per_page > 1 {
+                now = self.drain(now)?;
+            }
+            now = now.max(self.acknowledged);
         }
         if S::KEEPS {
             let nand = &mut self.nand;
             self.buffer.release(|die, ticket| nand.is_done(die, ticket, at));
+            self.journal.release(|die, ticket| nand.is_done(die, ticket, at));
         }
         if self.checkpoint.is_due(extent.count) {
             self.write_checkpoint(now)?;
@@ -76,10 +85,13 @@ impl<S: Store> PageMap<S> {
         }
         if self.page_is_full(index) {
             let ticket = self.program_pages(now, index, true)?;
-            if slot != NO_SLOT && self.geometry.units_per_page == 1 {
+            let die = self.die_of_frontier(index);
+            if slot == NO_SLOT {
+                self.acknowledged = self.nand.finish(die, ticket, now).max(self.acknowledged);
+            } else if self.geometry.units_per_page == 1 {
                 self.buffer.queued(slot, ticket);
             }
-            self.next_die[stream as usize] = self.die_of_frontier(index) + 1;
+            self.next_die[stream as usize] = die + 1;
         }
         Ok(now)
     }

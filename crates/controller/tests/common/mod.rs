@@ -21,6 +21,8 @@ pub struct Setup {
     pub dies: u32,
     pub faults: Faults,
     pub static_wear: bool,
+    /// Blocks of each die beyond the 20, to be retired in time.
+    pub spare_blocks: u32,
 }
 
 impl Setup {
@@ -30,7 +32,7 @@ impl Setup {
             geometry: Geometry {
                 channels: self.dies.div_ceil(2),
                 dies_per_channel: self.dies.min(2),
-                blocks_per_die: 20,
+                blocks_per_die: 20 + self.spare_blocks,
                 pages_per_block: 8,
                 units_per_page: self.units_per_page,
                 unit_bytes: UNIT as u32,
@@ -54,7 +56,8 @@ impl Setup {
         PageMapConfig {
             logical_units: units * if self.dies == 1 { 45 } else { 55 } / 100,
             cleaning: self.cleaning,
-            free_blocks_min: 2,
+            // Failures take erased blocks and a cut leaves open ones behind: more must be in reserve.
+            free_blocks_min: if self.spare_blocks > 0 { 5 } else { 2 },
             streams: self.streams,
             wear: WearLevelling { dynamic: true, static_threshold: self.static_wear.then_some(4) },
             buffer: self.buffer.map(|protected| WriteBuffer {
@@ -103,6 +106,7 @@ pub fn setups() -> Vec<Setup> {
                         dies: if (i + k + l) % 2 == 0 { 1 } else { 3 },
                         faults: Faults::NONE,
                         static_wear: (j + l) % 2 == 0,
+                        spare_blocks: 0,
                     });
                 }
             }

@@ -6,7 +6,7 @@
 //! 2. A bad block stays bad.
 
 use super::config::{BitErrors, FlashConfig};
-use nvlab_units::{BlockId, Interruption, Lane, Rng, Served, Span, Ticket, Time};
+use nvlab_units::{BlockId, Interruption, Lane, Layout, Rng, Served, Span, Ticket, Time, Total};
 
 /// What an array did, and how long its parts were busy with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,14 +22,17 @@ pub struct FlashStats {
     /// Reads that stayed uncorrectable, failed programs, failed erases.
     pub failures: [u64; 3],
     /// Die time spent reading.
-    pub read_time: Span,
+    pub read_time: Total,
     /// Die time spent programming.
-    pub program_time: Span,
+    pub program_time: Total,
     /// Die time spent erasing.
-    pub erase_time: Span,
+    pub erase_time: Total,
     /// Channel time spent transferring.
-    pub transfer_time: Span,
+    pub transfer_time: Total,
 }
+
+/// Pages of a word line: five bits per cell are more than anyone builds.
+pub const LEVELS_MAX: usize = 5;
 
 /// The shared state of a flash array.
 #[derive(Clone, Debug)]
@@ -38,6 +41,15 @@ pub struct Cells {
     pub config: FlashConfig,
     /// What it did so far.
     pub stats: FlashStats,
+    /// The geometry without divisions.
+    pub(super) layout: Layout,
+    /// Cell-to-register time of each page of a word line.
+    sense: [Span; LEVELS_MAX],
+    /// Channel time of a unit and of a page.
+    unit_transfer: Span,
+    page_transfer: Span,
+    /// The channel of each die.
+    channel: Vec<u32>,
     erases: Vec<u32>,
     bad: Vec<bool>,
     /// Cycles a block really bears; empty if blocks do not wear out.
@@ -51,7 +63,10 @@ impl Cells {
     /// An array fresh from the factory. Panics if the geometry is impossible (check it first).
     pub fn new(config: FlashConfig) -> Cells {
         config.geometry.check().expect("a geometry that was checked");
-        assert!(!config.timing.read.is_empty(), "a flash array without a read time");
+        let levels = config.timing.read.len();
+        assert!((1..=LEVELS_MAX).contains(&levels), "a flash array with {levels} read times");
+        let mut sense = [Span::ZERO; LEVELS_MAX];
+        sense[..levels].copy_from_slice(&config.timing.read);
         let (geometry, faults) = (config.geometry, config.faults);
         let mut rng = Rng::stream(faults.seed, "flash faults");
         let bad = (0..geometry.blocks()).map(|_| faults.factory_bad > 0.0 && rng.chance(faults.factory_bad));
@@ -64,6 +79,11 @@ impl Cells {
         }
         Cells {
             stats: FlashStats::default(),
+            layout: Layout::new(&geometry),
+            sense,
+            unit_transfer: config.timing.transfer.transfer(geometry.unit_bytes as u64),
+            page_transfer: config.timing.transfer.transfer(geometry.page_bytes()),
+            channel: (0..geometry.dies()).map(|die| geometry.channel_of(die)).collect(),
             erases: vec![0; geometry.blocks() as usize],
             bad,
             limit,
@@ -153,10 +173,9 @@ impl Cells {
     /// `Err` carries when the last, fruitless, try ended.
     #[inline]
     pub fn read(&mut self, at: Time, block: BlockId, level: u32, units: u32) -> Result<Served, Time> {
-        let die = self.config.geometry.die_of(block);
-        let timing = &self.config.timing;
-        let (sense, interruption) = (timing.read[level as usize], timing.interruption);
-        let transfer = timing.transfer.transfer(units as u64 * self.config.geometry.unit_bytes as u64);
+        let die = self.layout.die_of(block);
+        let (sense, interruption) = (self.sense[level as usize], self.config.timing.interruption);
+        let transfer = self.unit_transfer * units as u64;
         let mut served = self.dies[die as usize].foreground(at, sense, interruption);
         self.stats.reads += 1;
         self.stats.read_time += sense;
@@ -174,7 +193,7 @@ impl Cells {
                 return Err(served.end);
             }
         }
-        let channel = self.config.geometry.channel_of(die) as usize;
+        let channel = self.channel[die as usize] as usize;
         served.end = self.channels[channel].foreground(served.end, transfer, Interruption::Wait).end;
         self.stats.transfer_time += transfer;
         Ok(served)
@@ -187,14 +206,12 @@ impl Cells {
             let sense = self.config.timing.read[level];
             self.dies[die as usize].background(at, sense, count);
             self.stats.reads += count as u64;
-            self.stats.read_time += sense * count as u64;
+            self.stats.read_time.add_many(sense, count as u64);
         }
         if !self.config.timing.copy_back {
-            let bytes = self.config.geometry.unit_bytes as u64;
-            let transfer = self.config.timing.transfer.transfer(bytes);
-            let channel = self.config.geometry.channel_of(die) as usize;
-            self.channels[channel].background(at, transfer, units);
-            self.stats.transfer_time += transfer * units as u64;
+            let channel = self.channel[die as usize] as usize;
+            self.channels[channel].background(at, self.unit_transfer, units);
+            self.stats.transfer_time.add_many(self.unit_transfer, units as u64);
         }
     }
 
@@ -204,13 +221,13 @@ impl Cells {
         let program = self.config.timing.program;
         let mut start = at;
         if transferred {
-            let transfer = self.config.timing.transfer.transfer(self.config.geometry.page_bytes());
-            let channel = self.config.geometry.channel_of(die) as usize;
+            let transfer = self.page_transfer;
+            let channel = self.channel[die as usize] as usize;
             start = self.channels[channel].foreground(at, transfer * count as u64, Interruption::Wait).end;
-            self.stats.transfer_time += transfer * count as u64;
+            self.stats.transfer_time.add_many(transfer, count as u64);
         }
         self.stats.programs += count as u64;
-        self.stats.program_time += program * count as u64;
+        self.stats.program_time.add_many(program, count as u64);
         self.dies[die as usize].background(start, program, count)
     }
 

@@ -108,20 +108,16 @@ impl<S: Store> Nand<S> {
 
     #[inline]
     fn split(&self, unit: Ppa) -> (BlockId, u32, u32) {
-        let geometry = &self.cells.config.geometry;
-        let block = geometry.block_of(unit);
-        let within = unit.0 - geometry.first_unit(block).0;
-        (block, within / geometry.units_per_page, within % geometry.units_per_page)
+        self.cells.layout.split(unit)
     }
 
     #[inline]
     fn check_readable(&self, unit: Ppa) -> Result<(BlockId, u32, u32), MediumError> {
-        if unit.0 as u64 >= self.geometry().units() {
-            return Err(MediumError::OutOfRange(unit.0 as u64, self.geometry().units()));
-        }
         let (block, page, slot) = self.split(unit);
-        if page >= self.written[block.0 as usize] {
-            return Err(MediumError::Erased(unit));
+        match self.written.get(block.0 as usize) {
+            None => return Err(MediumError::OutOfRange(unit.0 as u64, self.geometry().units())),
+            Some(&written) if page >= written => return Err(MediumError::Erased(unit)),
+            Some(_) => {}
         }
         if !self.damaged.is_empty() {
             let number = block.0 * self.geometry().pages_per_block + page;
@@ -223,7 +219,7 @@ impl<S: Store> Nand<S> {
         if self.cells.is_bad(block) {
             return Err(MediumError::BadBlock(block));
         }
-        let die = self.geometry().die_of(block);
+        let die = self.cells.layout.die_of(block);
         let from = self.cells.die(die).last();
         let transferred = over_channel || !self.cells.config.timing.copy_back;
         let to = self.cells.program(at, die, count, transferred);
