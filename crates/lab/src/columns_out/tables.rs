@@ -1,0 +1,86 @@
+//! The columns of a result as Parquet: zstd, one row group, units in the names, key and schema as metadata.
+
+use crate::result::{OpResult, RunResult, Window};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use std::io;
+use std::sync::Arc;
+
+/// The windows of a run. What a window does not have (the latency of reads when nothing was read) is null.
+pub(super) fn series(run: &RunResult) -> io::Result<Vec<u8>> {
+    type Counts = fn(&Window) -> u64;
+    let real = |get: fn(&Window) -> f64| -> ArrayRef {
+        Arc::new(run.series.iter().map(|window| Some(get(window))).collect::<Float64Array>())
+    };
+    let count = |get: Counts| -> ArrayRef {
+        Arc::new(run.series.iter().map(|window| Some(get(window))).collect::<UInt64Array>())
+    };
+    let latency = |get: Counts| -> ArrayRef {
+        Arc::new(run.series.iter().map(|window| Some(get(window)).filter(|ns| *ns > 0)).collect::<UInt64Array>())
+    };
+    let amplification: Float64Array =
+        run.series.iter().map(|window| Some(window.write_amplification).filter(|wa| *wa > 0.0)).collect();
+    parquet_of(
+        run,
+        "nvlab.series/1",
+        vec![
+            ("from_s", real(|w| w.from_s)),
+            ("to_s", real(|w| w.to_s)),
+            ("requests", count(|w| w.requests)),
+            ("read_bytes", count(|w| w.read_bytes)),
+            ("write_bytes", count(|w| w.write_bytes)),
+            ("read_p50_ns", latency(|w| w.read_p50_ns)),
+            ("read_p99_ns", latency(|w| w.read_p99_ns)),
+            ("write_p50_ns", latency(|w| w.write_p50_ns)),
+            ("write_p99_ns", latency(|w| w.write_p99_ns)),
+            ("write_amplification", Arc::new(amplification)),
+            ("erases", count(|w| w.erases)),
+        ],
+    )
+}
+
+/// The latency buckets of every kind of request, ascending within a kind.
+pub(super) fn histograms(run: &RunResult) -> io::Result<Vec<u8>> {
+    let ops: [(&str, &OpResult); 4] =
+        [("read", &run.read), ("write", &run.write), ("trim", &run.trim), ("flush", &run.flush)];
+    let rows: Vec<(&str, u64, u64)> = ops
+        .iter()
+        .flat_map(|(name, op)| op.histogram.iter().map(|&(upper, count)| (*name, upper, count)))
+        .collect();
+    let names: StringArray = rows.iter().map(|row| Some(row.0)).collect();
+    let uppers: UInt64Array = rows.iter().map(|row| Some(row.1)).collect();
+    let counts: UInt64Array = rows.iter().map(|row| Some(row.2)).collect();
+    parquet_of(
+        run,
+        "nvlab.hist/1",
+        vec![("op", Arc::new(names)), ("upper_ns", Arc::new(uppers)), ("count", Arc::new(counts))],
+    )
+}
+
+fn parquet_of(run: &RunResult, schema_name: &str, columns: Vec<(&str, ArrayRef)>) -> io::Result<Vec<u8>> {
+    // Nullable where a value may be missing, the same for every run: readers may put many runs into one table.
+    let may_miss = |name: &str| name.contains("_p") || name == "write_amplification";
+    let field = |(name, array): &(&str, ArrayRef)| -> Field {
+        let kind: DataType = array.data_type().clone();
+        Field::new(*name, kind, may_miss(name))
+    };
+    let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    let batch = RecordBatch::try_new(schema.clone(), arrays).map_err(io::Error::other)?;
+    let pair = |key: &str, value: &str| KeyValue::new(key.to_string(), value.to_string());
+    let metadata = vec![pair("nvlab.schema", schema_name), pair("nvlab.key", &run.key)];
+    let level = ZstdLevel::try_new(3).map_err(io::Error::other)?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(level))
+        .set_key_value_metadata(Some(metadata))
+        .build();
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, schema, Some(properties)).map_err(io::Error::other)?;
+    writer.write(&batch).map_err(io::Error::other)?;
+    writer.close().map_err(io::Error::other)?;
+    Ok(bytes)
+}

@@ -1,0 +1,218 @@
+//! Designs: what a storage device is made of, as data. Read, checked, filled in, and handed on as the plain
+//! configurations that media and controllers take.
+//!
+//! 1. A design is a TOML file or a built-in name; unknown keys are errors; a quantity has its unit.
+//! 2. Precedence: `--set` over the file over what it `extends` over the datasheets of its parts over the
+//!    defaults, which all stand in the key table ([`keys`]).
+//! 3. Every value of a resolved design knows its origin ([`Design::resolved`]).
+//! 4. Every problem of a design is reported at once, each at its line ([`DesignErrors`]).
+//!
+//! Not here: running anything. A [`Design`] is checked as far as it can be without building a device; building
+//! one may still refuse it (`PageMap::new`).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`keys`] | the one table of keys; [`datum`]: what each takes |
+//! | [`source`] | files, parts and `--set` as flat keys with places; `layers` lays them over each other |
+//! | [`context`] | typed reading, defaults, origins, unknown keys |
+//! | [`part`], [`sheets`] | memory parts, typed; the built-in datasheets |
+//! | `load`, `resolve`, `checks` | from a name to a [`Design`] |
+//! | `configs` | from a [`Design`] to the configurations of media and controllers |
+//! | `text` | canonical text, `design show`, `diff`, `new`; [`schema`]: JSON Schema |
+
+mod checks;
+mod configs;
+pub mod context;
+pub mod datum;
+pub mod error;
+pub mod keys;
+mod layers;
+mod load;
+pub mod part;
+mod resolve;
+pub mod schema;
+pub mod sheets;
+pub mod source;
+mod text;
+
+pub use configs::{PriceItem, PriceList};
+pub use error::{DesignError, DesignErrors};
+pub use load::BUILT_IN;
+pub use part::Part;
+pub use text::{Difference, diff, template};
+
+use context::Resolved;
+use nvlab_controller::page_map::{Cleaning, Streams, WearLevelling};
+use nvlab_units::{Geometry, Rate, Span};
+use std::collections::BTreeMap;
+
+/// A design with every value filled in and checked.
+#[derive(Clone, Debug)]
+pub struct Design {
+    /// Short name, for results.
+    pub name: String,
+    /// What it is, in one line; may be empty.
+    pub about: String,
+    /// The publication it follows; may be empty.
+    pub cite: String,
+    /// What stores bits, by name: only what the controller uses.
+    pub media: BTreeMap<String, Medium>,
+    /// How the chips of the data medium are wired.
+    pub array: Array,
+    /// The controller.
+    pub ftl: Ftl,
+    /// How the host gets to the device.
+    pub path: HostPath,
+    /// Every value with its origin, in the order of the key table.
+    pub resolved: Vec<Resolved>,
+}
+
+/// A medium of a design.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Medium {
+    /// The part it is made of, if it is made of one.
+    pub part_name: Option<String>,
+    /// What it is.
+    pub part: Part,
+}
+
+/// How the chips of the data medium are wired.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// Chips in lockstep.
+    pub gang: u32,
+    /// Planes programmed together.
+    pub planes: u32,
+    /// Rate of one channel.
+    pub transfer: Rate,
+    /// The shape that results, in mapping units.
+    pub geometry: Geometry,
+    /// Mapping units that come with one read of the cells.
+    pub units_per_read: u32,
+}
+
+/// A page-mapped controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ftl {
+    /// The data medium, by name.
+    pub medium: String,
+    /// Bytes of a mapping unit.
+    pub unit_bytes: u32,
+    /// Units the host can address.
+    pub logical_units: u32,
+    /// Whether trim is heard.
+    pub trim: bool,
+    /// Which data shares a block.
+    pub streams: Streams,
+    /// Erased blocks of a die below which cleaning begins.
+    pub free_blocks_min: u32,
+    /// The controller's own time for a request.
+    pub overhead: Span,
+    /// The map.
+    pub map: Map,
+    /// The write buffer, if there is one.
+    pub buffer: Option<Buffer>,
+    /// Which block is cleaned next.
+    pub cleaning: Cleaning,
+    /// How wear is evened out.
+    pub wear: WearLevelling,
+}
+
+impl Ftl {
+    /// True if a medium holds data, map or buffer.
+    pub fn uses(&self, medium: &str) -> bool {
+        let buffer = self.buffer.as_ref().is_some_and(|buffer| buffer.medium == medium);
+        buffer || self.medium == medium || self.map.medium == medium
+    }
+}
+
+/// Where the map lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Map {
+    /// The memory that holds it, by name.
+    pub medium: String,
+    /// Bytes of one entry.
+    pub entry_bytes: u64,
+    /// Host bytes between two checkpoints; `None`: no checkpoints.
+    pub checkpoint_bytes: Option<u64>,
+}
+
+/// The write buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// The memory that holds it, by name.
+    pub medium: String,
+    /// Bytes.
+    pub bytes: u64,
+    /// It survives a power cut.
+    pub protected: bool,
+    /// Time to store one unit in it.
+    pub store: Span,
+}
+
+/// How the host gets to the device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostPath {
+    /// What kind of link.
+    pub kind: PathKind,
+    /// Rate of the link, per direction if it has two; `None`: no limit.
+    pub rate: Option<Rate>,
+    /// Requests the device accepts at the same time.
+    pub queue: u32,
+    /// The host's software, for one request.
+    pub overhead_host: Span,
+    /// The link and its protocol, for one request; not the controller's own time ([`Ftl::overhead`]).
+    pub overhead_device: Span,
+}
+
+/// Kinds of link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathKind {
+    /// None: requests reach the controller at once.
+    Direct,
+    /// PCIe with NVMe queues.
+    Nvme,
+    /// SATA.
+    Sata,
+    /// A simple host bus.
+    Bus,
+}
+
+impl PathKind {
+    /// Both directions at the same time.
+    pub fn full_duplex(self) -> bool {
+        matches!(self, PathKind::Direct | PathKind::Nvme)
+    }
+}
+
+impl Design {
+    /// Reads and resolves a design: a built-in name (`ssd-tlc`, `builtin:ssd-tlc`) or the path of a file
+    /// (with a `/` or `.toml`), changed by `sets`, each `KEY=VALUE`.
+    pub fn load(name_or_path: &str, sets: &[String]) -> Result<Design, DesignErrors> {
+        load::load(name_or_path, sets)
+    }
+
+    /// Reads and resolves a design from a text; `name` is its name in messages, parts are looked up relative
+    /// to it.
+    pub fn parse(name: &str, text: &str, sets: &[String]) -> Result<Design, DesignErrors> {
+        load::parse(name, text, sets)
+    }
+
+    /// Bytes the host can address.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.ftl.logical_units as u64 * self.ftl.unit_bytes as u64
+    }
+
+    /// Bytes of the array, without spare area.
+    pub fn raw_bytes(&self) -> u64 {
+        self.array.geometry.bytes()
+    }
+
+    /// Bytes of memory the map needs.
+    pub fn map_bytes(&self) -> u64 {
+        self.ftl.logical_units as u64 * self.ftl.map.entry_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests;

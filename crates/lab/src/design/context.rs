@@ -1,0 +1,336 @@
+//! Reading typed values out of layers: marks what was read, fills in defaults, remembers every origin, collects
+//! every error.
+
+use super::datum::{self, Datum};
+use super::error::{DesignError, nearest};
+use super::keys::{self, Key, Preset};
+use super::source::{Evidence, Layer, Leaf, Place, SourceKind, Value};
+use nvlab_units::quantity::Price;
+use nvlab_units::{Rate, Span};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a resolved value comes from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// The default of its key.
+    Default,
+    /// It follows from other values; the text says from which.
+    Derived(&'static str),
+    /// A text: a design file, a part or a `--set`.
+    Text(Place, Option<Evidence>),
+}
+
+/// One value of a resolved design.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// Its dotted path.
+    pub path: String,
+    /// Its value.
+    pub value: Datum,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// A design or part while it is being read.
+pub struct Context {
+    /// What the design says.
+    pub top: Layer,
+    /// What its parts say, under `media.NAME`.
+    pub parts: Layer,
+    /// Problems so far.
+    pub errors: Vec<DesignError>,
+    /// Values so far.
+    pub resolved: Vec<Resolved>,
+    /// Keys that were asked for.
+    used: BTreeSet<String>,
+    /// Tables whose kind is unknown, so that nothing can be said about their keys.
+    murky: BTreeSet<String>,
+}
+
+impl Context {
+    /// A context for a layer.
+    pub fn new(top: Layer, errors: Vec<DesignError>) -> Context {
+        let (used, murky) = (BTreeSet::new(), BTreeSet::new());
+        Context { top, parts: Layer::default(), errors, resolved: Vec::new(), used, murky }
+    }
+
+    /// What is written at a path.
+    pub fn leaf(&mut self, path: &str) -> Option<Leaf> {
+        self.used.insert(path.to_string());
+        self.top.leaves.get(path).or_else(|| self.parts.leaves.get(path)).cloned()
+    }
+
+    /// True if something is written at a path.
+    pub fn has(&self, path: &str) -> bool {
+        self.top.leaves.contains_key(path) || self.parts.leaves.contains_key(path)
+    }
+
+    /// True if there is a table, or something inside it.
+    pub fn has_table(&self, table: &str) -> bool {
+        let prefix = format!("{table}.");
+        let inside = |layer: &Layer| {
+            layer.tables.contains_key(table) || layer.leaves.keys().any(|path| path.starts_with(&prefix))
+        };
+        inside(&self.top) || inside(&self.parts)
+    }
+
+    /// Says that nothing can be said about a table.
+    pub fn give_up_on(&mut self, table: &str) {
+        self.murky.insert(table.to_string());
+    }
+
+    /// True if nothing can be said about a table.
+    pub fn gave_up_on(&self, table: &str) -> bool {
+        self.murky.contains(table)
+    }
+
+    /// The place to point at when something is wrong with a key: its value, else its table.
+    pub fn place(&self, path: &str) -> Option<Place> {
+        let leaf = self.top.leaves.get(path).or_else(|| self.parts.leaves.get(path));
+        if let Some(leaf) = leaf {
+            return Some(leaf.at.clone());
+        }
+        let mut table = keys::parent(path);
+        while !table.is_empty() {
+            if let Some(place) = self.top.tables.get(table) {
+                return Some(place.clone());
+            }
+            table = keys::parent(table);
+        }
+        None
+    }
+
+    /// Reports a problem with the value at a path.
+    pub fn wrong(&mut self, path: &str, problem: impl Into<String>, help: impl Into<String>) {
+        let error = match self.place(path) {
+            Some(place) => DesignError::at(place, problem, ""),
+            None => DesignError::new(problem),
+        };
+        self.errors.push(error.help(help));
+    }
+
+    /// Remembers a value that was not read but follows from others.
+    pub fn derive(&mut self, path: &str, value: Datum, from: &'static str) {
+        self.resolved.push(Resolved { path: path.to_string(), value, origin: Origin::Derived(from) });
+    }
+
+    /// The value at a path, if it is written or has a default; an error if it is wrong or missing.
+    pub fn get(&mut self, path: &str, kind: Option<&str>) -> Option<Datum> {
+        let key =
+            keys::find(path, kind).unwrap_or_else(|| panic!("{path} of {kind:?} is not in the key table"));
+        let (value, origin) = match (self.leaf(path), key.preset) {
+            (Some(leaf), _) => (leaf.value.clone(), Origin::Text(leaf.at, leaf.evidence)),
+            (None, Preset::Is(text)) => (preset(text), Origin::Default),
+            (None, Preset::Nothing(_)) => return None,
+            (None, Preset::Required) => {
+                self.missing(path, key);
+                return None;
+            }
+        };
+        match datum::read(key.shape, &value) {
+            Ok(value) => {
+                self.resolved.push(Resolved { path: path.to_string(), value: value.clone(), origin });
+                Some(value)
+            }
+            Err(wrong) => {
+                if keys::leaf(path) == "kind" {
+                    self.give_up_on(keys::parent(path));
+                }
+                self.wrong(path, format!("`{path}`: {}", wrong.problem), wrong.help);
+                None
+            }
+        }
+    }
+
+    fn missing(&mut self, path: &str, key: &Key) {
+        if keys::leaf(path) == "kind" {
+            self.give_up_on(keys::parent(path));
+        }
+        let table = keys::parent(path);
+        let place = if self.has_table(table) { String::new() } else { format!(" in a table [{table}]") };
+        let help = format!("{} = {}{place} ({})", keys::leaf(path), key.example, key.shape.allowed());
+        let error = match self.place(path) {
+            Some(place) => DesignError::at(place, format!("`{path}` is missing"), "in this table"),
+            None => DesignError::new(format!("`{path}` is missing")),
+        };
+        self.errors.push(error.help(help).help(format!("nvlab explain {path}")));
+    }
+
+    /// A size; 0 if wrong or missing, which has been reported.
+    pub fn size(&mut self, path: &str, kind: &str) -> Option<u64> {
+        match self.get(path, Some(kind))? {
+            Datum::Size(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+    /// A time.
+    pub fn time(&mut self, path: &str, kind: &str) -> Option<Span> {
+        match self.get(path, Some(kind))? {
+            Datum::Time(span) => Some(span),
+            _ => None,
+        }
+    }
+    /// A share.
+    pub fn share(&mut self, path: &str, kind: &str) -> Option<f64> {
+        match self.get(path, Some(kind))? {
+            Datum::Share(share) => Some(share),
+            _ => None,
+        }
+    }
+    /// A count that its key keeps within 32 bits.
+    pub fn count(&mut self, path: &str, kind: &str) -> Option<u32> {
+        match self.get(path, Some(kind))? {
+            Datum::Count(count) => u32::try_from(count).ok(),
+            _ => None,
+        }
+    }
+    /// A rate.
+    pub fn rate(&mut self, path: &str, kind: &str) -> Option<Rate> {
+        match self.get(path, Some(kind))? {
+            Datum::Rate(rate, _) => Some(rate),
+            _ => None,
+        }
+    }
+    /// A price.
+    pub fn price(&mut self, path: &str, kind: &str) -> Option<Price> {
+        match self.get(path, Some(kind))? {
+            Datum::Price(price) => Some(price),
+            _ => None,
+        }
+    }
+    /// A text or name.
+    pub fn text(&mut self, path: &str, kind: &str) -> Option<String> {
+        match self.get(path, Some(kind))? {
+            Datum::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+    /// Yes or no.
+    pub fn flag(&mut self, path: &str, kind: &str) -> Option<bool> {
+        match self.get(path, Some(kind))? {
+            Datum::Flag(flag) => Some(flag),
+            _ => None,
+        }
+    }
+
+    /// Reports every key and table of the design that nobody asked for.
+    pub fn report_unused(&mut self) {
+        let mut unknown_tables = BTreeSet::new();
+        for (table, place) in &self.top.tables {
+            let inside_unknown =
+                unknown_tables.iter().any(|outer: &String| table.starts_with(&format!("{outer}.")));
+            if inside_unknown || keys::is_table(table) {
+                continue;
+            }
+            let known = ["design", "media", "array", "ftl", "power", "path"];
+            let inner = keys::all().map(|key| keys::parent(key.path)).filter(|table| !table.contains('*'));
+            let near = nearest(table, known.into_iter().chain(inner));
+            let error =
+                DesignError::at(place.clone(), format!("there is no table `{table}`"), "unknown table");
+            self.errors.push(error.help(match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("tables: {}", known.join(", ")),
+            }));
+            unknown_tables.insert(table.clone());
+        }
+        let leaves: BTreeMap<String, Leaf> = self.top.leaves.clone();
+        for (path, leaf) in leaves {
+            let inside = |table: &String| path.starts_with(&format!("{table}."));
+            let silent = unknown_tables.iter().any(inside) || self.murky.iter().any(inside);
+            if !silent && !self.used.contains(&path) {
+                let error = self.unused(&path, &leaf);
+                self.errors.push(error);
+            }
+        }
+    }
+
+    fn unused(&self, path: &str, leaf: &Leaf) -> DesignError {
+        let key_place = leaf.key.clone();
+        if keys::is_table(path) {
+            let inside: BTreeSet<&str> = keys::of_table(path).map(|key| keys::leaf(key.path)).collect();
+            let inside: Vec<&str> = inside.into_iter().collect();
+            return DesignError::at(key_place, format!("`{path}` is a table, not a value"), "a table").help(
+                if inside.is_empty() {
+                    "give it a name".into()
+                } else {
+                    format!("its keys: {}", inside.join(", "))
+                },
+            );
+        }
+        let table = keys::parent(path);
+        if let Some(key) = keys::find(path, None) {
+            let kinds: BTreeSet<&str> = keys::all()
+                .filter(|other| other.path == key.path)
+                .flat_map(|key| key.kinds)
+                .copied()
+                .collect();
+            let kinds: Vec<&str> = kinds.into_iter().collect();
+            let kind = self.kind_of(table);
+            let message = match &kind {
+                Some(kind) => format!("`{path}` means nothing for kind = \"{kind}\""),
+                None => format!("`{path}` means nothing here"),
+            };
+            return DesignError::at(key_place, message, "does not apply").help(if kinds.is_empty() {
+                format!("nvlab explain {}", key.path)
+            } else {
+                format!("it belongs to kind = \"{}\"", kinds.join("\" or \""))
+            });
+        }
+        let siblings = || keys::of_table(table).map(|key| keys::leaf(key.path));
+        let error = DesignError::at(key_place, format!("there is no key `{path}`"), "unknown key");
+        if let Some(near) = nearest(keys::leaf(path), siblings()) {
+            let near = if table.is_empty() { near.to_string() } else { format!("{table}.{near}") };
+            return error.help(format!("did you mean `{near}`?"));
+        }
+        let elsewhere = keys::all().map(|key| key.path).find(|other| keys::leaf(other) == keys::leaf(path));
+        if let Some(near) = nearest(path, keys::all().map(|key| key.path)).or(elsewhere) {
+            return error.help(format!("did you mean `{near}`?"));
+        }
+        let names: BTreeSet<&str> = siblings().collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        error.help(format!("keys of this table: {}", names.join(", ")))
+    }
+
+    /// The kind of a table as resolved, or of the table around it.
+    fn kind_of(&self, table: &str) -> Option<String> {
+        let at = |table: &str| {
+            let path = format!("{table}.kind");
+            let found = self.resolved.iter().find(|resolved| resolved.path == path)?;
+            match &found.value {
+                Datum::Text(kind) => Some(kind.clone()),
+                _ => None,
+            }
+        };
+        at(table).or_else(|| at(keys::parent(table)))
+    }
+}
+
+/// A default as a value: the texts in the table are written without quotes.
+fn preset(text: &str) -> Value {
+    match text {
+        "true" => Value::Flag(true),
+        "false" => Value::Flag(false),
+        text => Value::Text(text.to_string()),
+    }
+}
+
+impl Origin {
+    /// For people: `ssd.toml:12`, `default`, `--set`, `part tlc-2022, line 9 (assumed)`.
+    pub fn text(&self) -> String {
+        match self {
+            Origin::Default => "default".into(),
+            Origin::Derived(from) => format!("from {from}"),
+            Origin::Text(place, evidence) => match place.source.kind {
+                SourceKind::Set => format!("--set {}", place.source.text),
+                SourceKind::Design => format!("{}:{}", place.source.name, place.line()),
+                SourceKind::Part => {
+                    let from = format!("{}:{}", place.source.name, place.line());
+                    match evidence {
+                        Some(e) => format!("{from} ({}: {})", e.basis.name(), e.source),
+                        None => from,
+                    }
+                }
+            },
+        }
+    }
+}

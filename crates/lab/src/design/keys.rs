@@ -1,0 +1,99 @@
+//! The one table of design keys: what each means, takes, and defaults to. Reading, `design show`, the schema,
+//! `explain` and the "did you mean" all go by it.
+
+mod controller;
+mod media;
+mod memory;
+
+use super::datum::Shape;
+
+/// What a key has when nobody sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// It must be set, by the design or its part.
+    Required,
+    /// This value, written as in a design file without quotes.
+    Is(&'static str),
+    /// Nothing; the text says what that means.
+    Nothing(&'static str),
+}
+
+/// One key of a design.
+#[derive(Debug)]
+pub struct Key {
+    /// Its dotted path; `*` stands for the name of a medium.
+    pub path: &'static str,
+    /// The kinds of its table that have it; empty: all of them.
+    pub kinds: &'static [&'static str],
+    /// What it takes.
+    pub shape: Shape,
+    /// What it is when not set.
+    pub preset: Preset,
+    /// What it means: one sentence or a few.
+    pub about: &'static str,
+    /// A value, as in a design file.
+    pub example: &'static str,
+}
+
+/// Every key, in the order in which a design is written.
+pub fn all() -> impl Iterator<Item = &'static Key> + Clone {
+    controller::DESIGN.iter().chain(media::KEYS).chain(memory::KEYS).chain(controller::KEYS)
+}
+
+/// True if `path` is the key or table `pattern`, where `*` stands for any one name.
+pub fn matches(pattern: &str, path: &str) -> bool {
+    let (mut a, mut b) = (pattern.split('.'), path.split('.'));
+    loop {
+        match (a.next(), b.next()) {
+            (None, None) => return true,
+            (Some(x), Some(y)) if x == "*" || x == y => {}
+            _ => return false,
+        }
+    }
+}
+
+/// The key at a path. Where the kinds of a table give a name different meanings, the one of `kind`.
+pub fn find(path: &str, kind: Option<&str>) -> Option<&'static Key> {
+    let of_kind = |key: &Key| kind.is_none_or(|kind| key.kinds.is_empty() || key.kinds.contains(&kind));
+    all().find(|key| matches(key.path, path) && of_kind(key))
+}
+
+/// The table a path stands in, empty for the top.
+pub fn parent(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(table, _)| table)
+}
+
+/// The last name of a path.
+pub fn leaf(path: &str) -> &str {
+    path.rsplit_once('.').map_or(path, |(_, leaf)| leaf)
+}
+
+/// The keys of a table.
+pub fn of_table(table: &str) -> impl Iterator<Item = &'static Key> {
+    all().filter(move |key| matches(parent(key.path), table))
+}
+
+/// True if some key stands in this table or further inside.
+pub fn is_table(table: &str) -> bool {
+    all().any(|key| {
+        let mut path = parent(key.path);
+        loop {
+            if path.is_empty() || matches(path, table) {
+                return !path.is_empty();
+            }
+            path = parent(path);
+        }
+    })
+}
+
+/// Keys of which a design sets one; setting one in a later layer replaces the others of an earlier one.
+pub const ALTERNATIVES: &[&[&str]] =
+    &[&["ftl.spare", "ftl.utilization", "ftl.capacity"], &["media.*.pages", "media.*.block"]];
+
+/// The other keys of which only one may be set together with `path`.
+pub fn rivals(path: &str) -> Vec<String> {
+    let group = ALTERNATIVES.iter().find(|group| group.iter().any(|pattern| matches(pattern, path)));
+    let table = parent(path);
+    let rivals = group.into_iter().flat_map(|group| group.iter()).filter(|pattern| !matches(pattern, path));
+    rivals.map(|pattern| format!("{table}.{}", leaf(pattern))).collect()
+}

@@ -1,0 +1,219 @@
+//! The keys of `[media.NAME]` that flash has. All keys of a medium are also keys of a part file.
+
+use super::super::datum::Shape;
+use super::Key;
+use super::Preset::{self, Is, Nothing, Required};
+
+const FLASH: &[&str] = &["nand", "nor"];
+
+/// A key, in the order of its fields.
+pub const fn key(
+    path: &'static str,
+    kinds: &'static [&'static str],
+    shape: Shape,
+    preset: Preset,
+    about: &'static str,
+    example: &'static str,
+) -> Key {
+    Key { path, kinds, shape, preset, about, example }
+}
+
+/// A number of things.
+pub const COUNT: Shape = Shape::Count { min: 1, max: u32::MAX as u64 };
+/// Any size.
+pub const SIZE: Shape = Shape::Size { min: 1, max: u64::MAX };
+/// Any share.
+pub const SHARE: Shape = Shape::Share { max: 1.0 };
+
+/// Keys of a medium, and of flash.
+pub const KEYS: &[Key] = &[
+    key(
+        "media.*.part",
+        &[],
+        Shape::Text,
+        Nothing("the medium is described here, with its `kind`"),
+        "The datasheet the medium is made of: a built-in NAME (`nvlab parts list`), or ./FILE.toml beside the \
+         design. Other keys of the table change single values of it.",
+        "\"tlc-2022\"",
+    ),
+    key(
+        "media.*.kind",
+        &[],
+        Shape::OneOf(&[
+            ("nand", "NAND flash: pages programmed in order, blocks erased"),
+            ("nor", "NOR flash: any byte programmed from 1 to 0, blocks erased"),
+            ("pcm", "phase-change or spin-torque memory: overwritten in place, wears"),
+            ("ram", "DRAM or SRAM: overwritten in place, forgets without power unless backed"),
+            ("disk", "a rotating disk"),
+        ]),
+        Nothing("the kind of the part"),
+        "What stores the bits. Not needed with `part`.",
+        "\"nand\"",
+    ),
+    key(
+        "media.*.size",
+        &["ram", "pcm", "disk"],
+        SIZE,
+        Required,
+        "Capacity of the medium in this design.",
+        "\"1 GiB\"",
+    ),
+    key(
+        "media.*.word",
+        &["ram", "pcm"],
+        Shape::Size { min: 1, max: 1 << 16 },
+        Required,
+        "Bytes one access moves: the width of the data path. A power of two.",
+        "\"64 B\"",
+    ),
+    key(
+        "media.*.cell",
+        &["nand"],
+        Shape::OneOf(&[("slc", "1 bit per cell"), ("mlc", "2 bits"), ("tlc", "3 bits"), ("qlc", "4 bits")]),
+        Required,
+        "Bits of a cell. What follows from them (times, pages of a word line, endurance) has keys of its own.",
+        "\"tlc\"",
+    ),
+    key(
+        "media.*.page",
+        FLASH,
+        Shape::Size { min: 1, max: 1 << 24 },
+        Required,
+        "One page of one plane of one chip, without spare area. NOR: the bytes one program operation writes.",
+        "\"16 KiB\"",
+    ),
+    key(
+        "media.*.oob",
+        FLASH,
+        Shape::Size { min: 0, max: 1 << 20 },
+        Is("0 B"),
+        "Spare area of a page (out of band): error correction and the controller's notes.",
+        "\"2 KiB\"",
+    ),
+    key(
+        "media.*.pages",
+        FLASH,
+        COUNT,
+        Nothing("from `block`"),
+        "Pages of an erase block of one plane, counting every bit of a cell.",
+        "1_152",
+    ),
+    key(
+        "media.*.block",
+        FLASH,
+        SIZE,
+        Nothing("from `pages`"),
+        "An erase block of one plane, in bytes: another way to say `pages`.",
+        "\"512 KiB\"",
+    ),
+    key("media.*.blocks", FLASH, COUNT, Required, "Erase blocks of one plane.", "460"),
+    key(
+        "media.*.planes",
+        FLASH,
+        Shape::Count { min: 1, max: 64 },
+        Is("1"),
+        "Planes of a die: they can be programmed and erased together.",
+        "4",
+    ),
+    key(
+        "media.*.one_shot",
+        &["nand"],
+        Shape::Count { min: 1, max: 8 },
+        Is("1"),
+        "Pages of a word line that one program operation writes in each plane (TLC of today: 3).",
+        "3",
+    ),
+    key(
+        "media.*.read",
+        FLASH,
+        Shape::Times,
+        Required,
+        "Cells to page register. One time, or one for each page of a word line that is programmed in one shot: \
+         lower, middle, upper.",
+        "[\"45 us\", \"60 us\", \"75 us\"]",
+    ),
+    key(
+        "media.*.program",
+        FLASH,
+        Shape::Time,
+        Required,
+        "Register to cells: one program operation, all its planes and one-shot pages.",
+        "\"1 ms\"",
+    ),
+    key("media.*.erase", FLASH, Shape::Time, Required, "Erasing one block.", "\"5 ms\""),
+    key(
+        "media.*.suspend",
+        FLASH,
+        Shape::TimeOrNone,
+        Is("none"),
+        "A read suspends a program or erase in progress and begins after this time; \"none\": it waits until \
+         that operation is done.",
+        "\"20 us\"",
+    ),
+    key(
+        "media.*.resume",
+        FLASH,
+        Shape::Time,
+        Is("0 ns"),
+        "Time from the end of the last access until a suspended operation goes on (eNVy section 3.4: \"a few \
+         microseconds\").",
+        "\"5 us\"",
+    ),
+    key(
+        "media.*.copy_back",
+        FLASH,
+        Shape::Flag,
+        Is("false"),
+        "Relocation stays inside the die: the data does not cross the channel (and is not corrected).",
+        "true",
+    ),
+    key(
+        "media.*.transfer",
+        &["nand"],
+        Shape::Rate,
+        Required,
+        "Rate of the chip's interface, or the time of one byte (\"30 ns/B\").",
+        "\"1200 MB/s\"",
+    ),
+    key(
+        "media.*.transfer",
+        &["nor"],
+        Shape::Rate,
+        Nothing("the times of reading and programming include it"),
+        "Rate of the chip's interface, where it adds to the times of the cells.",
+        "\"40 MB/s\"",
+    ),
+    key(
+        "media.*.page_buffer",
+        &["nor"],
+        SIZE,
+        Nothing("the chip has none"),
+        "A page buffer of the chip for faster bulk writes. Kept for the models that use it; the page map does \
+         not.",
+        "\"256 B\"",
+    ),
+    key(
+        "media.*.page_buffer_rate",
+        &["nor"],
+        Shape::Rate,
+        Nothing("the chip has none"),
+        "Write rate through the page buffers.",
+        "\"465 kB/s\"",
+    ),
+    key(
+        "media.*.endurance",
+        &["nand", "nor", "pcm"],
+        Shape::Count { min: 1, max: u32::MAX as u64 },
+        Required,
+        "Rated life: program/erase cycles of a block; for PCM, writes of a word.",
+        "3_000",
+    ),
+    key(
+        "media.*.endurance_spread",
+        FLASH,
+        SHARE,
+        Is("0 %"),
+        "Relative standard deviation of the cycles a block really bears; 0: every block is as rated.",
+        "\"10 %\"",
+    ),
+];

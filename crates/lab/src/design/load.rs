@@ -1,0 +1,224 @@
+//! From a name or path to a [`Design`]: what it extends, its parts, its `--set` changes.
+
+use super::context::Context;
+use super::error::{DesignError, DesignErrors, nearest};
+use super::source::{self, Layer, Leaf, Source, SourceKind, Value};
+use super::{Design, keys, layers, resolve, sheets};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+macro_rules! built_in {
+    ($($name:literal),* $(,)?) => {
+        /// Every built-in design: its name and its file.
+        pub const BUILT_IN: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../../../designs/", $name, ".toml")))),*];
+    };
+}
+built_in!("bench-16g", "bench-16g-8x4", "bench-4g", "bench-4g-8x4", "ssd-mlc-2010", "ssd-qlc", "ssd-tlc",);
+
+/// Designs that extend each other further than this are taken for a circle.
+const EXTENDS_MAX: usize = 8;
+
+pub fn load(reference: &str, sets: &[String]) -> Result<Design, DesignErrors> {
+    let source =
+        find(reference, None).map_err(|(problem, help)| with_help(DesignError::new(problem), help))?;
+    read(source, sets)
+}
+
+pub fn parse(name: &str, text: &str, sets: &[String]) -> Result<Design, DesignErrors> {
+    read(Arc::new(Source { kind: SourceKind::Design, name: name.into(), text: text.into() }), sets)
+}
+
+fn with_help(error: DesignError, help: String) -> DesignError {
+    if help.is_empty() { error } else { error.help(help) }
+}
+
+/// The source of a design: a built-in name, or a file relative to `beside`. Otherwise what is wrong, and help.
+fn find(reference: &str, beside: Option<&Path>) -> Result<Arc<Source>, (String, String)> {
+    let source = |name: String, text: String| Ok(Arc::new(Source { kind: SourceKind::Design, name, text }));
+    let plain = reference.strip_prefix("builtin:");
+    if plain.is_none() && (reference.ends_with(".toml") || reference.contains('/')) {
+        let path = beside.map_or_else(|| PathBuf::from(reference), |folder| folder.join(reference));
+        return match std::fs::read_to_string(&path) {
+            Ok(text) => source(path.display().to_string(), text),
+            Err(error) => Err((format!("cannot read the design {}: {error}", path.display()), String::new())),
+        };
+    }
+    let name = plain.unwrap_or(reference);
+    match BUILT_IN.iter().find(|(known, _)| *known == name) {
+        Some((name, text)) => source(format!("builtin:{name}"), text.to_string()),
+        None => {
+            let names = BUILT_IN.iter().map(|(name, _)| *name);
+            let near = match nearest(name, names.clone()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("built-in designs: {}", names.collect::<Vec<_>>().join(", ")),
+            };
+            Err((
+                format!("there is no built-in design `{name}`"),
+                format!("{near} (a file is named with its ending: {name}.toml)"),
+            ))
+        }
+    }
+}
+
+fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
+    let mut errors = Vec::new();
+    let mut top = read_layers(&source, 0, &mut errors);
+    for set in sets {
+        if let Some((path, leaf)) = source::read_set(set, &mut errors) {
+            let mut layer = Layer::default();
+            layer.leaves.insert(path, leaf);
+            layers::lay(&mut top, layer);
+        }
+    }
+    if errors.iter().any(|error| error.broken) {
+        // Half a file would only give misleading errors.
+        return Err(DesignErrors(sorted(errors)));
+    }
+    let mut context = Context::new(top, errors);
+    load_parts(&mut context);
+    let design = resolve::resolve(&mut context, &stem(&source.name));
+    context.report_unused();
+    match design {
+        Some(mut design) if context.errors.is_empty() => {
+            // A medium nothing uses (inherited, say) is checked, but it is no part of the device.
+            design.media.retain(|name, _| design.ftl.uses(name));
+            context.resolved.retain(|resolved| {
+                match resolved.path.split('.').collect::<Vec<_>>().as_slice() {
+                    ["media", name, ..] => design.ftl.uses(name),
+                    _ => true,
+                }
+            });
+            context.resolved.sort_by_cached_key(|resolved| order(&resolved.path));
+            design.resolved = context.resolved;
+            Ok(design)
+        }
+        _ => Err(DesignErrors(sorted(context.errors))),
+    }
+}
+
+/// The order in which a design is written: about itself, its media one after the other, its controller.
+fn order(path: &str) -> (u8, String, usize) {
+    let key = keys::all().position(|key| keys::matches(key.path, path)).unwrap_or(usize::MAX);
+    match path.split('.').collect::<Vec<_>>().as_slice() {
+        ["schema" | "design", ..] => (0, String::new(), key),
+        ["media", name, ..] => (1, name.to_string(), key),
+        _ => (2, String::new(), key),
+    }
+}
+
+/// In the order of their places, those without a place last.
+fn sorted(mut errors: Vec<DesignError>) -> Vec<DesignError> {
+    errors.sort_by_key(|error| match &error.at {
+        Some(place) => (0, place.source.name.clone(), place.span.start),
+        None => (1, String::new(), 0),
+    });
+    if errors.is_empty() {
+        errors.push(DesignError::new("the design cannot be resolved (this is a fault of nvlab)"));
+    }
+    errors
+}
+
+/// `designs/ssd.toml` and `builtin:ssd` are both called `ssd`.
+fn stem(name: &str) -> String {
+    let name = name.strip_prefix("builtin:").unwrap_or(name);
+    Path::new(name).file_stem().map_or_else(|| name.to_string(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// The folder of the file a leaf stands in, if it is a file.
+fn folder(leaf: &Leaf) -> Option<&Path> {
+    match leaf.at.source.kind {
+        SourceKind::Design if !leaf.at.source.name.starts_with("builtin:") => {
+            Path::new(&leaf.at.source.name).parent()
+        }
+        _ => None,
+    }
+}
+
+/// A design over what it extends.
+fn read_layers(source: &Arc<Source>, depth: usize, errors: &mut Vec<DesignError>) -> Layer {
+    let layer = source::read(source, errors);
+    let extends = layer.leaves.get("design.extends").cloned();
+    let Some((leaf, Value::Text(reference))) = extends.map(|leaf| (leaf.clone(), leaf.value)) else {
+        return layer;
+    };
+    if depth >= EXTENDS_MAX {
+        let error = DesignError::at(leaf.at, "designs extend each other in a circle", "too deep");
+        errors.push(error.help(format!("at most {EXTENDS_MAX} designs may stand on each other")));
+        return layer;
+    }
+    match find(&reference, folder(&leaf)) {
+        Err((problem, help)) => {
+            errors.push(with_help(DesignError::at(leaf.at, problem, ""), help));
+            layer
+        }
+        Ok(below) => {
+            let mut lower = read_layers(&below, depth + 1, errors);
+            // These describe the design that stands below, not this one.
+            for own in ["design.name", "design.about", "design.cite", "design.extends"] {
+                lower.leaves.remove(own);
+            }
+            layers::lay(&mut lower, layer);
+            lower
+        }
+    }
+}
+
+/// Reads the part of every medium that names one.
+fn load_parts(context: &mut Context) {
+    let names: BTreeSet<String> = media_names(context);
+    for name in names {
+        let path = format!("media.{name}.part");
+        let Some(leaf) = context.top.leaves.get(&path).cloned() else { continue };
+        let Value::Text(reference) = &leaf.value else { continue };
+        let source = match sheets::find(reference, folder(&leaf)) {
+            Ok(source) => source,
+            Err((problem, help)) => {
+                context.give_up_on(&format!("media.{name}"));
+                context.errors.push(with_help(DesignError::at(leaf.at, problem, ""), help));
+                continue;
+            }
+        };
+        let mut errors = Vec::new();
+        let mut part = sheets::layer(&source, &name, &mut errors);
+        if !errors.is_empty() {
+            context.give_up_on(&format!("media.{name}"));
+        }
+        context.errors.extend(errors);
+        check_kind(context, &name, &part);
+        // What the design says itself takes the place of its rivals in the part.
+        let own: Vec<String> = context.top.leaves.keys().cloned().collect();
+        for rival in own.iter().flat_map(|path| keys::rivals(path)) {
+            part.leaves.remove(&rival);
+        }
+        // Correction is off unless somebody turns it on; a part only offers its numbers.
+        context.parts.leaves.extend(part.leaves);
+    }
+}
+
+/// A `kind` beside a `part` must be the part's.
+fn check_kind(context: &mut Context, name: &str, part: &Layer) {
+    let path = format!("media.{name}.kind");
+    let of_part = part.leaves.get(&path).map(|leaf| &leaf.value);
+    let Some(own) = context.top.leaves.get(&path) else { return };
+    if of_part != Some(&own.value) {
+        let kind = match of_part {
+            Some(Value::Text(kind)) => format!("the part is of kind \"{kind}\""),
+            _ => "the part is of another kind".to_string(),
+        };
+        let error = DesignError::at(own.at.clone(), format!("`{path}` contradicts its part"), "");
+        context.errors.push(error.help(format!("{kind}; leave `kind` out")));
+        context.give_up_on(&format!("media.{name}"));
+    }
+}
+
+/// The names under `[media]`.
+pub fn media_names(context: &Context) -> BTreeSet<String> {
+    let inside = context.top.leaves.keys().filter(|path| path.split('.').count() > 2);
+    let names = inside.chain(context.top.tables.keys()).filter_map(|path| {
+        let mut parts = path.split('.');
+        (parts.next() == Some("media")).then(|| parts.next()).flatten()
+    });
+    names.map(str::to_string).collect()
+}

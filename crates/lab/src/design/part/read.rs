@@ -1,0 +1,311 @@
+//! From the keys of a medium to a [`Part`].
+
+use super::super::context::Context;
+use super::super::datum::Datum;
+use super::{Backup, Disk, Flash, Part, Pcm, Ram, Words};
+use nvlab_medium::flash::{BitErrors, Faults};
+use nvlab_units::quantity::Price;
+use nvlab_units::{Interruption, Rate, Span};
+
+/// Reads the medium at `media.NAME`. Nothing if a value is wrong or missing, which is then reported.
+///
+/// Every key is read before the first missing one ends it, so that all errors are found at once.
+pub fn read(context: &mut Context, table: &str) -> Option<Part> {
+    let kind_path = format!("{table}.kind");
+    if !context.has(&kind_path) {
+        let help = "part = \"tlc-2022\" (see `nvlab parts list`), or kind = \"nand\", \"nor\", \"pcm\", \"ram\" or \"disk\"";
+        context.give_up_on(table);
+        context.wrong(&kind_path, format!("`{table}` has neither `part` nor `kind`"), help);
+        return None;
+    }
+    let kind = context.text(&kind_path, "")?;
+    let mut reader = Reader { context, table, kind: &kind };
+    match kind.as_str() {
+        "nand" => reader.flash().map(Part::Nand),
+        "nor" => reader.flash().map(Part::Nor),
+        "pcm" => reader.pcm().map(Part::Pcm),
+        "ram" => reader.ram().map(Part::Ram),
+        _ => reader.disk().map(Part::Disk),
+    }
+}
+
+struct Reader<'a> {
+    context: &'a mut Context,
+    table: &'a str,
+    kind: &'a str,
+}
+
+impl Reader<'_> {
+    fn path(&self, key: &str) -> String {
+        format!("{}.{key}", self.table)
+    }
+    fn size(&mut self, key: &str) -> Option<u64> {
+        self.context.size(&self.path(key), self.kind)
+    }
+    fn time(&mut self, key: &str) -> Option<Span> {
+        self.context.time(&self.path(key), self.kind)
+    }
+    fn count(&mut self, key: &str) -> Option<u32> {
+        self.context.count(&self.path(key), self.kind)
+    }
+    fn share(&mut self, key: &str) -> Option<f64> {
+        self.context.share(&self.path(key), self.kind)
+    }
+    fn rate(&mut self, key: &str) -> Option<Rate> {
+        self.context.rate(&self.path(key), self.kind)
+    }
+    fn price(&mut self) -> Option<Price> {
+        self.context.price(&self.path("price"), self.kind)
+    }
+    fn text(&mut self, key: &str) -> Option<String> {
+        self.context.text(&self.path(key), self.kind)
+    }
+    fn flag(&mut self, key: &str) -> Option<bool> {
+        self.context.flag(&self.path(key), self.kind)
+    }
+    /// A time, or "none" as `Some(None)`.
+    fn time_or_none(&mut self, key: &str) -> Option<Option<Span>> {
+        match self.context.get(&self.path(key), Some(self.kind))? {
+            Datum::Time(span) => Some(Some(span)),
+            _ => Some(None),
+        }
+    }
+
+    fn flash(&mut self) -> Option<Flash> {
+        let nand = self.kind == "nand";
+        let cell = if nand { self.text("cell") } else { Some(String::new()) };
+        let page_bytes = self.size("page");
+        let oob_bytes = self.size("oob");
+        let pages_per_block = self.pages(page_bytes);
+        let blocks_per_plane = self.count("blocks");
+        let planes = self.count("planes");
+        let one_shot = if nand { self.count("one_shot") } else { Some(1) };
+        let read = self.read_times(one_shot);
+        let program = self.time("program");
+        let erase = self.time("erase");
+        let suspend = self.time_or_none("suspend");
+        let resume = self.time("resume");
+        let copy_back = self.flag("copy_back");
+        // NOR: no transfer means that the times of the cells include it.
+        let no_limit = if nand { None } else { Some(Rate::from_bytes_per_second(0)) };
+        let transfer = self.rate("transfer").or(no_limit);
+        let endurance = self.count("endurance");
+        let endurance_spread = self.share("endurance_spread");
+        let page_buffer =
+            if nand { None } else { self.size("page_buffer").zip(self.rate("page_buffer_rate")) };
+        let faults = self.faults();
+        let price = self.price();
+        let interruption = match (suspend?, resume?) {
+            (Some(latency), resume) => Interruption::Suspend { latency, resume },
+            (None, _) => Interruption::Wait,
+        };
+        let (pages_per_block, one_shot) = (pages_per_block?, one_shot?);
+        if !pages_per_block.is_multiple_of(one_shot) {
+            let problem =
+                format!("a block of {pages_per_block} pages cannot be programmed {one_shot} pages at a time");
+            self.context.wrong(&self.path("one_shot"), problem, "pages of a block must be a multiple of it");
+            return None;
+        }
+        Some(Flash {
+            cell: cell?,
+            page_bytes: page_bytes?,
+            oob_bytes: oob_bytes?,
+            pages_per_block,
+            blocks_per_plane: blocks_per_plane?,
+            planes: planes?,
+            one_shot,
+            read: read?,
+            program: program?,
+            erase: erase?,
+            interruption,
+            copy_back: copy_back?,
+            transfer: transfer?,
+            endurance: endurance?,
+            endurance_spread: endurance_spread?,
+            page_buffer,
+            faults: faults?,
+            price,
+        })
+    }
+
+    /// Pages of a block, from `pages` or `block`.
+    fn pages(&mut self, page_bytes: Option<u64>) -> Option<u32> {
+        let (pages_path, block_path) = (self.path("pages"), self.path("block"));
+        let (has_pages, has_block) = (self.context.has(&pages_path), self.context.has(&block_path));
+        if has_pages && has_block {
+            // One of them is read for its own errors; both would contradict or repeat each other.
+            let _ = self.size("block");
+            let help = "keep one of `pages` and `block`";
+            self.context.wrong(
+                &block_path,
+                format!("`{block_path}` and `{pages_path}` say the same thing"),
+                help,
+            );
+            return self.count("pages");
+        }
+        if has_pages {
+            return self.count("pages");
+        }
+        if !has_block {
+            let message = format!("`{pages_path}` is missing");
+            let help = "pages = 1_152, the pages of an erase block; or block = \"512 KiB\", its bytes";
+            self.context.wrong(&pages_path, message, help);
+            return None;
+        }
+        let (block, page) = (self.size("block")?, page_bytes?);
+        match u32::try_from(block / page) {
+            Ok(pages) if pages > 0 && block.is_multiple_of(page) => Some(pages),
+            _ => {
+                let problem = format!("`{block_path}` is not a whole number of pages of {page} B");
+                self.context.wrong(&block_path, problem, "a block is so many pages");
+                None
+            }
+        }
+    }
+
+    fn read_times(&mut self, one_shot: Option<u32>) -> Option<Vec<Span>> {
+        let path = self.path("read");
+        let Datum::Times(times) = self.context.get(&path, Some(self.kind))? else { return None };
+        match (times.len() as u32, one_shot?) {
+            (1, _) => Some(times),
+            (count, shot) if count == shot => Some(times),
+            (count, shot) => {
+                let problem =
+                    format!("`{path}` has {count} times, but one program operation writes {shot} page(s)");
+                self.context.wrong(
+                    &path,
+                    problem,
+                    "one time for all pages, or one for each (see `one_shot`)",
+                );
+                None
+            }
+        }
+    }
+
+    fn faults(&mut self) -> Option<Faults> {
+        let factory_bad = self.share("faults.factory_bad");
+        let program_failure = self.share("faults.program_failure");
+        let erase_failure = self.share("faults.erase_failure");
+        let wear_out = self.flag("faults.wear_out");
+        let bit_errors = self.bit_errors();
+        Some(Faults {
+            factory_bad: factory_bad?,
+            program_failure: program_failure?,
+            erase_failure: erase_failure?,
+            wear_out: wear_out?,
+            bit_errors: bit_errors?,
+            seed: 0,
+        })
+    }
+
+    /// `Some(None)`: not modelled.
+    fn bit_errors(&mut self) -> Option<Option<BitErrors>> {
+        let kind = self.text("ecc.kind")?;
+        if kind == "none" {
+            return Some(None);
+        }
+        let (context, table) = (&mut *self.context, self.table);
+        let path = |key: &str| format!("{table}.ecc.{key}");
+        let rate_fresh = context.share(&path("rate_fresh"), &kind);
+        let rate_worn = context.share(&path("rate_worn"), &kind);
+        let codeword = context.size(&path("codeword"), &kind);
+        let correctable = context.count(&path("correctable"), &kind);
+        let retries = context.count(&path("retries"), &kind);
+        let retry_factor = context.share(&path("retry_factor"), &kind);
+        Some(Some(BitErrors {
+            rate_fresh: rate_fresh?,
+            rate_worn: rate_worn?,
+            codeword_bits: codeword? as u32 * 8,
+            correctable: correctable?,
+            retries: retries?,
+            retry_factor: retry_factor?,
+        }))
+    }
+
+    /// A power of two below 2^32.
+    fn power_of_two(&mut self, key: &str) -> Option<u32> {
+        let bytes = self.size(key)?;
+        if !bytes.is_power_of_two() {
+            let path = self.path(key);
+            self.context.wrong(
+                &path,
+                format!("`{path}` is not a power of two"),
+                "\"2 B\", \"64 B\", \"256 B\"",
+            );
+            return None;
+        }
+        u32::try_from(bytes).ok()
+    }
+
+    fn words(&mut self) -> Option<Words> {
+        let size_bytes = self.size("size");
+        let word_bytes = self.power_of_two("word");
+        let read = self.time("read");
+        let read_next = self.time("read_next");
+        let write = self.time("write");
+        let write_next = if self.kind == "ram" { self.time("write_next") } else { None };
+        let banks = self.count("banks");
+        let stripe_bytes = self.size("stripe");
+        Some(Words {
+            size_bytes: size_bytes?,
+            word_bytes: word_bytes?,
+            read: read?,
+            read_next: read_next.or(read)?,
+            write: write?,
+            write_next: write_next.or(write)?,
+            banks: banks?,
+            stripe_bytes: stripe_bytes?,
+        })
+    }
+
+    fn pcm(&mut self) -> Option<Pcm> {
+        let cells = self.words();
+        let (step, line) = (self.power_of_two("step"), self.power_of_two("line"));
+        let (endurance, price) = (self.count("endurance"), self.price());
+        let cells = cells?;
+        let step_bytes = step.unwrap_or(cells.word_bytes);
+        if step_bytes < cells.word_bytes {
+            let path = self.path("step");
+            self.context.wrong(&path, format!("`{path}` is less than a word"), "at least `word`");
+            return None;
+        }
+        Some(Pcm { cells, step_bytes, line_bytes: line.unwrap_or(step_bytes), endurance: endurance?, price })
+    }
+
+    fn ram(&mut self) -> Option<Ram> {
+        let (cells, backup, hold) = (self.words(), self.text("backup"), self.time_or_none("hold"));
+        let price = self.price();
+        let backup = match (backup?.as_str(), hold?) {
+            ("battery", hold) => Backup::Battery(hold),
+            ("capacitor", Some(hold)) => Backup::Capacitor(hold),
+            ("capacitor", None) => {
+                let path = self.path("backup");
+                let problem = format!("`{path}`: a capacitor does not last for ever");
+                self.context.wrong(&path, problem, "say how long it lasts: hold = \"10 s\"");
+                return None;
+            }
+            _ => Backup::None,
+        };
+        Some(Ram { cells: cells?, backup, price })
+    }
+
+    fn disk(&mut self) -> Option<Disk> {
+        let (size_bytes, sector_bytes) = (self.size("size"), self.size("sector"));
+        let (seek, seek_track, seek_full) =
+            (self.time("seek"), self.time("seek_track"), self.time("seek_full"));
+        let (rotation, transfer) = (self.time("rotation"), self.rate("transfer"));
+        let (surfaces, overhead, price) = (self.count("surfaces"), self.time("overhead"), self.price());
+        Some(Disk {
+            size_bytes: size_bytes?,
+            sector_bytes: sector_bytes? as u32,
+            seek: seek?,
+            seek_track: seek_track?,
+            seek_full: seek_full?,
+            rotation: rotation?,
+            transfer: transfer?,
+            surfaces: surfaces?,
+            overhead: overhead?,
+            price,
+        })
+    }
+}

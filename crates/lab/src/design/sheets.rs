@@ -1,0 +1,264 @@
+//! Datasheets: the built-in part files, and those beside a design.
+//!
+//! A part file has `name`, `about` and `kind`, and then the keys of `[media.NAME]`, every number as
+//! `{ value = "100 ns", source = "eNVy Fig. 12", basis = "stated" }`.
+
+use super::context::Context;
+use super::error::{DesignError, DesignErrors, nearest};
+use super::keys;
+use super::part::{self, Part};
+use super::source::{self, Evidence, Layer, Leaf, Source, SourceKind, Value};
+use nvlab_units::Span;
+use nvlab_units::quantity::display_bytes;
+use std::path::Path;
+use std::sync::Arc;
+
+macro_rules! built_in {
+    ($($name:literal),* $(,)?) => {
+        /// Every built-in part: its name and its file.
+        pub const BUILT_IN: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../../../parts/", $name, ".toml")))),*];
+    };
+}
+built_in!(
+    "battery-backed-dram",
+    "disk-7200",
+    "dram",
+    "envy-flash",
+    "envy-flash-256",
+    "envy-sram",
+    "fusion-mlc",
+    "fusion-slc",
+    "intel-28f016sv",
+    "mlc-2010",
+    "mlc-k9g8g08u0m",
+    "pcm-67-215",
+    "pram-kps1215ezm",
+    "qlc-2022",
+    "slc-2008",
+    "slc-2010",
+    "stt-mram",
+    "tlc-2022",
+);
+
+/// Keys of a part file that carry no evidence: they name it.
+const NAMES: [&str; 3] = ["name", "about", "kind"];
+
+/// One number of a datasheet.
+#[derive(Clone, Debug)]
+pub struct Fact {
+    /// Its key.
+    pub key: String,
+    /// Its value as written.
+    pub value: String,
+    /// Where it comes from.
+    pub evidence: Evidence,
+}
+
+/// A datasheet, read and checked.
+#[derive(Clone, Debug)]
+pub struct Sheet {
+    /// Its name.
+    pub name: String,
+    /// What the part is, in one line.
+    pub about: String,
+    /// The part, typed.
+    pub part: Part,
+    /// Every number with its source, in the order of the key table.
+    pub facts: Vec<Fact>,
+}
+
+/// The source of a part: a built-in name, or `./FILE.toml` relative to `beside`.
+pub fn find(reference: &str, beside: Option<&Path>) -> Result<Arc<Source>, (String, String)> {
+    let source = |name: String, text: String| Ok(Arc::new(Source { kind: SourceKind::Part, name, text }));
+    if reference.ends_with(".toml") || reference.contains('/') {
+        let path = beside.map_or_else(|| Path::new(reference).to_path_buf(), |folder| folder.join(reference));
+        return match std::fs::read_to_string(&path) {
+            Ok(text) => source(path.display().to_string(), text),
+            Err(error) => Err((format!("cannot read the part {}: {error}", path.display()), String::new())),
+        };
+    }
+    match BUILT_IN.iter().find(|(name, _)| *name == reference) {
+        Some((name, text)) => source(format!("parts/{name}.toml"), text.to_string()),
+        None => {
+            let names = BUILT_IN.iter().map(|(name, _)| *name);
+            let help = match nearest(reference, names.clone()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("built-in parts: {}", names.collect::<Vec<_>>().join(", ")),
+            };
+            Err((format!("there is no part `{reference}`"), help))
+        }
+    }
+}
+
+/// Reads a part file into the keys of `media.NAME`.
+pub fn layer(source: &Arc<Source>, medium: &str, errors: &mut Vec<DesignError>) -> Layer {
+    let mut layer = source::read(source, errors);
+    let mut moved = Layer::default();
+    for (path, leaf) in std::mem::take(&mut layer.leaves) {
+        let plain = NAMES.contains(&path.as_str()) || matches!(leaf.value, Value::Flag(_));
+        let name_of_kind = ["cell", "backup", "ecc.kind"].contains(&path.as_str());
+        if !plain && !name_of_kind && leaf.evidence.is_none() && !reported(errors, &leaf) {
+            let error =
+                DesignError::at(leaf.key.clone(), format!("`{path}` has no source"), "a number of a part");
+            errors.push(
+                error.help(format!("{path} = {{ value = ..., source = \"...\", basis = \"stated\" }}")),
+            );
+        }
+        if path == "kind" || !NAMES.contains(&path.as_str()) {
+            moved.leaves.insert(format!("media.{medium}.{path}"), leaf);
+        }
+    }
+    for (path, place) in layer.tables {
+        moved.tables.insert(format!("media.{medium}.{path}"), place);
+    }
+    moved
+}
+
+/// True if there is an error at this key already.
+fn reported(errors: &[DesignError], leaf: &Leaf) -> bool {
+    let same = |error: &DesignError| error.at.as_ref().is_some_and(|at| at.span == leaf.key.span);
+    errors.iter().any(same)
+}
+
+impl Sheet {
+    /// Reads and checks a part: a built-in name, or the path of a file.
+    pub fn load(reference: &str) -> Result<Sheet, DesignErrors> {
+        let source = find(reference, None).map_err(|(problem, help)| {
+            let error = DesignError::new(problem);
+            DesignErrors(vec![if help.is_empty() { error } else { error.help(help) }])
+        })?;
+        Sheet::read(&source)
+    }
+
+    /// Reads and checks a part file.
+    pub fn read(source: &Arc<Source>) -> Result<Sheet, DesignErrors> {
+        let mut errors = Vec::new();
+        let plain = source::read(source, &mut Vec::new());
+        let text = |key: &str| match plain.leaves.get(key).map(|leaf| &leaf.value) {
+            Some(Value::Text(text)) => text.clone(),
+            _ => String::new(),
+        };
+        let (name, about) = (text("name"), text("about"));
+        let layer = layer(source, "part", &mut errors);
+        for (key, value) in [("name", &name), ("about", &about)] {
+            if value.is_empty() {
+                errors.push(DesignError::new(format!("{}: `{key}` is missing", source.name)));
+            }
+        }
+        let mut context = Context::new(layer, errors);
+        let part = part::read(&mut context, "media.part");
+        // Numbers for error correction wait for a design that turns it on.
+        context.give_up_on("media.part.ecc");
+        context.report_unused();
+        match part {
+            Some(part) if context.errors.is_empty() => {
+                let facts = facts(&context.top);
+                Ok(Sheet { name, about, part, facts })
+            }
+            _ => Err(DesignErrors(context.errors)),
+        }
+    }
+
+    /// `nvlab parts show NAME`: every number with its source.
+    pub fn show(&self) -> String {
+        let mut text = format!("{} ({})\n{}\n\n", self.name, self.part.kind(), self.about);
+        let width = |column: fn(&Fact) -> usize| self.facts.iter().map(column).max().unwrap_or(0);
+        let (key, value) = (width(|fact| fact.key.len()), width(|fact| fact.value.chars().count()));
+        for fact in &self.facts {
+            let basis = fact.evidence.basis.name();
+            let source = &fact.evidence.source;
+            text += &format!("{:key$}  {:value$}  {basis:8} {source}\n", fact.key, fact.value);
+        }
+        text += "\nstated: in the system's own paper or datasheet; cited: in another public source; derived: follows \
+                 from those;\nassumed: from memory or by judgement, not checked.\n";
+        text
+    }
+}
+
+fn facts(layer: &Layer) -> Vec<Fact> {
+    let mut facts: Vec<(usize, Fact)> = Vec::new();
+    for (path, leaf) in &layer.leaves {
+        let Some(evidence) = leaf.evidence.clone() else { continue };
+        let key = path.strip_prefix("media.part.").unwrap_or(path).to_string();
+        let order = keys::all().position(|key| keys::matches(key.path, path)).unwrap_or(usize::MAX);
+        facts.push((order, Fact { key, value: plain(&leaf.value), evidence }));
+    }
+    facts.sort_by_key(|(order, _)| *order);
+    facts.into_iter().map(|(_, fact)| fact).collect()
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Text(text) | Value::Number(text) => text.clone(),
+        Value::Flag(flag) => flag.to_string(),
+        Value::List(items) => items.iter().map(plain).collect::<Vec<_>>().join(" / "),
+        Value::Other(kind) => (*kind).to_string(),
+    }
+}
+
+/// One row of `nvlab parts list`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// nand, nor, pcm, ram or disk; with the cell for NAND.
+    pub kind: String,
+    /// Capacity of one piece.
+    pub capacity: String,
+    /// Reading.
+    pub read: String,
+    /// Writing or programming.
+    pub write: String,
+    /// Erasing, `-` if there is no such thing.
+    pub erase: String,
+    /// Rated cycles or writes, `-` if it does not wear.
+    pub endurance: String,
+    /// Price by capacity, `-` if unknown.
+    pub price: String,
+    /// What it is.
+    pub about: String,
+}
+
+/// The rows of `nvlab parts list`: every built-in part.
+pub fn list() -> Vec<Row> {
+    let sheets = BUILT_IN.iter().filter_map(|(name, _)| Sheet::load(name).ok());
+    sheets.map(|sheet| row(&sheet)).collect()
+}
+
+fn row(sheet: &Sheet) -> Row {
+    let none = || "-".to_string();
+    let times = |spans: &[Span]| match spans {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first} .. {last}"),
+        [] => none(),
+    };
+    let (read, write, erase, endurance) = match &sheet.part {
+        Part::Nand(flash) | Part::Nor(flash) => (
+            times(&flash.read),
+            flash.program.to_string(),
+            flash.erase.to_string(),
+            flash.endurance.to_string(),
+        ),
+        Part::Pcm(pcm) => {
+            (pcm.cells.read.to_string(), pcm.cells.write.to_string(), none(), pcm.endurance.to_string())
+        }
+        Part::Ram(ram) => (ram.cells.read.to_string(), ram.cells.write.to_string(), none(), none()),
+        Part::Disk(disk) => (disk.seek.to_string(), disk.seek.to_string(), none(), none()),
+    };
+    let kind = match &sheet.part {
+        Part::Nand(flash) => format!("nand {}", flash.cell),
+        part => part.kind().to_string(),
+    };
+    Row {
+        name: sheet.name.clone(),
+        kind,
+        capacity: display_bytes(sheet.part.bytes()),
+        read,
+        write,
+        erase,
+        endurance,
+        price: sheet.part.price().map_or_else(none, |price| price.to_string()),
+        about: sheet.about.clone(),
+    }
+}

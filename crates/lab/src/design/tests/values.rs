@@ -1,0 +1,165 @@
+//! Precedence, origins, and what the values turn into.
+
+use super::super::*;
+use super::{SMALL, load, small};
+use nvlab_controller::page_map::{Cleaning, Streams, WearLevelling};
+use nvlab_units::Interruption;
+
+fn origin(design: &Design, path: &str) -> String {
+    let found = design.resolved.iter().find(|resolved| resolved.path == path);
+    found.unwrap_or_else(|| panic!("{path} is not resolved")).origin.text()
+}
+
+#[test]
+fn every_value_knows_its_origin() {
+    let design = load("ssd-qlc", &["ftl.spare=20 %", "media.qlc.erase=12 ms"]);
+    assert_eq!(origin(&design, "ftl.spare"), "--set ftl.spare=20 %");
+    assert_eq!(origin(&design, "media.qlc.erase"), "--set media.qlc.erase=12 ms");
+    assert_eq!(origin(&design, "ftl.medium"), "builtin:ssd-qlc:21");
+    assert_eq!(origin(&design, "ftl.clean.kind"), "builtin:ssd-tlc:44");
+    assert_eq!(origin(&design, "media.qlc.resume"), "parts/qlc-2022.toml:18 (assumed: no source)");
+    assert_eq!(origin(&design, "ftl.hot_within"), "default");
+    assert_eq!(origin(&design, "array.planes"), "from the planes of the part");
+    assert!(!design.media.contains_key("tlc"), "what was inherited and is not used is no part of the device");
+}
+
+#[test]
+fn set_changes_one_value() {
+    let design = load(
+        "ssd-tlc",
+        &[
+            "ftl.clean.kind = d-choices",
+            "ftl.clean.d=4",
+            "ftl.streams=\"one\"",
+            "ftl.wear.threshold=7",
+            "array.ways=2",
+        ],
+    );
+    let controller = design.page_map_config(0);
+    assert_eq!((controller.cleaning, controller.streams), (Cleaning::DChoices { d: 4 }, Streams::One));
+    assert_eq!(controller.wear, WearLevelling { dynamic: true, static_threshold: Some(7) });
+    assert_eq!(design.array.geometry.dies(), 8);
+    let names: Vec<String> = diff(&load("ssd-tlc", &[]), &design).into_iter().map(|d| d.path).collect();
+    assert_eq!(names, ["array.ways", "ftl.clean.d", "ftl.clean.kind", "ftl.streams", "ftl.wear.threshold"]);
+}
+
+#[test]
+fn another_kind_drops_the_keys_of_the_old_one() {
+    let text = format!("{SMALL}\n[ftl.clean]\nkind = \"d-choices\"\nd = 3\n");
+    let design = Design::parse("x.toml", &text, &["ftl.clean.kind=greedy".into()]).unwrap();
+    assert_eq!(design.ftl.cleaning, Cleaning::Greedy);
+    let same = Design::parse("x.toml", &text, &["ftl.clean.kind=d-choices".into()]).unwrap();
+    assert_eq!(same.ftl.cleaning, Cleaning::DChoices { d: 3 }, "the same kind keeps them");
+    let part = load("ssd-tlc", &["media.tlc.erase=9 ms", "media.tlc.part=qlc-2022", "media.dram.size=1 GiB"]);
+    assert_eq!(
+        part.flash_config(0).timing.erase,
+        Span::from_ms(10),
+        "another part drops what was said of the old"
+    );
+}
+
+#[test]
+fn spare_utilization_and_capacity_say_the_same() {
+    let raw = 1 << 18; // 1 GiB in units of 4 KiB
+    for (text, units) in [
+        ("spare = \"20 %\"", raw * 4 / 5),
+        ("spare = 0.2", raw * 4 / 5),
+        ("utilization = \"80 %\"", raw * 4 / 5),
+        ("capacity = \"800 MiB\"", 204_800),
+        ("", (raw as f64 * 0.93) as u32),
+    ] {
+        assert_eq!(small("spare = \"10 %\"", text).unwrap().ftl.logical_units, units, "{text}");
+    }
+    // Exactly 80 % of 1000 blocks although 0.8 has no exact binary form.
+    let text =
+        SMALL.replace("size =", "banks = 1\nsize =").replace("slc-2010\"", "slc-2010\"\nblocks = 1000");
+    let design = Design::parse("x.toml", &text, &["ftl.utilization=80 %".into()]).unwrap();
+    assert_eq!(
+        design.ftl.logical_units,
+        1000 * 64 * 8 / 10,
+        "--set takes the place of the spare in the file"
+    );
+}
+
+#[test]
+fn a_design_extends_a_file_beside_it() {
+    let folder = std::env::temp_dir().join(format!("nvlab-design-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("sub")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let part = sheets::find("slc-2010", None).unwrap().text.replace("\"25 us\"", "\"26 us\"");
+    write("sub/mine.toml", &part);
+    write("sub/base.toml", &SMALL.replace("slc-2010", "./mine.toml"));
+    write("top.toml", "[design]\nextends = \"sub/base.toml\"\n[ftl]\nspare = \"30 %\"\n");
+    let path = folder.join("top.toml").display().to_string();
+    let design = load(&path, &[]);
+    assert_eq!(design.name, "top");
+    assert_eq!(design.flash_config(0).timing.read, [Span::from_us(26)]);
+    assert_eq!(design.ftl.logical_units, ((1 << 18) as f64 * 0.7) as u32);
+    write("top.toml", "[design]\nextends = \"./top.toml\"\n");
+    assert!(Design::load(&path, &[]).unwrap_err().to_string().contains("extend each other in a circle"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn canonical_text_is_about_values_not_spelling() {
+    let a = small("spare = \"10 %\"", "spare = 0.1").unwrap();
+    let b = small("[media.nand]", "[design]\nname = \"other\"\n[media.nand]\nread = \"25000 ns\"").unwrap();
+    assert_eq!(a.canonical_text(), b.canonical_text());
+    assert!(
+        a.canonical_text().contains("ftl.spare = \"10 %\"\n") && !a.canonical_text().contains("slc-2010")
+    );
+    let c = small("10 %", "11 %").unwrap();
+    assert_ne!(a.canonical_text(), c.canonical_text());
+}
+
+#[test]
+fn suspension_and_bit_errors() {
+    let wait = small("", "").unwrap();
+    assert_eq!(wait.flash_config(0).timing.interruption, Interruption::Wait);
+    let extra = "part = \"slc-2010\"\nsuspend = \"20 us\"\nresume = \"5 us\"\nfaults.wear_out = true\n\
+                 ecc = { kind = \"threshold\", rate_fresh = \"1e-6\", rate_worn = 1e-4, codeword = \"1 KiB\", correctable = 8 }";
+    let config = small("part = \"slc-2010\"", extra).unwrap().flash_config(9);
+    let suspend = Interruption::Suspend { latency: Span::from_us(20), resume: Span::from_us(5) };
+    assert_eq!(config.timing.interruption, suspend);
+    let bits = config.faults.bit_errors.unwrap();
+    assert_eq!((bits.codeword_bits, bits.correctable, bits.retries), (8192, 8, 0));
+    assert_eq!(
+        (bits.rate_fresh, bits.rate_worn, config.faults.wear_out, config.faults.seed),
+        (1e-6, 1e-4, true, 9)
+    );
+}
+
+#[test]
+fn fewer_planes_make_more_blocks() {
+    let design = load("ssd-tlc", &["array.planes=2", "ftl.buffer.size=8 MiB"]);
+    let geometry = design.array.geometry;
+    assert_eq!((geometry.blocks_per_die, geometry.units_per_page), (920, 24));
+    assert_eq!(geometry.bytes(), load("ssd-tlc", &[]).raw_bytes());
+}
+
+#[test]
+fn the_schema_is_json_and_knows_every_key() {
+    let schema: serde_json::Value = serde_json::from_str(&schema::schema()).unwrap();
+    for key in keys::all() {
+        let mut at = &schema;
+        for name in key.path.split('.') {
+            at = if name == "*" { &at["additionalProperties"] } else { &at["properties"][name] };
+        }
+        assert!(at.is_object(), "{}", key.path);
+    }
+    assert_eq!(schema["properties"]["ftl"]["properties"]["clean"]["properties"]["kind"]["enum"][0], "greedy");
+}
+
+/// The table is consistent with itself: defaults and examples are what their keys take.
+#[test]
+fn defaults_and_examples_are_values_of_their_keys() {
+    for key in keys::all() {
+        let example = format!("x = {}", key.example);
+        let source = source::Source { kind: source::SourceKind::Design, name: "x".into(), text: example };
+        let layer = source::read(&std::sync::Arc::new(source), &mut Vec::new());
+        let value = &layer.leaves["x"].value;
+        let read = datum::read(key.shape, value);
+        assert!(read.is_ok(), "{}: example {}: {read:?}", key.path, key.example);
+        assert!(key.about.ends_with(['.', ')']), "{}: {}", key.path, key.about);
+    }
+}

@@ -1,0 +1,170 @@
+//! `nvlab explain TOPIC`: design keys from the key table, and short articles on metrics, workloads, formats and
+//! exit codes.
+
+mod topics;
+
+use crate::design::datum::Shape;
+use crate::design::error::nearest;
+use crate::design::keys::{self, Key, Preset};
+use std::fmt::Write as _;
+use topics::{TOPICS, Topic};
+
+/// The text on a topic: a design key (`ftl.clean.kind`), a table of them (`ftl.clean`), or an article (`waf`,
+/// `workloads`, `formats`, `exit-codes`). `None`: there is no such topic; see [`suggestion`].
+pub fn explain(topic: &str) -> Option<String> {
+    let topic = topic.trim();
+    if let Some(found) = find_topic(topic) {
+        return Some(format!("{}\n\n{}\n", found.title, found.text));
+    }
+    let matching: Vec<&Key> = keys::all().filter(|key| keys::matches(key.path, topic)).collect();
+    if !matching.is_empty() {
+        return Some(matching.into_iter().map(key_text).collect::<Vec<_>>().join("\n"));
+    }
+    if keys::is_table(topic) {
+        return Some(table_text(topic));
+    }
+    // The last names of a path are enough if they mean something.
+    let ending = format!(".{topic}");
+    let ending: Vec<&Key> = keys::all().filter(|key| key.path.ends_with(&ending)).collect();
+    match ending.as_slice() {
+        [] => None,
+        found => Some(found.iter().map(|key| key_text(key)).collect::<Vec<_>>().join("\n")),
+    }
+}
+
+fn find_topic(name: &str) -> Option<&'static Topic> {
+    let name = name.to_lowercase().replace([' ', '_'], "-");
+    TOPICS.iter().find(|topic| topic.names.contains(&name.as_str()))
+}
+
+/// What to say when there is no such topic.
+pub fn suggestion(topic: &str) -> String {
+    let names = TOPICS.iter().flat_map(|topic| topic.names.iter().copied());
+    match nearest(topic, names.chain(keys::all().map(|key| key.path))) {
+        Some(near) => format!("there is nothing on `{topic}`; did you mean `{near}`?"),
+        None => format!("there is nothing on `{topic}`; `nvlab explain` alone lists what there is"),
+    }
+}
+
+/// Everything there is to explain: `nvlab explain` without a topic.
+pub fn contents() -> String {
+    let mut text = String::from("Topics\n");
+    for topic in TOPICS {
+        let _ = writeln!(text, "  {:20} {}", topic.names[0], topic.title);
+    }
+    text += "\nDesign keys\n";
+    let mut seen = Vec::new();
+    for key in keys::all().filter(|key| !key.path.is_empty()) {
+        if !seen.contains(&key.path) {
+            seen.push(key.path);
+            let _ = writeln!(text, "  {:28} {}", key.path, first_sentence(key.about));
+        }
+    }
+    text
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").map_or(text.trim_end_matches('.'), |(first, _)| first)
+}
+
+fn key_text(key: &Key) -> String {
+    let mut text = format!("{}\n", key.path);
+    if !key.kinds.is_empty() {
+        let _ = writeln!(text, "  for kind {}", key.kinds.join(", "));
+    }
+    let _ = writeln!(text, "\n{}\n", wrapped(key.about, 2));
+    let _ = writeln!(text, "  takes    {}", key.shape.allowed());
+    if let Shape::OneOf(names) = key.shape {
+        let width = names.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, about) in names {
+            let _ = writeln!(text, "             {name:width$}  {about}");
+        }
+    }
+    let _ = match key.preset {
+        Preset::Required => writeln!(text, "  default  none: it must be set, here or by the part"),
+        Preset::Is(value) => writeln!(text, "  default  {value}"),
+        Preset::Nothing(meaning) => writeln!(text, "  default  not set: {meaning}"),
+    };
+    let _ = writeln!(text, "  example  {} = {}", keys::leaf(key.path), key.example);
+    text
+}
+
+fn table_text(table: &str) -> String {
+    let mut text = format!("[{table}]\n\n");
+    let mut last = "";
+    for key in keys::all().filter(|key| inside(table, key.path)) {
+        let shown = key.path;
+        if shown != last {
+            let _ = writeln!(text, "  {shown:28} {}", first_sentence(key.about));
+        }
+        last = shown;
+    }
+    text
+}
+
+/// True if the key stands in the table or further inside.
+fn inside(table: &str, path: &str) -> bool {
+    let mut outer = keys::parent(path);
+    while !outer.is_empty() {
+        if keys::matches(outer, table) {
+            return true;
+        }
+        outer = keys::parent(outer);
+    }
+    false
+}
+
+/// Lines of at most 90 characters.
+fn wrapped(text: &str, indent: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a line");
+        if !line.is_empty() && line.len() + word.len() > 88 {
+            lines.push(word.to_string());
+        } else {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines.iter().map(|line| format!("{:indent$}{line}", "")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_and_topic_is_explained() {
+        for key in keys::all() {
+            let text = explain(&key.path.replace('*', "flash")).unwrap_or_else(|| panic!("{}", key.path));
+            assert!(text.contains(key.about.split_whitespace().next().unwrap_or("")), "{text}");
+        }
+        for topic in TOPICS {
+            for name in topic.names {
+                assert!(explain(name).is_some_and(|text| text.contains(topic.text)), "{name}");
+            }
+            assert!(
+                topic.text.lines().all(|line| line.chars().count() <= 100),
+                "{}: long lines",
+                topic.title
+            );
+        }
+        let contents = contents();
+        assert!(contents.contains("  waf ") && contents.contains("  ftl.clean.kind "));
+    }
+
+    #[test]
+    fn a_key_a_table_and_a_slip() {
+        assert_eq!(
+            explain("ftl.wear.threshold").unwrap(),
+            "ftl.wear.threshold\n  for kind static\n\n  When the erase counts of a die differ by more than this, its \
+             least worn full block is\n  moved. (eNVy section 4.3: 100.)\n\n  takes    a whole number from 1 to \
+             4000000000\n  default  100\n  example  threshold = 100\n"
+        );
+        assert!(explain("ftl.clean").unwrap().starts_with("[ftl.clean]\n\n  ftl.clean.kind "));
+        assert!(explain("media.tlc.read").unwrap().contains("for kind nand, nor"));
+        assert!(explain("wear.threshold").unwrap().starts_with("ftl.wear.threshold"));
+        assert_eq!(explain("colour"), None);
+        assert_eq!(suggestion("exit-coeds"), "there is nothing on `exit-coeds`; did you mean `exit-codes`?");
+    }
+}

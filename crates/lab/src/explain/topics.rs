@@ -1,0 +1,198 @@
+//! Articles: what a metric means and how it is counted, and the small languages of the command line.
+
+/// One article.
+pub struct Topic {
+    /// Names it is found by; the first is the one it is listed under.
+    pub names: &'static [&'static str],
+    /// Its title.
+    pub title: &'static str,
+    /// The text, in lines of at most 100 characters.
+    pub text: &'static str,
+}
+
+/// Every article.
+pub const TOPICS: &[Topic] = &[
+    Topic {
+        names: &["waf", "wa", "write-amplification"],
+        title: "Write amplification: bytes programmed for each byte the host wrote",
+        text: "\
+\x20 waf = (host + cleaning + wear levelling + retired blocks + map + padding) / host
+
+All are counted in mapping units that were programmed. 1 is the least possible without
+compression. Reports split it by cause, because the cure differs: cleaning wants more spare or a
+better policy or separated streams; padding wants larger or fewer flushes, or a protected
+buffer; map wants fewer checkpoints. What the write buffer absorbs (a unit written twice before
+it is programmed) lowers it.
+
+For uniform random writes and greedy or FIFO cleaning of many pages, with rho = logical / raw:
+rho = (u - 1) / ln u gives the share u of live units in a cleaned block, and waf = 1 / (1 - u).",
+    },
+    Topic {
+        names: &["cleaning-cost", "cost"],
+        title: "Cleaning cost: units the cleaner moved for each unit the host wrote",
+        text: "\
+\x20 cost = moved by the cleaner / written by the host = u / (1 - u)
+
+u is the share of live units in the blocks that were cleaned. It is the measure of eNVy (section
+4.1); with nothing but host writes and cleaning, waf = 1 + cost. 80 % live in every block makes it
+4.",
+    },
+    Topic {
+        names: &["lifetime"],
+        title: "Lifetime: how long the flash lasts at the rate of this workload",
+        text: "\
+\x20 days = rated cycles x blocks / erases per day
+
+It takes the erases of the measured part of the run and assumes that wear is spread evenly; the
+spread of the erase counts is reported beside it, and the part's rated `endurance` is the limit.
+A workload without writes lasts for ever.",
+    },
+    Topic {
+        names: &["steady-state", "steady", "precondition"],
+        title: "Steady state: when write amplification no longer drifts",
+        text: "\
+A new drive has every block erased and cleans nothing. `--precondition` says where a run begins:
+  fresh    every block erased: the first, flattering minutes
+  full     every logical unit written once, in order
+  steady   written by the workload itself until write amplification has converged (the default)
+The report says how many times the capacity was written until then. With hot and cold data this
+can take hundreds of capacities, since the cold data must find its place.",
+    },
+    Topic {
+        names: &["p99", "percentiles", "latency", "p50", "p99.9", "p99.99"],
+        title: "Latency percentiles: p99 is the latency that 99 of 100 requests do not exceed",
+        text: "\
+Latency is from the moment the host asks to the moment it is answered, queueing and the host's
+own overhead included, in simulated time; each kind of request has its own figures. Percentiles
+come from a histogram with 64 buckets for each factor of two: a percentile is at most 1.6 %
+above the true value. Mean and maximum are exact. With N requests, p99.9 means something from N
+= 10 000 on or so.",
+    },
+    Topic {
+        names: &["iops", "throughput", "bandwidth"],
+        title: "Throughput: requests and bytes served per second of simulated time",
+        text: "\
+A closed loop (queue depth `qd`) asks for the next request when one is answered: throughput is a
+result. An open loop (`rate`) asks at its own moments: throughput is given, and latency is the
+result. If an open loop asks for more than the device can serve, latency grows without end; the
+report then says so.",
+    },
+    Topic {
+        names: &["erases", "wear", "wear-spread"],
+        title: "Erases and their spread: how evenly blocks are worn",
+        text: "\
+Erases of every block since the device was made: least, mean, most, and the standard deviation.
+Levelling trades extra writes (`waf`, cause: wear levelling) for a smaller spread.",
+    },
+    Topic {
+        names: &["price"],
+        title: "Price: what the media of a design cost",
+        text: "\
+Raw capacity times the price of the part, for the flash and for every memory that the controller
+uses. Controller, board, assembly and margin are not in it. USD/GiB is by the capacity the host
+sees. Every part names the source of its price; prices of today are assumptions, for comparing
+designs.",
+    },
+    Topic {
+        names: &["spare", "over-provisioning", "utilization"],
+        title: "Spare: raw capacity the host does not see",
+        text: "\
+\x20 logical units = floor(raw units x (1 - spare)),   utilization = 1 - spare
+
+Drives are often described by raw / logical - 1 instead: a spare of 12 % is an over-provisioning
+of 13.6 % in that way of counting. Bad blocks, the blocks being filled and the erased reserve
+come out of the spare.",
+    },
+    Topic {
+        names: &["parts", "basis", "datasheets"],
+        title: "Parts: datasheets as files, every number with its source",
+        text: "\
+`nvlab parts list` and `nvlab parts show NAME`. In a part file a number is
+  read = { value = \"100 ns\", basis = \"stated\", source = \"eNVy Fig. 12\" }
+  stated    in the paper, slides or datasheet of the system itself
+  cited     in another public source
+  derived   follows from numbers that are stated or cited
+  assumed   from memory or by judgement, not checked
+A design uses one by `part = \"NAME\"` or `part = \"./FILE.toml\"`, and may change single values
+beside it.",
+    },
+    Topic {
+        names: &["designs", "extends", "set", "precedence"],
+        title: "Designs: files, names, --set and what wins",
+        text: "\
+A design is a built-in NAME (`nvlab design list`) or a FILE.toml. What wins, first to last:
+  --set KEY=VALUE     in order; ftl.clean.kind=greedy needs no quotes
+  the file
+  what it `extends`   a new `kind` or `part` drops the other keys of its table
+  the part            of a medium
+  defaults            `nvlab explain KEY` names them
+`nvlab design show DESIGN` prints every value and where it comes from; `nvlab design diff A B`
+compares.",
+    },
+    Topic {
+        names: &["units", "quantities"],
+        title: "Quantities: numbers with units",
+        text: "\
+\x20 sizes    B, KiB, MiB, GiB, TiB (of 1024); kB, MB, GB, TB (of 1000)
+  times    ps, ns, us, ms, s, min, h, d
+  rates    20k/s, 90/min; 7 GB/s, 64 KiB/s; 30 ns/B
+  shares   80 %, 0.8, 1e-4
+  prices   0.06 USD/GiB, 30 USD/MB
+  counts   1_000_000, 15.5M, 1e6
+One space before the unit or none. `4k` of bytes is refused: write 4 KiB or 4 kB. (In fio job
+files, k is 1024, as fio has it.) Values are exact: what is not a whole number of bytes or
+picoseconds is refused.",
+    },
+    Topic {
+        names: &["workloads", "workload"],
+        title: "Workloads: what is asked of a device",
+        text: "\
+-w takes a generator, a fio job file or a trace; repeat it for several at once.
+
+Generators: 'KIND key=value ...'
+  uniform                      evenly over the device
+  shuffled                     every block once per pass, in random order
+  sequential                   one block after another
+  zipf        theta=0.99       in proportion to 1 / rank^theta
+  hotcold     hot=20/80        20 % of the space gets 80 % of the accesses
+  selfsimilar h=0.2            the same within the hot part, and so on
+with  rw=randwrite read=70% trim=5% bs=4KiB qd=32 rate=20k/s span=1GiB offset=0B flush=N fua=yes
+      until=60s
+
+fio job files: db.fio, or db.fio:SECTION. Sections run together; k is 1024, as in fio.
+
+Traces: FILE[:FORMAT], plain, .gz or .zst (see `nvlab explain formats`), with
+  scale-time=0.5 first=1h loop=3 copies=4 compact wrap align=4KiB qd=32 volume=NAME",
+    },
+    Topic {
+        names: &["formats", "format", "traces"],
+        title: "Formats: traces that are read, results that are written",
+        text: "\
+Traces, by the ending of the file or after a colon (web.csv.gz:msr):
+  msr        MSR Cambridge csv
+  spc        Storage Performance Council, as in the UMass collection
+  blkparse   text of blkparse
+  iolog      fio iolog, version 2 or 3
+  mqsim      MQSim text
+  alibaba    Alibaba block traces (2020)
+  tencent    Tencent cloud block storage
+  nvt        our own column file: what `nvlab trace convert` makes of the others
+
+Results on stdout, by --format: human (tables), json (one document), jsonl (one per line), csv,
+md, fio-json (for scripts made for fio), terse (key=value). Numbers in json are in base units
+with the unit in the name.",
+    },
+    Topic {
+        names: &["exit-codes", "exit-code", "exit", "status"],
+        title: "Exit codes",
+        text: "\
+\x20 0    done, every check held
+  1    done, but an --assert failed or a check found a loss
+  2    wrong command line or input file; nothing was run
+  3    a sweep ended with failed points
+  4    this machine cannot do it; the message says what would help
+  70   a fault of nvlab
+  130  interrupted (143: terminated); finished points are kept
+`serve -- COMMAND` and `cut -- COMMAND` pass on the status of the command.",
+    },
+];

@@ -1,0 +1,19 @@
+//! From a design and a workload to a result.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`design`] | a design as data: TOML, parts, defaults, errors with positions |
+//! | [`plan`] | from texts to runs: limits, workloads, the cache of traces |
+//! | [`run`] | one design under one workload: build, precondition, drive, sum up |
+//! | [`result`] | what a run found out |
+//! | [`report`] | results as text, tables and a self-contained HTML page |
+//! | [`theory`] | closed forms that a simulation must meet |
+//! | [`explain`] | every key, metric and format in a few words |
+
+pub mod bench;
+pub mod design;
+pub mod explain;
+pub mod plan;
+pub mod result;
+pub mod run;
+pub mod theory;

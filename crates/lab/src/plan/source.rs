@@ -1,0 +1,154 @@
+//! A workload, read from the text after `-w`: opened on any design with any seed.
+
+use super::cache;
+use nvlab_units::quantity::display_bytes;
+use nvlab_workload::columns::Columns;
+use nvlab_workload::generator::Mix;
+use nvlab_workload::replay::Replay;
+use nvlab_workload::{AnyWorkload, Opened, Pacing, Span, Stream, Workload, WorkloadError, WorkloadSpec};
+use std::path::{Path, PathBuf};
+
+/// The smallest piece a host asks for: devices read and write parts of their units.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// A workload, read.
+#[derive(Clone, Debug)]
+pub struct Source {
+    text: String,
+    spec: WorkloadSpec,
+    trace: Option<Columns>,
+    /// What reading the trace said.
+    report: String,
+    hash: Option<u64>,
+    /// What happened on the way that does not change the result.
+    asides: Vec<String>,
+}
+
+/// A workload on a device.
+#[derive(Clone, Debug)]
+pub struct OnDevice {
+    /// Its requests.
+    pub workload: AnyWorkload,
+    /// One line about what it really is.
+    pub about: String,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+impl Source {
+    /// Reads a workload. A trace is converted into the folder `cache` at its first use and read from there later.
+    pub fn read(text: &str, cache: Option<&Path>) -> Result<Source, WorkloadError> {
+        let spec = WorkloadSpec::parse(text)?;
+        let text = text.trim().to_string();
+        let mut source = Source {
+            text,
+            spec,
+            trace: None,
+            report: String::new(),
+            hash: None,
+            asides: Vec::new(),
+        };
+        match &source.spec {
+            WorkloadSpec::Generator { .. } => {}
+            WorkloadSpec::Job { path, .. } => source.hash = Some(hash_of(path)?),
+            WorkloadSpec::Trace(spec) => {
+                let read = cache::read(spec, cache)?;
+                source.hash = Some(read.columns.origin.hash);
+                source.trace = Some(read.columns);
+                source.report = read.report;
+                source.asides = read.aside.into_iter().collect();
+            }
+        }
+        Ok(source)
+    }
+
+    /// The text it was read from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// True if it is a trace.
+    pub fn is_trace(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    /// The hash of its file, if it has one.
+    pub fn hash(&self) -> Option<u64> {
+        self.hash
+    }
+
+    /// What happened while it was read: a cache that cannot be written.
+    pub fn asides(&self) -> &[String] {
+        &self.asides
+    }
+
+    /// The share of requests that write, 0 to 1; 1 if it is not known.
+    pub fn write_share(&self) -> f64 {
+        match &self.spec {
+            WorkloadSpec::Generator { spec, .. } => match spec.mix {
+                Mix::Share { read, trim } => (1.0 - read - trim).max(0.0),
+                Mix::TrimThenWrite => 0.5,
+            },
+            _ => 1.0,
+        }
+    }
+
+    /// Opens it on a device of `capacity_bytes`.
+    pub fn open(&self, capacity_bytes: u64, seed: u64) -> Result<OnDevice, WorkloadError> {
+        if let (WorkloadSpec::Trace(spec), Some(columns)) = (&self.spec, &self.trace) {
+            let replay = Replay::new(columns.clone(), spec, capacity_bytes, seed)?;
+            let about = format!("{}; replayed: {}", self.report, replay.report());
+            let workload = AnyWorkload::Replay(replay);
+            let about = format!("{about}, {}", paced(workload.pacing()));
+            return Ok(OnDevice { workload, about, notes: Vec::new() });
+        }
+        let Opened { phases, mut notes } = self.spec.open(capacity_bytes, SECTOR_BYTES, seed)?;
+        let Stream { workload, ramp_time, name } = self.only(phases)?;
+        if ramp_time > Span::ZERO {
+            notes.push(format!("the first {ramp_time} (ramp_time) count too: the device is preconditioned"));
+        }
+        let footprint = workload.footprint();
+        let span = display_bytes(footprint.end - footprint.start);
+        let mut about = format!("{} over {span}", paced(workload.pacing()));
+        if matches!(self.spec, WorkloadSpec::Job { .. }) {
+            about = format!("job {name}: {about}");
+        }
+        Ok(OnDevice { workload, about, notes })
+    }
+
+    /// The only stream there is. Several closed loops at once need to know each other's completions, which one
+    /// stream of requests does not: refused rather than approximated.
+    fn only(&self, phases: Vec<Vec<Stream>>) -> Result<Stream, WorkloadError> {
+        let mut streams: Vec<Stream> = phases.into_iter().flatten().collect();
+        if streams.len() == 1 {
+            return Ok(streams.remove(0));
+        }
+        let mut names: Vec<&str> = streams.iter().map(|stream| stream.name.as_str()).collect();
+        let count = names.len();
+        names.dedup();
+        names.truncate(6);
+        let file = self.text.split_whitespace().next().unwrap_or_default();
+        let reason = match self.spec {
+            WorkloadSpec::Job { section: None, .. } if names.len() > 1 => format!(
+                "its {count} jobs ({}) cannot be run together yet; run one: '{file}:{}'",
+                names.join(", "),
+                names[0]
+            ),
+            _ => format!("its {count} copies cannot be run together yet; set numjobs=1 and raise iodepth"),
+        };
+        Err(WorkloadError::DoesNotFit { what: file.to_string(), reason })
+    }
+}
+
+fn paced(pacing: Pacing) -> String {
+    match pacing {
+        Pacing::Open => "open loop".to_string(),
+        Pacing::Closed { depth } => format!("closed loop of depth {depth}"),
+    }
+}
+
+fn hash_of(path: &PathBuf) -> Result<u64, WorkloadError> {
+    let bytes =
+        std::fs::read(path).map_err(|source| WorkloadError::File { path: path.clone(), source })?;
+    Ok(xxhash_rust::xxh3::xxh3_64(&bytes))
+}

@@ -1,0 +1,106 @@
+use super::*;
+use nvlab_units::Span;
+use std::path::{Path, PathBuf};
+
+fn parse(text: &str) -> Result<Until, String> {
+    text.parse()
+}
+
+fn folder(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("nvlab-plan-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn task<'a>(source: &'a Source, until: Option<&str>) -> Task<'a> {
+    let design = Design::load("bench-4g", &[]).unwrap();
+    let until = until.map(|text| text.parse().unwrap());
+    Task::new(design, "bench-4g".into(), source, Settings { seed: 1, until, state: State::Fresh }).unwrap()
+}
+
+#[test]
+fn limits_are_times_requests_data_and_capacities() {
+    assert_eq!(parse("60 s"), Ok(Until::Time(Span::from_seconds(60.0))));
+    assert_eq!(parse("1e6 io"), Ok(Until::Requests(1_000_000)));
+    assert_eq!(parse("2000io"), Ok(Until::Requests(2000)));
+    assert_eq!(parse("2 TiB"), Ok(Until::Bytes(2 << 40)));
+    assert_eq!(parse("3 x capacity"), Ok(Until::Capacities(3.0)));
+    assert_eq!(parse("0.5x capacity"), Ok(Until::Capacities(0.5)));
+    for (text, words) in [
+        ("60", "is no limit: write simulated time (60 s)"),
+        ("0 io", "would serve nothing"),
+        ("x capacity", "as 3 x capacity"),
+        ("-1 x capacity", "as 3 x capacity"),
+        ("many io", "does not begin with a number"),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert!(error.contains(words) && error.contains(text), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_run_ends_where_its_workload_ends_or_after_a_capacity() {
+    let about = |text: &str, until| {
+        let source = Source::read(text, None).unwrap();
+        let plan = task(&source, until).plan;
+        (plan.workload_about, plan.requests_asked)
+    };
+    let text = |about: &str, asked| (about.to_string(), asked);
+    let closed = "closed loop of depth 1 over";
+    assert_eq!(about("uniform", None).0.split(", ").nth(1), Some("until 1 x capacity is written"));
+    assert_eq!(about("uniform", None).1, None);
+    assert!(about("uniform read=100%", None).0.ends_with(", until 1000000 requests"));
+    assert_eq!(about("uniform span=1GiB until=50io", None), text(&format!("{closed} 1 GiB, to its end"), Some(50)));
+    let both = about("uniform span=1GiB until=50io", Some("7 io"));
+    assert_eq!(both, text(&format!("{closed} 1 GiB, until 7 requests"), Some(7)));
+    assert_eq!(about("uniform until=50io", Some("1 s")).1, None);
+}
+
+#[test]
+fn a_result_has_the_key_of_its_task() {
+    let source = Source::read("uniform until=500io flush=100", None).unwrap();
+    let task = task(&source, None);
+    let result = task.run(&mut |_, _| true).unwrap();
+    assert_eq!(result.key, task.key);
+    assert_eq!((result.write.count, result.flush.count, result.requests_asked), (500, 5, None));
+}
+
+#[test]
+fn a_trace_is_converted_once_and_reads_the_same() {
+    let dir = folder("cache");
+    let (trace, cache) = (dir.join("t.csv"), dir.join("cache"));
+    let line = |i: u64| format!("{},h,0,{},{},4096,0\n", 1000 * i, ["Read", "Write"][i as usize % 2], i * 4096);
+    std::fs::write(&trace, (0..10_000).map(line).collect::<String>()).unwrap();
+    let text = format!("{}:msr", trace.display());
+    let read = || Source::read(&text, Some(&cache)).unwrap();
+    let (first, second) = (read(), read());
+    assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 2);
+    let plain = Source::read(&text, None).unwrap();
+    for source in [&first, &second] {
+        assert_eq!((source.hash(), task(source, None).key), (plain.hash(), task(&plain, None).key));
+        assert_eq!(task(source, None).plan.workload_about, task(&plain, None).plan.workload_about);
+    }
+    assert_eq!(task(&first, None).plan.requests_asked, Some(10_000));
+
+    // The same name with other content is another run.
+    std::fs::write(&trace, (0..10_001).map(line).collect::<String>()).unwrap();
+    assert_ne!(task(&read(), None).key, task(&first, None).key);
+
+    // A cache that cannot be written is only mentioned.
+    let nowhere = Source::read(&text, Some(Path::new("/proc/nowhere"))).unwrap();
+    assert!(nowhere.asides()[0].starts_with("the trace is not kept in /proc/nowhere: "));
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn several_jobs_at_once_are_refused_with_a_way_out() {
+    let dir = folder("jobs");
+    let file = dir.join("db.fio");
+    std::fs::write(&file, "[global]\nsize=1m\n[log]\nrw=write\n[data]\nrw=randread\n").unwrap();
+    let open = |text: &str| Source::read(text, None).unwrap().open(1 << 30, 1);
+    let error = open(&file.display().to_string()).unwrap_err().to_string();
+    assert!(error.contains("its 2 jobs (log, data) cannot be run together yet; run one: '"), "{error}");
+    assert!(open(&format!("{}:log", file.display())).unwrap().about.starts_with("job log: closed loop"));
+    std::fs::remove_dir_all(&dir).unwrap();
+}

@@ -1,0 +1,131 @@
+//! Where a run ends: `60 s`, `1e6 io`, `2 TiB`, `3 x capacity`.
+
+use super::Source;
+use crate::run::Limit;
+use nvlab_units::Span;
+use nvlab_units::quantity::{self, display_bytes};
+use nvlab_workload::{AnyWorkload, Workload};
+use std::fmt;
+use std::str::FromStr;
+
+/// Where a run ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Until {
+    /// After so much simulated time.
+    Time(Span),
+    /// After so many requests.
+    Requests(u64),
+    /// After so many bytes, read and written.
+    Bytes(u64),
+    /// After so many times the capacity was written.
+    Capacities(f64),
+}
+
+/// Requests of a workload that hardly writes and has no end of its own.
+const REQUESTS_DEFAULT: u64 = 1_000_000;
+/// A workload that writes less than this share of its requests is ended by their number.
+const WRITES_MIN: f64 = 0.1;
+
+impl FromStr for Until {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Until, String> {
+        let text = text.trim();
+        let nothing = |until| format!("`{text}` is no limit: the run would serve nothing{until}");
+        let until = if let Some(number) = text.strip_suffix("io") {
+            let count = quantity::count(number.trim_end());
+            Until::Requests(count.map_err(|error| format!("`{text}` is no limit: {error}"))?)
+        } else if let Some(number) = text.strip_suffix("capacity") {
+            let number = number.trim_end().strip_suffix('x').unwrap_or(number).trim_end();
+            match number.parse::<f64>() {
+                Ok(times) if times.is_finite() && times >= 0.0 => Until::Capacities(times),
+                _ => return Err(format!("`{text}` is no limit: write a number of capacities, as 3 x capacity")),
+            }
+        } else if let Ok(span) = quantity::span(text) {
+            Until::Time(span)
+        } else if let Ok(bytes) = quantity::bytes(text) {
+            Until::Bytes(bytes)
+        } else {
+            return Err(format!(
+                "`{text}` is no limit: write simulated time (60 s), requests (1e6 io), data read and written \
+                 (2 TiB), or data written (3 x capacity)"
+            ));
+        };
+        match until {
+            Until::Time(Span::ZERO) | Until::Requests(0) | Until::Bytes(0) => Err(nothing("")),
+            Until::Capacities(times) if times <= 0.0 => Err(nothing("")),
+            until => Ok(until),
+        }
+    }
+}
+
+impl fmt::Display for Until {
+    /// `for 60 s`, `until 1000000 requests`, `until 3 x capacity is written`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Until::Time(span) => write!(f, "for {span}"),
+            Until::Requests(1) => f.write_str("until 1 request"),
+            Until::Requests(count) => write!(f, "until {count} requests"),
+            Until::Bytes(bytes) => write!(f, "until {} are read and written", display_bytes(*bytes)),
+            Until::Capacities(times) => write!(f, "until {times} x capacity is written"),
+        }
+    }
+}
+
+impl Until {
+    fn limit(self, capacity_bytes: u64) -> Limit {
+        match self {
+            Until::Time(time) => Limit { time, ..Limit::NONE },
+            Until::Requests(requests) => Limit { requests, ..Limit::NONE },
+            Until::Bytes(bytes) => Limit { bytes, ..Limit::NONE },
+            // A share of a capacity is at least one byte, so that the run serves something.
+            Until::Capacities(times) => {
+                let written_bytes = ((capacity_bytes as f64 * times) as u64).max(1);
+                Limit { written_bytes, ..Limit::NONE }
+            }
+        }
+    }
+}
+
+/// Where a run will end, and what it must serve until then.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Promise {
+    pub limit: Limit,
+    /// How many requests that is, if nothing else may end it before.
+    pub requests: Option<u64>,
+    /// For people: `to its end`, `until 1 x capacity is written`.
+    pub about: String,
+}
+
+impl Promise {
+    pub fn new(
+        until: Option<Until>,
+        source: &Source,
+        workload: &AnyWorkload,
+        capacity_bytes: u64,
+    ) -> Promise {
+        let (own_requests, own_time) = (workload.len_hint(), workload.time_limit());
+        let has_end = own_requests.is_some() || own_time.is_some();
+        let until = match until {
+            Some(until) => Some(until),
+            None if has_end => None,
+            None if source.write_share() >= WRITES_MIN => Some(Until::Capacities(1.0)),
+            None => Some(Until::Requests(REQUESTS_DEFAULT)),
+        };
+        let mut limit = until.map_or(Limit::NONE, |until| until.limit(capacity_bytes));
+        if let Some(own) = own_time {
+            limit.time = limit.time.min(own);
+        }
+        let only_requests = limit == Limit { requests: limit.requests, ..Limit::NONE };
+        let requests = match own_requests {
+            _ if !only_requests => None,
+            Some(own) => Some(own.min(limit.requests)),
+            None => Some(limit.requests).filter(|&requests| requests != u64::MAX),
+        };
+        let about = match until {
+            Some(until) => until.to_string(),
+            None => "to its end".to_string(),
+        };
+        Promise { limit, requests, about }
+    }
+}

@@ -1,0 +1,219 @@
+//! Assertions about a run: `waf < 2.5`, `read.p99 <= 2 ms`, `busy.flash < 80 %`.
+//!
+//! Format: `METRIC OPERATOR VALUE`; operators `< <= > >= == !=`; the value has the units of the metric
+//! (`nvlab_units::quantity`), years and dollars too (`5 years`, `62 USD`).
+
+use super::metric::{self, Metric, Unit};
+use crate::result::RunResult;
+use nvlab_units::quantity;
+
+/// How two values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Less,
+    LessOrEqual,
+    More,
+    MoreOrEqual,
+    Equal,
+    NotEqual,
+}
+
+/// Longer ones first: `<=` begins with `<`.
+const OPERATORS: [(&str, Operator); 6] = [
+    ("<=", Operator::LessOrEqual),
+    (">=", Operator::MoreOrEqual),
+    ("==", Operator::Equal),
+    ("!=", Operator::NotEqual),
+    ("<", Operator::Less),
+    (">", Operator::More),
+];
+
+impl Operator {
+    fn holds(self, left: f64, right: f64) -> bool {
+        match self {
+            Operator::Less => left < right,
+            Operator::LessOrEqual => left <= right,
+            Operator::More => left > right,
+            Operator::MoreOrEqual => left >= right,
+            Operator::Equal => left == right,
+            Operator::NotEqual => left != right,
+        }
+    }
+}
+
+/// An assertion that was understood: parse before a run, check after it.
+#[derive(Clone, Debug)]
+pub struct Assertion {
+    text: String,
+    metric: Metric,
+    operator: Operator,
+    value: f64,
+}
+
+/// What became of an assertion.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Whether it holds.
+    pub holds: bool,
+    /// One line for people: `waf < 2.5 does not hold: waf is 2.97`.
+    pub text: String,
+}
+
+/// Whether an assertion holds for a run; an error if it cannot be understood or the run has no such value.
+pub fn assert_expr(text: &str, run: &RunResult) -> Result<bool, String> {
+    Assertion::parse(text)?.check(run).map(|verdict| verdict.holds)
+}
+
+impl Assertion {
+    /// Reads `waf < 2.5`.
+    pub fn parse(text: &str) -> Result<Assertion, String> {
+        let text = text.trim();
+        let fault = |problem: String| format!("assertion `{text}`: {problem}");
+        let Some(at) = text.find(['<', '>', '=', '!']) else {
+            return Err(fault("there is no operator; write NAME < VALUE, with < <= > >= == or !=".to_string()));
+        };
+        let (name, rest) = text.split_at(at);
+        let Some((sign, operator)) = OPERATORS.into_iter().find(|(sign, _)| rest.starts_with(sign)) else {
+            let (wrong, right) = if rest.starts_with('=') { ("=", "==") } else { ("!", "!=") };
+            return Err(fault(format!("`{wrong}` is no operator; write `{right}`")));
+        };
+        let metric = metric::find(name).map_err(fault)?;
+        let value = rest[sign.len()..].trim();
+        if value.is_empty() {
+            return Err(fault(format!("there is no value after `{sign}`")));
+        }
+        let value = value_of(value, metric.unit).map_err(fault)?;
+        Ok(Assertion { text: text.to_string(), metric, operator, value })
+    }
+
+    /// Checks a run. A device that does not wear lives for ever; any other value that is missing is an error, for
+    /// neither answer would be true.
+    pub fn check(&self, run: &RunResult) -> Result<Verdict, String> {
+        let name = &self.metric.name;
+        let (value, shown) = match self.metric.of(run) {
+            Some(value) => (value, self.metric.unit.shown(value).to_string()),
+            None if self.metric.unit == Unit::Years => (f64::INFINITY, "without end: nothing was erased".into()),
+            None => {
+                let design = &run.design.name;
+                return Err(format!("assertion `{}`: the run of `{design}` has no {name}", self.text));
+            }
+        };
+        let holds = self.operator.holds(value, self.value);
+        let verdict = if holds { "holds" } else { "does not hold" };
+        Ok(Verdict { holds, text: format!("{} {verdict}: {name} is {shown}", self.text) })
+    }
+}
+
+/// A value in the base unit of its metric.
+fn value_of(text: &str, unit: Unit) -> Result<f64, String> {
+    let said = |error: quantity::QuantityError| error.to_string();
+    match unit {
+        Unit::Ratio => plain(text, "a number"),
+        Unit::Count => quantity::count(text).map(|count| count as f64).map_err(said),
+        Unit::Nanoseconds => quantity::span(text).map(|span| span.ps() as f64 / 1e3).map_err(said),
+        Unit::Seconds => quantity::span(text).map(|span| span.ps() as f64 / 1e12).map_err(said),
+        Unit::Bytes => quantity::bytes(text).map(|bytes| bytes as f64).map_err(said),
+        Unit::BytesPerSecond => quantity::bandwidth(text).map(|rate| rate as f64).map_err(said),
+        Unit::PerSecond if text.contains('/') => quantity::rate_per_second(text).map_err(said),
+        Unit::PerSecond => quantity::count(text).map(|count| count as f64).map_err(said),
+        Unit::Share => quantity::fraction(text).map_err(said),
+        Unit::Years => years(text),
+        Unit::Usd => plain(without_unit(text, &["USD", "$"]), "a price"),
+        Unit::UsdPerGib => plain(without_unit(text, &["USD/GiB", "USD"]), "a price"),
+    }
+}
+
+fn without_unit<'a>(text: &'a str, units: &[&str]) -> &'a str {
+    units.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(text).trim_end()
+}
+
+fn plain(text: &str, wanted: &str) -> Result<f64, String> {
+    let digits = text.replace('_', "");
+    match digits.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok(value),
+        _ => Err(format!("`{text}` is not {wanted}")),
+    }
+}
+
+fn years(text: &str) -> Result<f64, String> {
+    const UNITS: [(&str, f64); 6] = [
+        ("years", 1.0),
+        ("year", 1.0),
+        ("y", 1.0),
+        ("days", 1.0 / 365.25),
+        ("day", 1.0 / 365.25),
+        ("d", 1.0 / 365.25),
+    ];
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = &text[number.len()..];
+    match UNITS.iter().find(|(name, _)| *name == unit) {
+        Some((_, factor)) => plain(number.trim_end(), "a length of life").map(|value| value * factor),
+        None => Err(format!("`{text}` is not a length of life; write `5 years` or `200 days`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn every_unit_and_operator() {
+        let run = sample::run("ssd-tlc", 1);
+        let cases = [
+            ("waf < 2.5", false),
+            ("waf<3", true),
+            ("waf == 2.97", true),
+            ("waf != 2.97", false),
+            ("write.p99 <= 2 ms", true),
+            ("p99.read > 1 us", true),
+            ("write.bandwidth >= 1 MB/s", true),
+            ("iops >= 20k", true),
+            ("iops < 20k/s", false),
+            ("busy.flash < 80 %", true),
+            ("lifetime > 5 years", true),
+            ("lifetime < 100 d", false),
+            ("price < 100 USD", true),
+            ("price.gib < 0.9 USD/GiB", true),
+            ("memory < 1 GiB", true),
+            ("requests.missing == 0", true),
+            ("simulated > 1 s", true),
+            ("erases > 1", true),
+        ];
+        for (text, holds) in cases {
+            assert_eq!(assert_expr(text, &run), Ok(holds), "{text}");
+        }
+    }
+
+    #[test]
+    fn faults_say_what_to_write() {
+        let run = sample::run("ssd-tlc", 1);
+        let error = |text: &str| assert_expr(text, &run).unwrap_err();
+        assert_eq!(error("waff < 2"), "assertion `waff < 2`: there is no metric `waff`; did you mean `waf`?");
+        assert_eq!(
+            error("waf 2"),
+            "assertion `waf 2`: there is no operator; write NAME < VALUE, with < <= > >= == or !="
+        );
+        assert_eq!(error("waf = 2"), "assertion `waf = 2`: `=` is no operator; write `==`");
+        assert_eq!(error("waf <"), "assertion `waf <`: there is no value after `<`");
+        assert_eq!(error("waf < fast"), "assertion `waf < fast`: `fast` is not a number");
+        assert_eq!(
+            error("lifetime > 5"),
+            "assertion `lifetime > 5`: `5` is not a length of life; write `5 years` or `200 days`"
+        );
+        assert!(error("read.p99 < 2").contains("it has no unit; units: ps, ns, us"), "{}", error("read.p99 < 2"));
+        assert_eq!(error("trim.p99 < 1 ms"), "assertion `trim.p99 < 1 ms`: the run of `ssd-tlc` has no trim.p99");
+    }
+
+    #[test]
+    fn verdicts_and_a_device_that_does_not_wear() {
+        let mut run = sample::run("ssd-tlc", 1);
+        let check = |text: &str, run: &RunResult| Assertion::parse(text).unwrap().check(run).unwrap().text;
+        assert_eq!(check("waf < 2.5", &run), "waf < 2.5 does not hold: waf is 2.97");
+        run.lifetime.years = None;
+        assert_eq!(
+            check("lifetime > 5 years", &run),
+            "lifetime > 5 years holds: lifetime is without end: nothing was erased"
+        );
+    }
+}

@@ -1,0 +1,251 @@
+//! Several designs under the same workload, side by side. One row per design, the first is the baseline; with
+//! several seeds each value is a mean with its 95 % interval.
+//!
+//! 1. A value is marked "same" if its interval and the baseline's share a point, or if both are equal.
+//! 2. The closing sentences name the best design and how far the others are from it.
+
+mod machine;
+mod words;
+
+use super::metric::{self, Metric, Unit};
+use super::stats::Estimate;
+use super::{Format, human};
+use crate::result::RunResult;
+use comfy_table::{LineStyle, Table, TableStyle};
+
+/// Wider tables are folded: the remaining columns follow in a table below.
+const WIDTH_MAX: usize = 108;
+/// Characters between two columns.
+const GAP: u16 = 3;
+
+/// A comparison, worked out.
+struct Comparison {
+    columns: Vec<Metric>,
+    rows: Vec<Row>,
+    workload: String,
+    /// What a reader must know before trusting a row.
+    notes: Vec<String>,
+}
+
+/// One design.
+struct Row {
+    name: String,
+    seeds: Vec<u64>,
+    keys: Vec<String>,
+    cells: Vec<Option<Cell>>,
+}
+
+/// One value of one design.
+struct Cell {
+    values: Vec<f64>,
+    estimate: Estimate,
+    /// Not to be told from the baseline; false in the baseline itself.
+    same: bool,
+    /// Over the baseline.
+    ratio: Option<Estimate>,
+}
+
+/// Compares designs: each entry of `groups` holds the runs of one design, one for each seed; the first entry is
+/// the baseline. Without `metrics`, the columns are chosen to fit the workload. Errors: nothing to compare, or a
+/// metric that there is not.
+pub fn compare_text<S: AsRef<str>>(
+    groups: &[Vec<RunResult>],
+    metrics: &[S],
+    format: Format,
+) -> Result<String, String> {
+    if groups.is_empty() || groups.iter().any(Vec::is_empty) {
+        return Err("there is nothing to compare: every design needs at least one run".to_string());
+    }
+    let columns = match metrics {
+        [] => default_columns(groups),
+        names => names.iter().map(|name| metric::find(name.as_ref())).collect::<Result<_, _>>()?,
+    };
+    let comparison = Comparison::new(groups, columns);
+    Ok(match format {
+        Format::Human => comparison.human(),
+        Format::Markdown => comparison.markdown(),
+        Format::Csv => comparison.csv(),
+        Format::Json => comparison.json(),
+        Format::JsonLines => comparison.json_lines(),
+    })
+}
+
+/// Large requests are measured in bytes per second, small ones in requests; no column without any value.
+fn default_columns(groups: &[Vec<RunResult>]) -> Vec<Metric> {
+    let runs = || groups.iter().flatten();
+    let (bytes, count) = runs().fold((0, 0), |(bytes, count), run| {
+        (bytes + run.read.bytes + run.write.bytes, count + run.read.count + run.write.count)
+    });
+    let large = bytes / count.max(1) >= 64 << 10;
+    let throughput = match (large, runs().any(|run| run.write.count > 0)) {
+        (true, true) => "write.bandwidth",
+        (true, false) => "read.bandwidth",
+        (false, _) => "iops",
+    };
+    let names = [
+        throughput,
+        "write.mean",
+        "write.p99",
+        "write.p99_9",
+        "read.p99",
+        "waf",
+        "erases",
+        "lifetime",
+        "price",
+    ];
+    let columns = names.iter().map(|name| metric::find(name).expect("the table of metrics has them"));
+    columns.filter(|column| runs().any(|run| column.of(run).is_some())).collect()
+}
+
+impl Comparison {
+    fn new(groups: &[Vec<RunResult>], columns: Vec<Metric>) -> Comparison {
+        let mut rows: Vec<Row> = Vec::new();
+        for runs in groups {
+            let cells = columns.iter().enumerate().map(|(index, column)| {
+                let baseline = rows.first().map(|row| row.cells[index].as_ref());
+                cell(column, runs, baseline)
+            });
+            let cells = cells.collect();
+            let seeds = runs.iter().map(|run| run.seed).collect();
+            let keys = runs.iter().map(|run| run.key.clone()).collect();
+            rows.push(Row { name: runs[0].design.name.clone(), seeds, keys, cells });
+        }
+        tell_apart(&mut rows);
+        let mut workloads: Vec<&str> = groups.iter().flatten().map(|run| run.workload.as_str()).collect();
+        workloads.dedup();
+        let mut notes = Vec::new();
+        if workloads.len() > 1 {
+            notes.push("the workloads differ: the rows may not be comparable".to_string());
+        }
+        for run in groups.iter().flatten() {
+            for (text, _) in [human::precondition(run), human::requests(run)].iter().filter(|(_, wrong)| *wrong) {
+                notes.push(format!("{}, seed {}: {text}", run.design.name, run.seed));
+            }
+        }
+        Comparison { columns, rows, workload: groups[0][0].workload.clone(), notes }
+    }
+
+    /// `zipf theta=0.99, 5 seeds, 95 % interval`.
+    fn title(&self) -> String {
+        let seeds = &self.rows[0].seeds;
+        match seeds.as_slice() {
+            [seed] => format!("{}, seed {seed}", self.workload),
+            seeds => format!("{}, {} seeds, 95 % interval", self.workload, seeds.len()),
+        }
+    }
+
+    fn human(&self) -> String {
+        let mut text = format!("{}\n", self.title());
+        for columns in self.folded() {
+            text.push('\n');
+            for line in self.table(&columns).lines() {
+                text += format!("  {line}").trim_end();
+                text.push('\n');
+            }
+        }
+        for sentence in self.sentences() {
+            text += &format!("\n{sentence}\n");
+        }
+        if !self.notes.is_empty() {
+            text.push('\n');
+        }
+        for note in &self.notes {
+            text += &format!("! {note}\n");
+        }
+        text
+    }
+
+    /// The columns in tables that are not too wide, each at least one.
+    fn folded(&self) -> Vec<Vec<usize>> {
+        let names = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+        let mut tables: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut width = names;
+        for index in 0..self.columns.len() {
+            let cells = self.column(index)[0].chars().count();
+            let own = GAP as usize + cells.max(self.columns[index].title.chars().count());
+            if width + own > WIDTH_MAX && tables.last().is_some_and(|table| !table.is_empty()) {
+                tables.push(Vec::new());
+                width = names;
+            }
+            width += own;
+            tables.last_mut().expect("there is always a table").push(index);
+        }
+        tables
+    }
+
+    fn table(&self, columns: &[usize]) -> Table {
+        let mut table = Table::new();
+        table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
+        let heads = columns.iter().map(|&index| self.columns[index].title.clone());
+        table.set_header(std::iter::once("design".to_string()).chain(heads));
+        let columns: Vec<Vec<String>> = columns.iter().map(|&index| self.column(index)).collect();
+        for (index, row) in self.rows.iter().enumerate() {
+            let cells = columns.iter().map(|cells| cells[index].clone());
+            table.add_row(std::iter::once(row.name.clone()).chain(cells));
+        }
+        table.column_iter_mut().for_each(|column| {
+            column.set_padding((0, GAP));
+        });
+        table
+    }
+
+    /// The cells of a column, of one width: numbers, intervals, units and marks each aligned.
+    fn column(&self, index: usize) -> Vec<String> {
+        let unit = self.columns[index].unit;
+        let parts: Vec<[String; 4]> = self.rows.iter().map(|row| row.cells[index].parts(unit)).collect();
+        let width = |part: usize| parts.iter().map(|parts| parts[part].chars().count()).max().unwrap_or(0);
+        let [number, interval, unit, mark] = [0, 1, 2, 3].map(width);
+        let text = |parts: &[String; 4]| {
+            let [n, i, u, m] = parts;
+            let gap = |width: usize| if width > 0 { " " } else { "" };
+            format!(
+                "{n:>number$}{}{i:<interval$}{}{u:<unit$}{}{m:<mark$}",
+                gap(interval),
+                gap(unit),
+                gap(mark)
+            )
+        };
+        parts.iter().map(text).collect()
+    }
+}
+
+/// What a cell is made of for people: number, interval, unit, mark.
+trait Parts {
+    fn parts(&self, unit: Unit) -> [String; 4];
+}
+
+impl Parts for Option<Cell> {
+    fn parts(&self, unit: Unit) -> [String; 4] {
+        let Some(cell) = self else { return ["–", "", "", ""].map(String::from) };
+        let shown = unit.shown(cell.estimate.mean);
+        let interval = match cell.estimate.interval {
+            0.0 => String::new(),
+            interval => format!("± {}", shown.same_way(interval)),
+        };
+        let mark = if cell.same { "same" } else { "" };
+        [shown.number, interval, shown.unit.to_string(), mark.to_string()]
+    }
+}
+
+fn cell(column: &Metric, runs: &[RunResult], baseline: Option<Option<&Cell>>) -> Option<Cell> {
+    let values: Vec<f64> = runs.iter().filter_map(|run| column.of(run)).collect();
+    let estimate = Estimate::of(&values)?;
+    let baseline = baseline.flatten().map(|cell| cell.estimate);
+    let same = baseline.is_some_and(|baseline| estimate.overlaps(&baseline));
+    let ratio = baseline.and_then(|baseline| estimate.over(&baseline));
+    Some(Cell { values, estimate, same, ratio })
+}
+
+/// Rows of the same name get a number.
+fn tell_apart(rows: &mut [Row]) {
+    for index in 1..rows.len() {
+        let name = rows[index].name.clone();
+        let before = rows[..index].iter().filter(|row| row.name == name).count();
+        if before > 0 {
+            rows[index].name = format!("{name} ({})", before + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

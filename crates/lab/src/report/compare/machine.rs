@@ -1,0 +1,116 @@
+//! A comparison for other programs: Markdown, CSV, JSON. CSV and JSON are in base units.
+
+use super::{Cell, Comparison, Parts, Row};
+use serde_json::{Map, Value, json};
+
+/// Version of the JSON document.
+pub(super) const SCHEMA: &str = "nvlab.compare/1";
+
+impl Comparison {
+    pub(super) fn markdown(&self) -> String {
+        let heads = self.columns.iter().map(|column| column.title.clone());
+        let mut text = markdown_row(std::iter::once("design".to_string()).chain(heads));
+        text += &format!("|---|{}\n", "---:|".repeat(self.columns.len()));
+        for row in &self.rows {
+            let cells = row.cells.iter().zip(&self.columns).map(|(cell, column)| {
+                let parts = cell.parts(column.unit);
+                parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(" ")
+            });
+            text += &markdown_row(std::iter::once(row.name.clone()).chain(cells));
+        }
+        text
+    }
+
+    /// A value that a run does not have is an empty field. `_interval` and `_same` follow if there are several
+    /// seeds.
+    pub(super) fn csv(&self) -> String {
+        let several = self.rows.iter().any(|row| row.seeds.len() > 1);
+        let mut heads = vec!["design".to_string(), "seeds".to_string()];
+        for column in &self.columns {
+            let name = format!("{}{}", column.name, column.unit.suffix());
+            heads.push(name.clone());
+            if several {
+                heads.extend([format!("{name}_interval"), format!("{name}_same")]);
+            }
+        }
+        let mut text = csv_row(&heads);
+        for row in &self.rows {
+            let mut fields = vec![row.name.clone(), row.seeds.len().to_string()];
+            for cell in &row.cells {
+                let value = |get: fn(&Cell) -> String| cell.as_ref().map_or(String::new(), get);
+                fields.push(value(|cell| cell.estimate.mean.to_string()));
+                if several {
+                    fields.push(value(|cell| cell.estimate.interval.to_string()));
+                    fields.push(value(|cell| cell.same.to_string()));
+                }
+            }
+            text += &csv_row(&fields);
+        }
+        text
+    }
+
+    pub(super) fn json(&self) -> String {
+        let designs: Vec<Value> = self.rows.iter().map(|row| self.design(row)).collect();
+        let metrics = self.columns.iter().map(|column| {
+            json!({"name": column.name, "field": field(column), "title": column.title, "about": column.about})
+        });
+        let document = json!({
+            "schema": SCHEMA,
+            "workload": self.workload,
+            "baseline": self.rows[0].name,
+            "metrics": metrics.collect::<Vec<_>>(),
+            "designs": designs,
+            "sentences": self.sentences(),
+            "notes": self.notes,
+        });
+        format!("{document:#}\n")
+    }
+
+    pub(super) fn json_lines(&self) -> String {
+        let line = |row: &Row| {
+            let mut value = json!({"schema": SCHEMA, "workload": self.workload});
+            if let (Value::Object(line), Value::Object(design)) = (&mut value, self.design(row)) {
+                line.extend(design);
+            }
+            format!("{value}\n")
+        };
+        self.rows.iter().map(line).collect()
+    }
+
+    fn design(&self, row: &Row) -> Value {
+        let mut values = Map::new();
+        for (cell, column) in row.cells.iter().zip(&self.columns) {
+            values.insert(field(column), cell.as_ref().map_or(Value::Null, cell_value));
+        }
+        json!({"design": row.name, "seeds": row.seeds, "keys": row.keys, "values": values})
+    }
+}
+
+/// `write.p99_ns`.
+fn field(column: &super::Metric) -> String {
+    format!("{}{}", column.name, column.unit.suffix())
+}
+
+fn cell_value(cell: &Cell) -> Value {
+    json!({
+        "mean": cell.estimate.mean,
+        "interval": cell.estimate.interval,
+        "values": cell.values,
+        "ratio": cell.ratio.map(|ratio| ratio.mean),
+        "ratio_interval": cell.ratio.map(|ratio| ratio.interval),
+        "same": cell.same,
+    })
+}
+
+fn markdown_row(cells: impl Iterator<Item = String>) -> String {
+    let cells: Vec<String> = cells.map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn csv_row(fields: &[String]) -> String {
+    let quoted = |field: &String| match field.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")),
+        false => field.clone(),
+    };
+    format!("{}\n", fields.iter().map(quoted).collect::<Vec<_>>().join(","))
+}

@@ -1,0 +1,115 @@
+use super::*;
+use crate::report::sample;
+
+/// Runs of a design with `seeds` seeds, its write amplification and throughput changed by factors.
+fn runs(name: &str, wa: f64, speed: f64, seeds: u64) -> Vec<RunResult> {
+    let run = |seed| {
+        let mut run = sample::run(name, seed);
+        run.write_amplification.total = 3.0 * wa * (1.0 + 0.002 * (seed - 1) as f64);
+        run.read.per_s *= speed * (1.0 + 0.004 * (seed - 1) as f64);
+        run.write.latency.mean_ns = 120e3 + 1e3 * seed as f64;
+        run
+    };
+    (1..=seeds).map(run).collect()
+}
+
+#[test]
+fn one_seed() {
+    let groups = [runs("greedy", 1.0, 1.0, 1), runs("fifo", 1.08, 0.9, 1)];
+    let wanted = "\
+zipf theta=0.99 read=70% bs=4KiB qd=32, seed 1
+
+  design   IOPS       write mean    write p99     write p99.9    read p99      WA     erases
+  ───────────────────────────────────────────────────────────────────────────────────────────────
+  greedy   30.0 k/s   121 us        366 us        2.48 ms        183 us        3.00   12.3 k
+  fifo     27.9 k/s   121 us same   366 us same   2.48 ms same   183 us same   3.24   12.3 k same
+
+  design   lifetime          price
+  ──────────────────────────────────────────
+  greedy   8.40 years        62.3 USD
+  fifo     8.40 years same   62.3 USD same
+
+greedy served 1.08 times more requests per second than fifo
+
+greedy needed 1.08 times fewer programs than fifo
+";
+    assert_eq!(compare_text::<&str>(&groups, &[], Format::Human).unwrap(), wanted);
+}
+
+#[test]
+fn several_seeds_and_three_designs() {
+    let groups =
+        [runs("fifo", 1.08, 1.0, 5), runs("cost-benefit", 1.0, 1.002, 5), runs("greedy", 1.001, 1.0, 5)];
+    let wanted = "\
+zipf theta=0.99 read=70% bs=4KiB qd=32, 5 seeds, 95 % interval
+
+  design         WA                 IOPS
+  ──────────────────────────────────────────────────
+  fifo           3.25 ± 0.01        30.2 ± 0.2 k/s
+  cost-benefit   3.01 ± 0.01        30.2 ± 0.2 k/s same
+  greedy         3.02 ± 0.01        30.2 ± 0.2 k/s same
+
+IOPS: no difference that could be told from chance
+
+cost-benefit needed
+    1.08 ± 0.01 times fewer programs than fifo
+    no clear difference from greedy
+";
+    assert_eq!(compare_text(&groups, &["waf", "iops"], Format::Human).unwrap(), wanted);
+}
+
+#[test]
+fn for_other_programs() {
+    let groups = [runs("a, \"b\"|", 1.0, 1.0, 2), runs("fifo", 1.0, 1.0, 2)];
+    let text = |format| compare_text(&groups, &["waf", "write.mean", "trim.p99"], format).unwrap();
+    assert_eq!(
+        text(Format::Csv),
+        "design,seeds,waf,waf_interval,waf_same,write.mean_ns,write.mean_ns_interval,write.mean_ns_same,\
+         trim.p99_ns,trim.p99_ns_interval,trim.p99_ns_same\n\
+         \"a, \"\"b\"\"|\",2,3.003,0.03811800000000111,false,121500,6353,false,,,\n\
+         fifo,2,3.003,0.03811800000000111,true,121500,6353,true,,,\n"
+    );
+    assert_eq!(
+        text(Format::Markdown),
+        "| design | WA | write mean | trim p99 |\n|---|---:|---:|---:|\n\
+         | a, \"b\"\\| | 3.00 ± 0.04 | 122 ± 6 us | – |\n| fifo | 3.00 ± 0.04 same | 122 ± 6 us same | – |\n"
+    );
+    let json: serde_json::Value = serde_json::from_str(&text(Format::Json)).unwrap();
+    assert_eq!((json["schema"].as_str(), json["baseline"].as_str()), (Some(machine::SCHEMA), Some("a, \"b\"|")));
+    let values = &json["designs"][1]["values"];
+    assert_eq!((values["waf"]["same"].as_bool(), values["trim.p99_ns"].is_null()), (Some(true), true));
+    assert_eq!(values["write.mean_ns"]["values"], serde_json::json!([121e3, 122e3]));
+    let lines = text(Format::JsonLines);
+    assert_eq!(lines.lines().count(), 2);
+    for (line, design) in lines.lines().zip(json["designs"].as_array().unwrap()) {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&line["design"], &line["values"]), (&design["design"], &design["values"]));
+    }
+}
+
+#[test]
+fn large_requests_are_measured_in_bytes() {
+    let mut run = sample::run("ssd-tlc", 1);
+    run.write.bytes = run.write.count << 20;
+    run.read = Default::default();
+    let names: Vec<String> = default_columns(&[vec![run]]).into_iter().map(|column| column.name).collect();
+    assert_eq!(names[0], "write.bandwidth");
+    assert!(!names.iter().any(|name| name.starts_with("read")), "{names:?}");
+}
+
+#[test]
+fn faults_and_warnings() {
+    let none: [Vec<RunResult>; 1] = [Vec::new()];
+    assert!(compare_text::<&str>(&none, &[], Format::Human).unwrap_err().contains("at least one run"));
+    let mut groups = [runs("same", 1.0, 1.0, 1), runs("same", 1.0, 1.0, 1)];
+    assert_eq!(
+        compare_text(&groups, &["wav"], Format::Human).unwrap_err(),
+        "there is no metric `wav`; did you mean `waf`?"
+    );
+    groups[1][0].precondition.converged = false;
+    groups[1][0].workload = "another".to_string();
+    let text = compare_text(&groups, &["waf"], Format::Human).unwrap();
+    assert!(text.contains("\n  same (2)   3.00 same\n"), "{text}");
+    assert!(text.contains("\n! the workloads differ"), "{text}");
+    assert!(text.contains("\n! same, seed 1: not steady after 581 GiB"), "{text}");
+}

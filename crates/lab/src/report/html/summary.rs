@@ -1,0 +1,81 @@
+//! The figures: one row for each run, and latency by run and kind of request.
+
+use super::text::{Labelled, Table, or_dash, section as section_of};
+use crate::report::metric::{self, Unit};
+use crate::report::{human, number};
+
+/// Columns of the summary.
+const COLUMNS: [&str; 11] = [
+    "iops",
+    "read.bandwidth",
+    "write.bandwidth",
+    "read.p99",
+    "write.p99",
+    "waf",
+    "erases",
+    "lifetime",
+    "price",
+    "price.gib",
+    "memory",
+];
+
+/// Summary and latency tables.
+pub(super) fn section(runs: &[Labelled<'_>]) -> String {
+    let several = runs.len() > 1;
+    let about = if several { "In small: times the first row." } else { "" };
+    section_of("summary", "Summary", about, &(figures(runs) + &latencies(runs)))
+}
+
+fn figures(runs: &[Labelled<'_>]) -> String {
+    let columns = COLUMNS.map(|name| metric::find(name).expect("the table of metrics has them"));
+    let columns: Vec<_> =
+        columns.into_iter().filter(|column| runs.iter().any(|run| column.of(run.run).is_some())).collect();
+    let mut heads = vec!["design"];
+    heads.extend(columns.iter().map(|column| column.title.as_str()));
+    let mut table = Table::new("", 1, &heads);
+    for (index, labelled) in runs.iter().enumerate() {
+        let mut cells = vec![labelled.marked()];
+        for column in &columns {
+            let value = column.of(labelled.run);
+            let baseline = column.of(runs[0].run).filter(|baseline| index > 0 && *baseline != 0.0);
+            let ratio = value.zip(baseline).map(|(value, baseline)| ratio(value / baseline));
+            let missing = if column.unit == Unit::Years { "no wear" } else { "–" };
+            let shown = value.map_or(missing.to_string(), |value| column.unit.shown(value).to_string());
+            cells.push(format!("{shown}{}", ratio.unwrap_or_default()));
+        }
+        table.row(&cells);
+    }
+    table.html()
+}
+
+/// The ratio to the baseline, in small.
+fn ratio(ratio: f64) -> String {
+    let text = if ratio == 1.0 { "same".to_string() } else { format!("× {}", number::three(ratio)) };
+    format!("<small>{text}</small>")
+}
+
+fn latencies(runs: &[Labelled<'_>]) -> String {
+    let heads =
+        ["design", "request", "count", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max"];
+    let mut table = Table::new("Latency, from the moment the host asked", 2, &heads);
+    for labelled in runs {
+        for (name, op) in human::operations(labelled.run) {
+            let mut cells = vec![labelled.marked(), name.to_string(), number::count(op.count)];
+            cells.extend(human::latencies(op).iter().map(|ns| number::time_ns(*ns).to_string()));
+            table.row(&cells);
+        }
+    }
+    table.html()
+}
+
+/// A percentile of a histogram: the smallest bucket bound that at least `share` of the requests do not exceed.
+pub(super) fn quantile(histogram: &[(u64, u64)], share: f64) -> String {
+    let count: u64 = histogram.iter().map(|(_, count)| count).sum();
+    let wanted = ((count as f64 * share).ceil() as u64).max(1);
+    let mut seen = 0;
+    let found = histogram.iter().find(|(_, count)| {
+        seen += count;
+        seen >= wanted
+    });
+    or_dash(found.map(|(upper, _)| number::time_ns(*upper as f64).to_string()))
+}

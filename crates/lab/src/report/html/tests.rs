@@ -1,0 +1,98 @@
+use super::*;
+use crate::report::sample;
+use crate::result::{FlashResult, Lifetime, OpResult, Price, WriteAmplification};
+
+/// Writes pages to look at: `NVLAB_REPORT_OUT=/tmp/out cargo test -p nvlab-lab pages_to_look_at`.
+#[test]
+fn pages_to_look_at() {
+    let Some(dir) = std::env::var_os("NVLAB_REPORT_OUT").map(std::path::PathBuf::from) else { return };
+    let runs = [
+        sample::rich("ssd-tlc", 1, 1.0),
+        sample::rich("ssd-tlc ftl.clean.kind=fifo", 1, 1.25),
+        sample::rich("ssd-qlc", 1, 1.7),
+    ];
+    std::fs::write(dir.join("three.html"), html(&runs, "Cleaning policies on a small TLC drive")).unwrap();
+    std::fs::write(dir.join("one.html"), html(&runs[..1], "ssd-tlc")).unwrap();
+}
+
+/// How often a text occurs.
+fn count(page: &str, text: &str) -> usize {
+    page.matches(text).count()
+}
+
+#[test]
+fn nothing_breaks_out() {
+    let evil = "x</script><script>alert(1)</script><!--\"'&";
+    let plain = sample::run("x", 1);
+    let mut run = sample::run(evil, 1);
+    run.design.about = evil.to_string();
+    run.design.cite = evil.to_string();
+    run.design.resolved_toml = format!("# {evil}\n");
+    (run.workload, run.workload_about, run.nvlab) = (evil.to_string(), evil.to_string(), evil.to_string());
+    run.precondition.kind = evil.to_string();
+    run.key = format!("{evil}{}", run.key);
+    run.price.parts[0].0 = evil.to_string();
+    let (page, harmless) = (html(&[run], evil), html(&[plain], "x"));
+    for text in ["<script", "</script", "<!--", "<style", "style=\"", " onload"] {
+        assert_eq!(count(&page, text), count(&harmless, text), "{text}");
+    }
+    assert!(!page.contains("alert(1)</script>"));
+    assert!(page.contains("x&lt;/script&gt;&lt;script&gt;alert(1)"));
+
+    let data = page.split_once("id=\"data\">").unwrap().1.split_once("</script>").unwrap().0;
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["runs"][0]["label"], evil);
+}
+
+#[test]
+fn one_file_without_network_that_says_what_may_run() {
+    let page = html(&[sample::run("ssd-tlc", 1)], "A title");
+    assert!(page.contains("<title>A title</title>") && page.contains("<h1>A title</h1>"));
+    let own = page.replace(UPLOT_JS, "").replace(UPLOT_LICENSE, "");
+    for text in ["http:", "https:", "src=", "@import", "url(", "eval(", "innerHTML", "style=\"", "new Function"] {
+        assert!(!own.contains(text), "{text}");
+    }
+    for text in ["eval(", "new Function", "</script", "<!--"] {
+        assert!(!UPLOT_JS.contains(text), "{text}");
+    }
+    assert!(!UPLOT_LICENSE.contains("--"), "it stands in a comment");
+    // The empty text has a well-known digest.
+    assert_eq!(digest(""), "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='");
+    for asset in [UPLOT_JS, REPORT_JS, UPLOT_CSS, REPORT_CSS] {
+        assert_eq!(count(&page, &digest(asset)), 1);
+        assert!(page.contains(&format!(">{asset}</")), "what is named is what is there, byte for byte");
+    }
+}
+
+#[test]
+fn figures_are_in_the_page_without_scripts() {
+    let runs = [sample::run("ssd-tlc", 1), sample::run("ssd-tlc", 2), sample::run("ssd-tlc", 2)];
+    let page = html(&runs, "t");
+    for text in [
+        "ssd-tlc · seed 1</th>",
+        "ssd-tlc · seed 2 · run 3</th>",
+        "steady after 581 GiB (5.10 x capacity): write amplification converged at 2.97",
+        "<td class=\"n\">1.24 ms</td>",
+        "<td class=\"n\">2.97</td><td class=\"n\">1.00</td><td class=\"n\">1.92</td>",
+        "nvlab run ssd-tlc -w &#39;zipf theta=0.99 read=70% bs=4KiB qd=32&#39; --seed 2 --precondition steady",
+        "kind = &quot;greedy&quot;",
+        "tlc 129 GiB: 55.2 USD",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    assert_eq!(page, html(&runs, "t"), "the same results give the same bytes");
+}
+
+#[test]
+fn results_without_anything_are_shown_too() {
+    let mut run = sample::run("idle", 1);
+    (run.read, run.write) = (OpResult::default(), OpResult::default());
+    run.write_amplification = WriteAmplification::default();
+    run.flash = FlashResult::default();
+    (run.lifetime, run.price) = (Lifetime::default(), Price::default());
+    (run.simulated_s, run.wall_s) = (0.0, 0.0);
+    run.series.clear();
+    let page = html(&[run], "t");
+    assert!(page.contains("The host wrote nothing.") && page.contains("no wear") && !page.contains("NaN"));
+    assert!(html(&[], "t").contains("There are no results."));
+}

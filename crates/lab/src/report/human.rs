@@ -1,0 +1,309 @@
+//! One run as text for a terminal: what was run, what it got, where the writes and the die time went, what it
+//! costs. Labels stand in one column; lines are wrapped at the width of the style.
+
+use super::metric::busy_flash;
+use super::number::{self, Shown};
+use super::Style;
+use crate::result::{OpResult, RunResult};
+
+/// Where the text of a labelled line begins.
+const INDENT: usize = 18;
+
+/// A run for people.
+pub fn run_text(run: &RunResult, style: Style) -> String {
+    let mut page = Page { text: String::new(), style };
+    page.head(run);
+    page.state(run);
+    page.throughput(run);
+    page.latency(run);
+    page.writes(run);
+    page.flash(run);
+    page.cost(run);
+    let key = run.key.get(..8).unwrap_or(&run.key);
+    let foot = format!("key {key} · nvlab {} · results version {}", run.nvlab, run.results_version);
+    page.text += &format!("\n  {}\n", page.dim(&foot));
+    page.text
+}
+
+/// The requests of a run that had some: name and figures.
+pub(super) fn operations(run: &RunResult) -> impl Iterator<Item = (&'static str, &OpResult)> {
+    let all = [("read", &run.read), ("write", &run.write), ("trim", &run.trim), ("flush", &run.flush)];
+    all.into_iter().filter(|(_, op)| op.count > 0)
+}
+
+/// `1 host`, `1.92 clean`...: the parts of write amplification that are not nothing.
+pub(super) fn write_parts(run: &RunResult) -> Vec<(&'static str, f64)> {
+    let wa = &run.write_amplification;
+    let parts = [
+        ("host", wa.host),
+        ("cleaning", wa.clean),
+        ("wear levelling", wa.wear),
+        ("retired blocks", wa.retire),
+        ("map", wa.map),
+        ("padding", wa.padding),
+    ];
+    parts.into_iter().filter(|(name, value)| *name == "host" || *value > 0.0).collect()
+}
+
+/// How the device came to its state, in one line; and whether that deserves a warning.
+pub(super) fn precondition(run: &RunResult) -> (String, bool) {
+    let state = &run.precondition;
+    let written = number::bytes(state.host_bytes as f64);
+    let times = state.host_bytes as f64 / run.design.capacity_bytes.max(1) as f64;
+    let volume = format!("{written} ({} x capacity)", number::three(times));
+    let [before, last] = state.last_windows.map(|value| format!("{value:.2}"));
+    match (state.kind.as_str(), state.converged) {
+        ("fresh", _) => ("fresh: every block erased, nothing written before".to_string(), false),
+        ("steady", true) => {
+            (format!("steady after {volume}: write amplification converged at {last}"), false)
+        }
+        ("steady", false) => {
+            let drift = format!("write amplification still went from {before} to {last}");
+            (format!("not steady after {volume}: {drift}"), true)
+        }
+        (kind, _) => (format!("{kind}: {volume} written before"), false),
+    }
+}
+
+/// Simulated time and the time of this computer, side by side.
+pub(super) fn times(run: &RunResult) -> String {
+    let text = format!("simulated {} in {}", number::time_s(run.simulated_s), number::time_s(run.wall_s));
+    match run.simulated_s / run.wall_s {
+        speed if speed.is_finite() && speed > 0.0 => format!("{text} ({}x)", number::three(speed)),
+        _ => text,
+    }
+}
+
+/// Requests asked and served, and whether some are missing.
+pub(super) fn requests(run: &RunResult) -> (String, bool) {
+    let served = number::count(run.requests_served);
+    match run.requests_asked {
+        Some(asked) if asked == run.requests_served => (format!("{served} asked, all served"), false),
+        Some(asked) => (format!("{} asked, {served} served", number::count(asked)), true),
+        None => (format!("{served} served"), false),
+    }
+}
+
+/// The text of a page, line by line.
+struct Page {
+    text: String,
+    style: Style,
+}
+
+impl Page {
+    fn painted(&self, code: &str, text: &str) -> String {
+        let plain = !self.style.color || code.is_empty() || text.is_empty();
+        if plain { text.to_string() } else { format!("\x1b[{code}m{text}\x1b[0m") }
+    }
+    fn dim(&self, text: &str) -> String {
+        self.painted("2", text)
+    }
+    fn bold(&self, text: &str) -> String {
+        self.painted("1", text)
+    }
+
+    /// A labelled line. `\u{a0}` in the text is a space at which it is not broken.
+    fn line(&mut self, label: &str, text: &str) {
+        self.line_in("", label, text);
+    }
+
+    /// A labelled line whose text has a colour.
+    fn line_in(&mut self, code: &str, label: &str, text: &str) {
+        let width = self.style.width.max(60) - INDENT;
+        for (index, part) in wrapped(text, width).into_iter().enumerate() {
+            let label = if index == 0 { label } else { "" };
+            let padding = " ".repeat((INDENT - 2).saturating_sub(label.chars().count()));
+            let part = self.painted(code, part.replace('\u{a0}', " ").trim_end());
+            self.text += &format!("  {}{padding}{part}\n", self.painted("36", label));
+        }
+    }
+
+    /// A labelled line that begins with `!` if something is wrong.
+    fn checked(&mut self, label: &str, (text, wrong): (String, bool)) {
+        match wrong {
+            true => self.line_in("33", label, &format!("! {text}")),
+            false => self.line(label, &text),
+        }
+    }
+
+    fn head(&mut self, run: &RunResult) {
+        let design = &run.design;
+        let size = number::bytes(design.capacity_bytes as f64);
+        let raw = number::bytes(design.raw_bytes as f64);
+        self.text += &format!("{} · {size} of {raw} raw", self.bold(&design.name));
+        if !design.about.is_empty() {
+            self.text += &format!(" · {}", self.dim(&design.about));
+        }
+        let (left, right) = (format!("{} · seed {}", run.workload, run.seed), times(run));
+        let gap = self.style.width.saturating_sub(left.chars().count() + right.chars().count());
+        self.text += &if gap >= 2 {
+            format!("\n{left}{}{right}\n", " ".repeat(gap))
+        } else {
+            format!("\n{left}\n{right}\n")
+        };
+        if !run.workload_about.is_empty() {
+            self.text += &format!("{}\n", self.dim(&run.workload_about));
+        }
+        self.text.push('\n');
+    }
+
+    fn state(&mut self, run: &RunResult) {
+        self.checked("Preconditioned", precondition(run));
+        self.checked("Requests", requests(run));
+    }
+
+    fn throughput(&mut self, run: &RunResult) {
+        let per_s: f64 = operations(run).map(|(_, op)| op.per_s).sum();
+        let mut text = format!("{} IOPS", number::count(per_s.round() as u64));
+        for (name, op) in operations(run).filter(|(_, op)| op.bytes > 0) {
+            text += &format!("   {name} {}", number::bandwidth(op.bytes_per_s)).replace(' ', "\u{a0}");
+        }
+        self.line("Throughput", &text);
+    }
+
+    /// One row for each kind of request; numbers and units are aligned.
+    fn latency(&mut self, run: &RunResult) {
+        let heads = ["mean", "p50", "p95", "p99", "p99.9", "p99.99", "max"];
+        let line: String = heads.iter().map(|head| format!("{head:>9}")).collect();
+        self.line("Latency", &keep(&line[2..]));
+        for (name, op) in operations(run) {
+            let cell = |Shown { number, unit, .. }: Shown| format!("{number:>6} {unit:<2}");
+            let cells: String = latencies(op).into_iter().map(number::time_ns).map(cell).collect();
+            self.line(&format!("  {name}"), &keep(&cells[2..]));
+        }
+        if run.buffer_wait_s > 0.0 {
+            let wait = number::time_s(run.buffer_wait_s);
+            self.line("Buffer", &format!("the host waited {wait} in all for room in the write buffer"));
+        }
+    }
+
+    fn writes(&mut self, run: &RunResult) {
+        let wa = &run.write_amplification;
+        if wa.total == 0.0 {
+            return self.line("Write amp.", "none: the host wrote nothing");
+        }
+        let part = |(name, value): (&str, f64)| {
+            let value = if name == "host" && value == 1.0 { "1".to_string() } else { two(value) };
+            keep(&format!("{value} {name}"))
+        };
+        let parts: Vec<String> = write_parts(run).into_iter().map(part).collect();
+        self.line("Write amp.", &format!("{}\u{a0}\u{a0}\u{a0}= {}", two(wa.total), parts.join(" + ")));
+        if wa.unaligned > 1.0 {
+            let text = "bytes of units touched for each byte asked to write (parts of units; not in the total)";
+            self.line("", &format!("{} {text}", number::three(wa.unaligned)));
+        }
+        if wa.cleaned_blocks > 0 {
+            let live = number::share(wa.cleaned_live_share);
+            let blocks = number::things(wa.cleaned_blocks, "block");
+            self.line("Cleaning", &format!("{blocks} cleaned, {live} live on average"));
+        }
+    }
+
+    fn flash(&mut self, run: &RunResult) {
+        let flash = &run.flash;
+        let percent = |share: f64| format!("{:.0}", share * 100.0);
+        let [all, read, program, erase, channel] =
+            [busy_flash(run), flash.busy_read, flash.busy_program, flash.busy_erase, flash.busy_channel]
+                .map(percent);
+        let busy = format!("dies {all} %: read {read}, program {program}, erase {erase}");
+        self.line("Device busy", &format!("{}   {}", keep(&busy), keep(&format!("channels {channel} %"))));
+        let done = [(flash.reads, "read"), (flash.programs, "program"), (flash.erases, "erase")];
+        let done = done.map(|(count, what)| keep(&number::things(count, what)));
+        self.line("Flash", &done.join(", "));
+        self.faults(run);
+        let mean = number::three(flash.cycles_mean);
+        let (least, most, deviation) = (flash.cycles_min, flash.cycles_max, number::three(flash.cycles_deviation));
+        let rated = number::count(run.lifetime.rated_cycles as u64);
+        self.line(
+            "Wear",
+            &format!("cycles mean {mean}, min {least}, max {most}, deviation {deviation}; rated {rated}"),
+        );
+        self.line("Lifetime", &lifetime(run));
+    }
+
+    fn faults(&mut self, run: &RunResult) {
+        let flash = &run.flash;
+        let [reads, programs, erases] = flash.failures;
+        let counts = [
+            (flash.read_retries, "read retried", "reads retried"),
+            (reads, "read lost", "reads lost"),
+            (programs, "program failed", "programs failed"),
+            (erases, "erase failed", "erases failed"),
+            (flash.retired_blocks, "block retired", "blocks retired"),
+        ];
+        let text = |(count, one, many): (u64, &str, &str)| {
+            keep(&format!("{} {}", number::count(count), if count == 1 { one } else { many }))
+        };
+        let parts: Vec<String> = counts.into_iter().filter(|(count, ..)| *count > 0).map(text).collect();
+        if !parts.is_empty() {
+            self.checked("Faults", (parts.join(", "), reads > 0));
+        }
+    }
+
+    fn cost(&mut self, run: &RunResult) {
+        let price = &run.price;
+        let part = |(name, _, usd): &(String, u64, Option<f64>)| {
+            let usd = usd.map_or("no price".to_string(), number::three);
+            keep(&format!("{name} {usd}"))
+        };
+        let parts: Vec<String> = price.parts.iter().map(part).collect();
+        let total = price.total_usd.map_or("not known".to_string(), |usd| number::usd(usd).to_string());
+        let each = price.usd_per_gib.map_or(String::new(), |usd| format!("   {} USD/GiB", number::three(usd)));
+        self.line("Price", &format!("{} ({}){}", keep(&total), parts.join(", "), keep(&each)));
+        let memory = number::bytes(run.controller_memory_bytes as f64);
+        self.line("Memory", &format!("{memory} of tables in the controller"));
+    }
+}
+
+/// The columns of the latency table.
+pub(super) fn latencies(op: &OpResult) -> [f64; 7] {
+    let latency = &op.latency;
+    let whole = [latency.p50_ns, latency.p95_ns, latency.p99_ns, latency.p99_9_ns, latency.p99_99_ns, latency.max_ns];
+    let [p50, p95, p99, p99_9, p99_99, max] = whole.map(|ns| ns as f64);
+    [latency.mean_ns, p50, p95, p99, p99_9, p99_99, max]
+}
+
+/// How long it lasts, in one line.
+pub(super) fn lifetime(run: &RunResult) -> String {
+    let lifetime = &run.lifetime;
+    let Some(years) = lifetime.years else { return "without end: nothing was erased".to_string() };
+    let mut text = keep(&format!("{} at this load", number::years(years)));
+    if let Some(worst) = lifetime.years_worst_block {
+        text += &keep(&format!(" ({} by the most worn block)", number::years(worst)));
+    }
+    if let Some(bytes) = lifetime.host_bytes {
+        text += &format!("; {}", keep(&format!("{} may be written", number::bytes_decimal(bytes))));
+    }
+    if let Some(per_day) = lifetime.drive_writes_per_day {
+        text += &format!("; {}", keep(&format!("{} drive writes a day for 5 years", number::three(per_day))));
+    }
+    text
+}
+
+/// Write amplification has two decimals, so that its parts can be added in the head.
+pub(super) fn two(value: f64) -> String {
+    if value > 0.0 && value < 0.005 { "<0.01".to_string() } else { format!("{value:.2}") }
+}
+
+/// Not to be broken over lines.
+fn keep(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
+}
+
+/// Lines of at most `width` characters, broken at spaces, of which there may be several.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() || line.chars().count() + 1 + word.chars().count() <= width {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        } else {
+            lines.push(word.to_string());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests;

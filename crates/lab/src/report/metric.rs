@@ -1,0 +1,299 @@
+//! The one table of metrics: what `--metrics`, `--assert` and the columns of tables know.
+//!
+//! A name is a path of lower-case words: `waf`, `waf.clean`, `read.p99`, `write.p99_9`. Also understood:
+//! `p99.9` for `p99_9`, `p99.write` for `write.p99`, and the short names in [`ALIASES`].
+
+use super::number::{self, Shown};
+use crate::design::error::nearest;
+use crate::result::{OpResult, RunResult};
+
+/// What a metric counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A plain number.
+    Ratio,
+    /// How many.
+    Count,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Events per second.
+    PerSecond,
+    /// A share of 1.
+    Share,
+    /// Years.
+    Years,
+    /// US dollars.
+    Usd,
+    /// US dollars per GiB.
+    UsdPerGib,
+}
+
+impl Unit {
+    /// The value for people.
+    pub fn shown(self, value: f64) -> Shown {
+        match self {
+            Unit::Ratio => number::ratio(value),
+            Unit::Count => number::short_count(value),
+            Unit::Nanoseconds => number::time_ns(value),
+            Unit::Seconds => number::time_s(value),
+            Unit::Bytes => number::bytes(value),
+            Unit::BytesPerSecond => number::bandwidth(value),
+            Unit::PerSecond => number::per_second(value),
+            Unit::Share => number::share(value),
+            Unit::Years => number::years(value),
+            Unit::Usd | Unit::UsdPerGib => number::usd(value),
+        }
+    }
+
+    /// What is put behind a name where a column has no other place for its unit.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Unit::Ratio | Unit::Count | Unit::Share => "",
+            Unit::Nanoseconds => "_ns",
+            Unit::Seconds => "_s",
+            Unit::Bytes => "_bytes",
+            Unit::BytesPerSecond => "_bytes_per_s",
+            Unit::PerSecond => "_per_s",
+            Unit::Years => "_years",
+            Unit::Usd => "_usd",
+            Unit::UsdPerGib => "_usd_per_gib",
+        }
+    }
+}
+
+/// Which way a metric is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Less is better.
+    Less,
+    /// More is better.
+    More,
+    /// Neither.
+    Neither,
+}
+
+/// One metric.
+#[derive(Clone, Debug)]
+pub struct Metric {
+    /// `write.p99_9`.
+    pub name: String,
+    /// Head of a column: `write p99.9`.
+    pub title: String,
+    /// What it counts in.
+    pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
+    /// One line, without a full stop.
+    pub about: String,
+    get: Get,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Get {
+    Run(fn(&RunResult) -> Option<f64>),
+    Op(fn(&RunResult) -> &OpResult, fn(&OpResult) -> f64),
+}
+
+impl Metric {
+    /// The value of a run; `None` if it has none, such as the latency of reads when nothing was read.
+    pub fn of(&self, run: &RunResult) -> Option<f64> {
+        match self.get {
+            Get::Run(get) => get(run),
+            Get::Op(op, get) => Some(op(run)).filter(|op| op.count > 0).map(get),
+        }
+    }
+}
+
+/// The value of a metric by name, in base units: ns, bytes, bytes per second, years, USD, shares of 1. `None` if
+/// there is no such metric or the run has no value for it; [`find`] tells them apart.
+pub fn metric(name: &str, run: &RunResult) -> Option<f64> {
+    find(name).ok()?.of(run)
+}
+
+/// Short names.
+pub const ALIASES: &[(&str, &str)] = &[
+    ("wa", "waf"),
+    ("life", "lifetime"),
+    ("tbw", "lifetime.bytes"),
+    ("dwpd", "lifetime.dwpd"),
+    ("tps", "iops"),
+    ("wear", "cycles.max"),
+    ("busy", "busy.flash"),
+];
+
+/// The metric of a name, or what is wrong with the name, with the nearest one there is.
+pub fn find(name: &str) -> Result<Metric, String> {
+    let all = metrics();
+    let wanted = name.trim().to_lowercase().replace("p99.99", "p99_99").replace("p99.9", "p99_9");
+    let wanted = ALIASES.iter().find(|(alias, _)| *alias == wanted).map_or(wanted.as_str(), |(_, name)| name);
+    let turned = wanted.split_once('.').map(|(a, b)| format!("{b}.{a}"));
+    let fits = |metric: &&Metric| metric.name == wanted || Some(&metric.name) == turned.as_ref();
+    if let Some(metric) = all.iter().find(fits) {
+        return Ok(metric.clone());
+    }
+    let known = all.iter().map(|metric| metric.name.as_str()).chain(ALIASES.iter().map(|(alias, _)| *alias));
+    Err(match nearest(wanted, known) {
+        Some(near) => format!("there is no metric `{}`; did you mean `{near}`?", name.trim()),
+        None => {
+            let heads = "throughput, iops, read.p99, write.mean, waf, erases, lifetime, price";
+            format!("there is no metric `{}`; metrics are such as {heads}", name.trim())
+        }
+    })
+}
+
+/// One row of the table of metrics of a whole run.
+type Row = (&'static str, &'static str, Unit, Better, &'static str, fn(&RunResult) -> Option<f64>);
+/// One row of the table of metrics of one kind of request.
+type OpRow = (&'static str, &'static str, Unit, Better, &'static str, fn(&OpResult) -> f64);
+
+const OPS: [(&str, fn(&RunResult) -> &OpResult); 4] =
+    [("read", |r| &r.read), ("write", |r| &r.write), ("trim", |r| &r.trim), ("flush", |r| &r.flush)];
+
+const OP_ROWS: &[OpRow] = &[
+    ("count", "s", Unit::Count, Better::Neither, "requests served", |o| o.count as f64),
+    ("bytes", "volume", Unit::Bytes, Better::Neither, "bytes served", |o| o.bytes as f64),
+    ("iops", "IOPS", Unit::PerSecond, Better::More, "requests per second", |o| o.per_s),
+    ("bandwidth", "rate", Unit::BytesPerSecond, Better::More, "bytes per second", |o| o.bytes_per_s),
+    ("mean", "mean", Unit::Nanoseconds, Better::Less, "mean latency", |o| o.latency.mean_ns),
+    ("p50", "p50", Unit::Nanoseconds, Better::Less, "median latency", |o| o.latency.p50_ns as f64),
+    ("p95", "p95", Unit::Nanoseconds, Better::Less, "latency of 95 %", |o| o.latency.p95_ns as f64),
+    ("p99", "p99", Unit::Nanoseconds, Better::Less, "latency of 99 %", |o| o.latency.p99_ns as f64),
+    ("p99_9", "p99.9", Unit::Nanoseconds, Better::Less, "latency of 99.9 %", |o| o.latency.p99_9_ns as f64),
+    ("p99_99", "p99.99", Unit::Nanoseconds, Better::Less, "latency of 99.99 %", |o| {
+        o.latency.p99_99_ns as f64
+    }),
+    ("max", "max", Unit::Nanoseconds, Better::Less, "longest latency", |o| o.latency.max_ns as f64),
+];
+
+/// Requests per simulated second of all kinds.
+fn iops(run: &RunResult) -> f64 {
+    run.read.per_s + run.write.per_s + run.trim.per_s + run.flush.per_s
+}
+
+/// A value that means something only if the host wrote.
+fn written(run: &RunResult, value: f64) -> Option<f64> {
+    (run.write_amplification.total > 0.0).then_some(value)
+}
+
+/// Share of die time spent working.
+pub(super) fn busy_flash(run: &RunResult) -> f64 {
+    run.flash.busy_read + run.flash.busy_program + run.flash.busy_erase
+}
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    ("throughput", "read + write", Unit::BytesPerSecond, Better::More, "bytes read and written per second", |r| Some(r.read.bytes_per_s + r.write.bytes_per_s)),
+    ("iops", "IOPS", Unit::PerSecond, Better::More, "requests of all kinds per second", |r| Some(iops(r))),
+    ("waf", "WA", Unit::Ratio, Better::Less, "units programmed for each unit the host wrote", |r| written(r, r.write_amplification.total)),
+    ("waf.host", "WA host", Unit::Ratio, Better::Neither, "part of waf: the host's own writes", |r| written(r, r.write_amplification.host)),
+    ("waf.clean", "WA cleaning", Unit::Ratio, Better::Less, "part of waf: moved by cleaning", |r| written(r, r.write_amplification.clean)),
+    ("waf.wear", "WA wear", Unit::Ratio, Better::Less, "part of waf: moved by wear levelling", |r| written(r, r.write_amplification.wear)),
+    ("waf.retire", "WA retired", Unit::Ratio, Better::Less, "part of waf: moved because a block was retired or a program failed", |r| written(r, r.write_amplification.retire)),
+    ("waf.map", "WA map", Unit::Ratio, Better::Less, "part of waf: checkpoints of the map and records of trims", |r| written(r, r.write_amplification.map)),
+    ("waf.padding", "WA padding", Unit::Ratio, Better::Less, "part of waf: pages programmed before they were full", |r| written(r, r.write_amplification.padding)),
+    ("waf.unaligned", "unaligned", Unit::Ratio, Better::Less, "bytes of units touched for each byte the host asked to write; not part of waf", |r| written(r, r.write_amplification.unaligned)),
+    ("clean.blocks", "cleaned", Unit::Count, Better::Less, "blocks cleaned", |r| Some(r.write_amplification.cleaned_blocks as f64)),
+    ("clean.live", "live share", Unit::Share, Better::Less, "mean share of live units in the blocks that were cleaned", |r| Some(r.write_amplification.cleaned_live_share).filter(|_| r.write_amplification.cleaned_blocks > 0)),
+    ("flash.reads", "cell reads", Unit::Count, Better::Less, "reads of the cells", |r| Some(r.flash.reads as f64)),
+    ("flash.programs", "programs", Unit::Count, Better::Less, "programs of the cells", |r| Some(r.flash.programs as f64)),
+    ("erases", "erases", Unit::Count, Better::Less, "blocks erased in the run", |r| Some(r.flash.erases as f64)),
+    ("flash.retries", "read retries", Unit::Count, Better::Less, "reads tried again because of bit errors", |r| Some(r.flash.read_retries as f64)),
+    ("failures.read", "lost reads", Unit::Count, Better::Less, "uncorrectable reads", |r| Some(r.flash.failures[0] as f64)),
+    ("failures.program", "bad programs", Unit::Count, Better::Less, "failed programs", |r| Some(r.flash.failures[1] as f64)),
+    ("failures.erase", "bad erases", Unit::Count, Better::Less, "failed erases", |r| Some(r.flash.failures[2] as f64)),
+    ("flash.retired", "retired", Unit::Count, Better::Less, "blocks retired in the run", |r| Some(r.flash.retired_blocks as f64)),
+    ("busy.flash", "dies busy", Unit::Share, Better::Neither, "share of die time spent working", |r| Some(busy_flash(r))),
+    ("busy.read", "dies reading", Unit::Share, Better::Neither, "share of die time spent reading", |r| Some(r.flash.busy_read)),
+    ("busy.program", "dies programming", Unit::Share, Better::Neither, "share of die time spent programming", |r| Some(r.flash.busy_program)),
+    ("busy.erase", "dies erasing", Unit::Share, Better::Neither, "share of die time spent erasing", |r| Some(r.flash.busy_erase)),
+    ("busy.channel", "channels busy", Unit::Share, Better::Neither, "share of channel time spent transferring", |r| Some(r.flash.busy_channel)),
+    ("cycles.min", "cycles min", Unit::Count, Better::Neither, "fewest erases of a block since new", |r| Some(r.flash.cycles_min as f64)),
+    ("cycles.mean", "cycles mean", Unit::Ratio, Better::Less, "mean erases of a block since new", |r| Some(r.flash.cycles_mean)),
+    ("cycles.max", "cycles max", Unit::Count, Better::Less, "most erases of a block since new", |r| Some(r.flash.cycles_max as f64)),
+    ("cycles.deviation", "cycles dev.", Unit::Ratio, Better::Less, "standard deviation of the erases of blocks since new", |r| Some(r.flash.cycles_deviation)),
+    ("lifetime", "lifetime", Unit::Years, Better::More, "years until the mean block is worn out at this load", |r| r.lifetime.years),
+    ("lifetime.worst", "first block", Unit::Years, Better::More, "years if the most worn block set the pace", |r| r.lifetime.years_worst_block),
+    ("lifetime.bytes", "endurance", Unit::Bytes, Better::More, "host bytes that may be written in all", |r| r.lifetime.host_bytes),
+    ("lifetime.dwpd", "DWPD", Unit::Ratio, Better::More, "full drive writes per day over five years", |r| r.lifetime.drive_writes_per_day),
+    ("price", "price", Unit::Usd, Better::Less, "all media", |r| r.price.total_usd),
+    ("price.gib", "USD/GiB", Unit::UsdPerGib, Better::Less, "all media, for each GiB the host can address", |r| r.price.usd_per_gib),
+    ("price.iops", "USD/IOPS", Unit::Usd, Better::Less, "all media, for each request per second", |r| r.price.total_usd.filter(|_| iops(r) > 0.0).map(|usd| usd / iops(r))),
+    ("memory", "memory", Unit::Bytes, Better::Less, "memory of the controller's tables in this simulator", |r| Some(r.controller_memory_bytes as f64)),
+    ("buffer.wait", "buffer wait", Unit::Seconds, Better::Less, "host time spent waiting for room in the write buffer", |r| Some(r.buffer_wait_s)),
+    ("requests", "requests", Unit::Count, Better::Neither, "requests served", |r| Some(r.requests_served as f64)),
+    ("requests.missing", "missing", Unit::Count, Better::Less, "requests asked but not served", |r| r.requests_asked.map(|asked| asked as f64 - r.requests_served as f64)),
+    ("simulated", "simulated", Unit::Seconds, Better::Neither, "simulated time", |r| Some(r.simulated_s)),
+    ("capacity", "capacity", Unit::Bytes, Better::More, "bytes the host can address", |r| Some(r.design.capacity_bytes as f64)),
+    ("precondition.bytes", "written before", Unit::Bytes, Better::Neither, "bytes written to bring the device to its state", |r| Some(r.precondition.host_bytes as f64)),
+];
+
+/// Every metric, in the order in which tables list them.
+pub fn metrics() -> Vec<Metric> {
+    let whole = ROWS.iter().map(|&(name, title, unit, better, about, get)| Metric {
+        name: name.to_string(),
+        title: title.to_string(),
+        unit,
+        better,
+        about: about.to_string(),
+        get: Get::Run(get),
+    });
+    let each = OPS.iter().flat_map(|&(op, of)| {
+        OP_ROWS.iter().map(move |&(name, title, unit, better, about, get)| Metric {
+            name: format!("{op}.{name}"),
+            title: if name == "count" { plural(op) } else { format!("{op} {title}") },
+            unit,
+            better,
+            about: format!("{about}, {}", plural(op)),
+            get: Get::Op(of, get),
+        })
+    });
+    whole.chain(each).collect()
+}
+
+fn plural(op: &str) -> String {
+    format!("{op}{}", if op == "flush" { "es" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        let all = metrics();
+        let mut names: Vec<&str> = all.iter().map(|metric| metric.name.as_str()).collect();
+        for name in &names {
+            assert_eq!(find(name).unwrap().name, *name);
+        }
+        for (alias, name) in ALIASES {
+            assert_eq!(find(alias).unwrap().name, *name);
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all.len());
+    }
+
+    #[test]
+    fn values_and_other_spellings() {
+        let run = sample::run("ssd-tlc", 1);
+        assert_eq!(metric("waf", &run), Some(2.97));
+        assert_eq!(metric("p99.9.write", &run), metric("write.p99_9", &run));
+        assert_eq!(metric("write.p99.9", &run), Some(run.write.latency.p99_9_ns as f64));
+        assert_eq!(metric("p99.write", &run), metric("write.p99", &run));
+        assert_eq!(metric("trim.p99", &run), None);
+        assert_eq!(metric("life", &run), run.lifetime.years);
+    }
+
+    #[test]
+    fn a_slip_is_answered_with_the_nearest_name() {
+        assert_eq!(find("write.p98").unwrap_err(), "there is no metric `write.p98`; did you mean `write.p95`?");
+        assert!(find("colour").unwrap_err().starts_with("there is no metric `colour`; metrics are such as"));
+    }
+}

@@ -1,0 +1,83 @@
+//! Mean and 95 % interval of a few runs with different seeds (Student's t, two-sided).
+
+/// A mean and half the width of its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Mean.
+    pub mean: f64,
+    /// The interval reaches this far to both sides; 0 if there is one value only, or all are equal.
+    pub interval: f64,
+    /// How many values.
+    pub count: usize,
+}
+
+/// Quantiles 97.5 % of Student's t for 1 to 30 degrees of freedom.
+const T: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+
+/// Beyond the table: the first terms of the expansion in 1/n, good to 0.001.
+fn t_quantile(freedom: usize) -> f64 {
+    T.get(freedom - 1).copied().unwrap_or_else(|| 1.96 + 2.372 / freedom as f64 + 2.8 / (freedom * freedom) as f64)
+}
+
+impl Estimate {
+    /// Of these values; `None` if there are none.
+    pub fn of(values: &[f64]) -> Option<Estimate> {
+        let count = values.len();
+        if count == 0 {
+            return None;
+        }
+        if values.iter().all(|value| *value == values[0]) {
+            return Some(Estimate { mean: values[0], interval: 0.0, count });
+        }
+        let mean = values.iter().sum::<f64>() / count as f64;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let deviation = (squares / (count - 1) as f64).sqrt();
+        Some(Estimate { mean, interval: t_quantile(count - 1) * deviation / (count as f64).sqrt(), count })
+    }
+
+    /// True if the intervals share a point: the difference may be chance.
+    pub fn overlaps(&self, other: &Estimate) -> bool {
+        (self.mean - other.mean).abs() <= self.interval + other.interval
+    }
+
+    /// This over the other, with the interval by propagation of relative errors. `None` if a mean is 0.
+    pub fn over(&self, other: &Estimate) -> Option<Estimate> {
+        if self.mean == 0.0 || other.mean == 0.0 {
+            return None;
+        }
+        let mean = self.mean / other.mean;
+        let relative = (self.interval / self.mean).hypot(other.interval / other.mean);
+        Some(Estimate { mean, interval: mean.abs() * relative, count: self.count.min(other.count) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_of_known_samples() {
+        // Mean 3, deviation sqrt(2.5), t(4) = 2.776.
+        let five = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert!((five.mean - 3.0).abs() < 1e-12 && (five.interval - 1.963).abs() < 1e-3, "{five:?}");
+        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(Estimate::of(&[2.0]), Some(Estimate { mean: 2.0, interval: 0.0, count: 1 }));
+        assert_eq!(Estimate::of(&[0.1; 3]).unwrap().interval, 0.0);
+        for (freedom, t) in [(30, 2.042), (31, 2.0395), (40, 2.021), (120, 1.980)] {
+            assert!((t_quantile(freedom) - t).abs() < 0.001, "{freedom}");
+        }
+    }
+
+    #[test]
+    fn overlap_and_ratio() {
+        let estimate = |mean, interval| Estimate { mean, interval, count: 5 };
+        assert!(estimate(1.0, 0.1).overlaps(&estimate(1.2, 0.1)));
+        assert!(!estimate(1.0, 0.1).overlaps(&estimate(1.21, 0.1)));
+        let ratio = estimate(3.0, 0.3).over(&estimate(2.0, 0.0)).unwrap();
+        assert!((ratio.mean - 1.5).abs() < 1e-12 && (ratio.interval - 0.15).abs() < 1e-12);
+        assert_eq!(estimate(1.0, 0.0).over(&estimate(0.0, 0.0)), None);
+    }
+}

@@ -1,0 +1,244 @@
+//! What a run found out: plain data, in base units, the unit in the name. `result.json` is this, field by
+//! field; a field is never renamed within a schema version.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the JSON document.
+pub const SCHEMA: &str = "nvlab.run/1";
+/// Raised only when the same design, workload and seed may give other numbers than before.
+pub const RESULTS_VERSION: u32 = 1;
+
+/// Everything a run found out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// 32 hexadecimal digits that name design, workload, seed, preconditioning and results version.
+    pub key: String,
+    /// Version of nvlab.
+    pub nvlab: String,
+    /// [`RESULTS_VERSION`].
+    pub results_version: u32,
+    /// The design.
+    pub design: DesignInfo,
+    /// The workload's text.
+    pub workload: String,
+    /// One line about what the workload really was (a trace's replay report, a generator's parameters).
+    pub workload_about: String,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// How the device was brought to its state.
+    pub precondition: Precondition,
+    /// Requests the run was to serve, if that was known before, and requests it served.
+    pub requests_asked: Option<u64>,
+    /// Requests served.
+    pub requests_served: u64,
+    /// Simulated time from the first request to the last completion, s.
+    pub simulated_s: f64,
+    /// Time of this computer, s. Not part of what must repeat.
+    pub wall_s: f64,
+    /// Requests, bytes and latency, per kind.
+    pub read: OpResult,
+    /// See `read`.
+    pub write: OpResult,
+    /// See `read`.
+    pub trim: OpResult,
+    /// See `read`.
+    pub flush: OpResult,
+    /// Where programs came from.
+    pub write_amplification: WriteAmplification,
+    /// What the flash did.
+    pub flash: FlashResult,
+    /// When it will be worn out.
+    pub lifetime: Lifetime,
+    /// What it costs.
+    pub price: Price,
+    /// Bytes of memory the controller's tables take in this simulator, and per logical unit.
+    pub controller_memory_bytes: u64,
+    /// Host time spent waiting for room in the write buffer, s.
+    pub buffer_wait_s: f64,
+    /// The run in up to 400 windows of equally many requests.
+    pub series: Vec<Window>,
+}
+
+/// The design of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DesignInfo {
+    /// Name, with what `--set` changed: `ssd-tlc`, `ssd-tlc ftl.clean.kind=fifo`.
+    pub name: String,
+    /// One line.
+    pub about: String,
+    /// The publication it follows; may be empty.
+    pub cite: String,
+    /// Every value, as `design show` prints it.
+    pub resolved_toml: String,
+    /// Bytes the host can address.
+    pub capacity_bytes: u64,
+    /// Bytes of flash.
+    pub raw_bytes: u64,
+}
+
+/// How the device was brought to its state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Precondition {
+    /// `fresh`, `full` or `steady`.
+    pub kind: String,
+    /// Bytes written to get there.
+    pub host_bytes: u64,
+    /// Write amplification of its last two windows; both 0 unless `steady`.
+    pub last_windows: [f64; 2],
+    /// True if the last two windows agree within 1 %. Always true for `fresh` and `full`.
+    pub converged: bool,
+}
+
+/// What one kind of request got.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OpResult {
+    /// Requests.
+    pub count: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Requests per simulated second.
+    pub per_s: f64,
+    /// Bytes per simulated second.
+    pub bytes_per_s: f64,
+    /// Latency from the moment the host asked.
+    pub latency: Latency,
+    /// Upper bound of each latency bucket (ns) and how many requests fell into it; empty buckets left out.
+    pub histogram: Vec<(u64, u64)>,
+}
+
+/// Latency percentiles, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 95 %.
+    pub p95_ns: u64,
+    /// 99 %.
+    pub p99_ns: u64,
+    /// 99.9 %.
+    pub p99_9_ns: u64,
+    /// 99.99 %.
+    pub p99_99_ns: u64,
+    /// Maximum.
+    pub max_ns: u64,
+}
+
+/// Units programmed per unit the host wrote, and where they came from; the parts add up to the total.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WriteAmplification {
+    /// All of it; 0 if the host wrote nothing.
+    pub total: f64,
+    /// What the host wrote: 1.
+    pub host: f64,
+    /// Moved by cleaning.
+    pub clean: f64,
+    /// Moved by wear levelling.
+    pub wear: f64,
+    /// Moved because a block was retired or a program failed.
+    pub retire: f64,
+    /// Checkpoints of the map, records of trims.
+    pub map: f64,
+    /// Pages programmed before they were full.
+    pub padding: f64,
+    /// Writes of part of a unit: the rest of the unit, read and written again by the device's front end. Counted
+    /// as bytes of units touched over bytes the host asked to write; not part of the total.
+    pub unaligned: f64,
+    /// Blocks cleaned, and the mean share of live units in them.
+    pub cleaned_blocks: u64,
+    /// See `cleaned_blocks`.
+    pub cleaned_live_share: f64,
+}
+
+/// What the flash did during the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlashResult {
+    /// Cell reads, programs, erases.
+    pub reads: u64,
+    /// See `reads`.
+    pub programs: u64,
+    /// See `reads`.
+    pub erases: u64,
+    /// Reads tried again because of bit errors.
+    pub read_retries: u64,
+    /// Uncorrectable reads, failed programs, failed erases.
+    pub failures: [u64; 3],
+    /// Blocks retired, in the run.
+    pub retired_blocks: u64,
+    /// Share of die time spent reading, programming, erasing; the rest is idle (or waiting for a resume).
+    pub busy_read: f64,
+    /// See `busy_read`.
+    pub busy_program: f64,
+    /// See `busy_read`.
+    pub busy_erase: f64,
+    /// Share of channel time spent transferring.
+    pub busy_channel: f64,
+    /// Erase counts of all blocks since new: least, mean, most, standard deviation.
+    pub cycles_min: u32,
+    /// See `cycles_min`.
+    pub cycles_mean: f64,
+    /// See `cycles_min`.
+    pub cycles_max: u32,
+    /// See `cycles_min`.
+    pub cycles_deviation: f64,
+    /// Blocks by erase count: (count, blocks).
+    pub cycles_histogram: Vec<(u32, u32)>,
+    /// Erase count of each block, die by die, if there are at most 65,536 blocks.
+    pub cycles: Vec<u32>,
+}
+
+/// When the flash will be worn out at this workload's rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lifetime {
+    /// Years until the mean block reaches its rated cycles; `None` if nothing was erased.
+    pub years: Option<f64>,
+    /// The same if the most worn block of this run set the pace.
+    pub years_worst_block: Option<f64>,
+    /// Host bytes that may be written in all (TBW).
+    pub host_bytes: Option<f64>,
+    /// Full drive writes per day over five years that this allows.
+    pub drive_writes_per_day: Option<f64>,
+    /// Rated cycles of a block.
+    pub rated_cycles: u32,
+}
+
+/// What the media cost, USD. Controller, board and margin are not in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Price {
+    /// All media; `None` if a price is missing.
+    pub total_usd: Option<f64>,
+    /// Per GiB the host can address.
+    pub usd_per_gib: Option<f64>,
+    /// Each medium: name, bytes, USD.
+    pub parts: Vec<(String, u64, Option<f64>)>,
+}
+
+/// A stretch of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// From and to, s since the run began.
+    pub from_s: f64,
+    /// See `from_s`.
+    pub to_s: f64,
+    /// Requests served.
+    pub requests: u64,
+    /// Bytes read and written by the host.
+    pub read_bytes: u64,
+    /// See `read_bytes`.
+    pub write_bytes: u64,
+    /// Read latency, ns: median and 99 %; 0 if there was none.
+    pub read_p50_ns: u64,
+    /// See `read_p50_ns`.
+    pub read_p99_ns: u64,
+    /// Write latency, ns.
+    pub write_p50_ns: u64,
+    /// See `write_p50_ns`.
+    pub write_p99_ns: u64,
+    /// Units programmed per unit the host wrote; 0 if it wrote none.
+    pub write_amplification: f64,
+    /// Blocks erased.
+    pub erases: u64,
+}

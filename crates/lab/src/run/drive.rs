@@ -1,0 +1,260 @@
+//! The inner loop: requests from a workload into a device, completions back.
+//!
+//! A closed loop keeps a number of requests under way: the next begins when the earliest completes. An open
+//! loop begins each at its moment and waits only if the device's queue is full. Latency counts from the moment
+//! the host wanted the request. The device is called in the order in which requests begin.
+
+use nvlab_access::BlockDevice;
+use nvlab_controller::ControllerError;
+use nvlab_units::{Span, Time};
+use nvlab_workload::{Batch, Op, Pacing, Request, Workload};
+
+/// Where a run ends, whatever comes first; `u64::MAX` and [`Time::MAX`]: not for this reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Simulated time since the run began.
+    pub time: Span,
+}
+
+impl Limit {
+    /// Until the workload ends.
+    pub const NONE: Limit =
+        Limit { requests: u64::MAX, bytes: u64::MAX, written_bytes: u64::MAX, time: Span::from_ps(u64::MAX) };
+}
+
+/// What watches the requests of a run.
+pub trait Watch<D> {
+    /// A request was served: wanted at `wanted`, done at `end`.
+    fn served(&mut self, request: &Request, wanted: Time, end: Time);
+    /// About 32 requests were served.
+    fn batch(&mut self, _device: &D, _now: Time) {}
+    /// False to stop the run (asked every few thousand requests).
+    fn go_on(&mut self, _progress: &Progress) -> bool {
+        true
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Requests served.
+    pub requests: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Simulated time.
+    pub now: Time,
+}
+
+/// Why a run did not reach its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DriveError {
+    /// The device refused or failed a request.
+    #[error("request {number} ({op} of {bytes} B at {offset}) failed after {} simulated: {source}", at)]
+    Failed {
+        /// Which one, from 0.
+        number: u64,
+        /// What was asked.
+        op: Op,
+        /// How much.
+        bytes: u32,
+        /// Where.
+        offset: u64,
+        /// When.
+        at: Time,
+        /// Why.
+        source: ControllerError,
+    },
+    /// Whoever watches wanted no more.
+    #[error("stopped after {0} requests")]
+    Stopped(u64),
+}
+
+/// Completions of the requests under way, earliest first: a tree of losers (Knuth, volume 3, section 5.4.1).
+/// Replacing the earliest costs one comparison per level and no unpredictable branch.
+#[derive(Clone, Debug)]
+pub struct Outstanding {
+    /// The later of the two that met at each inner node; node 1 is the root, the children of `n` are `2 n` and
+    /// `2 n + 1`, the leaves come after the inner nodes.
+    losers: Vec<Entry>,
+    earliest: Entry,
+    depth: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    end: Time,
+    leaf: usize,
+}
+
+impl Outstanding {
+    /// At most `depth` requests, at least one. To begin with all of them ended at time zero.
+    pub fn new(depth: u32) -> Outstanding {
+        let depth = depth.max(1) as usize;
+        let leaves = depth.next_power_of_two();
+        let mut tree = Outstanding {
+            losers: vec![Entry { end: Time::ZERO, leaf: 0 }; leaves],
+            earliest: Entry { end: Time::ZERO, leaf: leaves },
+            depth,
+        };
+        // Leaves beyond the depth never win; the others are alike, so any may be the winner of any match.
+        for node in 1..leaves {
+            let mut leaf = 2 * node + 1;
+            while leaf < leaves {
+                leaf *= 2;
+            }
+            let end = if leaf - leaves < depth { Time::ZERO } else { Time::MAX };
+            tree.losers[node] = Entry { end, leaf };
+        }
+        tree
+    }
+
+    /// When another request may begin.
+    #[inline]
+    pub fn room_at(&self) -> Time {
+        self.earliest.end
+    }
+
+    /// A request that ends at `end` is under way, in the place of the one that ended first.
+    #[inline]
+    pub fn add(&mut self, end: Time) {
+        let mut winner = Entry { end, leaf: self.earliest.leaf };
+        let mut node = winner.leaf / 2;
+        while node > 0 {
+            let met = self.losers[node];
+            let beaten = met.end < winner.end;
+            self.losers[node] = if beaten { winner } else { met };
+            winner = if beaten { met } else { winner };
+            node /= 2;
+        }
+        self.earliest = winner;
+    }
+
+    /// When the last one is done.
+    pub fn last(&self) -> Time {
+        let real = |entry: &&Entry| entry.leaf - self.losers.len() < self.depth;
+        let losers = self.losers[1..].iter().filter(real).map(|entry| entry.end);
+        losers.chain([self.earliest.end]).max().expect("at least one request")
+    }
+}
+
+/// Requests between two questions whether to go on.
+const ASK_EVERY: u64 = 8192;
+
+/// Drives `device` with `workload` from `origin` on until the workload or the limit ends it. `queue` is how
+/// many requests the device takes at a time.
+pub fn drive<D: BlockDevice, W: Workload>(
+    device: &mut D,
+    workload: &mut W,
+    origin: Time,
+    queue: u32,
+    limit: &Limit,
+    watch: &mut impl Watch<D>,
+) -> Result<Progress, DriveError> {
+    let (open, depth) = match workload.pacing() {
+        Pacing::Open => (true, queue),
+        Pacing::Closed { depth } => (false, depth.min(queue)),
+    };
+    let mut under_way = Outstanding::new(depth);
+    let mut progress = Progress { now: origin, ..Progress::default() };
+    let mut batch = Batch::new();
+    let mut ask_at = ASK_EVERY;
+    let deadline = origin.ps().saturating_add(limit.time.ps());
+    'run: loop {
+        batch.clear();
+        if workload.fill(&mut batch) == 0 {
+            break;
+        }
+        device.expect(batch.requests().iter().map(|request| request.offset));
+        for request in batch.requests() {
+            let room = under_way.room_at();
+            let wanted = if open { origin + Span::from_ps(request.at.ps()) } else { room.max(origin) };
+            let begin = wanted.max(room).max(if open { Time::ZERO } else { progress.now });
+            let over = progress.requests >= limit.requests
+                || begin.ps() >= deadline
+                || progress.bytes >= limit.bytes
+                || progress.written_bytes >= limit.written_bytes;
+            if over {
+                break 'run;
+            }
+            let end = serve(device, begin, request).map_err(|source| DriveError::Failed {
+                number: progress.requests,
+                op: request.op,
+                bytes: request.bytes,
+                offset: request.offset,
+                at: begin,
+                source,
+            })?;
+            under_way.add(end);
+            watch.served(request, wanted, end);
+            progress.requests += 1;
+            progress.now = begin;
+            match request.op {
+                Op::Read => progress.bytes += request.bytes as u64,
+                Op::Write => {
+                    progress.bytes += request.bytes as u64;
+                    progress.written_bytes += request.bytes as u64;
+                }
+                Op::Trim | Op::Flush => {}
+            }
+        }
+        watch.batch(device, progress.now);
+        if progress.requests >= ask_at {
+            ask_at = progress.requests + ASK_EVERY;
+            if !watch.go_on(&progress) {
+                return Err(DriveError::Stopped(progress.requests));
+            }
+        }
+    }
+    progress.now = progress.now.max(under_way.last());
+    Ok(progress)
+}
+
+#[inline]
+fn serve<D: BlockDevice>(device: &mut D, at: Time, request: &Request) -> Result<Time, ControllerError> {
+    let served = match request.op {
+        Op::Read => device.read(at, request.offset, request.bytes, &mut [])?,
+        Op::Write => {
+            let written = device.write(at, request.offset, request.bytes, &[])?;
+            if request.fua { device.flush(written.end)? } else { written }
+        }
+        Op::Trim => device.trim(at, request.offset, request.bytes)?,
+        Op::Flush => device.flush(at)?,
+    };
+    Ok(served.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nvlab_units::Rng;
+
+    #[test]
+    fn the_earliest_completion_makes_room() {
+        let mut rng = Rng::new(2);
+        for depth in [1, 2, 3, 7, 32] {
+            let mut heap = Outstanding::new(depth);
+            let mut plain: Vec<Time> = Vec::new();
+            for _ in 0..1000 {
+                let room = heap.room_at();
+                if plain.len() >= depth as usize {
+                    plain.sort();
+                    assert_eq!(room, plain.remove(0));
+                } else {
+                    assert_eq!(room, Time::ZERO);
+                }
+                let end = Time::from_ns(rng.below(1000));
+                heap.add(end);
+                plain.push(end);
+            }
+            assert_eq!(heap.last(), *plain.iter().max().unwrap());
+        }
+    }
+}

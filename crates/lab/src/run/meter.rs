@@ -1,0 +1,193 @@
+//! What is measured while a run goes on: latencies per kind, and the run cut into windows.
+
+use super::device::{Counters, Observed};
+use super::drive::{Progress, Watch};
+use crate::result::Window;
+use nvlab_units::{Histogram, Span, Time};
+use nvlab_workload::{Op, Request};
+
+/// Windows a run is cut into at most; when there are more, neighbours are joined.
+const WINDOWS_MAX: usize = 400;
+/// Requests of a window to begin with.
+const WINDOW_REQUESTS: u64 = 256;
+
+/// Totals of one kind of request.
+#[derive(Clone, Debug, Default)]
+pub struct OpTotals {
+    /// Requests.
+    pub count: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Latency.
+    pub latency: Histogram,
+}
+
+#[derive(Clone, Debug)]
+struct Stretch {
+    from: Time,
+    to: Time,
+    ops: [OpTotals; 4],
+    host_units: u64,
+    programmed_units: u64,
+    erases: u64,
+}
+
+impl Stretch {
+    fn requests(&self) -> u64 {
+        self.ops.iter().map(|op| op.count).sum()
+    }
+
+    fn join(&mut self, next: Stretch) {
+        self.to = next.to;
+        for (mine, theirs) in self.ops.iter_mut().zip(&next.ops) {
+            mine.count += theirs.count;
+            mine.bytes += theirs.bytes;
+            mine.latency.merge(&theirs.latency);
+        }
+        self.host_units += next.host_units;
+        self.programmed_units += next.programmed_units;
+        self.erases += next.erases;
+    }
+
+    fn window(&self, origin: Time) -> Window {
+        let (read, write) = (&self.ops[Op::Read as usize], &self.ops[Op::Write as usize]);
+        let quantile = |op: &OpTotals, q| if op.count == 0 { 0 } else { op.latency.quantile(q).ns() };
+        Window {
+            from_s: self.from.since(origin).seconds(),
+            to_s: self.to.since(origin).seconds(),
+            requests: self.requests(),
+            read_bytes: read.bytes,
+            write_bytes: write.bytes,
+            read_p50_ns: quantile(read, 0.5),
+            read_p99_ns: quantile(read, 0.99),
+            write_p50_ns: quantile(write, 0.5),
+            write_p99_ns: quantile(write, 0.99),
+            write_amplification: match self.host_units {
+                0 => 0.0,
+                host => self.programmed_units as f64 / host as f64,
+            },
+            erases: self.erases,
+        }
+    }
+}
+
+/// Measures a run; `go_on` is asked now and then.
+pub struct Meter<F> {
+    origin: Time,
+    current: [OpTotals; 4],
+    current_from: Time,
+    current_requests: u64,
+    window_requests: u64,
+    before: Counters,
+    stretches: Vec<Stretch>,
+    go_on: F,
+}
+
+impl<F: FnMut(&Progress) -> bool> Meter<F> {
+    /// A meter for a run that begins at `origin` on a device that has counted `before`.
+    pub fn new(origin: Time, before: Counters, go_on: F) -> Meter<F> {
+        Meter {
+            origin,
+            current: Default::default(),
+            current_from: origin,
+            current_requests: 0,
+            window_requests: WINDOW_REQUESTS,
+            before,
+            stretches: Vec::new(),
+            go_on,
+        }
+    }
+
+    fn close(&mut self, counters: Counters, now: Time) {
+        let ops = std::mem::take(&mut self.current);
+        self.stretches.push(Stretch {
+            from: self.current_from,
+            to: now,
+            ops,
+            host_units: counters.host_units - self.before.host_units,
+            programmed_units: counters.programmed_units - self.before.programmed_units,
+            erases: counters.erases - self.before.erases,
+        });
+        self.before = counters;
+        self.current_from = now;
+        self.current_requests = 0;
+        if self.stretches.len() == WINDOWS_MAX {
+            self.window_requests *= 2;
+            let mut joined: Vec<Stretch> = Vec::with_capacity(WINDOWS_MAX);
+            for (i, stretch) in self.stretches.drain(..).enumerate() {
+                match joined.last_mut() {
+                    Some(last) if i % 2 == 1 => last.join(stretch),
+                    _ => joined.push(stretch),
+                }
+            }
+            self.stretches = joined;
+        }
+    }
+
+    /// The totals per kind and the windows, after the last request was done at `end`.
+    pub fn finish(mut self, counters: Counters, end: Time) -> ([OpTotals; 4], Vec<Window>) {
+        if self.current_requests > 0 {
+            self.close(counters, end);
+        }
+        let windows = self.stretches.iter().map(|stretch| stretch.window(self.origin)).collect();
+        let mut totals: [OpTotals; 4] = Default::default();
+        for stretch in &self.stretches {
+            for (total, part) in totals.iter_mut().zip(&stretch.ops) {
+                total.count += part.count;
+                total.bytes += part.bytes;
+                total.latency.merge(&part.latency);
+            }
+        }
+        (totals, windows)
+    }
+}
+
+impl<D: Observed, F: FnMut(&Progress) -> bool> Watch<D> for Meter<F> {
+    #[inline]
+    fn served(&mut self, request: &Request, wanted: Time, end: Time) {
+        let totals = &mut self.current[request.op as usize];
+        totals.count += 1;
+        totals.bytes += request.bytes as u64;
+        totals.latency.add(end.since(wanted));
+        self.current_requests += 1;
+    }
+
+    #[inline]
+    fn batch(&mut self, device: &D, now: Time) {
+        if self.current_requests >= self.window_requests {
+            self.close(device.counters(), now);
+        }
+    }
+
+    fn go_on(&mut self, progress: &Progress) -> bool {
+        (self.go_on)(progress)
+    }
+}
+
+/// Watches nothing but whether to go on.
+pub struct Unmeasured<F>(pub F);
+
+impl<D, F: FnMut(&Progress) -> bool> Watch<D> for Unmeasured<F> {
+    #[inline]
+    fn served(&mut self, _: &Request, _: Time, _: Time) {}
+    fn go_on(&mut self, progress: &Progress) -> bool {
+        (self.0)(progress)
+    }
+}
+
+/// The latency figures of a histogram.
+pub fn latency(histogram: &Histogram) -> crate::result::Latency {
+    if histogram.count() == 0 {
+        return Default::default();
+    }
+    let ns = |span: Span| span.ns();
+    crate::result::Latency {
+        mean_ns: histogram.mean().ps() as f64 / 1000.0,
+        p50_ns: ns(histogram.quantile(0.5)),
+        p95_ns: ns(histogram.quantile(0.95)),
+        p99_ns: ns(histogram.quantile(0.99)),
+        p99_9_ns: ns(histogram.quantile(0.999)),
+        p99_99_ns: ns(histogram.quantile(0.9999)),
+        max_ns: ns(histogram.max()),
+    }
+}

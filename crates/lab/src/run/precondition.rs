@@ -1,0 +1,184 @@
+//! Bringing a device to a known state before anything is measured.
+//!
+//! `full`: every logical unit is written once, in order. `steady`: then the workload's own writes (or uniform
+//! ones of a unit, if it has too few) until write amplification stops moving: two windows of half a capacity
+//! each that agree within 1 %.
+
+use super::device::{Device, Observed};
+use super::drive::{DriveError, Limit, Progress, drive};
+use super::meter::Unmeasured;
+use crate::result::Precondition;
+use nvlab_access::BlockDevice;
+use nvlab_controller::Controller;
+use nvlab_units::{Rng, Time};
+use nvlab_workload::{Batch, Op, Pacing, Request, Workload};
+
+/// How a device is brought to a known state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// As it comes from the factory.
+    Fresh,
+    /// Every logical unit written once.
+    Full,
+    /// Full, then written until write amplification has converged.
+    #[default]
+    Steady,
+}
+
+impl State {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Fresh => "fresh",
+            State::Full => "full",
+            State::Steady => "steady",
+        }
+    }
+    /// The state of a name.
+    pub fn parse(name: &str) -> Option<State> {
+        [State::Fresh, State::Full, State::Steady].into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// Windows of half a capacity after which `steady` gives up waiting and says so.
+const WINDOWS_MAX: usize = 60;
+const AGREE: f64 = 0.01;
+const DEPTH: u32 = 32;
+
+/// Large sequential writes over a whole device.
+struct Fill {
+    next: u64,
+    end: u64,
+}
+
+impl Workload for Fill {
+    fn fill(&mut self, batch: &mut Batch) -> usize {
+        let before = batch.len();
+        while batch.room() > 0 && self.next < self.end {
+            let bytes = (self.end - self.next).min(1 << 20) as u32;
+            batch.push(Request { offset: self.next, bytes, op: Op::Write, ..Request::default() });
+            self.next += bytes as u64;
+        }
+        batch.len() - before
+    }
+    fn pacing(&self) -> Pacing {
+        Pacing::Closed { depth: DEPTH }
+    }
+    fn footprint(&self) -> std::ops::Range<u64> {
+        0..self.end
+    }
+}
+
+/// Uniform writes of one unit.
+struct Scatter {
+    rng: Rng,
+    first: u64,
+    units: u64,
+    unit_bytes: u32,
+}
+
+impl Workload for Scatter {
+    fn fill(&mut self, batch: &mut Batch) -> usize {
+        let room = batch.room();
+        batch.extend(room, || Request {
+            offset: (self.first + self.rng.below(self.units)) * self.unit_bytes as u64,
+            bytes: self.unit_bytes,
+            op: Op::Write,
+            ..Request::default()
+        });
+        room
+    }
+    fn pacing(&self) -> Pacing {
+        Pacing::Closed { depth: DEPTH }
+    }
+    fn footprint(&self) -> std::ops::Range<u64> {
+        self.first * self.unit_bytes as u64..(self.first + self.units) * self.unit_bytes as u64
+    }
+}
+
+/// Brings a device to a state, from `at` on; gives when it is there. `workload` is a copy of the one to be
+/// measured, with a seed of its own; `None` if its writes are not to be used (a trace).
+pub fn precondition<W: Workload>(
+    device: &mut Device,
+    state: State,
+    workload: Option<W>,
+    seed: u64,
+    mut go_on: impl FnMut(&str, f64) -> bool,
+) -> Result<(Precondition, Time), DriveError> {
+    let mut report =
+        Precondition { kind: state.name().into(), host_bytes: 0, last_windows: [0.0; 2], converged: true };
+    let mut now = Time::ZERO;
+    if state == State::Fresh {
+        return Ok((report, now));
+    }
+    let capacity = device.capacity_bytes();
+    let mut fill = Fill { next: 0, end: capacity };
+    let share = |progress: &Progress| progress.written_bytes as f64 / capacity as f64;
+    let mut watch = Unmeasured(|progress: &Progress| go_on("filling", share(progress)));
+    now = drive(device, &mut fill, now, DEPTH, &Limit::NONE, &mut watch)?.now;
+    report.host_bytes = capacity;
+    if state == State::Steady {
+        let footprint = workload.as_ref().map_or(0..capacity, |workload| workload.footprint());
+        let mut written = 0;
+        report.converged = false;
+        if let Some(mut workload) = workload {
+            written = settle(device, &mut workload, &mut now, &mut report, &mut go_on)?;
+        }
+        if written == 0 {
+            let unit_bytes = device.controller().unit_bytes();
+            let (first, end) = (footprint.start / unit_bytes as u64, footprint.end / unit_bytes as u64);
+            let rng = Rng::stream(seed, "precondition");
+            let mut scatter = Scatter { rng, first, units: (end - first).max(1), unit_bytes };
+            settle(device, &mut scatter, &mut now, &mut report, &mut go_on)?;
+        }
+    }
+    let flushed = device.flush(now).map_err(|source| DriveError::Failed {
+        number: 0,
+        op: Op::Flush,
+        bytes: 0,
+        offset: 0,
+        at: now,
+        source,
+    })?;
+    Ok((report, flushed.end))
+}
+
+/// Writes until two windows agree; gives the bytes written, 0 if the workload hardly writes.
+fn settle<W: Workload>(
+    device: &mut Device,
+    workload: &mut W,
+    now: &mut Time,
+    report: &mut Precondition,
+    go_on: &mut impl FnMut(&str, f64) -> bool,
+) -> Result<u64, DriveError> {
+    let capacity = device.capacity_bytes();
+    let unit = device.controller().unit_bytes() as u64;
+    // A window must hold enough blocks for its mean to be steady: half a capacity, at least 64 Ki units.
+    let window = (capacity / 2).max(unit << 16);
+    // A workload that writes less than a tenth of what it does would take too long.
+    let limit = Limit { written_bytes: window, bytes: window.saturating_mul(10), ..Limit::NONE };
+    let mut total = 0;
+    for round in 0..WINDOWS_MAX {
+        let before = device.counters();
+        let share = |progress: &Progress| round as f64 + progress.written_bytes as f64 / window as f64;
+        let mut watch = Unmeasured(|progress: &Progress| go_on("settling", share(progress) / 2.0));
+        let progress = drive(device, workload, *now, DEPTH, &limit, &mut watch)?;
+        *now = progress.now;
+        if progress.written_bytes < window {
+            return Ok(if progress.written_bytes * 2 < window { 0 } else { total });
+        }
+        total += progress.written_bytes;
+        report.host_bytes += progress.written_bytes;
+        let after = device.counters();
+        let amplification = (after.programmed_units - before.programmed_units) as f64
+            / (after.host_units - before.host_units) as f64;
+        report.last_windows = [report.last_windows[1], amplification];
+        let [a, b] = report.last_windows;
+        // The first windows after a fill have not met the cleaner yet: agreement there means nothing.
+        if round >= 2 && (a - b).abs() <= AGREE * b {
+            report.converged = true;
+            break;
+        }
+    }
+    Ok(total)
+}

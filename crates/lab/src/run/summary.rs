@@ -1,0 +1,178 @@
+//! From counters and histograms to a [`RunResult`].
+
+use super::device::Device;
+use super::meter::{OpTotals, latency};
+use super::RunPlan;
+use crate::design::Design;
+use crate::result::{
+    DesignInfo, FlashResult, Lifetime, OpResult, Precondition, Price, RESULTS_VERSION, RunResult, SCHEMA,
+    WriteAmplification,
+};
+use nvlab_units::{Span, Total};
+use nvlab_workload::Op;
+
+const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
+/// More blocks than this and the result only keeps their histogram.
+const CYCLES_KEPT: usize = 65_536;
+
+/// Everything but the series and the wall time.
+pub(super) fn summarize(
+    design: &Design,
+    plan: &RunPlan,
+    device: &Device,
+    precondition: Precondition,
+    totals: &[OpTotals; 4],
+    span: Span,
+) -> RunResult {
+    let seconds = span.seconds().max(1e-12);
+    let op = |op: Op| op_result(&totals[op as usize], seconds);
+    let price = design.price();
+    RunResult {
+        schema: SCHEMA.into(),
+        key: key(design, plan),
+        nvlab: env!("CARGO_PKG_VERSION").into(),
+        results_version: RESULTS_VERSION,
+        design: DesignInfo {
+            name: plan.design_name.clone(),
+            about: design.about.clone(),
+            cite: design.cite.clone(),
+            resolved_toml: design.resolved_toml(),
+            capacity_bytes: design.capacity_bytes(),
+            raw_bytes: design.raw_bytes(),
+        },
+        workload: plan.workload_text.clone(),
+        workload_about: plan.workload_about.clone(),
+        seed: plan.seed,
+        precondition,
+        requests_asked: plan.requests_asked,
+        requests_served: totals.iter().map(|op| op.count).sum(),
+        simulated_s: span.seconds(),
+        wall_s: 0.0,
+        read: op(Op::Read),
+        write: op(Op::Write),
+        trim: op(Op::Trim),
+        flush: op(Op::Flush),
+        write_amplification: write_amplification(device, design),
+        flash: flash(device, seconds),
+        lifetime: lifetime(device, design, seconds),
+        price: Price {
+            total_usd: price.total_usd(),
+            usd_per_gib: price.usd_per_gib(),
+            parts: price.items.into_iter().map(|item| (item.medium, item.bytes, item.usd)).collect(),
+        },
+        controller_memory_bytes: device.controller().memory_bytes(),
+        buffer_wait_s: device.controller().stats().buffer_wait.seconds(),
+        series: Vec::new(),
+    }
+}
+
+/// Names everything the numbers of a result depend on, but for the content of the workload's file.
+pub fn key(design: &Design, plan: &RunPlan) -> String {
+    let limit = &plan.limit;
+    let text = format!(
+        "{RESULTS_VERSION}\n{}\n{}\n{}\n{}\n{:?}",
+        design.canonical_text(),
+        plan.workload_text,
+        plan.seed,
+        plan.state.name(),
+        limit
+    );
+    format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes()))
+}
+
+fn op_result(totals: &OpTotals, seconds: f64) -> OpResult {
+    OpResult {
+        count: totals.count,
+        bytes: totals.bytes,
+        per_s: totals.count as f64 / seconds,
+        bytes_per_s: totals.bytes as f64 / seconds,
+        latency: latency(&totals.latency),
+        histogram: totals.latency.buckets().map(|(bound, count)| (bound.ns(), count)).collect(),
+    }
+}
+
+fn write_amplification(device: &Device, design: &Design) -> WriteAmplification {
+    let stats = device.controller().stats();
+    let host = stats.host_write_units;
+    let per_host = |units: u64| if host == 0 { 0.0 } else { units as f64 / host as f64 };
+    let units_per_block = design.array.geometry.units_per_block() as f64;
+    WriteAmplification {
+        total: stats.write_amplification(),
+        host: per_host(host),
+        clean: per_host(stats.clean_units),
+        wear: per_host(stats.wear_units),
+        retire: per_host(stats.retire_units),
+        map: per_host(stats.map_units),
+        padding: per_host(stats.padding_units),
+        unaligned: match host {
+            0 => 0.0,
+            host => {
+                let touched = (host * design.ftl.unit_bytes as u64) as f64;
+                touched / (touched - device.unaligned_bytes() as f64)
+            }
+        },
+        cleaned_blocks: stats.cleans,
+        cleaned_live_share: match stats.cleans {
+            0 => 0.0,
+            cleans => stats.clean_units as f64 / (cleans as f64 * units_per_block),
+        },
+    }
+}
+
+fn flash(device: &Device, seconds: f64) -> FlashResult {
+    let nand = device.controller().nand();
+    let (stats, geometry) = (nand.stats(), nand.geometry());
+    let die = |total: Total| total.seconds() / (seconds * geometry.dies() as f64);
+    let cycles: Vec<u32> = nand.cells().erase_counts().to_vec();
+    let mean = cycles.iter().map(|&n| n as f64).sum::<f64>() / cycles.len() as f64;
+    let variance = cycles.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / cycles.len() as f64;
+    let mut histogram = std::collections::BTreeMap::new();
+    for &n in &cycles {
+        *histogram.entry(n).or_insert(0u32) += 1;
+    }
+    FlashResult {
+        reads: stats.reads,
+        programs: stats.programs,
+        erases: stats.erases,
+        read_retries: stats.retries,
+        failures: stats.failures,
+        retired_blocks: device.controller().stats().retired_blocks,
+        busy_read: die(stats.read_time),
+        busy_program: die(stats.program_time),
+        busy_erase: die(stats.erase_time),
+        busy_channel: stats.transfer_time.seconds() / (seconds * geometry.channels as f64),
+        cycles_min: cycles.iter().copied().min().unwrap_or(0),
+        cycles_mean: mean,
+        cycles_max: cycles.iter().copied().max().unwrap_or(0),
+        cycles_deviation: variance.sqrt(),
+        cycles_histogram: histogram.into_iter().collect(),
+        cycles: if cycles.len() <= CYCLES_KEPT { cycles } else { Vec::new() },
+    }
+}
+
+/// Rated cycles over the rate of erases. The worst block's own rate is that of this run if it was erased in it
+/// evenly; wear levelling decides how far the two lie apart.
+fn lifetime(device: &Device, design: &Design, seconds: f64) -> Lifetime {
+    let nand = device.controller().nand();
+    let rated = nand.config().endurance.cycles;
+    let stats = device.controller().stats();
+    let blocks = nand.geometry().blocks() as f64;
+    let mut lifetime = Lifetime { rated_cycles: rated, ..Lifetime::default() };
+    if nand.stats().erases == 0 || stats.host_write_units == 0 {
+        return lifetime;
+    }
+    let cycles_per_s = nand.stats().erases as f64 / blocks / seconds;
+    let host_bytes_per_s = (stats.host_write_units * design.ftl.unit_bytes as u64) as f64 / seconds;
+    let life_s = rated as f64 / cycles_per_s;
+    lifetime.years = Some(life_s / SECONDS_PER_YEAR);
+    lifetime.host_bytes = Some(life_s * host_bytes_per_s);
+    let capacity = design.capacity_bytes() as f64;
+    lifetime.drive_writes_per_day = Some(life_s * host_bytes_per_s / capacity / (5.0 * 365.25));
+    let counts = nand.cells().erase_counts();
+    let mean = counts.iter().map(|&n| n as f64).sum::<f64>() / blocks;
+    let most = counts.iter().copied().max().unwrap_or(0) as f64;
+    if most > 0.0 {
+        lifetime.years_worst_block = Some(life_s / SECONDS_PER_YEAR * mean / most);
+    }
+    lifetime
+}
