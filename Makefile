@@ -1,0 +1,18 @@
+# Thin: each target is one line. `make run` needs Rust only; `make test` is what CI runs.
+NVLAB = cargo run --release --quiet --locked -p nvlab-cli --
+TRACE = traces/pgbench-ext4.blkparse.zst compact align=4KiB copies=40 qd=32
+CLEANERS = ssd-tlc ssd-tlc,ftl.clean.kind=fifo ssd-tlc,ftl.clean.kind=cost-benefit ssd-tlc,ftl.clean.kind=d-choices ssd-tlc,ftl.clean.kind=windowed-greedy
+
+.PHONY: run test check-theory bench lint docs
+
+run: ; @$(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full --html runs/make-run.html
+
+test: ; cargo test --workspace --locked
+
+check-theory: ; @$(NVLAB) check-theory
+
+bench: ; @$(NVLAB) bench
+
+lint: ; cargo fmt --all --check && cargo clippy --workspace --all-targets --locked -- -D warnings
+
+docs: ; RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
