@@ -27,11 +27,13 @@ pub struct BlockTable {
     birth: Vec<u64>,
     blocks_per_die: u32,
     units_per_block: u32,
+    gain_min: u32,
 }
 
 impl BlockTable {
-    /// A table of free blocks.
-    pub fn new(dies: u32, blocks_per_die: u32, units_per_block: u32) -> BlockTable {
+    /// A table of free blocks. Cleaning a block is worth it only if it gains `gain_min` units: a page, because
+    /// what is moved may end in a page that is not full.
+    pub fn new(dies: u32, blocks_per_die: u32, units_per_block: u32, gain_min: u32) -> BlockTable {
         let blocks = (dies * blocks_per_die) as usize;
         BlockTable {
             live: vec![0; blocks],
@@ -39,6 +41,7 @@ impl BlockTable {
             birth: vec![0; blocks],
             blocks_per_die,
             units_per_block,
+            gain_min,
         }
     }
     /// Live units of a block.
@@ -56,15 +59,15 @@ impl BlockTable {
     pub fn gain(&mut self, block: BlockId) {
         self.gain_many(block, 1);
     }
+    /// Units of a block that is not closed died.
+    pub fn lose_many(&mut self, block: BlockId, units: u32) {
+        self.live[block.0 as usize] -= units;
+    }
     /// A unit of the block died. True if the block is closed, so that a policy wants to know.
     #[inline]
     pub fn lose(&mut self, block: BlockId) -> bool {
         self.live[block.0 as usize] -= 1;
         self.state[block.0 as usize] == BlockState::Closed
-    }
-    /// Nothing in the block is live any more.
-    pub fn clear(&mut self, block: BlockId) {
-        self.live[block.0 as usize] = 0;
     }
     /// What the block is used for.
     #[inline]
@@ -83,6 +86,11 @@ impl BlockTable {
     /// Sets the age of the block's youngest data.
     pub fn set_birth(&mut self, block: BlockId, birth: u64) {
         self.birth[block.0 as usize] = birth;
+    }
+    /// True if cleaning the block gains enough.
+    #[inline]
+    pub fn gains(&self, block: BlockId) -> bool {
+        self.live(block) + self.gain_min <= self.units_per_block
     }
     /// Units of one block.
     pub fn units_per_block(&self) -> u32 {

@@ -6,14 +6,17 @@
 //! | [`plan`] | from texts to runs: limits, workloads, the cache of traces |
 //! | [`run`] | one design under one workload: build, precondition, drive, sum up |
 //! | [`result`] | what a run found out |
+//! | [`columns_out`] | the directory of a run: JSON and Parquet |
 //! | [`report`] | results as text, tables and a self-contained HTML page |
 //! | [`theory`] | closed forms that a simulation must meet |
 //! | [`explain`] | every key, metric and format in a few words |
 
 pub mod bench;
+pub mod columns_out;
 pub mod design;
 pub mod explain;
 pub mod plan;
+pub mod report;
 pub mod result;
 pub mod run;
 pub mod theory;

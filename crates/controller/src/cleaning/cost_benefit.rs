@@ -3,7 +3,7 @@
 //!
 //! Every closed block of the die is looked at: ages change with every write, so no order can be kept.
 
-use super::{CleaningPolicy, gains};
+use super::CleaningPolicy;
 use crate::table::BlockTable;
 use nvlab_units::BlockId;
 
@@ -20,7 +20,7 @@ pub fn benefit(table: &BlockTable, block: BlockId, now: u64) -> f64 {
 
 impl CleaningPolicy for CostBenefit {
     fn choose(&mut self, table: &BlockTable, die: u32, now: u64) -> Option<BlockId> {
-        let gaining = table.closed(die).filter(|&block| gains(table, block));
+        let gaining = table.closed(die).filter(|&block| table.gains(block));
         gaining.max_by(|&a, &b| benefit(table, a, now).total_cmp(&benefit(table, b, now)))
     }
 }

@@ -1,7 +1,7 @@
 //! d-choices: the block with the fewest live units among `d` closed ones drawn at random (Van Houdt,
 //! SIGMETRICS 2013: d = 10 comes close to greedy without keeping any order).
 
-use super::{CleaningPolicy, gains};
+use super::CleaningPolicy;
 use crate::table::{BlockState, BlockTable};
 use nvlab_units::{BlockId, Rng};
 
@@ -39,7 +39,7 @@ impl CleaningPolicy for DChoices {
                 break;
             }
         }
-        let best = best.filter(|&block| gains(table, block));
-        best.or_else(|| table.closed(die).min_by_key(|&b| table.live(b)).filter(|&b| gains(table, b)))
+        let best = best.filter(|&block| table.gains(block));
+        best.or_else(|| table.closed(die).min_by_key(|&b| table.live(b)).filter(|&b| table.gains(b)))
     }
 }

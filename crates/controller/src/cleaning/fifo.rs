@@ -2,8 +2,8 @@
 //!
 //! A block without a dead unit is passed over: cleaning it would gain nothing.
 
+use super::CleaningPolicy;
 use super::list::Lists;
-use super::{CleaningPolicy, gains};
 use crate::table::BlockTable;
 use nvlab_units::BlockId;
 
@@ -28,6 +28,6 @@ impl CleaningPolicy for Fifo {
         self.lists.unlink((block.0 / table.blocks_per_die()) as usize, block);
     }
     fn choose(&mut self, table: &BlockTable, die: u32, _now: u64) -> Option<BlockId> {
-        self.lists.iter(die as usize).find(|&block| gains(table, block))
+        self.lists.iter(die as usize).find(|&block| table.gains(block))
     }
 }

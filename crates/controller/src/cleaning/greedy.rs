@@ -3,8 +3,8 @@
 //! One list of blocks per count of live units: a death moves a block one list down, the victim is the first of
 //! the lowest list that is not empty. Both O(1).
 
+use super::CleaningPolicy;
 use super::list::Lists;
-use super::{CleaningPolicy, gains};
 use crate::table::BlockTable;
 use nvlab_units::BlockId;
 
@@ -57,7 +57,7 @@ impl CleaningPolicy for Greedy {
         while self.lowest[die as usize] < self.stride {
             let live = self.lowest[die as usize];
             if let Some(block) = self.lists.first(self.list(die, live)) {
-                return Some(block).filter(|&block| gains(table, block));
+                return Some(block).filter(|&block| table.gains(block));
             }
             self.lowest[die as usize] += 1;
         }

@@ -96,11 +96,6 @@ impl CleaningPolicy for Policy {
     }
 }
 
-/// The blocks whose cleaning gains space.
-fn gains(table: &BlockTable, block: BlockId) -> bool {
-    table.live(block) < table.units_per_block()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,7 +114,7 @@ mod tests {
             Cleaning::DChoices { d: 4000 },
         ];
         for kind in kinds {
-            let mut table = BlockTable::new(dies, blocks, units);
+            let mut table = BlockTable::new(dies, blocks, units, 1);
             let mut policy = Policy::new(kind, &table, dies, 1);
             let mut order: Vec<BlockId> = Vec::new();
             let mut rng = Rng::new(9);
@@ -143,7 +138,8 @@ mod tests {
                         let Some(victim) = policy.choose(&table, die, now) else { continue };
                         check(kind, &table, &order, die, now, victim);
                         policy.taken(&table, victim);
-                        table.clear(victim);
+                        let live = table.live(victim);
+                        table.lose_many(victim, live);
                         table.set_state(victim, BlockState::Free);
                         order.retain(|&b| b != victim);
                     }
@@ -157,7 +153,7 @@ mod tests {
         let mine: Vec<BlockId> = order
             .iter()
             .copied()
-            .filter(|b| b.0 / table.blocks_per_die() == die && gains(table, *b))
+            .filter(|b| b.0 / table.blocks_per_die() == die && table.gains(*b))
             .collect();
         let fewest = |blocks: &[BlockId]| blocks.iter().map(|&b| table.live(b)).min().unwrap();
         match kind {
@@ -167,7 +163,7 @@ mod tests {
                 let all: Vec<BlockId> =
                     order.iter().copied().filter(|b| b.0 / table.blocks_per_die() == die).collect();
                 let first = &all[..all.len().min(window as usize)];
-                let gaining: Vec<BlockId> = first.iter().copied().filter(|&b| gains(table, b)).collect();
+                let gaining: Vec<BlockId> = first.iter().copied().filter(|&b| table.gains(b)).collect();
                 let expected = if gaining.is_empty() { mine[0] } else { victim };
                 assert_eq!(victim, expected);
                 assert!(gaining.is_empty() || table.live(victim) == fewest(&gaining));

@@ -1,8 +1,8 @@
 //! Windowed greedy: the block with the fewest live units among the `window` blocks filled first (Hu et al.,
 //! SYSTOR 2009). A window of 1 is FIFO, a window of every block is greedy.
 
+use super::CleaningPolicy;
 use super::list::Lists;
-use super::{CleaningPolicy, gains};
 use crate::table::BlockTable;
 use nvlab_units::BlockId;
 
@@ -31,8 +31,8 @@ impl CleaningPolicy for WindowedGreedy {
     fn choose(&mut self, table: &BlockTable, die: u32, _now: u64) -> Option<BlockId> {
         let list = die as usize;
         let window = self.lists.iter(list).take(self.window as usize);
-        let emptiest = window.min_by_key(|&block| table.live(block)).filter(|&block| gains(table, block));
+        let emptiest = window.min_by_key(|&block| table.live(block)).filter(|&block| table.gains(block));
         // A window full of live data gains nothing: go on behind it.
-        emptiest.or_else(|| self.lists.iter(list).find(|&block| gains(table, block)))
+        emptiest.or_else(|| self.lists.iter(list).find(|&block| table.gains(block)))
     }
 }

@@ -22,16 +22,83 @@ pub(super) enum Cause {
     Retire,
 }
 
+/// A block that is being cleaned, a part at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cleaning {
+    victim: BlockId,
+    /// Units of the victim looked at so far.
+    next: u32,
+    /// Its live and dead units when it was chosen: what must be moved, and what that gains.
+    live: u32,
+    gain: u32,
+}
+
+/// Host units between two steps of a cleaning: a page, or enough to make a step worth its while.
+const STEP_UNITS_MIN: u32 = 32;
+
 impl<S: Store> PageMap<S> {
-    /// Cleans one block of a die.
+    /// The host put `units` more on a die. Where erased blocks are short, the cleaner moves its share: as much
+    /// of the victim as makes it empty by the time its gain is used up. So a host write never waits for whole
+    /// blocks, unless it outruns the flash.
+    #[inline]
+    pub(super) fn pace(&mut self, at: Time, die: u32, units: u32) -> Result<(), ControllerError> {
+        let state = &mut self.dies[die as usize];
+        if state.cleaning.is_none() && state.free.len() as u32 > self.config.free_blocks_min {
+            return Ok(());
+        }
+        state.owed += units;
+        if state.owed < STEP_UNITS_MIN.min(self.geometry.units_per_block() / 2) {
+            return Ok(());
+        }
+        let owed = std::mem::take(&mut state.owed) as u64;
+        if self.dies[die as usize].cleaning.is_none() && !self.begin_cleaning(die) {
+            return Ok(());
+        }
+        let state = &self.dies[die as usize];
+        let Some(Cleaning { live, gain, .. }) = state.cleaning else { return Ok(()) };
+        // The last erased block may be needed by this cleaning, and only its end gives one back.
+        let share = (owed * live as u64).div_ceil(gain as u64) as u32;
+        self.clean_part(at, die, if state.free.len() > 1 { share } else { u32::MAX })
+    }
+
+    /// Cleans one block of a die, or what is left of the one it has begun.
     pub(super) fn clean(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
-        let Some(victim) = self.policy.choose(&self.table, die, self.sequence) else {
+        if self.dies[die as usize].cleaning.is_none() && !self.begin_cleaning(die) {
             return Err(self.end_of_life(die));
-        };
+        }
+        self.clean_part(at, die, u32::MAX)
+    }
+
+    /// Chooses a block to clean; false if none gains space.
+    fn begin_cleaning(&mut self, die: u32) -> bool {
+        let Some(victim) = self.policy.choose(&self.table, die, self.sequence) else { return false };
+        self.take(victim);
         self.stats.cleans += 1;
-        self.relocate(at, victim, Cause::Clean)?;
-        self.erase(at, victim);
-        self.level_wear(at, die)
+        let live = self.table.live(victim);
+        let gain = self.geometry.units_per_block() - live;
+        self.stats.clean_live_units += live as u64;
+        self.dies[die as usize].cleaning = Some(Cleaning { victim, next: 0, live, gain });
+        true
+    }
+
+    /// Moves about `units` live units of the block being cleaned, and erases it when nothing is left.
+    fn clean_part(&mut self, at: Time, die: u32, units: u32) -> Result<(), ControllerError> {
+        let Some(mut cleaning) = self.dies[die as usize].cleaning else { return Ok(()) };
+        let moved = self.move_live(at, cleaning.victim, &mut cleaning.next, units, Cause::Clean);
+        // If it stopped half-way, what is left is looked at again.
+        let finished = moved.inspect_err(|_| self.dies[die as usize].cleaning = None)?;
+        self.dies[die as usize].cleaning = Some(cleaning);
+        if finished {
+            self.dies[die as usize].cleaning = None;
+            self.erase(at, cleaning.victim);
+            self.level_wear(at, die)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, victim: BlockId) {
+        self.policy.taken(&self.table, victim);
+        self.table.set_state(victim, BlockState::Cleaning);
     }
 
     /// Copies every live unit of a closed block elsewhere on its die. The block is left without live units, in
@@ -42,18 +109,33 @@ impl<S: Store> PageMap<S> {
         victim: BlockId,
         cause: Cause,
     ) -> Result<(), ControllerError> {
-        self.policy.taken(&self.table, victim);
-        self.table.set_state(victim, BlockState::Cleaning);
-        let mut moving = std::mem::take(&mut self.moving);
-        self.gather_live(victim, &mut moving);
+        self.take(victim);
+        self.move_live(at, victim, &mut 0, u32::MAX, cause).map(|_| ())
+    }
+
+    /// Copies live units of a block elsewhere on its die, from unit `next` of the block on, about `units` of
+    /// them: whole pages where they go to. True if none is left.
+    fn move_live(
+        &mut self,
+        at: Time,
+        victim: BlockId,
+        next: &mut u32,
+        units: u32,
+        cause: Cause,
+    ) -> Result<bool, ControllerError> {
         let die = self.geometry.die_of(victim);
+        let index = die * self.streams + self.config.streams.relocated();
+        let per_page = self.geometry.units_per_page;
+        let begun = self.frontiers[index as usize].next % per_page;
+        let limit = (begun as u64 + units as u64).next_multiple_of(per_page as u64) - begun as u64;
+        let mut moving = std::mem::take(&mut self.moving);
+        let finished = self.gather_live(victim, next, limit as usize, &mut moving);
         self.queue_reads(at, die, &moving);
         let birth = self.table.birth(victim);
-        let index = die * self.streams + self.config.streams.relocated();
         let moved = if S::KEEPS || self.nand.cells().programs_may_fail() {
-            self.move_one_by_one(at, index, &moving, birth)
+            self.move_one_by_one(at, index, victim, &moving, birth)
         } else {
-            self.move_in_runs(at, index, &moving, birth)
+            self.move_in_runs(at, index, victim, &moving, birth)
         };
         match cause {
             Cause::Clean => self.stats.clean_units += moving.len() as u64,
@@ -63,30 +145,39 @@ impl<S: Store> PageMap<S> {
         moving.clear();
         self.moving = moving;
         moved?;
-        // The only other copies are in the victim: they must not wait for a page to fill.
-        self.pad(at, index, false)?;
-        self.table.clear(victim);
-        Ok(())
+        if finished {
+            // The only other copies are in the victim: they must not wait for a page to fill.
+            self.pad(at, index, false)?;
+        }
+        Ok(finished)
     }
 
-    fn gather_live(&self, block: BlockId, moving: &mut Vec<Moving>) {
+    /// Collects live units of a block from unit `next` on, at most `limit`; true if the end was reached.
+    fn gather_live(&self, block: BlockId, next: &mut u32, limit: usize, moving: &mut Vec<Moving>) -> bool {
         let first = self.geometry.first_unit(block).0;
         let written = self.nand.pages_written(block) * self.geometry.units_per_page;
-        let owners = &self.p2l[first as usize..(first + written) as usize];
         let logical = self.l2p.len();
-        for (chunk, owners) in owners.chunks(TOGETHER).enumerate() {
+        while *next < written {
+            let base = first + *next;
+            let count = TOGETHER.min((written - *next) as usize);
+            let owners = &self.p2l[base as usize..][..count];
             let mut mapped = [NOTHING; TOGETHER];
             for (mapped, &owner) in mapped.iter_mut().zip(owners) {
                 // Padding and map units belong to nobody.
                 *mapped = if (owner as usize) < logical { self.l2p[owner as usize] } else { NOTHING };
             }
-            let base = first + (chunk * TOGETHER) as u32;
             for (i, (&mapped, &lpa)) in mapped.iter().zip(owners).enumerate() {
                 if mapped == base + i as u32 {
+                    if moving.len() == limit {
+                        *next += i as u32;
+                        return false;
+                    }
                     moving.push(Moving { from: mapped, lpa });
                 }
             }
+            *next += count as u32;
         }
+        true
     }
 
     /// Queues the reads of the cells that bring the units in.
@@ -116,6 +207,7 @@ impl<S: Store> PageMap<S> {
         &mut self,
         at: Time,
         index: u32,
+        victim: BlockId,
         mut moving: &[Moving],
         birth: u64,
     ) -> Result<(), ControllerError> {
@@ -133,7 +225,9 @@ impl<S: Store> PageMap<S> {
             }
             frontier.next += run.len() as u32;
             self.table.gain_many(block, run.len() as u32);
-            // A page that is not full is padded by the caller, which programs what is before it too.
+            self.table.lose_many(victim, run.len() as u32);
+            // Only the last page of a block may be left unfull; the caller pads it, which programs what is
+            // before it too.
             if self.page_is_full(index) {
                 self.program_pages(at, index, false)?;
             }
@@ -147,6 +241,7 @@ impl<S: Store> PageMap<S> {
         &mut self,
         at: Time,
         index: u32,
+        victim: BlockId,
         moving: &[Moving],
         birth: u64,
     ) -> Result<(), ControllerError> {
@@ -159,6 +254,7 @@ impl<S: Store> PageMap<S> {
                     Ok(spare) => sequence = spare.sequence,
                     Err(_) => {
                         self.l2p[lpa as usize] = NOTHING;
+                        self.table.lose_many(victim, 1);
                         self.stats.lost_units += 1;
                         continue;
                     }
@@ -169,6 +265,7 @@ impl<S: Store> PageMap<S> {
             let address = self.place(index, moved, NOTHING);
             self.l2p[lpa as usize] = address;
             self.table.gain_many(block, 1);
+            self.table.lose_many(victim, 1);
             if self.page_is_full(index) {
                 self.program_pages(at, index, false)?;
             }

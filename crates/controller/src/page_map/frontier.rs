@@ -164,6 +164,11 @@ impl<S: Store> PageMap<S> {
                 Unit { kind: Kind::Padding, lpa: NOTHING, sequence: 0, slot: NO_SLOT, data: &nothing };
             self.place(index, padding, NOTHING);
             self.stats.padding_units += 1;
+            if over_channel {
+                // Space the host used up, though it wrote nothing there.
+                let die = self.die_of_frontier(index);
+                self.dies[die as usize].owed += 1;
+            }
         }
         self.program_pages(at, index, over_channel)?;
         Ok(())

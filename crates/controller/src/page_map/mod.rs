@@ -94,6 +94,9 @@ struct Die {
     free: Vec<BlockId>,
     /// Erases since wear was last looked at.
     erases: u32,
+    /// The block being cleaned, and the host units it has been given time for.
+    cleaning: Option<clean::Cleaning>,
+    owed: u32,
     /// The place after the last program queued.
     last_program: Ticket,
 }
@@ -121,7 +124,7 @@ impl<S: Store> PageMap<S> {
         config::check(&config, nand.config())?;
         let (dies, blocks) = (geometry.dies(), geometry.blocks_per_die);
         let streams = config.streams.count();
-        let table = BlockTable::new(dies, blocks, geometry.units_per_block());
+        let table = BlockTable::new(dies, blocks, geometry.units_per_block(), geometry.units_per_page);
         Ok(PageMap {
             policy: Policy::new(config.cleaning, &table, dies, config.seed),
             layout: Layout::new(&geometry),

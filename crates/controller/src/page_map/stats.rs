@@ -25,8 +25,10 @@ pub struct PageMapStats {
     pub map_units: u64,
     /// Units of pages that were programmed before they were full.
     pub padding_units: u64,
-    /// Blocks cleaned.
+    /// Blocks chosen for cleaning, and the live units they held then.
     pub cleans: u64,
+    /// See `cleans`.
+    pub clean_live_units: u64,
     /// Blocks moved to level wear.
     pub wear_moves: u64,
     /// Blocks retired.

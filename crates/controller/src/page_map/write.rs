@@ -36,6 +36,7 @@ impl<S: Store> PageMap<S> {
             // Nobody else waits for what is staged: the request does.
             if self.geometry.units_per_page > 1 {
                 now = self.drain(now)?;
+                (0..self.geometry.dies()).try_for_each(|die| self.pace(now, die, 0))?;
             }
             now = now.max(self.acknowledged);
         }
@@ -92,6 +93,7 @@ impl<S: Store> PageMap<S> {
                 self.buffer.queued(slot, ticket);
             }
             self.next_die[stream as usize] = die + 1;
+            self.pace(now, die, self.geometry.units_per_page)?;
         }
         Ok(now)
     }

@@ -20,7 +20,9 @@ pub(super) fn series(run: &RunResult) -> io::Result<Vec<u8>> {
         Arc::new(run.series.iter().map(|window| Some(get(window))).collect::<UInt64Array>())
     };
     let latency = |get: Counts| -> ArrayRef {
-        Arc::new(run.series.iter().map(|window| Some(get(window)).filter(|ns| *ns > 0)).collect::<UInt64Array>())
+        Arc::new(
+            run.series.iter().map(|window| Some(get(window)).filter(|ns| *ns > 0)).collect::<UInt64Array>(),
+        )
     };
     let amplification: Float64Array =
         run.series.iter().map(|window| Some(window.write_amplification).filter(|wa| *wa > 0.0)).collect();

@@ -107,7 +107,10 @@ fn parquet_reads_back() {
     let reals = |name: &str| series[name].as_primitive::<Float64Type>().iter().collect::<Vec<_>>();
     let counts = |name: &str| series[name].as_primitive::<UInt64Type>().iter().collect::<Vec<_>>();
     assert_eq!(reals("from_s"), [Some(0.0), Some(30.0)]);
-    assert_eq!(reals("write_amplification"), run.series.iter().map(|w| Some(w.write_amplification)).collect::<Vec<_>>());
+    assert_eq!(
+        reals("write_amplification"),
+        run.series.iter().map(|w| Some(w.write_amplification)).collect::<Vec<_>>()
+    );
     assert_eq!(counts("read_p99_ns"), [Some(183_000), None]);
     assert_eq!(counts("erases"), [Some(6172), Some(6172)]);
 
@@ -121,7 +124,8 @@ fn parquet_reads_back() {
 
 #[test]
 fn names_fit_for_files() {
-    let cases = [("a b=c", "a-b-c"), ("../../etc/x", "etc-x"), ("é", "design"), ("-", "design"), ("A_1.b", "A_1.b")];
+    let cases =
+        [("a b=c", "a-b-c"), ("../../etc/x", "etc-x"), ("é", "design"), ("-", "design"), ("A_1.b", "A_1.b")];
     for (name, fit) in cases {
         assert_eq!(file_name(name), fit);
     }

@@ -61,8 +61,13 @@ fn name_of(spec: &ReplaySpec) -> Option<String> {
     }
     let changed = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
     let format = spec.format.map_or("", Format::name);
-    let identity =
-        format!("{}\n{}\n{changed}\n{format}\n{}\n{:?}", path.display(), meta.len(), spec.action, spec.volumes);
+    let identity = format!(
+        "{}\n{}\n{changed}\n{format}\n{}\n{:?}",
+        path.display(),
+        meta.len(),
+        spec.action,
+        spec.volumes
+    );
     let hash = xxhash_rust::xxh3::xxh3_64(identity.as_bytes());
     let name: String = path.file_name()?.to_string_lossy().chars().take(60).collect();
     let name = name.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "-");
@@ -76,7 +81,8 @@ fn keep(dir: &Path, file: &Path, note: &Path, read: &ReadTrace) -> Result<(), St
         dir.join(format!(".{name}.{}", std::process::id()))
     };
     let _ = fs::remove_file(own(file));
-    let written = trace::write_file(&read.columns, Format::Nvt, &own(file)).map_err(|error| error.to_string());
+    let written =
+        trace::write_file(&read.columns, Format::Nvt, &own(file)).map_err(|error| error.to_string());
     let written = written.and_then(|_| {
         fs::write(own(note), &read.report)
             .and_then(|()| fs::rename(own(note), note))

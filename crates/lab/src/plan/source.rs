@@ -40,14 +40,8 @@ impl Source {
     pub fn read(text: &str, cache: Option<&Path>) -> Result<Source, WorkloadError> {
         let spec = WorkloadSpec::parse(text)?;
         let text = text.trim().to_string();
-        let mut source = Source {
-            text,
-            spec,
-            trace: None,
-            report: String::new(),
-            hash: None,
-            asides: Vec::new(),
-        };
+        let mut source =
+            Source { text, spec, trace: None, report: String::new(), hash: None, asides: Vec::new() };
         match &source.spec {
             WorkloadSpec::Generator { .. } => {}
             WorkloadSpec::Job { path, .. } => source.hash = Some(hash_of(path)?),
@@ -123,7 +117,7 @@ impl Source {
         if streams.len() == 1 {
             return Ok(streams.remove(0));
         }
-        let mut names: Vec<&str> = streams.iter().map(|stream| stream.name.as_str()).collect();
+        let mut names: Vec<&str> = streams.iter().map(|stream| section_of(&stream.name)).collect();
         let count = names.len();
         names.dedup();
         names.truncate(6);
@@ -140,6 +134,14 @@ impl Source {
     }
 }
 
+/// The section of a copy: `log` of `log.3`.
+fn section_of(name: &str) -> &str {
+    match name.rsplit_once('.') {
+        Some((section, copy)) if !copy.is_empty() && copy.bytes().all(|b| b.is_ascii_digit()) => section,
+        _ => name,
+    }
+}
+
 fn paced(pacing: Pacing) -> String {
     match pacing {
         Pacing::Open => "open loop".to_string(),
@@ -148,7 +150,6 @@ fn paced(pacing: Pacing) -> String {
 }
 
 fn hash_of(path: &PathBuf) -> Result<u64, WorkloadError> {
-    let bytes =
-        std::fs::read(path).map_err(|source| WorkloadError::File { path: path.clone(), source })?;
+    let bytes = std::fs::read(path).map_err(|source| WorkloadError::File { path: path.clone(), source })?;
     Ok(xxhash_rust::xxh3::xxh3_64(&bytes))
 }

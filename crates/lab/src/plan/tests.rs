@@ -51,7 +51,10 @@ fn a_run_ends_where_its_workload_ends_or_after_a_capacity() {
     assert_eq!(about("uniform", None).0.split(", ").nth(1), Some("until 1 x capacity is written"));
     assert_eq!(about("uniform", None).1, None);
     assert!(about("uniform read=100%", None).0.ends_with(", until 1000000 requests"));
-    assert_eq!(about("uniform span=1GiB until=50io", None), text(&format!("{closed} 1 GiB, to its end"), Some(50)));
+    assert_eq!(
+        about("uniform span=1GiB until=50io", None),
+        text(&format!("{closed} 1 GiB, to its end"), Some(50))
+    );
     let both = about("uniform span=1GiB until=50io", Some("7 io"));
     assert_eq!(both, text(&format!("{closed} 1 GiB, until 7 requests"), Some(7)));
     assert_eq!(about("uniform until=50io", Some("1 s")).1, None);
@@ -70,7 +73,8 @@ fn a_result_has_the_key_of_its_task() {
 fn a_trace_is_converted_once_and_reads_the_same() {
     let dir = folder("cache");
     let (trace, cache) = (dir.join("t.csv"), dir.join("cache"));
-    let line = |i: u64| format!("{},h,0,{},{},4096,0\n", 1000 * i, ["Read", "Write"][i as usize % 2], i * 4096);
+    let line =
+        |i: u64| format!("{},h,0,{},{},4096,0\n", 1000 * i, ["Read", "Write"][i as usize % 2], i * 4096);
     std::fs::write(&trace, (0..10_000).map(line).collect::<String>()).unwrap();
     let text = format!("{}:msr", trace.display());
     let read = || Source::read(&text, Some(&cache)).unwrap();
@@ -101,6 +105,12 @@ fn several_jobs_at_once_are_refused_with_a_way_out() {
     let open = |text: &str| Source::read(text, None).unwrap().open(1 << 30, 1);
     let error = open(&file.display().to_string()).unwrap_err().to_string();
     assert!(error.contains("its 2 jobs (log, data) cannot be run together yet; run one: '"), "{error}");
+    std::fs::write(dir.join("copies.fio"), "[a]\nrw=write\nsize=1m\nnumjobs=4\n").unwrap();
+    let error = open(&dir.join("copies.fio").display().to_string()).unwrap_err().to_string();
+    assert!(
+        error.ends_with("its 4 copies cannot be run together yet; set numjobs=1 and raise iodepth"),
+        "{error}"
+    );
     assert!(open(&format!("{}:log", file.display())).unwrap().about.starts_with("job log: closed loop"));
     std::fs::remove_dir_all(&dir).unwrap();
 }

@@ -39,7 +39,11 @@ impl FromStr for Until {
             let number = number.trim_end().strip_suffix('x').unwrap_or(number).trim_end();
             match number.parse::<f64>() {
                 Ok(times) if times.is_finite() && times >= 0.0 => Until::Capacities(times),
-                _ => return Err(format!("`{text}` is no limit: write a number of capacities, as 3 x capacity")),
+                _ => {
+                    return Err(format!(
+                        "`{text}` is no limit: write a number of capacities, as 3 x capacity"
+                    ));
+                }
             }
         } else if let Ok(span) = quantity::span(text) {
             Until::Time(span)

@@ -70,7 +70,9 @@ impl Assertion {
         let text = text.trim();
         let fault = |problem: String| format!("assertion `{text}`: {problem}");
         let Some(at) = text.find(['<', '>', '=', '!']) else {
-            return Err(fault("there is no operator; write NAME < VALUE, with < <= > >= == or !=".to_string()));
+            return Err(fault(
+                "there is no operator; write NAME < VALUE, with < <= > >= == or !=".to_string(),
+            ));
         };
         let (name, rest) = text.split_at(at);
         let Some((sign, operator)) = OPERATORS.into_iter().find(|(sign, _)| rest.starts_with(sign)) else {
@@ -92,7 +94,9 @@ impl Assertion {
         let name = &self.metric.name;
         let (value, shown) = match self.metric.of(run) {
             Some(value) => (value, self.metric.unit.shown(value).to_string()),
-            None if self.metric.unit == Unit::Years => (f64::INFINITY, "without end: nothing was erased".into()),
+            None if self.metric.unit == Unit::Years => {
+                (f64::INFINITY, "without end: nothing was erased".into())
+            }
             None => {
                 let design = &run.design.name;
                 return Err(format!("assertion `{}`: the run of `{design}` has no {name}", self.text));
@@ -201,8 +205,15 @@ mod tests {
             error("lifetime > 5"),
             "assertion `lifetime > 5`: `5` is not a length of life; write `5 years` or `200 days`"
         );
-        assert!(error("read.p99 < 2").contains("it has no unit; units: ps, ns, us"), "{}", error("read.p99 < 2"));
-        assert_eq!(error("trim.p99 < 1 ms"), "assertion `trim.p99 < 1 ms`: the run of `ssd-tlc` has no trim.p99");
+        assert!(
+            error("read.p99 < 2").contains("it has no unit; units: ps, ns, us"),
+            "{}",
+            error("read.p99 < 2")
+        );
+        assert_eq!(
+            error("trim.p99 < 1 ms"),
+            "assertion `trim.p99 < 1 ms`: the run of `ssd-tlc` has no trim.p99"
+        );
     }
 
     #[test]

@@ -118,7 +118,9 @@ impl Comparison {
             notes.push("the workloads differ: the rows may not be comparable".to_string());
         }
         for run in groups.iter().flatten() {
-            for (text, _) in [human::precondition(run), human::requests(run)].iter().filter(|(_, wrong)| *wrong) {
+            for (text, _) in
+                [human::precondition(run), human::requests(run)].iter().filter(|(_, wrong)| *wrong)
+            {
                 notes.push(format!("{}, seed {}: {text}", run.design.name, run.seed));
             }
         }
@@ -184,7 +186,8 @@ impl Comparison {
             table.add_row(std::iter::once(row.name.clone()).chain(cells));
         }
         table.column_iter_mut().for_each(|column| {
-            column.set_padding((0, GAP));
+            // The table itself puts one more between two columns.
+            column.set_padding((0, GAP - 1));
         });
         table
     }

@@ -1,9 +1,9 @@
 //! One run as text for a terminal: what was run, what it got, where the writes and the die time went, what it
 //! costs. Labels stand in one column; lines are wrapped at the width of the style.
 
+use super::Style;
 use super::metric::busy_flash;
 use super::number::{self, Shown};
-use super::Style;
 use crate::result::{OpResult, RunResult};
 
 /// Where the text of a labelled line begins.
@@ -189,12 +189,13 @@ impl Page {
         let parts: Vec<String> = write_parts(run).into_iter().map(part).collect();
         self.line("Write amp.", &format!("{}\u{a0}\u{a0}\u{a0}= {}", two(wa.total), parts.join(" + ")));
         if wa.unaligned > 1.0 {
-            let text = "bytes of units touched for each byte asked to write (parts of units; not in the total)";
+            let text =
+                "bytes of units touched for each byte asked to write (parts of units; not in the total)";
             self.line("", &format!("{} {text}", number::three(wa.unaligned)));
         }
         if wa.cleaned_blocks > 0 {
             let live = number::share(wa.cleaned_live_share);
-            let blocks = number::things(wa.cleaned_blocks, "block");
+            let blocks = keep(&number::things(wa.cleaned_blocks, "block"));
             self.line("Cleaning", &format!("{blocks} cleaned, {live} live on average"));
         }
     }
@@ -212,11 +213,13 @@ impl Page {
         self.line("Flash", &done.join(", "));
         self.faults(run);
         let mean = number::three(flash.cycles_mean);
-        let (least, most, deviation) = (flash.cycles_min, flash.cycles_max, number::three(flash.cycles_deviation));
+        let (least, most, deviation) =
+            (flash.cycles_min, flash.cycles_max, number::three(flash.cycles_deviation));
         let rated = number::count(run.lifetime.rated_cycles as u64);
+        let rated = keep(&format!("rated {rated}"));
         self.line(
             "Wear",
-            &format!("cycles mean {mean}, min {least}, max {most}, deviation {deviation}; rated {rated}"),
+            &format!("cycles mean {mean}, min {least}, max {most}, deviation {deviation}; {rated}"),
         );
         self.line("Lifetime", &lifetime(run));
     }
@@ -248,7 +251,8 @@ impl Page {
         };
         let parts: Vec<String> = price.parts.iter().map(part).collect();
         let total = price.total_usd.map_or("not known".to_string(), |usd| number::usd(usd).to_string());
-        let each = price.usd_per_gib.map_or(String::new(), |usd| format!("   {} USD/GiB", number::three(usd)));
+        let each =
+            price.usd_per_gib.map_or(String::new(), |usd| format!("   {} USD/GiB", number::three(usd)));
         self.line("Price", &format!("{} ({}){}", keep(&total), parts.join(", "), keep(&each)));
         let memory = number::bytes(run.controller_memory_bytes as f64);
         self.line("Memory", &format!("{memory} of tables in the controller"));
@@ -258,7 +262,8 @@ impl Page {
 /// The columns of the latency table.
 pub(super) fn latencies(op: &OpResult) -> [f64; 7] {
     let latency = &op.latency;
-    let whole = [latency.p50_ns, latency.p95_ns, latency.p99_ns, latency.p99_9_ns, latency.p99_99_ns, latency.max_ns];
+    let whole =
+        [latency.p50_ns, latency.p95_ns, latency.p99_ns, latency.p99_9_ns, latency.p99_99_ns, latency.max_ns];
     let [p50, p95, p99, p99_9, p99_99, max] = whole.map(|ns| ns as f64);
     [latency.mean_ns, p50, p95, p99, p99_9, p99_99, max]
 }

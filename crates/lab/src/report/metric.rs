@@ -97,7 +97,7 @@ pub struct Metric {
 #[derive(Clone, Copy, Debug)]
 enum Get {
     Run(fn(&RunResult) -> Option<f64>),
-    Op(fn(&RunResult) -> &OpResult, fn(&OpResult) -> f64),
+    Op(Of, fn(&OpResult) -> f64),
 }
 
 impl Metric {
@@ -152,7 +152,10 @@ type Row = (&'static str, &'static str, Unit, Better, &'static str, fn(&RunResul
 /// One row of the table of metrics of one kind of request.
 type OpRow = (&'static str, &'static str, Unit, Better, &'static str, fn(&OpResult) -> f64);
 
-const OPS: [(&str, fn(&RunResult) -> &OpResult); 4] =
+/// Which requests of a run.
+type Of = fn(&RunResult) -> &OpResult;
+
+const OPS: [(&str, Of); 4] =
     [("read", |r| &r.read), ("write", |r| &r.write), ("trim", |r| &r.trim), ("flush", |r| &r.flush)];
 
 const OP_ROWS: &[OpRow] = &[
@@ -293,7 +296,10 @@ mod tests {
 
     #[test]
     fn a_slip_is_answered_with_the_nearest_name() {
-        assert_eq!(find("write.p98").unwrap_err(), "there is no metric `write.p98`; did you mean `write.p95`?");
+        assert_eq!(
+            find("write.p98").unwrap_err(),
+            "there is no metric `write.p98`; did you mean `write.p95`?"
+        );
         assert!(find("colour").unwrap_err().starts_with("there is no metric `colour`; metrics are such as"));
     }
 }

@@ -198,7 +198,10 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(three(value), text, "{value}");
         }
-        assert_eq!((count(0), count(1_000), count(12_345_678)), ("0".into(), "1 000".into(), "12 345 678".into()));
+        assert_eq!(
+            (count(0), count(1_000), count(12_345_678)),
+            ("0".into(), "1 000".into(), "12 345 678".into())
+        );
         assert_eq!((things(1, "block"), things(2, "block")), ("1 block".into(), "2 blocks".into()));
     }
 

@@ -13,13 +13,15 @@ pub struct Estimate {
 
 /// Quantiles 97.5 % of Student's t for 1 to 30 degrees of freedom.
 const T: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
 /// Beyond the table: the first terms of the expansion in 1/n, good to 0.001.
 fn t_quantile(freedom: usize) -> f64 {
-    T.get(freedom - 1).copied().unwrap_or_else(|| 1.96 + 2.372 / freedom as f64 + 2.8 / (freedom * freedom) as f64)
+    T.get(freedom - 1)
+        .copied()
+        .unwrap_or_else(|| 1.96 + 2.372 / freedom as f64 + 2.8 / (freedom * freedom) as f64)
 }
 
 impl Estimate {

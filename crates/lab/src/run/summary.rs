@@ -114,7 +114,7 @@ fn write_amplification(device: &Device, design: &Design) -> WriteAmplification {
         cleaned_blocks: stats.cleans,
         cleaned_live_share: match stats.cleans {
             0 => 0.0,
-            cleans => stats.clean_units as f64 / (cleans as f64 * units_per_block),
+            cleans => stats.clean_live_units as f64 / (cleans as f64 * units_per_block),
         },
     }
 }

@@ -348,7 +348,7 @@ impl<S: Store> Nand<S> {
     fn tear_erase(&mut self, block: BlockId, written: u32, image: &[u8]) {
         self.restore(block, written, image);
         for page in 0..self.geometry().pages_per_block {
-            if page >= written || self.cells.random() % 3 > 0 {
+            if page >= written || !self.cells.random().is_multiple_of(3) {
                 self.damage(block, page, Damage::HalfErased);
             }
         }

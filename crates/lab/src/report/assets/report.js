@@ -34,8 +34,14 @@
   // Round values on an axis, without needless zeros.
   const short = (text) => text.replace(/(\.\d*?)0+(?= |$)/, "$1").replace(/\.(?= |$)/, "");
   const shown = (format) => (u, v) => (v == null ? "–" : format(v));
-  // Places on a logarithmic axis: 1, 2, 5, 10..., or only decades if there are many.
+  // Places on a logarithmic axis: 1, 2, 5, 10..., only decades if there are many, evenly spaced if there is not one.
   const logTicks = (u, index, min, max) => {
+    if (max / min < 9) {
+      const raw = (max - min) / 5, power = Math.pow(10, Math.floor(Math.log10(raw)));
+      const step = [1, 2, 5, 10].map((m) => m * power).find((v) => v >= raw * 0.999), even = [];
+      for (let i = Math.ceil(min / step); i * step <= max; i++) even.push(Number((i * step).toPrecision(12)));
+      return even;
+    }
     const decades = Math.log10(max / min), room = u.bbox.width / (window.devicePixelRatio || 1);
     const ticks = [], steps = decades > 4.3 || (index === 0 && decades * 3 * 62 > room) ? [1] : [1, 2, 5];
     for (let e = Math.floor(Math.log10(min)); e <= Math.ceil(Math.log10(max)); e++) for (const m of steps) {

@@ -32,7 +32,8 @@ impl Comparison {
         let less = metric.better == Better::Less;
         // Equally good ones: the first stays.
         let better = |a: f64, b: f64| if less { a < b } else { a > b };
-        let best = (1..rows.len()).fold(0, |best, i| if better(rows[i].1.mean, rows[best].1.mean) { i } else { best });
+        let best = (1..rows.len())
+            .fold(0, |best, i| if better(rows[i].1.mean, rows[best].1.mean) { i } else { best });
         let (name, best_estimate) = *rows.get(best)?;
         let (mut parts, mut same) = (Vec::new(), Vec::new());
         for (_, (other, estimate)) in rows.iter().enumerate().filter(|(i, _)| *i != best) {

@@ -45,7 +45,8 @@ impl Bars<'_> {
         }
         for (index, (label, parts, total)) in self.rows.iter().enumerate() {
             let top = ROW * index as f64;
-            svg += &format!("<text class=\"label\" x=\"0\" y=\"{:.1}\">{}</text>\n", top + 18.0, escape(label));
+            svg +=
+                &format!("<text class=\"label\" x=\"0\" y=\"{:.1}\">{}</text>\n", top + 18.0, escape(label));
             let mut from = 0.0;
             for (class, name, value) in parts {
                 svg += &self.part(class, name, *value, x(from), x(from + value), top + 24.0);
@@ -55,7 +56,8 @@ impl Bars<'_> {
             svg += &format!("<text class=\"total\" x=\"{at:.1}\" y=\"{middle:.1}\">{total}</text>\n");
         }
         let (middle, low) = ((WIDTH - RIGHT) / 2.0, bottom + 34.0);
-        svg += &format!("<text class=\"axis\" x=\"{middle:.1}\" y=\"{low:.1}\">{}</text>\n", escape(self.axis));
+        svg +=
+            &format!("<text class=\"axis\" x=\"{middle:.1}\" y=\"{low:.1}\">{}</text>\n", escape(self.axis));
         svg + "</svg></div>\n"
     }
 
@@ -82,7 +84,9 @@ impl Bars<'_> {
             }
         }
         let item = |(class, name): &(&str, &str)| {
-            format!("<li><svg class=\"key\" viewBox=\"0 0 12 12\"><rect class=\"part {class}\" width=\"12\" height=\"12\"/></svg>{name}</li>")
+            format!(
+                "<li><svg class=\"key\" viewBox=\"0 0 12 12\"><rect class=\"part {class}\" width=\"12\" height=\"12\"/></svg>{name}</li>"
+            )
         };
         format!("<ul class=\"legend\">{}</ul>\n", seen.iter().map(item).collect::<String>())
     }
@@ -117,7 +121,8 @@ pub(super) fn writes(runs: &[Labelled<'_>]) -> String {
     }
     let max = runs.iter().map(|labelled| labelled.run.write_amplification.total).fold(1.0, f64::max);
     let axis = "units programmed for each unit the host wrote";
-    let bars = Bars { about: "Write amplification and its parts", axis, max, rows, text: two, tick: tick_text };
+    let bars =
+        Bars { about: "Write amplification and its parts", axis, max, rows, text: two, tick: tick_text };
     let content = bars.legend() + &bars.svg() + &details("Table", &writes_table(runs));
     section_of("writes", "Where writes come from", "", &content)
 }

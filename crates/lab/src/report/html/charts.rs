@@ -27,13 +27,13 @@ fn chart(id: &str, title: &str) -> String {
     )
 }
 
-const WITHOUT_SCRIPT: &str = "<noscript><p class=\"about\">Charts need scripts; the tables do not.</p></noscript>\n";
+const WITHOUT_SCRIPT: &str =
+    "<noscript><p class=\"about\">Charts need scripts; the tables do not.</p></noscript>\n";
 
 /// The tail of latency.
 pub(super) fn latency(runs: &[Labelled<'_>]) -> String {
     let title = "Share of requests that took at least as long";
-    let heads =
-        ["design", "request", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "all"];
+    let heads = ["design", "request", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "all"];
     let mut table = Table::new("Latency that this share of the requests did not exceed", 2, &heads);
     for labelled in runs {
         for (name, op) in human::operations(labelled.run) {
@@ -74,12 +74,23 @@ pub(super) fn over_time(runs: &[Labelled<'_>]) -> String {
 
 fn windows_table(windows: &[Window], every: usize) -> String {
     let heads = [
-        "from", "to", "requests", "read", "written", "read p50", "read p99", "write p50", "write p99", "WA", "erases",
+        "from",
+        "to",
+        "requests",
+        "read",
+        "written",
+        "read p50",
+        "read p99",
+        "write p50",
+        "write p99",
+        "WA",
+        "erases",
     ];
     let mut table = Table::new("", 0, &heads);
     for window in windows.iter().step_by(every) {
         let span = window.to_s - window.from_s;
-        let rate = |bytes: u64| or_dash((span > 0.0).then(|| number::bandwidth(bytes as f64 / span).to_string()));
+        let rate =
+            |bytes: u64| or_dash((span > 0.0).then(|| number::bandwidth(bytes as f64 / span).to_string()));
         let latency = |ns: u64| or_dash((ns > 0).then(|| number::time_ns(ns as f64).to_string()));
         let wa = window.write_amplification;
         table.row(&[

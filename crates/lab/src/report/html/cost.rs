@@ -25,7 +25,8 @@ pub(super) fn section(runs: &[Labelled<'_>]) -> String {
         let parts: Vec<String> = run.price.parts.iter().map(part).collect();
         let total = run.price.total_usd;
         let written = run.lifetime.host_bytes;
-        let each = total.zip(written).filter(|(_, bytes)| *bytes > 0.0).map(|(usd, bytes)| usd / (bytes / 1e12));
+        let each =
+            total.zip(written).filter(|(_, bytes)| *bytes > 0.0).map(|(usd, bytes)| usd / (bytes / 1e12));
         table.row(&[
             labelled.marked(),
             parts.join("<br>"),

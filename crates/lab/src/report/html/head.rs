@@ -19,13 +19,23 @@ pub(super) fn section(runs: &[Labelled<'_>], title: &str) -> String {
     }
     html += NAVIGATION;
     html += "</header>\n";
-    let heads =
-        ["design", "what it is", "for the host", "raw", "seed", "requests", "simulated", "computed in", "key"];
+    let heads = [
+        "design",
+        "what it is",
+        "for the host",
+        "raw",
+        "seed",
+        "requests",
+        "simulated",
+        "computed in",
+        "key",
+    ];
     let mut table = Table::new("", 2, &heads);
     for labelled in runs {
         let run = labelled.run;
         let (about, cite) = (escape(&run.design.about), escape(&run.design.cite));
-        let about = if cite.is_empty() { about } else { format!("{about} <span class=\"dim\">({cite})</span>") };
+        let about =
+            if cite.is_empty() { about } else { format!("{about} <span class=\"dim\">({cite})</span>") };
         table.row(&[
             labelled.marked(),
             about,
@@ -72,7 +82,8 @@ pub(super) fn foot(runs: &[Labelled<'_>]) -> String {
     let mut html = format!("<pre>{}</pre>\n", commands.join("\n"));
     for labelled in runs {
         let run = labelled.run;
-        let versions = format!("# key {}, nvlab {}, results version {}", run.key, run.nvlab, run.results_version);
+        let versions =
+            format!("# key {}, nvlab {}, results version {}", run.key, run.nvlab, run.results_version);
         let text = format!("{versions}\n{}", run.design.resolved_toml.trim_end());
         let summary = format!("{}: the design with every value filled in", labelled.label);
         html += &details(&summary, &format!("<pre>{}</pre>\n", escape(&text)));

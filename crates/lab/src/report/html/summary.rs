@@ -55,8 +55,7 @@ fn ratio(ratio: f64) -> String {
 }
 
 fn latencies(runs: &[Labelled<'_>]) -> String {
-    let heads =
-        ["design", "request", "count", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max"];
+    let heads = ["design", "request", "count", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max"];
     let mut table = Table::new("Latency, from the moment the host asked", 2, &heads);
     for labelled in runs {
         for (name, op) in human::operations(labelled.run) {

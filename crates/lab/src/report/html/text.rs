@@ -49,10 +49,12 @@ impl Labelled<'_> {
     }
 }
 
-/// Runs with unique labels: the design, if need be the seed, if need be a number.
+/// Runs with unique labels: the design, if need be the seed, if need be a number. Seeds share the colour of their
+/// design.
 pub(super) fn labelled(results: &[RunResult]) -> Vec<Labelled<'_>> {
-    let mut taken = BTreeSet::new();
-    let shared = |run: &RunResult| results.iter().filter(|other| other.design.name == run.design.name).count() > 1;
+    let (mut taken, mut kinds) = (BTreeSet::new(), Vec::new());
+    let shared =
+        |run: &RunResult| results.iter().filter(|other| other.design.name == run.design.name).count() > 1;
     let label = |run: &RunResult| match shared(run) {
         true => format!("{} · seed {}", run.design.name, run.seed),
         false => run.design.name.clone(),
@@ -66,7 +68,12 @@ pub(super) fn labelled(results: &[RunResult]) -> Vec<Labelled<'_>> {
                 label = format!("{label} · run {}", index + 1);
                 taken.insert(label.clone());
             }
-            Labelled { label, color: index % COLORS, run }
+            let kind = (&run.design.name, &run.workload);
+            let color = kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
+                kinds.push(kind);
+                kinds.len() - 1
+            });
+            Labelled { label, color: color % COLORS, run }
         })
         .collect()
 }

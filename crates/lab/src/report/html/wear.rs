@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 210.0;
 /// Its plot: left, right, top, bottom.
-const PLOT: [f64; 4] = [46.0, 512.0, 26.0, 168.0];
+const PLOT: [f64; 4] = [64.0, 512.0, 26.0, 168.0];
 /// More bars than this are put together.
 const BARS_MAX: u32 = 60;
 
@@ -40,7 +40,9 @@ pub(super) fn section(runs: &[Labelled<'_>]) -> String {
         html += &format!("<figure>{}</figure>\n", histogram(labelled, &binned[index], step, high));
     }
     html += "</div>\n";
-    for (index, labelled) in runs.iter().enumerate().filter(|(_, labelled)| !labelled.run.flash.cycles.is_empty()) {
+    for (index, labelled) in
+        runs.iter().enumerate().filter(|(_, labelled)| !labelled.run.flash.cycles.is_empty())
+    {
         html += &format!(
             "<figure class=\"script\"><figcaption>{} · erase count of each block, die by die</figcaption>\
              <canvas class=\"heat\" data-run=\"{index}\"></canvas><p class=\"tip\">&nbsp;</p></figure>\n",
@@ -79,11 +81,19 @@ fn histogram(labelled: &Labelled<'_>, bars: &[u64], step: u32, high: f64) -> Str
         let at = y(*value);
         svg += &format!("<path class=\"grid\" d=\"M{left} {at:.1}H{right}\"/>");
         let text = tick_text(*value, up[1]);
-        svg += &format!("<text class=\"tick end\" x=\"{:.1}\" y=\"{:.1}\">{text}</text>\n", left - 6.0, at + 4.0);
+        svg += &format!(
+            "<text class=\"tick end\" x=\"{:.1}\" y=\"{:.1}\">{text}</text>\n",
+            left - 6.0,
+            at + 4.0
+        );
     }
     for value in across.iter().filter(|value| **value <= end) {
         let text = tick_text(*value, across[1]);
-        svg += &format!("<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\">{text}</text>\n", x(*value), bottom + 17.0);
+        svg += &format!(
+            "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\">{text}</text>\n",
+            x(*value),
+            bottom + 17.0
+        );
     }
     for (index, blocks) in bars.iter().enumerate().filter(|(_, blocks)| **blocks > 0) {
         let from = index as u32 * step;
@@ -105,13 +115,25 @@ fn histogram(labelled: &Labelled<'_>, bars: &[u64], step: u32, high: f64) -> Str
     svg += &format!("<text class=\"tick end\" x=\"{right}\" y=\"14\">{text}</text>\n");
     let (middle, low) = ((left + right) / 2.0, HEIGHT - 6.0);
     svg += &format!("<text class=\"axis\" x=\"{middle}\" y=\"{low}\">erase count of a block</text>\n");
-    svg += &format!("<text class=\"axis\" transform=\"translate(11 {}) rotate(-90)\">blocks</text>\n", (top + bottom) / 2.0);
+    svg += &format!(
+        "<text class=\"axis\" transform=\"translate(11 {}) rotate(-90)\">blocks</text>\n",
+        (top + bottom) / 2.0
+    );
     svg + "</svg>"
 }
 
 fn figures(runs: &[Labelled<'_>]) -> String {
-    let heads =
-        ["design", "least", "mean", "most", "deviation", "rated", "lifetime", "by the most worn block", "erases in the run"];
+    let heads = [
+        "design",
+        "least",
+        "mean",
+        "most",
+        "deviation",
+        "rated",
+        "lifetime",
+        "by the most worn block",
+        "erases in the run",
+    ];
     let mut table = Table::new("Cycles of a block", 1, &heads);
     for labelled in runs {
         let (flash, lifetime) = (&labelled.run.flash, &labelled.run.lifetime);

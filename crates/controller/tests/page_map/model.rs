@@ -1,8 +1,6 @@
 //! The page map against a plain array: random requests, every policy, with and without faults.
 
-mod common;
-
-use common::{Model, Setup, draw, perform, setups};
+use crate::device::{Model, Setup, draw, perform, setups};
 use nvlab_controller::{Controller, ControllerError};
 use nvlab_medium::flash::{BitErrors, Faults};
 use nvlab_units::{Rng, Span, Time};

@@ -1,9 +1,7 @@
 //! The power fails at every request, before and during and after, and again during recovery. Afterwards every
 //! unit must read as a version that was flushed or a newer one, never as anything torn.
 
-mod common;
-
-use common::{Ask, Model, Setup, UNIT, draw, perform, setups};
+use crate::device::{Ask, Model, Setup, UNIT, draw, perform, setups};
 use nvlab_controller::page_map::Media;
 use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::flash::Faults;

@@ -1,0 +1,117 @@
+//! The order of the house: data flows one way, files and functions stay small.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Lowest first: a crate may use those above it in this list, never those below.
+const LAYERS: [(&str, u32); 8] = [
+    ("nvlab-units", 0),
+    ("nvlab-medium", 1),
+    ("nvlab-controller", 2),
+    ("nvlab-access", 3),
+    ("nvlab-workload", 5),
+    ("nvlab-lab", 6),
+    ("nvlab-cli", 7),
+    ("nvlab-tests", 8),
+];
+const FILE_LINES_MAX: usize = 400;
+const FUNCTION_LINES_MAX: usize = 70;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+}
+
+#[test]
+fn dependencies_point_down() {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let layers: BTreeMap<&str, u32> = LAYERS.into_iter().collect();
+    let packages = metadata["packages"].as_array().unwrap();
+    assert_eq!(packages.len(), LAYERS.len(), "every crate has a layer");
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        let mine = layers.get(name).unwrap_or_else(|| panic!("{name} has no layer"));
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let other = dependency["name"].as_str().unwrap();
+            if let Some(theirs) = layers.get(other) {
+                assert!(theirs < mine, "{name} (layer {mine}) uses {other} (layer {theirs})");
+            }
+        }
+    }
+}
+
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Lines of code before the tests of a file: neither blank nor comment.
+fn code(text: &str) -> usize {
+    let body = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    body.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with("//")).count()
+}
+
+/// Functions as (line, lines), by the indentation that rustfmt gives them.
+fn functions(text: &str) -> Vec<(usize, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.contains('(')).collect();
+        let is_function = line.contains(" fn ") || line.starts_with("fn ");
+        if !is_function || words.first().is_some_and(|word| word.starts_with("//") || word.starts_with('"')) {
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let closing = format!("{}}}", " ".repeat(indent));
+        let end = lines[start..].iter().position(|line| **line == closing);
+        found.push((start + 1, end.map_or(1, |end| end + 1)));
+    }
+    found
+}
+
+#[test]
+fn files_and_functions_stay_small() {
+    let mut files = Vec::new();
+    for room in ["crates", "tests"] {
+        sources(&root().join(room), &mut files);
+    }
+    assert!(files.len() > 60, "only {} files were looked at", files.len());
+    let mut long = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let lines = code(&text);
+        if lines > FILE_LINES_MAX {
+            long.push(format!("{}: {lines} lines of code", file.display()));
+        }
+        for (start, lines) in functions(&text) {
+            if lines > FUNCTION_LINES_MAX {
+                long.push(format!("{}:{start}: a function of {lines} lines", file.display()));
+            }
+        }
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+/// The first lines of a module say what it is.
+#[test]
+fn every_file_says_what_it_is() {
+    let mut files = Vec::new();
+    for room in ["crates", "tests"] {
+        sources(&root().join(room), &mut files);
+    }
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("//!"), "{} does not begin with //!", file.display());
+    }
+}
