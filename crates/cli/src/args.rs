@@ -1,0 +1,352 @@
+//! The command line: every verb and option. Parsing only.
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use nvlab_lab::plan::Until;
+use nvlab_lab::report::Format;
+use nvlab_lab::run::State;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  nvlab run ssd-tlc -w 'zipf read=70% qd=32'               a built-in design, a generated workload
+  nvlab run ssd-tlc -w web.csv.gz:msr -s ftl.spare=20%     a recorded trace, one value changed
+  nvlab compare ssd-tlc ssd-qlc mine.toml -w db.fio        three designs, a fio job file
+  nvlab design new mine.toml                               a design of your own to start from
+
+More: nvlab VERB --help; nvlab explain lists keys, metrics, workloads and formats";
+
+/// What was asked for.
+#[derive(Parser)]
+#[command(
+    name = "nvlab",
+    version,
+    about = "A laboratory for non-volatile storage designs",
+    long_about = "Describe a storage design in a TOML file, point it at a workload, and learn its speed, write \
+                  amplification, lifetime and price. Compare it with others.",
+    after_help = EXAMPLES,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    propagate_version = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Print one JSON document on stdout (same as --format json)
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Output format on stdout [default: human]
+    #[arg(long, global = true, value_enum, value_name = "FMT", env = "NVLAB_FORMAT", hide_env_values = true)]
+    pub format: Option<FormatName>,
+    /// Keep results under DIR
+    #[arg(
+        short = 'o',
+        long = "out",
+        global = true,
+        value_name = "DIR",
+        default_value = "runs",
+        env = "NVLAB_OUT",
+        hide_env_values = true
+    )]
+    pub out: PathBuf,
+    /// Runs at a time [default: one for each core]
+    #[arg(
+        short = 'j',
+        long,
+        global = true,
+        value_name = "N",
+        env = "NVLAB_JOBS",
+        hide_env_values = true,
+        value_parser = clap::value_parser!(u32).range(1..=4096)
+    )]
+    pub jobs: Option<u32>,
+    /// Say less on stderr; twice: errors only
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub quiet: u8,
+    /// Say more on stderr
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    pub verbose: u8,
+    /// When to use colour (NO_COLOR and CLICOLOR_FORCE are obeyed)
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    pub color: When,
+    /// Hide the progress bar (it is drawn on stderr, and only on a terminal)
+    #[arg(
+        long,
+        global = true,
+        env = "NVLAB_NO_PROGRESS",
+        hide_env_values = true,
+        value_parser = clap::builder::FalseyValueParser::new(),
+        action = ArgAction::SetTrue
+    )]
+    pub no_progress: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatName {
+    Human,
+    Json,
+    Jsonl,
+    Csv,
+    Md,
+}
+
+impl FormatName {
+    pub fn format(self) -> Format {
+        match self {
+            FormatName::Human => Format::Human,
+            FormatName::Json => Format::Json,
+            FormatName::Jsonl => Format::JsonLines,
+            FormatName::Csv => Format::Csv,
+            FormatName::Md => Format::Markdown,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Subcommand)]
+pub enum Verb {
+    /// Simulate one design under one workload
+    Run(Run),
+    /// Simulate several designs under the same workload, side by side
+    Compare(Compare),
+    /// Look at, convert or make traces
+    #[command(subcommand)]
+    Trace(Trace),
+    /// List, show, check, compare or start designs
+    #[command(subcommand)]
+    Design(DesignVerb),
+    /// List the built-in parts, or show one with the source of every number
+    Parts {
+        #[command(subcommand)]
+        verb: Option<Parts>,
+    },
+    /// Make a self-contained HTML report from results
+    Report(Report),
+    /// Explain a design key, a metric, workloads, formats or exit codes
+    Explain {
+        /// E.g. ftl.clean.kind | waf | workloads | formats | exit-codes [default: list them]
+        topic: Option<String>,
+    },
+    /// Say what this machine can do (cores, memory, FUSE, userfaultfd, Python)
+    Doctor,
+    /// Print shell completions
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Write man pages to DIR
+    #[command(hide = true)]
+    Man {
+        /// The folder
+        dir: PathBuf,
+    },
+    /// Measure the simulator itself
+    #[command(hide = true)]
+    Bench(Bench),
+    /// Check the simulator against closed forms
+    #[command(hide = true)]
+    CheckTheory,
+}
+
+/// What run and compare have in common.
+#[derive(Args)]
+pub struct Simulation {
+    /// Workload: 'KIND key=value ...' | TRACE[:FORMAT] | FILE.fio[:JOB] (nvlab explain workloads)
+    #[arg(short = 'w', long, value_name = "WORKLOAD")]
+    pub workload: Option<String>,
+    /// Change one design value, e.g. --set ftl.clean.kind=greedy (repeatable)
+    #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Seed for every random choice; further runs take the seeds after it
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// Stop after simulated time, requests, or data: 60 s | 1e6 io | 2 TiB (read and written) | 3 x capacity
+    /// (written) [default: the end of the workload, or 1 x capacity, or 1e6 io if it hardly writes]
+    #[arg(long, value_name = "LIMIT")]
+    pub until: Option<Until>,
+    /// Bring the device to a known state first: fresh | full | steady
+    #[arg(long, default_value = "steady", value_name = "STATE", value_parser = state)]
+    pub precondition: State,
+    /// Run again even if the same run is among the results
+    #[arg(long)]
+    pub force: bool,
+    /// Read traces from their source, and keep no converted copy in DIR/.cache
+    #[arg(long)]
+    pub no_cache: bool,
+    /// Write a self-contained HTML report to FILE
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+fn state(text: &str) -> Result<State, String> {
+    State::parse(text).ok_or_else(|| "write fresh, full or steady".to_string())
+}
+
+#[derive(Args)]
+pub struct Run {
+    /// Design: NAME | FILE.toml (nvlab design list)
+    pub design: String,
+    #[command(flatten)]
+    pub simulation: Simulation,
+    /// Repeat with N seeds and give mean and 95 % interval
+    #[arg(short = 'n', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: u32,
+    /// Exit with 1 unless true, e.g. --assert 'waf < 2.5' (repeatable)
+    #[arg(long = "assert", value_name = "EXPR")]
+    pub asserts: Vec<String>,
+}
+
+#[derive(Args)]
+pub struct Compare {
+    /// Two or more designs, the first is the baseline: NAME or FILE.toml, with changes after commas as in
+    /// ssd-tlc,ftl.clean.kind=fifo,ftl.spare=20%
+    #[arg(required = true, num_args = 2.., value_name = "DESIGN")]
+    pub designs: Vec<String>,
+    #[command(flatten)]
+    pub simulation: Simulation,
+    /// Repeat with N seeds; differences inside the 95 % interval are marked "same"
+    #[arg(short = 'n', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: u32,
+    /// Metrics (columns) to show, e.g. -m iops,write.p99,waf,price
+    #[arg(short = 'm', long, value_delimiter = ',', value_name = "LIST")]
+    pub metrics: Vec<String>,
+}
+
+#[derive(Subcommand)]
+pub enum Trace {
+    /// Footprint, mix, sizes, skew, interarrival of a trace
+    Info {
+        /// TRACE[:FORMAT], with volume=NAME if wanted
+        trace: String,
+    },
+    /// Convert between formats; what a format cannot say is counted
+    Convert {
+        /// TRACE[:FORMAT]
+        from: String,
+        /// FILE[:FORMAT]; the ending says the format and .gz or .zst the compression; must not exist
+        to: String,
+        /// Only these volumes
+        #[arg(long, value_delimiter = ',', value_name = "LIST")]
+        volumes: Vec<String>,
+    },
+    /// Print the first requests
+    Head {
+        /// TRACE[:FORMAT]
+        trace: String,
+        /// How many
+        #[arg(short = 'n', default_value_t = 10, value_name = "N")]
+        count: usize,
+    },
+    /// Write a generated workload as a trace
+    Make {
+        /// 'KIND key=value ...'
+        workload: String,
+        /// FILE[:FORMAT]; must not exist
+        to: String,
+        /// Bytes of the device it is made for
+        #[arg(long, default_value = "16 GiB", value_name = "SIZE", value_parser = size)]
+        capacity: u64,
+        /// Requests at most
+        #[arg(short = 'n', long, default_value = "1M", value_name = "N", value_parser = count)]
+        requests: u64,
+        /// Seed for every random choice
+        #[arg(long, default_value_t = 1, value_name = "N")]
+        seed: u64,
+    },
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    nvlab_units::quantity::bytes(text).map_err(|error| error.to_string())
+}
+
+fn count(text: &str) -> Result<u64, String> {
+    nvlab_units::quantity::count(text).map_err(|error| error.to_string())
+}
+
+#[derive(Subcommand)]
+pub enum DesignVerb {
+    /// Built-in designs
+    List,
+    /// The design with every default filled in, each value with its origin
+    Show {
+        /// NAME | FILE.toml
+        design: String,
+        /// Change one design value (repeatable)
+        #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
+        set: Vec<String>,
+    },
+    /// Check design files: every error of every file; nothing is run
+    Check {
+        /// FILE.toml | NAME
+        #[arg(required = true)]
+        files: Vec<String>,
+    },
+    /// Differences of two resolved designs
+    Diff {
+        /// NAME | FILE.toml, with changes after commas
+        a: String,
+        /// The other
+        b: String,
+    },
+    /// Write a commented file to start from
+    New {
+        /// The file to write; must not exist
+        file: PathBuf,
+        /// Start from this built-in design
+        #[arg(long, value_name = "NAME")]
+        from: Option<String>,
+    },
+    /// Print the JSON Schema (for editors)
+    Schema,
+}
+
+#[derive(Subcommand)]
+pub enum Parts {
+    /// Every built-in part
+    List,
+    /// One part: every number, with its source
+    Show {
+        /// NAME | FILE.toml
+        name: String,
+    },
+}
+
+#[derive(Args)]
+pub struct Report {
+    /// Result directories, as run and compare keep them
+    #[arg(required = true)]
+    pub runs: Vec<PathBuf>,
+    /// The file to write; replaced if it exists
+    #[arg(long, default_value = "report.html", value_name = "FILE")]
+    pub html: PathBuf,
+}
+
+#[derive(Args)]
+pub struct Bench {
+    /// The designs to measure
+    pub designs: Vec<String>,
+    /// A small size: shows that it works, not how fast it is
+    #[arg(long)]
+    pub smoke: bool,
+    /// Requests of each kind
+    #[arg(long, default_value = "20M", value_name = "N", value_parser = count)]
+    pub requests: u64,
+    /// Requests under way
+    #[arg(long, default_value_t = 32, value_name = "N")]
+    pub depth: u32,
+}

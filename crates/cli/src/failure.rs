@@ -1,0 +1,65 @@
+//! Why the program did not end well, and the status it leaves.
+
+use nvlab_lab::design::DesignErrors;
+use nvlab_lab::run::{DriveError, RunError};
+use nvlab_workload::WorkloadError;
+use thiserror::Error;
+
+/// Every way to end other than with 0. `nvlab explain exit-codes` is the list for users.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// An assertion does not hold, or a device did not serve everything: 1. What was wrong has been said already.
+    #[error("{0}")]
+    Check(String),
+    /// The command line or a file is wrong: 2.
+    #[error("{0}")]
+    Input(String),
+    /// A design is wrong: 2.
+    #[error("{0}")]
+    Design(#[from] DesignErrors),
+    /// A workload is wrong: 2.
+    #[error("{0}")]
+    Workload(#[from] WorkloadError),
+    /// This machine cannot do it: 4.
+    #[error("{0}")]
+    Machine(String),
+    /// Ctrl-C: 130.
+    #[error("{0}")]
+    Interrupted(String),
+}
+
+/// A fault of nvlab itself.
+pub const STATUS_FAULT: u8 = 70;
+/// Whoever read stdout has gone: what a shell reports for a program that SIGPIPE ended.
+pub const STATUS_PIPE: u8 = 141;
+/// Interrupted.
+pub const STATUS_INTERRUPTED: u8 = 130;
+
+impl Failure {
+    pub fn status(&self) -> u8 {
+        match self {
+            Failure::Check(_) => 1,
+            Failure::Input(_) | Failure::Design(_) | Failure::Workload(_) => 2,
+            Failure::Machine(_) => 4,
+            Failure::Interrupted(_) => STATUS_INTERRUPTED,
+        }
+    }
+
+    /// Something this machine refused.
+    pub fn machine(what: impl std::fmt::Display, error: &std::io::Error) -> Failure {
+        Failure::Machine(format!("{what}: {error}"))
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        match &error {
+            RunError::Unbuildable { .. } | RunError::Nothing { .. } => Failure::Input(error.to_string()),
+            RunError::Precondition { source: DriveError::Stopped(_), .. }
+            | RunError::Failed { source: DriveError::Stopped(_), .. } => {
+                Failure::Interrupted("interrupted".to_string())
+            }
+            _ => Failure::Check(error.to_string()),
+        }
+    }
+}

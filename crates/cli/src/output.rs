@@ -1,0 +1,151 @@
+//! What goes to stdout and to stderr, and how it may look.
+//!
+//! 1. stdout is for results, stderr for everything else.
+//! 2. A reader of stdout that has gone (`nvlab parts | head -1`) ends the program quietly.
+//! 3. Nothing said on stderr can fail.
+
+use crate::args::{FormatName, Global, When};
+use crate::failure::STATUS_PIPE;
+use nvlab_lab::report::{Format, Style};
+use std::fmt::Display;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::PathBuf;
+
+/// How to talk to whoever started the program.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Of results.
+    pub format: Format,
+    /// Where results are kept.
+    pub out: PathBuf,
+    /// Runs at a time.
+    pub jobs: usize,
+    /// -2 (errors only) to 2 (everything).
+    pub loudness: i32,
+    /// Progress bars are drawn.
+    pub progress: bool,
+    color_out: bool,
+    color_err: bool,
+}
+
+impl Output {
+    pub fn new(global: &Global) -> Output {
+        let format = match (global.json, global.format) {
+            (true, _) => Format::Json,
+            (false, name) => name.unwrap_or(FormatName::Human).format(),
+        };
+        let cores = std::thread::available_parallelism().map_or(1, |count| count.get());
+        let jobs = global.jobs.map_or(cores, |jobs| jobs as usize);
+        let loudness = i32::from(global.verbose) - i32::from(global.quiet);
+        let err_is_terminal = io::stderr().is_terminal() && !is_dumb();
+        Output {
+            format,
+            out: global.out.clone(),
+            jobs,
+            loudness,
+            progress: err_is_terminal && !global.no_progress && loudness >= 0,
+            color_out: color(global.color, io::stdout().is_terminal()),
+            color_err: color(global.color, io::stderr().is_terminal()),
+        }
+    }
+
+    /// For results.
+    pub fn style(&self) -> Style {
+        Style { color: self.color_out, width: width() }
+    }
+
+    /// Prints a result, with a line end after it.
+    pub fn print(&self, text: impl Display) {
+        print(text);
+    }
+
+    /// Says something useful.
+    pub fn note(&self, text: impl Display) {
+        if self.loudness >= 0 {
+            say(text);
+        }
+    }
+
+    /// Says something for those who want to know.
+    pub fn detail(&self, text: impl Display) {
+        if self.loudness >= 1 {
+            say(text);
+        }
+    }
+
+    /// Says what should not be missed, but is no error.
+    pub fn warn(&self, text: impl Display) {
+        if self.loudness >= -1 {
+            say(format_args!("{} {text}", self.painted("33", "note:")));
+        }
+    }
+
+    /// Says what is wrong.
+    pub fn error(&self, text: impl Display) {
+        say(format_args!("{} {text}", self.painted("1;31", "error:")));
+    }
+
+    /// True if stderr has colours.
+    pub fn colors_errors(&self) -> bool {
+        self.color_err
+    }
+
+    fn painted(&self, code: &str, text: &str) -> String {
+        if self.color_err { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+}
+
+/// Prints a text on stdout, with a line end after it.
+pub fn print(text: impl Display) {
+    let text = text.to_string();
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| match text.ends_with('\n') {
+        true => Ok(()),
+        false => out.write_all(b"\n"),
+    });
+    if let Err(error) = written.and_then(|()| out.flush()) {
+        if error.kind() == ErrorKind::BrokenPipe {
+            std::process::exit(i32::from(STATUS_PIPE));
+        }
+        say(format_args!("error: stdout cannot be written: {error}"));
+        std::process::exit(4);
+    }
+}
+
+/// Prints a line on stderr if it can be printed.
+pub fn say(text: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Columns of the terminal that shows stdout; 100 if it is none.
+pub fn width() -> usize {
+    let terminal = console::Term::stdout();
+    let (_, columns) = terminal.size_checked().unwrap_or((0, 100));
+    usize::from(columns).clamp(60, 140)
+}
+
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Whether to use colours, by what was asked, by the environment, and by where the text goes.
+pub fn color(when: When, is_terminal: bool) -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");
+    match when {
+        When::Always => true,
+        When::Never => false,
+        When::Auto if set("NO_COLOR") => false,
+        When::Auto if forced => true,
+        When::Auto => is_terminal && !is_dumb(),
+    }
+}
+
+/// A word as a POSIX shell reads it back.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%+@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_string();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

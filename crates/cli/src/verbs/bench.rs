@@ -1,0 +1,92 @@
+//! `nvlab bench` and `nvlab check-theory`: the simulator itself, measured and checked. Hidden: for those who
+//! work on it.
+
+use crate::args::Bench;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::table::{Cell, Column, Table};
+use nvlab_lab::bench::{self, BenchRow};
+use nvlab_lab::theory::{self, Check};
+
+/// Millions of requests per CPU-second to be reached on one core, measured on a probe (HOUSE, section 5).
+const GOALS: [(&str, &str, f64); 2] = [("bench-4g", "write", 18.0), ("bench-16g", "write", 12.0)];
+const DESIGNS: [&str; 4] = ["bench-4g", "bench-4g-8x4", "bench-16g", "bench-16g-8x4"];
+const SMOKE_REQUESTS: u64 = 100_000;
+
+pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
+    let mut designs: Vec<&str> = args.designs.iter().map(String::as_str).collect();
+    if designs.is_empty() {
+        designs = if args.smoke { DESIGNS[..1].to_vec() } else { DESIGNS.to_vec() };
+    }
+    let requests = if args.smoke { args.requests.min(SMOKE_REQUESTS) } else { args.requests };
+    if cfg!(debug_assertions) && !args.smoke {
+        output.warn("a debug build: the rates mean nothing");
+    }
+    let mut rows = Vec::new();
+    for design in designs {
+        output.note(format_args!("{design}: preconditioning, then {requests} writes and reads"));
+        let measured = bench::bench(design, requests, args.depth).map_err(Failure::Input)?;
+        rows.extend(measured.iter().map(row));
+    }
+    let columns = vec![
+        Column::text("design", "design"),
+        Column::text("op", "op"),
+        Column::number("requests", "requests"),
+        Column::number("requests_per_cpu_s", "M req/CPU-s"),
+        Column::number("goal_per_cpu_s", "goal"),
+        Column::number("write_amplification", "WA"),
+        Column::number("memory_bytes_per_unit", "B/unit"),
+        Column::text("hash", "hash"),
+    ];
+    print(output, Table { schema: "nvlab.bench/1", columns, rows });
+    Ok(())
+}
+
+fn row(row: &BenchRow) -> Vec<Cell> {
+    let goal = GOALS.iter().find(|(design, op, _)| *design == row.design && *op == row.op);
+    let goal = goal.map(|(_, _, millions)| millions * 1e6);
+    vec![
+        Cell::text(&row.design),
+        Cell::text(row.op),
+        Cell::new(row.requests.to_string(), row.requests),
+        Cell::new(format!("{:.2}", row.rate() / 1e6), row.rate()),
+        Cell::new(goal.map_or("-".to_string(), |goal| format!("{:.0}", goal / 1e6)), goal),
+        Cell::new(format!("{:.3}", row.write_amplification), row.write_amplification),
+        Cell::new(format!("{:.2}", row.memory_per_unit), row.memory_per_unit),
+        Cell::text(format!("{:016x}", row.hash)),
+    ]
+}
+
+pub fn check_theory(output: &Output) -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    let all = theory::check_all(|check| rows.push(theory_row(check)));
+    let columns = vec![
+        Column::text("what", "simulated"),
+        Column::number("expected", "theory"),
+        Column::number("measured", "measured"),
+        Column::number("deviation", "deviation"),
+        Column::number("tolerance", "allowed"),
+        Column::text("holds", ""),
+    ];
+    print(output, Table { schema: "nvlab.theory/1", columns, rows });
+    match all {
+        true => Ok(()),
+        false => Err(Failure::Check("the simulation is not within the tolerance of theory".to_string())),
+    }
+}
+
+fn theory_row(check: &Check) -> Vec<Cell> {
+    vec![
+        Cell::text(&check.what),
+        Cell::new(format!("{:.4}", check.expected), check.expected),
+        Cell::new(format!("{:.4}", check.measured), check.measured),
+        Cell::new(format!("{:+.2} %", check.deviation() * 100.0), check.deviation()),
+        Cell::new(format!("{:.0} %", check.tolerance * 100.0), check.tolerance),
+        Cell::new(if check.holds() { "ok" } else { "NOT MET" }, check.holds()),
+    ]
+}
+
+fn print(output: &Output, table: Table) {
+    let style = output.style();
+    output.print(table.render(output.format, style.width, style.color));
+}

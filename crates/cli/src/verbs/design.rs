@@ -1,0 +1,195 @@
+//! `nvlab design`: designs as texts; nothing is run.
+
+use crate::args::DesignVerb;
+use crate::failure::Failure;
+use crate::output::{Output, say};
+use crate::runs::Named;
+use crate::table::{Cell, Column, Table};
+use nvlab_lab::design::{self, BUILT_IN, Design, DesignErrors};
+use nvlab_lab::report::{Format, number};
+use nvlab_lab::run::build;
+use serde_json::{Map, Value, json};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+pub fn design(output: &Output, verb: DesignVerb) -> Result<(), Failure> {
+    match verb {
+        DesignVerb::List => list(output),
+        DesignVerb::Show { design, set } => show(output, &design, &set),
+        DesignVerb::Check { files } => check(output, &files),
+        DesignVerb::Diff { a, b } => diff(output, &a, &b),
+        DesignVerb::New { file, from } => new(output, &file, from.as_deref()),
+        DesignVerb::Schema => {
+            output.print(design::schema::schema());
+            Ok(())
+        }
+    }
+}
+
+fn print(output: &Output, table: &Table) {
+    let style = output.style();
+    output.print(table.render(output.format, style.width, style.color));
+}
+
+fn list(output: &Output) -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    for (name, _) in BUILT_IN {
+        let design = Design::load(name, &[])?;
+        let usd = design.price().total_usd();
+        rows.push(vec![
+            Cell::text(*name),
+            Cell::new(number::bytes(design.capacity_bytes() as f64).to_string(), design.capacity_bytes()),
+            Cell::new(usd.map_or("-".to_string(), |usd| number::usd(usd).to_string()), usd),
+            Cell::text(design.about),
+        ]);
+    }
+    let columns = vec![
+        Column::text("name", "design"),
+        Column::number("capacity_bytes", "capacity"),
+        Column::number("price_usd", "price of media"),
+        Column::text("about", "about"),
+    ];
+    print(output, &Table { schema: "nvlab.designs/1", columns, rows });
+    Ok(())
+}
+
+fn show(output: &Output, name: &str, sets: &[String]) -> Result<(), Failure> {
+    let Named { design, .. } = Named::load(name, sets)?;
+    match output.format {
+        Format::Human => output.print(design.resolved_toml().trim_start()),
+        Format::Json => {
+            let values = design.resolved.iter().map(|value| {
+                let of = json!({ "value": value.value.to_string(), "origin": value.origin.text() });
+                (value.path.clone(), of)
+            });
+            let values: Map<String, Value> = values.collect();
+            output.print(format!(
+                "{:#}",
+                json!({ "schema": "nvlab.design/1", "design": design.name, "values": values })
+            ));
+        }
+        _ => {
+            let columns = vec![
+                Column::text("key", "key"),
+                Column::text("value", "value"),
+                Column::text("origin", "origin"),
+            ];
+            let rows = design.resolved.iter().map(|value| {
+                [value.path.clone(), value.value.to_string(), value.origin.text()].map(Cell::text).to_vec()
+            });
+            print(output, &Table { schema: "nvlab.design/1", columns, rows: rows.collect() });
+        }
+    }
+    Ok(())
+}
+
+/// All errors of all files.
+fn check(output: &Output, files: &[String]) -> Result<(), Failure> {
+    let mut wrong = 0;
+    let mut documents = Vec::new();
+    for file in files {
+        let errors = problems(file);
+        if output.format == Format::Human {
+            match errors.0.is_empty() {
+                true => output.print(format_args!("{file}: correct")),
+                false => say(format_args!("{}\n", errors.render(output.colors_errors()))),
+            }
+        }
+        documents.push(json!({ "file": file, "errors": errors.0.iter().map(document).collect::<Vec<_>>() }));
+        wrong += errors.0.len();
+    }
+    if output.format != Format::Human {
+        output.print(format!("{:#}", json!({ "schema": "nvlab.check/1", "files": documents })));
+    }
+    match wrong {
+        0 => Ok(()),
+        _ => Err(Failure::Input(format!(
+            "{} in {}",
+            number::things(wrong as u64, "error"),
+            number::things(files.len() as u64, "file")
+        ))),
+    }
+}
+
+/// What is wrong with a design. One that reads well may still not be a device that can be built.
+fn problems(file: &str) -> DesignErrors {
+    let design = match Design::load(file, &[]) {
+        Ok(design) => design,
+        Err(errors) => return errors,
+    };
+    match build(&design, 1) {
+        Ok(_) => DesignErrors(Vec::new()),
+        Err(why) => design::DesignError::new(format!("{file}: {why}")).into(),
+    }
+}
+
+fn document(error: &design::DesignError) -> Value {
+    json!({
+        "message": error.message,
+        "file": error.at.as_ref().map(|place| place.source.name.clone()),
+        "line": error.at.as_ref().map(|place| place.line()),
+        "help": error.help,
+    })
+}
+
+fn diff(output: &Output, a: &str, b: &str) -> Result<(), Failure> {
+    let (left, right) = (Named::load(a, &[])?, Named::load(b, &[])?);
+    let differences = design::diff(&left.design, &right.design);
+    if differences.is_empty() && output.format == Format::Human {
+        output.print("no difference: the two behave alike");
+        return Ok(());
+    }
+    let cell = |value: Option<String>| match value {
+        Some(value) => Cell::text(value),
+        None => Cell::new("-", Value::Null),
+    };
+    let rows =
+        differences.into_iter().map(|d| vec![Cell::text(d.path), cell(d.left), cell(d.right)]).collect();
+    let named = |name, head: String| Column { name, head: head.into(), right: false };
+    let columns = vec![Column::text("key", "key"), named("a", left.name), named("b", right.name)];
+    print(output, &Table { schema: "nvlab.diff/1", columns, rows });
+    Ok(())
+}
+
+fn new(output: &Output, file: &Path, from: Option<&str>) -> Result<(), Failure> {
+    let name = file.file_stem().map_or("design".into(), |stem| stem.to_string_lossy().into_owned());
+    let text = match from {
+        None => design::template(&name),
+        Some(from) => {
+            // For its message when there is no such design.
+            Design::load(from, &[])?;
+            let text = BUILT_IN.iter().find(|(known, _)| *known == from).map(|(_, text)| *text);
+            let text =
+                text.ok_or_else(|| Failure::Input(format!("{from} is not built in; copy the file")))?;
+            renamed(text, &name)
+        }
+    };
+    let created = OpenOptions::new().write(true).create_new(true).open(file);
+    let written = created.and_then(|mut file| file.write_all(text.as_bytes()));
+    match written {
+        Ok(()) => {
+            let path = file.display();
+            output.note(format_args!("written: {path}\ncheck it:  nvlab design check {path}"));
+            Ok(())
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            Err(Failure::Input(format!("{} exists; it is left as it is", file.display())))
+        }
+        Err(error) => Err(Failure::machine(file.display(), &error)),
+    }
+}
+
+/// A built-in design under another name.
+fn renamed(text: &str, name: &str) -> String {
+    let mut done = false;
+    let line = |line: &str| {
+        if !done && line.starts_with("name ") && line.contains('=') {
+            done = true;
+            let key = line.split('=').next().unwrap_or_default();
+            return format!("{key}= {name:?}\n");
+        }
+        format!("{line}\n")
+    };
+    text.lines().map(line).collect()
+}

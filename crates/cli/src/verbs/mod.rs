@@ -1,0 +1,34 @@
+//! One file for each verb.
+
+mod bench;
+mod compare;
+mod completions;
+mod design;
+mod doctor;
+mod explain;
+mod parts;
+mod report;
+mod run;
+mod trace;
+
+use crate::args::Verb;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Does what was asked.
+pub fn dispatch(output: &Output, verb: Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::Run(args) => run::run(output, &args),
+        Verb::Compare(args) => compare::compare(output, &args),
+        Verb::Trace(verb) => trace::trace(output, verb),
+        Verb::Design(verb) => design::design(output, verb),
+        Verb::Parts { verb } => parts::parts(output, verb),
+        Verb::Report(args) => report::report(output, &args),
+        Verb::Explain { topic } => explain::explain(output, topic.as_deref()),
+        Verb::Doctor => doctor::doctor(output),
+        Verb::Completions { shell } => completions::completions(output, shell),
+        Verb::Man { dir } => completions::man(output, &dir),
+        Verb::Bench(args) => bench::bench(output, &args),
+        Verb::CheckTheory => bench::check_theory(output),
+    }
+}

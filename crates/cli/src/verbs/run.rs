@@ -1,0 +1,94 @@
+//! `nvlab run`: one design under one workload.
+
+use super::report::write_html;
+use crate::args::Run;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::runs::{self, Done, Named};
+use nvlab_lab::report::{Assertion, Format, compare_text, run_text};
+use nvlab_lab::result::RunResult;
+use serde_json::{Value, json};
+
+pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
+    // What can be wrong without running anything is said first.
+    let asserts = args.asserts.iter().map(|text| Assertion::parse(text)).collect::<Result<Vec<_>, _>>();
+    let asserts = asserts.map_err(Failure::Input)?;
+    let named = Named::load(&args.design, &args.simulation.set)?;
+    let source = runs::workload(output, &args.simulation, "run", &args.design)?;
+    let tasks = runs::tasks(output, &[named], &source, &args.simulation, args.repeat)?;
+    let done = runs::run_all(output, &tasks, args.simulation.force)?;
+    let verdicts = check(&asserts, &done)?;
+    print(output, &done, &verdicts)?;
+    if let Some(file) = &args.simulation.html {
+        let results: Vec<RunResult> = done.into_iter().map(|run| run.result).collect();
+        write_html(output, file, &results)?;
+    }
+    let failed: Vec<&str> = verdicts.iter().filter(|v| !v.holds).map(|v| v.text.as_str()).collect();
+    match failed.as_slice() {
+        [] => Ok(()),
+        failed => Err(Failure::Check(failed.join("\n       "))),
+    }
+}
+
+/// What became of an assertion on one run.
+struct Checked {
+    holds: bool,
+    text: String,
+}
+
+fn check(asserts: &[Assertion], done: &[Done]) -> Result<Vec<Checked>, Failure> {
+    let mut checked = Vec::new();
+    for run in done {
+        for assert in asserts {
+            let verdict = assert.check(&run.result).map_err(Failure::Input)?;
+            let seed = if done.len() > 1 { format!(" (seed {})", run.result.seed) } else { String::new() };
+            checked.push(Checked { holds: verdict.holds, text: format!("{}{seed}", verdict.text) });
+        }
+    }
+    Ok(checked)
+}
+
+fn print(output: &Output, done: &[Done], verdicts: &[Checked]) -> Result<(), Failure> {
+    let results: Vec<RunResult> = done.iter().map(|run| run.result.clone()).collect();
+    match (output.format, results.as_slice()) {
+        (Format::Human, [only]) => output.print(run_text(only, output.style())),
+        (Format::Json, [only]) => output.print(format!("{:#}", document(only, verdicts))),
+        (Format::Json, _) => {
+            let runs: Vec<Value> = results.iter().map(|run| document(run, &[])).collect();
+            output.print(format!(
+                "{:#}",
+                json!({ "schema": "nvlab.runs/1", "runs": runs, "asserts": asserts(verdicts) })
+            ));
+        }
+        (Format::JsonLines, _) => {
+            for run in &results {
+                output.print(document(run, &[]));
+            }
+        }
+        (format, _) => {
+            let text = compare_text::<&str>(&[results], &[], format).map_err(Failure::Input)?;
+            output.print(text);
+        }
+    }
+    for verdict in verdicts.iter().filter(|verdict| verdict.holds) {
+        output.note(&verdict.text);
+    }
+    runs::say_where(output, done);
+    if let (Format::Human, [only]) = (output.format, done) {
+        output.note(format_args!("as a page: nvlab report {}", only.dir.display()));
+    }
+    Ok(())
+}
+
+/// A result as it stands in `result.json`, and what was asserted of it.
+fn document(run: &RunResult, verdicts: &[Checked]) -> Value {
+    let mut document = serde_json::to_value(run).expect("a result is plain data");
+    if !verdicts.is_empty() {
+        document["asserts"] = asserts(verdicts);
+    }
+    document
+}
+
+fn asserts(verdicts: &[Checked]) -> Value {
+    verdicts.iter().map(|verdict| json!({ "holds": verdict.holds, "text": verdict.text })).collect()
+}

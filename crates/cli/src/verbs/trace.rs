@@ -1,0 +1,205 @@
+//! `nvlab trace`: traces looked at, converted, made.
+
+use crate::args::Trace;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::table::{Cell, Column, Table};
+use nvlab_lab::plan::{Source, cache};
+use nvlab_lab::report::Format;
+use nvlab_workload::columns::{Columns, Origin};
+use nvlab_workload::info::{self, HEAD_COLUMNS, TraceInfo};
+use nvlab_workload::replay::ReplaySpec;
+use nvlab_workload::trace::{self, Format as TraceFormat};
+use nvlab_workload::{Pacing, Workload};
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub fn trace(output: &Output, verb: Trace) -> Result<(), Failure> {
+    match verb {
+        Trace::Info { trace } => {
+            let (columns, report) = read(output, &trace, &[])?;
+            output.note(report);
+            print_info(output, &TraceInfo::of(&columns));
+            Ok(())
+        }
+        Trace::Convert { from, to, volumes } => {
+            let (to, format) = target(&to)?;
+            let (columns, report) = read(output, &from, &volumes)?;
+            output.note(report);
+            write(output, &columns, &to, format)
+        }
+        Trace::Head { trace, count } => {
+            let (columns, _) = read(output, &trace, &[])?;
+            print_head(output, &columns, count);
+            Ok(())
+        }
+        Trace::Make { workload, to, capacity, requests, seed } => {
+            let (to, format) = target(&to)?;
+            let columns = made(output, &workload, capacity, requests, seed)?;
+            write(output, &columns, &to, format)
+        }
+    }
+}
+
+/// A trace as it was recorded, and what reading it said.
+fn read(output: &Output, text: &str, volumes: &[String]) -> Result<(Columns, String), Failure> {
+    let mut spec = ReplaySpec::parse(text)?;
+    let plain = ReplaySpec {
+        format: spec.format,
+        volumes: spec.volumes.clone(),
+        action: spec.action,
+        ..ReplaySpec::new(spec.path.clone())
+    };
+    if plain != spec {
+        return Err(Failure::Input(format!(
+            "'{text}': traces are looked at and converted as they were recorded; only volume= and action= are of \
+             use here"
+        )));
+    }
+    spec.volumes.extend(volumes.iter().cloned());
+    // Looking at a trace makes no folder of results where there is none.
+    let cache = Some(output.out.join(".cache")).filter(|_| output.out.is_dir());
+    let read = cache::read(&spec, cache.as_deref())?;
+    if let Some(aside) = read.aside {
+        output.warn(aside);
+    }
+    Ok((read.columns, read.report))
+}
+
+/// The file and format after `FILE[:FORMAT]`.
+fn target(text: &str) -> Result<(std::path::PathBuf, TraceFormat), Failure> {
+    let spec = ReplaySpec::parse(text)?;
+    if spec != (ReplaySpec { format: spec.format, ..ReplaySpec::new(spec.path.clone()) }) {
+        return Err(Failure::Input(format!("'{text}': a file to write has no changes after its name")));
+    }
+    let format = spec.format.or_else(|| TraceFormat::from_file_name(&spec.path));
+    let format = format.ok_or_else(|| {
+        let known = TraceFormat::ALL.map(|format| format!(":{format}")).join(", ");
+        Failure::Input(format!(
+            "{}: its ending says no trace format; add one of {known}",
+            spec.path.display()
+        ))
+    })?;
+    if spec.path.exists() {
+        return Err(Failure::Input(format!("{} exists; it is left as it is", spec.path.display())));
+    }
+    Ok((spec.path, format))
+}
+
+fn write(output: &Output, columns: &Columns, to: &Path, format: TraceFormat) -> Result<(), Failure> {
+    let report = trace::write_file(columns, format, to)?;
+    let bytes = std::fs::metadata(to).map_or(0, |meta| meta.len());
+    match output.format {
+        Format::Json | Format::JsonLines => output.print(json!({
+            "schema": "nvlab.converted/1",
+            "file": to.display().to_string(),
+            "format": format.name(),
+            "bytes": bytes,
+            "requests": report.requests,
+            "trims_left_out": report.trims_left_out,
+            "flushes_left_out": report.flushes_left_out,
+            "fua_lost": report.fua_lost,
+        })),
+        _ => output.note(format_args!(
+            "{} ({format}, {}): {report}",
+            to.display(),
+            nvlab_units::quantity::display_bytes(bytes)
+        )),
+    }
+    Ok(())
+}
+
+/// A generated workload, written down.
+fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Result<Columns, Failure> {
+    let source = Source::read(text, None)?;
+    if source.is_trace() {
+        return Err(Failure::Input(format!("'{text}' is a trace already: nvlab trace convert")));
+    }
+    let mut opened = source.open(capacity, seed)?;
+    opened.notes.iter().for_each(|note| output.warn(note));
+    if let Pacing::Closed { .. } = opened.workload.pacing() {
+        output.warn("a closed loop knows no times: every request is written at time 0");
+    }
+    if opened.workload.time_limit().is_some() && opened.workload.len_hint().is_none() {
+        output.detail("it ends by simulated time");
+    }
+    let origin = Origin { format: format!("{text} seed {seed}"), hash: 0 };
+    let columns = Columns::from_workload(&mut opened.workload, limit, origin);
+    match columns.is_empty() {
+        true => Err(Failure::Input(format!("'{text}' has no request"))),
+        false => Ok(columns),
+    }
+}
+
+fn print_head(output: &Output, columns: &Columns, count: usize) {
+    let right = [true, false, true, true, false, false];
+    let heads =
+        HEAD_COLUMNS.iter().zip(right).map(|(&name, right)| Column { name, head: name.into(), right });
+    let number = |text: String| match text.parse::<u64>() {
+        Ok(value) => Cell::new(text, value),
+        Err(_) => Cell::text(text),
+    };
+    let rows = info::head(columns, count).into_iter().map(|[time, op, offset, bytes, volume, fua]| {
+        let seconds: f64 = time.parse().unwrap_or_default();
+        let forced = fua == "yes";
+        vec![
+            Cell::new(time, seconds),
+            Cell::text(op),
+            number(offset),
+            number(bytes),
+            Cell::text(volume),
+            Cell::new(fua, forced),
+        ]
+    });
+    let table = Table { schema: "nvlab.requests/1", columns: heads.collect(), rows: rows.collect() };
+    let style = output.style();
+    output.print(table.render(output.format, style.width, style.color));
+}
+
+fn print_info(output: &Output, info: &TraceInfo) {
+    match output.format {
+        Format::Human => output.print(info),
+        Format::Json => output.print(format!("{:#}", document(info))),
+        Format::JsonLines => output.print(document(info)),
+        format => {
+            let columns = vec![Column::text("figure", "figure"), Column::number("value", "value")];
+            let Value::Object(figures) = document(info) else { return };
+            let rows = figures.into_iter().skip(1).map(|(name, value)| {
+                let shown = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+                vec![Cell::text(name), Cell::new(shown, value)]
+            });
+            let table = Table { schema: "nvlab.trace/1", columns, rows: rows.collect() };
+            output.print(table.render(format, output.style().width, false));
+        }
+    }
+}
+
+fn document(info: &TraceInfo) -> Value {
+    json!({
+        "schema": "nvlab.trace/1",
+        "origin": info.origin,
+        "requests": info.requests,
+        "duration_s": info.duration.seconds(),
+        "reads": info.reads.requests,
+        "read_bytes": info.reads.bytes,
+        "writes": info.writes.requests,
+        "write_bytes": info.writes.bytes,
+        "trims": info.trims.requests,
+        "trim_bytes": info.trims.bytes,
+        "flushes": info.flushes,
+        "volumes": info.volumes,
+        "footprint_bytes": info.footprint_bytes,
+        "written_footprint_bytes": info.written_bytes,
+        "end_bytes": info.end_bytes,
+        "size_mean_bytes": info.size_mean_bytes,
+        "size_p50_bytes": info.size_p50_bytes,
+        "size_max_bytes": info.size_max_bytes,
+        "sequential_share": info.sequential_share,
+        "hot_share": info.hot_share,
+        "zipf_theta": info.zipf_theta,
+        "gap_mean_s": info.gap_mean.seconds(),
+        "gap_p99_s": info.gap_p99.seconds(),
+        "rate_mean_per_s": info.rate_mean,
+        "rate_peak_minute_per_s": info.rate_peak_minute,
+    })
+}

@@ -1,0 +1,11 @@
+//! What the commands print, word for word, and the status they leave: `tests/cmd/*.trycmd`. Each file runs in a
+//! copy of the folder beside it. `TRYCMD=overwrite` writes what is printed now: read the difference.
+
+#[test]
+fn commands_print_what_they_should() {
+    trycmd::TestCases::new()
+        .env("NO_COLOR", "1")
+        .env("NVLAB_OUT", "runs")
+        .register_bin("nvlab", std::path::Path::new(env!("CARGO_BIN_EXE_nvlab")))
+        .case("tests/cmd/*.trycmd");
+}
