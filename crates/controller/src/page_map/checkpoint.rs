@@ -4,19 +4,23 @@
 //! and the position as lpa: magic u32, logical units u32, stamp u64, sequence u64, open blocks u32, then that
 //! many block numbers u32, then the map, one u32 per logical unit (0xffffffff: nothing).
 //!
+//! A checkpoint is a snapshot, written a page at a time between the host's pages, so that nobody waits for it.
+//! Its first part, with the header, is programmed last: without it the checkpoint does not exist.
+//!
 //! Invariants
-//! 1. Everything the map points at is programmed before the checkpoint is complete.
-//! 2. The blocks of the previous checkpoint are erased only after this one is complete.
+//! 1. The header is programmed only when everything the map points at is.
+//! 2. The blocks of the previous checkpoint, and the trims it did not know, are erased only when the header is
+//!    programmed.
 
 use super::config::PageMapConfig;
 use super::frontier::NO_BLOCK;
 use super::spare::{Kind, Spare};
-use super::{NOTHING, PageMap};
+use super::PageMap;
 use crate::ControllerError;
 use crate::table::BlockState;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Geometry, Time};
+use nvlab_units::{BlockId, Geometry, Ticket, Time};
 
 const MAGIC: u32 = 0x4350_564e; // "NVPC"
 const HEADER_BYTES: u64 = 28;
@@ -30,12 +34,41 @@ pub(super) struct State {
     /// Units one checkpoint takes.
     units: u64,
     pub blocks: Vec<BlockId>,
+    phase: Phase,
+}
+
+/// How far the next checkpoint is.
+#[derive(Clone, Debug)]
+enum Phase {
+    Idle,
+    Writing(Attempt),
+    /// The header is queued; it is programmed when every die has passed its ticket.
+    Committing(Attempt, Vec<Ticket>),
+}
+
+#[derive(Clone, Debug)]
+struct Attempt {
+    blocks: Vec<BlockId>,
+    /// Journal blocks this checkpoint makes superfluous.
+    journal: Vec<BlockId>,
+    /// The snapshot; empty without payload.
+    bytes: Vec<u8>,
+    /// The next page to program.
+    page: u64,
+    /// What must be programmed before the header, on each die.
+    before: Vec<Ticket>,
 }
 
 impl State {
+    /// True if one is being written.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        !matches!(self.phase, Phase::Idle)
+    }
+
     pub fn new(config: &PageMapConfig, geometry: &Geometry) -> State {
         let units = units_needed(config, geometry);
-        State { every: config.checkpoint_units, since: 0, number: 0, units, blocks: Vec::new() }
+        State { every: config.checkpoint_units, since: 0, number: 0, units, blocks: Vec::new(), phase: Phase::Idle }
     }
 
     /// True if checkpoints are written at all.
@@ -102,37 +135,130 @@ impl Checkpoint {
 }
 
 impl<S: Store> PageMap<S> {
-    /// Units one checkpoint takes.
+    /// Units of the pages one checkpoint takes.
     pub(super) fn checkpoint_units(&self) -> u64 {
-        self.checkpoint.units
+        self.checkpoint_pages() * self.geometry.units_per_page as u64
     }
 
-    /// Writes the map to blocks of its own and lets go of the previous checkpoint.
-    pub(super) fn write_checkpoint(&mut self, at: Time) -> Result<(), ControllerError> {
+    /// Takes the snapshot of a new checkpoint, unless one is being written.
+    pub(super) fn begin_checkpoint(&mut self, at: Time) -> Result<(), ControllerError> {
+        if self.checkpoint.is_active() {
+            return Ok(());
+        }
         self.checkpoint.since = 0;
-        loop {
-            // A number of its own for every attempt, so that parts of two are never taken for one.
-            self.checkpoint.number += 1;
-            // Blocks first: taking them may clean, and so change the map.
-            let blocks = self.take_map_blocks(at)?;
-            self.pad_all(at)?;
-            self.record_trims(at);
-            let durable = self.finish_all(at);
-            match self.program_checkpoint(durable, &blocks) {
-                Ok(()) => {
-                    let complete = self.finish_all(durable);
-                    self.reset_journal(complete);
-                    for old in std::mem::replace(&mut self.checkpoint.blocks, blocks) {
-                        self.erase(complete, old);
-                    }
-                    return Ok(());
-                }
-                Err(failed) => {
-                    for block in blocks {
-                        if block == failed { self.mark_bad(block) } else { self.erase(durable, block) }
-                    }
+        self.checkpoint.number += 1;
+        // Blocks first: taking them may clean, and so change the map.
+        let blocks = self.take_map_blocks(at)?;
+        self.pad_all(at)?;
+        self.record_trims(at);
+        let mut bytes = Vec::new();
+        if S::KEEPS {
+            let open = self.frontiers.iter().filter(|frontier| frontier.block != NO_BLOCK);
+            let open = open.map(|frontier| BlockId(frontier.block)).collect();
+            let (stamp, sequence, map) = (self.stamp, self.sequence, self.l2p.clone());
+            bytes = Checkpoint { stamp, sequence, open, map }.encode();
+            let pages = self.checkpoint_pages();
+            bytes.resize((pages * self.geometry.page_bytes()) as usize, 0);
+        }
+        let (journal, before) = (self.close_journal(), self.last_tickets());
+        self.checkpoint.phase = Phase::Writing(Attempt { blocks, journal, bytes, page: 0, before });
+        Ok(())
+    }
+
+    /// One step of the checkpoint being written.
+    pub(super) fn step_checkpoint(&mut self, at: Time) {
+        match std::mem::replace(&mut self.checkpoint.phase, Phase::Idle) {
+            Phase::Idle => {}
+            Phase::Writing(attempt) => {
+                let header = attempt.page + 1 == self.checkpoint_pages();
+                if header && !self.passed(&attempt.before, at) {
+                    self.checkpoint.phase = Phase::Writing(attempt);
+                } else {
+                    self.program_next(at, attempt);
                 }
             }
+            Phase::Committing(attempt, tickets) if self.passed(&tickets, at) => self.adopt_attempt(at, attempt),
+            committing => self.checkpoint.phase = committing,
+        }
+    }
+
+    /// Writes a whole checkpoint, or the rest of the one being written, and promises its end.
+    pub(super) fn finish_checkpoint(&mut self, at: Time) -> Result<(), ControllerError> {
+        self.begin_checkpoint(at)?;
+        let mut now = at;
+        while self.checkpoint.is_active() {
+            let header = match &self.checkpoint.phase {
+                Phase::Writing(attempt) => attempt.page + 1 == self.checkpoint_pages(),
+                _ => true,
+            };
+            if header {
+                now = self.finish_all(now);
+            }
+            self.step_checkpoint(now);
+        }
+        Ok(())
+    }
+
+    fn checkpoint_pages(&self) -> u64 {
+        self.checkpoint.units.div_ceil(self.geometry.units_per_page as u64)
+    }
+
+    fn last_tickets(&mut self) -> Vec<Ticket> {
+        (0..self.geometry.dies()).map(|die| self.nand.last(die)).collect()
+    }
+
+    fn passed(&mut self, tickets: &[Ticket], at: Time) -> bool {
+        tickets.iter().zip(0..).all(|(&ticket, die)| self.nand.is_done(die, ticket, at))
+    }
+
+    /// The header is programmed: the previous checkpoint and its journal have said their part.
+    fn adopt_attempt(&mut self, at: Time, attempt: Attempt) {
+        let old = std::mem::replace(&mut self.checkpoint.blocks, attempt.blocks);
+        for block in old.into_iter().chain(attempt.journal) {
+            self.erase(at, block);
+        }
+    }
+
+    /// Programs the next page: the second, the third ... and the first, with the header, last.
+    fn program_next(&mut self, at: Time, mut attempt: Attempt) {
+        let Geometry { units_per_page, pages_per_block, unit_bytes, .. } = self.geometry;
+        let pages = self.checkpoint_pages();
+        let content = (attempt.page + 1) % pages;
+        let block = attempt.blocks[(attempt.page / pages_per_block as u64) as usize];
+        let (mut data, mut spare) = (Vec::new(), Vec::new());
+        if S::KEEPS {
+            let page_bytes = self.geometry.page_bytes() as usize;
+            data.extend_from_slice(&attempt.bytes[content as usize * page_bytes..][..page_bytes]);
+            for (unit, number) in data.chunks(unit_bytes as usize).zip(content * units_per_page as u64..) {
+                let (sequence, stamp) = (self.checkpoint.number, self.stamp);
+                let beside = Spare { kind: Kind::Checkpoint, lpa: number as u32, sequence, stamp };
+                self.stamp += 1;
+                spare.extend_from_slice(&beside.encode(unit));
+            }
+        }
+        self.stats.map_units += units_per_page as u64;
+        let payload = Payload { data: &data, spare: &spare };
+        let within = (attempt.page % pages_per_block as u64) as u32;
+        match self.nand.program(at, block, within, 1, payload, true) {
+            Ok(_) if attempt.page + 1 == pages => {
+                let tickets = self.last_tickets();
+                self.checkpoint.phase = Phase::Committing(attempt, tickets);
+            }
+            Ok(_) => {
+                attempt.page += 1;
+                self.checkpoint.phase = Phase::Writing(attempt);
+            }
+            Err(MediumError::ProgramFailed(_)) => self.abandon(at, attempt, block),
+            Err(other) => panic!("a checkpoint broke a rule of the medium: {other}"),
+        }
+    }
+
+    /// A program failed: this checkpoint will not exist. The next one is due at once.
+    fn abandon(&mut self, at: Time, attempt: Attempt, failed: BlockId) {
+        self.checkpoint.since = self.checkpoint.every.unwrap_or(0);
+        self.journal.blocks.extend(attempt.journal);
+        for block in attempt.blocks {
+            if block == failed { self.mark_bad(block) } else { self.erase(at, block) }
         }
     }
 
@@ -155,45 +281,5 @@ impl<S: Store> PageMap<S> {
         let block = self.take_free(die, true)?;
         self.table.set_state(block, BlockState::Map);
         Ok(block)
-    }
-
-    /// Programs a checkpoint into erased blocks, or says which block failed.
-    fn program_checkpoint(&mut self, at: Time, blocks: &[BlockId]) -> Result<(), BlockId> {
-        let Geometry { units_per_page, pages_per_block, unit_bytes, .. } = self.geometry;
-        let mut bytes = Vec::new();
-        if S::KEEPS {
-            let open = self.frontiers.iter().filter(|frontier| frontier.block != NO_BLOCK);
-            let open = open.map(|frontier| BlockId(frontier.block)).collect();
-            let (stamp, sequence, map) = (self.stamp, self.sequence, self.l2p.clone());
-            bytes = Checkpoint { stamp, sequence, open, map }.encode();
-            bytes.resize((self.checkpoint.units * unit_bytes as u64) as usize, 0);
-        }
-        let pages = self.checkpoint.units.div_ceil(units_per_page as u64);
-        for page in 0..pages {
-            let block = blocks[(page / pages_per_block as u64) as usize];
-            let (mut data, mut spare) = (Vec::new(), Vec::new());
-            for slot in 0..units_per_page as u64 * S::KEEPS as u64 {
-                let number = page * units_per_page as u64 + slot;
-                let held = number < self.checkpoint.units;
-                let start = (number * unit_bytes as u64) as usize;
-                let padding = vec![0; unit_bytes as usize];
-                let unit = if held { &bytes[start..start + unit_bytes as usize] } else { &padding };
-                let kind = if held { Kind::Checkpoint } else { Kind::Padding };
-                let lpa = if held { number as u32 } else { NOTHING };
-                let beside = Spare { kind, lpa, sequence: self.checkpoint.number, stamp: self.stamp };
-                self.stamp += 1;
-                data.extend_from_slice(unit);
-                spare.extend_from_slice(&beside.encode(unit));
-            }
-            self.stats.map_units += units_per_page as u64;
-            let payload = Payload { data: &data, spare: &spare };
-            let within = (page % pages_per_block as u64) as u32;
-            match self.nand.program(at, block, within, 1, payload, true) {
-                Ok(_) => {}
-                Err(MediumError::ProgramFailed(block)) => return Err(block),
-                Err(other) => panic!("a checkpoint broke a rule of the medium: {other}"),
-            }
-        }
-        Ok(())
     }
 }

@@ -104,10 +104,10 @@ pub(super) fn check(config: &PageMapConfig, flash: &FlashConfig) -> Result<(), S
     if config.free_blocks_min == 0 {
         return Err("at least one block of a die must stay erased for cleaning (free_blocks_min)".into());
     }
-    // Blocks that never hold host data: the erased ones, one being filled per stream, two checkpoints and a
-    // journal of trims.
+    // Blocks that never hold host data: the erased ones, one being filled per stream, two checkpoints and the
+    // journals of trims.
     let map_blocks = match config.checkpoint_units {
-        Some(_) => 2 * super::checkpoint::blocks_needed(config, geometry) + 1,
+        Some(_) => 2 * super::checkpoint::blocks_needed(config, geometry) + 3,
         None => 0,
     };
     let set_apart =

@@ -14,7 +14,6 @@ use super::frontier::NO_BLOCK;
 use super::spare::{Kind, Spare};
 use super::{NOTHING, PageMap};
 use crate::ControllerError;
-use crate::table::BlockState;
 use nvlab_medium::Store;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_units::{BlockId, Extent, Ticket, Time};
@@ -100,8 +99,11 @@ impl<S: Store> PageMap<S> {
         if self.journal.open != NO_BLOCK && self.journal.page + 2 <= self.geometry.pages_per_block {
             return Ok(());
         }
-        if !self.journal.blocks.is_empty() {
-            self.write_checkpoint(at)?;
+        // A full journal wants a checkpoint; two wait for it.
+        match self.journal.blocks.len() {
+            0 => {}
+            1 => self.begin_checkpoint(at)?,
+            _ => self.finish_checkpoint(at)?,
         }
         let block = self.take_map_block(at, self.checkpoint.number)?;
         self.journal.blocks.push(block);
@@ -168,13 +170,10 @@ impl<S: Store> PageMap<S> {
         (data, spare)
     }
 
-    /// A checkpoint is complete at `at`: the journal has said its part.
-    pub(super) fn reset_journal(&mut self, at: Time) {
+    /// A snapshot was taken: what is trimmed from now on goes to a new journal. Gives the old one's blocks.
+    pub(super) fn close_journal(&mut self) -> Vec<BlockId> {
         self.journal.open = NO_BLOCK;
-        for block in std::mem::take(&mut self.journal.blocks) {
-            self.table.set_state(block, BlockState::Cleaning);
-            self.erase(at, block);
-        }
+        std::mem::take(&mut self.journal.blocks)
     }
 
     /// Unmaps what a record found at recovery says, unless a newer version was found.

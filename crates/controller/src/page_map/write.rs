@@ -46,7 +46,7 @@ impl<S: Store> PageMap<S> {
             self.journal.release(|die, ticket| nand.is_done(die, ticket, at));
         }
         if self.checkpoint.is_due(extent.count) {
-            self.write_checkpoint(now)?;
+            self.begin_checkpoint(now)?;
         }
         Ok(now)
     }
@@ -94,6 +94,9 @@ impl<S: Store> PageMap<S> {
             }
             self.next_die[stream as usize] = die + 1;
             self.pace(now, die, self.geometry.units_per_page)?;
+            if self.checkpoint.is_active() {
+                self.step_checkpoint(now);
+            }
         }
         Ok(now)
     }

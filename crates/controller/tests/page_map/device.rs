@@ -54,7 +54,7 @@ impl Setup {
     pub fn config(&self) -> PageMapConfig {
         let units = self.dies * 20 * 8 * self.units_per_page;
         PageMapConfig {
-            logical_units: units * if self.dies == 1 { 45 } else { 55 } / 100,
+            logical_units: units * if self.dies == 1 { 38 } else { 55 } / 100,
             cleaning: self.cleaning,
             // Failures take erased blocks and a cut leaves open ones behind: more must be in reserve.
             free_blocks_min: if self.spare_blocks > 0 { 5 } else { 2 },

