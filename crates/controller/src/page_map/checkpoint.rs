@@ -12,10 +12,10 @@
 //! 2. The blocks of the previous checkpoint, and the trims it did not know, are erased only when the header is
 //!    programmed.
 
+use super::PageMap;
 use super::config::PageMapConfig;
 use super::frontier::NO_BLOCK;
 use super::spare::{Kind, Spare};
-use super::PageMap;
 use crate::ControllerError;
 use crate::table::BlockState;
 use nvlab_medium::flash::nand::Payload;
@@ -34,6 +34,8 @@ pub(super) struct State {
     /// Units one checkpoint takes.
     units: u64,
     pub blocks: Vec<BlockId>,
+    /// Erased blocks kept for the next checkpoint and journal, so that beginning one never has to clean.
+    pool: Vec<BlockId>,
     phase: Phase,
 }
 
@@ -60,6 +62,10 @@ struct Attempt {
 }
 
 impl State {
+    /// True if the block is kept erased for the next one.
+    pub fn keeps(&self, block: BlockId) -> bool {
+        self.pool.contains(&block)
+    }
     /// True if one is being written.
     #[inline]
     pub fn is_active(&self) -> bool {
@@ -68,7 +74,15 @@ impl State {
 
     pub fn new(config: &PageMapConfig, geometry: &Geometry) -> State {
         let units = units_needed(config, geometry);
-        State { every: config.checkpoint_units, since: 0, number: 0, units, blocks: Vec::new(), phase: Phase::Idle }
+        State {
+            every: config.checkpoint_units,
+            since: 0,
+            number: 0,
+            units,
+            blocks: Vec::new(),
+            pool: Vec::new(),
+            phase: Phase::Idle,
+        }
     }
 
     /// True if checkpoints are written at all.
@@ -177,7 +191,9 @@ impl<S: Store> PageMap<S> {
                     self.program_next(at, attempt);
                 }
             }
-            Phase::Committing(attempt, tickets) if self.passed(&tickets, at) => self.adopt_attempt(at, attempt),
+            Phase::Committing(attempt, tickets) if self.passed(&tickets, at) => {
+                self.adopt_attempt(at, attempt)
+            }
             committing => self.checkpoint.phase = committing,
         }
     }
@@ -214,8 +230,15 @@ impl<S: Store> PageMap<S> {
     /// The header is programmed: the previous checkpoint and its journal have said their part.
     fn adopt_attempt(&mut self, at: Time, attempt: Attempt) {
         let old = std::mem::replace(&mut self.checkpoint.blocks, attempt.blocks);
+        let pool_max = blocks_needed(&self.config, &self.geometry) as usize + 1;
         for block in old.into_iter().chain(attempt.journal) {
-            self.erase(at, block);
+            if self.checkpoint.pool.len() == pool_max {
+                self.erase(at, block);
+            } else if self.nand.erase(at, block).is_ok() {
+                self.checkpoint.pool.push(block);
+            } else {
+                self.mark_bad(block);
+            }
         }
     }
 
@@ -269,6 +292,9 @@ impl<S: Store> PageMap<S> {
 
     /// Takes an erased block for something that is not data; `turn` spreads them over the dies.
     pub(super) fn take_map_block(&mut self, at: Time, turn: u64) -> Result<BlockId, ControllerError> {
+        if let Some(block) = self.checkpoint.pool.pop() {
+            return Ok(block);
+        }
         let die = (turn % self.geometry.dies() as u64) as u32;
         let mut tries = 0;
         while self.dies[die as usize].free.len() as u32 <= self.config.free_blocks_min {
