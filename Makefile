@@ -11,7 +11,7 @@ test: ; cargo test --workspace --locked
 
 check-theory: ; @$(NVLAB) check-theory
 
-bench: ; @$(NVLAB) bench
+bench: ; @$(NVLAB) bench && scripts/instructions.sh
 
 lint: ; cargo fmt --all --check && cargo clippy --workspace --all-targets --locked -- -D warnings
 

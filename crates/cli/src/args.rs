@@ -349,4 +349,7 @@ pub struct Bench {
     /// Requests under way
     #[arg(long, default_value_t = 32, value_name = "N")]
     pub depth: u32,
+    /// Only this operation
+    #[arg(long, value_name = "OP", value_parser = ["write", "read"])]
+    pub only: Option<String>,
 }

@@ -16,7 +16,6 @@ pub struct Progress {
 /// The bar of one run.
 #[derive(Debug)]
 pub struct Bar {
-    all: MultiProgress,
     bar: ProgressBar,
     phase: String,
 }
@@ -36,7 +35,7 @@ impl Progress {
         bar.set_style(style.progress_chars("━╸ "));
         bar.set_prefix(format!("{name:width$}", width = self.name_width));
         bar.enable_steady_tick(Duration::from_millis(200));
-        Bar { all: self.all.clone(), bar, phase: String::new() }
+        Bar { bar, phase: String::new() }
     }
 
     /// Removes what is left of all bars.
@@ -66,6 +65,5 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
-        self.all.remove(&self.bar);
     }
 }

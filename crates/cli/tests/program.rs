@@ -102,7 +102,7 @@ fn documents_for_programs_are_documents() {
 #[test]
 fn colours_come_only_where_they_are_wanted() {
     let folder = Folder::new("colour");
-    let mut colored = |arguments: &[&str], variables: &[(&str, &str)]| {
+    let colored = |arguments: &[&str], variables: &[(&str, &str)]| {
         let mut command = folder.nvlab(arguments);
         let output = command.envs(variables.iter().copied()).output().unwrap();
         (output.stdout.contains(&0x1b), output.stderr.contains(&0x1b))

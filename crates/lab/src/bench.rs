@@ -18,6 +18,8 @@ pub struct BenchRow {
     pub design: String,
     /// `write` or `read`.
     pub op: &'static str,
+    /// Requests under way.
+    pub depth: u32,
     /// Requests served.
     pub requests: u64,
     /// CPU seconds they took.
@@ -67,20 +69,20 @@ impl Workload for Uniform {
     }
 }
 
-/// Steady 4 KiB uniform random writes, then reads, on one design.
-pub fn bench(name: &str, requests: u64, depth: u32) -> Result<Vec<BenchRow>, String> {
+/// Uniform random requests of 4 KiB on one design in steady state: of each operation with its depth, as many.
+pub fn bench(name: &str, requests: u64, measures: &[(Op, u32)]) -> Result<Vec<BenchRow>, String> {
     let design = Design::load(name, &[]).map_err(|errors| errors.to_string())?;
     let mut device = build(&design, 1)?;
     let units = design.capacity_bytes() / 4096;
-    let uniform = |op, left| Uniform { rng: Rng::stream(1, "bench"), units, left, op, depth };
-    let own = Some(uniform(Op::Write, u64::MAX));
+    let uniform = |op, depth, left| Uniform { rng: Rng::stream(1, "bench"), units, left, op, depth };
+    let own = Some(uniform(Op::Write, 32, u64::MAX));
     let prepared = precondition::precondition(&mut device, State::Steady, own, 1, |_, _| true);
     let (_, mut now) = prepared.map_err(|error| error.to_string())?;
     let memory_per_unit = device.controller().memory_bytes() as f64 / units as f64;
     let mut rows = Vec::new();
-    for (op, label) in [(Op::Write, "write"), (Op::Read, "read")] {
+    for &(op, depth) in measures {
         device.controller_mut().reset_stats();
-        let mut workload = uniform(op, requests);
+        let mut workload = uniform(op, depth, requests);
         let mut meter = Meter::new(now, device.counters(), |_: &Progress| true);
         let clock = ThreadTime::now();
         let progress = drive(&mut device, &mut workload, now, design.path.queue, &Limit::NONE, &mut meter)
@@ -92,7 +94,8 @@ pub fn bench(name: &str, requests: u64, depth: u32) -> Result<Vec<BenchRow>, Str
         let buckets = totals[op as usize].latency.buckets();
         rows.push(BenchRow {
             design: name.into(),
-            op: label,
+            op: op.name(),
+            depth,
             requests: progress.requests,
             cpu_s,
             write_amplification: device.controller().stats().write_amplification(),

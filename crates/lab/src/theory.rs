@@ -207,7 +207,7 @@ pub fn check_all(mut on_row: impl FnMut(&Check)) -> bool {
     };
     let greedy = |rho| Point {
         cleaning: Cleaning::Greedy,
-        blocks: 512,
+        blocks: 1024,
         pages: 4096,
         tolerance: 0.02,
         ..fifo(rho)

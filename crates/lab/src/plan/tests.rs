@@ -1,3 +1,5 @@
+//! Limits, ends of runs, keys, and the cache of traces.
+
 use super::*;
 use nvlab_units::Span;
 use std::path::{Path, PathBuf};
