@@ -5,7 +5,7 @@ CLEANERS = ssd-tlc ssd-tlc,ftl.clean.kind=fifo ssd-tlc,ftl.clean.kind=cost-benef
 
 .PHONY: run test check-theory bench lint docs
 
-run: ; @$(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full --html runs/make-run.html
+run: ; @$(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html
 
 test: ; cargo test --workspace --locked
 

@@ -5,8 +5,8 @@ use nvlab_lab::design::Design;
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::{Limit, RunPlan, State, run};
 use nvlab_units::Span;
-use nvlab_workload::spec::WorkloadSpec;
 use nvlab_workload::AnyWorkload;
+use nvlab_workload::spec::WorkloadSpec;
 
 fn golden(design: &str, sets: &[&str], workload: &str, state: State, requests: u64) -> RunResult {
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
@@ -24,6 +24,7 @@ fn golden(design: &str, sets: &[&str], workload: &str, state: State, requests: u
         seed: 1,
         state,
         precondition_with_workload: true,
+        until: None,
         limit: Limit { requests, time: Span::from_ps(u64::MAX), ..Limit::NONE },
         requests_asked: Some(requests),
     };
@@ -53,7 +54,12 @@ fn runs_repeat_exactly() {
     let cases: [(&str, &[&str], &str, State); 4] = [
         ("ssd-tlc", &small, "uniform rw=randrw read=50% bs=8KiB qd=16 span=400MiB flush=100", State::Full),
         ("ssd-tlc", &small, "zipf rw=randwrite theta=0.99 bs=4KiB qd=8", State::Full),
-        ("ssd-mlc-2010", &["media.mlc.blocks=64"], "hotcold hot=20/80 rw=randwrite bs=4KiB qd=1", State::Steady),
+        (
+            "ssd-mlc-2010",
+            &["media.mlc.blocks=64"],
+            "hotcold hot=20/80 rw=randwrite bs=4KiB qd=1",
+            State::Steady,
+        ),
         ("bench-4g", &["media.nand.blocks=64"], "uniform rw=randwrite bs=4KiB qd=4", State::Steady),
     ];
     let mut found = Vec::new();

@@ -70,6 +70,7 @@ impl<'a> Task<'a> {
             seed: settings.seed,
             state: settings.state,
             precondition_with_workload: !source.is_trace(),
+            until: settings.until.map(Until::argument),
             limit: promise.limit,
             requests_asked: promise.requests,
         };

@@ -97,6 +97,9 @@ pub fn repeat_command(run: &RunResult) -> String {
     command.extend(["-w".to_string(), quoted(&run.workload)]);
     command.extend(["--seed".to_string(), run.seed.to_string()]);
     command.extend(["--precondition".to_string(), quoted(&run.precondition.kind)]);
+    if let Some(until) = &run.until {
+        command.extend(["--until".to_string(), quoted(until)]);
+    }
     command.join(" ")
 }
 

@@ -27,6 +27,8 @@ pub struct RunResult {
     pub workload_about: String,
     /// Seed of every random choice.
     pub seed: u64,
+    /// What `--until` said; `None`: the workload's own end, or the default.
+    pub until: Option<String>,
     /// How the device was brought to its state.
     pub precondition: Precondition,
     /// Requests the run was to serve, if that was known before, and requests it served.

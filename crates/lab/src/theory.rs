@@ -112,7 +112,10 @@ impl Point {
             return 1.0 + cleaning_cost(fifo_live_share(self.rho));
         }
         let (hot, cold) = (self.hot_data, 1.0 - self.hot_data);
-        1.0 + fifo_mixed_cost(self.rho, &[Class { data: hot, writes: cold }, Class { data: cold, writes: hot }])
+        1.0 + fifo_mixed_cost(
+            self.rho,
+            &[Class { data: hot, writes: cold }, Class { data: cold, writes: hot }],
+        )
     }
 
     fn check(&self, rounds: u32) -> Check {
@@ -205,13 +208,8 @@ pub fn check_all(mut on_row: impl FnMut(&Check)) -> bool {
         pages: 256,
         tolerance: 0.01,
     };
-    let greedy = |rho| Point {
-        cleaning: Cleaning::Greedy,
-        blocks: 1024,
-        pages: 4096,
-        tolerance: 0.02,
-        ..fifo(rho)
-    };
+    let greedy =
+        |rho| Point { cleaning: Cleaning::Greedy, blocks: 1024, pages: 4096, tolerance: 0.02, ..fifo(rho) };
     let mixed = |hot_data| Point { hot_data, ..fifo(0.8) };
     let uniform = [0.5, 0.6, 0.7, 0.8, 0.9];
     let points: Vec<Point> = uniform
@@ -232,15 +230,22 @@ mod tests {
     /// The theory sheet's table (uniform FIFO) and Figure 8's closed forms (mixed, rho 0.8).
     #[test]
     fn closed_forms_match_the_sheet() {
-        let table = [(0.5, 0.203, 0.255), (0.6, 0.324, 0.480), (0.7, 0.467, 0.876), (0.8, 0.629, 1.693), (0.9, 0.807, 4.18)];
+        let table = [
+            (0.5, 0.203, 0.255),
+            (0.6, 0.324, 0.480),
+            (0.7, 0.467, 0.876),
+            (0.8, 0.629, 1.693),
+            (0.9, 0.807, 4.18),
+        ];
         for (rho, live, cost) in table {
             let share = fifo_live_share(rho);
             assert!((share - live).abs() < 6e-4, "rho {rho}: {share}");
             assert!((cleaning_cost(share) / cost - 1.0).abs() < 3e-3, "rho {rho}: {}", cleaning_cost(share));
         }
-        for (hot, cost) in [(0.5, 1.693), (0.4, 1.722), (0.3, 1.820), (0.2, 2.034), (0.1, 2.533), (0.05, 3.074)] {
-            let classes =
-                [Class { data: hot, writes: 1.0 - hot }, Class { data: 1.0 - hot, writes: hot }];
+        for (hot, cost) in
+            [(0.5, 1.693), (0.4, 1.722), (0.3, 1.820), (0.2, 2.034), (0.1, 2.533), (0.05, 3.074)]
+        {
+            let classes = [Class { data: hot, writes: 1.0 - hot }, Class { data: 1.0 - hot, writes: hot }];
             let found = fifo_mixed_cost(0.8, &classes);
             assert!((found / cost - 1.0).abs() < 1e-3, "{hot}: {found}");
         }

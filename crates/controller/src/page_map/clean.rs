@@ -34,7 +34,7 @@ pub(super) struct Cleaning {
 }
 
 /// Host units between two steps of a cleaning: a page, or enough to make a step worth its while.
-const STEP_UNITS_MIN: u32 = 32;
+const STEP_UNITS_MIN: u32 = 64;
 
 impl<S: Store> PageMap<S> {
     /// The host put `units` more on a die. Where erased blocks are short, the cleaner moves its share: as much
@@ -156,15 +156,15 @@ impl<S: Store> PageMap<S> {
     fn gather_live(&self, block: BlockId, next: &mut u32, limit: usize, moving: &mut Vec<Moving>) -> bool {
         let first = self.geometry.first_unit(block).0;
         let written = self.nand.pages_written(block) * self.geometry.units_per_page;
-        let logical = self.l2p.len();
+        let (l2p, p2l) = (&self.l2p[..], &self.p2l[..]);
         while *next < written {
             let base = first + *next;
             let count = TOGETHER.min((written - *next) as usize);
-            let owners = &self.p2l[base as usize..][..count];
+            let owners = &p2l[base as usize..][..count];
             let mut mapped = [NOTHING; TOGETHER];
             for (mapped, &owner) in mapped.iter_mut().zip(owners) {
                 // Padding and map units belong to nobody.
-                *mapped = if (owner as usize) < logical { self.l2p[owner as usize] } else { NOTHING };
+                *mapped = l2p.get(owner as usize).copied().unwrap_or(NOTHING);
             }
             for (i, (&mapped, &lpa)) in mapped.iter().zip(owners).enumerate() {
                 if mapped == base + i as u32 {
@@ -218,10 +218,10 @@ impl<S: Store> PageMap<S> {
             let room = (self.geometry.units_per_block() - frontier.next) as usize;
             let (run, rest) = moving.split_at(moving.len().min(room));
             let first = self.geometry.first_unit(block).0 + frontier.next;
-            let owners = &mut self.p2l[first as usize..][..run.len()];
+            let (l2p, owners) = (&mut self.l2p[..], &mut self.p2l[first as usize..][..run.len()]);
             for ((owner, unit), to) in owners.iter_mut().zip(run).zip(first..) {
                 *owner = unit.lpa;
-                self.l2p[unit.lpa as usize] = to;
+                l2p[unit.lpa as usize] = to;
             }
             frontier.next += run.len() as u32;
             self.table.gain_many(block, run.len() as u32);
@@ -321,6 +321,10 @@ impl<S: Store> PageMap<S> {
                 // error is met again by whoever programs next.
                 let _ = self.pad(at, index, true);
             }
+        }
+        // Without a buffer every host program was promised when it was queued.
+        if self.buffer.config().is_none() && self.geometry.units_per_page == 1 {
+            return at.max(self.promised);
         }
         self.finish_programs(at)
     }

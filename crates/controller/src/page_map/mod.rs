@@ -71,6 +71,8 @@ pub struct PageMap<S: Store = ()> {
     retired: bool,
     /// Without a buffer: when the programs of the current request are done.
     acknowledged: Time,
+    /// The latest of these ever told.
+    promised: Time,
     /// Number of the next host unit written, and of the next unit programmed.
     sequence: u64,
     stamp: u64,
@@ -136,6 +138,7 @@ impl<S: Store> PageMap<S> {
             buffer: Buffer::new(config.buffer),
             retired: false,
             acknowledged: Time::ZERO,
+            promised: Time::ZERO,
             sequence: 1,
             stamp: 1,
             checkpoint: checkpoint::State::new(&config, &geometry),
@@ -188,9 +191,9 @@ impl<S: Store> PageMap<S> {
     /// together instead of one after the other.
     #[inline]
     pub fn expect(&self, units: impl Iterator<Item = u32>) {
-        let mut sum = 0u32;
+        let (mut sum, l2p) = (0u32, &self.l2p[..]);
         for unit in units {
-            sum = sum.wrapping_add(self.l2p.get(unit as usize).copied().unwrap_or(0));
+            sum = sum.wrapping_add(l2p.get(unit as usize).copied().unwrap_or(0));
         }
         std::hint::black_box(sum);
     }

@@ -89,6 +89,7 @@ impl<S: Store> PageMap<S> {
             let die = self.die_of_frontier(index);
             if slot == NO_SLOT {
                 self.acknowledged = self.nand.finish(die, ticket, now).max(self.acknowledged);
+                self.promised = self.promised.max(self.acknowledged);
             } else if self.geometry.units_per_page == 1 {
                 self.buffer.queued(slot, ticket);
             }

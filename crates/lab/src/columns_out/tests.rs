@@ -1,3 +1,5 @@
+//! Tests: a run directory is written once, whole, and reads back.
+
 use super::*;
 use crate::report::sample;
 use arrow_array::cast::AsArray;

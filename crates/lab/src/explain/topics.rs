@@ -147,7 +147,7 @@ picoseconds is refused.",
         names: &["workloads", "workload"],
         title: "Workloads: what is asked of a device",
         text: "\
--w takes a generator, a fio job file or a trace; repeat it for several at once.
+-w takes a generator, a fio job file or a trace.
 
 Generators: 'KIND key=value ...'
   uniform                      evenly over the device
@@ -159,7 +159,7 @@ Generators: 'KIND key=value ...'
 with  rw=randwrite read=70% trim=5% bs=4KiB qd=32 rate=20k/s span=1GiB offset=0B flush=N fua=yes
       until=60s
 
-fio job files: db.fio, or db.fio:SECTION. Sections run together; k is 1024, as in fio.
+fio job files: db.fio, or db.fio:SECTION if it has several; k is 1024, as in fio.
 
 Traces: FILE[:FORMAT], plain, .gz or .zst (see `nvlab explain formats`), with
   scale-time=0.5 first=1h loop=3 copies=4 compact wrap align=4KiB qd=32 volume=NAME",
@@ -179,20 +179,17 @@ Traces, by the ending of the file or after a colon (web.csv.gz:msr):
   nvt        our own column file: what `nvlab trace convert` makes of the others
 
 Results on stdout, by --format: human (tables), json (one document), jsonl (one per line), csv,
-md, fio-json (for scripts made for fio), terse (key=value). Numbers in json are in base units
-with the unit in the name.",
+md. Numbers in json are in base units with the unit in the name.",
     },
     Topic {
         names: &["exit-codes", "exit-code", "exit", "status"],
         title: "Exit codes",
         text: "\
 \x20 0    done, every check held
-  1    done, but an --assert failed or a check found a loss
+  1    done, but an --assert failed, or a device failed a request
   2    wrong command line or input file; nothing was run
-  3    a sweep ended with failed points
   4    this machine cannot do it; the message says what would help
   70   a fault of nvlab
-  130  interrupted (143: terminated); finished points are kept
-`serve -- COMMAND` and `cut -- COMMAND` pass on the status of the command.",
+  130  interrupted (143: terminated); finished runs are kept",
     },
 ];

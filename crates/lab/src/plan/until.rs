@@ -77,6 +77,16 @@ impl fmt::Display for Until {
 }
 
 impl Until {
+    /// As `--until` reads it.
+    pub fn argument(self) -> String {
+        match self {
+            Until::Time(span) => quantity::exact_span(span),
+            Until::Requests(count) => format!("{count} io"),
+            Until::Bytes(bytes) => quantity::exact_bytes(bytes),
+            Until::Capacities(times) => format!("{times} x capacity"),
+        }
+    }
+
     fn limit(self, capacity_bytes: u64) -> Limit {
         match self {
             Until::Time(time) => Limit { time, ..Limit::NONE },

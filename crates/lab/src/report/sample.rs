@@ -85,6 +85,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
             converged: true,
         },
         requests_asked: Some(1_800_000),
+        until: None,
         requests_served: 1_800_000,
         simulated_s: 60.0,
         wall_s: 3.1,

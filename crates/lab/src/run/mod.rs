@@ -37,6 +37,8 @@ pub struct RunPlan {
     pub state: State,
     /// True if the workload's own writes may precondition the device (a generator, not a trace).
     pub precondition_with_workload: bool,
+    /// What `--until` said, if it was given.
+    pub until: Option<String>,
     /// Where the run ends.
     pub limit: Limit,
     /// Requests the run must serve, if that is known: fewer is an error.
@@ -108,8 +110,7 @@ pub fn run<W: Workload>(
 ) -> Result<RunResult, RunError> {
     let clock = std::time::Instant::now();
     let name = || plan.design_name.clone();
-    let mut device =
-        build(design, plan.seed).map_err(|why| RunError::Unbuildable { design: name(), why })?;
+    let mut device = build(design, plan.seed).map_err(|why| RunError::Unbuildable { design: name(), why })?;
     // Another seed, so that the device is not prepared with the very requests it will be asked.
     let own = plan.precondition_with_workload.then(|| make(plan.seed ^ 0x5072_6563_6f6e_6400));
     let prepared = precondition::precondition(&mut device, plan.state, own, plan.seed, |phase, share| {
@@ -124,7 +125,8 @@ pub fn run<W: Workload>(
     device.reset_stats();
     let mut workload = make(plan.seed);
     let share = |progress: &Progress| share_done(plan, progress, origin);
-    let mut meter = Meter::new(origin, device.counters(), |progress: &Progress| on_progress("running", share(progress)));
+    let mut meter =
+        Meter::new(origin, device.counters(), |progress: &Progress| on_progress("running", share(progress)));
     let driven = drive::drive(&mut device, &mut workload, origin, design.path.queue, &plan.limit, &mut meter);
     let failed = |source| RunError::Failed { design: name(), source, asked: plan.requests_asked };
     let progress = driven.map_err(failed)?;

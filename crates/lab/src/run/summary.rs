@@ -1,8 +1,8 @@
 //! From counters and histograms to a [`RunResult`].
 
+use super::RunPlan;
 use super::device::Device;
 use super::meter::{OpTotals, latency};
-use super::RunPlan;
 use crate::design::Design;
 use crate::result::{
     DesignInfo, FlashResult, Lifetime, OpResult, Precondition, Price, RESULTS_VERSION, RunResult, SCHEMA,
@@ -43,6 +43,7 @@ pub(super) fn summarize(
         workload: plan.workload_text.clone(),
         workload_about: plan.workload_about.clone(),
         seed: plan.seed,
+        until: plan.until.clone(),
         precondition,
         requests_asked: plan.requests_asked,
         requests_served: totals.iter().map(|op| op.count).sum(),

@@ -1,3 +1,5 @@
+//! Tests of quantities: what is read, what is refused, and what is printed back.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Tests of fio jobs: what is done, what is noted, what is refused.
+
 use super::*;
 use crate::{Batch, Op, Pacing, Request, Workload};
 

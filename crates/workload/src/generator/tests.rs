@@ -1,3 +1,5 @@
+//! Tests of generators: golden values, distributions, bounds.
+
 use super::*;
 use crate::AnyWorkload;
 

@@ -1,3 +1,5 @@
+//! Tests of what is said about a trace.
+
 use super::*;
 use crate::columns::Origin;
 use crate::generator::GeneratorSpec;

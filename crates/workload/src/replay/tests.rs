@@ -1,3 +1,5 @@
+//! Tests of replays: every modifier, and their order.
+
 use super::*;
 use crate::columns::Origin;
 

@@ -1,3 +1,5 @@
+//! Tests of the comparison: whole texts of small cases.
+
 use super::*;
 use crate::report::sample;
 

@@ -1,3 +1,5 @@
+//! Tests of the page: nothing breaks out of it, nothing changes by itself.
+
 use super::*;
 use crate::report::sample;
 use crate::result::{FlashResult, Lifetime, OpResult, Price, WriteAmplification};

@@ -1,3 +1,5 @@
+//! Tests of the text of a run: whole texts of small cases.
+
 use super::*;
 use crate::report::sample;
 use crate::result::Lifetime;
