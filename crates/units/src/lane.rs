@@ -42,11 +42,12 @@ impl Ticket {
     pub const NEVER: Ticket = Ticket(u64::MAX);
 }
 
-/// Background operations of one length, back to back.
+/// Background operations of one length, back to back, none before `not_before`.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     end: u64,
     each: u64,
+    not_before: Time,
 }
 
 /// A stretch of background work that runs without a pause: `from` to `to`, done at `end`.
@@ -60,11 +61,13 @@ struct Promise {
 /// A resource that does one thing at a time.
 #[derive(Clone, Debug, Default)]
 pub struct Lane {
+    /// The background is accounted for up to here.
+    now: Time,
     /// Foreground work and promised background work occupy the lane until here.
     free_at: Time,
-    /// The background is accounted for up to here and goes on from here.
-    resume_at: Time,
-    /// Background work done by `resume_at`, and queued in all, in picoseconds since the beginning.
+    /// No other background work runs before this.
+    suspended_until: Time,
+    /// Background work done by `now` (or promised), and queued in all, in picoseconds since the beginning.
     done: u64,
     queued: u64,
     /// Promises that were not yet kept when the last one was made, oldest first.
@@ -81,12 +84,29 @@ impl Lane {
     /// Brings the background up to date: what the free time until `at` allows is done.
     #[inline]
     pub fn advance(&mut self, at: Time) {
-        if at > self.resume_at {
+        if at > self.now {
             if self.done != self.queued {
-                let room = (at - self.resume_at).ps();
-                self.done = self.queued.min(self.done.saturating_add(room));
+                self.work(at);
             }
-            self.resume_at = at;
+            self.now = at;
+        }
+    }
+
+    /// Does what fits between `now` and `at`.
+    fn work(&mut self, at: Time) {
+        let mut time = self.now.max(self.suspended_until);
+        while let Some(&Batch { end, not_before, .. }) = self.batches.front() {
+            if end <= self.done {
+                self.batches.pop_front();
+                continue;
+            }
+            time = time.max(not_before);
+            let step = at.since(time).ps().min(end - self.done);
+            self.done += step;
+            time += Span::from_ps(step);
+            if self.done < end {
+                break;
+            }
         }
     }
 
@@ -109,7 +129,7 @@ impl Lane {
         if self.done == self.queued {
             let start = at.max(self.free_at);
             self.free_at = start + span;
-            self.resume_at = self.resume_at.max(self.free_at);
+            self.suspended_until = self.suspended_until.max(self.free_at);
             return Served { start, end: self.free_at };
         }
         self.foreground_first(at, span, interruption)
@@ -121,8 +141,8 @@ impl Lane {
         let left = self.left_of_current();
         let mut resume = Span::ZERO;
         if left > 0 {
-            // Paused already (resume_at lies ahead): nothing to suspend a second time.
-            let paused = self.resume_at > at;
+            // Suspended already: nothing to suspend a second time.
+            let paused = self.suspended_until > at;
             match interruption {
                 Interruption::Wait if !paused => {
                     start = start.max(self.promise(Ticket(self.done + left), at));
@@ -137,29 +157,24 @@ impl Lane {
             }
         }
         self.free_at = start + span;
-        // Never back: background that may not begin before a time must not begin earlier for this.
-        self.resume_at = self.resume_at.max(self.free_at + resume);
+        self.suspended_until = self.suspended_until.max(self.free_at + resume);
         Served { start, end: self.free_at }
     }
 
     /// Queues `count` background operations of length `each`, none of which may begin before `at`.
     #[inline]
     pub fn background(&mut self, at: Time, each: Span, count: u32) -> Ticket {
-        if self.done == self.queued || at > self.resume_at {
-            self.advance(at);
-        }
         let (each, total) = (each.ps(), each.ps() * count as u64);
+        if self.done == self.queued {
+            self.batches.clear();
+        }
+        // The earliest the work before it can be over: `at` does not matter if it lies before that.
+        let earliest = self.now.max(self.suspended_until).ps().saturating_add(self.queued - self.done);
         self.queued += total;
         match self.batches.back_mut() {
-            Some(last) if last.each == each => last.end = self.queued,
+            Some(last) if last.each == each && at.ps() <= earliest => last.end = self.queued,
             _ if total == 0 => {}
-            _ => {
-                self.batches.push_back(Batch { end: self.queued, each });
-                // A lane nobody interrupts never looks at its batches; drop what is done.
-                while self.batches.front().is_some_and(|batch| batch.end <= self.done) {
-                    self.batches.pop_front();
-                }
-            }
+            _ => self.batches.push_back(Batch { end: self.queued, each, not_before: at }),
         }
         Ticket(self.queued)
     }
@@ -174,8 +189,36 @@ impl Lane {
         if ticket.0 <= self.done {
             return self.promised_end(ticket, at);
         }
-        self.free_at = self.promise(ticket, at);
-        self.free_at
+        self.free_at = self.free_at.max(self.promise(ticket, at));
+        at.max(self.promises.back().expect("the promise just made").end)
+    }
+
+    /// The work up to `ticket` runs without interruption from now on; gives its end.
+    fn promise(&mut self, ticket: Ticket, at: Time) -> Time {
+        while self.promises.front().is_some_and(|promise| promise.end <= at) {
+            self.promises.pop_front();
+        }
+        let mut time = self.now.max(self.suspended_until);
+        while let Some(&Batch { end, not_before, .. }) = self.batches.front() {
+            if end <= self.done {
+                self.batches.pop_front();
+                continue;
+            }
+            let start = time.max(not_before);
+            let to = end.min(ticket.0);
+            time = start + Span::from_ps(to - self.done);
+            match self.promises.back_mut() {
+                // Right behind the last one, the two are one stretch.
+                Some(last) if last.end == start => (last.to, last.end) = (to, time),
+                _ => self.promises.push_back(Promise { from: self.done, to, end: time }),
+            }
+            self.done = to;
+            if to == ticket.0 {
+                break;
+            }
+        }
+        self.suspended_until = time;
+        time
     }
 
     /// When work that is done or promised is done.
@@ -188,22 +231,6 @@ impl Lane {
             }
             _ => at,
         }
-    }
-
-    /// The work up to `ticket` runs from `resume_at` on without a pause.
-    fn promise(&mut self, ticket: Ticket, at: Time) -> Time {
-        let end = self.resume_at + Span::from_ps(ticket.0 - self.done);
-        while self.promises.front().is_some_and(|promise| promise.end <= at) {
-            self.promises.pop_front();
-        }
-        match self.promises.back_mut() {
-            // Right behind the last one, the two are one stretch.
-            Some(last) if last.end == self.resume_at => (last.to, last.end) = (ticket.0, end),
-            _ => self.promises.push_back(Promise { from: self.done, to: ticket.0, end }),
-        }
-        self.done = ticket.0;
-        self.resume_at = end;
-        end
     }
 
     /// The place the background has reached at `at`, part-way through an operation perhaps. Promises nothing.
@@ -309,6 +336,19 @@ mod tests {
         assert_eq!(read.start, us(100), "the promised program is not suspended");
         assert!(!lane.clone().is_done(program, us(100).before(Span::from_ps(1))));
         assert!(lane.is_done(program, us(100)));
+    }
+
+    #[test]
+    fn work_queued_for_later_neither_blocks_nor_begins_early() {
+        let mut lane = Lane::new();
+        let erase = lane.background(us(0), Span::from_us(1500), 1);
+        let program = lane.background(us(2000), Span::from_us(100), 1);
+        let read = lane.foreground(us(400), Span::from_us(60), Interruption::Wait);
+        assert_eq!((read.start, read.end), (us(1500), us(1560)), "waits for the erase in progress");
+        let between = lane.foreground(us(1700), Span::from_us(10), SUSPEND);
+        assert_eq!(between.end, us(1710), "nothing is in progress yet");
+        assert!(lane.is_done(erase, us(1710)));
+        assert!(!lane.clone().is_done(program, us(2099)) && lane.is_done(program, us(2100)));
     }
 
     #[test]
