@@ -4,7 +4,7 @@ use crate::BlockDevice;
 use nvlab_controller::page_map::PageMap;
 use nvlab_controller::{Controller, ControllerError};
 use nvlab_medium::Store;
-use nvlab_units::{Extent, Interruption, Lane, Rate, Served, Span, Time};
+use nvlab_units::{Bus, Extent, Rate, Served, Span, Time};
 
 /// How the host gets to the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,8 +25,8 @@ pub struct Attached<C> {
     unit_bytes: u64,
     /// log2 of the unit, if it is a power of two.
     shift: Option<u32>,
-    up: Lane,
-    down: Lane,
+    up: Bus,
+    down: Bus,
     unaligned_bytes: u64,
     scratch: Vec<u8>,
 }
@@ -36,7 +36,7 @@ impl<C: Controller> Attached<C> {
     pub fn new(controller: C, path: HostPath) -> Attached<C> {
         let unit_bytes = controller.unit_bytes() as u64;
         let shift = unit_bytes.is_power_of_two().then(|| unit_bytes.trailing_zeros());
-        let (up, down) = (Lane::new(), Lane::new());
+        let (up, down) = (Bus::new(), Bus::new());
         Attached { controller, path, unit_bytes, shift, up, down, unaligned_bytes: 0, scratch: Vec::new() }
     }
 
@@ -73,10 +73,10 @@ impl<C: Controller> Attached<C> {
     }
 
     #[inline]
-    fn transfer(&mut self, at: Time, bytes: u32, to_host: bool) -> Time {
+    fn transfer(&mut self, now: Time, at: Time, bytes: u32, to_host: bool) -> Time {
         let Some(rate) = self.path.rate else { return at };
-        let lane = if to_host && self.path.full_duplex { &mut self.up } else { &mut self.down };
-        lane.foreground(at, rate.transfer(bytes as u64), Interruption::Wait).end
+        let link = if to_host && self.path.full_duplex { &mut self.up } else { &mut self.down };
+        link.book(now, at, rate.transfer(bytes as u64)).end
     }
 
     /// Reads the units that a write covers only in part, and merges.
@@ -147,13 +147,13 @@ impl<S: Store> BlockDevice for Attached<PageMap<S>> {
             self.scratch = scratch;
             served?.end
         };
-        Ok(Served { start, end: self.transfer(end, bytes, true) })
+        Ok(Served { start, end: self.transfer(at, end, bytes, true) })
     }
 
     #[inline]
     fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
         let start = at + self.path.overhead;
-        let arrived = self.transfer(start, bytes, false);
+        let arrived = self.transfer(at, start, bytes, false);
         let extent = self.touched(offset, bytes);
         let aligned = extent.start as u64 * self.unit_bytes == offset
             && extent.count as u64 * self.unit_bytes == bytes as u64;

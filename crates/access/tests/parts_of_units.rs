@@ -37,6 +37,7 @@ fn device(path: HostPath) -> Attached<PageMap<MemStore>> {
         free_blocks_min: 1,
         streams: Streams::One,
         wear: WearLevelling { dynamic: false, static_threshold: None },
+        trim: true,
         buffer: None,
         checkpoint_units: None,
         overhead: Span::ZERO,

@@ -197,7 +197,7 @@ pub struct FlashResult {
 pub struct Lifetime {
     /// Years until the mean block reaches its rated cycles; `None` if nothing was erased.
     pub years: Option<f64>,
-    /// The same if the most worn block of this run set the pace.
+    /// The same if the block most worn since new set the pace.
     pub years_worst_block: Option<f64>,
     /// Host bytes that may be written in all (TBW).
     pub host_bytes: Option<f64>,

@@ -190,6 +190,7 @@ fn device(cleaning: Cleaning, blocks: u32, pages: u32, logical_units: u32) -> Pa
         free_blocks_min: 1,
         streams: Streams::One,
         wear: WearLevelling { dynamic: false, static_threshold: None },
+        trim: true,
         buffer: None,
         checkpoint_units: None,
         overhead: Span::ZERO,

@@ -7,11 +7,13 @@
 //! |---|---|
 //! | [`time`] | [`Time`] and [`Span`] in picoseconds, [`Served`]: when something began and ended |
 //! | [`lane`] | [`Lane`]: a resource with foreground work and suspendable background work (decision 0001) |
+//! | [`bus`] | [`Bus`]: a channel or link that may be booked ahead |
 //! | [`geometry`] | [`Geometry`] of a flash array, [`Extent`], address types |
 //! | [`rng`] | [`Rng`], a fixed algorithm with fixed distributions: results do not move with a library |
 //! | [`histogram`] | [`Histogram`]: latencies in logarithmic buckets, one addition per request |
 //! | [`quantity`] | "16 MiB", "4 us", "80 %": the one parser of numbers with units |
 
+pub mod bus;
 pub mod geometry;
 pub mod histogram;
 pub mod lane;
@@ -19,6 +21,7 @@ pub mod quantity;
 pub mod rng;
 pub mod time;
 
+pub use bus::Bus;
 pub use geometry::{BlockId, Extent, Geometry, Layout, Lpa, Ppa};
 pub use histogram::Histogram;
 pub use lane::{Interruption, Lane, Ticket};

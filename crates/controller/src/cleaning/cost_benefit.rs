@@ -15,7 +15,7 @@ pub struct CostBenefit;
 pub fn benefit(table: &BlockTable, block: BlockId, now: u64) -> f64 {
     let units = table.units_per_block() as f64;
     let live = table.live(block) as f64;
-    (units - live) * (now - table.birth(block)) as f64 / (units + live)
+    (units - live) * now.saturating_sub(table.birth(block)) as f64 / (units + live)
 }
 
 impl CleaningPolicy for CostBenefit {

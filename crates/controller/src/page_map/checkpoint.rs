@@ -287,7 +287,18 @@ impl<S: Store> PageMap<S> {
 
     fn take_map_blocks(&mut self, at: Time) -> Result<Vec<BlockId>, ControllerError> {
         let needed = blocks_needed(&self.config, &self.geometry);
-        (0..needed).map(|i| self.take_map_block(at, self.checkpoint.number + i)).collect()
+        let mut blocks = Vec::new();
+        for i in 0..needed {
+            match self.take_map_block(at, self.checkpoint.number + i) {
+                Ok(block) => blocks.push(block),
+                Err(error) => {
+                    // They were not written to: they are erased still.
+                    self.checkpoint.pool.extend(blocks);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(blocks)
     }
 
     /// Takes an erased block for something that is not data; `turn` spreads them over the dies.
@@ -295,7 +306,19 @@ impl<S: Store> PageMap<S> {
         if let Some(block) = self.checkpoint.pool.pop() {
             return Ok(block);
         }
-        let die = (turn % self.geometry.dies() as u64) as u32;
+        let dies = self.geometry.dies();
+        let mut refused = self.end_of_life(0);
+        for die in (0..dies).map(|i| ((turn + i as u64) % dies as u64) as u32) {
+            match self.spare_block(at, die) {
+                Ok(block) => return Ok(block),
+                Err(error) => refused = error,
+            }
+        }
+        Err(refused)
+    }
+
+    /// Cleans a die until it can spare an erased block, and takes it.
+    fn spare_block(&mut self, at: Time, die: u32) -> Result<BlockId, ControllerError> {
         let mut tries = 0;
         while self.dies[die as usize].free.len() as u32 <= self.config.free_blocks_min {
             tries += 1;

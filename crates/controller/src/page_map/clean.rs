@@ -215,7 +215,14 @@ impl<S: Store> PageMap<S> {
         while !moving.is_empty() {
             let block = self.open_for_moving(die, index, birth)?;
             let frontier = &mut self.frontiers[index as usize];
-            let room = (self.geometry.units_per_block() - frontier.next) as usize;
+            // Host units wait in the begun page: it is finished and programmed by itself, so that they are not
+            // told the end of the whole run.
+            let page = self.geometry.units_per_page;
+            let room = if frontier.staged.is_empty() {
+                self.geometry.units_per_block() - frontier.next
+            } else {
+                page - frontier.next % page
+            } as usize;
             let (run, rest) = moving.split_at(moving.len().min(room));
             let first = self.geometry.first_unit(block).0 + frontier.next;
             let (l2p, owners) = (&mut self.l2p[..], &mut self.p2l[first as usize..][..run.len()]);
@@ -262,7 +269,7 @@ impl<S: Store> PageMap<S> {
             }
             let block = self.open_for_moving(die, index, birth)?;
             let moved = Unit { kind: Kind::Data, lpa, sequence, slot: NO_SLOT, data: &data };
-            let address = self.place(index, moved, NOTHING);
+            let address = self.place(index, moved, from);
             self.l2p[lpa as usize] = address;
             self.table.gain_many(block, 1);
             self.table.lose_many(victim, 1);

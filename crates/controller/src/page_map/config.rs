@@ -16,6 +16,8 @@ pub struct PageMapConfig {
     pub streams: Streams,
     /// How wear is evened out.
     pub wear: WearLevelling,
+    /// Whether the host's trims are heard.
+    pub trim: bool,
     /// Write buffer; `None`: a write is acknowledged when its page is programmed.
     pub buffer: Option<WriteBuffer>,
     /// Host units written between two checkpoints of the map; `None`: recovery scans the whole array.

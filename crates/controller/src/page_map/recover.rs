@@ -199,7 +199,16 @@ impl<S: Store> PageMap<S> {
             let page = (unit - self.geometry.first_unit(block).0) / self.geometry.units_per_page;
             if same && page < self.nand.pages_written(block) {
                 self.l2p[lpa] = unit;
+                self.p2l[unit as usize] = lpa as u32;
             }
+        }
+    }
+
+    /// A unit holds `lpa`: what the checkpoint thought it held is not there any more.
+    fn disown(&mut self, unit: Ppa, lpa: u32) {
+        let before = self.p2l[unit.0 as usize];
+        if before != NOTHING && before != lpa && self.l2p[before as usize] == unit.0 {
+            self.l2p[before as usize] = NOTHING;
         }
     }
 
@@ -244,6 +253,7 @@ impl<S: Store> PageMap<S> {
                 let best = &mut newest[spare.lpa as usize];
                 if !before && (spare.sequence, spare.stamp) > *best {
                     *best = (spare.sequence, spare.stamp);
+                    self.disown(unit, spare.lpa);
                     self.l2p[spare.lpa as usize] = unit.0;
                 }
             }
@@ -293,6 +303,7 @@ impl<S: Store> PageMap<S> {
 
     /// Live counts, block states, the cleaning policy's order and the free blocks, from the map.
     fn rebuild_tables(&mut self, at: Time, firsts: &[First]) -> Result<(), ControllerError> {
+        self.p2l.fill(NOTHING);
         for lpa in 0..self.l2p.len() {
             let unit = self.l2p[lpa];
             if unit != NOTHING {

@@ -5,11 +5,12 @@
 //! block rejoins the others. Retirement: a block whose program or erase failed is emptied and never used
 //! again.
 
-use super::PageMap;
 use super::clean::Cause;
 use super::frontier::{NO_BLOCK, NO_SLOT, Staged, Unit};
-use super::spare::{Kind, Spare};
+use super::spare::Kind;
+use super::{NOTHING, PageMap};
 use crate::ControllerError;
+use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use nvlab_medium::Store;
 use nvlab_medium::flash::SPARE_BYTES;
@@ -84,59 +85,94 @@ impl<S: Store> PageMap<S> {
     }
 
     /// The program of the staged page failed: its units go elsewhere on the die, then everything else the block
-    /// holds, and the block is retired.
+    /// holds, and the block is retired. Where there is no erased block left the units fall back to the versions
+    /// they replaced, which are still where they were, and the device is at its end of life.
     #[cold]
     pub(super) fn program_failed(&mut self, at: Time, index: u32) -> Result<Ticket, ControllerError> {
+        let die = self.die_of_frontier(index);
         let frontier = &mut self.frontiers[index as usize];
         let block = BlockId(std::mem::replace(&mut frontier.block, NO_BLOCK));
         let staged: Vec<Staged> = frontier.staged.drain(..).collect();
         let (data, spare) = (std::mem::take(&mut frontier.data), std::mem::take(&mut frontier.spare));
         let first = self.geometry.first_unit(block).0 + frontier.next - staged.len() as u32;
-        let die = self.die_of_frontier(index);
+        self.table.set_state(block, BlockState::Closed);
+        self.policy.closed(&self.table, block);
         let bytes = if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 };
-        let mut ticket = Ticket::default();
+        let (mut ticket, mut refused) = (Ticket::default(), None);
         for (i, staged) in staged.iter().enumerate() {
-            let mut sequence = 0;
-            let data = &data[i * bytes..(i + 1) * bytes];
-            if S::KEEPS {
-                let spare: [u8; SPARE_BYTES] =
-                    spare[i * SPARE_BYTES..][..SPARE_BYTES].try_into().expect("a spare");
-                let spare = Spare::decode(&spare, data).expect("what was staged");
-                if spare.kind != Kind::Data {
-                    continue;
-                }
-                sequence = spare.sequence;
-            }
-            let old = first + i as u32;
-            if self.p2l[old as usize] as usize >= self.l2p.len() || self.l2p[staged.lpa as usize] != old {
-                if staged.slot != NO_SLOT {
-                    self.buffer.queued(staged.slot, Ticket::default());
-                    self.buffer.held_queued(staged.slot, die, Ticket::default());
-                }
+            let failed = first + i as u32;
+            if self.l2p.get(staged.lpa as usize) != Some(&failed) {
+                // Padding, or overwritten since: nobody wants it, its slot is free.
+                self.free_slot(staged.slot, die);
                 continue;
             }
-            if self.frontiers[index as usize].block == NO_BLOCK {
-                self.open(die, index)?;
+            if refused.is_none() && self.frontiers[index as usize].block == NO_BLOCK {
+                refused = self.open(die, index).err();
             }
+            if refused.is_some() {
+                self.fall_back(failed, *staged, die);
+                continue;
+            }
+            let sequence = if S::KEEPS { stored_sequence(&spare[i * SPARE_BYTES..]) } else { 0 };
             let target = BlockId(self.frontiers[index as usize].block);
+            let data = &data[i * bytes..(i + 1) * bytes];
             let unit = Unit { kind: Kind::Data, lpa: staged.lpa, sequence, slot: staged.slot, data };
-            let address = self.place(index, unit, staged.replaces);
-            self.l2p[staged.lpa as usize] = address;
+            self.l2p[staged.lpa as usize] = self.place(index, unit, staged.replaces);
             self.table.gain(target);
-            self.table.lose(block);
+            self.forget(failed);
             self.stats.retire_units += 1;
             if self.page_is_full(index) {
                 ticket = self.program_pages(at, index, true)?;
             }
         }
+        if let Some(error) = refused {
+            return Err(error);
+        }
         if self.frontiers[index as usize].block != NO_BLOCK && !self.page_is_full(index) {
             self.pad(at, index, true)?;
             ticket = self.nand.last(die);
         }
-        self.table.set_state(block, BlockState::Closed);
-        crate::cleaning::CleaningPolicy::closed(&mut self.policy, &self.table, block);
         self.relocate(at, block, Cause::Retire)?;
         self.mark_bad(block);
         Ok(ticket.max(self.nand.last(die)))
     }
+
+    fn free_slot(&mut self, slot: u64, die: u32) {
+        if slot != NO_SLOT {
+            self.buffer.queued(slot, Ticket::default());
+            self.buffer.held_queued(slot, die, Ticket::default());
+        }
+    }
+
+    /// A unit whose program failed and that can go nowhere: the version it replaced is current again, if it is
+    /// still there.
+    fn fall_back(&mut self, failed: u32, staged: Staged, die: u32) {
+        let Staged { lpa, slot, replaces } = staged;
+        self.free_slot(slot, die);
+        self.forget(failed);
+        let owner = self.p2l.get(replaces as usize).copied();
+        let state = owner.map(|_| self.table.state(self.block_of(replaces)));
+        let there = owner == Some(lpa)
+            && matches!(state, Some(BlockState::Open | BlockState::Closed | BlockState::Cleaning));
+        self.l2p[lpa as usize] = if there { replaces } else { NOTHING };
+        if !there {
+            self.stats.lost_units += 1;
+            return;
+        }
+        // A closed block gains a unit: for its policy it is another block now.
+        let block = self.block_of(replaces);
+        let closed = state == Some(BlockState::Closed);
+        if closed {
+            self.policy.taken(&self.table, block);
+        }
+        self.table.gain(block);
+        if closed {
+            self.policy.closed(&self.table, block);
+        }
+    }
+}
+
+/// The sequence number in a spare area that was encoded here.
+fn stored_sequence(spare: &[u8]) -> u64 {
+    u64::from_le_bytes(spare[8..16].try_into().expect("a spare area"))
 }

@@ -57,7 +57,7 @@ impl<S: Store> PageMap<S> {
         at: Time,
         lpa: u32,
         data: &[u8],
-        admitted: Option<Time>,
+        restored: Option<u64>,
     ) -> Result<Time, ControllerError> {
         let mut now = at;
         if let Some(buffer) = self.buffer.config() {
@@ -67,20 +67,23 @@ impl<S: Store> PageMap<S> {
         let index = self.open_for_host(now, stream)?;
         // Only now: opening may have cleaned, and so moved the old version.
         let old = self.l2p[lpa as usize];
+        let sequence = restored.unwrap_or(self.sequence);
         let mut slot = NO_SLOT;
         if self.buffer.config().is_some() {
             slot = self.buffer.take(index);
             if S::KEEPS {
-                self.buffer.hold(slot, lpa, self.sequence, admitted.unwrap_or(now), data);
+                // What is restored has not left the buffer: it survives another cut whenever that comes.
+                let admitted = if restored.is_some() { Time::ZERO } else { now };
+                self.buffer.hold(slot, lpa, sequence, admitted, data);
             }
         }
         let block = BlockId(self.frontiers[index as usize].block);
-        let unit = Unit { kind: Kind::Data, lpa, sequence: self.sequence, slot, data };
+        let unit = Unit { kind: Kind::Data, lpa, sequence, slot, data };
         let address = self.place(index, unit, old);
-        self.sequence += 1;
+        self.sequence += restored.is_none() as u64;
         self.l2p[lpa as usize] = address;
         self.table.gain(block);
-        self.table.set_birth(block, self.sequence);
+        self.table.set_birth(block, sequence);
         if old != NOTHING {
             self.forget(old);
         }
@@ -112,6 +115,8 @@ impl<S: Store> PageMap<S> {
                 self.pad(at, frontier, true)?;
                 match self.buffer.oldest() {
                     Oldest::Queued { frontier, ticket } => (frontier, ticket),
+                    // The program failed and nobody wanted the unit any more.
+                    Oldest::Free => return Ok(at),
                     _ => panic!("padding frontier {frontier} did not program its staged units"),
                 }
             }
@@ -132,7 +137,7 @@ impl<S: Store> PageMap<S> {
         if old == NOTHING {
             return 1;
         }
-        let age = self.sequence - self.table.birth(self.block_of(old));
+        let age = self.sequence.saturating_sub(self.table.birth(self.block_of(old)));
         let hot = (age as f64) < hot_within * self.config.logical_units as f64;
         !hot as u32
     }
@@ -206,10 +211,6 @@ impl<S: Store> PageMap<S> {
 
     /// Writes a unit that a protected buffer kept through a power cut, under the number it had.
     pub(super) fn rewrite(&mut self, at: Time, held: Held) -> Result<(), ControllerError> {
-        let next = std::mem::replace(&mut self.sequence, held.sequence);
-        // It has not left the buffer: it survives another cut whenever that comes.
-        let written = self.write_unit(at, held.lpa, &held.data, Some(Time::ZERO));
-        self.sequence = next;
-        written.map(|_| ())
+        self.write_unit(at, held.lpa, &held.data, Some(held.sequence)).map(|_| ())
     }
 }

@@ -30,8 +30,8 @@ impl Setup {
         FlashConfig {
             rules: CellRules::Nand,
             geometry: Geometry {
-                channels: self.dies.div_ceil(2),
-                dies_per_channel: self.dies.min(2),
+                channels: self.dies,
+                dies_per_channel: 1,
                 blocks_per_die: 20 + self.spare_blocks,
                 pages_per_block: 8,
                 units_per_page: self.units_per_page,
@@ -54,12 +54,13 @@ impl Setup {
     pub fn config(&self) -> PageMapConfig {
         let units = self.dies * 20 * 8 * self.units_per_page;
         PageMapConfig {
-            logical_units: units * if self.dies == 1 { 38 } else { 55 } / 100,
+            logical_units: units * if self.dies == 1 { 38 } else { 50 } / 100,
             cleaning: self.cleaning,
             // Failures take erased blocks and a cut leaves open ones behind: more must be in reserve.
             free_blocks_min: if self.spare_blocks > 0 { 5 } else { 2 },
             streams: self.streams,
             wear: WearLevelling { dynamic: true, static_threshold: self.static_wear.then_some(4) },
+            trim: true,
             buffer: self.buffer.map(|protected| WriteBuffer {
                 units: 4 * self.dies * self.units_per_page + 3,
                 protected,

@@ -1,9 +1,10 @@
 //! The page map against a plain array: random requests, every policy, with and without faults.
 
-use crate::device::{Model, Setup, draw, perform, setups};
-use nvlab_controller::{Controller, ControllerError};
+use crate::device::{Model, Setup, UNIT, content, draw, perform, setups};
+use nvlab_controller::{Controller, ControllerError, PageMap};
+use nvlab_medium::MemStore;
 use nvlab_medium::flash::{BitErrors, Faults};
-use nvlab_units::{Rng, Span, Time};
+use nvlab_units::{Extent, Rng, Span, Time};
 
 /// Runs `requests` random requests; gives how many were served before the device reached its end of life.
 fn run(setup: &Setup, seed: u64, requests: u32) -> (u32, nvlab_controller::PageMap<nvlab_medium::MemStore>) {
@@ -16,7 +17,10 @@ fn run(setup: &Setup, seed: u64, requests: u32) -> (u32, nvlab_controller::PageM
         let ask = draw(&mut rng, units);
         match perform(&mut device, &mut model, now, ask) {
             Ok(end) => now = if rng.chance(0.5) { end } else { now + Span::from_us(rng.below(300)) },
-            Err(ControllerError::EndOfLife { .. }) => return (i, device),
+            Err(ControllerError::EndOfLife { .. }) => {
+                read_back(&mut device, &model, now, || format!("seed {seed}, request {i}, {setup:?}"));
+                return (i, device);
+            }
             Err(error) => panic!("seed {seed}, request {i} {ask:?}, {setup:?}: {error}"),
         }
         if i % 64 == 0 {
@@ -25,6 +29,23 @@ fn run(setup: &Setup, seed: u64, requests: u32) -> (u32, nvlab_controller::PageM
     }
     device.check();
     (requests, device)
+}
+
+/// At the end of its life a device refuses writes; what it holds stays readable. A write that was refused, or
+/// waited in the buffer for a page that could not be programmed, may be missing.
+fn read_back(device: &mut PageMap<MemStore>, model: &Model, at: Time, context: impl Fn() -> String) {
+    device.check();
+    let mut bytes = vec![0; UNIT];
+    for lpa in 0..device.capacity_units() {
+        let read = device.read(at, Extent::one(lpa), &mut bytes);
+        read.unwrap_or_else(|error| panic!("{}: {error}", context()));
+        let versions = &model.versions[lpa as usize];
+        assert!(
+            versions.iter().any(|&v| bytes == content(lpa, v)),
+            "{}: unit {lpa} holds rubbish",
+            context()
+        );
+    }
 }
 
 #[test]

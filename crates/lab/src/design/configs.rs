@@ -73,6 +73,7 @@ impl Design {
             free_blocks_min: ftl.free_blocks_min,
             streams: ftl.streams,
             wear: ftl.wear,
+            trim: ftl.trim,
             buffer: ftl.buffer.as_ref().map(|buffer| WriteBuffer {
                 units: units(buffer.bytes) as u32,
                 protected: buffer.protected,

@@ -163,7 +163,9 @@ fn lifetime(device: &Device, design: &Design, seconds: f64) -> Lifetime {
         return lifetime;
     }
     let cycles_per_s = nand.stats().erases as f64 / blocks / seconds;
-    let host_bytes_per_s = (stats.host_write_units * design.ftl.unit_bytes as u64) as f64 / seconds;
+    // What the host asked to write, not what its parts of units made of it.
+    let touched = stats.host_write_units * design.ftl.unit_bytes as u64;
+    let host_bytes_per_s = (touched - device.unaligned_bytes()) as f64 / seconds;
     let life_s = rated as f64 / cycles_per_s;
     lifetime.years = Some(life_s / SECONDS_PER_YEAR);
     lifetime.host_bytes = Some(life_s * host_bytes_per_s);

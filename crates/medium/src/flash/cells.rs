@@ -6,7 +6,7 @@
 //! 2. A bad block stays bad.
 
 use super::config::{BitErrors, FlashConfig};
-use nvlab_units::{BlockId, Interruption, Lane, Layout, Rng, Served, Span, Ticket, Time, Total};
+use nvlab_units::{BlockId, Bus, Lane, Layout, Rng, Served, Span, Ticket, Time, Total};
 
 /// What an array did, and how long its parts were busy with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub struct Cells {
     limit: Vec<u32>,
     rng: Rng,
     dies: Vec<Lane>,
-    channels: Vec<Lane>,
+    channels: Vec<Bus>,
 }
 
 impl Cells {
@@ -89,7 +89,7 @@ impl Cells {
             limit,
             rng,
             dies: vec![Lane::new(); geometry.dies() as usize],
-            channels: vec![Lane::new(); geometry.channels as usize],
+            channels: vec![Bus::new(); geometry.channels as usize],
             config,
         }
     }
@@ -194,13 +194,14 @@ impl Cells {
             }
         }
         let channel = self.channel[die as usize] as usize;
-        served.end = self.channels[channel].foreground(served.end, transfer, Interruption::Wait).end;
+        served.end = self.channels[channel].book(at, served.end, transfer).end;
         self.stats.transfer_time += transfer;
         Ok(served)
     }
 
     /// Background reads of cells on one die (relocation): `levels[i]` reads of each page of a word line,
-    /// bringing `units` units in all. They cross the channel unless the part can copy back.
+    /// bringing `units` units in all. They cross the channel unless the part can copy back; relocation yields
+    /// the channel to the host, so its transfers are counted but hold up nobody.
     pub fn relocation_reads(&mut self, at: Time, die: u32, reads: &[u32], units: u32) {
         for (level, &count) in reads.iter().enumerate().filter(|(_, count)| **count > 0) {
             let sense = self.config.timing.read[level];
@@ -209,22 +210,21 @@ impl Cells {
             self.stats.read_time.add_many(sense, count as u64);
         }
         if !self.config.timing.copy_back {
-            let channel = self.channel[die as usize] as usize;
-            self.channels[channel].background(at, self.unit_transfer, units);
             self.stats.transfer_time.add_many(self.unit_transfer, units as u64);
         }
     }
 
-    /// Background programs on one die; `transferred` says whether the data comes over the channel.
+    /// Background programs on one die, of the host's data or of relocated data.
     #[inline]
-    pub fn program(&mut self, at: Time, die: u32, count: u32, transferred: bool) -> Ticket {
+    pub fn program(&mut self, at: Time, die: u32, count: u32, host: bool) -> Ticket {
         let program = self.config.timing.program;
         let mut start = at;
-        if transferred {
-            let transfer = self.page_transfer;
+        if host {
             let channel = self.channel[die as usize] as usize;
-            start = self.channels[channel].foreground(at, transfer * count as u64, Interruption::Wait).end;
-            self.stats.transfer_time.add_many(transfer, count as u64);
+            start = self.channels[channel].book(at, at, self.page_transfer * count as u64).end;
+        }
+        if host || !self.config.timing.copy_back {
+            self.stats.transfer_time.add_many(self.page_transfer, count as u64);
         }
         self.stats.programs += count as u64;
         self.stats.program_time.add_many(program, count as u64);
@@ -240,10 +240,11 @@ impl Cells {
 
     /// The power failed: whatever the lanes were doing is over.
     pub(super) fn reset_lanes(&mut self, at: Time) {
-        for lane in self.dies.iter_mut().chain(&mut self.channels) {
+        for lane in &mut self.dies {
             *lane = Lane::new();
             lane.advance(at);
         }
+        self.channels.fill_with(Bus::new);
     }
 
     /// One random number from the fault stream.

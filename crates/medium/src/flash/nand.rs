@@ -52,7 +52,7 @@ pub struct Nand<S: Store = ()> {
     /// Pages programmed in each block since its erase.
     written: Vec<u32>,
     unsettled: VecDeque<Unsettled>,
-    /// Pages by global page number that cannot be trusted; few, and only after a power cut.
+    /// Pages by global page number that cannot be trusted: few, after a power cut or a failed program.
     damaged: Vec<(u32, Damage)>,
     /// The latest time the lanes were told of; a cut cannot come before it.
     latest: Time,
@@ -198,7 +198,7 @@ impl<S: Store> Nand<S> {
     }
 
     /// Queues programs of `count` pages from `page` on. With a store, `count` is 1 and `data` and `spare` hold
-    /// the units of the page. `over_channel` is false for a relocation the die does by itself.
+    /// the units of the page. `host` is false for relocated data.
     ///
     /// Errors: [`MediumError::OutOfOrder`], [`MediumError::BadBlock`]; [`MediumError::ProgramFailed`]: the
     /// page is spent, what the block held before stays readable, the data must be written elsewhere.
@@ -210,7 +210,7 @@ impl<S: Store> Nand<S> {
         page: u32,
         count: u32,
         payload: Payload<'_>,
-        over_channel: bool,
+        host: bool,
     ) -> Result<Ticket, MediumError> {
         let next = self.written[block.0 as usize];
         if page != next || next + count > self.geometry().pages_per_block {
@@ -221,8 +221,7 @@ impl<S: Store> Nand<S> {
         }
         let die = self.cells.layout.die_of(block);
         let from = self.cells.die(die).last();
-        let transferred = over_channel || !self.cells.config.timing.copy_back;
-        let to = self.cells.program(at, die, count, transferred);
+        let to = self.cells.program(at, die, count, host);
         self.written[block.0 as usize] = next + count;
         if S::KEEPS {
             assert_eq!(count, 1, "payload is programmed page by page");
