@@ -87,9 +87,9 @@ pub struct Precondition {
     pub kind: String,
     /// Bytes written to get there.
     pub host_bytes: u64,
-    /// Write amplification of its last two windows; both 0 unless `steady`.
+    /// Write amplification of the earlier and of the later half of its windows; both 0 unless `steady`.
     pub last_windows: [f64; 2],
-    /// True if the last two windows agree within 1 %. Always true for `fresh` and `full`.
+    /// True if the two agree within 1 %. Always true for `fresh` and `full`.
     pub converged: bool,
 }
 

@@ -389,6 +389,11 @@ impl<S: Store> PageMap<S> {
         ends.max().unwrap_or(at)
     }
 
+    /// When everything queued will be done; a promise (see [`nvlab_units::Lane::finish`]).
+    pub fn idle_at(&mut self, at: Time) -> Time {
+        self.finish_all(at)
+    }
+
     /// Says that no power cut will come before `upto`.
     pub fn settle(&mut self, upto: Time) {
         self.nand.settle(upto);

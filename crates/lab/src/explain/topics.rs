@@ -21,8 +21,8 @@ pub const TOPICS: &[Topic] = &[
 All are counted in mapping units that were programmed. 1 is the least possible without
 compression. Reports split it by cause, because the cure differs: cleaning wants more spare or a
 better policy or separated streams; padding wants larger or fewer flushes, or a protected
-buffer; map wants fewer checkpoints. What the write buffer absorbs (a unit written twice before
-it is programmed) lowers it.
+buffer; map wants fewer checkpoints. The write buffer does not lower it: a unit written twice is
+programmed twice.
 
 For uniform random writes and greedy or FIFO cleaning of many pages, with rho = logical / raw:
 rho = (u - 1) / ln u gives the share u of live units in a cleaned block, and waf = 1 / (1 - u).",
@@ -74,8 +74,7 @@ above the true value. Mean and maximum are exact. With N requests, p99.9 means s
         text: "\
 A closed loop (queue depth `qd`) asks for the next request when one is answered: throughput is a
 result. An open loop (`rate`) asks at its own moments: throughput is given, and latency is the
-result. If an open loop asks for more than the device can serve, latency grows without end; the
-report then says so.",
+result. If an open loop asks for more than the device can serve, latency grows without end.",
     },
     Topic {
         names: &["erases", "wear", "wear-spread"],

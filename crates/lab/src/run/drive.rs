@@ -51,6 +51,8 @@ pub struct Progress {
     pub written_bytes: u64,
     /// Simulated time.
     pub now: Time,
+    /// The workload came to its own end, before any limit.
+    pub ended: bool,
 }
 
 /// Why a run did not reach its end.
@@ -170,6 +172,7 @@ pub fn drive<D: BlockDevice, W: Workload>(
     'run: loop {
         batch.clear();
         if workload.fill(&mut batch) == 0 {
+            progress.ended = true;
             break;
         }
         device.expect(batch.requests().iter().map(|request| request.offset));

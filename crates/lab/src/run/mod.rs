@@ -86,6 +86,21 @@ pub enum RunError {
         /// Requests asked.
         asked: u64,
     },
+    /// The workload ended before the limit the user set.
+    #[error(
+        "{design}: the workload ended after {requests} requests and {simulated}, before --until '{until}'; \
+         leave --until out, or repeat the trace (loop=N)"
+    )]
+    Ended {
+        /// The design.
+        design: String,
+        /// Requests served.
+        requests: u64,
+        /// Simulated time.
+        simulated: nvlab_units::Span,
+        /// What `--until` said.
+        until: String,
+    },
     /// No request at all.
     #[error("{design}: the workload has no requests within the limit")]
     Nothing {
@@ -139,8 +154,21 @@ pub fn run<W: Workload>(
         }
         _ => {}
     }
+    let limit = &plan.limit;
+    let short = progress.ended
+        && progress.requests < limit.requests
+        && progress.bytes < limit.bytes
+        && progress.written_bytes < limit.written_bytes
+        && progress.now.since(origin) < limit.time;
+    if let (true, Some(until)) = (short, &plan.until) {
+        let (requests, simulated) = (progress.requests, progress.now.since(origin));
+        return Err(RunError::Ended { design: name(), requests, simulated, until: until.clone() });
+    }
+    // What is queued at the end belongs to the run: shares of busy time are over the time until it is done.
+    let busy_span = device.controller_mut().idle_at(progress.now).since(origin);
     let (totals, series) = meter.finish(device.counters(), progress.now);
-    let mut result = summary::summarize(design, plan, &device, prepared, &totals, progress.now.since(origin));
+    let mut result =
+        summary::summarize(design, plan, &device, prepared, &totals, progress.now.since(origin), busy_span);
     result.series = series;
     result.wall_s = clock.elapsed().as_secs_f64();
     Ok(result)

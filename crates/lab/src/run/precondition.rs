@@ -1,8 +1,10 @@
 //! Bringing a device to a known state before anything is measured.
 //!
 //! `full`: every logical unit is written once, in order. `steady`: then the workload's own writes (or uniform
-//! ones of a unit, if it has too few) until write amplification stops moving: two windows of half a capacity
-//! each that agree within 1 %.
+//! ones of a unit, if it has too few), as fast as the device takes them, until write amplification stops moving.
+//! It is measured in windows of half a capacity, from the moment every block has been erased twice on average
+//! (before that the cleaner has hardly been met); it has stopped when the later half of all windows and the
+//! earlier half agree within 1 %. The span grows with the search, so that a slow drift is not taken for rest.
 
 use super::device::{Device, Observed};
 use super::drive::{DriveError, Limit, Progress, drive};
@@ -41,8 +43,12 @@ impl State {
 }
 
 /// Windows of half a capacity after which `steady` gives up waiting and says so.
-const WINDOWS_MAX: usize = 60;
+const WINDOWS_MAX: usize = 100;
+/// Windows on each side of the comparison, at least.
+const WINDOWS_MIN: usize = 2;
 const AGREE: f64 = 0.01;
+/// Erases of the mean block before windows count.
+const ERASES_BEFORE: u64 = 2;
 const DEPTH: u32 = 32;
 
 /// Large sequential writes over a whole device.
@@ -96,6 +102,21 @@ impl Workload for Scatter {
     }
 }
 
+/// A workload as fast as the device takes it, whatever its own pace.
+struct AtOnce<'a, W>(&'a mut W);
+
+impl<W: Workload> Workload for AtOnce<'_, W> {
+    fn fill(&mut self, batch: &mut Batch) -> usize {
+        self.0.fill(batch)
+    }
+    fn pacing(&self) -> Pacing {
+        Pacing::Closed { depth: DEPTH }
+    }
+    fn footprint(&self) -> std::ops::Range<u64> {
+        self.0.footprint()
+    }
+}
+
 /// Brings a device to a state, from `at` on; gives when it is there. `workload` is a copy of the one to be
 /// measured, with a seed of its own; `None` if its writes are not to be used (a trace).
 pub fn precondition<W: Workload>(
@@ -140,7 +161,8 @@ pub fn precondition<W: Workload>(
         at: now,
         source,
     })?;
-    Ok((report, flushed.end))
+    // The measured run begins on a device that has nothing left to do.
+    Ok((report, device.controller_mut().idle_at(flushed.end)))
 }
 
 /// Writes until two windows agree; gives the bytes written, 0 if the workload hardly writes.
@@ -157,12 +179,14 @@ fn settle<W: Workload>(
     let window = (capacity / 2).max(unit << 16);
     // A workload that writes less than a tenth of what it does would take too long.
     let limit = Limit { written_bytes: window, bytes: window.saturating_mul(10), ..Limit::NONE };
-    let mut total = 0;
+    let blocks = device.controller().nand().geometry().blocks() as u64;
+    let filled = device.counters().erases;
+    let (mut total, mut windows) = (0, Vec::new());
     for round in 0..WINDOWS_MAX {
         let before = device.counters();
         let share = |progress: &Progress| round as f64 + progress.written_bytes as f64 / window as f64;
         let mut watch = Unmeasured(|progress: &Progress| go_on("settling", share(progress) / 2.0));
-        let progress = drive(device, workload, *now, DEPTH, &limit, &mut watch)?;
+        let progress = drive(device, &mut AtOnce(workload), *now, DEPTH, &limit, &mut watch)?;
         *now = progress.now;
         if progress.written_bytes < window {
             return Ok(if progress.written_bytes * 2 < window { 0 } else { total });
@@ -170,12 +194,16 @@ fn settle<W: Workload>(
         total += progress.written_bytes;
         report.host_bytes += progress.written_bytes;
         let after = device.counters();
-        let amplification = (after.programmed_units - before.programmed_units) as f64
-            / (after.host_units - before.host_units) as f64;
-        report.last_windows = [report.last_windows[1], amplification];
+        if after.erases - filled < ERASES_BEFORE * blocks {
+            continue;
+        }
+        let programmed = (after.programmed_units - before.programmed_units) as f64;
+        windows.push(programmed / (after.host_units - before.host_units) as f64);
+        let (earlier, later) = windows.split_at(windows.len() / 2);
+        let mean = |windows: &[f64]| windows.iter().sum::<f64>() / windows.len().max(1) as f64;
+        report.last_windows = [mean(earlier), mean(later)];
         let [a, b] = report.last_windows;
-        // The first windows after a fill have not met the cleaner yet: agreement there means nothing.
-        if round >= 2 && (a - b).abs() <= AGREE * b {
+        if earlier.len() >= WINDOWS_MIN && (a - b).abs() <= AGREE * b {
             report.converged = true;
             break;
         }

@@ -23,6 +23,7 @@ pub(super) fn summarize(
     precondition: Precondition,
     totals: &[OpTotals; 4],
     span: Span,
+    busy_span: Span,
 ) -> RunResult {
     let seconds = span.seconds().max(1e-12);
     let op = |op: Op| op_result(&totals[op as usize], seconds);
@@ -54,7 +55,7 @@ pub(super) fn summarize(
         trim: op(Op::Trim),
         flush: op(Op::Flush),
         write_amplification: write_amplification(device, design),
-        flash: flash(device, seconds),
+        flash: flash(device, busy_span.seconds().max(1e-12)),
         lifetime: lifetime(device, design, seconds),
         price: Price {
             total_usd: price.total_usd(),
