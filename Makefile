@@ -15,4 +15,4 @@ bench: ; @$(NVLAB) bench && scripts/instructions.sh
 
 lint: ; cargo fmt --all --check && cargo clippy --workspace --all-targets --locked -- -D warnings
 
-docs: ; RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+docs: ; RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude nvlab-cli --exclude nvlab-tests --no-deps --locked

@@ -112,10 +112,6 @@ impl BlockTable {
     pub fn count(&self, die: u32, state: BlockState) -> u32 {
         self.die_blocks(die).filter(|&block| self.state(block) == state).count() as u32
     }
-    /// Live units of a die.
-    pub fn live_of_die(&self, die: u32) -> u64 {
-        self.die_blocks(die).map(|block| self.live(block) as u64).sum()
-    }
     /// Bytes of memory this table takes.
     pub fn memory_bytes(&self) -> u64 {
         self.live.len() as u64 * (4 + 1 + 8)

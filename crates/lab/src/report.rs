@@ -8,9 +8,9 @@
 //! |---|---|
 //! | [`human`] | one run as calm, aligned text |
 //! | [`compare`] | several designs side by side: human, md, csv, json, jsonl |
-//! | [`metric`] | the one table of metrics: names, units, which way is better |
+//! | [`mod@metric`] | the one table of metrics: names, units, which way is better |
 //! | [`assertion`] | `waf < 2.5`, checked against a run |
-//! | [`html`] | one self-contained HTML file |
+//! | [`mod@html`] | one self-contained HTML file |
 //! | [`number`] | numbers with units for people; [`stats`]: mean and 95 % interval |
 
 pub mod assertion;

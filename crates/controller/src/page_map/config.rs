@@ -59,7 +59,8 @@ pub enum Streams {
     /// Host writes to recently written units in one block, other host writes in a second, relocated data in
     /// a third.
     HotColdRelocated {
-        /// A unit is hot if its last write was less than this many logical capacities of host writes ago.
+        /// A unit is hot if the youngest data of the block it lies in was written less than this many logical
+        /// capacities of host writes ago: no memory per unit, and close enough where blocks are filled together.
         hot_within: f64,
     },
 }

@@ -178,10 +178,6 @@ impl<S: Store> PageMap<S> {
     pub fn table(&self) -> &BlockTable {
         &self.table
     }
-    /// Logical units that hold data.
-    pub fn mapped_units(&self) -> u64 {
-        self.l2p.iter().filter(|&&unit| unit != NOTHING).count() as u64
-    }
     /// Bytes of memory the controller's tables take.
     pub fn memory_bytes(&self) -> u64 {
         (self.l2p.len() + self.p2l.len()) as u64 * 4 + self.table.memory_bytes()

@@ -39,15 +39,11 @@ impl PriceList {
 impl Design {
     /// The data medium, for [`nvlab_medium::flash`]. `seed` is the run's seed of faults.
     pub fn flash_config(&self, seed: u64) -> FlashConfig {
-        let (Part::Nand(flash) | Part::Nor(flash)) = &self.media[&self.ftl.medium].part else {
-            unreachable!("ftl.medium = {} was checked to be flash", self.ftl.medium)
-        };
-        let rules = match self.media[&self.ftl.medium].part {
-            Part::Nor(_) => CellRules::Nor,
-            _ => CellRules::Nand,
+        let Part::Nand(flash) = &self.media[&self.ftl.medium].part else {
+            unreachable!("ftl.medium = {} was checked to be NAND flash", self.ftl.medium)
         };
         FlashConfig {
-            rules,
+            rules: CellRules::Nand,
             geometry: self.array.geometry,
             timing: FlashTiming {
                 read: flash.read.clone(),

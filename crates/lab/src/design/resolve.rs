@@ -130,10 +130,10 @@ fn controller(context: &mut Context, media: &Media) -> Option<(Array, Ftl)> {
 fn data_flash(context: &mut Context, media: &Media, kind: &str) -> Option<(String, Flash)> {
     let (name, medium) = named(context, media, "ftl.medium", kind)?;
     match &medium.part {
-        Part::Nand(flash) | Part::Nor(flash) => Some((name, flash.clone())),
+        Part::Nand(flash) => Some((name, flash.clone())),
         other => {
             let problem = format!("`ftl.medium`: `{name}` is of kind \"{}\"", other.kind());
-            context.wrong("ftl.medium", problem, "a page map needs flash: \"nand\" or \"nor\"");
+            context.wrong("ftl.medium", problem, "a page map needs a medium of kind \"nand\"");
             None
         }
     }

@@ -141,18 +141,23 @@ fn benches_have_the_same_capacity_in_both_shapes() {
     }
 }
 
-/// A gang of byte-wide chips is the wide bank that its part file writes out.
+/// Chips in lockstep are one chip with wider pages.
 #[test]
 fn a_gang_is_one_wide_chip() {
-    let envy = |part: &str, gang: &str| {
-        let text = SMALL
-            .replace("slc-2010", part)
-            .replace("16 MiB", "1 GiB")
-            .replace("10 %", "30 %")
-            .replace("[ftl]\n", &format!("[array]\nways = 8\n{gang}\n[ftl]\nunit = \"256 B\"\n"));
-        Design::parse("envy.toml", &text, &[]).unwrap_or_else(|errors| panic!("{errors}"))
+    let ganged = |gang: u32| {
+        let text = SMALL.replace("[ftl]\n", &format!("[array]\ngang = {gang}\n[ftl]\n"));
+        Design::parse("small.toml", &text, &[]).unwrap_or_else(|errors| panic!("{errors}"))
     };
-    let (chips, bank) = (envy("envy-flash", "gang = 256"), envy("envy-flash-256", ""));
-    assert_eq!(chips.flash_config(0), bank.flash_config(0));
-    assert_eq!((bank.array.geometry.blocks(), bank.raw_bytes()), (128, 2 << 30));
+    let (one, four) = (ganged(1), ganged(4));
+    assert_eq!(four.raw_bytes(), 4 * one.raw_bytes());
+    let (one, four) = (one.array.geometry, four.array.geometry);
+    assert_eq!((four.page_bytes(), four.blocks()), (4 * one.page_bytes(), one.blocks()));
+}
+
+/// The page map follows NAND's rules; a NOR array needs a controller of its own.
+#[test]
+fn a_page_map_over_nor_is_refused() {
+    let text = SMALL.replace("slc-2010", "envy-flash-256");
+    let errors = Design::parse("envy.toml", &text, &[]).unwrap_err().to_string();
+    assert!(errors.contains("`ftl.medium`: `nand` is of kind \"nor\""), "{errors}");
 }
