@@ -27,6 +27,7 @@ use std::{fs, process};
 
 /// Name of the document in a run's directory.
 const RESULT: &str = "result.json";
+const MANIFEST: &str = "manifest.json";
 /// Version of `manifest.json`.
 const MANIFEST_SCHEMA: &str = "nvlab.manifest/1";
 
@@ -79,10 +80,20 @@ pub fn read_run(path: &Path) -> io::Result<RunResult> {
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
     let document: serde_json::Value = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))?;
     match document["schema"].as_str() {
-        Some(SCHEMA) => serde_json::from_slice(&text).map_err(|e| wrong(e.to_string())),
+        Some(SCHEMA) => {
+            let run: RunResult = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))?;
+            Ok(RunResult { wall_s: wall_beside(&file), ..run })
+        }
         Some(other) => Err(wrong(format!("it is of schema `{other}`; this nvlab reads `{SCHEMA}`"))),
         None => Err(wrong("it is not a result of nvlab: it has no `schema`".to_string())),
     }
+}
+
+/// The time the run took on some computer, from the manifest beside its result; 0 if there is none.
+fn wall_beside(result: &Path) -> f64 {
+    let manifest = fs::read(result.with_file_name(MANIFEST)).unwrap_or_default();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap_or_default();
+    manifest["wall_s"].as_f64().unwrap_or(0.0)
 }
 
 /// The key of the run in a directory; `None` if there is no such directory.
@@ -117,10 +128,11 @@ fn write_files(dir: &Path, run: &RunResult) -> io::Result<()> {
         "design": run.design.name,
         "workload": run.workload,
         "seed": run.seed,
+        "wall_s": run.wall_s,
         "repeat": repeat_command(run),
         "files": listed,
     });
-    write_file(&dir.join("manifest.json"), format!("{manifest:#}\n").as_bytes())?;
+    write_file(&dir.join(MANIFEST), format!("{manifest:#}\n").as_bytes())?;
     sync(dir)
 }
 

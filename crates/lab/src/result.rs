@@ -37,7 +37,8 @@ pub struct RunResult {
     pub requests_served: u64,
     /// Simulated time from the first request to the last completion, s.
     pub simulated_s: f64,
-    /// Time of this computer, s. Not part of what must repeat.
+    /// Time of this computer, s. Not part of what must repeat, so not in `result.json`: the manifest has it.
+    #[serde(default, skip_serializing)]
     pub wall_s: f64,
     /// Requests, bytes and latency, per kind.
     pub read: OpResult,

@@ -27,7 +27,6 @@ pub(super) fn section(runs: &[Labelled<'_>], title: &str) -> String {
         "seed",
         "requests",
         "simulated",
-        "computed in",
         "key",
     ];
     let mut table = Table::new("", 2, &heads);
@@ -44,7 +43,6 @@ pub(super) fn section(runs: &[Labelled<'_>], title: &str) -> String {
             run.seed.to_string(),
             number::count(run.requests_served),
             number::time_s(run.simulated_s).to_string(),
-            number::time_s(run.wall_s).to_string(),
             format!("<code>{}</code>", escape(run.key.get(..8).unwrap_or(&run.key))),
         ]);
     }
