@@ -83,7 +83,7 @@ pub fn bench(name: &str, requests: u64, measures: &[(Op, u32)]) -> Result<Vec<Be
     for &(op, depth) in measures {
         device.controller_mut().reset_stats();
         let mut workload = uniform(op, depth, requests);
-        let mut meter = Meter::new(now, device.counters(), |_: &Progress| true);
+        let mut meter = Meter::new(now, device.counters(), Some(requests), |_: &Progress| true);
         let clock = ThreadTime::now();
         let progress = drive(&mut device, &mut workload, now, design.path.queue, &Limit::NONE, &mut meter)
             .map_err(|error| error.to_string())?;

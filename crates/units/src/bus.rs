@@ -11,7 +11,10 @@ use std::collections::VecDeque;
 /// A resource for short transfers.
 #[derive(Clone, Debug, Default)]
 pub struct Bus {
-    booked: VecDeque<(Time, Time)>,
+    /// The last booking in order of time; most new ones come after it.
+    last: (Time, Time),
+    /// Those before it that may still have gaps worth filling.
+    earlier: VecDeque<(Time, Time)>,
 }
 
 impl Bus {
@@ -24,38 +27,50 @@ impl Bus {
     /// back by more than a booking, and `at` is not before it.
     #[inline]
     pub fn book(&mut self, now: Time, at: Time, span: Span) -> Served {
-        if span.is_zero() {
-            return Served { start: at, end: at };
+        if at < self.last.1 || span.is_zero() {
+            return self.book_in_gap(now, at, span);
         }
-        while self.booked.front().is_some_and(|&(_, end)| end <= now) {
-            self.booked.pop_front();
+        let end = at + span;
+        if at == self.last.1 {
+            self.last.1 = end;
+        } else {
+            self.forget(now);
+            if self.last.1 > now {
+                self.earlier.push_back(self.last);
+            }
+            self.last = (at, end);
         }
-        match self.booked.back_mut() {
-            Some((_, end)) if *end == at => {
-                *end += span;
-                Served { start: at, end: *end }
-            }
-            Some((_, end)) if *end > at => self.book_in_gap(at, span),
-            _ => {
-                self.booked.push_back((at, at + span));
-                Served { start: at, end: at + span }
-            }
+        Served { start: at, end }
+    }
+
+    /// Nothing is booked before `now` any more.
+    #[inline]
+    fn forget(&mut self, now: Time) {
+        while self.earlier.front().is_some_and(|&(_, end)| end <= now) {
+            self.earlier.pop_front();
         }
     }
 
-    fn book_in_gap(&mut self, at: Time, span: Span) -> Served {
+    fn book_in_gap(&mut self, now: Time, at: Time, span: Span) -> Served {
+        if span.is_zero() {
+            return Served { start: at, end: at };
+        }
+        self.forget(now);
         let mut start = at;
-        for (index, &(from, to)) in self.booked.iter().enumerate() {
+        for (index, &(from, to)) in self.earlier.iter().enumerate() {
             if start + span <= from {
-                self.booked.insert(index, (start, start + span));
+                self.earlier.insert(index, (start, start + span));
                 return Served { start, end: start + span };
             }
             start = start.max(to);
         }
-        let end = start + span;
-        match self.booked.back_mut() {
-            Some((_, last)) if *last == start => *last = end,
-            _ => self.booked.push_back((start, end)),
+        let mut end = start + span;
+        if end <= self.last.0 {
+            self.earlier.push_back((start, end));
+        } else {
+            start = start.max(self.last.1);
+            end = start + span;
+            self.last.1 = end;
         }
         Served { start, end }
     }

@@ -8,7 +8,7 @@ use nvlab_workload::{Op, Request};
 
 /// Windows a run is cut into at most; when there are more, neighbours are joined.
 const WINDOWS_MAX: usize = 400;
-/// Requests of a window to begin with.
+/// Requests of a window at least, and to begin with where nobody knows how many will come.
 const WINDOW_REQUESTS: u64 = 256;
 
 /// Totals of one kind of request.
@@ -84,14 +84,15 @@ pub struct Meter<F> {
 }
 
 impl<F: FnMut(&Progress) -> bool> Meter<F> {
-    /// A meter for a run that begins at `origin` on a device that has counted `before`.
-    pub fn new(origin: Time, before: Counters, go_on: F) -> Meter<F> {
+    /// A meter for a run that begins at `origin` on a device that has counted `before`, of `expected` requests
+    /// if that is known.
+    pub fn new(origin: Time, before: Counters, expected: Option<u64>, go_on: F) -> Meter<F> {
         Meter {
             origin,
             current: Default::default(),
             current_from: origin,
             current_requests: 0,
-            window_requests: WINDOW_REQUESTS,
+            window_requests: (expected.unwrap_or(0) / WINDOWS_MAX as u64 + 1).max(WINDOW_REQUESTS),
             before,
             stretches: Vec::new(),
             go_on,

@@ -140,8 +140,9 @@ pub fn run<W: Workload>(
     device.reset_stats();
     let mut workload = make(plan.seed);
     let share = |progress: &Progress| share_done(plan, progress, origin);
-    let mut meter =
-        Meter::new(origin, device.counters(), |progress: &Progress| on_progress("running", share(progress)));
+    let mut meter = Meter::new(origin, device.counters(), plan.requests_asked, |progress: &Progress| {
+        on_progress("running", share(progress))
+    });
     let driven = drive::drive(&mut device, &mut workload, origin, design.path.queue, &plan.limit, &mut meter);
     let failed = |source| RunError::Failed { design: name(), source, asked: plan.requests_asked };
     let progress = driven.map_err(failed)?;

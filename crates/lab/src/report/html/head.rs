@@ -19,16 +19,7 @@ pub(super) fn section(runs: &[Labelled<'_>], title: &str) -> String {
     }
     html += NAVIGATION;
     html += "</header>\n";
-    let heads = [
-        "design",
-        "what it is",
-        "for the host",
-        "raw",
-        "seed",
-        "requests",
-        "simulated",
-        "key",
-    ];
+    let heads = ["design", "what it is", "for the host", "raw", "seed", "requests", "simulated", "key"];
     let mut table = Table::new("", 2, &heads);
     for labelled in runs {
         let run = labelled.run;
