@@ -227,11 +227,6 @@ impl<S: Store> Disk<S> {
         self.arm.time(cylinders)
     }
 
-    /// The store, without the drive around it.
-    pub fn into_store(self) -> S {
-        self.store
-    }
-
     /// Writes that a cut may still undo.
     pub fn unsettled(&self) -> usize {
         self.undo.len()

@@ -129,11 +129,6 @@ impl<S: Store> Ram<S> {
         &self.stats
     }
 
-    /// The store, without the memory around it.
-    pub fn into_store(self) -> S {
-        self.store
-    }
-
     /// Writes that a cut may still undo.
     pub fn unsettled(&self) -> usize {
         self.undo.len()

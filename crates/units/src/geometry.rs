@@ -1,9 +1,5 @@
 //! Addresses, and the shape of an array of erasable blocks.
 
-/// A logical unit address: what the host names. One mapping unit, usually 4 KiB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Lpa(pub u32);
-
 /// A physical unit address: where a mapping unit lies. See [`Geometry`] for the numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ppa(pub u32);

@@ -253,11 +253,6 @@ impl Lane {
         Ticket(self.queued)
     }
 
-    /// Background work queued and not yet done.
-    pub fn backlog(&self) -> Span {
-        Span::from_ps(self.queued - self.done)
-    }
-
     /// When the foreground is free.
     pub fn free_at(&self) -> Time {
         self.free_at

@@ -22,7 +22,7 @@ pub mod rng;
 pub mod time;
 
 pub use bus::Bus;
-pub use geometry::{BlockId, Extent, Geometry, Layout, Lpa, Ppa};
+pub use geometry::{BlockId, Extent, Geometry, Layout, Ppa};
 pub use histogram::Histogram;
 pub use lane::{Interruption, Lane, Ticket};
 pub use rng::Rng;

@@ -311,11 +311,6 @@ impl<S: Store> Nand<S> {
         self.cells.die(die).is_done(ticket, at)
     }
 
-    /// Work queued on a die and not done when it was last asked.
-    pub fn backlog(&mut self, die: u32) -> nvlab_units::Span {
-        self.cells.die(die).backlog()
-    }
-
     /// A program was under way: by seed the page is unreadable, garbled, or just made it.
     fn tear_program(&mut self, block: BlockId, page: u32) {
         let draw = self.cells.random();

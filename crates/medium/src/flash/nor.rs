@@ -147,10 +147,6 @@ impl<S: Store> Nor<S> {
     pub fn unsettled(&self) -> usize {
         self.unsettled.len()
     }
-    /// The store, without the array around it.
-    pub fn into_store(self) -> S {
-        self.store
-    }
 
     /// The block that holds a byte.
     #[inline]
@@ -324,10 +320,6 @@ impl<S: Store> Nor<S> {
     /// True if a queued operation is done at `at`; promises nothing.
     pub fn is_done(&mut self, die: u32, ticket: Ticket, at: Time) -> bool {
         self.cells.die(die).is_done(ticket, at)
-    }
-    /// Work queued on a die and not done when it was last asked.
-    pub fn backlog(&mut self, die: u32) -> Span {
-        self.cells.die(die).backlog()
     }
 
     fn range_of(&self, block: BlockId) -> (u64, u64) {

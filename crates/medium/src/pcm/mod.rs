@@ -151,11 +151,6 @@ impl<S: Store> Pcm<S> {
         &self.wear
     }
 
-    /// The store, without the memory around it.
-    pub fn into_store(self) -> S {
-        self.store
-    }
-
     /// Parts of writes that a cut may still undo.
     pub fn unsettled(&self) -> usize {
         self.undo.len()
