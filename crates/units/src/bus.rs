@@ -27,6 +27,15 @@ impl Bus {
     /// back by more than a booking, and `at` is not before it.
     #[inline]
     pub fn book(&mut self, now: Time, at: Time, span: Span) -> Served {
+        if self.last.1 <= now && self.earlier.is_empty() && !span.is_zero() {
+            self.last = (at, at + span);
+            return Served { start: at, end: self.last.1 };
+        }
+        self.book_among(now, at, span)
+    }
+
+    /// The same where others are booked.
+    fn book_among(&mut self, now: Time, at: Time, span: Span) -> Served {
         if at < self.last.1 || span.is_zero() {
             return self.book_in_gap(now, at, span);
         }

@@ -51,7 +51,7 @@ struct Batch {
 }
 
 /// A stretch of background work that runs without a pause: `from` to `to`, done at `end`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Promise {
     from: u64,
     to: u64,
@@ -70,7 +70,8 @@ pub struct Lane {
     /// Background work done by `now` (or promised), and queued in all, in picoseconds since the beginning.
     done: u64,
     queued: u64,
-    /// Promises that were not yet kept when the last one was made, oldest first.
+    /// The last promise, and those before it that were not yet kept when it was made, oldest first.
+    promise: Promise,
     promises: VecDeque<Promise>,
     batches: VecDeque<Batch>,
 }
@@ -165,7 +166,7 @@ impl Lane {
     #[inline]
     pub fn background(&mut self, at: Time, each: Span, count: u32) -> Ticket {
         let (each, total) = (each.ps(), each.ps() * count as u64);
-        if self.done == self.queued {
+        if self.done == self.queued && !self.batches.is_empty() {
             self.batches.clear();
         }
         // The earliest the work before it can be over: `at` does not matter if it lies before that.
@@ -190,30 +191,27 @@ impl Lane {
             return self.promised_end(ticket, at);
         }
         self.free_at = self.free_at.max(self.promise(ticket, at));
-        at.max(self.promises.back().expect("the promise just made").end)
+        at.max(self.promise.end)
     }
 
     /// The work up to `ticket` runs without interruption from now on; gives its end.
     fn promise(&mut self, ticket: Ticket, at: Time) -> Time {
-        while self.promises.front().is_some_and(|promise| promise.end <= at) {
-            self.promises.pop_front();
+        if self.promises.front().is_some_and(|promise| promise.end <= at) {
+            self.promises.retain(|promise| promise.end > at);
         }
         let mut time = self.now.max(self.suspended_until);
         while let Some(&Batch { end, not_before, .. }) = self.batches.front() {
-            if end <= self.done {
-                self.batches.pop_front();
-                continue;
+            if end > self.done {
+                let start = time.max(not_before);
+                let to = end.min(ticket.0);
+                time = start + Span::from_ps(to - self.done);
+                self.extend_promise(start, to, time, at);
+                if to < end {
+                    break;
+                }
             }
-            let start = time.max(not_before);
-            let to = end.min(ticket.0);
-            time = start + Span::from_ps(to - self.done);
-            match self.promises.back_mut() {
-                // Right behind the last one, the two are one stretch.
-                Some(last) if last.end == start => (last.to, last.end) = (to, time),
-                _ => self.promises.push_back(Promise { from: self.done, to, end: time }),
-            }
-            self.done = to;
-            if to == ticket.0 {
+            self.batches.pop_front();
+            if self.done == ticket.0 {
                 break;
             }
         }
@@ -221,10 +219,31 @@ impl Lane {
         time
     }
 
+    /// Promises the next work, up to `to`, from `start` to `end`.
+    #[inline]
+    fn extend_promise(&mut self, start: Time, to: u64, end: Time, at: Time) {
+        let from = std::mem::replace(&mut self.done, to);
+        // Right behind the last one, the two are one stretch.
+        if self.promise.end == start {
+            (self.promise.to, self.promise.end) = (to, end);
+            return;
+        }
+        if self.promise.end > at {
+            self.promises.push_back(self.promise);
+        }
+        self.promise = Promise { from, to, end };
+    }
+
+    /// The promises that are not kept at `at`, oldest first.
+    #[inline]
+    fn open_promises(&self, at: Time) -> impl Iterator<Item = &Promise> {
+        self.promises.iter().chain([&self.promise]).filter(move |promise| at < promise.end)
+    }
+
     /// When work that is done or promised is done.
     #[inline]
     fn promised_end(&self, ticket: Ticket, at: Time) -> Time {
-        let open = self.promises.iter().find(|promise| at < promise.end && ticket.0 <= promise.to);
+        let open = self.open_promises(at).find(|promise| ticket.0 <= promise.to);
         match open {
             Some(promise) if ticket.0 > promise.from => {
                 at.max(promise.end.before(Span::from_ps(promise.to - ticket.0)))
@@ -237,7 +256,7 @@ impl Lane {
     /// `at` is not before the last time the lane was told of.
     pub fn progress(&mut self, at: Time) -> Ticket {
         self.advance(at);
-        match self.promises.iter().find(|promise| at < promise.end) {
+        match self.open_promises(at).next() {
             Some(&Promise { from, to, end }) => Ticket(to.saturating_sub((end - at).ps()).max(from)),
             None => Ticket(self.done),
         }

@@ -39,8 +39,12 @@ pub const LEVELS_MAX: usize = 5;
 pub struct Cells {
     /// What the array is made of.
     pub config: FlashConfig,
-    /// What it did so far.
-    pub stats: FlashStats,
+    /// What it did so far, but for the host's reads.
+    pub(super) stats: FlashStats,
+    /// The host's reads by page of a word line, and the units they brought over the channel: there are so
+    /// many that their times are added up only when somebody asks.
+    host_reads: [u64; LEVELS_MAX],
+    host_units: u64,
     /// The geometry without divisions.
     pub(super) layout: Layout,
     /// Cell-to-register time of each page of a word line.
@@ -79,6 +83,8 @@ impl Cells {
         }
         Cells {
             stats: FlashStats::default(),
+            host_reads: [0; LEVELS_MAX],
+            host_units: 0,
             layout: Layout::new(&geometry),
             sense,
             unit_transfer: config.timing.transfer.transfer(geometry.unit_bytes as u64),
@@ -94,6 +100,22 @@ impl Cells {
         }
     }
 
+    /// What was done so far.
+    pub fn stats(&self) -> FlashStats {
+        let mut stats = self.stats;
+        for (&sense, &reads) in self.sense.iter().zip(&self.host_reads) {
+            stats.reads += reads;
+            stats.read_time.add_many(sense, reads);
+        }
+        stats.transfer_time.add_many(self.unit_transfer, self.host_units);
+        stats
+    }
+    /// Begins counting anew; wear stays.
+    pub fn reset_stats(&mut self) {
+        self.stats = FlashStats::default();
+        self.host_reads = [0; LEVELS_MAX];
+        self.host_units = 0;
+    }
     /// How often a block was erased.
     pub fn erase_count(&self, block: BlockId) -> u32 {
         self.erases[block.0 as usize]
@@ -177,8 +199,7 @@ impl Cells {
         let (sense, interruption) = (self.sense[level as usize], self.config.timing.interruption);
         let transfer = self.unit_transfer * units as u64;
         let mut served = self.dies[die as usize].foreground(at, sense, interruption);
-        self.stats.reads += 1;
-        self.stats.read_time += sense;
+        self.host_reads[level as usize] += 1;
         if let Some(errors) = self.config.faults.bit_errors {
             let codewords = (units * self.config.geometry.unit_bytes * 8).div_ceil(errors.codeword_bits);
             let retries = self.read_retries(block, &errors, codewords);
@@ -195,7 +216,7 @@ impl Cells {
         }
         let channel = self.channel[die as usize] as usize;
         served.end = self.channels[channel].book(at, served.end, transfer).end;
-        self.stats.transfer_time += transfer;
+        self.host_units += units as u64;
         Ok(served)
     }
 

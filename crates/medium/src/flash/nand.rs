@@ -89,12 +89,12 @@ impl<S: Store> Nand<S> {
         &self.cells
     }
     /// What was done so far.
-    pub fn stats(&self) -> &FlashStats {
-        &self.cells.stats
+    pub fn stats(&self) -> FlashStats {
+        self.cells.stats()
     }
     /// Begins counting anew; wear stays.
     pub fn reset_stats(&mut self) {
-        self.cells.stats = FlashStats::default();
+        self.cells.reset_stats();
     }
     /// Pages programmed in a block since its erase: what a controller would find by looking for the first
     /// erased page.

@@ -128,12 +128,12 @@ impl<S: Store> Nor<S> {
         &self.cells
     }
     /// What was done so far.
-    pub fn stats(&self) -> &FlashStats {
-        &self.cells.stats
+    pub fn stats(&self) -> FlashStats {
+        self.cells.stats()
     }
     /// Begins counting anew; wear stays.
     pub fn reset_stats(&mut self) {
-        self.cells.stats = FlashStats::default();
+        self.cells.reset_stats();
     }
     /// Marks a block bad, for ever.
     pub fn mark_bad(&mut self, block: BlockId) {

@@ -197,7 +197,7 @@ fn rules() {
     nor.program(now, 5, 2, &[0xF0, 0x0F]).unwrap();
     nor.program(now, 5, 2, &[0x30, 0xFF]).unwrap();
     assert_eq!(contents(&nor)[5..7], [0x30, 0x0F], "fewer bits may follow, and 0xFF changes nothing");
-    let before = (contents(&nor), nor.unsettled(), *nor.stats());
+    let before = (contents(&nor), nor.unsettled(), nor.stats());
     let refused = nor.program(now, 4, 3, &[0, 0x31, 0]);
     assert_eq!(refused, Err(MediumError::BitsSet { offset: 5, value: 0x31, held: 0x30 }));
     assert_eq!(nor.program(now, 31, 2, &[0; 2]), Err(MediumError::OutOfRange(32, 32)), "two blocks");
@@ -207,7 +207,7 @@ fn rules() {
     nor.mark_bad(BlockId(1));
     assert_eq!(nor.program(now, 32, 1, &[0]), Err(MediumError::BadBlock(BlockId(1))));
     assert_eq!(nor.erase(now, BlockId(1)), Err(MediumError::BadBlock(BlockId(1))));
-    assert!(before == (contents(&nor), nor.unsettled(), *nor.stats()), "what is refused changes nothing");
+    assert!(before == (contents(&nor), nor.unsettled(), nor.stats()), "what is refused changes nothing");
     let mut across = [0; 8];
     nor.read(now, 28, 8, &mut across).unwrap();
     assert_eq!(across, [0xFF; 8], "a bad block still reads");
