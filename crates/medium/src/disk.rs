@@ -307,6 +307,8 @@ fn slot_angle(config: &DiskConfig, sectors_per_track: u64, slot: u64) -> Span {
 }
 
 impl<S: Store> InPlace for Disk<S> {
+    const KEEPS: bool = S::KEEPS;
+
     fn capacity(&self) -> u64 {
         self.config.capacity_bytes
     }

@@ -20,6 +20,14 @@ pub enum MediumError {
         /// The only page that may be programmed.
         next: u32,
     },
+    /// A NAND page was to be programmed a second time since its block was erased.
+    #[error("page {page} of block {} is programmed already: its block must be erased first", block.0)]
+    Programmed {
+        /// The block.
+        block: BlockId,
+        /// The page.
+        page: u32,
+    },
     /// A NOR byte was to get a 1 where it holds a 0.
     #[error("byte {offset}: bits can only be cleared, the write of {value:#04x} over {held:#04x} sets some")]
     BitsSet {

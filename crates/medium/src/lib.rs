@@ -12,6 +12,7 @@
 //! |---|---|---|
 //! | [`flash`] | NAND and NOR arrays: erase before write | [`PowerCut`] |
 //! | [`pcm`] | phase-change (and spin-torque) memory, wear per line | [`InPlace`], [`PowerCut`] |
+//! | [`start_gap`] | wear levelling of lines in front of any of them | [`InPlace`], [`PowerCut`] |
 //! | [`ram`] | DRAM and SRAM, volatile or battery-backed | [`InPlace`], [`PowerCut`] |
 //! | [`disk`] | seek, rotation, transfer | [`InPlace`], [`PowerCut`] |
 //! | [`store`] | where bytes are kept | |
@@ -23,11 +24,13 @@ pub mod error;
 pub mod flash;
 pub mod pcm;
 pub mod ram;
+pub mod start_gap;
 pub mod store;
 pub mod tally;
 mod undo;
 
 pub use error::MediumError;
+pub use start_gap::{StartGap, StartGapConfig};
 pub use store::{MemStore, Store};
 
 use nvlab_units::{Served, Time};
@@ -37,12 +40,20 @@ use nvlab_units::{Served, Time};
 /// No order is promised between writes that overlap in time, and a write is durable (where the medium is) at
 /// its end, not before.
 pub trait InPlace {
+    /// False if no bytes are kept: see [`Store::KEEPS`].
+    const KEEPS: bool;
     /// Bytes.
     fn capacity(&self) -> u64;
     /// Reads `bytes` at `offset`. `into` receives them if a store is kept; otherwise it may be empty.
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError>;
     /// Writes `bytes` at `offset`. `data` holds them if a store is kept; otherwise it may be empty.
     fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError>;
+    /// Writes `new` at `offset`, where the caller knows that `old` lies: so a medium that programs only what
+    /// differs knows what that is, even if it keeps no bytes. The lengths are the same.
+    fn update(&mut self, at: Time, offset: u64, old: &[u8], new: &[u8]) -> Result<Served, MediumError> {
+        assert_eq!(old.len(), new.len(), "{} B are to replace {} B", new.len(), old.len());
+        self.write(at, offset, new.len() as u64, if Self::KEEPS { new } else { &[] })
+    }
 }
 
 /// A medium that can lose its power.

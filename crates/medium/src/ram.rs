@@ -134,6 +134,28 @@ impl<S: Store> Ram<S> {
         self.undo.len()
     }
 
+    /// Looks at bytes without spending time.
+    pub fn peek(&self, offset: u64, into: &mut [u8]) {
+        self.store.read(offset, into);
+    }
+
+    /// Writes bytes in cycles the caller accounts for, because the memory works beside something else (eNVy
+    /// section 5.1: the page table is updated while the page crosses). The words follow each other from
+    /// `start`, the last is done at `end`. Panics if the bytes are outside the memory.
+    pub fn write_during(&mut self, (start, end): (Time, Time), offset: u64, data: &[u8]) {
+        let bytes = data.len() as u64;
+        check_range(offset, bytes, self.config.capacity_bytes).expect("a write inside the memory");
+        if S::KEEPS {
+            let each = (end - start) / aligned_count(offset, bytes, self.word_shift).max(1);
+            if self.config.backup != Backup::None {
+                let pace = Pace { first_done: start + each, next: each };
+                self.undo.remember(&self.store, (offset, bytes), (start, end), pace);
+            }
+            self.store.write(offset, data);
+        }
+        self.stats.write.add(bytes, end - start);
+    }
+
     /// As [`PowerCut::cut`], for an outage of a stated length: the backup may run out.
     pub fn cut_for(&mut self, at: Time, outage: Span) {
         self.banks.reset();
@@ -208,6 +230,8 @@ fn word_under_way(entry: &Entry<Pace>, at: Time, done: u64) -> bool {
 }
 
 impl<S: Store> InPlace for Ram<S> {
+    const KEEPS: bool = S::KEEPS;
+
     fn capacity(&self) -> u64 {
         self.config.capacity_bytes
     }

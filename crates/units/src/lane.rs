@@ -162,6 +162,12 @@ impl Lane {
         Served { start, end: self.free_at }
     }
 
+    /// No background work goes on or begins before `until`, unless somebody was promised its end.
+    #[inline]
+    pub fn hold(&mut self, until: Time) {
+        self.suspended_until = self.suspended_until.max(until);
+    }
+
     /// Queues `count` background operations of length `each`, none of which may begin before `at`.
     #[inline]
     pub fn background(&mut self, at: Time, each: Span, count: u32) -> Ticket {
@@ -339,6 +345,16 @@ mod tests {
         lane.background(us(0), Span::from_us(10), 5);
         let read = lane.foreground(us(20), Span::from_us(1), SUSPEND);
         assert_eq!((read.start, read.end), (us(20), us(21)));
+    }
+
+    #[test]
+    fn what_has_not_begun_is_held_too() {
+        let mut lane = Lane::new();
+        lane.foreground(us(0), Span::from_us(1), SUSPEND);
+        lane.hold(us(6));
+        let program = lane.background(us(2), Span::from_us(10), 1);
+        assert!(!lane.clone().is_done(program, us(16).before(Span::from_ps(1))));
+        assert!(lane.is_done(program, us(16)));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! 1. A block's erase count never falls, except that a power cut takes back an erase that had not begun.
 //! 2. A bad block stays bad.
 
-use super::config::{BitErrors, FlashConfig};
+use super::config::{BitErrors, FlashConfig, SlcMode};
 use nvlab_units::{BlockId, Bus, Lane, Layout, Rng, Served, Span, Ticket, Time, Total};
 
 /// What an array did, and how long its parts were busy with it.
@@ -34,6 +34,20 @@ pub struct FlashStats {
 /// Pages of a word line: five bits per cell are more than anyone builds.
 pub const LEVELS_MAX: usize = 5;
 
+/// The level of a page in a block that is used with one bit per cell.
+pub const SLC_LEVEL: u32 = LEVELS_MAX as u32;
+
+/// What was done in blocks that were used with one bit per cell; it is part of [`FlashStats`] too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlcOperations {
+    /// Cell-to-register reads, but for those the error correction repeats.
+    pub reads: u64,
+    /// Program operations.
+    pub programs: u64,
+    /// Block erases.
+    pub erases: u64,
+}
+
 /// The shared state of a flash array.
 #[derive(Clone, Debug)]
 pub struct Cells {
@@ -43,12 +57,15 @@ pub struct Cells {
     pub(super) stats: FlashStats,
     /// The host's reads by page of a word line, and the units they brought over the channel: there are so
     /// many that their times are added up only when somebody asks.
-    host_reads: [u64; LEVELS_MAX],
+    host_reads: [u64; LEVELS_MAX + 1],
     host_units: u64,
     /// The geometry without divisions.
     pub(super) layout: Layout,
     /// Cell-to-register time of each page of a word line.
-    sense: [Span; LEVELS_MAX],
+    sense: [Span; LEVELS_MAX + 1],
+    /// Blocks may be used with one bit per cell; what was done in them, but for the host's reads.
+    slc: Option<SlcMode>,
+    slc_done: SlcOperations,
     /// Channel time of a unit and of a page.
     unit_transfer: Span,
     page_transfer: Span,
@@ -69,7 +86,7 @@ impl Cells {
         config.geometry.check().expect("a geometry that was checked");
         let levels = config.timing.read.len();
         assert!((1..=LEVELS_MAX).contains(&levels), "a flash array with {levels} read times");
-        let mut sense = [Span::ZERO; LEVELS_MAX];
+        let mut sense = [Span::ZERO; LEVELS_MAX + 1];
         sense[..levels].copy_from_slice(&config.timing.read);
         let (geometry, faults) = (config.geometry, config.faults);
         let mut rng = Rng::stream(faults.seed, "flash faults");
@@ -83,8 +100,10 @@ impl Cells {
         }
         Cells {
             stats: FlashStats::default(),
-            host_reads: [0; LEVELS_MAX],
+            host_reads: [0; LEVELS_MAX + 1],
             host_units: 0,
+            slc: None,
+            slc_done: SlcOperations::default(),
             layout: Layout::new(&geometry),
             sense,
             unit_transfer: config.timing.transfer.transfer(geometry.unit_bytes as u64),
@@ -110,10 +129,25 @@ impl Cells {
         stats.transfer_time.add_many(self.unit_transfer, self.host_units);
         stats
     }
+    /// The part of it that was done in blocks used with one bit per cell.
+    pub fn slc_operations(&self) -> SlcOperations {
+        let host_reads = self.host_reads[SLC_LEVEL as usize];
+        SlcOperations { reads: self.slc_done.reads + host_reads, ..self.slc_done }
+    }
+    /// Blocks may be used with one bit per cell from now on.
+    pub(super) fn allow_slc(&mut self, mode: SlcMode) {
+        self.sense[SLC_LEVEL as usize] = mode.read;
+        self.slc = Some(mode);
+    }
+    /// The mode with one bit per cell, if the part has it.
+    pub fn slc_mode(&self) -> Option<&SlcMode> {
+        self.slc.as_ref()
+    }
     /// Begins counting anew; wear stays.
     pub fn reset_stats(&mut self) {
         self.stats = FlashStats::default();
-        self.host_reads = [0; LEVELS_MAX];
+        self.host_reads = [0; LEVELS_MAX + 1];
+        self.slc_done = SlcOperations::default();
         self.host_units = 0;
     }
     /// How often a block was erased.
@@ -123,6 +157,10 @@ impl Cells {
     /// The erase counts of every block.
     pub fn erase_counts(&self) -> &[u32] {
         &self.erases
+    }
+    /// Takes over the erase counts of an earlier run.
+    pub(super) fn set_erase_counts(&mut self, erases: &[u32]) {
+        self.erases.copy_from_slice(erases);
     }
     /// True if the block was bad at the factory or has been marked since.
     pub fn is_bad(&self, block: BlockId) -> bool {
@@ -177,6 +215,12 @@ impl Cells {
         self.stats.erases -= 1;
     }
 
+    /// The same of a block used with one bit per cell.
+    pub(super) fn unerase_slc(&mut self, block: BlockId) {
+        self.slc_done.erases -= 1;
+        self.unerase(block);
+    }
+
     /// Draws how often a read of `codewords` codewords must be repeated; `None` if even the last try fails.
     fn read_retries(&mut self, block: BlockId, errors: &BitErrors, codewords: u32) -> Option<u32> {
         let growth = (errors.rate_worn / errors.rate_fresh).ln() * self.wear_ratio(block);
@@ -225,7 +269,8 @@ impl Cells {
     /// the channel to the host, so its transfers are counted but hold up nobody.
     pub fn relocation_reads(&mut self, at: Time, die: u32, reads: &[u32], units: u32) {
         for (level, &count) in reads.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let sense = self.config.timing.read[level];
+            let sense = self.sense[level];
+            self.slc_done.reads += if level as u32 == SLC_LEVEL { count as u64 } else { 0 };
             self.dies[die as usize].background(at, sense, count);
             self.stats.reads += count as u64;
             self.stats.read_time.add_many(sense, count as u64);
@@ -238,14 +283,35 @@ impl Cells {
     /// Background programs on one die, of the host's data or of relocated data.
     #[inline]
     pub fn program(&mut self, at: Time, die: u32, count: u32, host: bool) -> Ticket {
-        let program = self.config.timing.program;
+        let (program, transfer) = (self.config.timing.program, self.page_transfer);
+        self.program_for(at, die, count, host, program, transfer)
+    }
+
+    /// The same in a block used with one bit per cell.
+    pub(super) fn program_slc(&mut self, at: Time, die: u32, count: u32, host: bool) -> Ticket {
+        let Some(mode) = self.slc else { panic!("the part has no SLC mode") };
+        self.slc_done.programs += count as u64;
+        let transfer = self.unit_transfer * mode.units_per_page as u64;
+        self.program_for(at, die, count, host, mode.program, transfer)
+    }
+
+    #[inline]
+    fn program_for(
+        &mut self,
+        at: Time,
+        die: u32,
+        count: u32,
+        host: bool,
+        program: Span,
+        transfer: Span,
+    ) -> Ticket {
         let mut start = at;
         if host {
             let channel = self.channel[die as usize] as usize;
-            start = self.channels[channel].book(at, at, self.page_transfer * count as u64).end;
+            start = self.channels[channel].book(at, at, transfer * count as u64).end;
         }
         if host || !self.config.timing.copy_back {
-            self.stats.transfer_time.add_many(self.page_transfer, count as u64);
+            self.stats.transfer_time.add_many(transfer, count as u64);
         }
         self.stats.programs += count as u64;
         self.stats.program_time.add_many(program, count as u64);
@@ -254,7 +320,17 @@ impl Cells {
 
     /// A background erase on one die.
     pub fn erase(&mut self, at: Time, die: u32) -> Ticket {
-        let erase = self.config.timing.erase;
+        self.erase_for(at, die, self.config.timing.erase)
+    }
+
+    /// The same of a block used with one bit per cell.
+    pub(super) fn erase_slc(&mut self, at: Time, die: u32) -> Ticket {
+        let Some(mode) = self.slc else { panic!("the part has no SLC mode") };
+        self.slc_done.erases += 1;
+        self.erase_for(at, die, mode.erase)
+    }
+
+    fn erase_for(&mut self, at: Time, die: u32, erase: Span) -> Ticket {
         self.stats.erase_time += erase;
         self.dies[die as usize].background(at, erase, 1)
     }

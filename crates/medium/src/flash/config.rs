@@ -7,6 +7,9 @@ use nvlab_units::{Geometry, Interruption, Rate, Span};
 pub enum CellRules {
     /// A page is programmed once, in order within its block, then read whole; erase to 1.
     Nand,
+    /// A page is programmed once, anywhere in its erased block: parts of small blocks allow it, and
+    /// block-mapped controllers, which keep a page at its own offset, need it.
+    NandAnyOrder,
     /// Any byte, any number of times, but bits only go from 1 to 0 (a write is an AND); erase to 1.
     Nor,
 }
@@ -44,6 +47,22 @@ pub struct FlashTiming {
     pub interruption: Interruption,
     /// Relocation stays inside the die: the data does not cross the channel.
     pub copy_back: bool,
+}
+
+/// A block of a part with several bits per cell may be used with one: faster, hardier, and smaller. Whether it is
+/// is chosen while it is erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlcMode {
+    /// Program operations that fill a block, and units each writes: not more than the geometry's.
+    pub pages_per_block: u32,
+    /// See `pages_per_block`.
+    pub units_per_page: u32,
+    /// Cells to page register.
+    pub read: Span,
+    /// Register to cells: one program operation.
+    pub program: Span,
+    /// One block.
+    pub erase: Span,
 }
 
 /// How long cells live.

@@ -9,10 +9,12 @@
 
 pub mod cells;
 pub mod config;
+mod modes;
 pub mod nand;
 pub mod nor;
+mod programmed;
 
-pub use cells::{Cells, FlashStats};
-pub use config::{BitErrors, CellRules, Endurance, Faults, FlashConfig, FlashTiming};
+pub use cells::{Cells, FlashStats, SlcOperations};
+pub use config::{BitErrors, CellRules, Endurance, Faults, FlashConfig, FlashTiming, SlcMode};
 pub use nand::{Nand, SPARE_BYTES};
 pub use nor::{Nor, NorConfig, PageBuffer};

@@ -3,7 +3,7 @@
 //!
 //! Invariants
 //! 1. Pages of a block are programmed 0, 1, 2, ... and each once between two erases; anything else is an
-//!    error, in every build.
+//!    error, in every build. Under [`CellRules::NandAnyOrder`] they come in any order, each once all the same.
 //! 2. What a failed or torn program leaves in its page is never returned as good data: the error correction
 //!    finds it, or the page holds garbage that a checksum finds (both happen, by seed).
 //! 3. Operations of one die take effect in the order they were queued, so a power cut tears at most one
@@ -11,8 +11,12 @@
 //!
 //! Store layout: units in order, then [`SPARE_BYTES`] of spare area per unit.
 
-use super::cells::{Cells, FlashStats};
-use super::config::FlashConfig;
+use super::cells::{Cells, FlashStats, SLC_LEVEL};
+#[cfg(doc)]
+use super::config::CellRules;
+use super::config::{FlashConfig, SlcMode};
+use super::modes::Modes;
+use super::programmed::{Pages, Programmed};
 use crate::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Geometry, Ppa, Served, Ticket, Time};
 use std::collections::VecDeque;
@@ -33,7 +37,7 @@ enum Damage {
 #[derive(Clone, Debug)]
 enum Undo {
     Program { block: BlockId, page: u32 },
-    Erase { block: BlockId, written: u32, image: Vec<u8>, damage: Vec<(u32, Damage)> },
+    Erase { block: BlockId, slc: bool, pages: Pages, image: Vec<u8>, damage: Vec<(u32, Damage)> },
 }
 
 #[derive(Clone, Debug)]
@@ -50,7 +54,8 @@ pub struct Nand<S: Store = ()> {
     cells: Cells,
     store: S,
     /// Pages programmed in each block since its erase.
-    written: Vec<u32>,
+    programmed: Programmed,
+    modes: Modes,
     unsettled: VecDeque<Unsettled>,
     /// Pages by global page number that cannot be trusted: few, after a power cut or a failed program.
     damaged: Vec<(u32, Damage)>,
@@ -67,13 +72,36 @@ impl<S: Store> Nand<S> {
     /// An array fresh from the factory. Panics if the geometry is impossible.
     pub fn new(config: FlashConfig, store: S) -> Nand<S> {
         Nand {
-            written: vec![0; config.geometry.blocks() as usize],
+            programmed: Programmed::new(&config.geometry, config.rules),
             cells: Cells::new(config),
+            modes: Modes::default(),
             store,
             unsettled: VecDeque::new(),
             damaged: Vec::new(),
             latest: Time::ZERO,
         }
+    }
+
+    /// The same array where blocks may be used with one bit per cell. Panics if they would grow.
+    pub fn with_slc_mode(mut self, mode: SlcMode) -> Nand<S> {
+        self.modes = Modes::new(&mode, self.geometry());
+        self.cells.allow_slc(mode);
+        self
+    }
+    /// True if the block is used with one bit per cell.
+    #[inline]
+    pub fn is_slc(&self, block: BlockId) -> bool {
+        self.modes.is_slc(block)
+    }
+    /// Units that one program of the block writes.
+    pub fn units_per_page(&self, block: BlockId) -> u32 {
+        self.modes.units_per_page(block, self.geometry())
+    }
+    /// Chooses how an erased block is used from now on, until it is erased again: with one bit per cell or with
+    /// all. Panics if it is not erased, or if there is no such mode.
+    pub fn set_slc(&mut self, block: BlockId, slc: bool) {
+        assert_eq!(self.pages_written(block), 0, "block {} changes its mode while it holds data", block.0);
+        self.modes.set(block, slc);
     }
 
     /// Shape of the array.
@@ -97,9 +125,19 @@ impl<S: Store> Nand<S> {
         self.cells.reset_stats();
     }
     /// Pages programmed in a block since its erase: what a controller would find by looking for the first
-    /// erased page.
+    /// erased page. In any order: one past the highest of them.
     pub fn pages_written(&self, block: BlockId) -> u32 {
-        self.written[block.0 as usize]
+        self.programmed.written(block)
+    }
+    /// True if the page was programmed since its block's erase.
+    #[inline]
+    pub fn is_programmed(&self, block: BlockId, page: u32) -> bool {
+        self.programmed.holds(block, page) == Some(true)
+    }
+    /// The latest time the array was told of: a power cut cannot come before it. A controller of several
+    /// arrays cuts all of them at the latest of these.
+    pub fn latest(&self) -> Time {
+        self.latest
     }
     /// Marks a block bad, for ever (a mark in its spare area).
     pub fn mark_bad(&mut self, block: BlockId) {
@@ -114,10 +152,10 @@ impl<S: Store> Nand<S> {
     #[inline]
     fn check_readable(&self, unit: Ppa) -> Result<(BlockId, u32, u32), MediumError> {
         let (block, page, slot) = self.split(unit);
-        match self.written.get(block.0 as usize) {
+        match self.programmed.holds(block, page) {
             None => return Err(MediumError::OutOfRange(unit.0 as u64, self.geometry().units())),
-            Some(&written) if page >= written => return Err(MediumError::Erased(unit)),
-            Some(_) => {}
+            Some(false) => return Err(MediumError::Erased(unit)),
+            Some(true) => self.modes.check_slot(block, slot, unit)?,
         }
         if !self.damaged.is_empty() {
             let number = block.0 * self.geometry().pages_per_block + page;
@@ -128,9 +166,12 @@ impl<S: Store> Nand<S> {
         Ok((block, page, slot))
     }
 
-    /// Which read of a word line brings `slot`.
+    /// Which read of a word line brings `slot` of a page of the block.
     #[inline]
-    fn level_of(&self, slot: u32) -> u32 {
+    fn level_of(&self, block: BlockId, slot: u32) -> u32 {
+        if self.modes.is_slc(block) {
+            return SLC_LEVEL;
+        }
         let timing = &self.cells.config.timing;
         match timing.read.len() {
             1 => 0,
@@ -148,7 +189,7 @@ impl<S: Store> Nand<S> {
         if S::KEEPS {
             self.latest = self.latest.max(at);
         }
-        let served = self.cells.read(at, block, self.level_of(slot), count);
+        let served = self.cells.read(at, block, self.level_of(block, slot), count);
         let served = served.map_err(|_| MediumError::Uncorrectable(first))?;
         if S::KEEPS {
             let bytes = self.geometry().unit_bytes as u64;
@@ -176,7 +217,7 @@ impl<S: Store> Nand<S> {
     /// Reads the spare area of one unit (and with it the page); somebody waits.
     pub fn read_spare(&mut self, at: Time, unit: Ppa) -> (Time, Result<[u8; SPARE_BYTES], MediumError>) {
         let (block, _, slot) = self.split(unit);
-        let end = match self.cells.read(at, block, self.level_of(slot), 1) {
+        let end = match self.cells.read(at, block, self.level_of(block, slot), 1) {
             Ok(served) => served.end,
             Err(end) => return (end, Err(MediumError::Uncorrectable(unit))),
         };
@@ -192,7 +233,8 @@ impl<S: Store> Nand<S> {
         self.geometry().bytes() + unit.0 as u64 * SPARE_BYTES as u64
     }
 
-    /// Queues the reads of a relocation: `reads[i]` reads of page `i` of a word line, `units` units in all.
+    /// Queues the reads of a relocation: `reads[i]` reads of page `i` of a word line ([`SLC_LEVEL`]: of a block
+    /// in SLC mode), `units` units in all.
     pub fn relocation_reads(&mut self, at: Time, die: u32, reads: &[u32], units: u32) {
         self.cells.relocation_reads(at, die, reads, units);
     }
@@ -200,8 +242,9 @@ impl<S: Store> Nand<S> {
     /// Queues programs of `count` pages from `page` on. With a store, `count` is 1 and `data` and `spare` hold
     /// the units of the page. `host` is false for relocated data.
     ///
-    /// Errors: [`MediumError::OutOfOrder`], [`MediumError::BadBlock`]; [`MediumError::ProgramFailed`]: the
-    /// page is spent, what the block held before stays readable, the data must be written elsewhere.
+    /// Errors: [`MediumError::OutOfOrder`], [`MediumError::Programmed`], [`MediumError::BadBlock`];
+    /// [`MediumError::ProgramFailed`]: the page is spent, what the block held before stays readable, the data
+    /// must be written elsewhere.
     #[inline]
     pub fn program(
         &mut self,
@@ -212,17 +255,18 @@ impl<S: Store> Nand<S> {
         payload: Payload<'_>,
         host: bool,
     ) -> Result<Ticket, MediumError> {
-        let next = self.written[block.0 as usize];
-        if page != next || next + count > self.geometry().pages_per_block {
-            return Err(MediumError::OutOfOrder { block, page, next });
-        }
+        self.programmed.check(block, page, count)?;
+        self.modes.check_pages(block, page, count, self.programmed.written(block))?;
         if self.cells.is_bad(block) {
             return Err(MediumError::BadBlock(block));
         }
         let die = self.cells.layout.die_of(block);
         let from = self.cells.die(die).last();
-        let to = self.cells.program(at, die, count, host);
-        self.written[block.0 as usize] = next + count;
+        let to = match self.modes.is_slc(block) {
+            true => self.cells.program_slc(at, die, count, host),
+            false => self.cells.program(at, die, count, host),
+        };
+        self.programmed.set(block, page, count);
         if S::KEEPS {
             assert_eq!(count, 1, "payload is programmed page by page");
             self.latest = self.latest.max(at);
@@ -238,8 +282,9 @@ impl<S: Store> Nand<S> {
 
     fn put(&mut self, block: BlockId, page: u32, payload: Payload<'_>) {
         let first = Ppa(self.geometry().first_unit(block).0 + page * self.geometry().units_per_page);
-        assert_eq!(payload.data.len() as u64, self.geometry().page_bytes(), "a page of payload");
-        assert_eq!(payload.spare.len(), self.geometry().units_per_page as usize * SPARE_BYTES);
+        let units = self.modes.units_per_page(block, self.geometry()) as usize;
+        assert_eq!(payload.data.len(), units * self.geometry().unit_bytes as usize, "a page of payload");
+        assert_eq!(payload.spare.len(), units * SPARE_BYTES);
         self.store.write(first.0 as u64 * self.geometry().unit_bytes as u64, payload.data);
         self.store.write(self.spare_offset(first), payload.spare);
     }
@@ -258,14 +303,16 @@ impl<S: Store> Nand<S> {
         }
         let die = self.geometry().die_of(block);
         let from = self.cells.die(die).last();
-        let to = self.cells.erase(at, die);
-        let written = std::mem::take(&mut self.written[block.0 as usize]);
+        let slc = self.modes.is_slc(block);
+        let to = if slc { self.cells.erase_slc(at, die) } else { self.cells.erase(at, die) };
+        self.modes.set(block, false);
+        let held = self.programmed.take(block, S::KEEPS);
         let pages = self.geometry().pages_per_block;
         let range = block.0 * pages..(block.0 + 1) * pages;
         if S::KEEPS {
-            let image = self.image(block, written);
+            let image = self.image(block, held.written);
             let damage = self.damaged.iter().filter(|(page, _)| range.contains(page)).copied().collect();
-            let undo = Undo::Erase { block, written, image, damage };
+            let undo = Undo::Erase { block, slc, pages: held, image, damage };
             self.unsettled.push_back(Unsettled { die, from, to, undo });
         }
         self.damaged.retain(|(page, _)| !range.contains(page));
@@ -286,13 +333,13 @@ impl<S: Store> Nand<S> {
         image
     }
 
-    fn restore(&mut self, block: BlockId, pages: u32, image: &[u8]) {
-        let units = (pages * self.geometry().units_per_page) as usize;
+    fn restore(&mut self, block: BlockId, pages: &Pages, image: &[u8]) {
+        let units = (pages.written * self.geometry().units_per_page) as usize;
         let (data, spare) = image.split_at(units * self.geometry().unit_bytes as usize);
         let first = self.geometry().first_unit(block);
         self.store.write(first.0 as u64 * self.geometry().unit_bytes as u64, data);
         self.store.write(self.spare_offset(first), spare);
-        self.written[block.0 as usize] = pages;
+        self.programmed.put_back(block, pages);
     }
 
     /// When a queued operation will be done; a promise (see [`nvlab_units::Lane::finish`]).
@@ -317,11 +364,11 @@ impl<S: Store> Nand<S> {
         match draw % 4 {
             0 => {}
             1 => {
-                let units = self.geometry().units_per_page as usize;
-                let bytes = self.geometry().page_bytes() as usize;
-                let mut data = vec![0xff; bytes];
+                let units = self.modes.units_per_page(block, self.geometry()) as usize;
+                let mut data = vec![0xff; units * self.geometry().unit_bytes as usize];
                 let mut spare = vec![0xff; units * SPARE_BYTES];
-                let first = Ppa(self.geometry().first_unit(block).0 + page * units as u32);
+                let first = self.geometry().first_unit(block).0 + page * self.geometry().units_per_page;
+                let first = Ppa(first);
                 self.store.read(first.0 as u64 * self.geometry().unit_bytes as u64, &mut data);
                 self.store.read(self.spare_offset(first), &mut spare);
                 // Cells still at 1 where the pulse had not reached: from a random place on, payload and spare.
@@ -339,14 +386,14 @@ impl<S: Store> Nand<S> {
 
     /// An erase was under way: by seed each page still reads as before or is unreadable; the block must be
     /// erased again.
-    fn tear_erase(&mut self, block: BlockId, written: u32, image: &[u8]) {
-        self.restore(block, written, image);
+    fn tear_erase(&mut self, block: BlockId, pages: &Pages, image: &[u8]) {
+        self.restore(block, pages, image);
         for page in 0..self.geometry().pages_per_block {
-            if page >= written || !self.cells.random().is_multiple_of(3) {
+            if !self.is_programmed(block, page) || !self.cells.random().is_multiple_of(3) {
                 self.damage(block, page, Damage::HalfErased);
             }
         }
-        self.written[block.0 as usize] = self.geometry().pages_per_block;
+        self.programmed.set(block, 0, self.geometry().pages_per_block);
     }
 }
 
@@ -384,13 +431,19 @@ impl<S: Store> PowerCut for Nand<S> {
                 Undo::Program { block, page } => {
                     let number = block.0 * self.geometry().pages_per_block + page;
                     self.damaged.retain(|&(damaged, _)| damaged != number);
-                    self.written[block.0 as usize] = page;
+                    self.programmed.unset(block, page);
                 }
-                Undo::Erase { block, written, image, .. } if begun => self.tear_erase(block, written, &image),
-                Undo::Erase { block, written, image, damage } => {
-                    self.restore(block, written, &image);
+                Undo::Erase { block, slc, pages, image, damage } if begun => {
+                    self.modes.set(block, slc);
+                    // What was unreadable before stays so.
                     self.damaged.extend(damage);
-                    self.cells.unerase(block);
+                    self.tear_erase(block, &pages, &image);
+                }
+                Undo::Erase { block, slc, pages, image, damage } => {
+                    self.modes.set(block, slc);
+                    self.restore(block, &pages, &image);
+                    self.damaged.extend(damage);
+                    if slc { self.cells.unerase_slc(block) } else { self.cells.unerase(block) }
                 }
             }
         }

@@ -20,7 +20,7 @@ use super::cells::{Cells, FlashStats};
 use super::config::{CellRules, FlashConfig};
 use crate::banks::{check_range, pieces};
 use crate::{MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Geometry, Ppa, Served, Span, Ticket, Time};
+use nvlab_units::{BlockId, Geometry, Interruption, Ppa, Served, Span, Ticket, Time};
 use std::collections::{BTreeSet, VecDeque};
 
 /// A NOR array: what every flash array states, and what only NOR parts have.
@@ -113,6 +113,14 @@ impl<S: Store> Nor<S> {
             latest: Time::ZERO,
             store,
         }
+    }
+
+    /// An array as an earlier run left it in `store`, its blocks erased as often as `erases` says. Whatever was
+    /// queued then counts as done: a program that ends between two calls leaves nothing half-way.
+    pub fn reopen(config: NorConfig, store: S, erases: &[u32]) -> Nor<S> {
+        let mut nor = Nor::new(config, store);
+        nor.cells.set_erase_counts(erases);
+        nor
     }
 
     /// Shape of the array.
@@ -249,26 +257,81 @@ impl<S: Store> Nor<S> {
             let fails = self.cells.programs_may_fail() && self.cells.program_fails(block);
             if S::KEEPS {
                 let new = &data[(at_byte - offset) as usize..(at_byte - offset + count) as usize];
-                let old = self.bytes_at(at_byte, count);
-                let target: Box<[u8]> = old.iter().zip(new).map(|(old, new)| old & new).collect();
-                self.put(at_byte, &target);
-                if fails {
-                    self.half_program(at_byte, &old, &target);
-                }
-                self.unsettled.push_back(Unsettled {
-                    die,
-                    from,
-                    to: last,
-                    offset: at_byte,
-                    old,
-                    erase: None,
-                });
+                self.clear_bits((die, from, last), at_byte, new, fails);
             }
             if fails {
                 return Err(MediumError::ProgramFailed(block));
             }
         }
         Ok(last)
+    }
+
+    /// Queues the programming of `count` whole pages from `first` on, in one block, each after `transfer`, the
+    /// time its data takes to reach the cells. `data` holds them if a store is kept; otherwise it may be empty.
+    /// Programs do not fail here: who asks for faults uses [`Nor::program`].
+    ///
+    /// Errors: [`MediumError::BitsSet`], where nothing changes; [`MediumError::ProgramFailed`] on a
+    /// half-erased block, where nothing changes.
+    #[inline]
+    pub fn program_pages(
+        &mut self,
+        at: Time,
+        first: Ppa,
+        count: u32,
+        transfer: Span,
+        data: &[u8],
+    ) -> Result<Ticket, MediumError> {
+        let block = self.cells.layout.block_of(first);
+        let die = self.cells.layout.die_of(block);
+        if S::KEEPS {
+            self.check_pages(block, first, data)?;
+        }
+        let mut last = Ticket::default();
+        // With payload each page is remembered by itself: a cut may leave some of them.
+        let (steps, pages) = if S::KEEPS { (count, 1) } else { (1, count) };
+        for step in 0..steps {
+            let from = self.cells.die(die).last();
+            last = self.cells.die(die).background(at, self.program + transfer, pages);
+            if S::KEEPS {
+                let page = self.geometry().page_bytes();
+                let new = &data[(step as u64 * page) as usize..][..page as usize];
+                self.clear_bits((die, from, last), (first.0 + step) as u64 * page, new, false);
+            }
+        }
+        self.cells.stats.programs += count as u64;
+        self.cells.stats.program_time.add_many(self.program, count as u64);
+        self.cells.stats.transfer_time.add_many(transfer, count as u64);
+        Ok(last)
+    }
+
+    fn check_pages(&self, block: BlockId, first: Ppa, data: &[u8]) -> Result<(), MediumError> {
+        let offset = first.0 as u64 * self.geometry().page_bytes();
+        let block_end = (block.0 as u64 + 1) * self.geometry().block_bytes();
+        check_range(offset, data.len() as u64, block_end)?;
+        self.check_bits(offset, data)?;
+        match self.half_erased.contains(&block) {
+            true => Err(MediumError::ProgramFailed(block)),
+            false => Ok(()),
+        }
+    }
+
+    /// Occupies a die for `span`; somebody waits. What it was doing is suspended as by a read: the
+    /// controller needs the die, or the path to it, for something else. It turns to what is queued only when
+    /// the part's resume wait is over, whether or not something had begun (eNVy section 3.4).
+    #[inline]
+    pub fn occupy(&mut self, at: Time, die: u32, span: Span) -> Served {
+        if S::KEEPS {
+            self.latest = self.latest.max(at);
+        }
+        let interruption = self.cells.config.timing.interruption;
+        self.cells.stats.reads += 1;
+        self.cells.stats.read_time += span;
+        let lane = self.cells.die(die);
+        let served = lane.foreground(at, span, interruption);
+        if let Interruption::Suspend { resume, .. } = interruption {
+            lane.hold(served.end + resume);
+        }
+        served
     }
 
     /// Queues an erase, with the conditioning before it where the part needs that.
@@ -318,8 +381,18 @@ impl<S: Store> Nor<S> {
         self.cells.die(die).last()
     }
     /// True if a queued operation is done at `at`; promises nothing.
+    #[inline]
     pub fn is_done(&mut self, die: u32, ticket: Ticket, at: Time) -> bool {
+        if S::KEEPS {
+            self.latest = self.latest.max(at);
+        }
         self.cells.die(die).is_done(ticket, at)
+    }
+
+    /// The earliest time at which a cut can come: the lanes were told of what happened until then. Whoever
+    /// cuts other media with this one cuts them no earlier.
+    pub fn latest(&self) -> Time {
+        self.latest
     }
 
     fn range_of(&self, block: BlockId) -> (u64, u64) {
@@ -364,6 +437,17 @@ impl<S: Store> Nor<S> {
             }
         }
         Ok(())
+    }
+
+    /// What programming does to the bytes; a cut undoes it unless the die has passed the second place.
+    fn clear_bits(&mut self, (die, from, to): (u32, Ticket, Ticket), offset: u64, new: &[u8], fails: bool) {
+        let old = self.bytes_at(offset, new.len() as u64);
+        let target: Box<[u8]> = old.iter().zip(new).map(|(old, new)| old & new).collect();
+        self.put(offset, &target);
+        if fails {
+            self.half_program(offset, &old, &target);
+        }
+        self.unsettled.push_back(Unsettled { die, from, to, offset, old, erase: None });
     }
 
     /// Clears, by seed, some of the bits that programming from `old` to `new` clears.

@@ -115,6 +115,15 @@ fn part(slice: &[u8], start: u64, (offset, bytes): (u64, u64)) -> &[u8] {
     &slice[(offset - start) as usize..(offset - start + bytes) as usize]
 }
 
+/// What a range holds and what it will hold, where that is known.
+type Content<'a> = Option<(&'a [u8], &'a [u8])>;
+
+/// The same of a piece of the range.
+#[inline]
+fn parts(content: Content<'_>, start: u64, piece: (u64, u64)) -> Content<'_> {
+    content.map(|(old, new)| (part(old, start, piece), part(new, start, piece)))
+}
+
 impl<S: Store> Pcm<S> {
     /// A memory over a store of at least the capacity. Panics where [`PcmConfig::check`] complains.
     pub fn new(config: PcmConfig, store: S) -> Pcm<S> {
@@ -157,7 +166,7 @@ impl<S: Store> Pcm<S> {
     }
 
     /// Refuses a write that would program a line that is worn out.
-    fn check_wear(&self, offset: u64, bytes: u64, data: &[u8]) -> Result<(), MediumError> {
+    fn check_wear(&self, offset: u64, bytes: u64, content: Content<'_>) -> Result<(), MediumError> {
         let Some(wear) = self.config.wear.filter(|wear| wear.refuse && bytes > 0) else { return Ok(()) };
         let line_of = |offset: u64| (offset / wear.line_bytes as u64) as usize;
         let lines = &self.wear[line_of(offset)..=line_of(offset + bytes - 1)];
@@ -167,9 +176,9 @@ impl<S: Store> Pcm<S> {
         // Rare: a worn line is named. It may be spared, so plan the write as it would be done.
         let mut select = self.select;
         for piece in pieces(offset, bytes, self.plan_bytes) {
-            let content = S::KEEPS.then(|| (part(&self.held, offset, piece), part(data, offset, piece)));
             let line = line_of(piece.0);
-            if select.steps(piece.0, piece.1, content) > 0 && self.wear[line] >= wear.endurance {
+            let steps = select.steps(piece.0, piece.1, parts(content, offset, piece));
+            if steps > 0 && self.wear[line] >= wear.endurance {
                 return Err(MediumError::WornOut { line: line as u64, writes: self.wear[line] });
             }
         }
@@ -178,10 +187,9 @@ impl<S: Store> Pcm<S> {
 
     /// Tells the banks what a write asks of them, and wears the lines.
     #[inline]
-    fn plan(&mut self, offset: u64, bytes: u64, data: &[u8]) {
+    fn plan(&mut self, offset: u64, bytes: u64, content: Content<'_>) {
         for piece in pieces(offset, bytes, self.plan_bytes) {
-            let content = S::KEEPS.then(|| (part(&self.held, offset, piece), part(data, offset, piece)));
-            let steps = self.select.steps(piece.0, piece.1, content);
+            let steps = self.select.steps(piece.0, piece.1, parts(content, offset, piece));
             if steps > 0 && !self.wear.is_empty() {
                 let line = &mut self.wear[(piece.0 / self.plan_bytes) as usize];
                 *line = line.saturating_add(1);
@@ -194,10 +202,35 @@ impl<S: Store> Pcm<S> {
         }
     }
 
+    /// A write whose range was checked.
+    #[inline]
+    fn put(
+        &mut self,
+        at: Time,
+        (offset, bytes): (u64, u64),
+        content: Content<'_>,
+    ) -> Result<Served, MediumError> {
+        self.check_wear(offset, bytes, content)?;
+        self.plan(offset, bytes, content);
+        let (read, program, compare) = (self.config.read, self.config.program, !self.select.all);
+        let (served, busy) = self.banks.serve(at, |load| {
+            let programming = program * load.steps;
+            if compare { read.time(load.words) + programming } else { programming }
+        });
+        if S::KEEPS {
+            let (old, new) = content.expect("a memory that keeps bytes knows what it holds");
+            self.remember(offset, old, new);
+            self.store.write(offset, new);
+        }
+        self.banks.clear();
+        self.stats.write.add(bytes, busy);
+        Ok(served)
+    }
+
     /// Remembers the bytes a write replaces, stripe by stripe with the time each stripe is programmed.
-    fn remember(&mut self, offset: u64, bytes: u64, data: &[u8]) {
-        for piece in pieces(offset, bytes, self.banks.stripe_bytes()) {
-            let content = (part(&self.held, offset, piece), part(data, offset, piece));
+    fn remember(&mut self, offset: u64, old: &[u8], new: &[u8]) {
+        for piece in pieces(offset, old.len() as u64, self.banks.stripe_bytes()) {
+            let content = (part(old, offset, piece), part(new, offset, piece));
             let steps = self.select.steps(piece.0, piece.1, Some(content));
             if steps == 0 {
                 continue;
@@ -261,6 +294,8 @@ fn spoil<S: Store>(
 }
 
 impl<S: Store> InPlace for Pcm<S> {
+    const KEEPS: bool = S::KEEPS;
+
     fn capacity(&self) -> u64 {
         self.config.capacity_bytes
     }
@@ -281,27 +316,29 @@ impl<S: Store> InPlace for Pcm<S> {
         Ok(served)
     }
 
+    #[inline]
     fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
         check_range(offset, bytes, self.config.capacity_bytes)?;
-        if S::KEEPS {
-            assert_eq!(data.len() as u64, bytes, "a write of {bytes} B from {} B", data.len());
-            self.held.resize(bytes as usize, 0);
-            self.store.read(offset, &mut self.held);
+        if !S::KEEPS {
+            return self.put(at, (offset, bytes), None);
         }
-        self.check_wear(offset, bytes, data)?;
-        self.plan(offset, bytes, data);
-        let (read, program, compare) = (self.config.read, self.config.program, !self.select.all);
-        let (served, busy) = self.banks.serve(at, |load| {
-            let programming = program * load.steps;
-            if compare { read.time(load.words) + programming } else { programming }
-        });
+        assert_eq!(data.len() as u64, bytes, "a write of {bytes} B from {} B", data.len());
+        let mut held = std::mem::take(&mut self.held);
+        held.resize(bytes as usize, 0);
+        self.store.read(offset, &mut held);
+        let served = self.put(at, (offset, bytes), Some((&held, data)));
+        self.held = held;
+        served
+    }
+
+    #[inline]
+    fn update(&mut self, at: Time, offset: u64, old: &[u8], new: &[u8]) -> Result<Served, MediumError> {
+        assert_eq!(old.len(), new.len(), "{} B are to replace {} B", new.len(), old.len());
         if S::KEEPS {
-            self.remember(offset, bytes, data);
-            self.store.write(offset, data);
+            return self.write(at, offset, new.len() as u64, new);
         }
-        self.banks.clear();
-        self.stats.write.add(bytes, busy);
-        Ok(served)
+        check_range(offset, new.len() as u64, self.config.capacity_bytes)?;
+        self.put(at, (offset, new.len() as u64), Some((old, new)))
     }
 }
 

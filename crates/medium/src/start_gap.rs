@@ -1,0 +1,301 @@
+//! Start-Gap wear levelling (Qureshi et al., MICRO 2009) in front of a memory that is overwritten in place: a
+//! line that is written again and again wanders over all cells.
+//!
+//! The lines of a region lie in one slot more than there are lines; the spare slot is the gap. Every
+//! `interval` line writes the line before the gap moves into it, so the gap walks down; when it has walked
+//! through, every line lies one slot further. Where a line lies follows from one number, the moves made:
+//! `gap = N - moves mod (N + 1)`, `start = moves div (N + 1)`; slot = (line + start) mod N, one more from the
+//! gap on. In front of it a fixed random permutation spreads neighbours over the regions, so that what is hot
+//! together does not stay together.
+//!
+//! Invariants
+//! 1. Lines and slots without the gap correspond one to one.
+//! 2. After a power cut the mapping is the one before or after the move under way, and the slot it names holds
+//!    the line: the copy is done before the number of moves is written, and the slot left behind is written
+//!    only by the next move.
+//! 3. The memory below keeps an aligned write of 8 bytes whole: old or new after a cut.
+//!
+//! Format: regions one after the other; a region is N + 1 slots, then a ring of lines that begin with a number
+//! of moves (u64, little-endian). The greatest is the current one. The ring is as long as it takes for its
+//! lines to be written less often than the average slot. Writes since the last move are counted in volatile
+//! memory: a cut forgets less than one interval.
+
+use crate::banks::{check_power_of_two, check_range, pieces};
+use crate::{InPlace, MediumError, PowerCut};
+use nvlab_units::{Rng, Served, Time};
+
+/// How lines are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartGapConfig {
+    /// Bytes that move together: the line whose wear counts. A power of two of at least 8.
+    pub line_bytes: u32,
+    /// Regions, each with a gap of its own. A line that takes every write stays in a slot for (lines of a
+    /// region) x (interval) writes: that must be far below the endurance.
+    pub regions: u32,
+    /// Line writes of a region between two moves (100: 1 % more writes).
+    pub interval: u32,
+    /// Seed of the permutation in front; `None`: neighbours stay neighbours.
+    pub permutation: Option<u64>,
+}
+
+/// One region: where its gap is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Region {
+    moves: u64,
+    /// Line writes since the last move.
+    writes: u32,
+}
+
+/// A memory with Start-Gap in front of it.
+#[derive(Clone, Debug)]
+pub struct StartGap<M> {
+    config: StartGapConfig,
+    medium: M,
+    regions: Vec<Region>,
+    /// Lines of a region, N.
+    lines: u64,
+    /// Lines of the ring behind a region.
+    ring: u64,
+    permutation: Option<Permutation>,
+    /// A move is under way until then; nothing overtakes it.
+    ready: Time,
+    moved: u64,
+    line: Vec<u8>,
+}
+
+impl<M: InPlace> StartGap<M> {
+    /// In front of a memory that was never written, or why this cannot work.
+    pub fn new(config: StartGapConfig, medium: M) -> Result<StartGap<M>, String> {
+        check_power_of_two(config.line_bytes as u64, "line bytes of start-gap")?;
+        if config.line_bytes < 8 || config.regions == 0 || config.interval == 0 {
+            return Err(format!(
+                "start-gap wants lines of at least 8 B, at least 1 region and an interval of at least 1, not \
+                 {} B, {} and {}",
+                config.line_bytes, config.regions, config.interval
+            ));
+        }
+        let room = medium.capacity() / config.regions as u64 / config.line_bytes as u64;
+        let interval = config.interval as u64;
+        let ring = |lines: u64| lines.div_ceil(interval) + 1;
+        let mut lines = room.saturating_sub(2) * interval / (interval + 1);
+        while lines > 0 && lines + 1 + ring(lines) > room {
+            lines -= 1;
+        }
+        if lines < 2 {
+            return Err(format!(
+                "{room} lines of {} B in a region are too few for start-gap: give more memory or fewer regions",
+                config.line_bytes
+            ));
+        }
+        let total = lines * config.regions as u64;
+        Ok(StartGap {
+            permutation: config.permutation.map(|seed| Permutation::new(total, seed)),
+            regions: vec![Region::default(); config.regions as usize],
+            ring: ring(lines),
+            lines,
+            ready: Time::ZERO,
+            moved: 0,
+            line: vec![0; if M::KEEPS { config.line_bytes as usize } else { 0 }],
+            medium,
+            config,
+        })
+    }
+
+    /// In front of a memory that was in use: reads where the gaps are. Gives when that is done.
+    pub fn recover(config: StartGapConfig, medium: M, at: Time) -> Result<(StartGap<M>, Time), String> {
+        assert!(M::KEEPS, "recovery reads payload");
+        let mut levelled = StartGap::new(config, medium)?;
+        let end = levelled.reload(at).map_err(|error| error.to_string())?;
+        Ok((levelled, end))
+    }
+
+    /// The memory below.
+    pub fn medium(&self) -> &M {
+        &self.medium
+    }
+    /// The memory below, without what is in front.
+    pub fn into_medium(self) -> M {
+        self.medium
+    }
+    /// What it was told.
+    pub fn config(&self) -> &StartGapConfig {
+        &self.config
+    }
+    /// Lines moved so far.
+    pub fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    fn reload(&mut self, at: Time) -> Result<Time, MediumError> {
+        let mut end = at;
+        let mut word = [0; 8];
+        for region in 0..self.regions.len() as u64 {
+            let mut moves = 0;
+            for entry in 0..self.ring {
+                let offset = self.ring_offset(region, entry);
+                end = end.max(self.medium.read(at, offset, 8, &mut word)?.end);
+                moves = moves.max(u64::from_le_bytes(word));
+            }
+            self.regions[region as usize] = Region { moves, writes: 0 };
+        }
+        self.ready = end;
+        Ok(end)
+    }
+
+    fn slot_offset(&self, region: u64, slot: u64) -> u64 {
+        (region * (self.lines + 1 + self.ring) + slot) * self.config.line_bytes as u64
+    }
+
+    fn ring_offset(&self, region: u64, entry: u64) -> u64 {
+        self.slot_offset(region, self.lines + 1 + entry)
+    }
+
+    /// The region a line belongs to and the slot it lies in.
+    #[inline]
+    fn slot_of(&self, line: u64) -> (u64, u64) {
+        let line = self.permutation.as_ref().map_or(line, |permutation| permutation.apply(line));
+        let region = line / self.lines;
+        let moves = self.regions[region as usize].moves;
+        let (start, gap) = (moves / (self.lines + 1), self.lines - moves % (self.lines + 1));
+        let slot = (line % self.lines + start) % self.lines;
+        (region, slot + (slot >= gap) as u64)
+    }
+
+    /// Where a byte lies in the memory below: for tests and wear maps.
+    pub fn locate(&self, offset: u64) -> u64 {
+        let line_bytes = self.config.line_bytes as u64;
+        let (region, slot) = self.slot_of(offset / line_bytes);
+        self.slot_offset(region, slot) + offset % line_bytes
+    }
+
+    /// Moves the line before the gap into it.
+    fn step(&mut self, at: Time, region: u64) -> Result<(), MediumError> {
+        let moves = self.regions[region as usize].moves;
+        let gap = self.lines - moves % (self.lines + 1);
+        // At slot 0 the gap has walked through: the line of the last slot comes round to it.
+        let from = if gap == 0 { self.lines } else { gap - 1 };
+        let bytes = self.config.line_bytes as u64;
+        let (from, to) = (self.slot_offset(region, from), self.slot_offset(region, gap));
+        let read = self.medium.read(at, from, bytes, &mut self.line)?;
+        let copied = self.medium.write(read.end, to, bytes, &self.line)?;
+        let offset = self.ring_offset(region, (moves + 1) % self.ring);
+        let before = (moves + 1).saturating_sub(self.ring).to_le_bytes();
+        let noted = self.medium.update(copied.end, offset, &before, &(moves + 1).to_le_bytes())?;
+        self.regions[region as usize] = Region { moves: moves + 1, writes: 0 };
+        self.ready = noted.end;
+        self.moved += 1;
+        Ok(())
+    }
+
+    /// Carries a write out line by line. `old` is empty where it is not known.
+    #[inline]
+    fn put(
+        &mut self,
+        at: Time,
+        (offset, bytes): (u64, u64),
+        old: &[u8],
+        new: &[u8],
+    ) -> Result<Served, MediumError> {
+        check_range(offset, bytes, self.capacity())?;
+        let mut all: Option<Served> = None;
+        for piece in pieces(offset, bytes, self.config.line_bytes as u64) {
+            let start = at.max(self.ready);
+            let to = self.locate(piece.0);
+            let inside = (piece.0 - offset) as usize..(piece.0 - offset + piece.1) as usize;
+            let one = match (old.get(inside.clone()), new.get(inside)) {
+                (Some(old), Some(new)) => self.medium.update(start, to, old, new)?,
+                (None, Some(new)) => self.medium.write(start, to, piece.1, new)?,
+                _ => self.medium.write(start, to, piece.1, &[])?,
+            };
+            all = Some(join(all, one));
+            let (region, _) = self.slot_of(piece.0 / self.config.line_bytes as u64);
+            self.regions[region as usize].writes += 1;
+            if self.regions[region as usize].writes >= self.config.interval {
+                self.step(one.end, region)?;
+            }
+        }
+        Ok(all.unwrap_or(Served { start: at, end: at }))
+    }
+}
+
+fn join(all: Option<Served>, one: Served) -> Served {
+    all.map_or(one, |all| Served { start: all.start.min(one.start), end: all.end.max(one.end) })
+}
+
+impl<M: InPlace> InPlace for StartGap<M> {
+    const KEEPS: bool = M::KEEPS;
+
+    fn capacity(&self) -> u64 {
+        self.lines * self.regions.len() as u64 * self.config.line_bytes as u64
+    }
+
+    fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
+        check_range(offset, bytes, self.capacity())?;
+        let start = at.max(self.ready);
+        let mut all: Option<Served> = None;
+        for piece in pieces(offset, bytes, self.config.line_bytes as u64) {
+            let from = self.locate(piece.0);
+            let inside = (piece.0 - offset) as usize..(piece.0 - offset + piece.1) as usize;
+            let one = self.medium.read(start, from, piece.1, into.get_mut(inside).unwrap_or(&mut []))?;
+            all = Some(join(all, one));
+        }
+        Ok(all.unwrap_or(Served { start: at, end: at }))
+    }
+
+    fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
+        self.put(at, (offset, bytes), &[], data)
+    }
+
+    fn update(&mut self, at: Time, offset: u64, old: &[u8], new: &[u8]) -> Result<Served, MediumError> {
+        assert_eq!(old.len(), new.len(), "{} B are to replace {} B", new.len(), old.len());
+        self.put(at, (offset, new.len() as u64), old, new)
+    }
+}
+
+impl<M: InPlace + PowerCut> PowerCut for StartGap<M> {
+    fn settle(&mut self, upto: Time) {
+        self.medium.settle(upto);
+    }
+
+    fn cut(&mut self, at: Time) {
+        self.medium.cut(at);
+        if M::KEEPS {
+            self.reload(at).unwrap_or_else(|error| panic!("the moves of start-gap are gone: {error}"));
+        }
+    }
+}
+
+/// A fixed random permutation of `0..count`: a Feistel network over the next even number of bits, walked until
+/// it lands inside.
+#[derive(Clone, Debug)]
+struct Permutation {
+    count: u64,
+    half_bits: u32,
+    keys: [u64; 4],
+}
+
+impl Permutation {
+    fn new(count: u64, seed: u64) -> Permutation {
+        let mut rng = Rng::stream(seed, "start-gap");
+        let bits = u64::BITS - (count - 1).leading_zeros();
+        Permutation { count, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| rng.bits()) }
+    }
+
+    #[inline]
+    fn apply(&self, number: u64) -> u64 {
+        let mask = (1u64 << self.half_bits) - 1;
+        let mut number = number;
+        loop {
+            let (mut left, mut right) = (number >> self.half_bits, number & mask);
+            for key in self.keys {
+                // The odd constant of splitmix64: any good mixer does.
+                let mixed = (right ^ key).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                (left, right) = (right, left ^ (mixed >> 32 & mask));
+            }
+            number = left << self.half_bits | right;
+            if number < self.count {
+                return number;
+            }
+        }
+    }
+}
