@@ -11,14 +11,27 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`page_map`] | any logical page to any physical page |
+//! | [`page_map`] | any logical page to any physical page; a cache of blocks in SLC mode |
+//! | [`hftl`] | the same with its map in PRAM: nothing to scan after a power cut |
+//! | [`block_map`] | a page at its own place in its block: pure block mapping, BAST, FAST, SLC log over MLC data |
+//! | [`envy`] | NOR flash and battery-backed SRAM as a word-addressable memory |
+//! | [`fsms`] | in front of any of them: the metadata of a FAT file system go to PRAM |
 //! | [`cleaning`] | which block is cleaned next: one file per policy |
 //! | [`table`] | the blocks of an array: live units, state |
 
+pub mod block_map;
 pub mod cleaning;
+pub mod envy;
+pub mod fsms;
+pub mod hftl;
 pub mod page_map;
+mod spare;
 pub mod table;
 
+pub use block_map::BlockMap;
+pub use envy::Envy;
+pub use fsms::Fsms;
+pub use hftl::Hftl;
 pub use page_map::PageMap;
 
 use nvlab_medium::MediumError;
@@ -55,6 +68,34 @@ pub enum ControllerError {
         bad: u32,
         /// Its blocks.
         blocks: u32,
+    },
+    /// The bytes lie outside a memory window.
+    #[error("{bytes} B at {offset} were asked for, the memory ends at {capacity}")]
+    OutsideWindow {
+        /// First byte.
+        offset: u64,
+        /// How many.
+        bytes: u32,
+        /// Bytes of the window.
+        capacity: u64,
+    },
+    /// The memory that holds the controller's metadata fails.
+    #[error("the memory of the controller's metadata fails: {source}")]
+    Metadata {
+        /// What the medium said.
+        source: MediumError,
+    },
+    /// A transaction is open already: there is one at a time.
+    #[error("a transaction is open already: commit or abort it first")]
+    TransactionOpen,
+    /// No transaction is open.
+    #[error("no transaction is open: begin one first")]
+    NoTransaction,
+    /// The transaction changed as many pages as it may. Nothing was stored; it can be committed or aborted.
+    #[error("the transaction has changed {pages} pages and may change no more (transaction_pages)")]
+    TransactionFull {
+        /// Pages one transaction may change.
+        pages: u32,
     },
 }
 

@@ -7,7 +7,7 @@ use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use nvlab_medium::flash::SPARE_BYTES;
-use nvlab_medium::flash::cells::LEVELS_MAX;
+use nvlab_medium::flash::cells::{LEVELS_MAX, SLC_LEVEL};
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Time};
 
@@ -18,6 +18,7 @@ const TOGETHER: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     Clean,
+    Fold,
     Wear,
     Retire,
 }
@@ -139,6 +140,7 @@ impl<S: Store> PageMap<S> {
         };
         match cause {
             Cause::Clean => self.stats.clean_units += moving.len() as u64,
+            Cause::Fold => self.stats.fold_units += moving.len() as u64,
             Cause::Wear => self.stats.wear_units += moving.len() as u64,
             Cause::Retire => self.stats.retire_units += moving.len() as u64,
         }
@@ -184,8 +186,9 @@ impl<S: Store> PageMap<S> {
     fn queue_reads(&mut self, at: Time, die: u32, moving: &[Moving]) {
         let timing = &self.nand.config().timing;
         let (levels, per_read) = (timing.read.len(), timing.units_per_read);
-        let mut reads = [0u32; LEVELS_MAX];
-        if levels == 1 && per_read == 1 {
+        let slc = moving.first().is_some_and(|unit| self.nand.is_slc(self.block_of(unit.from)));
+        let mut reads = [0u32; LEVELS_MAX + 1];
+        if levels == 1 && per_read == 1 && !slc {
             reads[0] = moving.len() as u32;
         } else {
             let mut last = u32::MAX;
@@ -193,13 +196,13 @@ impl<S: Store> PageMap<S> {
                 // Blocks begin at a multiple of a register's units, so the number of a register is global.
                 let register = unit.from / per_read;
                 if register != last {
-                    reads[register as usize % (self.geometry.units_per_page / per_read) as usize % levels] +=
-                        1;
+                    let place = register as usize % (self.geometry.units_per_page / per_read) as usize;
+                    reads[if slc { SLC_LEVEL as usize } else { place % levels }] += 1;
                     last = register;
                 }
             }
         }
-        self.nand.relocation_reads(at, die, &reads[..levels], moving.len() as u32);
+        self.nand.relocation_reads(at, die, &reads, moving.len() as u32);
     }
 
     /// Moves units without payload, as many as fit into a block at a time.
@@ -308,6 +311,7 @@ impl<S: Store> PageMap<S> {
         }
         let die = self.geometry.die_of(block);
         self.dies[die as usize].erases += 1;
+        self.leaves_cache(block);
         match self.nand.erase(not_before, block) {
             Ok(_) => {
                 self.table.set_state(block, BlockState::Free);

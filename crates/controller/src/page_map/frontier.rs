@@ -32,6 +32,9 @@ pub(super) struct Frontier {
     pub next: u32,
     /// Pages whose program is queued.
     pub programmed: u32,
+    /// Units of a page, and where the block ends: less than the geometry's if it is in SLC mode.
+    pub slots: u32,
+    pub end: u32,
     pub staged: Vec<Staged>,
     pub data: Vec<u8>,
     pub spare: Vec<u8>,
@@ -44,6 +47,8 @@ impl Frontier {
             block: NO_BLOCK,
             next: 0,
             programmed: 0,
+            slots: geometry.units_per_page,
+            end: geometry.units_per_block(),
             staged: Vec::with_capacity(geometry.units_per_page as usize),
             data: Vec::with_capacity(geometry.page_bytes() as usize * keeps),
             spare: Vec::with_capacity(geometry.units_per_page as usize * SPARE_BYTES * keeps),
@@ -75,6 +80,11 @@ impl<S: Store> PageMap<S> {
         let frontier = &mut self.frontiers[index as usize];
         let address = frontier.block * self.geometry.units_per_block() + frontier.next;
         frontier.next += 1;
+        if frontier.slots != self.geometry.units_per_page
+            && frontier.next % self.geometry.units_per_page == frontier.slots
+        {
+            frontier.next += self.geometry.units_per_page - frontier.slots;
+        }
         self.p2l[address as usize] = if unit.kind == Kind::Data { unit.lpa } else { NOTHING };
         if self.geometry.units_per_page > 1 || S::KEEPS || self.nand.cells().programs_may_fail() {
             frontier.staged.push(Staged { lpa: unit.lpa, slot: unit.slot, replaces });
@@ -122,7 +132,7 @@ impl<S: Store> PageMap<S> {
                 } else {
                     self.unstage(index, full, ticket);
                 }
-                if self.frontiers[index as usize].next == self.geometry.units_per_block() {
+                if self.frontiers[index as usize].next == self.frontiers[index as usize].end {
                     self.close(index);
                 }
                 Ok(ticket)
@@ -151,6 +161,7 @@ impl<S: Store> PageMap<S> {
         let block = BlockId(std::mem::replace(&mut self.frontiers[index as usize].block, NO_BLOCK));
         self.table.set_state(block, BlockState::Closed);
         self.policy.closed(&self.table, block);
+        self.cache_filled(block);
     }
 
     /// Fills the rest of a page with nothing and programs it. Does nothing if no unit is staged.

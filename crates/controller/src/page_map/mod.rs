@@ -1,7 +1,7 @@
 //! A page map: any logical unit to any physical unit, written out of place, cleaned by copying.
 //!
-//! What it is not: a model of one vendor's firmware. What a drive does beyond this (pSLC cache, RAID inside,
-//! map that does not fit in memory) is another controller.
+//! What it is not: a model of one vendor's firmware. What a drive does beyond this (RAID inside, map that
+//! does not fit in memory) is another controller.
 //!
 //! Invariants
 //! 1. A physical unit is live iff `l2p[p2l[unit]] == unit`; nothing else says so (no bitmap to keep in step).
@@ -19,28 +19,32 @@
 //! | `frontier` | the blocks being filled |
 //! | `write`, `clean`, `wear` | the host's writes; relocation; wear levelling and retirement |
 //! | `buffer` | the write buffer: who waits, what survives |
-//! | `spare`, `checkpoint`, `trim`, [`recover`] | what is written beside the data, and how it is found again |
+//! | [`cache`] | blocks in SLC mode in front of the others |
+//! | `checkpoint`, `trim`, [`recover`] | what is written beside the data, and how it is found again |
 
 mod buffer;
+pub mod cache;
 mod checkpoint;
 mod clean;
 pub mod config;
 mod frontier;
 pub mod recover;
-mod spare;
 pub mod stats;
 mod trim;
 mod wear;
 mod write;
 
+pub use cache::{CacheFull, CacheTakes, SlcCache};
 pub use config::{Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
 pub use recover::{Media, RecoveryReport};
 pub use stats::PageMapStats;
 
 use crate::cleaning::Policy;
+use crate::spare;
 use crate::table::{BlockState, BlockTable};
 use crate::{Controller, ControllerError};
 use buffer::Buffer;
+use cache::Cache;
 use frontier::{Frontier, NO_BLOCK};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
@@ -67,6 +71,7 @@ pub struct PageMap<S: Store = ()> {
     /// The die the next page of each host stream goes to.
     next_die: Vec<u32>,
     buffer: Buffer,
+    cache: Option<Cache>,
     /// A block was retired since the reserve of erased blocks was last looked at.
     retired: bool,
     /// Without a buffer: when the programs of the current request are done.
@@ -136,6 +141,7 @@ impl<S: Store> PageMap<S> {
             frontiers: vec![Frontier::new::<S>(&geometry); (dies * streams) as usize],
             next_die: vec![0; streams as usize],
             buffer: Buffer::new(config.buffer),
+            cache: None,
             retired: false,
             acknowledged: Time::ZERO,
             promised: Time::ZERO,
@@ -304,6 +310,7 @@ impl<S: Store> Controller for PageMap<S> {
     #[inline]
     fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
         let start = at + self.config.overhead;
+        self.fold_when_idle(start);
         if extent.count == 1 && !S::KEEPS {
             return self.read_one(start, extent);
         }
@@ -327,6 +334,7 @@ impl<S: Store> Controller for PageMap<S> {
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
         self.check_extent(extent)?;
         let start = at + self.config.overhead;
+        self.fold_when_idle(start);
         let end = self.write_extent(start, extent, data)?;
         self.stats.host_write_units += extent.count as u64;
         Ok(Served { start, end })

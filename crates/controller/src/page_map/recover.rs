@@ -173,8 +173,9 @@ impl<S: Store> PageMap<S> {
 
     fn written_units(&self, block: BlockId) -> impl Iterator<Item = Ppa> + use<S> {
         let first = self.geometry.first_unit(block).0;
-        let units = self.nand.pages_written(block) * self.geometry.units_per_page;
-        (first..first + units).map(Ppa)
+        let (per_page, slots) = (self.geometry.units_per_page, self.nand.units_per_page(block));
+        let units = self.nand.pages_written(block) * per_page;
+        (first..first + units).filter(move |unit| (unit - first) % per_page < slots).map(Ppa)
     }
 
     /// Spends the time to read every written page of a block.
@@ -319,6 +320,8 @@ impl<S: Store> PageMap<S> {
                 BlockState::Bad => {}
                 _ if self.table.live(block) > 0 => in_use.push(block),
                 _ if self.nand.pages_written(block) == 0 => {
+                    // It may have been opened in SLC mode and no further.
+                    self.nand.set_slc(block, false);
                     self.dies[self.geometry.die_of(block) as usize].free.push(block);
                 }
                 _ => self.erase(at, block),

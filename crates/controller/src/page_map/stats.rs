@@ -17,6 +17,13 @@ pub struct PageMapStats {
     pub buffer_hits: u64,
     /// Units moved to clean a block.
     pub clean_units: u64,
+    /// Host units written to blocks in SLC mode.
+    pub cache_units: u64,
+    /// Blocks folded while the host was silent or to make room in the cache, and the units moved by it. (What
+    /// the cleaner folds counts as cleaning.)
+    pub folds: u64,
+    /// See `folds`.
+    pub fold_units: u64,
     /// Units moved to level wear.
     pub wear_units: u64,
     /// Units moved out of blocks that were retired, and host units written again after a failed program.
@@ -42,8 +49,12 @@ pub struct PageMapStats {
 impl PageMapStats {
     /// Units programmed for every unit the host wrote; 0 if it wrote none.
     pub fn write_amplification(&self) -> f64 {
-        let moved =
-            self.clean_units + self.wear_units + self.retire_units + self.map_units + self.padding_units;
+        let moved = self.clean_units
+            + self.fold_units
+            + self.wear_units
+            + self.retire_units
+            + self.map_units
+            + self.padding_units;
         match self.host_write_units {
             0 => 0.0,
             host => (host + moved) as f64 / host as f64,

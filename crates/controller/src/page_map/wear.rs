@@ -79,6 +79,7 @@ impl<S: Store> PageMap<S> {
 
     pub(super) fn mark_bad(&mut self, block: BlockId) {
         self.retired = true;
+        self.leaves_cache(block);
         self.nand.mark_bad(block);
         self.table.set_state(block, BlockState::Bad);
         self.stats.retired_blocks += 1;
@@ -94,7 +95,7 @@ impl<S: Store> PageMap<S> {
         let block = BlockId(std::mem::replace(&mut frontier.block, NO_BLOCK));
         let staged: Vec<Staged> = frontier.staged.drain(..).collect();
         let (data, spare) = (std::mem::take(&mut frontier.data), std::mem::take(&mut frontier.spare));
-        let first = self.geometry.first_unit(block).0 + frontier.next - staged.len() as u32;
+        let first = self.geometry.first_unit(block).0 + frontier.programmed * self.geometry.units_per_page;
         self.table.set_state(block, BlockState::Closed);
         self.policy.closed(&self.table, block);
         let bytes = if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 };

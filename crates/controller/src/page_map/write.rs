@@ -81,6 +81,7 @@ impl<S: Store> PageMap<S> {
         let unit = Unit { kind: Kind::Data, lpa, sequence, slot, data };
         let address = self.place(index, unit, old);
         self.sequence += restored.is_none() as u64;
+        self.stats.cache_units += (self.cache.is_some() && self.nand.is_slc(block)) as u64;
         self.l2p[lpa as usize] = address;
         self.table.gain(block);
         self.table.set_birth(block, sequence);
@@ -186,6 +187,7 @@ impl<S: Store> PageMap<S> {
                 return Ok(());
             }
             if self.dies[die as usize].free.len() as u32 > self.config.free_blocks_min {
+                self.make_room_in_cache(at, die, index % self.streams);
                 return self.open(die, index);
             }
             self.clean(at, die)?;
@@ -202,8 +204,14 @@ impl<S: Store> PageMap<S> {
     pub(super) fn open(&mut self, die: u32, index: u32) -> Result<(), ControllerError> {
         let relocated = self.streams > 1 && index % self.streams == self.config.streams.relocated();
         let block = self.take_free(die, relocated)?;
+        let slc = !relocated && self.joins_cache(die, index % self.streams);
         let frontier = &mut self.frontiers[index as usize];
         (frontier.block, frontier.next, frontier.programmed) = (block.0, 0, 0);
+        (frontier.slots, frontier.end) = (self.geometry.units_per_page, self.geometry.units_per_block());
+        if let (true, Some(cache)) = (slc, &self.cache) {
+            (frontier.slots, frontier.end) = (cache.slots, cache.end);
+            self.nand.set_slc(block, true);
+        }
         self.table.set_state(block, BlockState::Open);
         self.table.set_birth(block, 0);
         Ok(())

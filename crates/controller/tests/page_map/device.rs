@@ -1,14 +1,14 @@
-//! A page map beside a plain array, for the model tests and the power-cut tests.
+//! A page map for the model tests and the power-cut tests.
 
+pub use crate::array::{Ask, Model, UNIT, content, draw, perform};
+use nvlab_controller::PageMap;
 use nvlab_controller::page_map::{
-    Cleaning, Media, PageMapConfig, RecoveryReport, Streams, WearLevelling, WriteBuffer,
+    CacheFull, CacheTakes, Cleaning, Media, PageMapConfig, RecoveryReport, SlcCache, Streams, WearLevelling,
+    WriteBuffer,
 };
-use nvlab_controller::{Controller, ControllerError, PageMap};
 use nvlab_medium::MemStore;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
-use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
-
-pub const UNIT: usize = 32;
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SlcMode};
+use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
 
 /// One of the combinations the tests go through.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Setup {
     pub static_wear: bool,
     /// Blocks of each die beyond the 20, to be retired in time.
     pub spare_blocks: u32,
+    /// Blocks in SLC mode, which hold a third of a page's units, or of the pages if a page is a unit.
+    pub cache: Option<SlcCache>,
 }
 
 impl Setup {
@@ -75,11 +77,23 @@ impl Setup {
     pub fn device(&self) -> PageMap<MemStore> {
         let flash = self.flash();
         let store = MemStore::new(Nand::<MemStore>::store_bytes(&flash.geometry));
-        PageMap::new(self.config(), Nand::new(flash, store)).unwrap()
+        let nand = Nand::new(flash, store);
+        let Some(cache) = self.cache else { return PageMap::new(self.config(), nand).unwrap() };
+        let nand = nand.with_slc_mode(self.slc_mode());
+        PageMap::new(self.config(), nand).unwrap().with_cache(cache).unwrap()
+    }
+
+    pub fn slc_mode(&self) -> SlcMode {
+        let (pages_per_block, units_per_page) =
+            if self.units_per_page == 1 { (3, 1) } else { (8, self.units_per_page / 3) };
+        let [read, program, erase] = [10, 60, 1000].map(Span::from_us);
+        SlcMode { pages_per_block, units_per_page, read, program, erase }
     }
 
     pub fn recover(&self, media: Media<MemStore>, at: Time) -> (PageMap<MemStore>, RecoveryReport) {
-        PageMap::recover(self.config(), media, at).unwrap()
+        let (device, report) = PageMap::recover(self.config(), media, at).unwrap();
+        let Some(cache) = self.cache else { return (device, report) };
+        (device.with_cache(cache).unwrap(), report)
     }
 }
 
@@ -108,6 +122,7 @@ pub fn setups() -> Vec<Setup> {
                         faults: Faults::NONE,
                         static_wear: (j + l) % 2 == 0,
                         spare_blocks: 0,
+                        cache: None,
                     });
                 }
             }
@@ -116,130 +131,22 @@ pub fn setups() -> Vec<Setup> {
     setups
 }
 
-/// What the host may ask.
-#[derive(Clone, Copy, Debug)]
-pub enum Ask {
-    Read(Extent),
-    Write(Extent),
-    Trim(Extent),
-    Flush,
-}
-
-/// Draws a request: overwrites mostly, in a small hot range half of the time.
-pub fn draw(rng: &mut Rng, units: u32) -> Ask {
-    let space = if rng.chance(0.5) { units / 5 } else { units };
-    let start = rng.below(space as u64) as u32;
-    let count = (1 + rng.below(6) as u32).min(units - start);
-    let extent = Extent { start, count };
-    match rng.below(20) {
-        0..=3 => Ask::Read(extent),
-        4 => Ask::Trim(extent),
-        5 | 6 => Ask::Flush,
-        _ => Ask::Write(extent),
-    }
-}
-
-/// The bytes of version `version` of a unit; version 0 is zero.
-pub fn content(lpa: u32, version: u64) -> [u8; UNIT] {
-    let mut bytes = [0; UNIT];
-    if version > 0 {
-        let mut rng = Rng::new(version << 32 | lpa as u64);
-        for chunk in bytes.chunks_mut(8) {
-            chunk.copy_from_slice(&rng.bits().to_le_bytes());
+/// The same with a cache of blocks in SLC mode.
+pub fn cached_setups() -> Vec<Setup> {
+    let idle = Some(Span::from_us(400));
+    let caches = [(0, 20, 0, None), (2, 2, 0, idle), (1, 20, 4, idle), (3, 3, 0, None)];
+    let mut setups: Vec<Setup> =
+        setups().into_iter().filter(|setup| setup.streams != Streams::One).step_by(2).collect();
+    for (i, setup) in setups.iter_mut().enumerate() {
+        let (blocks_min, blocks_max, blocks_spared, fold_after) = caches[i % caches.len()];
+        let hot = i % caches.len() == 3;
+        if hot {
+            setup.streams = Streams::HotColdRelocated { hot_within: 0.3 };
         }
+        let takes = if hot { CacheTakes::Hot } else { CacheTakes::All };
+        let when_full = if i % 2 == 1 { CacheFull::FoldOldest } else { CacheFull::WriteDirectly };
+        setup.cache = Some(SlcCache { blocks_min, blocks_max, blocks_spared, fold_after, takes, when_full });
+        setup.units_per_page = if i % 2 == 0 { 6 } else { 1 };
     }
-    bytes
-}
-
-/// Every version each unit had, and from which on it may not be lost.
-#[derive(Clone, Debug)]
-pub struct Model {
-    pub versions: Vec<Vec<u64>>,
-    durable_from: Vec<usize>,
-    next: u64,
-}
-
-impl Model {
-    pub fn new(units: u32) -> Model {
-        Model { versions: vec![vec![0]; units as usize], durable_from: vec![0; units as usize], next: 1 }
-    }
-    pub fn current(&self, lpa: u32) -> u64 {
-        *self.versions[lpa as usize].last().unwrap()
-    }
-    pub fn write(&mut self, extent: Extent) -> Vec<u8> {
-        let mut data = Vec::new();
-        for lpa in extent.units() {
-            self.versions[lpa as usize].push(self.next);
-            data.extend(content(lpa, self.next));
-            self.next += 1;
-        }
-        data
-    }
-    pub fn trim(&mut self, extent: Extent) {
-        for lpa in extent.units() {
-            self.versions[lpa as usize].push(0);
-            self.durable_from[lpa as usize] = 0;
-        }
-    }
-    /// The current versions of these units may not be lost any more; a trim only if `trims` are durable.
-    pub fn durable(&mut self, extent: Extent, trims: bool) {
-        for lpa in extent.units() {
-            if trims || self.current(lpa) != 0 {
-                self.durable_from[lpa as usize] = self.versions[lpa as usize].len() - 1;
-            }
-        }
-    }
-    /// The version these bytes are, which must be an allowed one.
-    pub fn identify(&self, lpa: u32, bytes: &[u8], context: &dyn Fn() -> String) -> u64 {
-        let versions = &self.versions[lpa as usize];
-        let from = self.durable_from[lpa as usize];
-        let found = versions.iter().rposition(|&version| content(lpa, version) == bytes);
-        match found {
-            Some(index) if index >= from => versions[index],
-            Some(index) => panic!(
-                "{}: unit {lpa} went back to version {} of {versions:?}, durable is {}",
-                context(),
-                versions[index],
-                versions[from]
-            ),
-            None => panic!("{}: unit {lpa} reads as something never written (torn?)", context()),
-        }
-    }
-    /// After a power cut: what was found is all there is.
-    pub fn settle_on(&mut self, found: &[u64]) {
-        for (lpa, &version) in found.iter().enumerate() {
-            self.versions[lpa] = vec![version];
-            self.durable_from[lpa] = 0;
-        }
-    }
-}
-
-/// Carries out a request and checks what a read returns; gives when it was done.
-pub fn perform(
-    device: &mut PageMap<MemStore>,
-    model: &mut Model,
-    at: Time,
-    ask: Ask,
-) -> Result<Time, ControllerError> {
-    let served = match ask {
-        Ask::Read(extent) => {
-            let mut bytes = vec![0xee; extent.count as usize * UNIT];
-            let served = device.read(at, extent, &mut bytes)?;
-            for (lpa, bytes) in extent.units().zip(bytes.chunks(UNIT)) {
-                assert_eq!(bytes, content(lpa, model.current(lpa)), "unit {lpa} at {at}");
-            }
-            served
-        }
-        Ask::Write(extent) => {
-            let data = model.write(extent);
-            device.write(at, extent, &data)?
-        }
-        Ask::Trim(extent) => {
-            model.trim(extent);
-            device.trim(at, extent)?
-        }
-        Ask::Flush => device.flush(at)?,
-    };
-    assert!(served.start >= at && served.end >= served.start);
-    Ok(served.end)
+    setups
 }

@@ -1,5 +1,8 @@
 //! The page map held against a plain array: with and without faults, with and without power cuts.
 
+#[path = "../array/mod.rs"]
+mod array;
+mod cache;
 mod device;
 mod model;
 mod power_cut;

@@ -7,7 +7,11 @@ use nvlab_medium::flash::{BitErrors, Faults};
 use nvlab_units::{Extent, Rng, Span, Time};
 
 /// Runs `requests` random requests; gives how many were served before the device reached its end of life.
-fn run(setup: &Setup, seed: u64, requests: u32) -> (u32, nvlab_controller::PageMap<nvlab_medium::MemStore>) {
+pub fn run(
+    setup: &Setup,
+    seed: u64,
+    requests: u32,
+) -> (u32, nvlab_controller::PageMap<nvlab_medium::MemStore>) {
     let mut device = setup.device();
     let units = device.capacity_units();
     let mut model = Model::new(units);

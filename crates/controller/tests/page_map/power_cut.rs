@@ -115,7 +115,7 @@ fn cut_everywhere(setup: &Setup, seed: u64) -> (u64, u64) {
 }
 
 /// Goes through set-ups on two threads; gives the sums of what [`cut_everywhere`] gives.
-fn explore(setups: &[Setup]) -> (u64, u64) {
+pub fn explore(setups: &[Setup]) -> (u64, u64) {
     let work = std::sync::Mutex::new(setups.iter().enumerate());
     let sums = std::sync::Mutex::new((0, 0));
     std::thread::scope(|scope| {

@@ -7,20 +7,22 @@ use nvlab_medium::flash::SPARE_BYTES;
 
 /// What a unit holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Host data: `lpa` and `sequence` are the host's.
     Data = 0xd1,
     /// Part `lpa` of checkpoint number `sequence`.
     Checkpoint = 0xc1,
     /// Records of trims; `lpa` says nothing.
     Trim = 0xb1,
+    /// Host data, and the last page of a merge: the block holds all its logical block had then.
+    Merged = 0xe1,
     /// Nothing: the page was programmed before it was full.
     Padding = 0xa1,
 }
 
 /// The spare area of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spare {
+pub(crate) struct Spare {
     pub kind: Kind,
     pub lpa: u32,
     /// Which write of the host this is; a relocated unit keeps it.
@@ -51,7 +53,7 @@ impl Spare {
         if word(24..28) != crc as u64 {
             return None;
         }
-        let kind = [Kind::Data, Kind::Checkpoint, Kind::Trim, Kind::Padding]
+        let kind = [Kind::Data, Kind::Checkpoint, Kind::Trim, Kind::Merged, Kind::Padding]
             .into_iter()
             .find(|k| *k as u8 == bytes[0])?;
         Some(Spare { kind, lpa: word(4..8) as u32, sequence: word(8..16), stamp: word(16..24) })

@@ -1,0 +1,117 @@
+//! A NAND array and its erased blocks: taken least worn first, given back by an erase, retired when they fail.
+
+use super::stats::{ByCause, Cause};
+use crate::ControllerError;
+use nvlab_medium::flash::Nand;
+use nvlab_medium::{MediumError, Store};
+use nvlab_units::{BlockId, Geometry, Layout, Ppa, Ticket, Time};
+
+/// Erased blocks looked at for the least worn: few are erased except on a new device.
+const CANDIDATES: usize = 64;
+
+#[derive(Clone, Debug)]
+pub(super) struct Area<S: Store> {
+    pub nand: Nand<S>,
+    pub geometry: Geometry,
+    pub layout: Layout,
+    /// Erased blocks of each die (or queued to be: later work of the die comes after the erase).
+    pub free: Vec<Vec<u32>>,
+    dynamic: bool,
+}
+
+impl<S: Store> Area<S> {
+    /// An area that knows nothing of its blocks yet.
+    pub fn empty(nand: Nand<S>, dynamic: bool) -> Area<S> {
+        let geometry = *nand.geometry();
+        let dies = geometry.dies() as usize;
+        let layout = Layout::new(&geometry);
+        Area { nand, geometry, layout, free: vec![Vec::new(); dies], dynamic }
+    }
+
+    /// Every block that is not bad is erased: the array comes from the factory.
+    pub fn fresh(&mut self) {
+        // Blocks are taken from the end: lowest first.
+        for block in (0..self.geometry.blocks()).rev().map(BlockId) {
+            if !self.nand.cells().is_bad(block) {
+                self.free[self.geometry.die_of(block) as usize].push(block.0);
+            }
+        }
+    }
+
+    #[inline]
+    pub fn die_of(&self, block: u32) -> u32 {
+        self.layout.die_of(BlockId(block))
+    }
+    #[inline]
+    pub fn block_of(&self, page: u32) -> u32 {
+        self.layout.block_of(Ppa(page)).0
+    }
+    #[inline]
+    pub fn first_page(&self, block: u32) -> u32 {
+        block * self.geometry.pages_per_block
+    }
+    pub fn free_blocks(&self, die: u32) -> u32 {
+        self.free[die as usize].len() as u32
+    }
+    #[inline]
+    pub fn is_bad(&self, block: u32) -> bool {
+        self.nand.cells().is_bad(BlockId(block))
+    }
+
+    /// Takes an erased block of a die.
+    pub fn take(&mut self, die: u32) -> Result<u32, ControllerError> {
+        let free = &mut self.free[die as usize];
+        let Some(mut pick) = free.len().checked_sub(1) else { return Err(self.end_of_life(die)) };
+        if self.dynamic && pick > 0 {
+            let candidates = (free.len().saturating_sub(CANDIDATES)..free.len()).rev();
+            let worn = |&i: &usize| self.nand.cells().erase_count(BlockId(free[i]));
+            pick = candidates.min_by_key(worn).unwrap_or(pick);
+        }
+        Ok(free.swap_remove(pick))
+    }
+
+    /// The most worn erased block of a die and its erases.
+    pub fn most_worn_free(&self, die: u32) -> Option<(u32, u32)> {
+        let worn = |&block: &u32| (block, self.nand.cells().erase_count(BlockId(block)));
+        self.free[die as usize].iter().map(worn).max_by_key(|&(_, erases)| erases)
+    }
+
+    /// Takes this erased block of a die.
+    pub fn take_this(&mut self, die: u32, block: u32) {
+        let free = &mut self.free[die as usize];
+        let index = free.iter().position(|&free| free == block);
+        free.swap_remove(index.unwrap_or_else(|| panic!("block {block} of die {die} is not erased")));
+    }
+
+    pub fn end_of_life(&self, die: u32) -> ControllerError {
+        let blocks = self.geometry.blocks_per_die;
+        let bad = (die * blocks..(die + 1) * blocks).filter(|&block| self.is_bad(block)).count() as u32;
+        ControllerError::EndOfLife { die, bad, blocks }
+    }
+
+    /// Erases a block nobody needs any more, not before `at`. True if it failed and is bad now.
+    pub fn release(&mut self, at: Time, block: u32, counts: &mut ByCause, cause: Cause) -> bool {
+        if self.is_bad(block) {
+            return false;
+        }
+        let die = self.die_of(block);
+        counts.at(cause).erases += 1;
+        match self.nand.erase(at, BlockId(block)) {
+            Ok(_) => {
+                self.free[die as usize].push(block);
+                false
+            }
+            Err(MediumError::EraseFailed(block)) => {
+                self.nand.mark_bad(block);
+                true
+            }
+            Err(other) => panic!("block {block} broke a rule of the medium: {other}"),
+        }
+    }
+
+    /// Promises the end of everything queued on a die.
+    pub fn finish(&mut self, die: u32, at: Time) -> Time {
+        let last: Ticket = self.nand.last(die);
+        self.nand.finish(die, last, at)
+    }
+}

@@ -1,0 +1,122 @@
+//! BAST: a log block for each data block that is overwritten (Kim et al., 2002).
+//!
+//! Pages are appended in the order they come. If they came in order from offset 0, each once, the log block can
+//! become the data block: by a switch if it is full, otherwise by a partial merge. When all log blocks of a die
+//! are given out, the one given out first is merged.
+
+use super::write::HostPage;
+use super::{BlockMap, Cause, DATA, Log, NOTHING};
+use crate::ControllerError;
+use nvlab_medium::Store;
+use nvlab_units::{BlockId, Geometry, Time};
+use std::collections::VecDeque;
+
+/// The log blocks and whose they are.
+#[derive(Clone, Debug)]
+pub(super) struct Bast {
+    /// The log block of each logical block.
+    pub log_of: Vec<u32>,
+    /// Logical blocks of each die that have a log block, in the order they got it.
+    pub rounds: Vec<VecDeque<u32>>,
+    /// Log blocks each die may give out.
+    pub quotas: Vec<u32>,
+    /// Log blocks whose pages all lie at their own offsets.
+    in_order: Vec<bool>,
+}
+
+impl Bast {
+    /// No log block is given out; `logical_blocks` is 0 if there are none to give.
+    pub fn new(log: Log, logical_blocks: u32, geometry: &Geometry) -> Bast {
+        let Log::PerBlock { blocks } = log else {
+            return Bast { log_of: Vec::new(), rounds: Vec::new(), quotas: Vec::new(), in_order: Vec::new() };
+        };
+        let dies = geometry.dies();
+        Bast {
+            log_of: vec![NOTHING; logical_blocks as usize],
+            rounds: vec![VecDeque::new(); dies as usize],
+            quotas: (0..dies).map(|die| (blocks + dies - 1 - die) / dies).collect(),
+            in_order: vec![false; geometry.blocks() as usize],
+        }
+    }
+
+    /// The log block of a logical block.
+    pub fn of(&self, lbn: u32) -> Option<u32> {
+        self.log_of.get(lbn as usize).copied().filter(|&block| block != NOTHING)
+    }
+
+    /// Gives a log block to a logical block that lives on `die`.
+    pub fn give(&mut self, lbn: u32, die: u32, block: u32, in_order: bool) {
+        self.log_of[lbn as usize] = block;
+        self.rounds[die as usize].push_back(lbn);
+        self.in_order[block as usize] = in_order;
+    }
+
+    /// Takes its log block from a logical block.
+    pub fn take(&mut self, lbn: u32, die: u32) -> Option<u32> {
+        let block = self.of(lbn)?;
+        self.log_of[lbn as usize] = NOTHING;
+        self.rounds[die as usize].retain(|&other| other != lbn);
+        Some(block)
+    }
+}
+
+impl<S: Store> BlockMap<S> {
+    /// Appends a page to the log block of its logical block. `None`: a block was merged or failed, ask again.
+    pub(super) fn write_per_block(
+        &mut self,
+        at: Time,
+        page: HostPage<'_>,
+    ) -> Result<Option<Time>, ControllerError> {
+        let Some(block) = self.bast.of(page.lbn) else {
+            return self.give_log_block(at, page.lbn).map(|()| None);
+        };
+        let next = self.areas[DATA].nand.pages_written(BlockId(block));
+        if next == self.pages || self.areas[DATA].is_bad(block) {
+            self.merge_log_of(at, page.lbn)?;
+            return Ok(None);
+        }
+        let Ok(end) = self.program_host(at, DATA, block, next, page) else {
+            self.leave(at, page.lbn)?;
+            return Ok(None);
+        };
+        self.bast.in_order[block as usize] &= page.offset == next;
+        self.place[page.lpa as usize] = self.areas[DATA].first_page(block) + next;
+        self.stats.log_units += 1;
+        Ok(Some(end))
+    }
+
+    fn give_log_block(&mut self, at: Time, lbn: u32) -> Result<(), ControllerError> {
+        let home = self.home(lbn);
+        loop {
+            let given = self.bast.rounds[home as usize].len() as u32;
+            // One erased block is the merges', one each the unmapped logical blocks'.
+            let spare = self.areas[DATA].free_blocks(home) > self.unmapped[home as usize] + 1;
+            if given < self.bast.quotas[home as usize] && spare {
+                let block = self.areas[DATA].take(home)?;
+                self.bast.give(lbn, home, block, true);
+                return Ok(());
+            }
+            let Some(&oldest) = self.bast.rounds[home as usize].front() else {
+                return Err(self.areas[DATA].end_of_life(home));
+            };
+            self.stats.victims += 1;
+            self.merge_log_of(at, oldest)?;
+            self.stats.merge_wait += self.areas[DATA].finish(home, at) - at;
+        }
+    }
+
+    /// Merges a logical block with its log block.
+    pub(super) fn merge_log_of(&mut self, at: Time, lbn: u32) -> Result<(), ControllerError> {
+        let Some(block) = self.bast.of(lbn) else { panic!("logical block {lbn} has no log block") };
+        if self.bast.in_order[block as usize] && !self.areas[DATA].is_bad(block) {
+            self.merge_in_order(at, lbn, block)?;
+        } else {
+            self.full_merge(at, lbn)?;
+        }
+        self.bast.take(lbn, self.home(lbn));
+        if self.data[lbn as usize] != block {
+            self.release(at, DATA, block, Cause::Full);
+        }
+        Ok(())
+    }
+}

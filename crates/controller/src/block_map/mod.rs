@@ -1,0 +1,343 @@
+//! Block-mapped controllers: a page lies at its own offset in the data block of its logical block, and where an
+//! overwritten page goes is the log's business: nowhere (pure block mapping), BAST or FAST, in the data array or
+//! in a faster array of its own (Nam, Na and Lee, APWeb 2010).
+//!
+//! What it is not: a page map (any page anywhere); [`crate::page_map`] is. There is no write buffer: a write is
+//! acknowledged when its page is programmed, so what is acknowledged is durable.
+//!
+//! Invariants
+//! 1. `place[page]` says where the newest copy of a logical page is: nowhere, in place, or a page address in a
+//!    log block. Nothing else says so; a log page is live iff `place[owner[page]]` is that page.
+//! 2. A logical block lives on one die of the data array, its home. Its data block, merges and sequential or
+//!    BAST log block are there too, so that work on it is done in the order it was queued.
+//! 3. A data block is erased only behind the copies that replace its live pages, on the same die. A shared log
+//!    block is erased only when these copies are done, and every host write acknowledged before.
+//! 4. A merge changes the map only when all its pages are programmed: if it fails half-way, all is as before.
+//! 5. Sequence numbers grow with every host write; a copied page keeps its own. The newest readable copy of a
+//!    page is the one with the highest number.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`config`], [`stats`] | what it is told, what it counts |
+//! | `area` | an array and its erased blocks |
+//! | `write` | the host's writes: in place, or to the log |
+//! | `bast`, `fast` | the two logs |
+//! | `merge` | switch, partial and full merge: the newest pages into one block |
+//! | `wear`, [`recover`], `check` | static wear levelling; after a power cut; every invariant |
+
+mod area;
+mod bast;
+mod check;
+pub mod config;
+mod fast;
+mod merge;
+pub mod recover;
+pub mod stats;
+mod wear;
+mod write;
+
+pub use config::{BlockMapConfig, BlockWear, Log};
+pub use recover::{Media, RecoveryReport};
+pub use stats::{BlockMapStats, ByCause, Cause, Operations};
+
+use crate::{Controller, ControllerError};
+use area::Area;
+use bast::Bast;
+use fast::Fast;
+use nvlab_medium::Store;
+use nvlab_medium::flash::Nand;
+use nvlab_units::geometry::Divider;
+use nvlab_units::{Extent, Ppa, Served, Ticket, Time};
+
+/// The logical page holds nothing; the logical block has no block.
+const NOTHING: u32 = u32::MAX;
+/// The newest copy of the logical page is in its data block.
+const IN_PLACE: u32 = u32::MAX - 1;
+/// The data array, and the only one unless the log has its own.
+const DATA: usize = 0;
+
+/// A block-mapped controller over one or two NAND arrays.
+#[derive(Clone, Debug)]
+pub struct BlockMap<S: Store = ()> {
+    config: BlockMapConfig,
+    /// The data array, and the log's if it has its own.
+    areas: Vec<Area<S>>,
+    /// Page addresses of the log's array begin here.
+    log_base: u32,
+    /// Pages of a data block.
+    pages: u32,
+    by_block: Divider,
+    by_home: Divider,
+    place: Vec<u32>,
+    /// The data block of each logical block.
+    data: Vec<u32>,
+    /// The logical page in each page of a shared log block, by address from `log_base` on.
+    owner: Vec<u32>,
+    /// Pages of a log block.
+    log_pages: u32,
+    /// Logical pages whose last but one version was in the log too; empty without a second chance.
+    overwritten: Vec<bool>,
+    /// Logical blocks of each die that have no data block yet: erased blocks are kept for them.
+    unmapped: Vec<u32>,
+    bast: Bast,
+    fast: Fast,
+    /// Number of the next host page written, and of the next page programmed.
+    sequence: u64,
+    stamp: u64,
+    /// The latest end of a host write that was told.
+    promised: Time,
+    /// The place behind the last copy queued on each die of the data array.
+    copied: Vec<Ticket>,
+    /// Erases since wear was last looked at.
+    erased: u32,
+    /// Pages to read for a merge from each die of the data array, and from each die of the log's; a page in the
+    /// controller's hands. Kept to allocate once.
+    reads: Vec<u32>,
+    page: Vec<u8>,
+    stats: BlockMapStats,
+}
+
+impl<S: Store> BlockMap<S> {
+    /// A controller over arrays fresh from the factory, or why this configuration cannot work. `log`: the array
+    /// of the log blocks, if they do not share the data array.
+    pub fn new(config: BlockMapConfig, data: Nand<S>, log: Option<Nand<S>>) -> Result<BlockMap<S>, String> {
+        let mut map = BlockMap::empty(config, [Some(data), log].into_iter().flatten().collect())?;
+        map.areas.iter_mut().for_each(Area::fresh);
+        Ok(map)
+    }
+
+    /// A controller that knows nothing of its blocks yet.
+    fn empty(config: BlockMapConfig, nands: Vec<Nand<S>>) -> Result<BlockMap<S>, String> {
+        let slc_mode = nands[DATA].cells().slc_mode().copied();
+        config::check(&config, nands[DATA].config(), nands.get(1).map(Nand::config), slc_mode.is_some())?;
+        let dynamic = config.wear.dynamic;
+        let areas: Vec<Area<S>> = nands.into_iter().map(|nand| Area::empty(nand, dynamic)).collect();
+        let geometry = areas[DATA].geometry;
+        let (pages, dies) = (geometry.pages_per_block, geometry.dies());
+        let blocks = config.logical_units.div_ceil(pages);
+        let log = &areas[areas.len() - 1].geometry;
+        let shared = matches!(config.log, Log::Shared { .. });
+        let per_block = matches!(config.log, Log::PerBlock { .. });
+        Ok(BlockMap {
+            log_base: if areas.len() > 1 { geometry.units() as u32 } else { 0 },
+            pages,
+            by_block: Divider::new(pages),
+            by_home: Divider::new(dies),
+            place: vec![NOTHING; config.logical_units as usize],
+            data: vec![NOTHING; blocks as usize],
+            log_pages: slc_mode.filter(|_| config.slc_log).map_or(log.pages_per_block, |m| m.pages_per_block),
+            overwritten: vec![false; if config.second_chance { config.logical_units as usize } else { 0 }],
+            owner: vec![NOTHING; if shared { log.units() as usize } else { 0 }],
+            unmapped: (0..dies).map(|die| (blocks + dies - 1 - die) / dies).collect(),
+            bast: Bast::new(config.log, if per_block { blocks } else { 0 }, &geometry),
+            fast: Fast::new(config.log, log.dies()),
+            sequence: 1,
+            stamp: 1,
+            promised: Time::ZERO,
+            copied: vec![Ticket::default(); dies as usize],
+            erased: 0,
+            // Dies of the data array, then those of the log: the same in SLC mode, or of its own array.
+            reads: vec![0; (dies + log.dies()) as usize],
+            page: vec![0; if S::KEEPS { geometry.unit_bytes as usize } else { 0 }],
+            stats: BlockMapStats::default(),
+            areas,
+            config,
+        })
+    }
+
+    /// What the controller did so far.
+    pub fn stats(&self) -> &BlockMapStats {
+        &self.stats
+    }
+    /// Begins counting anew, in the media too; wear stays.
+    pub fn reset_stats(&mut self) {
+        self.stats = BlockMapStats::default();
+        self.areas.iter_mut().for_each(|area| area.nand.reset_stats());
+    }
+    /// The data array.
+    pub fn data(&self) -> &Nand<S> {
+        &self.areas[DATA].nand
+    }
+    /// The array of the log, if it has its own.
+    pub fn log(&self) -> Option<&Nand<S>> {
+        self.areas.get(1).map(|area| &area.nand)
+    }
+    /// What it was told.
+    pub fn config(&self) -> &BlockMapConfig {
+        &self.config
+    }
+    /// Bytes of map memory a real controller of this kind needs, 4 B an entry: the block of each logical block,
+    /// the owner of each log block (BAST) and of each log page, and an erase count for each block. (The
+    /// simulation itself keeps flat maps over all pages, for speed.)
+    pub fn memory_bytes(&self) -> u64 {
+        let log = &self.areas[self.areas.len() - 1].geometry;
+        let log_entries = match self.config.log {
+            Log::None => 0,
+            Log::PerBlock { blocks } => blocks as u64 * (1 + log.pages_per_block as u64),
+            Log::Shared { sequential, random_blocks } => {
+                2 * sequential as u64 + random_blocks as u64 * self.log_pages as u64
+            }
+        };
+        let blocks: u64 = self.areas.iter().map(|area| area.geometry.blocks() as u64).sum();
+        4 * (self.data.len() as u64 + log_entries + blocks)
+    }
+
+    /// Touches the map entries of pages that will be written or read soon, so that their cache lines come in
+    /// together instead of one after the other.
+    #[inline]
+    pub fn expect(&self, units: impl Iterator<Item = u32>) {
+        let mut sum = 0u32;
+        for unit in units {
+            sum = sum.wrapping_add(self.place.get(unit as usize).copied().unwrap_or(0));
+        }
+        std::hint::black_box(sum);
+    }
+
+    /// When everything queued will be done; a promise (see [`nvlab_units::Lane::finish`]).
+    pub fn idle_at(&mut self, at: Time) -> Time {
+        let ends = self.areas.iter_mut().flat_map(|area| {
+            (0..area.geometry.dies()).map(|die| area.finish(die, at)).collect::<Vec<Time>>()
+        });
+        ends.max().unwrap_or(at)
+    }
+
+    /// Says that no power cut will come before `upto`.
+    pub fn settle(&mut self, upto: Time) {
+        use nvlab_medium::PowerCut;
+        self.areas.iter_mut().for_each(|area| area.nand.settle(upto));
+    }
+
+    fn check_extent(&self, extent: Extent) -> Result<(), ControllerError> {
+        match extent.end() <= self.config.logical_units as u64 {
+            true => Ok(()),
+            false => Err(ControllerError::OutOfRange { extent, capacity: self.config.logical_units }),
+        }
+    }
+
+    /// Logical block and offset of a logical page.
+    #[inline]
+    fn split(&self, lpa: u32) -> (u32, u32) {
+        let lbn = self.by_block.divide(lpa);
+        (lbn, lpa - lbn * self.pages)
+    }
+
+    /// The die a logical block lives on.
+    #[inline]
+    fn home(&self, lbn: u32) -> u32 {
+        lbn - self.by_home.divide(lbn) * self.areas[DATA].geometry.dies()
+    }
+
+    /// The logical pages of a logical block: the last one may have fewer.
+    #[inline]
+    fn pages_of(&self, lbn: u32) -> std::ops::Range<usize> {
+        let first = lbn as usize * self.pages as usize;
+        first..(first + self.pages as usize).min(self.place.len())
+    }
+
+    /// The area of the log blocks.
+    #[inline]
+    fn log_area(&self) -> usize {
+        self.areas.len() - 1
+    }
+
+    /// Area and page of an address.
+    #[inline]
+    fn locate(&self, address: u32) -> (usize, u32) {
+        if self.areas.len() > 1 && address >= self.log_base {
+            (1, address - self.log_base)
+        } else {
+            (DATA, address)
+        }
+    }
+
+    /// Where the newest copy of a logical page is, as an address.
+    #[inline]
+    fn newest(&self, lpa: u32) -> Option<u32> {
+        match self.place[lpa as usize] {
+            NOTHING => None,
+            IN_PLACE => {
+                let (lbn, offset) = self.split(lpa);
+                Some(self.data[lbn as usize] * self.pages + offset)
+            }
+            address => Some(address),
+        }
+    }
+
+    #[inline]
+    fn counts(&mut self, area: usize) -> &mut ByCause {
+        if area == DATA { &mut self.stats.data } else { &mut self.stats.log }
+    }
+
+    /// Erases a block nobody needs any more.
+    fn release(&mut self, at: Time, area: usize, block: u32, cause: Cause) {
+        let counts = if area == DATA { &mut self.stats.data } else { &mut self.stats.log };
+        self.erased += 1;
+        self.stats.retired_blocks += self.areas[area].release(at, block, counts, cause) as u64;
+    }
+
+    fn mark_bad(&mut self, area: usize, block: u32) {
+        self.areas[area].nand.mark_bad(nvlab_units::BlockId(block));
+        self.stats.retired_blocks += 1;
+    }
+
+    fn read_one(&mut self, at: Time, lpa: u32, into: &mut [u8]) -> Result<Time, ControllerError> {
+        let Some(address) = self.newest(lpa) else {
+            into.fill(0);
+            return Ok(at);
+        };
+        let (area, page) = self.locate(address);
+        let read = self.areas[area].nand.read(at, Ppa(page), 1, into);
+        self.counts(area).at(Cause::Host).reads += 1;
+        read.map(|served| served.end).map_err(|source| ControllerError::Unreadable { lpa, source })
+    }
+}
+
+impl<S: Store> Controller for BlockMap<S> {
+    fn capacity_units(&self) -> u32 {
+        self.config.logical_units
+    }
+    fn unit_bytes(&self) -> u32 {
+        self.areas[DATA].geometry.unit_bytes
+    }
+
+    #[inline]
+    fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
+        self.check_extent(extent)?;
+        let start = at + self.config.overhead;
+        let mut end = start;
+        let bytes = if S::KEEPS { self.unit_bytes() as usize } else { 0 };
+        for (i, lpa) in extent.units().enumerate() {
+            end = end.max(self.read_one(start, lpa, &mut into[i * bytes..(i + 1) * bytes])?);
+        }
+        self.stats.host_read_units += extent.count as u64;
+        Ok(Served { start, end })
+    }
+
+    #[inline]
+    fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
+        self.check_extent(extent)?;
+        let start = at + self.config.overhead;
+        let end = self.write_extent(start, extent, data)?;
+        self.stats.host_write_units += extent.count as u64;
+        self.level_wear(start);
+        Ok(Served { start, end })
+    }
+
+    fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
+        self.check_extent(extent)?;
+        let start = at + self.config.overhead;
+        if self.config.trim && extent.count > 0 {
+            self.place[extent.start as usize..extent.end() as usize].fill(NOTHING);
+            let (first, last) = (self.split(extent.start).0, self.split(extent.start + extent.count - 1).0);
+            (first..=last).for_each(|lbn| self.drop_if_empty(start, lbn));
+            self.stats.host_trim_units += extent.count as u64;
+        }
+        Ok(Served { start, end: start })
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
+        let start = at + self.config.overhead;
+        self.stats.flushes += 1;
+        Ok(Served { start, end: start.max(self.promised) })
+    }
+}

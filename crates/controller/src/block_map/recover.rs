@@ -1,0 +1,306 @@
+//! Finding everything again after a power cut, from the spare areas alone.
+//!
+//! 1. Every programmed page is read. The readable copy with the highest sequence number is the newest.
+//! 2. The last page of a merge says so. What was programmed before it and lies elsewhere is old or was trimmed.
+//!    A block of the data array whose pages all lie at their own offsets of one logical block may be its
+//!    data block. Among several (a merge was cut) it is one that holds all that is in no log block, or the
+//!    oldest, and others are kept only for what is nowhere else.
+//! 3. Blocks without a newest page are erased, what is left over beside a data block is merged with it, shared
+//!    log blocks are taken as full, in the order they were begun.
+//!
+//! Recovery erases nothing that is needed before its copies are done, so it may itself be cut at any operation.
+
+use super::{BlockMap, BlockMapConfig, Cause, DATA, IN_PLACE, Log, NOTHING};
+use crate::spare::{Kind, Spare};
+use nvlab_medium::flash::{Nand, SPARE_BYTES};
+use nvlab_medium::{PowerCut, Store};
+use nvlab_units::{BlockId, Ppa, Span, Time};
+
+/// What a power cut leaves of a controller: its arrays.
+#[derive(Clone, Debug)]
+pub struct Media<S: Store> {
+    nands: Vec<Nand<S>>,
+}
+
+/// What a recovery did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// How long the host waited.
+    pub time: Span,
+    /// Pages found with good data.
+    pub pages_found: u64,
+    /// Pages that could not be read or failed their checksum.
+    pub pages_damaged: u64,
+    /// Logical blocks that had to be merged.
+    pub merges: u32,
+}
+
+/// A good page.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    address: u32,
+    lpa: u32,
+    sequence: u64,
+    stamp: u64,
+}
+
+/// A block with good pages.
+#[derive(Clone, Debug)]
+struct Scanned {
+    area: usize,
+    block: u32,
+    /// The stamp of its first good page: when it was begun.
+    begun: u64,
+    /// The stamp of the last page of the merge that filled it, if one was completed.
+    merged: Option<u64>,
+    found: Vec<Found>,
+    /// The logical block it may be the data block of.
+    fits: Option<u32>,
+}
+
+impl<S: Store> BlockMap<S> {
+    /// The power fails at `at`. What is left can be recovered.
+    pub fn power_cut(mut self, at: Time) -> Media<S> {
+        // One power supply: what one array was told of later counts as told to the other.
+        let at = self.areas.iter().fold(at, |at, area| at.max(area.nand.latest()));
+        self.areas.iter_mut().for_each(|area| area.nand.cut(at));
+        Media { nands: self.areas.into_iter().map(|area| area.nand).collect() }
+    }
+
+    /// Rebuilds the controller from its media, beginning at `at`; or why that cannot be.
+    pub fn recover(
+        config: BlockMapConfig,
+        media: Media<S>,
+        at: Time,
+    ) -> Result<(BlockMap<S>, RecoveryReport), String> {
+        assert!(S::KEEPS, "recovery reads payload");
+        let mut map = BlockMap::empty(config, media.nands)?;
+        let mut report = RecoveryReport::default();
+        let (mut scanned, now) = map.scan(at, &mut report);
+        let found = scanned.iter().flat_map(|block| &block.found);
+        map.sequence = found.map(|found| found.sequence + 1).fold(map.sequence, u64::max);
+        map.forget_merged(&mut scanned);
+        let mut newest = vec![0; map.place.len()];
+        for found in scanned.iter().flat_map(|block| &block.found) {
+            let newest = &mut newest[found.lpa as usize];
+            *newest = found.sequence.max(*newest);
+        }
+        map.place_logged(&scanned, &newest);
+        let rests = map.choose_data_blocks(&scanned, &newest);
+        map.give_roles(now, &scanned, &rests);
+        report.merges = map.merge_rests(now, &rests).map_err(|error| error.to_string())?;
+        report.time = now.since(at);
+        Ok((map, report))
+    }
+
+    /// Reads every programmed page.
+    fn scan(&mut self, at: Time, report: &mut RecoveryReport) -> (Vec<Scanned>, Time) {
+        let (mut scanned, mut end) = (Vec::new(), at);
+        for area in 0..self.areas.len() {
+            for block in 0..self.areas[area].geometry.blocks() {
+                let mut found = Vec::new();
+                let (mut begun, mut merged) = (u64::MAX, None);
+                for index in 0..self.areas[area].nand.pages_written(BlockId(block)) {
+                    let page = self.areas[area].first_page(block) + index;
+                    if !self.areas[area].nand.is_programmed(BlockId(block), index) {
+                        continue;
+                    }
+                    end = end.max(self.areas[area].nand.read_spare(at, Ppa(page)).0);
+                    self.counts(area).at(Cause::Recovery).reads += 1;
+                    let Some(spare) = self.decode(area, page) else {
+                        report.pages_damaged += 1;
+                        continue;
+                    };
+                    report.pages_found += 1;
+                    self.stamp = self.stamp.max(spare.stamp + 1);
+                    begun = begun.min(spare.stamp);
+                    merged = if spare.kind == Kind::Merged { Some(spare.stamp) } else { merged };
+                    let address = if area == DATA { page } else { self.log_base + page };
+                    found.push(Found {
+                        address,
+                        lpa: spare.lpa,
+                        sequence: spare.sequence,
+                        stamp: spare.stamp,
+                    });
+                }
+                if !found.is_empty() {
+                    let fits = self.fits(area, block, &found);
+                    scanned.push(Scanned { area, block, begun, merged, found, fits });
+                }
+            }
+        }
+        (scanned, end)
+    }
+
+    fn decode(&mut self, area: usize, page: u32) -> Option<Spare> {
+        let mut spare = [0; SPARE_BYTES];
+        self.areas[area].nand.peek(Ppa(page), &mut self.page, &mut spare).ok()?;
+        Spare::decode(&spare, &self.page).filter(|spare| spare.lpa < self.config.logical_units)
+    }
+
+    /// The logical block whose data block this could be.
+    fn fits(&self, area: usize, block: u32, found: &[Found]) -> Option<u32> {
+        let lbn = self.split(found[0].lpa).0;
+        let first = self.areas[area].first_page(block);
+        let dense = !self.areas[area].nand.is_slc(BlockId(block));
+        let at_home = area == DATA && dense && self.home(lbn) == self.areas[area].die_of(block);
+        let in_place = |page: &Found| self.split(page.lpa) == (lbn, page.address - first);
+        (at_home && found.iter().all(in_place)).then_some(lbn)
+    }
+
+    /// A completed merge copied all that was of value in its logical block. What was programmed before it and
+    /// lies elsewhere is old, or was trimmed; its block may still be there, bad or half erased.
+    fn forget_merged(&self, scanned: &mut Vec<Scanned>) {
+        let mut merged = vec![(0, 0); self.data.len()];
+        for (index, block) in scanned.iter().enumerate() {
+            if let (Some(lbn), Some(stamp)) = (block.fits, block.merged) {
+                let last = &mut merged[lbn as usize];
+                *last = (stamp, index).max(*last);
+            }
+        }
+        for (index, block) in scanned.iter_mut().enumerate() {
+            block.found.retain(|found| {
+                let (stamp, into) = merged[self.split(found.lpa).0 as usize];
+                into == index || found.stamp > stamp
+            });
+        }
+        scanned.retain(|block| !block.found.is_empty());
+    }
+
+    /// Newest pages in blocks that can only be log blocks.
+    fn place_logged(&mut self, scanned: &[Scanned], newest: &[u64]) {
+        let logs = scanned.iter().filter(|block| block.fits.is_none());
+        for found in logs.flat_map(|block| &block.found) {
+            if found.sequence == newest[found.lpa as usize] {
+                self.place[found.lpa as usize] = found.address;
+            }
+        }
+    }
+
+    /// Chooses the data block of every logical block; gives the blocks that hold newest pages beside one, by
+    /// logical block.
+    fn choose_data_blocks(&mut self, scanned: &[Scanned], newest: &[u64]) -> Vec<(u32, u32)> {
+        let mut candidates: Vec<&Scanned> = scanned.iter().filter(|block| block.fits.is_some()).collect();
+        candidates.sort_by_key(|block| (block.fits, block.begun));
+        let mut rests = Vec::new();
+        for of_one in candidates.chunk_by(|a, b| a.fits == b.fits) {
+            let Some(lbn) = of_one[0].fits else { continue };
+            let kept = self.fewest_blocks(of_one, newest);
+            let Some((data, beside)) = kept.split_first() else { continue };
+            for found in data.found.iter().filter(|found| found.sequence == newest[found.lpa as usize]) {
+                self.place[found.lpa as usize] = IN_PLACE;
+            }
+            let home = self.home(lbn) as usize;
+            self.unmapped[home] -= 1;
+            self.data[lbn as usize] = data.block;
+            for rest in beside {
+                for found in rest.found.iter().filter(|found| found.sequence == newest[found.lpa as usize]) {
+                    let place = &mut self.place[found.lpa as usize];
+                    *place = if *place == NOTHING { found.address } else { *place };
+                }
+                rests.push((lbn, rest.block));
+            }
+        }
+        rests
+    }
+
+    /// Of the blocks that may be the data block of one logical block, oldest first, those that are needed: one
+    /// that holds every newest page no log block holds, or else the oldest that hold them together (a younger
+    /// one is the target of a merge that was cut, and holds nothing of its own). The first is the data block.
+    fn fewest_blocks<'a>(&self, of_one: &[&'a Scanned], newest: &[u64]) -> Vec<&'a Scanned> {
+        let is_newest = |found: &&Found| found.sequence == newest[found.lpa as usize];
+        let held = |block: &Scanned| block.found.iter().filter(is_newest).count();
+        let wanted = |block: &'a Scanned| {
+            let found = block.found.iter().filter(is_newest).map(|found| found.lpa);
+            found.filter(|&lpa| self.place[lpa as usize] == NOTHING).collect::<Vec<u32>>()
+        };
+        let mut all: Vec<u32> = of_one.iter().flat_map(|block| wanted(block)).collect();
+        all.sort_unstable();
+        all.dedup();
+        let complete = of_one.iter().filter(|block| wanted(block).len() == all.len() && held(block) > 0);
+        if let Some(block) = complete.max_by_key(|block| held(block)) {
+            return vec![block];
+        }
+        let mut kept = Vec::new();
+        for &block in of_one {
+            let before = all.len();
+            let holds = wanted(block);
+            all.retain(|lpa| !holds.contains(lpa));
+            if all.len() < before {
+                kept.push(block);
+            }
+        }
+        kept
+    }
+
+    /// Says of every block what it is used for; erases those that hold nothing.
+    fn give_roles(&mut self, at: Time, scanned: &[Scanned], rests: &[(u32, u32)]) {
+        let mut used: Vec<Vec<bool>> =
+            self.areas.iter().map(|area| vec![false; area.geometry.blocks() as usize]).collect();
+        let data = self.data.iter().copied().filter(|&block| block != NOTHING);
+        data.chain(rests.iter().map(|&(_, block)| block)).for_each(|block| used[DATA][block as usize] = true);
+        let mut logs: Vec<&Scanned> = scanned
+            .iter()
+            .filter(|block| block.found.iter().any(|found| self.place[found.lpa as usize] == found.address))
+            .filter(|block| !used[block.area][block.block as usize])
+            .collect();
+        logs.sort_by_key(|block| block.begun);
+        for log in logs {
+            used[log.area][log.block as usize] = true;
+            self.adopt_log_block(log);
+        }
+        for (area, used) in used.iter().enumerate() {
+            for block in 0..self.areas[area].geometry.blocks() {
+                if used[block as usize] || self.areas[area].is_bad(block) {
+                    continue;
+                }
+                if self.areas[area].nand.pages_written(BlockId(block)) == 0 {
+                    let die = self.areas[area].die_of(block);
+                    // It may have been opened in SLC mode and no further.
+                    self.areas[area].nand.set_slc(BlockId(block), false);
+                    self.areas[area].free[die as usize].push(block);
+                } else {
+                    self.release(at, area, block, Cause::Recovery);
+                }
+            }
+        }
+    }
+
+    /// A block of newest pages out of place goes on as a log block.
+    fn adopt_log_block(&mut self, log: &Scanned) {
+        let die = self.areas[log.area].die_of(log.block);
+        match self.config.log {
+            Log::Shared { .. } => {
+                for found in &log.found {
+                    self.owner[(found.address - self.log_base) as usize] = found.lpa;
+                }
+                self.found_log_block(die, log.block);
+            }
+            Log::PerBlock { .. } => {
+                let live = log.found.iter().find(|found| self.place[found.lpa as usize] == found.address);
+                let Some(live) = live else { panic!("log block {} holds nothing newest", log.block) };
+                let lbn = self.split(live.lpa).0;
+                self.bast.give(lbn, die, log.block, false);
+            }
+            Log::None => panic!("block {} holds pages out of place: {:?}", log.block, log.found),
+        }
+    }
+
+    /// Merges logical blocks that lie in more blocks than they may, or in bad ones.
+    fn merge_rests(&mut self, at: Time, rests: &[(u32, u32)]) -> Result<u32, crate::ControllerError> {
+        let mut merges = 0;
+        for of_one in rests.chunk_by(|a, b| a.0 == b.0) {
+            self.merge_into(at, of_one[0].0, None, Cause::Recovery)?;
+            of_one.iter().for_each(|&(_, block)| self.release(at, DATA, block, Cause::Recovery));
+            merges += 1;
+        }
+        for lbn in 0..self.data.len() as u32 {
+            let block = self.data[lbn as usize];
+            if block != NOTHING && self.areas[DATA].is_bad(block) {
+                self.leave(at, lbn)?;
+                merges += 1;
+            }
+        }
+        Ok(merges)
+    }
+}

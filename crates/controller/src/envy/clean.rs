@@ -1,0 +1,336 @@
+//! Cleaning, erasing, wear: what the policies decide is done here.
+//!
+//! A clean copies the live pages of a segment, in order, to the die's erased spare, which takes its place; when
+//! the copies are done and recorded it is erased and is the spare. Until then the die cannot clean again:
+//! flushes that would need it stay in the buffer. A swap for wear is the same, but the spare, which is old,
+//! takes over the place of the youngest segment of the die: its data is cold, as it was seldom cleaned.
+
+use super::cleaning::{self, Moves};
+use super::durable::Completion;
+use super::segments::NO_SEGMENT;
+use super::{Envy, NOTHING, Role};
+use nvlab_medium::Store;
+use nvlab_units::{BlockId, Ppa, Span, Ticket, Time};
+use std::collections::VecDeque;
+
+/// Table entries looked at together, so that their cache misses overlap.
+const TOGETHER: usize = 64;
+
+/// A live page on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moving {
+    pub from: u32,
+    pub owner: u32,
+}
+
+/// Why pages move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    Clean,
+    Transfer,
+    Wear,
+}
+
+/// What a die knows of its own.
+#[derive(Clone, Debug)]
+pub(super) struct Die {
+    /// The erased segment, its erase queued at least; none while `leaving`.
+    pub spare: u32,
+    /// The segment whose copies are queued, and their place on the die's lane.
+    pub leaving: Option<(u32, Ticket)>,
+    /// What is queued and not known to be done (payload only).
+    pub in_flight: VecDeque<Completion>,
+}
+
+impl Default for Die {
+    fn default() -> Die {
+        Die { spare: NO_SEGMENT, leaving: None, in_flight: VecDeque::new() }
+    }
+}
+
+impl<S: Store> Envy<S> {
+    /// Cleans a segment of a pool; gives when that was possible (see [`Envy::flush_next`]).
+    pub(super) fn clean(&mut self, at: Time, pool: u32, force: bool) -> Option<Time> {
+        let die = self.pools[pool as usize].die;
+        let now = self.spare_ready(at, die, force)?;
+        let pages = self.nor.geometry().pages_per_block;
+        let state = &self.pools[pool as usize];
+        let choice = cleaning::choose(self.config.cleaning, state, &self.segments, pages, self.flushes);
+        let index = choice.unwrap_or_else(|| panic!("no segment of pool {pool} gains space: {state:?}"));
+        let victim = self.pools[pool as usize].closed.remove(index).expect("the segment chosen");
+        let live = self.segments[victim as usize].live;
+        let moves = self.plan_moves(now, pool, live);
+        self.stats.cleans += 1;
+        self.stats.clean_live_pages += live as u64;
+        let target = self.begin_leaving(now, victim, self.begun, false);
+        self.begun += 1;
+        self.pools[pool as usize].active = target;
+        let start = now.max(self.written);
+        self.distribute(start, pool, victim, target, moves);
+        self.left(die, victim);
+        Some(start)
+    }
+
+    /// The spare of a die takes over the place of a segment, at a place in the order.
+    fn begin_leaving(&mut self, at: Time, victim: u32, order: u64, in_place: bool) -> u32 {
+        let die = self.die_of_segment(victim);
+        let target = std::mem::replace(&mut self.dies[die as usize].spare, NO_SEGMENT);
+        assert_ne!(target, NO_SEGMENT, "die {die} has no erased segment");
+        let (pool, birth) = (self.segments[victim as usize].pool, self.segments[victim as usize].birth);
+        let leaving = &mut self.segments[victim as usize];
+        (leaving.role, leaving.partner, leaving.in_place) = (Role::Leaving, target, in_place);
+        self.put_in_service(target, pool, order);
+        self.segments[target as usize].birth = birth;
+        // First the one that says everything: recovery derives the other from it.
+        self.record_segment(at, victim);
+        self.record_segment(at, target);
+        target
+    }
+
+    /// Every copy out of a segment is queued.
+    pub(super) fn left(&mut self, die: u32, victim: u32) {
+        let segment = &self.segments[victim as usize];
+        assert_eq!(segment.live, 0, "segment {victim}: {segment:?}");
+        self.dies[die as usize].leaving = Some((victim, self.nor.last(die)));
+        self.leaving += 1;
+    }
+
+    /// Copies the live pages of a victim: the first to the next pool, the last to the one before, the others
+    /// to the target; and brings in what the neighbours give.
+    fn distribute(&mut self, at: Time, pool: u32, victim: u32, target: u32, moves: Moves) {
+        let mut moving = std::mem::take(&mut self.moving);
+        if moves.from_higher > 0 {
+            // Colder than what is here: in front.
+            self.gather_last(pool + 1, moves.from_higher, &mut moving);
+            self.copy(at, target, &moving, Cause::Transfer);
+            moving.clear();
+        }
+        self.gather(victim, &mut moving);
+        let (head, tail) = (moves.to_higher as usize, moves.to_lower as usize);
+        let middle = moving.len() - tail;
+        if head > 0 {
+            self.copy(at, self.pools[pool as usize + 1].active, &moving[..head], Cause::Transfer);
+        }
+        if tail > 0 {
+            self.copy(at, self.pools[pool as usize - 1].active, &moving[middle..], Cause::Transfer);
+        }
+        self.copy(at, target, &moving[head..middle], Cause::Clean);
+        moving.clear();
+        if moves.from_lower > 0 {
+            self.gather_first(pool - 1, moves.from_lower, &mut moving);
+            self.copy(at, target, &moving, Cause::Transfer);
+            moving.clear();
+        }
+        self.moving = moving;
+    }
+
+    /// The live pages of a segment, in order.
+    pub(super) fn gather(&self, segment: u32, moving: &mut Vec<Moving>) {
+        let first = self.layout_first(segment) as usize;
+        let owners = &self.p2l[first..][..self.segments[segment as usize].next as usize];
+        let mut base = first as u32;
+        for owners in owners.chunks(TOGETHER) {
+            let mut mapped = [NOTHING; TOGETHER];
+            for (mapped, &owner) in mapped.iter_mut().zip(owners) {
+                *mapped = self.location(owner);
+            }
+            for ((&mapped, &owner), from) in mapped.iter().zip(owners).zip(base..) {
+                if mapped == from {
+                    moving.push(Moving { from, owner });
+                }
+            }
+            base += owners.len() as u32;
+        }
+    }
+
+    /// The last live pages of a pool, where its hot ones are, in order.
+    fn gather_last(&self, pool: u32, count: u32, moving: &mut Vec<Moving>) {
+        let state = &self.pools[pool as usize];
+        let active = Some(state.active).filter(|&active| active != NO_SEGMENT);
+        let Some(segment) = active.or_else(|| state.closed.back().copied()) else { return };
+        let first = self.layout_first(segment);
+        for from in (first..first + self.segments[segment as usize].next).rev() {
+            if moving.len() as u32 == count {
+                break;
+            }
+            let owner = self.p2l[from as usize];
+            if self.location(owner) == from {
+                moving.push(Moving { from, owner });
+            }
+        }
+        moving.reverse();
+    }
+
+    /// The first live pages of a pool, where its cold ones are, in order.
+    fn gather_first(&self, pool: u32, count: u32, moving: &mut Vec<Moving>) {
+        let state = &self.pools[pool as usize];
+        let active = Some(state.active).filter(|&active| active != NO_SEGMENT);
+        let Some(segment) = state.closed.front().copied().or(active) else { return };
+        let first = self.layout_first(segment);
+        for from in first..first + self.segments[segment as usize].next {
+            if moving.len() as u32 == count {
+                break;
+            }
+            let owner = self.p2l[from as usize];
+            if self.location(owner) == from {
+                moving.push(Moving { from, owner });
+            }
+        }
+    }
+
+    /// Queues copies of pages to a segment that has room for them.
+    pub(super) fn copy(&mut self, at: Time, target: u32, moving: &[Moving], cause: Cause) {
+        let count = moving.len() as u32;
+        if count == 0 {
+            return;
+        }
+        let pool = self.segments[target as usize].pool;
+        let first = self.layout_first(target) + self.segments[target as usize].next;
+        for (moving, to) in moving.iter().zip(first..) {
+            let source = self.segment_of(moving.from) as usize;
+            self.segments[source].live -= 1;
+            let from_pool = self.segments[source].pool;
+            if from_pool != pool {
+                self.pools[from_pool as usize].occupied -= 1;
+                self.pools[pool as usize].occupied += 1;
+            }
+            self.p2l[to as usize] = moving.owner;
+            self.set_location(moving.owner, to);
+        }
+        let segment = &mut self.segments[target as usize];
+        segment.next += count;
+        segment.live += count;
+        let pages = self.nor.geometry().pages_per_block;
+        assert!(segment.next <= pages, "segment {target} of {pages} pages: {segment:?}");
+        let transfer = self.transfer();
+        if S::KEEPS {
+            for (moving, to) in moving.iter().zip(first..) {
+                self.program_copy(at, moving.from, to, moving.owner);
+            }
+        } else {
+            self.nor.program_pages(at, Ppa(first), count, transfer, &[]).expect("pages that are erased");
+        }
+        self.count(cause, count, transfer + self.nor.cells().config.timing.program);
+    }
+
+    fn count(&mut self, cause: Cause, pages: u32, each: Span) {
+        let (count, time) = match cause {
+            Cause::Clean => (&mut self.stats.clean_pages, &mut self.stats.clean_time),
+            Cause::Transfer => (&mut self.stats.transfer_pages, &mut self.stats.transfer_time),
+            Cause::Wear => (&mut self.stats.wear_pages, &mut self.stats.wear_time),
+        };
+        *count += pages as u64;
+        time.add_many(each, pages as u64);
+    }
+
+    pub(super) fn die_of_segment(&self, segment: u32) -> u32 {
+        self.layout.die_of(BlockId(segment))
+    }
+
+    /// Sees to it that a die has its spare; gives when that was possible. `None`: the copies out of a segment
+    /// are not done at `at`, and nobody forces us to wait for them.
+    pub(super) fn spare_ready(&mut self, at: Time, die: u32, force: bool) -> Option<Time> {
+        let mut now = at;
+        while let Some((segment, ticket)) = self.dies[die as usize].leaving {
+            if !self.nor.is_done(die, ticket, now) {
+                if !force {
+                    return None;
+                }
+                now = self.nor.finish(die, ticket, now);
+            }
+            if S::KEEPS {
+                self.complete(now);
+                if self.segments[segment as usize].pinned > 0 {
+                    if !force {
+                        return None;
+                    }
+                    now = self.finish_all(now);
+                }
+            }
+            self.erase(now, segment);
+        }
+        Some(now)
+    }
+
+    /// Erases, on every die, what has been left.
+    pub(super) fn erase_left(&mut self, at: Time) {
+        for die in 0..self.dies.len() as u32 {
+            self.spare_ready(at, die, false);
+        }
+    }
+
+    /// Promises the end of everything queued, and records it.
+    pub(super) fn finish_all(&mut self, at: Time) -> Time {
+        let mut end = at;
+        for die in 0..self.dies.len() as u32 {
+            let last = self.nor.last(die);
+            end = end.max(self.nor.finish(die, last, at));
+        }
+        if S::KEEPS {
+            self.complete(end);
+        }
+        end
+    }
+
+    /// Queues the erase of a segment that has been left: it is the spare of its die now.
+    pub(super) fn erase(&mut self, at: Time, number: u32) {
+        let die = self.die_of_segment(number);
+        let segment = &mut self.segments[number as usize];
+        assert_eq!((segment.live, segment.pinned), (0, 0), "segment {number}: {segment:?}");
+        let in_place = segment.in_place;
+        (segment.role, segment.partner, segment.in_place) = (Role::Erased, NO_SEGMENT, false);
+        (segment.next, segment.done, segment.erasing) = (0, 0, S::KEEPS);
+        segment.erases += 1;
+        self.record_segment(at, number);
+        self.queue_erase(at, number);
+        self.dies[die as usize].spare = number;
+        if self.dies[die as usize].leaving.take().is_some() {
+            self.leaving -= 1;
+        }
+        if !in_place {
+            self.level_wear(at, die, number);
+        }
+    }
+
+    /// Queues the erase itself, after what is recorded.
+    pub(super) fn queue_erase(&mut self, at: Time, number: u32) {
+        let die = self.die_of_segment(number);
+        let erased = self.nor.erase(at.max(self.written), BlockId(number));
+        let ticket = erased.expect("an erase of a part without faults");
+        if S::KEEPS {
+            self.dies[die as usize].in_flight.push_back(Completion::erase(ticket, number));
+        }
+        self.stats.erases += 1;
+        self.stats.erase_time += self.nor.cells().config.timing.erase;
+    }
+
+    /// If a segment just cleaned is much older than the youngest of its die, the data of the youngest, which
+    /// is the coldest, goes there.
+    fn level_wear(&mut self, at: Time, die: u32, oldest: u32) {
+        let Some(spread) = self.config.wear_spread else { return };
+        let blocks = self.nor.geometry().blocks_per_die;
+        let in_service = (die * blocks..(die + 1) * blocks)
+            .filter(|&segment| self.segments[segment as usize].role == Role::InService);
+        let Some(youngest) = in_service.min_by_key(|&segment| self.segments[segment as usize].erases) else {
+            return;
+        };
+        let (old, young) = (&self.segments[oldest as usize], &self.segments[youngest as usize]);
+        if old.erases - young.erases.min(old.erases) <= spread {
+            return;
+        }
+        let target = self.begin_leaving(at, youngest, young.order, true);
+        let pool = &mut self.pools[self.segments[youngest as usize].pool as usize];
+        match pool.closed.iter_mut().find(|closed| **closed == youngest) {
+            Some(closed) => *closed = target,
+            None if pool.active == youngest => pool.active = target,
+            None => panic!("segment {youngest} is not in its pool: {pool:?}"),
+        }
+        let mut moving = std::mem::take(&mut self.moving);
+        self.gather(youngest, &mut moving);
+        self.copy(at.max(self.written), target, &moving, Cause::Wear);
+        moving.clear();
+        self.moving = moving;
+        self.left(die, youngest);
+        self.stats.wear_swaps += 1;
+    }
+}

@@ -1,0 +1,226 @@
+//! What an eNVy controller is told: plain data, filled from a design.
+
+use super::table::{Layout, RECORD};
+use nvlab_medium::flash::FlashConfig;
+use nvlab_medium::ram::{Backup, RamConfig};
+use nvlab_units::{Geometry, Span};
+
+/// An eNVy controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EnvyConfig {
+    /// Pages the host may address. The paper keeps them below 80 % of the array (section 4.1).
+    pub logical_pages: u32,
+    /// Pages the battery-backed write buffer holds (section 5.1: one segment). 0: every written page goes to
+    /// flash at once and the store waits for it, the mode of figure 8.
+    pub buffer_pages: u32,
+    /// Pages in the buffer above which the oldest are flushed; at most `buffer_pages`.
+    pub flush_at: u32,
+    /// Which segment is cleaned next, and where flushed pages go.
+    pub cleaning: Cleaning,
+    /// When the segment just cleaned was erased this many times more than the youngest of its die, the two
+    /// areas swap their data (section 4.3: 100). `None`: never.
+    pub wear_spread: Option<u32>,
+    /// Propagation and control, added to every memory cycle the host sees and to every page transfer (section
+    /// 5.1: 60 ns).
+    pub control: Span,
+    /// Bytes the host moves with one access; a power of two, at most a word of the SRAM.
+    pub word_bytes: u32,
+    /// Width of the path between SRAM and flash: a page crosses it in page / path memory cycles (section 3.3:
+    /// 256, one cycle).
+    pub path_bytes: u32,
+    /// Entries of the cache of recent mappings; a miss reads the page table in SRAM. 0: a lookup costs
+    /// nothing (the paper names no size and adds no time).
+    pub mapping_cache_entries: u32,
+    /// Pages one transaction may change (section 6); 0: no transactions.
+    pub transaction_pages: u32,
+}
+
+/// Which segment is cleaned next, and where flushed pages go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cleaning {
+    /// The segment with the fewest live pages (section 4.2).
+    Greedy,
+    /// The segment that was filled first.
+    Fifo,
+    /// Greatest (1 - u) * age / (1 + u) (Rosenblum and Ousterhout, LFS).
+    CostBenefit,
+    /// Locality gathering between partitions, FIFO within (sections 4.3 and 4.4).
+    Gathering(Gathering),
+}
+
+impl Cleaning {
+    /// Locality gathering with the defaults; 16 segments in a partition is the paper's hybrid, 1 its pure
+    /// locality gathering.
+    pub const fn gathering(partition_segments: u32) -> Cleaning {
+        Cleaning::Gathering(Gathering::new(partition_segments))
+    }
+}
+
+/// How pages move between partitions. The paper gives the rule (equal products of cleaning frequency and
+/// cost) but none of these numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gathering {
+    /// Adjoining segments that form a partition.
+    pub partition_segments: u32,
+    /// Weight of the past in the smoothed interval between cleans and in the smoothed cost.
+    pub smoothing: f64,
+    /// Pages moved at a clean: this share of the free space gained, times the relative excess over the
+    /// average product.
+    pub step: f64,
+    /// At most this share of a segment moves at a clean.
+    pub step_max: f64,
+    /// Relative excess below which nothing moves.
+    pub dead_band: f64,
+    /// Share of a segment that every clean exchanges with each neighbour whatever the products say, so that
+    /// gathering begins where all products are alike (see `cleaning::gathering`).
+    pub exchange: f64,
+    /// What is known of the writes before the first: the free space starts divided as the rule would divide it
+    /// in the end, which takes it thousands of overwrites to find out (see `start`). `None`: nothing is known,
+    /// every segment starts equally full.
+    pub sorted: Option<Locality>,
+}
+
+/// How writes are spread: the first `data` of the pages get `writes` of them. Both are shares of 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Locality {
+    /// Share of the pages, more than 0 and less than 1.
+    pub data: f64,
+    /// Share of the writes, the same.
+    pub writes: f64,
+}
+
+impl Gathering {
+    /// The defaults: 0.8, half, an eighth, no dead band, no exchange.
+    pub const fn new(partition_segments: u32) -> Gathering {
+        Gathering {
+            partition_segments,
+            smoothing: 0.8,
+            step: 0.5,
+            step_max: 0.125,
+            dead_band: 0.0,
+            exchange: 0.0,
+            sorted: None,
+        }
+    }
+}
+
+impl EnvyConfig {
+    /// Bytes of the page table as the paper counts them: 6 B for every page of the array (section 3.3). Our
+    /// reading: 3 B from logical to physical page, flash or SRAM, and 3 B back, at 2^23 pages.
+    pub fn table_bytes(geometry: &Geometry) -> u64 {
+        geometry.units() * 6
+    }
+
+    /// Bytes of battery-backed SRAM this controller needs over an array: buffer and page table.
+    pub fn sram_bytes(&self, geometry: &Geometry) -> u64 {
+        let buffer = self.buffer_pages as u64 * geometry.page_bytes();
+        Layout::new(self, geometry, 256).bytes().max(buffer + EnvyConfig::table_bytes(geometry))
+    }
+
+    /// Checks that the controller can work over these media; otherwise says why not.
+    pub fn check(&self, flash: &FlashConfig, ram: &RamConfig) -> Result<(), String> {
+        let geometry = &flash.geometry;
+        geometry.check()?;
+        if geometry.units_per_page != 1 {
+            return Err(format!(
+                "a page of eNVy is what one program writes: units per page must be 1, not {}",
+                geometry.units_per_page
+            ));
+        }
+        if geometry.units() >= super::SLOT as u64 / 2 {
+            return Err(format!("{} pages are more than the page table can name", geometry.units()));
+        }
+        if geometry.blocks_per_die < 3 || geometry.pages_per_block < 4 {
+            return Err("a die needs at least 3 segments of 4 pages: one is kept erased".into());
+        }
+        let faults = &flash.faults;
+        if faults.factory_bad > 0.0
+            || faults.program_failure > 0.0
+            || faults.erase_failure > 0.0
+            || faults.wear_out
+            || faults.bit_errors.is_some()
+        {
+            return Err(
+                "eNVy has no rule for segments that fail: the faults of the array must be none".into()
+            );
+        }
+        self.check_host(geometry, ram)?;
+        self.check_space(geometry)?;
+        let needed = self.sram_bytes(geometry);
+        if needed > ram.capacity_bytes {
+            return Err(format!(
+                "the SRAM holds {} B; {} pages of buffer and a page table of {} B need {needed} B",
+                ram.capacity_bytes,
+                self.buffer_pages,
+                EnvyConfig::table_bytes(geometry)
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_host(&self, geometry: &Geometry, ram: &RamConfig) -> Result<(), String> {
+        if !self.word_bytes.is_power_of_two() || self.word_bytes > ram.word_bytes {
+            return Err(format!(
+                "a host word of {} B must be a power of two and at most a word of the SRAM ({} B)",
+                self.word_bytes, ram.word_bytes
+            ));
+        }
+        if (ram.word_bytes as u64) < RECORD {
+            return Err(format!(
+                "a word of the SRAM must be at least {RECORD} B, a record of the controller, not {} B",
+                ram.word_bytes
+            ));
+        }
+        if ram.backup == Backup::None {
+            return Err("the SRAM must have a backup: it holds the only copy of the page table".into());
+        }
+        if !geometry.unit_bytes.is_multiple_of(self.word_bytes) {
+            return Err(format!(
+                "a page of {} B is not a multiple of the host word of {} B",
+                geometry.unit_bytes, self.word_bytes
+            ));
+        }
+        if self.path_bytes == 0 {
+            return Err("the path between SRAM and flash must be at least 1 B wide".into());
+        }
+        if self.flush_at > self.buffer_pages {
+            return Err(format!(
+                "flushing begins above {} pages, the buffer holds {}",
+                self.flush_at, self.buffer_pages
+            ));
+        }
+        if self.transaction_pages > 0 && self.buffer_pages == 0 {
+            return Err("transactions need a write buffer".into());
+        }
+        Ok(())
+    }
+
+    fn check_space(&self, geometry: &Geometry) -> Result<(), String> {
+        let segments = geometry.blocks_per_die - 1;
+        if let Cleaning::Gathering(gathering) = self.cleaning
+            && !(1..=segments).contains(&gathering.partition_segments)
+        {
+            return Err(format!(
+                "a partition has 1 to {segments} segments (those of a die in service), not {}",
+                gathering.partition_segments
+            ));
+        }
+        if let Cleaning::Gathering(Gathering { sorted: Some(Locality { data, writes }), .. }) = self.cleaning
+            && !(data > 0.0 && data < 1.0 && writes > 0.0 && writes < 1.0)
+        {
+            return Err(format!(
+                "a share of {writes} of the writes to {data} of the pages: both lie between 0 and 1"
+            ));
+        }
+        let room = super::segments::room(self, geometry);
+        let asked = self.logical_pages as u64 + self.transaction_pages as u64;
+        if self.logical_pages == 0 || asked > room {
+            return Err(format!(
+                "{} logical pages and {} shadows of transactions do not fit: one segment of each die is kept \
+                 erased and cleaning needs room, {room} pages are left",
+                self.logical_pages, self.transaction_pages
+            ));
+        }
+        Ok(())
+    }
+}

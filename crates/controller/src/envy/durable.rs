@@ -1,0 +1,339 @@
+//! What is written through to SRAM, so that recovery needs nothing else.
+//!
+//! Two kinds of writes. A *decision* takes a cycle of the SRAM from the moment it is made, and what depends on
+//! it (a program, an erase) begins after it. A *fact* is the end of something in the background, found when
+//! the controller is asked next: it lies in the past, so it is written at once. Every write begins no earlier
+//! than the one before ended, so that a cut leaves a prefix of them; what the host is told is ordered by the
+//! time it is served.
+//!
+//! Flash is allowed to be ahead of SRAM: a page programmed but not in the table is dead; a copy not recorded
+//! leaves its source, which is not erased before. So a segment's count of programmed pages may lag; recovery
+//! looks for the last page that is not blank.
+
+use super::table::Record;
+use super::{Envy, NOTHING, Role, SHADOW, SLOT};
+use nvlab_medium::Store;
+use nvlab_units::{Ppa, Ticket, Time};
+
+/// What the header begins with.
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"nvlenvy1");
+
+/// Something queued that is recorded when it is done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Completion {
+    ticket: Ticket,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    /// A page was programmed with what page `lpa`, or its shadow, had at `from`.
+    Program {
+        page: u32,
+        lpa: u32,
+        from: u32,
+    },
+    Erase {
+        segment: u32,
+    },
+}
+
+impl Completion {
+    pub fn erase(ticket: Ticket, segment: u32) -> Completion {
+        Completion { ticket, what: What::Erase { segment } }
+    }
+}
+
+impl<S: Store> Envy<S> {
+    /// A decision: a record of `bytes`, written in one cycle.
+    fn decide(&mut self, at: Time, offset: u64, record: &[u8]) {
+        let start = at.max(self.written);
+        self.written = start + self.sram.config().write.first;
+        if S::KEEPS {
+            self.sram.write_during((start, self.written), offset, record);
+        }
+    }
+
+    /// A fact that was found at `at`.
+    fn note(&mut self, at: Time, offset: u64, record: &[u8]) {
+        self.written = self.written.max(at);
+        self.sram.write_during((self.written, self.written), offset, record);
+    }
+
+    fn segment_record(&self, number: u32) -> Record<64> {
+        let segment = &self.segments[number as usize];
+        let role = match segment.role {
+            Role::Erased => 0,
+            Role::InService => 1,
+            Role::Leaving => 2,
+        };
+        let flags = role | (segment.erasing as u32) << 8 | (segment.in_place as u32) << 9;
+        Record::new()
+            .with_u32(flags)
+            .with_u32(segment.pool)
+            .with_u32(segment.partner)
+            .with_u32(segment.done)
+            .with_u64(segment.order)
+            .with_u64(segment.birth)
+            .with_u32(segment.erases)
+    }
+
+    /// Decides what a segment is used for.
+    pub(super) fn record_segment(&mut self, at: Time, number: u32) {
+        self.decide(at, self.map.segment(number), self.segment_record(number).bytes());
+    }
+
+    /// Records what a partition remembers of its cleans.
+    pub(super) fn record_pool(&mut self, at: Time, pool: u32) {
+        let history = self.pools[pool as usize].history;
+        let record: Record<64> = Record::new()
+            .with_u64(history.interval.to_bits())
+            .with_u64(history.cost.to_bits())
+            .with_u64(history.cleaned_at);
+        self.decide(at, self.map.pool(pool), record.bytes());
+    }
+
+    pub(super) fn header(&self) -> Record<64> {
+        let geometry = self.nor.geometry();
+        Record::new()
+            .with_u64(MAGIC)
+            .with_u32(self.config.logical_pages)
+            .with_u32(geometry.units() as u32)
+            .with_u32(geometry.pages_per_block)
+            .with_u32(geometry.unit_bytes)
+            .with_u32(self.buffer.slots.len() as u32)
+            .with_u32(self.pools.len() as u32)
+            .with_u32(self.config.transaction_pages)
+    }
+
+    /// Writes the state of an empty controller, the header last.
+    pub(super) fn format(&mut self) {
+        if !S::KEEPS {
+            return;
+        }
+        for segment in 0..self.segments.len() as u32 {
+            self.note(Time::ZERO, self.map.segment(segment), self.segment_record(segment).bytes());
+        }
+        let header = self.header();
+        self.note(Time::ZERO, self.map.header(), header.bytes());
+    }
+
+    /// Looks at bytes wherever they are.
+    pub(super) fn peek(&self, location: u32, within: u32, into: &mut [u8]) {
+        match location {
+            NOTHING => into.fill(0),
+            slot if slot & SLOT != 0 => self.sram.peek(self.map.data(slot & !SLOT) + within as u64, into),
+            page => self.nor.peek(page as u64 * self.nor.geometry().page_bytes() + within as u64, into),
+        }
+    }
+
+    /// What a page holds at `location`, with `data` at `within`, into `self.page`.
+    pub(super) fn assemble(&mut self, location: u32, within: u32, data: &[u8]) {
+        let mut page = std::mem::take(&mut self.page);
+        self.peek(location, 0, &mut page);
+        page[within as usize..][..data.len()].copy_from_slice(data);
+        self.page = page;
+    }
+
+    /// Where the table in SRAM says a page is.
+    pub(super) fn durable_entry(&self, lpa: u32) -> u32 {
+        let mut bytes = [0; 4];
+        self.sram.peek(self.map.entry(lpa), &mut bytes);
+        u32::from_le_bytes(bytes).wrapping_sub(1)
+    }
+
+    fn durable_shadow(&self, shadow: u32) -> (u64, u32, u32) {
+        let mut bytes = [0; 16];
+        self.sram.peek(self.map.shadow(shadow), &mut bytes);
+        let mut record = Record::from(bytes);
+        (record.u64(), record.u32(), record.u32().wrapping_sub(1))
+    }
+
+    /// The shadows of the transaction, as SRAM has them: page and old location.
+    pub(super) fn durable_shadows(&self) -> Vec<(u32, u32)> {
+        let number = self.transaction.number;
+        let all = (0..self.config.transaction_pages).map(|shadow| self.durable_shadow(shadow));
+        all.take_while(|shadow| shadow.0 == number).map(|(_, lpa, old)| (lpa, old)).collect()
+    }
+
+    fn shadow_record(&self, lpa: u32, old: u32) -> Record<16> {
+        Record::new().with_u64(self.transaction.number).with_u32(lpa).with_u32(old.wrapping_add(1))
+    }
+
+    /// A copy on write: page, slot record and shadow while the page crosses, then the table in one word. The
+    /// bytes are in `self.page`, the stored words among them: all of it becomes visible at once.
+    pub(super) fn publish(&mut self, (start, end): (Time, Time), place: u64, lpa: u32, shadow: Option<u32>) {
+        let commit = end.before(self.sram.config().write.first).max(start);
+        let slot = self.buffer.index(place);
+        let origin = self.buffer.slots[slot as usize].origin;
+        self.sram.write_during((start, commit), self.map.data(slot), &self.page);
+        let record: Record<16> = Record::new().with_u32(lpa).with_u32(origin).with_u64(place + 1);
+        self.sram.write_during((start, commit), self.map.slot(slot), record.bytes());
+        self.publish_shadow((start, commit), lpa, shadow);
+        self.publish_entry((commit, end), lpa, SLOT | slot);
+    }
+
+    fn publish_shadow(&mut self, times: (Time, Time), lpa: u32, shadow: Option<u32>) {
+        let Some(shadow) = shadow else { return };
+        let record = self.shadow_record(lpa, self.durable_entry(lpa));
+        self.sram.write_during(times, self.map.shadow(shadow), record.bytes());
+    }
+
+    pub(super) fn publish_entry(&mut self, times: (Time, Time), lpa: u32, location: u32) {
+        let entry = location.wrapping_add(1).to_le_bytes();
+        self.sram.write_during(times, self.map.entry(lpa), &entry);
+        self.written = self.written.max(times.1);
+    }
+
+    pub(super) fn publish_trim(&mut self, (start, end): (Time, Time), lpa: u32, shadow: Option<u32>) {
+        let commit = end.before(self.sram.config().write.first).max(start);
+        self.publish_shadow((start, commit), lpa, shadow);
+        self.publish_entry((commit, end), lpa, NOTHING);
+    }
+
+    /// A page is again where its shadow is.
+    pub(super) fn publish_rollback(&mut self, times: (Time, Time), lpa: u32, shadow: u32) {
+        let (_, _, old) = self.durable_shadow(shadow);
+        self.publish_entry(times, lpa, old);
+    }
+
+    pub(super) fn publish_transaction(&mut self, times: (Time, Time)) {
+        let record: Record<64> =
+            Record::new().with_u64(self.transaction.number).with_u32(self.transaction.open as u32);
+        if S::KEEPS {
+            self.sram.write_during(times, self.map.transaction(), record.bytes());
+        }
+        self.written = self.written.max(times.1);
+    }
+
+    /// A store to a page in SRAM.
+    pub(super) fn store_in_place(&mut self, times: (Time, Time), slot: u32, within: u32, data: &[u8]) {
+        self.sram.write_during(times, self.map.data(slot) + within as u64, data);
+        self.written = self.written.max(times.1);
+    }
+
+    /// Programs a page with what a slot holds.
+    pub(super) fn program_slot(&mut self, at: Time, slot: u32, page: u32, owner: u32) -> Ticket {
+        self.program(at, SLOT | slot, page, owner)
+    }
+
+    /// Programs a page with what another page holds, which is not erased before that is recorded.
+    pub(super) fn program_copy(&mut self, at: Time, from: u32, page: u32, owner: u32) {
+        let source = self.segment_of(from);
+        self.segments[source as usize].pinned += 1;
+        self.program(at, from, page, owner);
+    }
+
+    fn program(&mut self, at: Time, from: u32, page: u32, owner: u32) -> Ticket {
+        let mut data = std::mem::take(&mut self.page);
+        self.peek(from, 0, &mut data);
+        let programmed = self.nor.program_pages(at, Ppa(page), 1, self.transfer(), &data);
+        self.page = data;
+        let ticket = programmed.unwrap_or_else(|error| panic!("page {page} was to be erased: {error}"));
+        let lpa = match owner & SHADOW {
+            0 => owner,
+            _ => self.transaction.shadows[(owner & !SHADOW) as usize].lpa,
+        };
+        let what = What::Program { page, lpa, from };
+        let die = self.die_of(page);
+        self.dies[die as usize].in_flight.push_back(Completion { ticket, what });
+        ticket
+    }
+
+    /// Records what is done at `at`.
+    pub(super) fn complete(&mut self, at: Time) {
+        loop {
+            let mut waits_for_other = false;
+            for die in 0..self.dies.len() {
+                while let Some(&Completion { ticket, what }) = self.dies[die].in_flight.front() {
+                    if !self.nor.is_done(die as u32, ticket, at) {
+                        break;
+                    }
+                    if self.source_is_open(what) {
+                        waits_for_other = true;
+                        break;
+                    }
+                    self.dies[die].in_flight.pop_front();
+                    self.apply(at, what);
+                }
+            }
+            if !waits_for_other || !self.can_apply(at) {
+                return;
+            }
+        }
+    }
+
+    /// True if the next completion of some die can be recorded.
+    fn can_apply(&mut self, at: Time) -> bool {
+        (0..self.dies.len()).any(|die| match self.dies[die].in_flight.front() {
+            Some(&Completion { ticket, what }) => {
+                self.nor.is_done(die as u32, ticket, at) && !self.source_is_open(what)
+            }
+            None => false,
+        })
+    }
+
+    /// A copy from another die whose source is itself not recorded yet: the table does not know the source.
+    fn source_is_open(&self, what: What) -> bool {
+        match what {
+            What::Program { from, .. } if from & SLOT == 0 => {
+                let segment = self.segment_of(from);
+                from - self.layout_first(segment) >= self.segments[segment as usize].done
+            }
+            _ => false,
+        }
+    }
+
+    fn apply(&mut self, at: Time, what: What) {
+        match what {
+            What::Program { page, lpa, from } => {
+                if self.durable_entry(lpa) == from {
+                    self.note(at, self.map.entry(lpa), &page.wrapping_add(1).to_le_bytes());
+                }
+                self.move_shadow(at, lpa, from, page);
+                let segment = self.segment_of(page);
+                self.segments[segment as usize].done = page - self.layout_first(segment) + 1;
+                self.note(at, self.map.segment(segment), self.segment_record(segment).bytes());
+                if from & SLOT != 0 {
+                    self.buffer.slots[(from & !SLOT) as usize].ticket = Ticket::default();
+                } else {
+                    let source = self.segment_of(from);
+                    self.segments[source as usize].pinned -= 1;
+                }
+            }
+            What::Erase { segment } => {
+                self.segments[segment as usize].erasing = false;
+                self.note(at, self.map.segment(segment), self.segment_record(segment).bytes());
+            }
+        }
+    }
+
+    /// If the transaction holds the version that was copied, that is where it is now.
+    fn move_shadow(&mut self, at: Time, lpa: u32, from: u32, page: u32) {
+        if !self.transaction.open || !self.transaction.holds(lpa) {
+            return;
+        }
+        let held = self.transaction.shadows.iter().position(|shadow| shadow.lpa == lpa);
+        let shadow = held.expect("the shadow of a page that is held") as u32;
+        if self.durable_shadow(shadow).2 == from {
+            let record = self.shadow_record(lpa, page);
+            self.note(at, self.map.shadow(shadow), record.bytes());
+        }
+    }
+
+    /// The table in SRAM differs from the one in memory only by what is queued; for tests.
+    pub(super) fn check_durable(&self) {
+        for lpa in 0..self.config.logical_pages {
+            let (durable, current) = (self.durable_entry(lpa), self.l2p[lpa as usize]);
+            let queued = |page: u32| {
+                self.dies.iter().flat_map(|die| &die.in_flight).any(|completion| {
+                    matches!(completion.what, What::Program { page: to, lpa: of, .. } if (to, of) == (page, lpa))
+                })
+            };
+            assert!(
+                durable == current || queued(current),
+                "page {lpa} is at {current:#x}, the table in SRAM says {durable:#x}"
+            );
+        }
+    }
+}

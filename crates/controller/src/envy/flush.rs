@@ -1,0 +1,137 @@
+//! From the buffer to flash: the oldest page goes back to the pool it came from.
+
+use super::{Envy, NO_SEGMENT, NOTHING, Role};
+use nvlab_medium::Store;
+use nvlab_units::{Ppa, Ticket, Time};
+
+impl<S: Store> Envy<S> {
+    /// Queues the pages that are too many for the buffer, as far as the spare segments allow.
+    #[inline]
+    pub(super) fn drain(&mut self, at: Time) {
+        while self.buffer.wants_flush() && self.flush_next(at, false).is_some() {}
+    }
+
+    /// Without a buffer: the page just stored goes to flash; gives when it is there.
+    #[inline]
+    pub(super) fn flush_through(&mut self, at: Time) -> Time {
+        let place = self.buffer.flushed;
+        let now = self.flush_next(at, true).expect("a flush that was forced");
+        self.wait_for_place(now, place)
+    }
+
+    /// Waits until the slot the next page needs is free.
+    #[inline]
+    pub(super) fn wait_for_slot(&mut self, at: Time) -> Time {
+        let Some(oldest) = self.buffer.oldest() else { return at };
+        let mut now = at;
+        while self.buffer.flushed <= oldest {
+            now = self.flush_next(now, true).expect("a flush that was forced");
+        }
+        now = self.wait_for_place(now, oldest);
+        if now > at {
+            self.stats.buffer_wait += now - at;
+        }
+        now
+    }
+
+    /// Waits until the page at a place of the FIFO is in flash.
+    #[inline]
+    fn wait_for_place(&mut self, at: Time, place: u64) -> Time {
+        let slot = self.buffer.index(place);
+        let held = self.buffer.slots[slot as usize];
+        if held.ticket == Ticket::default() {
+            return at;
+        }
+        let mut now = self.nor.finish(held.die, held.ticket, at);
+        if S::KEEPS {
+            self.complete(now);
+            // Behind a copy whose source, on another die, is not done.
+            if self.buffer.slots[slot as usize].ticket != Ticket::default() {
+                now = self.finish_all(now);
+            }
+        }
+        self.buffer.slots[slot as usize].ticket = Ticket::default();
+        now
+    }
+
+    /// Queues the flush of the oldest page; gives when that was possible. `None`: its die has no erased
+    /// segment at `at`, and nobody forces us to wait for one.
+    #[inline]
+    pub(super) fn flush_next(&mut self, at: Time, force: bool) -> Option<Time> {
+        let slot = self.buffer.index(self.buffer.flushed);
+        let held = self.buffer.slots[slot as usize];
+        if held.owner == NOTHING {
+            self.buffer.slots[slot as usize].ticket = Ticket::default();
+            self.buffer.flushed += 1;
+            return Some(at);
+        }
+        let now = self.make_room(at, held.origin, force)?;
+        let active = self.pools[held.origin as usize].active;
+        let segment = &mut self.segments[active as usize];
+        let page = active * self.nor.geometry().pages_per_block + segment.next;
+        segment.next += 1;
+        segment.live += 1;
+        segment.birth = self.flushes;
+        self.p2l[page as usize] = held.owner;
+        self.set_location(held.owner, page);
+        let die = self.pools[held.origin as usize].die;
+        let transfer = self.transfer();
+        let start = match self.dies.len() {
+            1 => now,
+            _ => self.path.book(now, now, transfer).start,
+        };
+        let ticket = if S::KEEPS {
+            self.program_slot(start, slot, page, held.owner)
+        } else {
+            self.nor.program_pages(start, Ppa(page), 1, transfer, &[]).expect("a page that is erased")
+        };
+        let slot = &mut self.buffer.slots[slot as usize];
+        (slot.owner, slot.die, slot.ticket) = (NOTHING, die, ticket);
+        self.buffer.flushed += 1;
+        self.flushes += 1;
+        self.stats.flushed_pages += 1;
+        self.stats.flush_time += transfer + self.nor.cells().config.timing.program;
+        Some(now)
+    }
+
+    /// Sees to it that a pool's active segment has an erased page.
+    #[inline]
+    fn make_room(&mut self, at: Time, pool: u32, force: bool) -> Option<Time> {
+        let active = self.pools[pool as usize].active;
+        if active != NO_SEGMENT && self.segments[active as usize].next < self.nor.geometry().pages_per_block {
+            return Some(at);
+        }
+        self.open_segment(at, pool, force)
+    }
+
+    #[cold]
+    fn open_segment(&mut self, at: Time, pool: u32, force: bool) -> Option<Time> {
+        let mut now = at;
+        loop {
+            let pages = self.nor.geometry().pages_per_block;
+            let state = &mut self.pools[pool as usize];
+            if state.active != NO_SEGMENT {
+                if self.segments[state.active as usize].next < pages {
+                    return Some(now);
+                }
+                state.closed.push_back(state.active);
+                state.active = NO_SEGMENT;
+            }
+            if let Some(fresh) = state.fresh.pop() {
+                state.active = fresh;
+                self.put_in_service(fresh, pool, self.begun);
+                self.begun += 1;
+                self.record_segment(now, fresh);
+                return Some(now.max(self.written));
+            }
+            now = self.clean(now, pool, force)?;
+        }
+    }
+
+    /// An erased segment begins to hold data of a pool.
+    pub(super) fn put_in_service(&mut self, segment: u32, pool: u32, order: u64) {
+        let segment = &mut self.segments[segment as usize];
+        assert_eq!((segment.role, segment.live, segment.next), (Role::Erased, 0, 0), "{segment:?}");
+        (segment.role, segment.pool, segment.order) = (Role::InService, pool, order);
+    }
+}

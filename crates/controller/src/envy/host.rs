@@ -1,0 +1,331 @@
+//! The host's accesses: words and pages, loaded, stored and trimmed.
+
+use super::buffer::Slot;
+use super::{Cleaning, Envy, NOTHING, SLOT};
+use crate::ControllerError;
+use nvlab_medium::Store;
+use nvlab_medium::banks::Access;
+use nvlab_units::{Extent, Interruption, Served, Span, Ticket, Time};
+
+/// A part of one page that is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    lpa: u32,
+    /// First byte within the page, and how many.
+    within: u32,
+    bytes: u32,
+}
+
+impl<S: Store> Envy<S> {
+    /// Loads `bytes` at `offset`, word after word. `into` receives them if the media keep payload, otherwise it
+    /// may be empty. What was never stored reads as zero.
+    pub fn load(
+        &mut self,
+        at: Time,
+        offset: u64,
+        bytes: u32,
+        into: &mut [u8],
+    ) -> Result<Served, ControllerError> {
+        self.check_window(offset, bytes)?;
+        self.advance(at);
+        let (mut first, mut now, mut done) = (None, at, 0);
+        while let Some(part) = self.part(offset, bytes, done) {
+            let location = self.l2p[part.lpa as usize];
+            let (die, cycle) = self.reading(location);
+            let words = self.words(part);
+            let span = self.lookup(part.lpa) + (self.config.control + cycle) * words;
+            let served = self.access(now, die, span);
+            if S::KEEPS {
+                self.peek(location, part.within, &mut into[done as usize..][..part.bytes as usize]);
+            }
+            self.stats.loads += words;
+            self.stats.load_time += span;
+            first.get_or_insert(served.start);
+            (now, done) = (served.end, done + part.bytes);
+        }
+        Ok(Served { start: first.unwrap_or(at), end: now })
+    }
+
+    /// Stores `bytes` at `offset`, word after word; durable at the end, and after a power cut before it every
+    /// word is old or new. `data` holds them if the media keep payload, otherwise it may be empty.
+    pub fn store(
+        &mut self,
+        at: Time,
+        offset: u64,
+        bytes: u32,
+        data: &[u8],
+    ) -> Result<Served, ControllerError> {
+        self.check_window(offset, bytes)?;
+        self.advance(at);
+        let (mut first, mut now, mut done) = (None, at, 0);
+        while let Some(part) = self.part(offset, bytes, done) {
+            let words = self.words(part);
+            let span = (self.config.control + self.sram.config().write.first) * words;
+            let data = if S::KEEPS { &data[done as usize..][..part.bytes as usize] } else { &[] };
+            let served = self.store_part(now, part, span, data)?;
+            self.stats.stores += words;
+            first.get_or_insert(served.start);
+            (now, done) = (served.end, done + part.bytes);
+        }
+        Ok(Served { start: first.unwrap_or(at), end: now })
+    }
+
+    fn check_window(&self, offset: u64, bytes: u32) -> Result<(), ControllerError> {
+        let capacity = self.capacity_bytes();
+        match offset.checked_add(bytes as u64) {
+            Some(end) if end <= capacity => Ok(()),
+            _ => Err(ControllerError::OutsideWindow { offset, bytes, capacity }),
+        }
+    }
+
+    /// The part of a page after the first `done` bytes of a range.
+    #[inline]
+    fn part(&self, offset: u64, bytes: u32, done: u32) -> Option<Part> {
+        if done == bytes {
+            return None;
+        }
+        let (offset, page) = (offset + done as u64, self.nor.geometry().unit_bytes);
+        let (lpa, within) = ((offset / page as u64) as u32, (offset % page as u64) as u32);
+        Some(Part { lpa, within, bytes: (bytes - done).min(page - within) })
+    }
+
+    /// Words of the host's bus that a part touches.
+    #[inline]
+    fn words(&self, part: Part) -> u64 {
+        let shift = self.config.word_bytes.trailing_zeros();
+        (((part.within + part.bytes - 1) >> shift) - (part.within >> shift) + 1) as u64
+    }
+
+    /// The die and the cycle of a read from a location.
+    #[inline]
+    fn reading(&self, location: u32) -> (Option<u32>, Span) {
+        match location & SLOT {
+            0 => (Some(self.die_of(location)), self.nor.cells().config.timing.read[0]),
+            _ => (None, self.sram.config().read.first),
+        }
+    }
+
+    #[inline]
+    pub(super) fn die_of(&self, page: u32) -> u32 {
+        self.layout.die_of(self.layout.block_of(nvlab_units::Ppa(page)))
+    }
+
+    /// The time to find a page's mapping beyond the access itself.
+    #[inline]
+    fn lookup(&mut self, lpa: u32) -> Span {
+        if self.mappings.is_empty() {
+            return Span::ZERO;
+        }
+        let place = lpa as usize % self.mappings.len();
+        if std::mem::replace(&mut self.mappings[place], lpa) == lpa {
+            return Span::ZERO;
+        }
+        self.stats.mapping_misses += 1;
+        self.sram.config().read.first
+    }
+
+    /// Occupies the controller, and the die that is touched, for an access of the host.
+    #[inline]
+    pub(super) fn access(&mut self, at: Time, die: Option<u32>, span: Span) -> Served {
+        if self.dies.len() == 1 {
+            return self.nor.occupy(at, 0, span);
+        }
+        let served = self.port.foreground(at, span, Interruption::Wait);
+        match die {
+            None => served,
+            Some(die) => self.nor.occupy(served.start, die, span),
+        }
+    }
+
+    /// Stores a part of a page that takes `span` once the page is in SRAM.
+    #[inline]
+    fn store_part(
+        &mut self,
+        at: Time,
+        part: Part,
+        span: Span,
+        data: &[u8],
+    ) -> Result<Served, ControllerError> {
+        let Part { lpa, within, bytes } = part;
+        let location = self.l2p[lpa as usize];
+        let to_hold = self.transaction.must_hold(lpa);
+        self.stats.store_time += span;
+        if location & SLOT != 0 && location != NOTHING && !to_hold {
+            let lookup = self.lookup(lpa);
+            let served = self.access(at, None, lookup + span);
+            self.stats.buffer_hits += 1;
+            if S::KEEPS {
+                self.store_in_place((served.start, served.end), location & !SLOT, within, data);
+            }
+            return Ok(served);
+        }
+        if to_hold {
+            self.transaction.check_room()?;
+        }
+        let ready = self.wait_for_slot(at).max(self.written);
+        // Only now: waiting may have moved the page.
+        let location = self.l2p[lpa as usize];
+        let mut copy = self.lookup(lpa);
+        let mut die = None;
+        if location != NOTHING && bytes < self.nor.geometry().unit_bytes {
+            die = self.reading(location).0;
+            copy += self.transfer();
+            self.stats.copy_time += self.transfer();
+            self.stats.copies_on_write += 1;
+        }
+        let copied =
+            if copy.is_zero() { Served { start: ready, end: ready } } else { self.access(ready, die, copy) };
+        let stored = self.access(copied.end, None, span);
+        let start = if copy.is_zero() { stored.start } else { copied.start };
+        if S::KEEPS {
+            self.assemble(location, within, data);
+        }
+        let shadow = to_hold.then(|| self.hold(lpa, location));
+        if !to_hold {
+            self.drop_location(location);
+        }
+        let place = self.take_slot(lpa, location);
+        if S::KEEPS {
+            self.publish((start, stored.end), place, lpa, shadow);
+        }
+        if self.config.buffer_pages == 0 {
+            return Ok(Served { start, end: self.flush_through(stored.end) });
+        }
+        self.drain(stored.end);
+        Ok(Served { start, end: stored.end })
+    }
+
+    /// Gives the next slot of the ring to a page that was at `from`.
+    #[inline]
+    fn take_slot(&mut self, lpa: u32, from: u32) -> u64 {
+        let origin = self.origin(lpa, from);
+        let place = self.buffer.taken;
+        let slot = self.buffer.index(place);
+        self.buffer.slots[slot as usize] = Slot { owner: lpa, origin, die: 0, ticket: Ticket::NEVER };
+        self.buffer.taken += 1;
+        self.pools[origin as usize].occupied += 1;
+        self.l2p[lpa as usize] = SLOT | slot;
+        place
+    }
+
+    /// The pool a page will be flushed to: where it came from, under locality gathering; the next die,
+    /// otherwise. A pool that is full passes it on to the emptiest.
+    #[inline]
+    fn origin(&mut self, lpa: u32, from: u32) -> u32 {
+        let pools = self.pools.len() as u32;
+        let asked = match self.config.cleaning {
+            Cleaning::Gathering(_) => match from {
+                NOTHING => self.first_pages.partition_point(|&first| first <= lpa) as u32 - 1,
+                from if from & SLOT != 0 => self.buffer.slots[(from & !SLOT) as usize].origin,
+                from => self.segments[self.segment_of(from) as usize].pool,
+            },
+            _ => {
+                self.next_pool = if self.next_pool + 1 >= pools { 0 } else { self.next_pool + 1 };
+                self.next_pool
+            }
+        };
+        let pool = &self.pools[asked as usize];
+        if pool.occupied < pool.limit {
+            return asked;
+        }
+        let emptiest = (0..pools).max_by_key(|&pool| {
+            let pool = &self.pools[pool as usize];
+            pool.limit - pool.occupied
+        });
+        emptiest.expect("a pool")
+    }
+
+    /// What is at a location died.
+    #[inline]
+    pub(super) fn drop_location(&mut self, location: u32) {
+        if location == NOTHING {
+            return;
+        }
+        let pool = if location & SLOT != 0 {
+            let slot = &mut self.buffer.slots[(location & !SLOT) as usize];
+            slot.owner = NOTHING;
+            slot.origin
+        } else {
+            let segment = &mut self.segments[self.layout.block_of(nvlab_units::Ppa(location)).0 as usize];
+            segment.live -= 1;
+            segment.pool
+        };
+        self.pools[pool as usize].occupied -= 1;
+    }
+
+    /// Whole pages over the path.
+    #[inline]
+    fn path_span(&self, access: Access) -> Span {
+        let cycles = self.nor.geometry().unit_bytes.div_ceil(self.config.path_bytes);
+        self.config.control + access.first * cycles as u64
+    }
+
+    #[inline]
+    pub(super) fn read_pages(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Served {
+        self.advance(at);
+        let (mut first, mut now) = (None, at);
+        for (i, lpa) in extent.units().enumerate() {
+            let location = self.l2p[lpa as usize];
+            let (die, cycle) = self.reading(location);
+            let span = self.lookup(lpa) + self.path_span(Access::even(cycle));
+            let served = self.access(now, die, span);
+            if S::KEEPS {
+                let bytes = self.nor.geometry().unit_bytes as usize;
+                self.peek(location, 0, &mut into[i * bytes..][..bytes]);
+            }
+            self.stats.loads += 1;
+            self.stats.load_time += span;
+            first.get_or_insert(served.start);
+            now = served.end;
+        }
+        Served { start: first.unwrap_or(at), end: now }
+    }
+
+    #[inline]
+    pub(super) fn write_pages(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        data: &[u8],
+    ) -> Result<Served, ControllerError> {
+        self.advance(at);
+        let (mut first, mut now) = (None, at);
+        let bytes = self.nor.geometry().unit_bytes;
+        let span = self.path_span(self.sram.config().write);
+        for (i, lpa) in extent.units().enumerate() {
+            let data = if S::KEEPS { &data[i * bytes as usize..][..bytes as usize] } else { &[] };
+            let served = self.store_part(now, Part { lpa, within: 0, bytes }, span, data)?;
+            self.stats.stores += 1;
+            first.get_or_insert(served.start);
+            now = served.end;
+        }
+        Ok(Served { start: first.unwrap_or(at), end: now })
+    }
+
+    pub(super) fn trim_pages(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
+        self.advance(at);
+        let (mut first, mut now) = (None, at.max(self.written));
+        let span = self.config.control + self.sram.config().write.first;
+        for lpa in extent.units() {
+            let to_hold = self.transaction.must_hold(lpa);
+            if to_hold {
+                self.transaction.check_room()?;
+            }
+            let served = self.access(now, None, span);
+            self.stats.store_time += span;
+            self.stats.trimmed_pages += 1;
+            let location = self.l2p[lpa as usize];
+            let shadow = to_hold.then(|| self.hold(lpa, location));
+            if !to_hold {
+                self.drop_location(location);
+            }
+            self.l2p[lpa as usize] = NOTHING;
+            if S::KEEPS {
+                self.publish_trim((served.start, served.end), lpa, shadow);
+            }
+            first.get_or_insert(served.start);
+            now = served.end;
+        }
+        Ok(Served { start: first.unwrap_or(at), end: now })
+    }
+}

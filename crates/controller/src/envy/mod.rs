@@ -1,0 +1,390 @@
+//! eNVy: NOR flash and battery-backed SRAM as one linear, word-addressable, non-volatile memory (Wu and
+//! Zwaenepoel, ASPLOS 1994; sections in brackets).
+//!
+//! A store to a page in flash copies the page to SRAM and changes it there (copy on write); SRAM is a FIFO
+//! buffer from which pages are flushed to flash; segments are cleaned by copying their live pages, in order,
+//! to an erased spare. What it is not: a model of a host bus or of a processor cache (that is the `access` layer's).
+//!
+//! # Time
+//!
+//! With c = [`EnvyConfig::control`] (60 ns), r and w the cycle of the medium (100 ns), p = page / path cycles:
+//!
+//! | step | time |
+//! |---|---|
+//! | load of a word | c + r, for every word; a missed mapping adds one SRAM read |
+//! | store to a page in SRAM | c + w for every word |
+//! | store to a page in flash | first c + p r for the copy (160 ns); the table is written beside the word |
+//! | store of a whole page by [`Controller`] | c + p w: the page crosses the path, nothing is copied |
+//! | flush, or copy by the cleaner | c + p r + program: 4.16 us |
+//! | erase | the datasheet's (50 ms) |
+//! | begin, commit | one SRAM cycle: c + w |
+//! | abort | one SRAM cycle, and one for every page rolled back |
+//!
+//! Flushes, copies and erases are background work on the lane of their bank. With one die (the base design)
+//! every access of the host, SRAM hits too, uses the one path and so suspends them; the part says how long
+//! before they resume. With several dies (section 6) they run side by side, an access suspends only the die it
+//! touches, and the shared path bounds flushes. Copies of the cleaner yield the path to others.
+//!
+//! Pages above `flush_at` are queued for flash at once and are from then on pages in flash: a store to one
+//! copies it again. Their slots are free when the program is done. When the spare of a die is not ready, its
+//! flushes stay in the buffer; a store waits only if the buffer is full.
+//!
+//! # Invariants
+//!
+//! 1. A flash page is live iff the page (or shadow) that the table back names is at it.
+//! 2. `segment.live` and `pool.occupied` count live pages; the latter also what the buffer will bring back.
+//! 3. With payload, the table in SRAM changes in one word, and only to what is durable: a slot after its
+//!    bytes, a flash page after its program is done. In memory the table is ahead of it by what is queued.
+//! 4. A segment is erased only when every copy out of it is done and recorded; until then nothing is lost if
+//!    the copies are. So the state is good at every cut, and also if this program ends between two calls.
+//! 5. Writes to SRAM are recorded in the order they are made; see `durable`.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`config`], [`stats`] | what it is told, what it counts |
+//! | `table` | where everything lies in SRAM |
+//! | `segments`, `buffer`, `start` | segments and pools; the ring of slots; where pages go first |
+//! | `host`, `flush`, `clean` | the host's words; pages to flash; cleaning, erasing, wear |
+//! | `cleaning` | which segment, and which pages move: one file per policy |
+//! | `transaction` | shadows (section 6) |
+//! | `durable`, [`recover`] | what is written through to SRAM, and how it is found again |
+
+mod buffer;
+mod clean;
+mod cleaning;
+pub mod config;
+mod durable;
+mod flush;
+mod host;
+pub mod recover;
+mod segments;
+mod start;
+pub mod stats;
+mod table;
+mod transaction;
+
+pub use config::{Cleaning, EnvyConfig, Gathering, Locality};
+pub use recover::{Media, RecoveryReport};
+pub use stats::EnvyStats;
+
+use crate::{Controller, ControllerError};
+use buffer::Buffer;
+use clean::Die;
+use nvlab_medium::flash::Nor;
+use nvlab_medium::ram::Ram;
+use nvlab_medium::{PowerCut, Store};
+use nvlab_units::{BlockId, Bus, Extent, Lane, Layout, Ppa, Served, Span, Time};
+use segments::{NO_SEGMENT, Pool, Role, Segment};
+use transaction::Transaction;
+
+/// No location, no owner.
+const NOTHING: u32 = u32::MAX;
+/// Set in a location that is a slot of the buffer, not a flash page.
+const SLOT: u32 = 1 << 31;
+/// Set in an owner that is a shadow of the transaction, not a logical page.
+const SHADOW: u32 = 1 << 31;
+
+/// An eNVy controller.
+#[derive(Clone, Debug)]
+pub struct Envy<S: Store = ()> {
+    config: EnvyConfig,
+    layout: Layout,
+    map: table::Layout,
+    nor: Nor<S>,
+    sram: Ram<S>,
+    /// Where each logical page is: a flash page, a slot, or nothing.
+    l2p: Vec<u32>,
+    /// Whose each flash page is: a logical page, a shadow, or nobody's.
+    p2l: Vec<u32>,
+    segments: Vec<Segment>,
+    pools: Vec<Pool>,
+    /// The first page of each pool, for pages written for the first time.
+    first_pages: Vec<u32>,
+    dies: Vec<Die>,
+    buffer: Buffer,
+    transaction: Transaction,
+    /// The cache of mappings: the page at each place.
+    mappings: Vec<u32>,
+    /// The controller, where it is not the one die: one access of the host at a time.
+    port: Lane,
+    /// The path between SRAM and flash, where several dies share it.
+    path: Bus,
+    /// When the last record was written to SRAM.
+    written: Time,
+    /// The pool a page without origin goes to next.
+    next_pool: u32,
+    /// Segments begun, pages flushed since the beginning.
+    begun: u64,
+    flushes: u64,
+    /// Dies with a segment whose copies are not known to be done.
+    leaving: u32,
+    /// Kept to allocate once.
+    moving: Vec<clean::Moving>,
+    page: Vec<u8>,
+    stats: EnvyStats,
+}
+
+impl<S: Store> Envy<S> {
+    /// A controller over media fresh from the factory, or why this configuration cannot work.
+    pub fn new(config: EnvyConfig, nor: Nor<S>, sram: Ram<S>) -> Result<Envy<S>, String> {
+        let mut envy = Envy::empty(config, nor, sram)?;
+        let geometry = *envy.nor.geometry();
+        for die in 0..geometry.dies() {
+            let first = die * geometry.blocks_per_die;
+            let erased: Vec<u32> = (first..first + geometry.blocks_per_die).collect();
+            envy.deal_erased(die, erased);
+        }
+        envy.format();
+        Ok(envy)
+    }
+
+    /// A controller that knows nothing of its media yet.
+    fn empty(config: EnvyConfig, nor: Nor<S>, sram: Ram<S>) -> Result<Envy<S>, String> {
+        config.check(&nor.cells().config, sram.config())?;
+        let geometry = *nor.geometry();
+        let erases = nor.cells().erase_counts();
+        let pools = segments::pools(&config, &geometry);
+        Ok(Envy {
+            first_pages: start::first_pages(config.cleaning, config.logical_pages, &pools),
+            layout: Layout::new(&geometry),
+            map: table::Layout::new(&config, &geometry, sram.config().word_bytes as u64),
+            l2p: vec![NOTHING; config.logical_pages as usize],
+            p2l: vec![NOTHING; geometry.units() as usize],
+            segments: erases.iter().map(|&erases| Segment::new(erases)).collect(),
+            pools,
+            dies: vec![Die::default(); geometry.dies() as usize],
+            buffer: Buffer::new(config.buffer_pages, config.flush_at),
+            transaction: Transaction::new(&config),
+            mappings: vec![NOTHING; config.mapping_cache_entries as usize],
+            port: Lane::new(),
+            path: Bus::new(),
+            written: Time::ZERO,
+            next_pool: 0,
+            begun: 0,
+            flushes: 0,
+            leaving: 0,
+            moving: Vec::with_capacity(geometry.pages_per_block as usize),
+            page: vec![0; if S::KEEPS { geometry.unit_bytes as usize } else { 0 }],
+            stats: EnvyStats::default(),
+            config,
+            nor,
+            sram,
+        })
+    }
+
+    /// Gives the erased segments of a die to the pools that miss some; the last one is the spare.
+    fn deal_erased(&mut self, die: u32, mut erased: Vec<u32>) {
+        self.dies[die as usize].spare = erased.pop().expect("an erased segment in every die");
+        for pool in self.pools.iter_mut().filter(|pool| pool.die == die) {
+            let used = pool.closed.len() as u32 + (pool.active != NO_SEGMENT) as u32;
+            let missing = erased.len().min((pool.size - used) as usize);
+            pool.fresh = erased.drain(..missing).rev().collect();
+        }
+        assert!(erased.is_empty(), "segments {erased:?} of die {die} belong to no pool");
+    }
+
+    /// Brings the background up to date: what is done by `at` is recorded, what can go on goes on.
+    #[inline]
+    pub fn advance(&mut self, at: Time) {
+        if S::KEEPS {
+            self.complete(at);
+        }
+        if self.leaving > 0 {
+            self.erase_left(at);
+        }
+        if self.buffer.wants_flush() {
+            self.drain(at);
+        }
+    }
+
+    /// Says that no power cut will come before `upto`.
+    pub fn settle(&mut self, upto: Time) {
+        self.nor.settle(upto);
+        self.sram.settle(upto);
+    }
+
+    /// When everything queued will be done; a promise (see [`nvlab_units::Lane::finish`]).
+    pub fn idle_at(&mut self, at: Time) -> Time {
+        self.advance(at);
+        let mut end = at;
+        loop {
+            for die in 0..self.dies.len() as u32 {
+                let last = self.nor.last(die);
+                end = end.max(self.nor.finish(die, last, at));
+            }
+            // What was waiting for this may go on now, and queue more.
+            let (leaving, waiting) = (self.leaving, self.buffer.waiting());
+            self.advance(end);
+            if (leaving, waiting) == (self.leaving, self.buffer.waiting()) {
+                return end;
+            }
+        }
+    }
+
+    /// What the controller did so far.
+    pub fn stats(&self) -> &EnvyStats {
+        &self.stats
+    }
+    /// Begins counting anew, in the medium too; wear stays.
+    pub fn reset_stats(&mut self) {
+        self.stats = EnvyStats::default();
+        self.nor.reset_stats();
+    }
+    /// The flash array.
+    pub fn nor(&self) -> &Nor<S> {
+        &self.nor
+    }
+    /// The battery-backed memory.
+    pub fn sram(&self) -> &Ram<S> {
+        &self.sram
+    }
+    /// What it was told.
+    pub fn config(&self) -> &EnvyConfig {
+        &self.config
+    }
+    /// Bytes the host may address.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.config.logical_pages as u64 * self.nor.geometry().page_bytes()
+    }
+    /// Bytes of the page table as the paper counts them (see [`EnvyConfig::table_bytes`]).
+    pub fn table_bytes(&self) -> u64 {
+        EnvyConfig::table_bytes(self.nor.geometry())
+    }
+    /// Bytes of memory this program takes for the controller's tables.
+    pub fn memory_bytes(&self) -> u64 {
+        let slots = self.buffer.slots.len() * size_of::<buffer::Slot>();
+        let segments = self.segments.len() * size_of::<Segment>();
+        (4 * (self.l2p.len() + self.p2l.len() + self.mappings.len()) + slots + segments) as u64
+    }
+    /// Pages in the buffer that are not queued to be flushed.
+    pub fn buffered_pages(&self) -> u64 {
+        self.buffer.waiting()
+    }
+    /// The media, as a restart of the controller finds them. A power cut is [`PowerCut::cut`] on them; to
+    /// continue after one, see [`Envy::recover`].
+    pub fn into_media(self) -> Media<S> {
+        Media { nor: self.nor, sram: self.sram }
+    }
+
+    /// Touches the table entries of pages that will be asked for soon, so that their cache lines come in
+    /// together instead of one after the other.
+    #[inline]
+    pub fn expect(&self, pages: impl Iterator<Item = u32>) {
+        let (mut sum, l2p) = (0u32, &self.l2p[..]);
+        for page in pages {
+            sum = sum.wrapping_add(l2p.get(page as usize).copied().unwrap_or(0));
+        }
+        std::hint::black_box(sum);
+    }
+
+    #[inline]
+    fn segment_of(&self, page: u32) -> u32 {
+        self.layout.block_of(Ppa(page)).0
+    }
+
+    /// Where an owner's bytes are.
+    #[inline]
+    fn location(&self, owner: u32) -> u32 {
+        match owner {
+            NOTHING => NOTHING,
+            owner if owner & SHADOW != 0 => self.transaction.location(owner & !SHADOW),
+            owner => self.l2p[owner as usize],
+        }
+    }
+
+    #[inline]
+    fn set_location(&mut self, owner: u32, location: u32) {
+        if owner & SHADOW != 0 {
+            self.transaction.set_location(owner & !SHADOW, location);
+        } else {
+            self.l2p[owner as usize] = location;
+        }
+    }
+
+    /// The time of one page on its way between SRAM and flash.
+    #[inline]
+    fn transfer(&self) -> Span {
+        let cycles = self.nor.geometry().unit_bytes.div_ceil(self.config.path_bytes);
+        self.config.control + self.nor.cells().config.timing.read[0] * cycles as u64
+    }
+
+    /// Checks every invariant; for tests.
+    pub fn check(&self) {
+        let mut live = vec![0u32; self.segments.len()];
+        let mut occupied = vec![0u32; self.pools.len()];
+        let shadows = (0..self.transaction.count()).map(|shadow| shadow | SHADOW);
+        for owner in (0..self.config.logical_pages).chain(shadows) {
+            let location = self.location(owner);
+            if location == NOTHING {
+                continue;
+            }
+            if location & SLOT != 0 {
+                let slot = self.buffer.slots[(location & !SLOT) as usize];
+                assert_eq!(slot.owner, owner, "slot {} of {owner:#x}", location & !SLOT);
+                occupied[slot.origin as usize] += 1;
+                continue;
+            }
+            assert_eq!(self.p2l[location as usize], owner, "page {location} of {owner:#x}");
+            let segment = self.segment_of(location);
+            assert!(location - self.layout_first(segment) < self.segments[segment as usize].next);
+            live[segment as usize] += 1;
+            occupied[self.segments[segment as usize].pool as usize] += 1;
+        }
+        for (number, segment) in self.segments.iter().enumerate() {
+            assert_eq!(segment.live, live[number], "segment {number}: {segment:?}");
+            if segment.role != Role::InService {
+                assert_eq!(segment.live, 0, "segment {number}: {segment:?}");
+            }
+        }
+        for (number, pool) in self.pools.iter().enumerate() {
+            assert_eq!(pool.occupied, occupied[number], "pool {number}: {pool:?}");
+            assert!(pool.occupied <= pool.limit, "pool {number}: {pool:?}");
+            let used = pool.closed.len() + pool.fresh.len() + (pool.active != NO_SEGMENT) as usize;
+            assert_eq!(used, pool.size as usize, "pool {number}: {pool:?}");
+        }
+        if S::KEEPS {
+            self.check_durable();
+        }
+    }
+
+    /// The first page of a segment.
+    #[inline]
+    fn layout_first(&self, segment: u32) -> u32 {
+        self.nor.geometry().first_unit(BlockId(segment)).0
+    }
+
+    fn check_extent(&self, extent: Extent) -> Result<(), ControllerError> {
+        match extent.end() <= self.config.logical_pages as u64 {
+            true => Ok(()),
+            false => Err(ControllerError::OutOfRange { extent, capacity: self.config.logical_pages }),
+        }
+    }
+}
+
+/// The face a RAM disk or a page workload uses: whole pages, each crossing the path at once. Everything is
+/// durable when it is acknowledged, so a flush is free.
+impl<S: Store> Controller for Envy<S> {
+    fn capacity_units(&self) -> u32 {
+        self.config.logical_pages
+    }
+    fn unit_bytes(&self) -> u32 {
+        self.nor.geometry().unit_bytes
+    }
+    #[inline]
+    fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
+        self.check_extent(extent)?;
+        Ok(self.read_pages(at, extent, into))
+    }
+    #[inline]
+    fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
+        self.check_extent(extent)?;
+        self.write_pages(at, extent, data)
+    }
+    fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
+        self.check_extent(extent)?;
+        self.trim_pages(at, extent)
+    }
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
+        Ok(Served { start: at, end: at })
+    }
+}

@@ -1,0 +1,445 @@
+//! Finding everything again after a power cut, from the media alone.
+//!
+//! 1. The table, the slots and the segments are read from SRAM.
+//! 2. A transaction that was open is undone: its pages are again where its shadows are.
+//! 3. The active segment of a pool is the one begun last; it continues after its last page that is not blank.
+//! 4. A segment that was being left is copied to the end: page after page goes to a page that already holds,
+//!    wholly or in part, these very bytes (flash may be programmed again as long as bits are only cleared), or
+//!    to a blank one. So a torn copy takes no room and a clean can be cut any number of times.
+//! 5. Segments whose erase is not known to be done are erased again.
+//!
+//! Every step is recorded like in operation, so recovery may itself be cut at any moment.
+
+use super::segments::{NO_SEGMENT, Role, Segment};
+use super::table::{Layout, Record};
+use super::{Envy, EnvyConfig, NOTHING, SLOT};
+use nvlab_medium::flash::Nor;
+use nvlab_medium::ram::Ram;
+use nvlab_medium::{PowerCut, Store};
+use nvlab_units::{Geometry, Span, Ticket, Time};
+
+/// What a power cut leaves of a controller.
+#[derive(Clone, Debug)]
+pub struct Media<S: Store> {
+    /// The flash array.
+    pub nor: Nor<S>,
+    /// Write buffer, page table and the controller's state.
+    pub sram: Ram<S>,
+}
+
+/// What a recovery did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// How long the host waited.
+    pub time: Span,
+    /// Pages found in flash and in the write buffer.
+    pub pages_in_flash: u64,
+    /// See `pages_in_flash`.
+    pub pages_in_buffer: u64,
+    /// Pages copied to finish cleans that were under way.
+    pub pages_copied: u64,
+    /// Segments erased.
+    pub segments_erased: u32,
+    /// Pages given back the version from before a transaction that was not committed.
+    pub pages_rolled_back: u64,
+}
+
+impl<S: Store> PowerCut for Media<S> {
+    fn settle(&mut self, upto: Time) {
+        self.nor.settle(upto);
+        self.sram.settle(upto);
+    }
+    /// A cut before the last moment the array was told of counts as at that moment, for both.
+    fn cut(&mut self, at: Time) {
+        let at = at.max(self.nor.latest());
+        self.nor.cut(at);
+        self.sram.cut(at);
+    }
+}
+
+/// How often each segment was erased, as the SRAM of a controller says: what [`Nor::reopen`] asks for.
+pub fn erase_counts<S: Store>(config: &EnvyConfig, geometry: &Geometry, sram: &Ram<S>) -> Vec<u32> {
+    let map = Layout::new(config, geometry, sram.config().word_bytes as u64);
+    (0..geometry.blocks()).map(|segment| read_segment(sram, &map, segment).1.erases).collect()
+}
+
+/// A segment record: its role as a number, and the rest.
+fn read_segment<S: Store>(sram: &Ram<S>, map: &Layout, number: u32) -> (u32, Segment) {
+    let mut bytes = [0; 64];
+    sram.peek(map.segment(number), &mut bytes);
+    let mut record = Record::from(bytes);
+    let flags = record.u32();
+    let mut segment = Segment::new(0);
+    segment.pool = record.u32();
+    segment.partner = record.u32();
+    segment.done = record.u32();
+    segment.order = record.u64();
+    segment.birth = record.u64();
+    segment.erases = record.u32();
+    (segment.erasing, segment.in_place) = (flags & 1 << 8 != 0, flags & 1 << 9 != 0);
+    if segment.erasing {
+        segment.done = 0;
+    }
+    (flags & 0xFF, segment)
+}
+
+impl<S: Store> Envy<S> {
+    /// Rebuilds the controller from its media, beginning at `at`; or why that cannot be done: the
+    /// configuration is not the one the media were written with, or they hold no such state.
+    pub fn recover(
+        config: EnvyConfig,
+        media: Media<S>,
+        at: Time,
+    ) -> Result<(Envy<S>, RecoveryReport), String> {
+        assert!(S::KEEPS, "recovery reads payload");
+        let mut envy = Envy::empty(config, media.nor, media.sram)?;
+        let mut report = RecoveryReport::default();
+        envy.written = at;
+        envy.check_header()?;
+        envy.read_segments()?;
+        envy.read_transaction();
+        let mut now = envy.read_table(at)?;
+        now = envy.undo_transaction(now, &mut report)?;
+        envy.read_slots()?;
+        envy.rebuild(&mut report)?;
+        now = envy.find_active(now);
+        now = envy.erase_unsure(now, &mut report);
+        now = envy.finish_leaving(now, &mut report);
+        envy.deal_all();
+        report.time = now.since(at);
+        Ok((envy, report))
+    }
+
+    fn check_header(&self) -> Result<(), String> {
+        let mut bytes = [0; 64];
+        self.sram.peek(self.map.header(), &mut bytes);
+        if bytes != *self.header().bytes() {
+            let magic = Record::from(bytes).u64();
+            return Err(match magic == super::durable::MAGIC {
+                true => "the SRAM holds the state of an eNVy controller of another shape".into(),
+                false => "the SRAM holds no state of an eNVy controller".into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn read_segments(&mut self) -> Result<(), String> {
+        for number in 0..self.segments.len() as u32 {
+            let (role, mut segment) = read_segment(&self.sram, &self.map, number);
+            segment.role = match role {
+                0 => Role::Erased,
+                1 => Role::InService,
+                2 => Role::Leaving,
+                _ => return Err(format!("the record of segment {number} is damaged: role {role}")),
+            };
+            let named = segment.role == Role::Erased || segment.pool < self.pools.len() as u32;
+            let partner = segment.role != Role::Leaving || segment.partner < self.segments.len() as u32;
+            if !named || !partner {
+                return Err(format!("the record of segment {number} is damaged: {segment:?}"));
+            }
+            self.begun = self.begun.max(segment.order + 1);
+            segment.next = self.nor.geometry().pages_per_block;
+            self.segments[number as usize] = segment;
+        }
+        for number in 0..self.pools.len() as u32 {
+            let mut bytes = [0; 64];
+            self.sram.peek(self.map.pool(number), &mut bytes);
+            let mut record = Record::from(bytes);
+            let history = &mut self.pools[number as usize].history;
+            history.interval = f64::from_bits(record.u64());
+            history.cost = f64::from_bits(record.u64());
+            history.cleaned_at = record.u64();
+            self.flushes = self.flushes.max(history.cleaned_at);
+        }
+        Ok(())
+    }
+
+    fn read_transaction(&mut self) {
+        let mut bytes = [0; 64];
+        self.sram.peek(self.map.transaction(), &mut bytes);
+        let mut record = Record::from(bytes);
+        self.transaction.number = record.u64();
+        self.transaction.open = record.u32() != 0;
+    }
+
+    fn read_table(&mut self, at: Time) -> Result<Time, String> {
+        for lpa in 0..self.config.logical_pages {
+            let location = self.durable_entry(lpa);
+            self.check_location(lpa, location)?;
+            self.l2p[lpa as usize] = location;
+        }
+        let (word, cycle) = (self.sram.config().word_bytes as u64, self.sram.config().read.first);
+        Ok(at + cycle * self.map.data(0).div_ceil(word))
+    }
+
+    fn check_location(&self, lpa: u32, location: u32) -> Result<(), String> {
+        let good = match location {
+            NOTHING => true,
+            slot if slot & SLOT != 0 => ((slot & !SLOT) as usize) < self.buffer.slots.len(),
+            page => (page as usize) < self.p2l.len(),
+        };
+        match good {
+            true => Ok(()),
+            false => Err(format!("the page table is damaged: page {lpa} is at {location:#x}")),
+        }
+    }
+
+    fn undo_transaction(&mut self, at: Time, report: &mut RecoveryReport) -> Result<Time, String> {
+        if !self.transaction.open {
+            return Ok(at);
+        }
+        let cycle = self.sram.config().write.first;
+        let mut now = at;
+        for (lpa, old) in self.durable_shadows() {
+            self.check_location(lpa, old)?;
+            self.l2p[lpa as usize] = old;
+            self.publish_entry((now, now + cycle), lpa, old);
+            now += cycle;
+            report.pages_rolled_back += 1;
+        }
+        self.transaction.open = false;
+        self.publish_transaction((now, now + cycle));
+        Ok(now + cycle)
+    }
+
+    /// The slots that hold a page, at their places in the ring.
+    fn read_slots(&mut self) -> Result<(), String> {
+        let mut places = vec![0; self.buffer.slots.len()];
+        for slot in 0..self.buffer.slots.len() as u32 {
+            let mut bytes = [0; 16];
+            self.sram.peek(self.map.slot(slot), &mut bytes);
+            let mut record = Record::from(bytes);
+            let (_, origin, place) = (record.u32(), record.u32(), record.u64());
+            let used = place > 0;
+            if used && (self.buffer.index(place - 1) != slot || origin >= self.pools.len() as u32) {
+                return Err(format!("the record of slot {slot} is damaged"));
+            }
+            places[slot as usize] = place;
+            let held = &mut self.buffer.slots[slot as usize];
+            (held.origin, held.ticket) = (origin, Ticket::default());
+            self.buffer.taken = self.buffer.taken.max(place);
+        }
+        self.buffer.flushed = self.buffer.taken;
+        for lpa in 0..self.config.logical_pages {
+            let location = self.l2p[lpa as usize];
+            if location == NOTHING || location & SLOT == 0 {
+                continue;
+            }
+            let slot = (location & !SLOT) as usize;
+            let held = &mut self.buffer.slots[slot];
+            if held.owner != NOTHING || places[slot] == 0 {
+                return Err(format!("the page table is damaged: slot {slot} holds page {lpa} and another"));
+            }
+            (held.owner, held.ticket) = (lpa, Ticket::NEVER);
+            self.buffer.flushed = self.buffer.flushed.min(places[slot] - 1);
+        }
+        Ok(())
+    }
+
+    /// The table back, live pages and pools, from the table.
+    fn rebuild(&mut self, report: &mut RecoveryReport) -> Result<(), String> {
+        for lpa in 0..self.config.logical_pages {
+            let location = self.l2p[lpa as usize];
+            if location == NOTHING {
+                continue;
+            }
+            if location & SLOT != 0 {
+                let origin = self.buffer.slots[(location & !SLOT) as usize].origin;
+                self.pools[origin as usize].occupied += 1;
+                report.pages_in_buffer += 1;
+                continue;
+            }
+            let number = self.segment_of(location);
+            let segment = &mut self.segments[number as usize];
+            let before = std::mem::replace(&mut self.p2l[location as usize], lpa);
+            if before != NOTHING || segment.role == Role::Erased {
+                return Err(format!("the page table is damaged: page {location} of {lpa}, {segment:?}"));
+            }
+            segment.live += 1;
+            self.pools[segment.pool as usize].occupied += 1;
+            report.pages_in_flash += 1;
+        }
+        self.tell_partners();
+        let mut in_service: Vec<u32> = (0..self.segments.len() as u32)
+            .filter(|&segment| self.segments[segment as usize].role == Role::InService)
+            .collect();
+        in_service.sort_by_key(|&segment| self.segments[segment as usize].order);
+        for segment in in_service {
+            let pool = self.segments[segment as usize].pool;
+            self.pools[pool as usize].closed.push_back(segment);
+        }
+        Ok(())
+    }
+
+    /// The partner of a segment that is being left may not have been recorded as such.
+    fn tell_partners(&mut self) {
+        for number in 0..self.segments.len() {
+            let leaving = self.segments[number];
+            if leaving.role == Role::Leaving && self.segments[leaving.partner as usize].role == Role::Erased {
+                let order = if leaving.in_place { leaving.order } else { self.begun };
+                self.begun += 1;
+                let partner = &mut self.segments[leaving.partner as usize];
+                (partner.role, partner.pool, partner.order) = (Role::InService, leaving.pool, order);
+                partner.done = 0;
+                self.record_segment(self.written, leaving.partner);
+            }
+        }
+    }
+
+    /// The active segment of each pool continues after its last page that is not blank. Reads them.
+    fn find_active(&mut self, at: Time) -> Time {
+        let mut now = at;
+        for pool in 0..self.pools.len() {
+            let Some(active) = self.pools[pool].closed.pop_back() else { continue };
+            self.pools[pool].active = active;
+            now = self.find_end(now, active);
+        }
+        // The others are full, but for the partners of segments that are being left.
+        let is_partner = |number: u32, segments: &[Segment]| {
+            segments.iter().any(|segment| segment.role == Role::Leaving && segment.partner == number)
+        };
+        for number in 0..self.segments.len() as u32 {
+            let active = self.pools.iter().any(|pool| pool.active == number);
+            let segment = self.segments[number as usize];
+            if segment.role != Role::Erased && !active && !is_partner(number, &self.segments) {
+                self.segments[number as usize].done = self.nor.geometry().pages_per_block;
+            }
+        }
+        now
+    }
+
+    /// Sets where a segment continues.
+    fn find_end(&mut self, at: Time, number: u32) -> Time {
+        let pages = self.nor.geometry().pages_per_block;
+        if self.segments[number as usize].erasing {
+            self.segments[number as usize].next = 0;
+            return at;
+        }
+        let first = self.layout_first(number);
+        let known = self.segments[number as usize].done;
+        let mut page = std::mem::take(&mut self.page);
+        let last = (known..pages).rev().find(|i| {
+            self.peek(first + i, 0, &mut page);
+            page.iter().any(|&byte| byte != 0xFF)
+        });
+        self.page = page;
+        let end = last.map_or(known, |last| last + 1);
+        let segment = &mut self.segments[number as usize];
+        (segment.next, segment.done) = (end, end);
+        let span = self.nor.cells().config.timing.read[0] * (pages - known) as u64;
+        self.nor.occupy(at, self.die_of_segment(number), span).end
+    }
+
+    /// Erases again what may not be erased.
+    fn erase_unsure(&mut self, at: Time, report: &mut RecoveryReport) -> Time {
+        for number in 0..self.segments.len() as u32 {
+            let segment = &self.segments[number as usize];
+            if !segment.erasing {
+                continue;
+            }
+            assert_eq!(segment.live, 0, "segment {number}: {segment:?}");
+            self.segments[number as usize].erases += 1;
+            self.record_segment(at, number);
+            self.queue_erase(at, number);
+            report.segments_erased += 1;
+        }
+        self.finish_all(at)
+    }
+
+    /// Copies out of segments that are being left what is still in them, and erases them.
+    fn finish_leaving(&mut self, at: Time, report: &mut RecoveryReport) -> Time {
+        let mut now = at;
+        for number in 0..self.segments.len() as u32 {
+            let segment = self.segments[number as usize];
+            if segment.role != Role::Leaving {
+                continue;
+            }
+            let partner = segment.partner;
+            let mut moving = Vec::new();
+            self.gather(number, &mut moving);
+            let span = self.nor.cells().config.timing.read[0] * moving.len() as u64;
+            now = self.nor.occupy(now, self.die_of_segment(number), span).end;
+            let ends: Vec<u32> = self.segments.iter().map(|segment| segment.next).collect();
+            self.segments[partner as usize].next = read_segment(&self.sram, &self.map, partner).1.done;
+            for moving in moving {
+                let target = self.place_for(partner, &ends, moving.from);
+                self.copy(now.max(self.written), target, &[moving], super::clean::Cause::Clean);
+                report.pages_copied += 1;
+            }
+            now = self.finish_all(now);
+            for (segment, end) in self.segments.iter_mut().zip(ends) {
+                if segment.role == Role::InService {
+                    segment.next = segment.next.max(end);
+                    segment.done = segment.next;
+                }
+            }
+            self.erase_after_cut(now, number);
+            report.segments_erased += 1;
+            now = self.finish_all(now);
+        }
+        now
+    }
+
+    /// The segment whose next page takes what is at `from`, `next` set accordingly. First a page of another
+    /// segment that holds it, or a part of it, already: it was on its way to a neighbour. Then the partner. If
+    /// what followed has filled that, a blank page elsewhere: there is one for each page that was on its way.
+    fn place_for(&mut self, partner: u32, ends: &[u32], from: u32) -> u32 {
+        let pages = self.nor.geometry().pages_per_block;
+        let unrecorded: Vec<(u32, u32)> = (0..self.segments.len() as u32)
+            .filter(|&other| other != partner && self.segments[other as usize].role == Role::InService)
+            .map(|other| (other, read_segment(&self.sram, &self.map, other).1.done))
+            .collect();
+        let find = |segment: u32, mut range: std::ops::Range<u32>, begun: bool| {
+            let first = self.layout_first(segment);
+            range.find(|i| self.can_take(first + i, from, begun)).map(|page| (segment, page))
+        };
+        let begun =
+            unrecorded.iter().find_map(|&(other, known)| find(other, known..ends[other as usize], true));
+        let next = self.segments[partner as usize].next;
+        let found = begun
+            .or_else(|| find(partner, next..pages, false))
+            .or_else(|| unrecorded.iter().find_map(|&(other, known)| find(other, known..pages, false)));
+        let (segment, page) = found.expect("a page for one that was on its way");
+        self.segments[segment as usize].next = page;
+        segment
+    }
+
+    /// True if a page that is nobody's can be programmed with what is at `from`; if `begun`, only if it holds
+    /// a part of that already.
+    fn can_take(&self, page: u32, from: u32, begun: bool) -> bool {
+        if self.location(self.p2l[page as usize]) == page {
+            return false;
+        }
+        let bytes = self.nor.geometry().unit_bytes as usize;
+        let (mut there, mut wanted) = (vec![0; bytes], vec![0; bytes]);
+        self.peek(page, 0, &mut there);
+        self.peek(from, 0, &mut wanted);
+        let fits = there.iter().zip(&wanted).all(|(there, wanted)| there & wanted == *wanted);
+        fits && (!begun || there.iter().any(|&byte| byte != 0xFF))
+    }
+
+    fn erase_after_cut(&mut self, at: Time, number: u32) {
+        let segment = &mut self.segments[number as usize];
+        assert_eq!((segment.live, segment.pinned), (0, 0), "segment {number}: {segment:?}");
+        (segment.role, segment.partner, segment.in_place) = (Role::Erased, NO_SEGMENT, false);
+        (segment.next, segment.done, segment.erasing) = (0, 0, true);
+        segment.erases += 1;
+        self.record_segment(at, number);
+        self.queue_erase(at, number);
+    }
+
+    /// What is erased is dealt to the pools and the dies.
+    fn deal_all(&mut self) {
+        let blocks = self.nor.geometry().blocks_per_die;
+        for die in 0..self.nor.geometry().dies() {
+            let all = die * blocks..(die + 1) * blocks;
+            let erased = all.filter(|&segment| self.segments[segment as usize].role == Role::Erased);
+            let erased: Vec<u32> = erased.collect();
+            for &segment in &erased {
+                let segment = &mut self.segments[segment as usize];
+                (segment.next, segment.done, segment.pool) = (0, 0, NOTHING);
+            }
+            self.deal_erased(die, erased);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Segments and the pools they belong to.
+//!
+//! A *pool* is the segments that share one write pointer: a partition of locality gathering, otherwise all
+//! segments of a die. A pool lies within a die and keeps its number of segments: a clean moves its oldest
+//! data to the die's erased spare, which takes the place of the segment it came from.
+
+use super::{Cleaning, EnvyConfig, NOTHING};
+use nvlab_units::Geometry;
+use std::collections::VecDeque;
+
+/// No segment.
+pub(super) const NO_SEGMENT: u32 = u32::MAX;
+
+/// What a segment is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Erased, or queued to be: the spare of its die, or not used yet.
+    Erased,
+    /// Holds data of its pool, and may be receiving more.
+    InService,
+    /// Its live pages are on their way to `partner`; then it is erased.
+    Leaving,
+}
+
+/// A segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    pub role: Role,
+    pub pool: u32,
+    /// Live pages, shadows of a transaction included.
+    pub live: u32,
+    /// Pages programmed, or queued to be.
+    pub next: u32,
+    /// Pages known to be programmed (payload only).
+    pub done: u32,
+    /// Place in the order in which segments were begun.
+    pub order: u64,
+    /// When the youngest data was written, in pages flushed before.
+    pub birth: u64,
+    pub erases: u32,
+    /// Its erase is not known to be done: it may have to be erased again.
+    pub erasing: bool,
+    /// Where a leaving segment's pages go.
+    pub partner: u32,
+    /// The partner takes over the place in the order: a swap for wear, not a clean.
+    pub in_place: bool,
+    /// Copies out of it that are not known to be done (payload only).
+    pub pinned: u32,
+}
+
+impl Segment {
+    pub fn new(erases: u32) -> Segment {
+        Segment {
+            role: Role::Erased,
+            pool: NOTHING,
+            live: 0,
+            next: 0,
+            done: 0,
+            order: 0,
+            birth: 0,
+            erases,
+            erasing: false,
+            partner: NO_SEGMENT,
+            in_place: false,
+            pinned: 0,
+        }
+    }
+}
+
+/// What a partition remembers of its cleans, for locality gathering.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct History {
+    /// Smoothed flushes, of the whole array, between two cleans; 0 before the second.
+    pub interval: f64,
+    /// Smoothed u / (1 - u) at a clean.
+    pub cost: f64,
+    /// Flushes at the last clean.
+    pub cleaned_at: u64,
+}
+
+/// Segments that share a write pointer.
+#[derive(Clone, Debug)]
+pub(super) struct Pool {
+    pub die: u32,
+    /// Segments it has.
+    pub size: u32,
+    /// The one being filled.
+    pub active: u32,
+    /// Those filled, oldest first.
+    pub closed: VecDeque<u32>,
+    /// Those not used yet.
+    pub fresh: Vec<u32>,
+    /// Live pages in its segments, and pages in the buffer that will come back to it.
+    pub occupied: u32,
+    /// The most of them, so that a clean can always gain.
+    pub limit: u32,
+    pub history: History,
+}
+
+/// Pools of one die.
+fn per_die(config: &EnvyConfig, geometry: &Geometry) -> u32 {
+    match config.cleaning {
+        Cleaning::Gathering(gathering) => {
+            let (segments, size) = (geometry.blocks_per_die - 1, gathering.partition_segments);
+            ((segments + size / 2) / size).max(1)
+        }
+        _ => 1,
+    }
+}
+
+/// Pools of the array.
+pub(super) fn pool_count(config: &EnvyConfig, geometry: &Geometry) -> u32 {
+    per_die(config, geometry) * geometry.dies()
+}
+
+/// Pages of a pool that stay without live data, so that every clean can gain.
+fn margin(geometry: &Geometry) -> u32 {
+    (geometry.pages_per_block / 64).max(2)
+}
+
+/// Live pages all pools can hold.
+pub(super) fn room(config: &EnvyConfig, geometry: &Geometry) -> u64 {
+    let in_service = (geometry.blocks_per_die - 1) as u64 * geometry.dies() as u64;
+    in_service * geometry.pages_per_block as u64
+        - pool_count(config, geometry) as u64 * margin(geometry) as u64
+}
+
+/// Empty pools. Neighbours lie on different dies, so that what is hot is spread; the segments of a die are
+/// dealt to its pools as evenly as possible.
+pub(super) fn pools(config: &EnvyConfig, geometry: &Geometry) -> Vec<Pool> {
+    let (dies, per_die, segments) = (geometry.dies(), per_die(config, geometry), geometry.blocks_per_die - 1);
+    let pool = |number: u32| {
+        let place = number / dies;
+        let size = segments * (place + 1) / per_die - segments * place / per_die;
+        Pool {
+            die: number % dies,
+            size,
+            active: NO_SEGMENT,
+            closed: VecDeque::with_capacity(size as usize + 1),
+            fresh: Vec::new(),
+            occupied: 0,
+            limit: size * geometry.pages_per_block - margin(geometry),
+            history: History { interval: 0.0, cost: 0.0, cleaned_at: 0 },
+        }
+    };
+    (0..per_die * dies).map(pool).collect()
+}

@@ -1,0 +1,123 @@
+//! Where everything lies in the battery-backed SRAM, and how a page table entry reads.
+//!
+//! Every record is smaller than a word of the SRAM, a power of two long and aligned, so none straddles a word
+//! and each is written in one go. The regions, each beginning at a word:
+//!
+//! | region | bytes each | what |
+//! |---|---|---|
+//! | header | 64 | magic, shape |
+//! | transaction | 64 | number of the transaction, whether it is open |
+//! | segments | 64 | role, partition, place in the order, pages programmed, erases |
+//! | pools | 64 | what a partition remembers of its cleans |
+//! | slots | 16 | page and partition each slot of the buffer belongs to, place in the FIFO |
+//! | shadows | 16 | pages changed by the transaction and where their old versions are |
+//! | table | 4 | logical page to flash page or slot, plus one so that a fresh memory maps nothing |
+//! | buffer | page | the slots |
+//!
+//! The way back from physical to logical pages is not kept here: recovery rebuilds it from the table. It is
+//! counted all the same ([`EnvyConfig::table_bytes`]), because the controller has it in SRAM while it runs.
+
+use super::EnvyConfig;
+use nvlab_units::Geometry;
+
+/// Bytes of a segment, pool, header or transaction record.
+pub(super) const RECORD: u64 = 64;
+/// Bytes of a slot or shadow record.
+pub(super) const SMALL: u64 = 16;
+
+/// Offsets of the regions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    segments: u64,
+    pools: u64,
+    slots: u64,
+    shadows: u64,
+    table: u64,
+    buffer: u64,
+    page: u64,
+    bytes: u64,
+}
+
+impl Layout {
+    /// The layout for a controller over an array, in a memory of `word` bytes.
+    pub fn new(config: &EnvyConfig, geometry: &Geometry, word: u64) -> Layout {
+        let up = |offset: u64| offset.next_multiple_of(word);
+        let slots = config.buffer_pages.max(1) as u64;
+        let segments = up(2 * RECORD);
+        let pools = up(segments + geometry.blocks() as u64 * RECORD);
+        let slots_at = up(pools + super::segments::pool_count(config, geometry) as u64 * RECORD);
+        let shadows = up(slots_at + slots * SMALL);
+        let table = up(shadows + config.transaction_pages as u64 * SMALL);
+        let page = geometry.page_bytes();
+        let buffer = (table + config.logical_pages as u64 * 4).next_multiple_of(word.max(page));
+        let bytes = buffer + slots * page;
+        Layout { segments, pools, slots: slots_at, shadows, table, buffer, page, bytes }
+    }
+
+    pub fn header(&self) -> u64 {
+        0
+    }
+    pub fn transaction(&self) -> u64 {
+        RECORD
+    }
+
+    pub fn segment(&self, segment: u32) -> u64 {
+        self.segments + segment as u64 * RECORD
+    }
+    pub fn pool(&self, pool: u32) -> u64 {
+        self.pools + pool as u64 * RECORD
+    }
+    pub fn slot(&self, slot: u32) -> u64 {
+        self.slots + slot as u64 * SMALL
+    }
+    pub fn shadow(&self, shadow: u32) -> u64 {
+        self.shadows + shadow as u64 * SMALL
+    }
+    pub fn entry(&self, page: u32) -> u64 {
+        self.table + page as u64 * 4
+    }
+    pub fn data(&self, slot: u32) -> u64 {
+        self.buffer + slot as u64 * self.page
+    }
+    /// Bytes in all.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// A record being written: little-endian fields one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record<const N: usize> {
+    bytes: [u8; N],
+    used: usize,
+}
+
+impl<const N: usize> Record<N> {
+    pub fn new() -> Record<N> {
+        Record { bytes: [0; N], used: 0 }
+    }
+    /// Reads back what was written.
+    pub fn from(bytes: [u8; N]) -> Record<N> {
+        Record { bytes, used: 0 }
+    }
+    pub fn with_u32(mut self, value: u32) -> Record<N> {
+        self.bytes[self.used..self.used + 4].copy_from_slice(&value.to_le_bytes());
+        self.used += 4;
+        self
+    }
+    pub fn with_u64(self, value: u64) -> Record<N> {
+        self.with_u32(value as u32).with_u32((value >> 32) as u32)
+    }
+    pub fn u32(&mut self) -> u32 {
+        let field = &self.bytes[self.used..self.used + 4];
+        self.used += 4;
+        u32::from_le_bytes(field.try_into().expect("4 bytes"))
+    }
+    pub fn u64(&mut self) -> u64 {
+        let low = self.u32() as u64;
+        low | (self.u32() as u64) << 32
+    }
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}

@@ -1,0 +1,89 @@
+//! The sectors on the device behind: its units are larger, so parts of them are read, merged and written whole.
+
+use super::{Fsms, SECTOR};
+use crate::{Controller, ControllerError};
+use nvlab_medium::InPlace;
+use nvlab_units::{Extent, Time};
+
+impl<C: Controller, P: InPlace> Fsms<C, P> {
+    /// The units that sectors touch.
+    fn touched(&self, extent: Extent) -> Extent {
+        let start = extent.start / self.per_unit;
+        let end = extent.end().div_ceil(self.per_unit as u64) as u32;
+        Extent { start, count: end - start }
+    }
+
+    fn is_whole(&self, extent: Extent) -> bool {
+        extent.start.is_multiple_of(self.per_unit) && extent.count.is_multiple_of(self.per_unit)
+    }
+
+    pub(super) fn read_behind(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        into: &mut [u8],
+    ) -> Result<Time, ControllerError> {
+        let units = self.touched(extent);
+        if !P::KEEPS || self.is_whole(extent) {
+            return self.behind.read(at, units, into).map(|served| served.end);
+        }
+        let mut whole = std::mem::take(&mut self.whole);
+        whole.resize((units.count * self.per_unit) as usize * SECTOR, 0);
+        let served = self.behind.read(at, units, &mut whole);
+        let lead = (extent.start - units.start * self.per_unit) as usize * SECTOR;
+        into.copy_from_slice(&whole[lead..lead + into.len()]);
+        self.whole = whole;
+        served.map(|served| served.end)
+    }
+
+    pub(super) fn write_behind(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        data: &[u8],
+    ) -> Result<Time, ControllerError> {
+        let units = self.touched(extent);
+        if self.is_whole(extent) {
+            return self.behind.write(at, units, data).map(|served| served.end);
+        }
+        let unit = self.per_unit as usize * SECTOR * P::KEEPS as usize;
+        let mut whole = std::mem::take(&mut self.whole);
+        whole.resize(units.count as usize * unit, 0);
+        let lead = extent.start - units.start * self.per_unit;
+        let tail = (lead + extent.count) % self.per_unit;
+        let mut ready = at;
+        let last = units.count - 1;
+        for (partial, i) in [(lead > 0 || last == 0, 0), (tail > 0 && last > 0, last)] {
+            if partial {
+                let into = &mut whole[i as usize * unit..(i as usize + 1) * unit];
+                let read = self.behind.read(at, Extent::one(units.start + i), into);
+                ready = ready.max(read?.end);
+            }
+        }
+        self.stats.merged_sectors += (units.count * self.per_unit - extent.count) as u64;
+        let lead = lead as usize * SECTOR * P::KEEPS as usize;
+        whole[lead..lead + data.len()].copy_from_slice(data);
+        let served = self.behind.write(ready, units, &whole);
+        self.whole = whole;
+        served.map(|served| served.end)
+    }
+
+    /// Trims the whole units inside an extent, on the device behind and in PRAM.
+    pub(super) fn trim_sectors(&mut self, at: Time, extent: Extent) -> Result<Time, ControllerError> {
+        let start = extent.start.div_ceil(self.per_unit);
+        let end = (extent.end() / self.per_unit as u64) as u32;
+        if start >= end {
+            return Ok(at);
+        }
+        let mut now = self.behind.trim(at, Extent { start, count: end - start })?.end;
+        if self.slots.count() > 0 {
+            for sector in start * self.per_unit..end * self.per_unit {
+                if let Some(slot) = self.slots.of(sector) {
+                    now = self.slots.release(now, slot)?;
+                    self.stats.released += 1;
+                }
+            }
+        }
+        Ok(now)
+    }
+}

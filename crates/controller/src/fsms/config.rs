@@ -1,0 +1,65 @@
+//! What the separator is told: plain data, filled from a design.
+
+use super::SECTOR;
+use super::slots::Layout;
+use nvlab_units::{Extent, Span};
+
+/// A separator of file-system metadata.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FsmsConfig {
+    /// Sectors that always count as metadata. Without payload they are the only ones: nothing can be learnt.
+    pub regions: Vec<Extent>,
+    /// How a sector that is in PRAM is overwritten.
+    pub update: Update,
+    /// Records of the journal; they take turns, so that none wears faster than what it protects. At least 1.
+    pub journal_records: u32,
+    /// "Logical delete" (system 003, backup slide): clusters whose FAT entries became free are trimmed at the next
+    /// flush.
+    pub logical_delete: bool,
+    /// Time the driver itself takes for a request.
+    pub overhead: Span,
+}
+
+/// How a sector that is in PRAM is overwritten. Only the words that differ are programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// Through a journal: after a power cut the sector is old or new, as on any disk. What changes is programmed
+    /// twice, unless it is a single aligned 8 bytes.
+    Journalled,
+    /// In place, as system 003 does it: a power cut may leave the sector old in some aligned 8 bytes and new in
+    /// others.
+    InPlace,
+}
+
+/// Why a configuration cannot work, if so.
+pub(super) fn check(config: &FsmsConfig, capacity: u64, unit_bytes: u32, pram: u64) -> Result<(), String> {
+    if !unit_bytes.is_multiple_of(SECTOR as u32) {
+        return Err(format!(
+            "the device behind has units of {unit_bytes} B: they must be whole sectors of {SECTOR} B"
+        ));
+    }
+    let sectors = capacity * (unit_bytes / SECTOR as u32) as u64;
+    if sectors >= u32::MAX as u64 {
+        return Err(format!(
+            "the device behind has {sectors} sectors, fewer than {} can be numbered",
+            u32::MAX
+        ));
+    }
+    if let Some(region) = config.regions.iter().find(|region| region.end() > sectors) {
+        return Err(format!(
+            "metadata sectors {} to {} were named, the device ends at {sectors}",
+            region.start,
+            region.end()
+        ));
+    }
+    if config.journal_records == 0 {
+        return Err("the journal needs at least 1 record".into());
+    }
+    match Layout::new(pram, config.journal_records).slots {
+        0 => Err(format!(
+            "a PRAM of {pram} B has no room for a sector beside a journal of {} records",
+            config.journal_records
+        )),
+        _ => Ok(()),
+    }
+}

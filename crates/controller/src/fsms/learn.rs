@@ -1,0 +1,330 @@
+//! What the writes say about the volume: where it begins, which clusters are directories, which became free.
+//!
+//! - The boot sector says where FATs and root directory are.
+//! - A directory names its subdirectories (attribute 0x10), which begin with "."; the FAT says which further clusters they have, now and
+//!   when an entry of the chain changes.
+//! - A cluster that is written so that it begins with "." is one, even if its parent is written later.
+//! - A FAT entry that becomes 0 frees its cluster: it is a directory no more, and may be trimmed.
+//!
+//! Looking is part of serving: what is read for it takes its time. What cannot be read teaches nothing.
+
+use super::fat::{self, FileSystem, Volume};
+use super::{Fsms, SECTOR};
+use crate::{Controller, ControllerError};
+use nvlab_medium::InPlace;
+use nvlab_units::{Extent, Time};
+
+/// Freed clusters remembered until the next flush; beyond that their space stays taken until it is written again.
+const TO_TRIM_MAX: usize = 1 << 16;
+
+/// A set of clusters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(count: u32) -> Bits {
+        Bits(vec![0; count.div_ceil(64) as usize])
+    }
+    #[inline]
+    pub fn get(&self, bit: u32) -> bool {
+        self.0.get(bit as usize / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+    }
+    fn set(&mut self, bit: u32) {
+        self.0[bit as usize / 64] |= 1 << (bit % 64);
+    }
+    /// True if it was in the set.
+    fn clear(&mut self, bit: u32) -> bool {
+        let was = self.get(bit);
+        self.0[bit as usize / 64] &= !(1 << (bit % 64));
+        was
+    }
+    pub fn bytes(&self) -> u64 {
+        8 * self.0.len() as u64
+    }
+}
+
+/// The part of `extent` inside `[start, start + count)`.
+fn inside(extent: Extent, start: u32, count: u32) -> Option<Extent> {
+    let from = extent.start.max(start);
+    let to = extent.end().min(start as u64 + count as u64);
+    (to > from as u64).then(|| Extent { start: from, count: (to - from as u64) as u32 })
+}
+
+/// The bytes of a part of what is written.
+fn part(data: &[u8], extent: Extent, part: Extent) -> &[u8] {
+    &data[(part.start - extent.start) as usize * SECTOR..][..part.count as usize * SECTOR]
+}
+
+impl<C: Controller, P: InPlace> Fsms<C, P> {
+    fn volume(&self) -> Option<Volume> {
+        match self.file_system {
+            FileSystem::Fat(volume) => Some(volume),
+            _ => None,
+        }
+    }
+
+    fn look(&mut self, at: Time, extent: Extent) -> Option<(Vec<u8>, Time)> {
+        let mut bytes = vec![0; extent.count as usize * SECTOR];
+        let end = self.read_sectors(at, extent, &mut bytes).ok()?;
+        Some((bytes, end))
+    }
+
+    /// Before a write: a boot sector or the beginning of a directory decides where it goes; what the FAT said is
+    /// kept in `before`. Gives when that is known.
+    pub(super) fn foresee(&mut self, at: Time, extent: Extent, data: &[u8], before: &mut Vec<u8>) -> Time {
+        before.clear();
+        let mut now = at;
+        if let Some(first) = inside(extent, 0, 1) {
+            let sector = part(data, extent, first);
+            let found = fat::parse(sector, 0, self.sectors);
+            self.boot = 0;
+            match fat::partition(sector).filter(|&boot| found == FileSystem::Unknown && boot < self.sectors) {
+                None => self.adopt(found),
+                Some(boot) => {
+                    self.boot = boot;
+                    if let Some((bytes, end)) = self.look(at, Extent::one(boot)) {
+                        self.adopt(fat::parse(&bytes, boot, self.sectors));
+                        now = end;
+                    }
+                }
+            }
+        }
+        if let Some(boot) = inside(extent, self.boot, 1).filter(|_| self.boot > 0) {
+            self.adopt(fat::parse(part(data, extent, boot), self.boot, self.sectors));
+        }
+        let Some(volume) = self.volume() else { return now };
+        self.recognise_directories(&volume, extent, data);
+        match window(&volume, extent).and_then(|window| self.look(now, window)) {
+            Some((bytes, end)) => {
+                *before = bytes;
+                end
+            }
+            None => now,
+        }
+    }
+
+    /// Another file system is on the device: nothing that was known holds.
+    fn adopt(&mut self, found: FileSystem) {
+        if found == self.file_system {
+            return;
+        }
+        self.file_system = found;
+        self.reclaimable = true;
+        self.to_trim.clear();
+        let clusters = self.volume().map_or(0, |volume| volume.clusters + 2);
+        (self.directories, self.freed) = (Bits::new(clusters), Bits::new(clusters));
+        if let Some(volume) = self.volume().filter(|volume| volume.has(volume.root_cluster)) {
+            self.directories.set(volume.root_cluster);
+        }
+    }
+
+    fn recognise_directories(&mut self, volume: &Volume, extent: Extent, data: &[u8]) {
+        for (sector, bytes) in extent.units().zip(data.chunks(SECTOR)) {
+            let Some(cluster) = volume.cluster_of(sector) else { continue };
+            let first = sector == volume.sector_of(cluster);
+            if first && volume.begins_directory(bytes, cluster) && !self.directories.get(cluster) {
+                self.directories.set(cluster);
+                self.stats.directories_learnt += 1;
+            }
+        }
+    }
+
+    /// After a write: what the FAT and directories say now.
+    pub(super) fn learn_from(&mut self, at: Time, extent: Extent, data: &[u8], before: &mut [u8]) {
+        let Some(volume) = self.volume() else { return };
+        if let Some(window) = window(&volume, extent).filter(|_| !before.is_empty()) {
+            self.learn_from_fat(at, &volume, (extent, data), (window, before));
+        }
+        for (sector, bytes) in extent.units().zip(data.chunks(SECTOR)) {
+            let in_root = sector >= volume.root && sector < volume.data;
+            let in_directory =
+                || volume.cluster_of(sector).is_some_and(|cluster| self.directories.get(cluster));
+            if in_root || in_directory() {
+                self.learn_subdirectories(at, &volume, bytes);
+            }
+        }
+    }
+
+    /// Compares the entries a write touched, in the part of the FAT it touched.
+    fn learn_from_fat(
+        &mut self,
+        at: Time,
+        volume: &Volume,
+        (extent, data): (Extent, &[u8]),
+        (window, before): (Extent, &mut [u8]),
+    ) {
+        let Some(written) = inside(extent, volume.fat, volume.fat_sectors) else { return };
+        let start = (window.start - volume.fat) as usize * SECTOR;
+        let from = (written.start - volume.fat) as usize * SECTOR;
+        let to = from + written.count as usize * SECTOR;
+        let entries = volume.entries(from, to);
+        let old: Vec<Option<u32>> = entries.clone().map(|c| volume.entry(before, start, c)).collect();
+        before[from - start..to - start].copy_from_slice(part(data, extent, written));
+        for (cluster, old) in entries.zip(old) {
+            let (Some(old), Some(new)) = (old, volume.entry(before, start, cluster)) else { continue };
+            if old != new {
+                self.entry_changed(at, volume, cluster, new);
+            }
+        }
+    }
+
+    fn entry_changed(&mut self, at: Time, volume: &Volume, cluster: u32, new: u32) {
+        if new != 0 {
+            self.freed.clear(cluster);
+            if self.directories.get(cluster) {
+                self.mark_chain(at, volume, new);
+            }
+            return;
+        }
+        self.stats.clusters_freed += 1;
+        // The root directory of FAT32 stays one, whatever a format in progress writes.
+        if cluster != volume.root_cluster && self.directories.clear(cluster) {
+            self.reclaimable = true;
+        }
+        if self.config.logical_delete && self.to_trim.len() < TO_TRIM_MAX && !self.freed.get(cluster) {
+            self.freed.set(cluster);
+            self.to_trim.push(cluster);
+        }
+    }
+
+    /// What the FAT says of a cluster.
+    fn fat_entry(&mut self, at: Time, volume: &Volume, cluster: u32) -> Option<(u32, Time)> {
+        let offset = volume.entry_offset(cluster);
+        let first = (offset / SECTOR) as u32;
+        // An entry of FAT12 may lie in two sectors.
+        let count = if offset % SECTOR == SECTOR - 1 { 2 } else { 1 };
+        let sectors = inside(Extent { start: volume.fat + first, count }, volume.fat, volume.fat_sectors)?;
+        let (bytes, end) = self.look(at, sectors)?;
+        Some((volume.entry(&bytes, first as usize * SECTOR, cluster)?, end))
+    }
+
+    /// Marks a cluster and those that follow it in the FAT as directories.
+    fn mark_chain(&mut self, at: Time, volume: &Volume, first: u32) -> Time {
+        let (mut cluster, mut now) = (first, at);
+        while volume.has(cluster) && !self.directories.get(cluster) {
+            self.directories.set(cluster);
+            self.stats.directories_learnt += 1;
+            let Some((next, end)) = self.fat_entry(now, volume, cluster) else { break };
+            (cluster, now) = (next, end);
+        }
+        now
+    }
+
+    fn learn_subdirectories(&mut self, at: Time, volume: &Volume, bytes: &[u8]) -> Time {
+        let found = volume.subdirectories(bytes).collect();
+        self.enter_directories(at, volume, found)
+    }
+
+    /// Marks directories and all below them.
+    fn enter_directories(&mut self, at: Time, volume: &Volume, mut found: Vec<u32>) -> Time {
+        let mut now = at;
+        while let Some(first) = found.pop() {
+            if !self.directories.get(first) {
+                now = self.enter_directory(now, volume, first, &mut found);
+            }
+        }
+        now
+    }
+
+    /// Marks a directory and collects its subdirectories. A name alone proves nothing (a client may free a directory
+    /// before it deletes the name, or fill in an entry field by field over an old one): the FAT must say that it
+    /// is in use, and unless it is the root it must begin as a directory. One that does not yet is recognised
+    /// when it does.
+    fn enter_directory(&mut self, at: Time, volume: &Volume, first: u32, found: &mut Vec<u32>) -> Time {
+        let cluster = |cluster| Extent { start: volume.sector_of(cluster), count: volume.cluster_sectors };
+        let Some((mut bytes, mut now)) = self.look(at, cluster(first)) else { return at };
+        if first != volume.root_cluster && !volume.begins_directory(&bytes, first) {
+            return now;
+        }
+        match self.fat_entry(now, volume, first) {
+            Some((entry, end)) if entry != 0 => now = end,
+            _ => return now,
+        }
+        now = self.mark_chain(now, volume, first);
+        let (mut last, mut left) = (first, volume.clusters);
+        loop {
+            found.extend(volume.subdirectories(&bytes));
+            left -= 1;
+            let Some((next, end)) = self.fat_entry(now, volume, last) else { return now };
+            if !volume.has(next) || left == 0 {
+                return end;
+            }
+            let Some((more, end)) = self.look(end, cluster(next)) else { return end };
+            (bytes, now, last) = (more, end, next);
+        }
+    }
+
+    /// Reads the volume on the device, if there is one, and all its directories. Gives when that was done.
+    pub fn learn(&mut self, at: Time) -> Result<Time, ControllerError> {
+        let mut bytes = vec![0; SECTOR];
+        let mut now = self.read_sectors(at, Extent::one(0), &mut bytes)?;
+        let mut found = fat::parse(&bytes, 0, self.sectors);
+        self.boot = 0;
+        let partition = fat::partition(&bytes).filter(|&boot| boot < self.sectors);
+        if let Some(boot) = partition.filter(|_| found == FileSystem::Unknown) {
+            self.boot = boot;
+            now = self.read_sectors(now, Extent::one(boot), &mut bytes)?;
+            found = fat::parse(&bytes, boot, self.sectors);
+        }
+        self.adopt(found);
+        let Some(volume) = self.volume() else { return Ok(now) };
+        if volume.has(volume.root_cluster) {
+            self.directories.clear(volume.root_cluster);
+            return Ok(self.enter_directories(now, &volume, vec![volume.root_cluster]));
+        }
+        let root = Extent { start: volume.root, count: volume.data - volume.root };
+        let mut bytes = vec![0; root.count as usize * SECTOR];
+        now = self.read_sectors(now, root, &mut bytes)?;
+        Ok(self.learn_subdirectories(now, &volume, &bytes))
+    }
+
+    /// Data is written to these sectors: their clusters are in use, whatever the FAT says yet.
+    #[inline]
+    pub(super) fn keep_clusters(&mut self, extent: Extent) {
+        if self.to_trim.is_empty() {
+            return;
+        }
+        let Some(volume) = self.volume() else { return };
+        let Some(extent) = inside(extent, volume.data, volume.clusters * volume.cluster_sectors) else {
+            return;
+        };
+        let (first, last) = (volume.cluster_of(extent.start), volume.cluster_of(extent.end() as u32 - 1));
+        for cluster in first.expect("inside the clusters")..=last.expect("inside the clusters") {
+            self.freed.clear(cluster);
+        }
+    }
+
+    /// Trims the clusters that became free and still are.
+    pub(super) fn trim_freed(&mut self, at: Time) -> Result<(), ControllerError> {
+        let Some(volume) = self.volume().filter(|_| !self.to_trim.is_empty()) else { return Ok(()) };
+        let mut freed = std::mem::take(&mut self.to_trim);
+        freed.sort_unstable();
+        let mut now = at;
+        let mut run = Extent { start: 0, count: 0 };
+        for &cluster in &freed {
+            let free =
+                self.freed.clear(cluster) && matches!(self.fat_entry(now, &volume, cluster), Some((0, _)));
+            if !free {
+                continue;
+            }
+            self.stats.clusters_trimmed += 1;
+            let start = volume.sector_of(cluster);
+            if run.end() != start as u64 || run.count == 0 {
+                now = self.trim_sectors(now, run)?;
+                run = Extent { start, count: 0 };
+            }
+            run.count += volume.cluster_sectors;
+        }
+        self.trim_sectors(now, run)?;
+        freed.clear();
+        self.to_trim = freed;
+        Ok(())
+    }
+}
+
+/// The sectors of the FAT that a write touches, and one on either side: entries of FAT12 may lie in two.
+fn window(volume: &Volume, extent: Extent) -> Option<Extent> {
+    let written = inside(extent, volume.fat, volume.fat_sectors)?;
+    let wider = Extent { start: written.start - 1, count: written.count + 2 };
+    inside(wider, volume.fat, volume.fat_sectors)
+}

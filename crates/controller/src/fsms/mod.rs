@@ -1,0 +1,348 @@
+//! FSMS, file-system metadata separation (system 003): a driver in front of a device that keeps what the FAT file
+//! system changes again and again (boot sector, FATs, directories) in PRAM, and sends the rest to the device.
+//!
+//! What it is not: a file system. It learns from what is written where FATs and directories are, and is asked for
+//! nothing. So it may be wrong, and then a sector is only in the slower place: where a sector *is* stands in a table
+//! in PRAM, and that alone decides what a read returns.
+//!
+//! Units are sectors of 512 B, whatever the units of the device behind are; parts of its units are read, merged and
+//! written whole.
+//!
+//! Invariants
+//! 1. A sector is in PRAM iff the table names it; otherwise the device behind has it. The table changes only after
+//!    the sector is durable in its new place.
+//! 2. A cluster that became free is trimmed at the next flush, if its FAT entry is still 0 and nothing was written
+//!    to it since. (A client that writes the new contents of a cluster, flushes, and only then frees it for its old
+//!    owner would lose them; none is known.)
+//! 3. What was learnt is volatile: a mount reads the volume again.
+//!
+//! Promises are those of the device behind; what is in PRAM is durable when its write is done. Trims cover the whole
+//! units of the device behind; sectors at the edges keep their contents.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`config`], [`stats`] | what it is told, what it counts |
+//! | [`fat`] | the format |
+//! | `learn` | what the writes say |
+//! | `slots` | the sectors in PRAM |
+//! | `behind` | the sectors on the device behind |
+
+mod behind;
+pub mod config;
+pub mod fat;
+mod learn;
+mod slots;
+pub mod stats;
+
+pub use config::{FsmsConfig, Update};
+pub use fat::{FatKind, FileSystem, Volume};
+pub use stats::FsmsStats;
+
+use crate::{Controller, ControllerError};
+use learn::Bits;
+use nvlab_medium::InPlace;
+use nvlab_units::{Extent, Served, Time};
+use slots::{Change, Slots};
+
+/// Bytes of a sector.
+pub const SECTOR: usize = 512;
+
+/// A separator of metadata in front of a device.
+#[derive(Clone, Debug)]
+pub struct Fsms<C, P> {
+    config: FsmsConfig,
+    behind: C,
+    slots: Slots<P>,
+    sectors: u32,
+    /// Sectors of one unit of the device behind.
+    per_unit: u32,
+    file_system: FileSystem,
+    /// The sector that should hold the boot sector: 0, or where a partition begins.
+    boot: u32,
+    /// Clusters that belong to directories.
+    directories: Bits,
+    /// Clusters that became free and are to be trimmed, and a list of them (some of it out of date).
+    freed: Bits,
+    to_trim: Vec<u32>,
+    /// A slot may hold a sector that is metadata no more.
+    reclaimable: bool,
+    next_reclaimed: u32,
+    /// A part of the FAT before a write; whole units of the device behind. Kept to allocate once.
+    before: Vec<u8>,
+    whole: Vec<u8>,
+    stats: FsmsStats,
+}
+
+impl<C: Controller, P: InPlace> Fsms<C, P> {
+    /// In front of a device, with a PRAM fresh from the factory (all zero), or why this cannot work. If the device
+    /// holds a volume already, let it [`Fsms::learn`].
+    pub fn new(config: FsmsConfig, behind: C, pram: P) -> Result<Fsms<C, P>, String> {
+        let mut fsms = Fsms::empty(config, behind, pram)?;
+        fsms.slots.format().map_err(|error| error.to_string())?;
+        Ok(fsms)
+    }
+
+    /// In front of a device, with the PRAM as a power cut left it. Gives when it is ready.
+    pub fn mount(config: FsmsConfig, behind: C, pram: P, at: Time) -> Result<(Fsms<C, P>, Time), String> {
+        assert!(P::KEEPS, "a mount reads payload");
+        let mut fsms = Fsms::empty(config, behind, pram)?;
+        let loaded = fsms.slots.load(at)?;
+        fsms.reclaimable = true;
+        let end = fsms.learn(loaded).map_err(|error| error.to_string())?;
+        Ok((fsms, end))
+    }
+
+    fn empty(config: FsmsConfig, behind: C, pram: P) -> Result<Fsms<C, P>, String> {
+        let (units, unit_bytes) = (behind.capacity_units() as u64, behind.unit_bytes());
+        config::check(&config, units, unit_bytes, pram.capacity())?;
+        let per_unit = unit_bytes / SECTOR as u32;
+        let sectors = units as u32 * per_unit;
+        Ok(Fsms {
+            slots: Slots::empty(pram, config.journal_records, config.update, sectors),
+            file_system: FileSystem::Unknown,
+            boot: 0,
+            directories: Bits::default(),
+            freed: Bits::default(),
+            to_trim: Vec::new(),
+            reclaimable: false,
+            next_reclaimed: 0,
+            before: Vec::new(),
+            whole: Vec::new(),
+            stats: FsmsStats::default(),
+            config,
+            behind,
+            sectors,
+            per_unit,
+        })
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> &FsmsStats {
+        &self.stats
+    }
+    /// Begins counting anew; the device behind has its own counts.
+    pub fn reset_stats(&mut self) {
+        self.stats = FsmsStats::default();
+    }
+    /// What it was told.
+    pub fn config(&self) -> &FsmsConfig {
+        &self.config
+    }
+    /// What it found on the device.
+    pub fn file_system(&self) -> FileSystem {
+        self.file_system
+    }
+    /// The device behind.
+    pub fn behind(&self) -> &C {
+        &self.behind
+    }
+    /// The device behind, to reset its statistics or settle it.
+    pub fn behind_mut(&mut self) -> &mut C {
+        &mut self.behind
+    }
+    /// The memory of the metadata.
+    pub fn pram(&self) -> &P {
+        &self.slots.pram
+    }
+    /// The memory of the metadata, to settle it.
+    pub fn pram_mut(&mut self) -> &mut P {
+        &mut self.slots.pram
+    }
+    /// The device behind and the PRAM, to pull their plugs.
+    pub fn into_parts(self) -> (C, P) {
+        (self.behind, self.slots.pram)
+    }
+    /// Sectors that live in PRAM now, and how many can.
+    pub fn sectors_in_pram(&self) -> (u32, u32) {
+        (self.slots.count(), self.slots.len())
+    }
+    /// True if the table says that a sector is in PRAM.
+    pub fn is_in_pram(&self, sector: u32) -> bool {
+        self.slots.of(sector).is_some()
+    }
+    /// Bytes of volatile memory the driver needs, without the device behind.
+    pub fn memory_bytes(&self) -> u64 {
+        self.slots.memory_bytes()
+            + self.directories.bytes()
+            + self.freed.bytes()
+            + 4 * self.to_trim.len() as u64
+    }
+    /// Checks every invariant; for tests.
+    pub fn check(&self) {
+        self.slots.check();
+    }
+
+    #[inline]
+    fn begin(&self, at: Time, extent: Extent) -> Result<Time, ControllerError> {
+        match extent.end() <= self.sectors as u64 {
+            true => Ok(at + self.config.overhead),
+            false => Err(ControllerError::OutOfRange { extent, capacity: self.sectors }),
+        }
+    }
+
+    /// True if writes of a sector go to PRAM.
+    #[inline]
+    fn is_metadata(&self, sector: u32) -> bool {
+        let learnt = match &self.file_system {
+            FileSystem::Fat(volume) if sector < volume.data => sector >= volume.base || sector == 0,
+            FileSystem::Fat(volume) => {
+                volume.cluster_of(sector).is_some_and(|cluster| self.directories.get(cluster))
+            }
+            _ => false,
+        };
+        learnt
+            || self
+                .config
+                .regions
+                .iter()
+                .any(|region| sector >= region.start && (sector as u64) < region.end())
+    }
+
+    /// Reads sectors from where they are; gives when that was done.
+    fn read_sectors(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Time, ControllerError> {
+        let (mut sector, end_sector, mut end) = (extent.start, extent.end() as u32, at);
+        while sector < end_sector {
+            let from = (sector - extent.start) as usize * SECTOR;
+            if let Some(slot) = self.slots.of(sector) {
+                let into = if P::KEEPS { &mut into[from..from + SECTOR] } else { &mut [][..] };
+                end = end.max(self.slots.read(at, slot, into)?);
+                sector += 1;
+                continue;
+            }
+            let run =
+                (sector..end_sector).take_while(|&sector| self.slots.of(sector).is_none()).count() as u32;
+            let into = if P::KEEPS { &mut into[from..from + run as usize * SECTOR] } else { &mut [][..] };
+            end = end.max(self.read_behind(at, Extent { start: sector, count: run }, into)?);
+            sector += run;
+        }
+        Ok(end)
+    }
+
+    /// Sends sectors to where they belong; gives when all are done.
+    fn write_sectors(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Time, ControllerError> {
+        let (mut sector, end_sector, mut end) = (extent.start, extent.end() as u32, at);
+        while sector < end_sector {
+            let from = (sector - extent.start) as usize * SECTOR;
+            let bytes = |count: u32| if P::KEEPS { &data[from..from + count as usize * SECTOR] } else { &[] };
+            if self.is_metadata(sector) {
+                end = end.max(self.write_metadata(at, sector, bytes(1))?);
+                sector += 1;
+                continue;
+            }
+            let run = (sector..end_sector).take_while(|&sector| !self.is_metadata(sector)).count() as u32;
+            end = end.max(self.write_data(at, Extent { start: sector, count: run }, bytes(run))?);
+            sector += run;
+        }
+        Ok(end)
+    }
+
+    fn write_metadata(&mut self, at: Time, sector: u32, data: &[u8]) -> Result<Time, ControllerError> {
+        self.keep_clusters(Extent::one(sector));
+        if let Some(slot) = self.slots.of(sector) {
+            let Change { end, words } = self.slots.overwrite(at, slot, data)?;
+            self.stats.overwritten_words += SECTOR as u64 / 2;
+            self.stats.changed_words += words;
+            self.stats.pram_written_sectors += 1;
+            return Ok(end);
+        }
+        if self.slots.is_full() && !self.reclaim(at)? {
+            self.stats.spilled_sectors += 1;
+            return self.write_behind(at, Extent::one(sector), data);
+        }
+        self.stats.claimed += 1;
+        self.stats.pram_written_sectors += 1;
+        self.slots.claim(at, sector, data)
+    }
+
+    /// Sectors that are not metadata; some of them may have been, and leave PRAM now.
+    fn write_data(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Time, ControllerError> {
+        self.keep_clusters(extent);
+        let mut end = self.write_behind(at, extent, data)?;
+        if self.slots.count() > 0 {
+            for sector in extent.units() {
+                if let Some(slot) = self.slots.of(sector) {
+                    let durable = self.behind.flush(end)?.end;
+                    end = self.slots.release(durable, slot)?;
+                    self.stats.released += 1;
+                }
+            }
+        }
+        Ok(end)
+    }
+
+    /// Moves a sector that is metadata no more out of PRAM; false if there is none.
+    fn reclaim(&mut self, at: Time) -> Result<bool, ControllerError> {
+        if !self.reclaimable {
+            return Ok(false);
+        }
+        for _ in 0..self.slots.len() {
+            let slot = self.next_reclaimed;
+            self.next_reclaimed = if slot + 1 == self.slots.len() { 0 } else { slot + 1 };
+            let Some(sector) = self.slots.held(slot).filter(|&sector| !self.is_metadata(sector)) else {
+                continue;
+            };
+            let mut data = [0; SECTOR];
+            let into = if P::KEEPS { &mut data[..] } else { &mut [] };
+            let read = self.slots.read(at, slot, into)?;
+            let written =
+                self.write_behind(read, Extent::one(sector), &data[..SECTOR * P::KEEPS as usize])?;
+            let durable = self.behind.flush(written)?.end;
+            self.slots.release(durable, slot)?;
+            self.stats.released += 1;
+            return Ok(true);
+        }
+        self.reclaimable = false;
+        Ok(false)
+    }
+}
+
+impl<C: Controller, P: InPlace> Controller for Fsms<C, P> {
+    fn capacity_units(&self) -> u32 {
+        self.sectors
+    }
+    fn unit_bytes(&self) -> u32 {
+        SECTOR as u32
+    }
+
+    fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
+        let start = self.begin(at, extent)?;
+        let end = self.read_sectors(start, extent, into)?;
+        self.stats.read_sectors += extent.count as u64;
+        if self.slots.count() > 0 {
+            let in_pram = extent.units().filter(|&sector| self.slots.of(sector).is_some()).count();
+            self.stats.pram_read_sectors += in_pram as u64;
+        }
+        Ok(Served { start, end })
+    }
+
+    fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
+        let start = self.begin(at, extent)?;
+        self.stats.written_sectors += extent.count as u64;
+        if !P::KEEPS {
+            let end = self.write_sectors(start, extent, data)?;
+            return Ok(Served { start, end });
+        }
+        assert_eq!(data.len(), extent.count as usize * SECTOR, "the payload of {extent:?}");
+        let mut before = std::mem::take(&mut self.before);
+        let now = self.foresee(start, extent, data, &mut before);
+        let end = self.write_sectors(now, extent, data);
+        if let Ok(end) = end {
+            self.learn_from(end, extent, data, &mut before);
+        }
+        self.before = before;
+        Ok(Served { start, end: end? })
+    }
+
+    fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
+        let start = self.begin(at, extent)?;
+        let end = self.trim_sectors(start, extent)?;
+        Ok(Served { start, end })
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
+        let start = self.begin(at, Extent { start: 0, count: 0 })?;
+        let end = self.behind.flush(start)?.end.max(self.slots.end);
+        self.trim_freed(end)?;
+        Ok(Served { start, end })
+    }
+}

@@ -1,0 +1,348 @@
+//! The sectors that live in PRAM: which they are, where, and how they are changed so that a power cut leaves each
+//! of them old or new.
+//!
+//! Format, little-endian, every part aligned to 8 bytes:
+//! - header (64 B): magic, sectors of the device u32, slots u32, journal records u32, crc32c of these;
+//! - table, 4 B per slot: sector + 1, or 0 if the slot is free;
+//! - journal records: sequence u32, crc32c u32; slot u64; changed: u64, a bit per 8 B of the sector; then those
+//!   8 bytes each;
+//! - slots of 512 B.
+//!
+//! Invariants
+//! 1. The table in PRAM is the truth. An entry names a sector only after the slot holds it, and is cleared only
+//!    after the device behind holds the sector durably (or it was trimmed).
+//! 2. Only the newest valid record can be applied in part; applying it again changes nothing. So nothing else
+//!    changes the slot it names: as long as it does, changes to that slot go through the journal, and before the
+//!    slot is freed a record is written that names none.
+//! 3. The PRAM keeps an aligned write of 8 bytes whole.
+
+use super::SECTOR;
+use super::config::Update;
+use crate::ControllerError;
+use nvlab_medium::{InPlace, MediumError};
+use nvlab_units::{Served, Time};
+
+const MAGIC: [u8; 8] = *b"nvlfsms1";
+const HEADER_BYTES: u64 = 64;
+const HEADER_USED: usize = 24;
+const PIECE: usize = 8;
+const PIECES: usize = SECTOR / PIECE;
+const RECORD_HEAD: usize = 24;
+const RECORD_BYTES: u64 = (RECORD_HEAD + SECTOR) as u64;
+/// Sectors whose slots are looked up in one page of the index.
+const TOGETHER: u32 = 64;
+const NONE: u32 = u32::MAX;
+
+/// Where the parts lie.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub slots: u32,
+    records: u32,
+}
+
+impl Layout {
+    pub fn new(bytes: u64, records: u32) -> Layout {
+        let left = bytes.saturating_sub(HEADER_BYTES + records as u64 * RECORD_BYTES + 8);
+        Layout { slots: (left / (SECTOR as u64 + 4)).min(NONE as u64 - 1) as u32, records }
+    }
+    fn table(&self, slot: u32) -> u64 {
+        HEADER_BYTES + slot as u64 * 4
+    }
+    fn record(&self, record: u32) -> u64 {
+        self.table(self.slots).next_multiple_of(8) + record as u64 * RECORD_BYTES
+    }
+    fn slot(&self, slot: u32) -> u64 {
+        self.record(self.records) + slot as u64 * SECTOR as u64
+    }
+    fn header(&self, sectors: u32) -> [u8; HEADER_USED] {
+        let mut bytes = [0; HEADER_USED];
+        bytes[..8].copy_from_slice(&MAGIC);
+        for (bytes, field) in bytes[8..20].chunks_mut(4).zip([sectors, self.slots, self.records]) {
+            bytes.copy_from_slice(&field.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&bytes[..20]);
+        bytes[20..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+}
+
+/// What changed in a sector that was overwritten.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Change {
+    /// When it is durable.
+    pub end: Time,
+    /// Words of 2 B that changed.
+    pub words: u64,
+}
+
+/// The slots, and the memory they lie in.
+#[derive(Clone, Debug)]
+pub(super) struct Slots<P> {
+    pub pram: P,
+    layout: Layout,
+    update: Update,
+    sectors: u32,
+    /// The sector in each slot.
+    held: Vec<u32>,
+    free: Vec<u32>,
+    /// The slot of each sector, in pages of 64 sectors that hold any.
+    index: Vec<u32>,
+    pages: Vec<[u32; TOGETHER as usize]>,
+    /// Number of the next journal record, and the slot the last one names.
+    sequence: u32,
+    journalled: u32,
+    record: Vec<u8>,
+    /// When everything written so far is durable.
+    pub end: Time,
+}
+
+impl<P: InPlace> Slots<P> {
+    pub fn empty(pram: P, records: u32, update: Update, sectors: u32) -> Slots<P> {
+        let layout = Layout::new(pram.capacity(), records);
+        Slots {
+            held: vec![NONE; layout.slots as usize],
+            free: (0..layout.slots).rev().collect(),
+            index: vec![NONE; sectors.div_ceil(TOGETHER) as usize],
+            pages: Vec::new(),
+            sequence: 1,
+            journalled: NONE,
+            record: Vec::with_capacity(RECORD_BYTES as usize),
+            end: Time::ZERO,
+            pram,
+            layout,
+            update,
+            sectors,
+        }
+    }
+
+    /// Bytes of volatile memory: the index.
+    pub fn memory_bytes(&self) -> u64 {
+        4 * (self.index.len() + self.pages.len() * TOGETHER as usize + self.held.len()) as u64
+    }
+    pub fn count(&self) -> u32 {
+        self.layout.slots - self.free.len() as u32
+    }
+    pub fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+    /// The sector in a slot.
+    pub fn held(&self, slot: u32) -> Option<u32> {
+        Some(self.held[slot as usize]).filter(|&sector| sector != NONE)
+    }
+    pub fn len(&self) -> u32 {
+        self.layout.slots
+    }
+
+    /// The slot a sector lives in.
+    #[inline]
+    pub fn of(&self, sector: u32) -> Option<u32> {
+        match self.index[(sector / TOGETHER) as usize] {
+            NONE => None,
+            page => {
+                Some(self.pages[page as usize][(sector % TOGETHER) as usize]).filter(|&slot| slot != NONE)
+            }
+        }
+    }
+
+    fn enter(&mut self, sector: u32, slot: u32) {
+        let page = &mut self.index[(sector / TOGETHER) as usize];
+        if *page == NONE {
+            *page = self.pages.len() as u32;
+            self.pages.push([NONE; TOGETHER as usize]);
+        }
+        self.pages[*page as usize][(sector % TOGETHER) as usize] = slot;
+    }
+
+    fn ended(&mut self, served: Result<Served, MediumError>) -> Result<Time, ControllerError> {
+        let served = served.map_err(|source| ControllerError::Metadata { source })?;
+        self.end = self.end.max(served.end);
+        Ok(served.end)
+    }
+
+    fn put(&mut self, at: Time, offset: u64, data: &[u8]) -> Result<Time, ControllerError> {
+        let served = self.pram.write(at, offset, data.len() as u64, if P::KEEPS { data } else { &[] });
+        self.ended(served)
+    }
+
+    /// Makes an empty memory one of this driver's.
+    pub fn format(&mut self) -> Result<(), ControllerError> {
+        let served = self.pram.update(self.end, 0, &[0; HEADER_USED], &self.layout.header(self.sectors));
+        self.ended(served).map(|_| ())
+    }
+
+    pub fn read(&mut self, at: Time, slot: u32, into: &mut [u8]) -> Result<Time, ControllerError> {
+        let served = self.pram.read(at, self.layout.slot(slot), SECTOR as u64, into);
+        served.map(|served| served.end).map_err(|source| ControllerError::Metadata { source })
+    }
+
+    /// Takes a sector in that lives on the device behind; there is a free slot.
+    pub fn claim(&mut self, at: Time, sector: u32, data: &[u8]) -> Result<Time, ControllerError> {
+        let slot = self.free.pop().expect("a free slot");
+        let served = self.pram.write(at, self.layout.slot(slot), SECTOR as u64, data);
+        let end = self.ended(served)?;
+        self.held[slot as usize] = sector;
+        self.enter(sector, slot);
+        let served = self.pram.update(end, self.layout.table(slot), &[0; 4], &(sector + 1).to_le_bytes());
+        self.ended(served)
+    }
+
+    /// Lets a sector go that the device behind holds durably by `at`.
+    pub fn release(&mut self, at: Time, slot: u32) -> Result<Time, ControllerError> {
+        let mut now = at;
+        if self.journalled == slot {
+            now = self.write_record(now, NONE, 0, &[])?;
+        }
+        let sector = std::mem::replace(&mut self.held[slot as usize], NONE);
+        self.enter(sector, NONE);
+        self.free.push(slot);
+        let served = self.pram.update(now, self.layout.table(slot), &(sector + 1).to_le_bytes(), &[0; 4]);
+        self.ended(served)
+    }
+
+    /// Overwrites the sector in a slot.
+    pub fn overwrite(&mut self, at: Time, slot: u32, data: &[u8]) -> Result<Change, ControllerError> {
+        let offset = self.layout.slot(slot);
+        if !P::KEEPS {
+            return self.overwrite_unseen(at, offset);
+        }
+        let mut old = [0; SECTOR];
+        let now = self.read(at, slot, &mut old)?;
+        let words = old.chunks(2).zip(data.chunks(2)).filter(|(old, new)| old != new).count() as u64;
+        if self.update == Update::InPlace {
+            return Ok(Change { end: self.put(at, offset, data)?, words });
+        }
+        let mut changed = 0u64;
+        for (i, (old, new)) in old.chunks(PIECE).zip(data.chunks(PIECE)).enumerate() {
+            changed |= ((old != new) as u64) << i;
+        }
+        let alone = changed.count_ones() <= 1 && self.journalled != slot;
+        let now = if alone { now } else { self.write_record(now, slot, changed, data)? };
+        Ok(Change { end: self.apply(now, offset, changed, |i| &data[i * PIECE..(i + 1) * PIECE])?, words })
+    }
+
+    /// The same where nothing is known of the bytes: the medium takes a share of the words to differ, in the
+    /// journal as in place.
+    fn overwrite_unseen(&mut self, at: Time, offset: u64) -> Result<Change, ControllerError> {
+        let mut now = at;
+        if self.update == Update::Journalled {
+            let record = self.layout.record(self.sequence % self.layout.records);
+            self.sequence = self.sequence.wrapping_add(1);
+            let served = self.pram.write(now, record, RECORD_BYTES, &[]);
+            now = self.ended(served)?;
+        }
+        let served = self.pram.write(now, offset, SECTOR as u64, &[]);
+        Ok(Change { end: self.ended(served)?, words: 0 })
+    }
+
+    fn write_record(
+        &mut self,
+        at: Time,
+        slot: u32,
+        changed: u64,
+        data: &[u8],
+    ) -> Result<Time, ControllerError> {
+        let mut record = std::mem::take(&mut self.record);
+        record.clear();
+        record.extend(self.sequence.to_le_bytes());
+        record.extend([0; 4]);
+        record.extend((slot as u64).to_le_bytes());
+        record.extend(changed.to_le_bytes());
+        for (_, piece) in data.chunks(PIECE).enumerate().filter(|(i, _)| changed >> i & 1 == 1) {
+            record.extend_from_slice(piece);
+        }
+        let crc = record_crc(&record);
+        record[4..8].copy_from_slice(&crc.to_le_bytes());
+        let offset = self.layout.record(self.sequence % self.layout.records);
+        self.sequence = self.sequence.wrapping_add(1);
+        // The head makes it valid: last.
+        let body = self.put(at, offset + PIECE as u64, &record[PIECE..])?;
+        let end = self.put(body, offset, &record[..PIECE])?;
+        self.record = record;
+        self.journalled = slot;
+        Ok(end)
+    }
+
+    /// Programs changed pieces of a slot.
+    fn apply<'a>(
+        &mut self,
+        at: Time,
+        offset: u64,
+        changed: u64,
+        piece: impl Fn(usize) -> &'a [u8],
+    ) -> Result<Time, ControllerError> {
+        let mut end = at;
+        for i in (0..PIECES).filter(|i| changed >> i & 1 == 1) {
+            end = end.max(self.put(at, offset + (i * PIECE) as u64, piece(i))?);
+        }
+        Ok(end)
+    }
+
+    /// Reads back what is in PRAM and finishes an overwrite that was under way; gives when that is done, or why
+    /// the memory is not one of this driver's.
+    pub fn load(&mut self, at: Time) -> Result<Time, String> {
+        let mut bytes = vec![0; self.layout.slot(0) as usize];
+        let served =
+            self.pram.read(at, 0, bytes.len() as u64, &mut bytes).map_err(|error| error.to_string())?;
+        if bytes[..HEADER_USED] != self.layout.header(self.sectors) {
+            return Err("the PRAM holds no sectors of this device: it was never formatted for it".into());
+        }
+        for (slot, bytes) in (0..self.layout.slots).zip(bytes[HEADER_BYTES as usize..].chunks(4)) {
+            let sector = u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
+            if let Some(sector) = sector.checked_sub(1) {
+                if sector >= self.sectors || self.of(sector).is_some() {
+                    return Err(format!("slot {slot} holds sector {sector}, which cannot be"));
+                }
+                self.held[slot as usize] = sector;
+                self.enter(sector, slot);
+            }
+        }
+        self.free.retain(|&slot| self.held[slot as usize] == NONE);
+        let first = self.layout.record(0) as usize;
+        let records = bytes[first..].chunks(RECORD_BYTES as usize);
+        let newest = records.filter_map(valid_record).max_by_key(|record| sequence_of(record));
+        let Some(record) = newest else { return Ok(served.end) };
+        self.sequence = sequence_of(record).wrapping_add(1);
+        let slot = u32::from_le_bytes(record[8..12].try_into().expect("4 bytes"));
+        let changed = u64::from_le_bytes(record[16..24].try_into().expect("8 bytes"));
+        if slot == NONE {
+            return Ok(served.end);
+        }
+        if self.held.get(slot as usize).is_none_or(|&sector| sector == NONE) {
+            return Err(format!("the journal names slot {slot}, which holds nothing"));
+        }
+        self.journalled = slot;
+        let piece = |i: usize| {
+            let before = (changed & ((1 << i) - 1)).count_ones() as usize;
+            &record[RECORD_HEAD + before * PIECE..][..PIECE]
+        };
+        let applied = self.apply(served.end, self.layout.slot(slot), changed, piece);
+        applied.map_err(|error| error.to_string())
+    }
+
+    /// Checks the index against the table; for tests.
+    pub fn check(&self) {
+        let used = (0..self.layout.slots).filter(|&slot| self.held(slot).is_some());
+        let used: Vec<u32> = used.collect();
+        used.iter().for_each(|&slot| assert_eq!(self.of(self.held[slot as usize]), Some(slot)));
+        assert_eq!(used.len() + self.free.len(), self.layout.slots as usize);
+        let indexed = self.pages.iter().flatten().filter(|&&slot| slot != NONE).count();
+        assert_eq!(indexed, used.len());
+    }
+}
+
+fn sequence_of(record: &[u8]) -> u32 {
+    u32::from_le_bytes(record[..4].try_into().expect("4 bytes"))
+}
+
+/// Over everything but itself.
+fn record_crc(record: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&record[..4]), &record[8..])
+}
+
+/// The record that begins these bytes, if there is a valid one.
+fn valid_record(bytes: &[u8]) -> Option<&[u8]> {
+    let changed = u64::from_le_bytes(bytes[16..24].try_into().expect("8 bytes"));
+    let record = &bytes[..RECORD_HEAD + changed.count_ones() as usize * PIECE];
+    let crc = u32::from_le_bytes(bytes[4..8].try_into().expect("4 bytes"));
+    (sequence_of(record) != 0 && record_crc(record) == crc).then_some(record)
+}

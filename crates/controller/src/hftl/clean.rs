@@ -1,0 +1,371 @@
+//! Relocation: the live pages of a block are copied elsewhere on its die in the background; when the copies are
+//! programmed, the map is told (the commit); then the block is erased.
+//!
+//! Nobody waits for the commit, so it is looked after when the controller is next called ([`Hftl::advance`]). A
+//! host that needs the space waits for it ([`Hftl::finish_job`]).
+
+use super::metadata::{Entry, Use};
+use super::write::Placed;
+use super::{Frontier, Hftl, MOVED, NO_BLOCK};
+use crate::ControllerError;
+use crate::cleaning::CleaningPolicy;
+use crate::spare::Spare;
+use crate::table::BlockState;
+use nvlab_medium::flash::SPARE_BYTES;
+use nvlab_medium::flash::nand::Payload;
+use nvlab_medium::{InPlace, PowerCut, Store};
+use nvlab_units::{BlockId, Ppa, Ticket, Time};
+
+/// Erases of a die between two looks at its wear.
+const LOOK_EVERY: u32 = 16;
+
+/// A page on its way out of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moved {
+    pub lpa: u32,
+    pub from: u32,
+    pub to: u32,
+}
+
+/// Why a block is emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    Clean,
+    Wear,
+    Retire,
+}
+
+/// A relocation whose copies are queued.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    victim: BlockId,
+    cause: Cause,
+    /// The place after the last copy.
+    ticket: Ticket,
+    pub moved: Vec<Moved>,
+    /// The die ran out of blocks: not everything was copied, the victim stays.
+    partial: bool,
+}
+
+impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
+    /// Does what became possible by `at`: commits relocations, notes finished erases.
+    pub(super) fn advance(&mut self, at: Time) -> Result<(), ControllerError> {
+        for die in 0..self.geometry.dies() {
+            let index = die as usize;
+            while let Some(&(block, ticket)) = self.dies[index].erasing.first() {
+                if !self.nand.is_done(die, ticket, at) {
+                    break;
+                }
+                self.dies[index].erasing.remove(0);
+                self.pending -= 1;
+                let entry = self.metadata.entry(block);
+                self.metadata.set_entry(at, block, Entry { used: Use::Free, ..entry })?;
+            }
+            let ticket = self.dies[index].job.as_ref().map(|job| job.ticket);
+            if ticket.is_some_and(|ticket| self.nand.is_done(die, ticket, at)) {
+                self.commit(at, die)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the relocation of a die, if there is one.
+    pub(super) fn finish_job(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+        let Some(job) = &self.dies[die as usize].job else { return Ok(()) };
+        let done = self.nand.finish(die, job.ticket, at);
+        self.commit(done, die)
+    }
+
+    /// Sees to it that the host can open a block of a die.
+    pub(super) fn make_room(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+        // One pass over the die at most: if every block was cleaned and none is to spare, none will be.
+        for _ in 0..=2 * self.geometry.blocks_per_die {
+            let free = self.dies[die as usize].free.len() as u32;
+            if free > self.config.free_blocks_min {
+                return Ok(());
+            }
+            if self.dies[die as usize].job.is_none() {
+                match self.policy.choose(&self.table, die, self.sequence) {
+                    Some(victim) => self.clean(at, die, victim)?,
+                    None if free > 1 => return Ok(()),
+                    None => return Err(self.end_of_life(die)),
+                }
+            }
+            // The others stay for what is moved, and to replace blocks that fail.
+            if self.dies[die as usize].free.len() as u32 >= self.config.free_blocks_min {
+                return Ok(());
+            }
+            self.stats.clean_waits += 1;
+            self.finish_job(at, die)?;
+        }
+        Err(self.end_of_life(die))
+    }
+
+    fn clean(&mut self, at: Time, die: u32, victim: BlockId) -> Result<(), ControllerError> {
+        self.policy.taken(&self.table, victim);
+        self.stats.cleans += 1;
+        self.stats.clean_live_units += self.table.live(victim) as u64;
+        self.begin_job(at, die, victim, Cause::Clean)
+    }
+
+    /// Queues the copies of a block's live pages. There is no relocation under way on the die.
+    fn begin_job(
+        &mut self,
+        at: Time,
+        die: u32,
+        victim: BlockId,
+        cause: Cause,
+    ) -> Result<(), ControllerError> {
+        self.table.set_state(victim, BlockState::Cleaning);
+        let mut moved = self.moved.pop().unwrap_or_default();
+        self.gather_live(victim, &mut moved);
+        if S::KEEPS {
+            self.give_up_unreadable(at, &mut moved)?;
+        }
+        let pages = moved.len() as u32;
+        self.nand.relocation_reads(at, die, &[pages], pages);
+        match cause {
+            Cause::Clean => self.stats.clean_units += pages as u64,
+            Cause::Wear => self.stats.wear_units += pages as u64,
+            Cause::Retire => self.stats.retire_units += pages as u64,
+        }
+        let copied = if self.nand.cells().programs_may_fail() {
+            self.copy_one_by_one(at, die, victim, &mut moved)
+        } else {
+            self.copy_in_runs(at, die, victim, &mut moved)
+        };
+        let partial = match copied {
+            Ok(()) => false,
+            Err(ControllerError::EndOfLife { .. }) => true,
+            Err(error) => return Err(error),
+        };
+        let ticket = self.nand.last(die);
+        self.dies[die as usize].job = Some(Job { victim, cause, ticket, moved, partial });
+        self.pending += 1;
+        Ok(())
+    }
+
+    fn gather_live(&self, block: BlockId, moved: &mut Vec<Moved>) {
+        let first = self.geometry.first_unit(block).0;
+        for (i, &word) in self.metadata.live_words(block).iter().enumerate() {
+            let mut word = word;
+            while word != 0 {
+                let from = first + i as u32 * 64 + word.trailing_zeros();
+                moved.push(Moved { lpa: self.owner[from as usize], from, to: 0 });
+                word &= word - 1;
+            }
+        }
+    }
+
+    /// The payload of a page and its spare area; `None` if it cannot be read.
+    fn peek(&self, page: u32, data: &mut Vec<u8>) -> Option<Spare> {
+        data.resize(self.geometry.unit_bytes as usize, 0);
+        let mut spare = [0; SPARE_BYTES];
+        self.nand.peek(Ppa(page), data, &mut spare).ok()?;
+        Spare::decode(&spare, data)
+    }
+
+    /// What cannot be read cannot be moved: it is lost, and no entry names it any more.
+    fn give_up_unreadable(&mut self, at: Time, moved: &mut Vec<Moved>) -> Result<(), ControllerError> {
+        let mut data = Vec::new();
+        let lost: Vec<Moved> =
+            moved.iter().copied().filter(|moved| self.peek(moved.from, &mut data).is_none()).collect();
+        for Moved { lpa, from, .. } in lost {
+            let end = self.metadata.unmap(at, lpa, 1)?;
+            self.forget(from);
+            self.bury(end, from)?;
+            self.stats.lost_units += 1;
+            moved.retain(|moved| moved.from != from);
+        }
+        Ok(())
+    }
+
+    /// Copies pages, as many as fit into a block at a time.
+    fn copy_in_runs(
+        &mut self,
+        at: Time,
+        die: u32,
+        victim: BlockId,
+        moved: &mut Vec<Moved>,
+    ) -> Result<(), ControllerError> {
+        let birth = self.table.birth(victim);
+        let mut done = 0;
+        while done < moved.len() {
+            if self.dies[die as usize].open[MOVED].block == NO_BLOCK
+                && let Err(error) = self.open(at, die, MOVED)
+            {
+                moved.truncate(done);
+                return Err(error);
+            }
+            let Frontier { block, next, ready } = self.dies[die as usize].open[MOVED];
+            let (block, at) = (BlockId(block), at.max(ready));
+            self.latest = self.latest.max(at);
+            let run = (moved.len() - done).min((self.geometry.pages_per_block - next) as usize) as u32;
+            let first = self.geometry.first_unit(block).0 + next;
+            for (moved, to) in moved[done..].iter_mut().zip(first..first + run) {
+                moved.to = to;
+                self.owner[to as usize] = moved.lpa;
+            }
+            self.program_run(at, (block, next), &moved[done..done + run as usize]);
+            self.metadata.set_live(at, block, (next, run), true)?;
+            self.fill(at, (die, MOVED), run)?;
+            self.table.gain_many(block, run - 1);
+            self.gained(first, birth);
+            done += run as usize;
+        }
+        Ok(())
+    }
+
+    /// Queues the programs of copies on consecutive pages; none of them can fail.
+    fn program_run(&mut self, at: Time, (block, page): (BlockId, u32), run: &[Moved]) {
+        let broken = |error| -> ! { panic!("{block:?} broke a rule of the medium: {error}") };
+        if !S::KEEPS {
+            let count = run.len() as u32;
+            let queued = self.nand.program(at, block, page, count, Payload::default(), false);
+            queued.unwrap_or_else(|error| broken(error));
+            return;
+        }
+        let mut data = Vec::new();
+        for (moved, page) in run.iter().zip(page..) {
+            let spare = self.peek(moved.from, &mut data).expect("a page that was read before").encode(&data);
+            let queued = self.nand.program(at, block, page, 1, Payload { data: &data, spare: &spare }, false);
+            queued.unwrap_or_else(|error| broken(error));
+        }
+    }
+
+    /// Copies pages where every program may fail.
+    fn copy_one_by_one(
+        &mut self,
+        at: Time,
+        die: u32,
+        victim: BlockId,
+        moved: &mut Vec<Moved>,
+    ) -> Result<(), ControllerError> {
+        let birth = self.table.birth(victim);
+        let mut data = Vec::new();
+        for i in 0..moved.len() {
+            let Moved { lpa, from, .. } = moved[i];
+            let spare = if S::KEEPS { self.peek(from, &mut data) } else { None };
+            let sequence = spare.map_or(0, |spare| spare.sequence);
+            match self.program(at, (die, MOVED), lpa, sequence, &data, false) {
+                Ok(Placed { page, .. }) => {
+                    self.gained(page, birth);
+                    moved[i].to = page;
+                }
+                Err(error) => {
+                    moved.truncate(i);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The copies of a die's relocation are programmed: the map names them from now on, and the block goes.
+    fn commit(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+        let Some(job) = self.dies[die as usize].job.take() else { return Ok(()) };
+        self.pending -= 1;
+        let Job { victim, cause, mut moved, partial, .. } = job;
+        // Their live bits were set when the copies were queued; this is later than that.
+        let at = at.max(self.metadata.end());
+        for &Moved { lpa, from, to } in &moved {
+            if self.metadata.lookup(lpa) == Some(from) {
+                self.metadata.set_map(at, lpa, to)?;
+                self.table.lose_many(victim, 1);
+            } else {
+                self.forget(to);
+                self.bury(at, to)?;
+            }
+        }
+        moved.clear();
+        self.moved.push(moved);
+        let end = self.metadata.end().max(at);
+        if partial {
+            self.keep(end, victim)?;
+        } else if cause == Cause::Retire {
+            self.metadata.set_live(end, victim, (0, self.geometry.pages_per_block), false)?;
+            self.mark_bad(end, victim)?;
+        } else {
+            self.erase(end, victim)?;
+            self.level_wear(end, die)?;
+        }
+        Ok(())
+    }
+
+    /// A block that could not be emptied stays, without the pages that were moved.
+    #[cold]
+    fn keep(&mut self, at: Time, victim: BlockId) -> Result<(), ControllerError> {
+        let first = self.geometry.first_unit(victim).0;
+        for page in first..first + self.geometry.pages_per_block {
+            if self.metadata.lookup(self.owner_of(page)) != Some(page) {
+                self.bury(at, page)?;
+            }
+        }
+        self.table.set_state(victim, BlockState::Closed);
+        self.policy.closed(&self.table, victim);
+        Ok(())
+    }
+
+    /// The logical page a page was written for; one that exists in any case.
+    fn owner_of(&self, page: u32) -> u32 {
+        self.owner[page as usize].min(self.config.logical_units - 1)
+    }
+
+    /// Erases a block without live pages and puts it among the free ones, or retires it if that fails. Everything
+    /// said before in PRAM is durable by `at`.
+    pub(super) fn erase(&mut self, at: Time, block: BlockId) -> Result<(), ControllerError> {
+        let die = self.geometry.die_of(block);
+        self.metadata.set_live(at, block, (0, self.geometry.pages_per_block), false)?;
+        let erases = self.metadata.entry(block).erases + 1;
+        let noted = self.metadata.set_entry(at, block, Entry { erases, written: 0, used: Use::Erasing })?;
+        self.dies[die as usize].erases += 1;
+        match self.nand.erase(noted, block) {
+            Ok(ticket) => {
+                self.table.set_state(block, BlockState::Free);
+                self.dies[die as usize].free.push(block);
+                self.dies[die as usize].erasing.push((block, ticket));
+                self.pending += 1;
+                Ok(())
+            }
+            Err(_) => self.mark_bad(noted, block),
+        }
+    }
+
+    /// Moves the least worn full block of a die if wear has spread too far.
+    fn level_wear(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+        let Some(threshold) = self.config.wear.static_threshold else { return Ok(()) };
+        if self.dies[die as usize].erases < LOOK_EVERY {
+            return Ok(());
+        }
+        self.dies[die as usize].erases = 0;
+        let erases = |block: BlockId| self.nand.cells().erase_count(block);
+        let most = self.table.die_blocks(die).map(erases).max().unwrap_or(0);
+        let Some(least_worn) = self.table.closed(die).min_by_key(|&block| erases(block)) else {
+            return Ok(());
+        };
+        // Its data needs a block of its own: leave the cleaner's reserve alone.
+        let can_spare = self.dies[die as usize].free.len() as u32 >= self.config.free_blocks_min;
+        if most - erases(least_worn) <= threshold || !can_spare {
+            return Ok(());
+        }
+        self.stats.wear_moves += 1;
+        self.policy.taken(&self.table, least_worn);
+        self.begin_job(at, die, least_worn, Cause::Wear)
+    }
+
+    /// Empties the blocks whose programs failed and marks them bad.
+    #[cold]
+    pub(super) fn retire(&mut self, at: Time) -> Result<(), ControllerError> {
+        while let Some(block) = self.failed.pop() {
+            let die = self.geometry.die_of(block);
+            self.finish_job(at, die)?;
+            if self.table.state(block) != BlockState::Cleaning {
+                continue;
+            }
+            self.stats.retire_units += 1;
+            self.begin_job(at, die, block, Cause::Retire)?;
+            self.finish_job(at, die)?;
+        }
+        Ok(())
+    }
+}

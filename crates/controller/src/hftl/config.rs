@@ -1,0 +1,67 @@
+//! What the hybrid controller is told: plain data, filled from a design.
+
+use crate::page_map::{Cleaning, WearLevelling};
+use nvlab_medium::flash::FlashConfig;
+use nvlab_units::Span;
+
+/// A page map in byte-addressable non-volatile memory over a NAND array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HftlConfig {
+    /// Pages the host may address; the rest of the array is over-provisioning.
+    pub logical_units: u32,
+    /// Which block is cleaned next.
+    pub cleaning: Cleaning,
+    /// Erased blocks of a die at which cleaning begins in the background; at least 2. The host waits for it only
+    /// where fewer are left: those are for what is moved, and to replace blocks that fail.
+    pub free_blocks_min: u32,
+    /// How wear is evened out.
+    pub wear: WearLevelling,
+    /// Whether the host's trims are heard. They are durable: the map is.
+    pub trim: bool,
+    /// Time to look up one map entry (PRAM: one asynchronous and one synchronous word, 90 ns). A look-up slips in
+    /// between two words being programmed, so it is not queued behind updates that were accepted for later.
+    pub lookup: Span,
+    /// Time the controller itself takes for a request, before the media are asked.
+    pub overhead: Span,
+    /// Seed of random choices (d-choices).
+    pub seed: u64,
+}
+
+/// Why a configuration cannot work over an array and a memory of `pram_bytes`, if so.
+pub(super) fn check(config: &HftlConfig, flash: &FlashConfig, pram_bytes: u64) -> Result<(), String> {
+    let geometry = &flash.geometry;
+    geometry.check()?;
+    if geometry.units_per_page != 1 {
+        return Err(format!(
+            "hftl maps whole pages: a mapping unit must be a page, here a page holds {} units",
+            geometry.units_per_page
+        ));
+    }
+    if geometry.pages_per_block > u16::MAX as u32 {
+        return Err(format!("the block table counts at most {} pages per block", u16::MAX));
+    }
+    if config.free_blocks_min < 2 {
+        return Err(format!(
+            "free_blocks_min is {}: at least 2 blocks of a die must be erased when cleaning begins, one for the \
+             host and one for what is moved",
+            config.free_blocks_min
+        ));
+    }
+    let set_apart = (config.free_blocks_min as u64 + 2) * geometry.dies() as u64;
+    let left = (geometry.blocks() as u64).saturating_sub(set_apart) * geometry.units_per_block() as u64;
+    if config.logical_units == 0 || config.logical_units as u64 > left {
+        return Err(format!(
+            "{} logical pages do not fit: of {} blocks {set_apart} are kept for cleaning and open blocks, {left} \
+             pages are left",
+            config.logical_units,
+            geometry.blocks()
+        ));
+    }
+    let needed = super::metadata::Layout::new(config.logical_units, geometry).bytes();
+    if needed > pram_bytes {
+        return Err(format!(
+            "the map and the block table take {needed} B, the memory for them has {pram_bytes} B"
+        ));
+    }
+    Ok(())
+}

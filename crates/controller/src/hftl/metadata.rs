@@ -1,0 +1,292 @@
+//! What the hybrid controller keeps in PRAM, and how it is changed: in place, an aligned 8 bytes at a time.
+//!
+//! Format, little-endian, every part aligned to 8 bytes:
+//! - header (64 B): magic, logical pages u32, blocks u32, pages of a block u32, bytes of a page u32, crc32c of these;
+//! - block table, 8 B per block: erases u32, write pointer u16, state u8, 0;
+//! - live bits, one per page, each block's from an aligned 8 bytes on: a clear bit says that the page is dead, a
+//!   set one that it may be live;
+//! - map, 4 B per logical page: physical page + 1, or 0. A memory full of zeros is an empty map.
+//!
+//! The copy in here stands for the same bytes: the simulator keeps it so that nothing is decoded twice. A device
+//! reads them where they are; `HftlConfig::lookup` is the time that takes.
+
+use crate::ControllerError;
+use nvlab_medium::{InPlace, MediumError};
+use nvlab_units::{BlockId, Geometry, Served, Time};
+
+const MAGIC: [u8; 8] = *b"nvlhftl1";
+const HEADER_BYTES: u64 = 64;
+const HEADER_USED: usize = 28;
+
+/// What a block is used for, as its entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Free = 0,
+    Open = 1,
+    Closed = 2,
+    /// Its erase was queued.
+    Erasing = 3,
+    Bad = 4,
+}
+
+/// The entry of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub erases: u32,
+    /// Pages programmed.
+    pub written: u16,
+    pub used: Use,
+}
+
+impl Entry {
+    pub const FRESH: Entry = Entry { erases: 0, written: 0, used: Use::Free };
+
+    #[inline]
+    fn encode(self) -> [u8; 8] {
+        let word = self.erases as u64 | (self.written as u64) << 32 | (self.used as u64) << 48;
+        word.to_le_bytes()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Entry> {
+        let word = u64::from_le_bytes(bytes.try_into().ok()?);
+        let uses = [Use::Free, Use::Open, Use::Closed, Use::Erasing, Use::Bad];
+        let used = *uses.get((word >> 48) as usize)?;
+        Some(Entry { erases: word as u32, written: (word >> 32) as u16, used })
+    }
+}
+
+/// Where the parts lie.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    logical_units: u32,
+    blocks: u32,
+    pages: u32,
+    unit_bytes: u32,
+}
+
+impl Layout {
+    pub fn new(logical_units: u32, geometry: &Geometry) -> Layout {
+        let (blocks, pages) = (geometry.blocks(), geometry.pages_per_block);
+        Layout { logical_units, blocks, pages, unit_bytes: geometry.unit_bytes }
+    }
+    #[inline]
+    fn entry(&self, block: BlockId) -> u64 {
+        HEADER_BYTES + block.0 as u64 * 8
+    }
+    /// Words of 64 live bits of one block.
+    #[inline]
+    pub fn words(&self) -> u32 {
+        self.pages.div_ceil(64)
+    }
+    #[inline]
+    fn word(&self, word: usize) -> u64 {
+        self.entry(BlockId(self.blocks)) + word as u64 * 8
+    }
+    #[inline]
+    fn map(&self, lpa: u32) -> u64 {
+        self.word((self.blocks * self.words()) as usize) + lpa as u64 * 4
+    }
+    /// Bytes of PRAM in all.
+    pub fn bytes(&self) -> u64 {
+        self.map(self.logical_units)
+    }
+
+    fn header(&self) -> [u8; HEADER_USED] {
+        let mut bytes = [0; HEADER_USED];
+        bytes[..8].copy_from_slice(&MAGIC);
+        let fields = [self.logical_units, self.blocks, self.pages, self.unit_bytes];
+        for (bytes, field) in bytes[8..24].chunks_mut(4).zip(fields) {
+            bytes.copy_from_slice(&field.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&bytes[..24]);
+        bytes[24..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+}
+
+/// How often each part was changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Updates {
+    pub entries: u64,
+    pub live: u64,
+    pub map: u64,
+}
+
+/// The metadata, and the memory it lies in.
+#[derive(Clone, Debug)]
+pub(super) struct Metadata<P> {
+    pub pram: P,
+    layout: Layout,
+    entries: Vec<Entry>,
+    live: Vec<u64>,
+    /// Physical page + 1.
+    map: Vec<u32>,
+    /// When everything written so far is durable.
+    end: Time,
+    pub updates: Updates,
+}
+
+impl<P: InPlace> Metadata<P> {
+    pub fn empty(layout: Layout, pram: P) -> Metadata<P> {
+        Metadata {
+            pram,
+            entries: vec![Entry::FRESH; layout.blocks as usize],
+            live: vec![0; (layout.blocks * layout.words()) as usize],
+            map: vec![0; layout.logical_units as usize],
+            end: Time::ZERO,
+            updates: Updates::default(),
+            layout,
+        }
+    }
+
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+    #[inline]
+    pub fn entry(&self, block: BlockId) -> Entry {
+        self.entries[block.0 as usize]
+    }
+    /// The page that holds `lpa`; `None`: nothing.
+    #[inline]
+    pub fn lookup(&self, lpa: u32) -> Option<u32> {
+        self.map[lpa as usize].checked_sub(1)
+    }
+    /// The raw map, to bring its cache lines near.
+    pub fn map(&self) -> &[u32] {
+        &self.map
+    }
+    pub fn live_words(&self, block: BlockId) -> &[u64] {
+        let words = self.layout.words() as usize;
+        &self.live[block.0 as usize * words..][..words]
+    }
+    /// When everything written so far is durable.
+    #[inline]
+    pub fn end(&self) -> Time {
+        self.end
+    }
+
+    /// Makes an empty memory one of this controller's: the header comes last, so it says that the rest is there.
+    pub fn format(&mut self) -> Result<(), ControllerError> {
+        let served = self.pram.update(self.end, 0, &[0; HEADER_USED], &self.layout.header());
+        self.ended(served).map(|_| ())
+    }
+
+    #[inline]
+    fn ended(&mut self, served: Result<Served, MediumError>) -> Result<Time, ControllerError> {
+        let served = served.map_err(|source| ControllerError::Metadata { source })?;
+        self.end = self.end.max(served.end);
+        Ok(served.end)
+    }
+
+    /// Changes the entry of a block; gives when that is durable.
+    #[inline]
+    pub fn set_entry(&mut self, at: Time, block: BlockId, entry: Entry) -> Result<Time, ControllerError> {
+        let old = std::mem::replace(&mut self.entries[block.0 as usize], entry);
+        let offset = self.layout.entry(block);
+        self.updates.entries += 1;
+        let served = self.pram.update(at, offset, &old.encode(), &entry.encode());
+        self.ended(served)
+    }
+
+    /// Changes live bits of `count` pages of a block from `page` on.
+    #[inline]
+    pub fn set_live(
+        &mut self,
+        at: Time,
+        block: BlockId,
+        (page, count): (u32, u32),
+        live: bool,
+    ) -> Result<Time, ControllerError> {
+        let (mut page, limit, mut end) = (page, page + count, at);
+        while page < limit {
+            let next = ((page / 64 + 1) * 64).min(limit);
+            let mask = (u64::MAX >> (64 - (next - page))) << (page % 64);
+            let index = (block.0 * self.layout.words() + page / 64) as usize;
+            let old = self.live[index];
+            let new = if live { old | mask } else { old & !mask };
+            page = next;
+            if new != old {
+                end = end.max(self.set_word(at, index, new)?);
+            }
+        }
+        Ok(end)
+    }
+
+    #[inline]
+    fn set_word(&mut self, at: Time, index: usize, new: u64) -> Result<Time, ControllerError> {
+        let old = std::mem::replace(&mut self.live[index], new);
+        self.updates.live += 1;
+        let offset = self.layout.word(index);
+        let served = self.pram.update(at, offset, &old.to_le_bytes(), &new.to_le_bytes());
+        self.ended(served)
+    }
+
+    /// Maps a logical page; gives when that is durable.
+    #[inline]
+    pub fn set_map(&mut self, at: Time, lpa: u32, page: u32) -> Result<Time, ControllerError> {
+        let old = std::mem::replace(&mut self.map[lpa as usize], page + 1);
+        self.updates.map += 1;
+        let offset = self.layout.map(lpa);
+        let served = self.pram.update(at, offset, &old.to_le_bytes(), &(page + 1).to_le_bytes());
+        self.ended(served)
+    }
+
+    /// Unmaps `count` logical pages from `lpa` on, each entry by itself durable or not.
+    pub fn unmap(&mut self, at: Time, lpa: u32, count: u32) -> Result<Time, ControllerError> {
+        const TOGETHER: usize = 64;
+        let mut end = at;
+        for chunk in (lpa..lpa + count).step_by(TOGETHER) {
+            let entries = &mut self.map[chunk as usize..(lpa + count).min(chunk + TOGETHER as u32) as usize];
+            let mut old = [0; TOGETHER * 4];
+            for (bytes, entry) in old.chunks_mut(4).zip(entries.iter_mut()) {
+                bytes.copy_from_slice(&std::mem::take(entry).to_le_bytes());
+            }
+            let bytes = entries.len() * 4;
+            self.updates.map += entries.len() as u64;
+            let offset = self.layout.map(chunk);
+            let served = self.pram.update(at, offset, &old[..bytes], &[0; TOGETHER * 4][..bytes]);
+            end = end.max(self.ended(served)?);
+        }
+        Ok(end)
+    }
+
+    /// Reads everything back; gives when that was done, or why the memory is not one of this controller's.
+    pub fn load(&mut self, at: Time) -> Result<Time, String> {
+        let mut bytes = vec![0; self.layout.bytes() as usize];
+        let served =
+            self.pram.read(at, 0, bytes.len() as u64, &mut bytes).map_err(|error| error.to_string())?;
+        if bytes[..HEADER_USED] != self.layout.header() {
+            return Err("the PRAM holds no map of this array: it was never formatted for it".into());
+        }
+        let (table, live) = (self.layout.entry(BlockId(0)) as usize, self.layout.word(0) as usize);
+        let map = self.layout.map(0) as usize;
+        for (i, (entry, bytes)) in self.entries.iter_mut().zip(bytes[table..live].chunks(8)).enumerate() {
+            *entry =
+                Entry::decode(bytes).ok_or_else(|| format!("the entry of block {i} says nothing known"))?;
+        }
+        for (word, bytes) in self.live.iter_mut().zip(bytes[live..map].chunks(8)) {
+            *word = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+        }
+        for (page, bytes) in self.map.iter_mut().zip(bytes[map..].chunks(4)) {
+            *page = u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
+        }
+        self.end = served.end;
+        Ok(served.end)
+    }
+
+    /// Makes the live bits what the map says; gives when that is durable.
+    pub fn correct_live(&mut self, at: Time) -> Result<Time, ControllerError> {
+        let mut live = vec![0u64; self.live.len()];
+        for page in self.map.iter().filter_map(|page| page.checked_sub(1)) {
+            let (block, page) = (page / self.layout.pages, page % self.layout.pages);
+            live[(block * self.layout.words() + page / 64) as usize] |= 1 << (page % 64);
+        }
+        let mut end = at;
+        for (index, word) in live.into_iter().enumerate() {
+            if self.live[index] != word {
+                end = end.max(self.set_word(at, index, word)?);
+            }
+        }
+        Ok(end)
+    }
+}

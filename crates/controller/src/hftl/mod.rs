@@ -1,0 +1,366 @@
+//! hFTL (system 003): a full page map over NAND whose map and tables lie in PRAM, changed in place, so that a
+//! mount scans nothing.
+//!
+//! What it is not: [`crate::page_map`] with another place for its checkpoints. There is no write buffer, no
+//! journal and no checkpoint: a write is done when its page is programmed and its map entry is. A unit is a page.
+//!
+//! Invariants
+//! 1. The map in PRAM is the truth. An entry names a page only after that page is programmed.
+//! 2. A page whose live bit is clear is dead: a bit is set before an entry names its page and cleared after none
+//!    does. A cut may leave bits set too many; the mount sets them right from the map.
+//! 3. A block is erased only after no durable entry names a page of it, and its own entry says so.
+//! 4. Write pointers are written beside the program, so a cut may leave them ahead or behind by what was under
+//!    way; the mount finds the true one of each open block by bisection.
+//! 5. The PRAM keeps an aligned write of 8 bytes whole (`atomic_bytes`, the part's guarantee): no entry crosses
+//!    such a boundary, so every change is old or new. Nothing in PRAM is changed together with anything else.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`config`], [`stats`] | what it is told, what it counts |
+//! | `metadata` | what lies in PRAM |
+//! | `write` | the host's writes, open blocks, retirement |
+//! | `clean` | relocation, its commit, wear levelling |
+//! | [`mount`] | after a power cut |
+
+mod clean;
+pub mod config;
+mod metadata;
+pub mod mount;
+pub mod stats;
+mod write;
+
+pub use config::HftlConfig;
+pub use mount::{Media, MountReport};
+pub use stats::HftlStats;
+
+use crate::cleaning::{CleaningPolicy, Policy};
+use crate::table::{BlockState, BlockTable};
+use crate::{Controller, ControllerError};
+use metadata::{Entry, Metadata, Use};
+use nvlab_medium::flash::Nand;
+use nvlab_medium::{InPlace, PowerCut, Store};
+use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
+
+/// No logical unit.
+const NOBODY: u32 = u32::MAX;
+const NO_BLOCK: u32 = u32::MAX;
+
+/// A block being filled.
+#[derive(Clone, Copy, Debug)]
+struct Frontier {
+    block: u32,
+    next: u32,
+    /// From then on the block table says that the block is open.
+    ready: Time,
+}
+
+const NO_FRONTIER: Frontier = Frontier { block: NO_BLOCK, next: 0, ready: Time::ZERO };
+/// The two open blocks of a die: of the host's data and of relocated data.
+const HOST: usize = 0;
+const MOVED: usize = 1;
+
+/// What a die knows of its own.
+#[derive(Clone, Debug)]
+struct Die {
+    free: Vec<BlockId>,
+    open: [Frontier; 2],
+    /// The relocation whose copies are not in the map yet.
+    job: Option<clean::Job>,
+    /// Erases queued whose end the block table does not know.
+    erasing: Vec<(BlockId, Ticket)>,
+    /// Erases since wear was last looked at.
+    erases: u32,
+}
+
+/// A page map in PRAM over a NAND array.
+#[derive(Clone, Debug)]
+pub struct Hftl<S: Store, P> {
+    config: HftlConfig,
+    geometry: Geometry,
+    layout: Layout,
+    nand: Nand<S>,
+    metadata: Metadata<P>,
+    /// Whose data a page holds: stands for the spare areas, which a device reads along with the page.
+    owner: Vec<u32>,
+    table: BlockTable,
+    policy: Policy,
+    dies: Vec<Die>,
+    next_die: u32,
+    /// Relocations and erases that [`Hftl::advance`] has to look after.
+    pending: u32,
+    /// Lists of finished relocations, to be used again.
+    moved: Vec<Vec<clean::Moved>>,
+    /// Blocks that failed and still hold data.
+    failed: Vec<BlockId>,
+    sequence: u64,
+    /// The latest time a medium was told of.
+    latest: Time,
+    stats: HftlStats,
+}
+
+impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
+    /// A controller over an array and a PRAM fresh from the factory (all zero), or why this cannot work.
+    pub fn new(config: HftlConfig, nand: Nand<S>, pram: P) -> Result<Hftl<S, P>, String> {
+        let mut hftl = Hftl::empty(config, nand, pram)?;
+        for block in (0..hftl.geometry.blocks()).map(BlockId) {
+            if hftl.nand.cells().is_bad(block) {
+                let bad = Entry { used: Use::Bad, ..Entry::FRESH };
+                hftl.metadata.set_entry(Time::ZERO, block, bad).map_err(|error| error.to_string())?;
+                hftl.table.set_state(block, BlockState::Bad);
+            } else {
+                hftl.dies[hftl.geometry.die_of(block) as usize].free.push(block);
+            }
+        }
+        hftl.metadata.format().map_err(|error| error.to_string())?;
+        // Blocks are taken from the end: lowest first.
+        hftl.dies.iter_mut().for_each(|die| die.free.reverse());
+        Ok(hftl)
+    }
+
+    /// A controller that knows nothing of its blocks yet.
+    fn empty(config: HftlConfig, nand: Nand<S>, pram: P) -> Result<Hftl<S, P>, String> {
+        let geometry = *nand.geometry();
+        assert_eq!(S::KEEPS, P::KEEPS, "both media keep bytes or none does");
+        config::check(&config, nand.config(), pram.capacity())?;
+        let (dies, blocks) = (geometry.dies(), geometry.blocks_per_die);
+        let table = BlockTable::new(dies, blocks, geometry.units_per_block(), 1);
+        let die = Die { free: Vec::new(), open: [NO_FRONTIER; 2], job: None, erasing: Vec::new(), erases: 0 };
+        Ok(Hftl {
+            policy: Policy::new(config.cleaning, &table, dies, config.seed),
+            layout: Layout::new(&geometry),
+            metadata: Metadata::empty(metadata::Layout::new(config.logical_units, &geometry), pram),
+            owner: vec![NOBODY; geometry.units() as usize],
+            dies: vec![die; dies as usize],
+            next_die: 0,
+            pending: 0,
+            moved: Vec::new(),
+            failed: Vec::new(),
+            sequence: 1,
+            latest: Time::ZERO,
+            stats: HftlStats::default(),
+            table,
+            geometry,
+            nand,
+            config,
+        })
+    }
+
+    /// What the controller did so far.
+    pub fn stats(&self) -> HftlStats {
+        let updates = self.metadata.updates;
+        let (map_updates, block_updates, live_updates) = (updates.map, updates.entries, updates.live);
+        HftlStats { map_updates, block_updates, live_updates, ..self.stats }
+    }
+    /// Begins counting anew, in the array too; wear stays.
+    pub fn reset_stats(&mut self) {
+        self.stats = HftlStats::default();
+        self.metadata.updates = metadata::Updates::default();
+        self.nand.reset_stats();
+    }
+    /// The array.
+    pub fn nand(&self) -> &Nand<S> {
+        &self.nand
+    }
+    /// The memory the map lies in.
+    pub fn pram(&self) -> &P {
+        &self.metadata.pram
+    }
+    /// What it was told.
+    pub fn config(&self) -> &HftlConfig {
+        &self.config
+    }
+    /// The blocks.
+    pub fn table(&self) -> &BlockTable {
+        &self.table
+    }
+    /// Bytes of PRAM the metadata take.
+    pub fn pram_bytes(&self) -> u64 {
+        self.metadata.layout().bytes()
+    }
+    /// Bytes of volatile memory the controller needs: live counts and the cleaner's order. The map and the tables
+    /// are read where they lie.
+    pub fn memory_bytes(&self) -> u64 {
+        self.table.memory_bytes() + 8 * self.geometry.blocks() as u64
+    }
+
+    /// Touches the map entries of units that will be written or read soon, so that their cache lines come in
+    /// together instead of one after the other.
+    #[inline]
+    pub fn expect(&self, units: impl Iterator<Item = u32>) {
+        let (mut sum, map) = (0u32, self.metadata.map());
+        for unit in units {
+            sum = sum.wrapping_add(map.get(unit as usize).copied().unwrap_or(0));
+        }
+        std::hint::black_box(sum);
+    }
+
+    /// Says that no power cut will come before `upto`.
+    pub fn settle(&mut self, upto: Time) {
+        self.nand.settle(upto);
+        self.metadata.pram.settle(upto);
+    }
+
+    /// When everything queued will be done; a promise (see [`nvlab_units::Lane::finish`]).
+    pub fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        for die in 0..self.geometry.dies() {
+            self.finish_job(at, die)?;
+        }
+        let ends = (0..self.geometry.dies()).map(|die| {
+            let last = self.nand.last(die);
+            self.nand.finish(die, last, at)
+        });
+        Ok(ends.max().unwrap_or(at).max(self.metadata.end()))
+    }
+
+    #[inline]
+    fn begin(&mut self, at: Time, extent: Extent) -> Result<Time, ControllerError> {
+        let capacity = self.config.logical_units;
+        if extent.end() > capacity as u64 {
+            return Err(ControllerError::OutOfRange { extent, capacity });
+        }
+        let start = at + self.config.overhead;
+        self.latest = self.latest.max(start);
+        if self.pending > 0 {
+            self.advance(start)?;
+        }
+        Ok(start)
+    }
+
+    #[inline]
+    fn block_of(&self, page: u32) -> BlockId {
+        self.layout.block_of(Ppa(page))
+    }
+
+    /// A page's data died; its live bit stays.
+    #[inline]
+    fn forget(&mut self, page: u32) {
+        let block = self.block_of(page);
+        if self.table.lose(block) {
+            self.policy.lost(&self.table, block);
+        }
+    }
+
+    /// Clears the live bit of a page that no entry names any more.
+    #[inline]
+    fn bury(&mut self, at: Time, page: u32) -> Result<(), ControllerError> {
+        let block = self.block_of(page);
+        let page = page - self.geometry.first_unit(block).0;
+        self.metadata.set_live(at, block, (page, 1), false)?;
+        Ok(())
+    }
+
+    /// Checks every invariant; for tests.
+    pub fn check(&self) {
+        let mut live = vec![0u32; self.geometry.blocks() as usize];
+        for lpa in 0..self.config.logical_units {
+            let Some(page) = self.metadata.lookup(lpa) else { continue };
+            let block = self.block_of(page);
+            assert_eq!(self.owner[page as usize], lpa, "page {page} of {lpa} belongs to another");
+            let inside = page - self.geometry.first_unit(block).0;
+            let bit = self.metadata.live_words(block)[inside as usize / 64] >> (inside % 64) & 1;
+            assert_eq!(bit, 1, "page {page} of {lpa} has no live bit");
+            live[block.0 as usize] += 1;
+        }
+        let jobs = self.dies.iter().filter_map(|die| die.job.as_ref());
+        jobs.flat_map(|job| &job.moved).for_each(|moved| live[self.block_of(moved.to).0 as usize] += 1);
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            let (state, entry) = (self.table.state(block), self.metadata.entry(block));
+            assert_eq!(self.table.live(block), live[block.0 as usize], "{block:?} {state:?}");
+            let bits: u32 = self.metadata.live_words(block).iter().map(|word| word.count_ones()).sum();
+            assert_eq!(bits, live[block.0 as usize], "live bits of {block:?}");
+            let die = &self.dies[self.geometry.die_of(block) as usize];
+            assert_eq!(die.free.contains(&block), state == BlockState::Free, "{block:?} is {state:?}");
+            let open = die.open.iter().find(|frontier| frontier.block == block.0);
+            assert_eq!(open.is_some(), state == BlockState::Open, "{block:?} is {state:?}");
+            assert!(open.is_none_or(|frontier| frontier.next == entry.written as u32), "{block:?} {open:?}");
+            let known = match entry.used {
+                Use::Free | Use::Erasing => state == BlockState::Free,
+                Use::Open => state == BlockState::Open,
+                Use::Closed => matches!(state, BlockState::Closed | BlockState::Cleaning),
+                Use::Bad => state == BlockState::Bad,
+            };
+            assert!(known, "{block:?} is {state:?}, its entry says {entry:?}");
+            let written = self.nand.pages_written(block);
+            // A cut may drop the last programs of a block that its entry calls full.
+            let right = match state {
+                BlockState::Open | BlockState::Free => written == entry.written as u32,
+                _ => written <= entry.written as u32,
+            };
+            assert!(right || state == BlockState::Bad, "{block:?} {entry:?}: {written} pages are programmed");
+        }
+    }
+}
+
+impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
+    fn capacity_units(&self) -> u32 {
+        self.config.logical_units
+    }
+    fn unit_bytes(&self) -> u32 {
+        self.geometry.unit_bytes
+    }
+
+    #[inline]
+    fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
+        let start = self.begin(at, extent)?;
+        let (bytes, mut end) = (self.geometry.unit_bytes as usize, start);
+        let mut looked_up = start;
+        for (i, lpa) in extent.units().enumerate() {
+            looked_up += self.config.lookup;
+            let into = if S::KEEPS { &mut into[i * bytes..(i + 1) * bytes] } else { &mut [][..] };
+            match self.metadata.lookup(lpa) {
+                None => {
+                    into.fill(0);
+                    end = end.max(looked_up);
+                }
+                Some(page) => {
+                    let served = self.nand.read(looked_up, Ppa(page), 1, into);
+                    let served = served.map_err(|source| ControllerError::Unreadable { lpa, source })?;
+                    end = end.max(served.end);
+                }
+            }
+        }
+        self.latest = self.latest.max(looked_up);
+        self.stats.host_read_units += extent.count as u64;
+        Ok(Served { start, end })
+    }
+
+    #[inline]
+    fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
+        let start = self.begin(at, extent)?;
+        let bytes = self.geometry.unit_bytes as usize * S::KEEPS as usize;
+        if S::KEEPS {
+            assert_eq!(data.len(), extent.count as usize * bytes, "the payload of {extent:?}");
+        }
+        let mut end = start;
+        for (i, lpa) in extent.units().enumerate() {
+            end = end.max(self.write_unit(start, lpa, &data[i * bytes..(i + 1) * bytes])?);
+        }
+        if !self.failed.is_empty() {
+            self.retire(start)?;
+        }
+        self.stats.host_write_units += extent.count as u64;
+        Ok(Served { start, end })
+    }
+
+    fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
+        let start = self.begin(at, extent)?;
+        if !self.config.trim {
+            return Ok(Served { start, end: start });
+        }
+        let dead: Vec<u32> = extent.units().filter_map(|lpa| self.metadata.lookup(lpa)).collect();
+        let end = self.metadata.unmap(start, extent.start, extent.count)?;
+        for page in dead {
+            self.forget(page);
+            self.bury(end, page)?;
+        }
+        self.stats.host_trim_units += extent.count as u64;
+        Ok(Served { start, end })
+    }
+
+    /// Writes and trims are durable when they are done: this waits for those under way.
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
+        let start = self.begin(at, Extent { start: 0, count: 0 })?;
+        self.stats.flushes += 1;
+        Ok(Served { start, end: start.max(self.metadata.end()) })
+    }
+}

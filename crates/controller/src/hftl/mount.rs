@@ -1,0 +1,134 @@
+//! After a power cut: the metadata are read from PRAM, nothing is scanned.
+//!
+//! The array is asked only where the last page of each open block lies: two blocks of a die, each by bisection,
+//! whatever the size of the array. Live bits are made what the map says. A block whose erase was under way is
+//! erased again. A mount changes nothing that a second one would need, so it may itself be cut at any operation.
+
+use super::metadata::{Entry, Use};
+use super::{Frontier, HOST, Hftl, HftlConfig, MOVED, NO_BLOCK};
+use crate::ControllerError;
+use crate::cleaning::CleaningPolicy;
+use crate::table::BlockState;
+use nvlab_medium::flash::Nand;
+use nvlab_medium::{InPlace, MediumError, PowerCut, Store};
+use nvlab_units::{BlockId, Ppa, Span, Time};
+
+/// What a power cut leaves.
+#[derive(Clone, Debug)]
+pub struct Media<S: Store, P> {
+    /// The array.
+    pub nand: Nand<S>,
+    /// The memory of the map.
+    pub pram: P,
+}
+
+/// What a mount did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MountReport {
+    /// How long the host waited.
+    pub time: Span,
+    /// Pages of the array that were read.
+    pub nand_reads: u64,
+    /// Bytes of PRAM that were read.
+    pub pram_bytes: u64,
+    /// Blocks that were erased again.
+    pub erased: u32,
+}
+
+impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
+    /// The power fails at `at`, or at the latest time the media were told of. What is left can be mounted.
+    pub fn power_cut(mut self, at: Time) -> Media<S, P> {
+        let at = at.max(self.latest);
+        self.nand.cut(at);
+        self.metadata.pram.cut(at);
+        Media { nand: self.nand, pram: self.metadata.pram }
+    }
+
+    /// Takes up the media again, beginning at `at`; or why that cannot work.
+    pub fn mount(
+        config: HftlConfig,
+        media: Media<S, P>,
+        at: Time,
+    ) -> Result<(Hftl<S, P>, MountReport), String> {
+        assert!(S::KEEPS, "a mount reads payload");
+        let mut hftl = Hftl::empty(config, media.nand, media.pram)?;
+        let before = hftl.nand.stats().reads;
+        let mut report = MountReport { pram_bytes: hftl.pram_bytes(), ..MountReport::default() };
+        let loaded = hftl.metadata.load(at)?;
+        for lpa in 0..hftl.config.logical_units {
+            if let Some(page) = hftl.metadata.lookup(lpa) {
+                hftl.owner[page as usize] = lpa;
+                hftl.table.gain(hftl.layout.block_of(Ppa(page)));
+            }
+        }
+        let end = hftl.take_up(loaded, &mut report).map_err(|error| error.to_string())?;
+        hftl.latest = end;
+        report.nand_reads = hftl.nand.stats().reads - before;
+        report.time = end.since(at);
+        Ok((hftl, report))
+    }
+
+    fn take_up(&mut self, at: Time, report: &mut MountReport) -> Result<Time, ControllerError> {
+        let mut end = self.metadata.correct_live(at)?;
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            let die = self.geometry.die_of(block) as usize;
+            let entry = self.metadata.entry(block);
+            if entry.used == Use::Bad || self.nand.cells().is_bad(block) && self.table.live(block) == 0 {
+                self.table.set_state(block, BlockState::Bad);
+                end = end.max(self.metadata.set_entry(end, block, Entry { used: Use::Bad, ..entry })?);
+                continue;
+            }
+            match entry.used {
+                Use::Free => self.dies[die].free.push(block),
+                Use::Erasing => {
+                    report.erased += 1;
+                    self.erase(end, block)?;
+                }
+                Use::Open => end = self.take_up_open(end, block)?,
+                Use::Closed | Use::Bad => self.take_up_full(block),
+            }
+        }
+        self.dies.iter_mut().for_each(|die| die.free.reverse());
+        Ok(end.max(self.metadata.end()))
+    }
+
+    fn take_up_full(&mut self, block: BlockId) {
+        self.table.set_state(block, BlockState::Closed);
+        self.policy.closed(&self.table, block);
+    }
+
+    /// Goes on filling an open block where that is possible.
+    fn take_up_open(&mut self, at: Time, block: BlockId) -> Result<Time, ControllerError> {
+        let (written, read) = self.find_end(at, block);
+        let die = self.geometry.die_of(block) as usize;
+        let stream = [HOST, MOVED].into_iter().find(|&stream| self.dies[die].open[stream].block == NO_BLOCK);
+        let entry = Entry { written: written as u16, ..self.metadata.entry(block) };
+        match stream.filter(|_| written < self.geometry.pages_per_block) {
+            Some(stream) => {
+                self.dies[die].open[stream] = Frontier { block: block.0, next: written, ready: read };
+                self.table.set_state(block, BlockState::Open);
+                self.metadata.set_entry(read, block, entry)
+            }
+            None => {
+                self.take_up_full(block);
+                self.metadata.set_entry(read, block, Entry { used: Use::Closed, ..entry })
+            }
+        }
+    }
+
+    /// The first erased page of a block, and when that is known.
+    fn find_end(&mut self, at: Time, block: BlockId) -> (u32, Time) {
+        let first = self.geometry.first_unit(block).0;
+        let (mut low, mut high, mut now) = (0, self.geometry.pages_per_block, at);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let (end, spare) = self.nand.read_spare(now, Ppa(first + middle));
+            now = end;
+            match spare {
+                Err(MediumError::Erased(_)) => high = middle,
+                _ => low = middle + 1,
+            }
+        }
+        (low, now)
+    }
+}

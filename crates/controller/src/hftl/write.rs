@@ -1,0 +1,202 @@
+//! The host's writes: program a page, then name it in the map. And the blocks being filled.
+
+use super::metadata::{Entry, Use};
+use super::{Frontier, HOST, Hftl, MOVED, NO_BLOCK, NO_FRONTIER};
+use crate::ControllerError;
+use crate::cleaning::CleaningPolicy;
+use crate::spare::{Kind, Spare};
+use crate::table::BlockState;
+use nvlab_medium::flash::SPARE_BYTES;
+use nvlab_medium::flash::nand::Payload;
+use nvlab_medium::{InPlace, MediumError, PowerCut, Store};
+use nvlab_units::{BlockId, Ticket, Time};
+
+/// Erased blocks looked at for the least or most worn: few are erased except on a new device.
+const CANDIDATES: usize = 64;
+
+/// A page whose program is queued.
+pub(super) struct Placed {
+    pub page: u32,
+    pub ticket: Ticket,
+    /// When its live bit is durable.
+    pub marked: Time,
+}
+
+impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
+    /// Writes one page; gives when it is durable.
+    #[inline]
+    pub(super) fn write_unit(&mut self, at: Time, lpa: u32, data: &[u8]) -> Result<Time, ControllerError> {
+        let die = self.open_for_host(at)?;
+        let sequence = self.sequence;
+        self.sequence += 1;
+        let Placed { page, ticket, marked } = self.program(at, (die, HOST), lpa, sequence, data, true)?;
+        self.gained(page, sequence);
+        self.next_die = if die + 1 == self.geometry.dies() { 0 } else { die + 1 };
+        let programmed = self.nand.finish(die, ticket, at).max(marked);
+        // Only now: making room may have moved the old version.
+        let old = self.metadata.lookup(lpa);
+        let end = self.metadata.set_map(programmed, lpa, page)?;
+        if let Some(old) = old {
+            self.forget(old);
+            self.bury(end, old)?;
+        }
+        Ok(end)
+    }
+
+    /// The die the next host page goes to, with an open block.
+    #[inline]
+    fn open_for_host(&mut self, at: Time) -> Result<u32, ControllerError> {
+        let dies = self.geometry.dies();
+        let first = self.next_die;
+        let mut refused = None;
+        for die in (0..dies).map(|i| (first + i) % dies) {
+            if self.dies[die as usize].open[HOST].block != NO_BLOCK {
+                return Ok(die);
+            }
+            match self.make_room(at, die) {
+                Ok(()) => {
+                    self.open(at, die, HOST)?;
+                    return Ok(die);
+                }
+                Err(error @ ControllerError::EndOfLife { .. }) => refused = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refused.expect("a die was asked"))
+    }
+
+    pub(super) fn end_of_life(&self, die: u32) -> ControllerError {
+        let bad = self.table.count(die, BlockState::Bad);
+        ControllerError::EndOfLife { die, bad, blocks: self.geometry.blocks_per_die }
+    }
+
+    /// Takes an erased block of a die into use.
+    pub(super) fn open(&mut self, at: Time, die: u32, stream: usize) -> Result<(), ControllerError> {
+        let free = &mut self.dies[die as usize].free;
+        if free.is_empty() {
+            return Err(self.end_of_life(die));
+        }
+        let mut pick = free.len() - 1;
+        if self.config.wear.dynamic {
+            let candidates = free.len().saturating_sub(CANDIDATES)..free.len();
+            let worn = |&i: &usize| self.nand.cells().erase_count(free[i]);
+            let found =
+                if stream == MOVED { candidates.max_by_key(worn) } else { candidates.rev().min_by_key(worn) };
+            pick = found.expect("a free block");
+        }
+        let block = free.swap_remove(pick);
+        let erasing = &mut self.dies[die as usize].erasing;
+        let before = erasing.len();
+        erasing.retain(|&(erased, _)| erased != block);
+        self.pending -= (before - erasing.len()) as u32;
+        self.table.set_state(block, BlockState::Open);
+        self.table.set_birth(block, 0);
+        let entry = self.metadata.entry(block);
+        let ready = self.metadata.set_entry(at, block, Entry { written: 0, used: Use::Open, ..entry })?;
+        self.dies[die as usize].open[stream] = Frontier { block: block.0, next: 0, ready };
+        Ok(())
+    }
+
+    /// Programs one page at a frontier; gives where and the place in the die's queue. Where a program fails the
+    /// block is left behind for [`Hftl::retire`] and another is opened.
+    #[inline]
+    pub(super) fn program(
+        &mut self,
+        at: Time,
+        (die, stream): (u32, usize),
+        lpa: u32,
+        sequence: u64,
+        data: &[u8],
+        host: bool,
+    ) -> Result<Placed, ControllerError> {
+        loop {
+            if self.dies[die as usize].open[stream].block == NO_BLOCK {
+                self.open(at, die, stream)?;
+            }
+            let Frontier { block, next, ready } = self.dies[die as usize].open[stream];
+            let (block, at) = (BlockId(block), at.max(ready));
+            self.latest = self.latest.max(at);
+            let mut spare = [0; SPARE_BYTES];
+            if S::KEEPS {
+                spare = Spare { kind: Kind::Data, lpa, sequence, stamp: sequence }.encode(data);
+            }
+            let queued = self.nand.program(at, block, next, 1, Payload { data, spare: &spare }, host);
+            if !matches!(queued, Ok(_) | Err(MediumError::ProgramFailed(_))) {
+                panic!("the frontier of die {die} broke a rule of the medium: {queued:?}");
+            }
+            // Beside the program; the map entry waits for both.
+            let marked = self.metadata.set_live(at, block, (next, 1), queued.is_ok())?;
+            self.fill(at, (die, stream), 1)?;
+            match queued {
+                Ok(ticket) => {
+                    let page = self.geometry.first_unit(block).0 + next;
+                    self.owner[page as usize] = lpa;
+                    return Ok(Placed { page, ticket, marked });
+                }
+                Err(_) => self.leave_behind(at, (die, stream), block)?,
+            }
+        }
+    }
+
+    /// `count` more pages of an open block are written.
+    #[inline]
+    pub(super) fn fill(
+        &mut self,
+        at: Time,
+        (die, stream): (u32, usize),
+        count: u32,
+    ) -> Result<(), ControllerError> {
+        let frontier = &mut self.dies[die as usize].open[stream];
+        let block = BlockId(frontier.block);
+        frontier.next += count;
+        let entry = Entry { written: frontier.next as u16, ..self.metadata.entry(block) };
+        if frontier.next < self.geometry.pages_per_block {
+            self.metadata.set_entry(at, block, entry)?;
+            return Ok(());
+        }
+        *frontier = NO_FRONTIER;
+        self.metadata.set_entry(at, block, Entry { used: Use::Closed, ..entry })?;
+        self.table.set_state(block, BlockState::Closed);
+        Ok(())
+    }
+
+    /// A program of this block failed: nothing more is written to it, and it is to be retired.
+    #[cold]
+    fn leave_behind(
+        &mut self,
+        at: Time,
+        (die, stream): (u32, usize),
+        block: BlockId,
+    ) -> Result<(), ControllerError> {
+        if self.dies[die as usize].open[stream].block == block.0 {
+            self.dies[die as usize].open[stream] = NO_FRONTIER;
+            let entry = self.metadata.entry(block);
+            self.metadata.set_entry(at, block, Entry { used: Use::Closed, ..entry })?;
+        }
+        self.table.set_state(block, BlockState::Cleaning);
+        self.failed.push(block);
+        Ok(())
+    }
+
+    pub(super) fn mark_bad(&mut self, at: Time, block: BlockId) -> Result<(), ControllerError> {
+        self.nand.mark_bad(block);
+        self.table.set_state(block, BlockState::Bad);
+        self.stats.retired_blocks += 1;
+        let entry = self.metadata.entry(block);
+        self.metadata.set_entry(at, block, Entry { used: Use::Bad, ..entry })?;
+        Ok(())
+    }
+
+    /// A page that was just programmed is live. The last of its block makes the block one to choose from.
+    #[inline]
+    pub(super) fn gained(&mut self, page: u32, birth: u64) {
+        let block = self.block_of(page);
+        self.table.gain(block);
+        if birth > self.table.birth(block) {
+            self.table.set_birth(block, birth);
+        }
+        if self.table.state(block) == BlockState::Closed {
+            self.policy.closed(&self.table, block);
+        }
+    }
+}

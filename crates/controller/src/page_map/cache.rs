@@ -1,0 +1,219 @@
+//! A cache of blocks in SLC mode, in front of blocks with several bits per cell.
+//!
+//! Host data fills blocks in SLC mode while the die has room for them, otherwise it is written directly, with
+//! all bits. Relocated data is always written with all bits: cleaning a block of the cache *folds* it, and
+//! since it is a third or a quarter full at most, the cleaner likes it best. When the host has been silent for
+//! a while, blocks are folded in the order they were filled, in the idle time, so that the cache is empty when
+//! the host comes back.
+//!
+//! The cache is dynamic: its blocks are those of the array, and how many there are depends on how many are
+//! erased. `blocks_min` of them are kept however full the device is.
+
+use super::PageMap;
+use super::clean::Cause;
+use crate::cleaning::CleaningPolicy;
+use crate::table::BlockState;
+use nvlab_medium::Store;
+use nvlab_medium::flash::Nand;
+use nvlab_units::{BlockId, Span, Time};
+use std::collections::VecDeque;
+
+/// A cache of blocks in SLC mode. Blocks are counted on each die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlcCache {
+    /// Host data goes to the cache as long as it has fewer blocks than this, even if erased blocks are short.
+    pub blocks_min: u32,
+    /// The cache never has more.
+    pub blocks_max: u32,
+    /// Erased blocks beyond the cleaner's reserve that are not used for the cache's part above `blocks_min`.
+    pub blocks_spared: u32,
+    /// Blocks are folded when no request came for so long; `None`: only by cleaning, or when the cache is full.
+    pub fold_after: Option<Span>,
+    /// What it takes.
+    pub takes: CacheTakes,
+    /// What happens to the host's data when it is full.
+    pub when_full: CacheFull,
+}
+
+/// What a cache takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheTakes {
+    /// All host data: the write cache of present drives.
+    All,
+    /// The hot stream ([`super::Streams::HotColdRelocated`]): hot data in SLC, the rest with all bits, and what
+    /// was not overwritten until its block is emptied has cooled and migrates (reference 9 of Nam, Na and Lee,
+    /// APWeb 2010; there the SLC blocks are a chip of their own).
+    Hot,
+}
+
+/// What happens to the host's data when a cache is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheFull {
+    /// It is written directly, with all bits.
+    WriteDirectly,
+    /// The block filled first is folded to make room.
+    FoldOldest,
+}
+
+/// What a controller knows of its cache.
+#[derive(Clone, Debug)]
+pub(super) struct Cache {
+    config: SlcCache,
+    /// Units of a page and of a block in SLC mode, in the block's numbering (slots without a unit included).
+    pub slots: u32,
+    pub end: u32,
+    /// Blocks in SLC mode on each die, and in the order they were filled those that may still be folded.
+    blocks: Vec<u32>,
+    filled: Vec<VecDeque<BlockId>>,
+    /// When the host's last request came.
+    heard: Time,
+}
+
+impl<S: Store> PageMap<S> {
+    /// The same controller with a cache of blocks in SLC mode, or why that cannot be. After a recovery it takes
+    /// over the blocks it finds.
+    pub fn with_cache(mut self, config: SlcCache) -> Result<PageMap<S>, String> {
+        let Some(mode) = self.nand.cells().slc_mode().copied() else {
+            return Err("a cache of SLC blocks needs a part whose blocks can be used so".into());
+        };
+        if self.streams < 2 {
+            return Err("with a cache of SLC blocks relocated data needs a stream of its own".into());
+        }
+        if config.takes == CacheTakes::Hot && self.streams < 3 {
+            return Err("a cache of hot data needs hot and cold streams".into());
+        }
+        if config.blocks_min > config.blocks_max || config.blocks_max > self.geometry.blocks_per_die {
+            return Err(format!(
+                "a cache of {} to {} blocks of a die does not fit, a die has {}",
+                config.blocks_min, config.blocks_max, self.geometry.blocks_per_die
+            ));
+        }
+        let dies = self.geometry.dies() as usize;
+        let mut cache = Cache {
+            config,
+            slots: mode.units_per_page,
+            end: mode.pages_per_block * self.geometry.units_per_page,
+            blocks: vec![0; dies],
+            filled: vec![VecDeque::new(); dies],
+            heard: Time::ZERO,
+        };
+        let mut found: Vec<BlockId> = (0..self.geometry.blocks()).map(BlockId).collect();
+        found.retain(|&block| self.nand.is_slc(block) && self.table.state(block) == BlockState::Closed);
+        found.sort_by_key(|&block| self.table.birth(block));
+        for block in found {
+            let die = self.geometry.die_of(block) as usize;
+            cache.blocks[die] += 1;
+            cache.filled[die].push_back(block);
+        }
+        self.cache = Some(cache);
+        Ok(self)
+    }
+
+    /// Blocks of a die that are in SLC mode.
+    pub fn cache_blocks(&self, die: u32) -> u32 {
+        self.cache.as_ref().map_or(0, |cache| cache.blocks[die as usize])
+    }
+
+    /// A block is about to be opened for a stream of the host's on a die: makes room for it in the cache.
+    pub(super) fn make_room_in_cache(&mut self, at: Time, die: u32, stream: u32) {
+        let Some(cache) = &self.cache else { return };
+        let takes = cache.config.takes == CacheTakes::All || stream == 0;
+        let full = cache.blocks[die as usize] >= cache.config.blocks_max;
+        if takes && full && cache.config.when_full == CacheFull::FoldOldest {
+            self.fold_oldest(die, at);
+        }
+    }
+
+    /// Whether the block being opened for a stream of the host's on a die, which is taken already, joins the
+    /// cache.
+    pub(super) fn joins_cache(&mut self, die: u32, stream: u32) -> bool {
+        let erased = self.dies[die as usize].free.len() as u32;
+        let Some(cache) = &mut self.cache else { return false };
+        if cache.config.takes == CacheTakes::Hot && stream > 0 {
+            return false;
+        }
+        let blocks = &mut cache.blocks[die as usize];
+        let spared = self.config.free_blocks_min + cache.config.blocks_spared;
+        let joins =
+            *blocks < cache.config.blocks_min || *blocks < cache.config.blocks_max && erased >= spared;
+        *blocks += joins as u32;
+        joins
+    }
+
+    /// A block of the cache is full.
+    pub(super) fn cache_filled(&mut self, block: BlockId) {
+        let die = self.geometry.die_of(block) as usize;
+        if self.nand.is_slc(block)
+            && let Some(cache) = &mut self.cache
+        {
+            cache.filled[die].push_back(block);
+        }
+    }
+
+    /// A block that may be of the cache is about to be erased or retired.
+    pub(super) fn leaves_cache(&mut self, block: BlockId) {
+        let die = self.geometry.die_of(block) as usize;
+        if self.nand.is_slc(block)
+            && let Some(cache) = &mut self.cache
+        {
+            cache.blocks[die] -= 1;
+            cache.filled[die].retain(|&other| other != block);
+        }
+    }
+
+    /// The host speaks at `at`: what it was silent before is used for folding.
+    #[inline]
+    pub(super) fn fold_when_idle(&mut self, at: Time) {
+        let Some(cache) = &mut self.cache else { return };
+        let heard = cache.heard;
+        cache.heard = at.max(heard);
+        if let Some(after) = cache.config.fold_after
+            && heard + after < at
+        {
+            for die in 0..self.geometry.dies() {
+                self.fold_die(die, heard + after, at);
+            }
+        }
+    }
+
+    /// Folds blocks of a die that is idle from `from` to `until`; the last one may take longer.
+    #[cold]
+    fn fold_die(&mut self, die: u32, from: Time, until: Time) {
+        let last = self.nand.last(die);
+        if !self.nand.is_done(die, last, from) {
+            return;
+        }
+        let before = busy(&self.nand);
+        while busy(&self.nand) - before < (until - from).ps() as u128 {
+            if !self.fold_oldest(die, from) {
+                return;
+            }
+        }
+    }
+
+    /// Folds the block of a die's cache that was filled first; false if that cannot be done now.
+    fn fold_oldest(&mut self, die: u32, at: Time) -> bool {
+        let filled = self.cache.as_ref().map(|cache| &cache.filled[die as usize]);
+        let Some(&block) = filled.and_then(|filled| filled.front()) else { return false };
+        let being_cleaned = self.table.state(block) != BlockState::Closed;
+        // Without an erased block for what it holds it is the cleaner's business.
+        if being_cleaned || (self.dies[die as usize].free.len() as u32) < self.config.free_blocks_min {
+            return false;
+        }
+        self.stats.folds += 1;
+        if self.relocate(at, block, Cause::Fold).is_err() {
+            // What is left goes back to the cleaner; whoever needs an erased block next is told.
+            self.table.set_state(block, BlockState::Closed);
+            self.policy.closed(&self.table, block);
+            return false;
+        }
+        self.erase(at, block);
+        true
+    }
+}
+
+/// Die time spent so far.
+fn busy<S: Store>(nand: &Nand<S>) -> u128 {
+    let stats = nand.stats();
+    stats.read_time.ps() + stats.program_time.ps() + stats.erase_time.ps()
+}

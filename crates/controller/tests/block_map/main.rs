@@ -1,0 +1,8 @@
+//! Block mapping, BAST and FAST: counted by hand, held against a plain array, and through power cuts.
+
+#[path = "../array/mod.rs"]
+mod array;
+mod counts;
+mod device;
+mod model;
+mod power_cut;

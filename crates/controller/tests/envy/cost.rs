@@ -1,0 +1,230 @@
+//! Cleaning costs: against u / (1 - u), the FIFO closed form and the table of figure 8.
+
+use crate::device::Setup;
+use nvlab_controller::envy::{Cleaning, Gathering};
+use nvlab_controller::{Controller, Envy};
+use nvlab_units::{Extent, Rng, Span, Time};
+
+/// An array of one die at 80 % of the segments in service, filled in order, without a buffer.
+fn array(cleaning: Cleaning, segments: u32, pages: u32) -> (Setup, Envy<()>) {
+    let setup = Setup {
+        cleaning,
+        dies: 1,
+        segments: segments + 1,
+        pages,
+        page_bytes: 256,
+        buffer: 0,
+        flush_at: 0,
+        wear_spread: None,
+        utilization: 0.8,
+        transaction_pages: 0,
+    };
+    let mut device = setup.timing_only();
+    for lpa in 0..device.capacity_units() {
+        device.write(Time::ZERO, Extent::one(lpa), &[]).unwrap();
+    }
+    (setup, device)
+}
+
+/// `share` of the writes go to `1 - share` of the pages, uniformly (10/90: 0.9). Pages are hot by a scrambled
+/// number, so that nothing is sorted at the beginning.
+struct Host {
+    rng: Rng,
+    pages: u64,
+    hot: u64,
+    share: f64,
+    now: Time,
+}
+
+impl Host {
+    fn new(pages: u32, share: f64) -> Host {
+        let hot = (pages as f64 * (1.0 - share)) as u64;
+        Host { rng: Rng::new(11), pages: pages as u64, hot, share, now: Time::ZERO }
+    }
+
+    fn page(&mut self) -> u32 {
+        let number = if self.rng.chance(self.share) {
+            self.rng.below(self.hot)
+        } else {
+            self.hot + self.rng.below(self.pages - self.hot)
+        };
+        // An odd factor that shares no divisor with the number of pages scrambles without a table.
+        (number * 2_654_435_761 % self.pages) as u32
+    }
+
+    /// Writes pages; gives the cleaning cost meanwhile.
+    fn write(&mut self, device: &mut Envy<()>, pages: u64) -> f64 {
+        device.reset_stats();
+        let mut batch = [0; 32];
+        for _ in 0..pages / 32 {
+            batch.fill_with(|| self.page());
+            device.expect(batch.iter().copied());
+            for lpa in batch {
+                self.now = device.write(self.now, Extent::one(lpa), &[]).unwrap().end;
+            }
+        }
+        device.stats().cleaning_cost()
+    }
+}
+
+impl Host {
+    /// Writes pages until so many segments were cleaned; gives the cleaning cost meanwhile.
+    fn write_until(&mut self, device: &mut Envy<()>, cleans: u64) -> f64 {
+        device.reset_stats();
+        while device.stats().cleans < cleans {
+            let lpa = self.page();
+            self.now = device.write(self.now, Extent::one(lpa), &[]).unwrap().end;
+        }
+        device.stats().cleaning_cost()
+    }
+}
+
+/// The cost after `warm` overwrites of the space, over the next `measured`.
+fn cost(cleaning: Cleaning, segments: u32, pages: u32, share: f64, warm: u64, measured: u64) -> f64 {
+    let (_, mut device) = array(cleaning, segments, pages);
+    let mut host = Host::new(device.capacity_units(), share);
+    let space = device.capacity_units() as u64;
+    host.write(&mut device, space * warm);
+    let cost = host.write(&mut device, space * measured);
+    device.check();
+    cost
+}
+
+/// FIFO, uniform: rho = (u - 1) / ln u at the moment of cleaning; the cost is u / (1 - u).
+fn fifo_closed_form(rho: f64) -> f64 {
+    let (mut low, mut high) = (1e-9, 1.0 - 1e-9);
+    for _ in 0..200 {
+        let u: f64 = (low + high) / 2.0;
+        if (u - 1.0) / u.ln() < rho { low = u } else { high = u }
+    }
+    low / (1.0 - low)
+}
+
+#[test]
+fn fifo_costs_what_the_closed_form_says() {
+    let expected = fifo_closed_form(0.8);
+    assert!((expected - 1.693).abs() < 0.001, "{expected}");
+    let found = cost(Cleaning::Fifo, 128, 1024, 0.5, 8, 6);
+    assert!((found / expected - 1.0).abs() < 0.02, "{found}, expected {expected}");
+    let greedy = cost(Cleaning::Greedy, 128, 1024, 0.5, 8, 6);
+    assert!((greedy / expected - 1.0).abs() < 0.02, "{greedy}, expected {expected}");
+}
+
+#[test]
+fn pure_gathering_under_uniform_writes_costs_4() {
+    let found = cost(Cleaning::gathering(1), 128, 1024, 0.5, 20, 20);
+    assert!((found / 4.0 - 1.0).abs() < 0.02, "{found}");
+}
+
+/// Where nothing moves between partitions of one segment, every segment keeps its share of live pages: the
+/// cost is u / (1 - u) (figure 6).
+#[test]
+fn segments_of_fixed_utilization_cost_u_over_1_minus_u() {
+    for percent in [10, 30, 50, 70, 80, 90] {
+        let u = percent as f64 / 100.0;
+        let fixed = Gathering { step: 0.0, ..Gathering::new(1) };
+        let setup = Setup {
+            cleaning: Cleaning::Gathering(fixed),
+            dies: 1,
+            segments: 17,
+            pages: 2000,
+            page_bytes: 256,
+            buffer: 0,
+            flush_at: 0,
+            wear_spread: None,
+            utilization: u,
+            transaction_pages: 0,
+        };
+        let mut device = setup.timing_only();
+        let mut host = Host::new(device.capacity_units(), 0.5);
+        for lpa in 0..device.capacity_units() {
+            device.write(Time::ZERO, Extent::one(lpa), &[]).unwrap();
+        }
+        // Segments filled in order are cleaned in step: whole rounds of cleans are counted.
+        host.write_until(&mut device, 16 * 10);
+        let found = host.write_until(&mut device, 16 * 100);
+        let expected = u / (1.0 - u);
+        assert!((found / expected - 1.0).abs() < 0.01, "{percent} %: {found}, expected {expected}");
+    }
+}
+
+const LOCALITIES: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
+
+/// Gathering pays under locality and greedy does not (section 4.3, figure 8).
+#[test]
+fn curves_cross_as_in_figure_8() {
+    let greedy = cost(Cleaning::Greedy, 128, 256, 0.9, 10, 5);
+    let hybrid = cost(Cleaning::gathering(16), 128, 256, 0.9, 300, 20);
+    assert!(greedy > 2.3 && hybrid < 1.0, "greedy {greedy}, hybrid {hybrid}");
+}
+
+/// The table of figure 8 at 128 segments of 1024 pages: `cargo test --release -- --ignored figure_8 --nocapture`.
+#[test]
+#[ignore = "minutes"]
+fn figure_8() {
+    println!("locality greedy fifo cost-benefit gathering-1 hybrid-16");
+    for share in LOCALITIES {
+        let cold = 100.0 - share * 100.0;
+        let of = |cleaning, warm| cost(cleaning, 128, 1024, share, warm, 10);
+        println!(
+            "{:.0}/{:.0} {:.3} {:.3} {:.3} {:.3} {:.3}",
+            cold,
+            share * 100.0,
+            of(Cleaning::Greedy, 30),
+            of(Cleaning::Fifo, 30),
+            of(Cleaning::CostBenefit, 30),
+            of(Cleaning::gathering(1), 600),
+            of(Cleaning::gathering(16), 600)
+        );
+    }
+}
+
+/// Speed at the full size, 128 segments of 65,536 pages, cleaning included.
+#[test]
+#[ignore = "a minute, release build"]
+fn speed_at_full_size() {
+    for (name, cleaning, share) in [
+        ("greedy 50/50", Cleaning::Greedy, 0.5),
+        ("hybrid 50/50", Cleaning::gathering(16), 0.5),
+        ("hybrid 10/90", Cleaning::gathering(16), 0.9),
+    ] {
+        let (_, mut device) = array(cleaning, 128, 65_536);
+        let mut host = Host::new(device.capacity_units(), share);
+        let pages = 4 * device.capacity_units() as u64;
+        let begin = std::time::Instant::now();
+        let cost = host.write(&mut device, pages);
+        println!("{name}: cost {cost:.3}, {:.3e} pages/s", pages as f64 / begin.elapsed().as_secs_f64());
+    }
+}
+
+/// How long gathering takes to find what is hot at the full size.
+#[test]
+#[ignore = "minutes, release build"]
+fn warm_up_at_full_size() {
+    let (_, mut device) = array(Cleaning::gathering(16), 128, 65_536);
+    let mut host = Host::new(device.capacity_units(), 0.9);
+    let pages = 20 * device.capacity_units() as u64;
+    for round in 1..=10 {
+        println!("10/90 after {} overwrites: cost {:.3}", round * 20, host.write(&mut device, pages));
+    }
+}
+
+#[test]
+fn the_time_split_adds_up() {
+    let (_, mut device) = array(Cleaning::gathering(16), 128, 256);
+    let mut host = Host::new(device.capacity_units(), 0.8);
+    let space = device.capacity_units() as u64;
+    host.write(&mut device, space * 5);
+    let before = host.now;
+    host.write(&mut device, space * 5);
+    let stats = device.stats();
+    let long = stats.flush_time.seconds()
+        + stats.clean_time.seconds()
+        + stats.transfer_time.seconds()
+        + stats.erase_time.seconds();
+    let all = long + stats.store_time.seconds();
+    let elapsed = host.now.since(before).seconds();
+    // One lane does everything, one thing at a time; the resume wait after every store comes on top.
+    let resumes = stats.stores as f64 * Span::from_us(4).seconds();
+    assert!(all <= elapsed * 1.001 && elapsed <= (all + resumes) * 1.001, "{all} of {elapsed}");
+}

@@ -1,0 +1,171 @@
+//! The program ends between two writes to its stores, as a serving process that is killed: nothing is undone,
+//! nothing more is done, and only the bytes are left.
+
+use crate::device::{Ask, Model, Setup, draw, setups};
+use nvlab_controller::envy::Media;
+use nvlab_controller::envy::recover::erase_counts;
+use nvlab_controller::{Controller, Envy};
+use nvlab_medium::Store;
+use nvlab_medium::flash::Nor;
+use nvlab_medium::ram::Ram;
+use nvlab_units::{Extent, Rng, Span, Time};
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+
+/// Bytes that outlive the device; the program ends when the budget of writes is used up.
+#[derive(Clone, Debug)]
+struct Mortal {
+    bytes: Rc<RefCell<Vec<u8>>>,
+    budget: Rc<Cell<u64>>,
+}
+
+impl Store for Mortal {
+    const KEEPS: bool = true;
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        into.copy_from_slice(&self.bytes.borrow()[offset as usize..][..into.len()]);
+    }
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        if self.budget.get() == 0 {
+            // Not a panic: the program just ends here.
+            resume_unwind(Box::new(Killed));
+        }
+        self.budget.set(self.budget.get() - 1);
+        self.bytes.borrow_mut()[offset as usize..][..data.len()].copy_from_slice(data);
+    }
+}
+
+/// Why the program ended.
+struct Killed;
+
+struct World {
+    nor: Mortal,
+    sram: Mortal,
+    budget: Rc<Cell<u64>>,
+}
+
+impl World {
+    fn new(setup: &Setup) -> World {
+        let budget = Rc::new(Cell::new(u64::MAX));
+        let store = |bytes: u64| Mortal {
+            bytes: Rc::new(RefCell::new(vec![0; bytes as usize])),
+            budget: budget.clone(),
+        };
+        World {
+            nor: store(Nor::<Mortal>::store_bytes(&setup.geometry())),
+            sram: store(setup.ram().capacity_bytes),
+            budget,
+        }
+    }
+
+    fn restart(&self, setup: &Setup) -> Envy<Mortal> {
+        self.budget.set(u64::MAX);
+        let sram = Ram::new(setup.ram(), self.sram.clone());
+        let erases = erase_counts(&setup.config(), &setup.geometry(), &sram);
+        let nor = Nor::reopen(setup.nor(), self.nor.clone(), &erases);
+        let (device, _) = Envy::recover(setup.config(), Media { nor, sram }, Time::ZERO).unwrap();
+        device.check();
+        device
+    }
+}
+
+fn ask(device: &mut Envy<Mortal>, model: &mut Model, at: Time, ask: Ask) -> Time {
+    match ask {
+        Ask::Store { offset, bytes } => {
+            let data = model.words(bytes as usize);
+            model.bytes[offset as usize..][..bytes as usize].copy_from_slice(&data);
+            device.store(at, offset, bytes, &data).unwrap().end
+        }
+        Ask::Begin => {
+            model.before = Some(model.bytes.clone());
+            device.begin(at).unwrap().end
+        }
+        Ask::Commit => {
+            model.before = None;
+            device.commit(at).unwrap().end
+        }
+        Ask::Abort => {
+            model.bytes = model.before.take().unwrap();
+            device.abort(at).unwrap().end
+        }
+        _ => at,
+    }
+}
+
+/// A request that the state allows and that cannot be refused half-way.
+fn allowed(rng: &mut Rng, setup: &Setup, model: &Model, stores: &mut u32) -> Ask {
+    loop {
+        let ask = draw(rng, setup);
+        match ask {
+            Ask::Store { offset, .. } if model.before.is_some() => {
+                *stores += 1;
+                let end = if *stores >= setup.transaction_pages { Ask::Commit } else { ask };
+                return match end {
+                    Ask::Store { .. } => Ask::Store { offset: offset & !7, bytes: 8 },
+                    other => other,
+                };
+            }
+            Ask::Store { .. } => return ask,
+            Ask::Begin if model.before.is_none() && setup.transaction_pages > 0 => {
+                *stores = 0;
+                return ask;
+            }
+            Ask::Commit | Ask::Abort if model.before.is_some() => return ask,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_anywhere_loses_nothing() {
+    for (index, setup) in setups().iter().enumerate().filter(|(_, setup)| setup.page_bytes == 256) {
+        let mut rng = Rng::stream(index as u64, "kill");
+        let world = World::new(setup);
+        let (nor, sram) =
+            (Nor::new(setup.nor(), world.nor.clone()), Ram::new(setup.ram(), world.sram.clone()));
+        let mut device = Envy::new(setup.config(), nor, sram).unwrap();
+        let mut model = Model::new(device.capacity_bytes());
+        for life in 0..25 {
+            let mut now = Time::ZERO;
+            // What each of the last requests may have left: the last one that was done is not known.
+            let mut states = vec![model.clone()];
+            let mut stores = 0;
+            world.budget.set(if life == 24 { u64::MAX } else { 1 + rng.below(3000) });
+            let mut killed_in_last = false;
+            while !killed_in_last && states.len() < 400 {
+                let request = allowed(&mut rng, setup, &model, &mut stores);
+                let pause = Span::from_ns(rng.below(30_000)) * rng.below(3);
+                let idle = rng.chance(0.02);
+                let step = || {
+                    now = ask(&mut device, &mut model, now, request) + pause;
+                    if idle {
+                        now = device.idle_at(now);
+                    }
+                };
+                if let Err(why) = catch_unwind(AssertUnwindSafe(step)) {
+                    if !why.is::<Killed>() {
+                        resume_unwind(why);
+                    }
+                    killed_in_last = true;
+                }
+                states.push(model.clone());
+            }
+            device = world.restart(setup);
+            let mut found = vec![0; device.capacity_bytes() as usize];
+            device.read(Time::ZERO, Extent { start: 0, count: device.capacity_units() }, &mut found).unwrap();
+            let rolled_back = |model: &Model| model.before.clone().unwrap_or_else(|| model.bytes.clone());
+            let new = rolled_back(states.last().unwrap());
+            let old = if killed_in_last { rolled_back(&states[states.len() - 2]) } else { new.clone() };
+            for (i, word) in found.chunks(8).enumerate() {
+                let range = i * 8..i * 8 + 8;
+                assert!(
+                    word == &old[range.clone()] || word == &new[range.clone()],
+                    "life {life}, word {i} is {word:x?}, was {:x?}, stored {:x?}: {setup:?}",
+                    &old[range.clone()],
+                    &new[range]
+                );
+            }
+            (model.bytes, model.before) = (found, None);
+        }
+    }
+}

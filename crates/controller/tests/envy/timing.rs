@@ -1,0 +1,206 @@
+//! Times, from both sides: what the module says a step takes is what it takes, to the picosecond.
+
+use crate::device::Setup;
+use nvlab_controller::envy::{Cleaning, EnvyConfig};
+use nvlab_controller::{Controller, Envy};
+use nvlab_medium::flash::Nor;
+use nvlab_medium::ram::Ram;
+use nvlab_units::{Extent, Span, Time};
+
+const ACCESS: Span = Span::from_ns(160);
+const LONG: Span = Span::from_ns(4160);
+const PICO: Span = Span::from_ps(1);
+/// From the end of an access until the array turns to what is queued.
+const RESUME: Span = Span::from_us(4);
+
+fn setup(dies: u32, buffer: u32, flush_at: u32) -> Setup {
+    Setup {
+        cleaning: Cleaning::Fifo,
+        dies,
+        segments: 5,
+        pages: 16,
+        page_bytes: 256,
+        buffer,
+        flush_at,
+        wear_spread: None,
+        // The active segment of every die is partly filled.
+        utilization: 0.45,
+        transaction_pages: 4,
+    }
+}
+
+/// Every page in flash, nothing in the buffer, everything at rest.
+fn full(setup: &Setup) -> (Envy<()>, Time) {
+    let mut device = setup.timing_only();
+    let mut now = Time::ZERO;
+    for lpa in 0..device.capacity_units() {
+        now = device.write(now, Extent::one(lpa), &[]).unwrap().end;
+    }
+    now = device.idle_at(now) + Span::from_ms(1);
+    device.reset_stats();
+    (device, now)
+}
+
+fn load(device: &mut Envy<()>, at: Time, offset: u64) -> Span {
+    device.load(at, offset, 8, &mut []).unwrap().end - at
+}
+
+fn store(device: &mut Envy<()>, at: Time, offset: u64) -> Span {
+    device.store(at, offset, 8, &[]).unwrap().end - at
+}
+
+#[test]
+fn words_take_160_ns() {
+    let (mut device, now) = full(&setup(1, 8, 0));
+    assert_eq!(load(&mut device, now, 0), ACCESS, "from flash");
+    let now = now + Span::from_us(100);
+    assert_eq!(device.load(now, 0, 32, &mut []).unwrap().end - now, ACCESS * 4, "four words");
+    let now = now + Span::from_us(100);
+    let across = device.load(now, 252, 8, &mut []).unwrap();
+    assert_eq!(across.end - now, ACCESS * 2, "half a word of each of two pages");
+
+    let (mut device, now) = full(&setup(1, 8, 4));
+    let now = now + Span::from_ms(1);
+    // The last four pages are in SRAM still.
+    let last = device.capacity_bytes() - 256;
+    assert_eq!(device.buffered_pages(), 4);
+    assert_eq!(load(&mut device, now, last), ACCESS, "from SRAM");
+    assert_eq!(store(&mut device, now + Span::from_us(9), last), ACCESS, "in place");
+    assert_eq!(device.stats().copies_on_write, 0);
+    assert_eq!(store(&mut device, now + Span::from_us(18), 0), ACCESS * 2, "the copy, then the word");
+    assert_eq!(device.stats().copies_on_write, 1);
+}
+
+#[test]
+fn a_missed_mapping_reads_the_table() {
+    let setup = setup(1, 8, 0);
+    let config = EnvyConfig { mapping_cache_entries: 4, ..setup.config() };
+    let mut device = Envy::new(config, Nor::new(setup.nor(), ()), Ram::new(setup.ram(), ())).unwrap();
+    let cycle = Span::from_ns(100);
+    let at = |i: u64| Time::from_ns(1000 * i);
+    assert_eq!(load(&mut device, at(1), 0), ACCESS + cycle);
+    assert_eq!(load(&mut device, at(2), 8), ACCESS, "the same page");
+    assert_eq!(load(&mut device, at(3), 4 * 256), ACCESS + cycle, "takes the place of page 0");
+    assert_eq!(load(&mut device, at(4), 0), ACCESS + cycle);
+    assert_eq!(device.stats().mapping_misses, 3);
+}
+
+#[test]
+fn a_flush_takes_4160_ns_and_a_store_waits_for_it() {
+    let (device, now) = full(&setup(1, 1, 0));
+    let mut alone = device.clone();
+    let stored = now + store(&mut alone, now, 0);
+    assert_eq!(stored - now, ACCESS * 2);
+    assert_eq!(alone.idle_at(stored) - stored, RESUME + LONG, "one flush");
+    let done = stored + RESUME + LONG;
+    // A store that finds the only slot taken begins when the flush is done.
+    for (at, waits) in [(done.before(PICO), PICO), (done, Span::ZERO), (done + PICO, Span::ZERO)] {
+        let mut device = device.clone();
+        store(&mut device, now, 0);
+        assert_eq!(store(&mut device, at, 512), waits + ACCESS * 2, "at {} ps", at.ps());
+        assert_eq!(device.stats().buffer_wait.ps(), waits.ps() as u128);
+    }
+}
+
+#[test]
+fn an_access_suspends_a_flush_and_the_flush_resumes_later() {
+    let (device, now) = full(&setup(1, 8, 0));
+    let mut device = device.clone();
+    let stored = now + store(&mut device, now, 0);
+    // In the middle of the flush: the load does not wait, the flush loses the load and the resume wait.
+    let middle = stored + RESUME + Span::from_us(1);
+    assert_eq!(load(&mut device, middle, 4096), ACCESS);
+    let again = middle + ACCESS + Span::from_us(2);
+    assert_eq!(load(&mut device, again, 4096), ACCESS, "during the resume wait");
+    let resumed = again + ACCESS + RESUME;
+    assert_eq!(device.idle_at(again + ACCESS), resumed + (LONG - Span::from_us(1)));
+}
+
+#[test]
+fn with_several_dies_only_the_die_touched_is_suspended() {
+    // A store to SRAM touches no die, unlike in the base design.
+    let (mut base, start) = full(&setup(1, 8, 4));
+    let base_stored = start + store(&mut base, start, 0);
+    let hit = base.capacity_bytes() - 256;
+    let touched = base_stored + RESUME + Span::from_us(1);
+    store(&mut base, touched, hit);
+    assert_eq!(base.idle_at(touched + ACCESS), touched + ACCESS + RESUME + (LONG - Span::from_us(1)));
+    let (mut two, start) = full(&setup(2, 8, 4));
+    let two_stored = start + store(&mut two, start, 0);
+    let touched = two_stored + Span::from_us(1);
+    let hit = two.capacity_bytes() - 256;
+    store(&mut two, touched, hit);
+    assert_eq!(two.idle_at(touched + ACCESS), two_stored + LONG);
+}
+
+#[test]
+fn dies_flush_side_by_side() {
+    for dies in [1, 2, 4, 8] {
+        let (mut device, mut now) = full(&Setup { pages: 4096, ..setup(dies, 64, 0) });
+        let begin = now;
+        device.reset_stats();
+        // Few enough that no segment has to be cleaned.
+        for i in 0..4000 {
+            now = device.write(now, Extent::one(i * 7 % device.capacity_units()), &[]).unwrap().end;
+        }
+        let end = device.idle_at(now);
+        assert_eq!((device.stats().flushed_pages, device.stats().cleans), (4000, 0));
+        let each = (end - begin).seconds() / 4000.0;
+        let expected = LONG.seconds() / dies as f64;
+        // In the base design each store takes the one path too, and the array waits behind it, except behind the
+        // last ones, which fill the buffer.
+        let store = if dies == 1 { (ACCESS + RESUME).seconds() * (4000.0 - 64.0) / 4000.0 } else { 0.0 };
+        assert!(
+            (each / (expected + store) - 1.0).abs() < 0.002,
+            "{dies} dies: {each:e} s, not {expected:e} s"
+        );
+    }
+}
+
+/// 32 dies could flush a page every 130 ns; the path takes 160 ns for each.
+#[test]
+fn the_path_bounds_flushes() {
+    let (mut device, mut now) = full(&Setup { pages: 1024, ..setup(32, 64, 0) });
+    let begin = now;
+    for i in 0..4000 {
+        now = device.write(now, Extent::one(i * 7 % device.capacity_units()), &[]).unwrap().end;
+    }
+    // The last flush has crossed the path when it begins.
+    let each = (device.idle_at(now) - begin - LONG).seconds() / 4000.0;
+    assert!((each / ACCESS.seconds() - 1.0).abs() < 0.002, "{each:e} s");
+}
+
+#[test]
+fn a_clean_takes_4160_ns_a_page_and_the_erase() {
+    let setup = setup(1, 1, 0);
+    let (mut device, mut now) = full(&setup);
+    for i in 0.. {
+        let stored = device.write(now, Extent::one(i % 7), &[]).unwrap().end;
+        let idle = device.idle_at(stored);
+        if device.stats().cleans > 0 {
+            // Copies, the flush behind them, then the erase. One SRAM record before the erase; those before the
+            // copies are written while the array waits behind the store.
+            let live = device.stats().clean_live_pages;
+            assert_eq!((device.stats().cleans, device.stats().clean_pages), (1, live));
+            assert!(live > 0, "nothing to copy");
+            let record = Span::from_ns(100);
+            assert_eq!(idle - stored, RESUME + LONG * (live + 1) + Span::from_ms(50) + record);
+            return;
+        }
+        now = idle + Span::from_us(1);
+    }
+}
+
+#[test]
+fn transactions_take_a_cycle_and_an_abort_one_for_each_page() {
+    let (mut device, now) = full(&setup(1, 8, 0));
+    let begun = device.begin(now).unwrap().end;
+    assert_eq!(begun - now, ACCESS);
+    let mut at = begun;
+    for lpa in [0, 5, 5, 9] {
+        at += store(&mut device, at, lpa * 256) + Span::from_ms(1);
+    }
+    let mut other = device.clone();
+    assert_eq!(device.commit(at).unwrap().end - at, ACCESS);
+    assert_eq!(other.abort(at).unwrap().end - at, ACCESS * 4, "three pages and the record");
+}

@@ -1,0 +1,132 @@
+//! Separators over the two controllers of system 003, small.
+
+use nvlab_controller::Controller;
+use nvlab_controller::block_map::{BlockMap, BlockMapConfig, BlockWear, Log};
+use nvlab_controller::fsms::{Fsms, FsmsConfig, Update};
+use nvlab_controller::hftl::{Hftl, HftlConfig};
+use nvlab_controller::page_map::{Cleaning, WearLevelling};
+use nvlab_medium::banks::Access;
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_medium::pcm::{Pcm, PcmConfig, Selection, Tear};
+use nvlab_medium::{MemStore, PowerCut};
+use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
+
+pub type Pram = Pcm<MemStore>;
+pub type Paged = Hftl<MemStore, Pram>;
+pub type Logged = BlockMap<MemStore>;
+
+pub fn pram(bytes: u64) -> Pram {
+    let config = PcmConfig {
+        capacity_bytes: bytes,
+        word_bytes: 2,
+        read: Access { first: Span::from_ns(80), next: Span::from_ns(10) },
+        program: Span::from_us(10),
+        words_per_step: 1,
+        selection: Selection::Differing { share: 0.16 },
+        wear: None,
+        atomic_bytes: 8,
+        tear: Tear::Atomic,
+        banks: 1,
+        stripe_bytes: 64,
+        seed: 3,
+    };
+    Pcm::new(config, MemStore::new(bytes))
+}
+
+fn nand(rules: CellRules, units: u32, unit_bytes: u32) -> Nand<MemStore> {
+    let pages = 16;
+    let flash = FlashConfig {
+        rules,
+        geometry: Geometry {
+            channels: 1,
+            dies_per_channel: 1,
+            blocks_per_die: units.div_ceil(pages) * 5 / 4 + 8,
+            pages_per_block: pages,
+            units_per_page: 1,
+            unit_bytes,
+        },
+        timing: FlashTiming {
+            read: vec![Span::from_us(60)],
+            units_per_read: 1,
+            program: Span::from_us(800),
+            erase: Span::from_us(1400),
+            transfer: Rate::from_bytes_per_second(33_000_000),
+            interruption: Interruption::Wait,
+            copy_back: false,
+        },
+        endurance: Endurance { cycles: 10_000, spread: 0.0 },
+        faults: Faults::NONE,
+    };
+    let store = MemStore::new(Nand::<MemStore>::store_bytes(&flash.geometry));
+    Nand::new(flash, store)
+}
+
+/// What the tests need of the device behind besides serving.
+pub trait Behind: Controller + Clone + Sized {
+    fn build(sectors: u32, unit_bytes: u32) -> Self;
+    /// The power fails and comes back.
+    fn cut_and_mount(self, cut: Time) -> (Self, Time);
+    fn settled(&mut self, upto: Time);
+}
+
+impl Behind for Paged {
+    fn build(sectors: u32, unit_bytes: u32) -> Paged {
+        let units = sectors / (unit_bytes / 512);
+        let config = HftlConfig {
+            logical_units: units,
+            cleaning: Cleaning::Greedy,
+            free_blocks_min: 2,
+            wear: WearLevelling { dynamic: true, static_threshold: None },
+            trim: true,
+            lookup: Span::from_ns(90),
+            overhead: Span::from_us(2),
+            seed: 1,
+        };
+        Hftl::new(config, nand(CellRules::Nand, units, unit_bytes), pram(1 << 20)).unwrap()
+    }
+    fn cut_and_mount(self, cut: Time) -> (Paged, Time) {
+        let config = self.config().clone();
+        let (device, report) = Hftl::mount(config, self.power_cut(cut), cut).unwrap();
+        (device, cut + report.time)
+    }
+    fn settled(&mut self, upto: Time) {
+        self.settle(upto);
+    }
+}
+
+impl Behind for Logged {
+    fn build(sectors: u32, unit_bytes: u32) -> Logged {
+        let units = sectors / (unit_bytes / 512);
+        let config = BlockMapConfig {
+            logical_units: units,
+            log: Log::PerBlock { blocks: 6 },
+            second_chance: false,
+            slc_log: false,
+            wear: BlockWear { dynamic: true, static_threshold: None },
+            trim: true,
+            overhead: Span::from_us(2),
+        };
+        BlockMap::new(config, nand(CellRules::NandAnyOrder, units, unit_bytes), None).unwrap()
+    }
+    fn cut_and_mount(self, cut: Time) -> (Logged, Time) {
+        let config = self.config().clone();
+        let (device, report) = BlockMap::recover(config, self.power_cut(cut), cut).unwrap();
+        (device, cut + report.time)
+    }
+    fn settled(&mut self, upto: Time) {
+        self.settle(upto);
+    }
+}
+
+/// The power of a separator and of all behind it fails and comes back; gives it and when it is ready.
+pub fn cut_and_mount<C: Behind>(device: Fsms<C, Pram>, cut: Time) -> (Fsms<C, Pram>, Time) {
+    let config = device.config().clone();
+    let (behind, mut pram) = device.into_parts();
+    pram.cut(cut);
+    let (behind, ready) = behind.cut_and_mount(cut);
+    Fsms::mount(config, behind, pram, ready).unwrap()
+}
+
+pub fn config(update: Update, logical_delete: bool) -> FsmsConfig {
+    FsmsConfig { regions: Vec::new(), update, journal_records: 4, logical_delete, overhead: Span::from_us(1) }
+}

@@ -1,0 +1,8 @@
+//! hFTL held against a plain array, with and without faults, with and without power cuts; its costs.
+
+#[path = "../array/mod.rs"]
+mod array;
+mod cost;
+mod device;
+mod model;
+mod power_cut;
