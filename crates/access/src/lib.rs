@@ -1,16 +1,25 @@
-//! What a program sees of a device: bytes at offsets, behind a link and a driver.
+//! What a program sees of a device: bytes at offsets, behind a link and a driver; or the words of a memory.
 //!
 //! [`BlockDevice`] is the face a program or a workload uses; [`Attached`] puts a controller behind a host
 //! path: the time the host's software and the link's protocol take, the link as one lane per direction, and
 //! writes that cover only part of a unit, which the device must read, merge and write whole.
 //!
+//! [`MemoryWindow`] is the other face: words that a processor loads and stores. [`RamDisk`] makes a block device of
+//! it.
+//!
 //! | module | what |
 //! |---|---|
 //! | [`attached`] | a controller behind a link |
+//! | [`memory_window`] | words of a memory |
+//! | [`ram_disk`] | a memory as a disk |
 
 pub mod attached;
+pub mod memory_window;
+pub mod ram_disk;
 
 pub use attached::{Attached, HostPath};
+pub use memory_window::MemoryWindow;
+pub use ram_disk::RamDisk;
 
 use nvlab_controller::ControllerError;
 use nvlab_units::{Served, Time};
