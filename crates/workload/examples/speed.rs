@@ -5,7 +5,7 @@ use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::info::TraceInfo;
 use nvlab_workload::replay::{Replay, ReplaySpec};
 use nvlab_workload::trace::{Format, ReadOptions, read_from, write};
-use nvlab_workload::{Batch, Workload, WorkloadSpec, nvt};
+use nvlab_workload::{Batch, TpcaConfig, WindowWorkload, Workload, WorkloadSpec, nvt};
 use std::path::Path;
 
 /// CPU time of this program, which other programs on the machine do not lengthen.
@@ -43,9 +43,18 @@ fn drain(workload: &mut impl Workload, rows: u64) -> u64 {
     sum
 }
 
-fn main() {
-    let rows: u64 =
-        std::env::args().nth(1).map_or(4_000_000, |text| text.parse().expect("a number of requests"));
+fn transactions(workload: &mut impl WindowWorkload, count: u64) -> u64 {
+    let mut accesses = Vec::new();
+    let mut sum = 0u64;
+    for _ in 0..count {
+        let at = workload.next(&mut accesses).expect("a workload without an end");
+        let (first, last) = (accesses[0].offset, accesses[accesses.len() - 1].offset);
+        sum = sum.wrapping_mul(31).wrapping_add(at.ps() ^ first ^ last);
+    }
+    sum
+}
+
+fn generators(rows: u64) {
     for text in [
         "uniform",
         "uniform read=70%",
@@ -61,6 +70,23 @@ fn main() {
         let workload = &mut opened.phases[0][0].workload;
         timed(text, rows * 4, 0, || ((), drain(workload, rows * 4)));
     }
+    for text in ["tpcc", "tpcc mix=full"] {
+        let mut opened = WorkloadSpec::parse(text).unwrap().open(16 << 30, 4096, 1).unwrap();
+        let workload = &mut opened.phases[0][0].workload;
+        // The first requests warm the pool.
+        timed(&format!("{text}, warming up"), rows / 16, 0, || ((), drain(workload, rows / 16)));
+        timed(text, rows, 0, || ((), drain(workload, rows)));
+    }
+    for text in ["tpca", "tpca rate=10k/s", "tpca reads=record"] {
+        let mut workload = TpcaConfig::parse(text).unwrap().open(text, 2 << 30, 1).unwrap();
+        timed(text, rows, 0, || ((), transactions(&mut workload, rows)));
+    }
+}
+
+fn main() {
+    let rows: u64 =
+        std::env::args().nth(1).map_or(4_000_000, |text| text.parse().expect("a number of requests"));
+    generators(rows);
     let spec = WorkloadSpec::parse("hotcold read=60% bs=4KiB/60%,16KiB/40% rate=20k/s").unwrap();
     let mut opened = spec.open(16 << 30, 4096, 1).unwrap();
     let columns = Columns::from_workload(&mut opened.phases[0][0].workload, rows, Origin::default());

@@ -2,6 +2,7 @@
 
 use crate::generator::{Generator, SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zones};
 use crate::replay::Replay;
+use crate::tpcc::Tpcc;
 use crate::{Batch, Pacing, Span, Workload};
 use std::ops::Range;
 
@@ -20,6 +21,8 @@ pub enum AnyWorkload {
     Zones(Generator<Zones>),
     /// Self-similar.
     SelfSimilar(Generator<SelfSimilar>),
+    /// TPC-C.
+    Tpcc(Box<Tpcc>),
     /// A trace.
     Replay(Replay),
 }
@@ -33,6 +36,7 @@ macro_rules! each {
             AnyWorkload::Zipf($workload) => $result,
             AnyWorkload::Zones($workload) => $result,
             AnyWorkload::SelfSimilar($workload) => $result,
+            AnyWorkload::Tpcc($workload) => $result,
             AnyWorkload::Replay($workload) => $result,
         }
     };
@@ -48,6 +52,9 @@ impl Workload for AnyWorkload {
     }
     fn len_hint(&self) -> Option<u64> {
         each!(self, workload => workload.len_hint())
+    }
+    fn has_end(&self) -> bool {
+        each!(self, workload => workload.has_end())
     }
     fn footprint(&self) -> Range<u64> {
         each!(self, workload => workload.footprint())

@@ -34,6 +34,9 @@
 //! | [`trace`] | readers and writers of eight trace formats, plain or compressed |
 //! | [`columns`] | a trace in memory, one array per column; [`nvt`] is the file of it |
 //! | [`replay`] | a trace as a workload: cut, scaled, squeezed, wrapped, tiled |
+//! | [`window`] | programs on a memory: loads and stores by transactions; single words |
+//! | [`tpca`] | TPC-A's transactions on such a memory |
+//! | [`tpcc`] | TPC-C's transactions on a database of pages, behind a buffer pool |
 //! | [`info`] | what `nvlab trace info` and `nvlab trace head` say |
 
 pub mod any;
@@ -47,7 +50,10 @@ pub mod replay;
 mod request;
 pub mod spec;
 mod suggest;
+pub mod tpca;
+pub mod tpcc;
 pub mod trace;
+pub mod window;
 mod words;
 
 pub use any::AnyWorkload;
@@ -55,6 +61,9 @@ pub use error::WorkloadError;
 pub use nvlab_units::{Span, Time};
 pub use request::{Batch, Op, Request};
 pub use spec::{Opened, Stream, WorkloadSpec};
+pub use tpca::{Tpca, TpcaConfig};
+pub use tpcc::{Tpcc, TpccConfig};
+pub use window::{Access, AccessKind, AnyWindow, WindowSpec, WindowWorkload};
 
 /// How a workload's requests are let go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +91,11 @@ pub trait Workload {
     /// How many requests are still to come, if it is known. A workload without an end says `None`.
     fn len_hint(&self) -> Option<u64> {
         None
+    }
+
+    /// True if it was told to end after so many requests or so much time, even if their number is not known.
+    fn has_end(&self) -> bool {
+        self.len_hint().is_some() || self.time_limit().is_some()
     }
 
     /// The bytes that requests may touch, `[start, end)`: what a preconditioner fills.

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! zipf theta=0.99 read=70% bs=8KiB qd=32       a generator: the first word is its kind
+//! tpca branches=155 rate=10k/s                  transactions on a memory instead of requests to a device
+//! tpcc warehouses=80 pool=400MiB mix=full       a database's requests to a device
 //! db.fio      db.fio:writer                    a fio job file, or one section of it
 //! web.csv.gz:msr compact first=1h              a trace, its format by name, by content or after the colon
 //! ```
@@ -9,6 +11,8 @@
 use crate::fio_job::FioJobFile;
 use crate::generator::{GeneratorSpec, KINDS};
 use crate::replay::{Replay, ReplaySpec};
+use crate::tpcc::{self, TpccConfig};
+use crate::window::{self, WindowSpec};
 use crate::words::Words;
 use crate::{AnyWorkload, Span, WorkloadError, suggest};
 use std::path::{Path, PathBuf};
@@ -23,6 +27,13 @@ pub enum WorkloadSpec {
         /// What it says.
         spec: GeneratorSpec,
     },
+    /// A database.
+    Tpcc {
+        /// The text it was read from.
+        text: String,
+        /// What it says.
+        config: TpccConfig,
+    },
     /// A fio job file.
     Job {
         /// The file.
@@ -32,6 +43,13 @@ pub enum WorkloadSpec {
     },
     /// A trace.
     Trace(ReplaySpec),
+    /// A program on a memory; opened by [`WindowSpec::open`], since a block device has no words.
+    Window {
+        /// The text it was read from.
+        text: String,
+        /// What it says.
+        spec: WindowSpec,
+    },
 }
 
 /// A workload on its device.
@@ -64,6 +82,13 @@ impl WorkloadSpec {
                 spec: GeneratorSpec::parse(text)?,
             });
         }
+        if head == tpcc::KIND {
+            let config = TpccConfig::parse(text.trim())?;
+            return Ok(WorkloadSpec::Tpcc { text: text.trim().to_owned(), config });
+        }
+        if let Some(spec) = WindowSpec::parse(&head, text.trim()) {
+            return spec.map(|spec| WorkloadSpec::Window { text: text.trim().to_owned(), spec });
+        }
         if let Some((path, section)) = job_file(&head) {
             Words::new(text, &[], &[])?;
             return Ok(WorkloadSpec::Job { path, section });
@@ -72,11 +97,12 @@ impl WorkloadSpec {
         if is_file {
             return Ok(WorkloadSpec::Trace(ReplaySpec::parse(text)?));
         }
-        let hint = suggest::hint(&head, KINDS);
+        let kinds: Vec<&str> = KINDS.into_iter().chain([tpcc::KIND]).chain(window::KINDS).collect();
+        let hint = suggest::hint(&head, kinds.iter().copied());
         let reason = format!(
             "'{head}' is neither a kind of generator nor a file{hint} (kinds: {}; files: a trace, or a fio job \
              ending in .fio)",
-            KINDS.join(", ")
+            kinds.join(", ")
         );
         Err(WorkloadError::Text { text: text.to_owned(), reason })
     }
@@ -96,8 +122,20 @@ impl WorkloadSpec {
                 let workload = spec.open(&what, capacity, seed)?;
                 Ok(Opened { phases: vec![vec![Stream::new(text, workload)]], notes: Vec::new() })
             }
+            WorkloadSpec::Tpcc { text, config } => {
+                let what = format!("workload '{text}'");
+                check_unit(&what, config.page_bytes, unit)?;
+                let workload = AnyWorkload::Tpcc(Box::new(config.open(&what, capacity, seed)?));
+                Ok(Opened { phases: vec![vec![Stream::new(text, workload)]], notes: Vec::new() })
+            }
             WorkloadSpec::Job { path, section } => open_job(path, section.as_deref(), capacity, unit, seed),
             WorkloadSpec::Trace(spec) => open_trace(spec, capacity, unit, seed),
+            WorkloadSpec::Window { text, .. } => {
+                let what = format!("workload '{text}'");
+                let reason = "it loads and stores words of a memory, and this is a block device; a design of \
+                              kind envy has a memory";
+                Err(WorkloadError::DoesNotFit { what, reason: reason.to_owned() })
+            }
         }
     }
 }
@@ -174,7 +212,7 @@ mod tests {
         assert_eq!(
             WorkloadSpec::parse("zpif").unwrap_err().to_string(),
             "workload 'zpif': 'zpif' is neither a kind of generator nor a file; did you mean 'zipf'? (kinds: \
-             uniform, shuffled, sequential, zipf, hotcold, selfsimilar; files: a trace, or a fio job ending in .fio)"
+             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, tpcc, tpca, words; files: a trace, or a fio job ending in .fio)"
         );
     }
 

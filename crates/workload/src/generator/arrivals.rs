@@ -59,7 +59,7 @@ impl Arrivals {
 
     /// The next moment; `None` past the limit (or past 213 days).
     #[inline]
-    pub(super) fn next(&mut self) -> Option<Time> {
+    pub(crate) fn next(&mut self) -> Option<Time> {
         match self.pace {
             Pace::Closed { .. } => return Some(Time::ZERO),
             Pace::Poisson { .. } => {
@@ -82,7 +82,7 @@ impl Arrivals {
         Time::from_ps(self.now_ps)
     }
 
-    pub(super) fn pacing(&self) -> Pacing {
+    pub(crate) fn pacing(&self) -> Pacing {
         match self.pace {
             Pace::Closed { depth } => Pacing::Closed { depth },
             _ => Pacing::Open,

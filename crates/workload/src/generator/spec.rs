@@ -236,7 +236,7 @@ fn distribution(words: &Words) -> Result<Distribution, WorkloadError> {
             Distribution::Zipf { theta: theta.unwrap_or(DEFAULT_THETA), scatter }
         }
         "hotcold" => {
-            let hot = hot(words.value("hot").unwrap_or(DEFAULT_HOT));
+            let hot = hot_zone(words.value("hot").unwrap_or(DEFAULT_HOT));
             let Some((space, accesses)) = hot else {
                 let allowed = "SPACE/ACCESSES in percent, both above 0 and below 100, as in 20/80: \
                                20 % of the space gets 80 % of the accesses";
@@ -257,7 +257,8 @@ fn distribution(words: &Words) -> Result<Distribution, WorkloadError> {
     })
 }
 
-fn hot(text: &str) -> Option<(f64, f64)> {
+/// `20/80`: the share of the space and the share of the accesses it gets.
+pub(crate) fn hot_zone(text: &str) -> Option<(f64, f64)> {
     let (space, accesses) = text.split_once('/')?;
     let percent = |text: &str| {
         let number: f64 = text.trim().trim_end_matches('%').trim().parse().ok()?;

@@ -1,0 +1,76 @@
+//! What the transactions did to rows, counted.
+
+use super::standard::Transaction;
+
+/// Rows touched by the transactions of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowCounts {
+    /// Transactions.
+    pub transactions: u64,
+    /// Rows selected, and rows looked for that do not exist.
+    pub selects: u64,
+    /// Rows changed.
+    pub updates: u64,
+    /// Rows added.
+    pub inserts: u64,
+    /// Rows deleted.
+    pub deletes: u64,
+}
+
+/// All counts of a run, the warm-up among them. What was rolled back counts as done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    rows: [RowCounts; 5],
+    current: usize,
+    /// New-orders that were rolled back.
+    pub rollbacks: u64,
+    /// Order lines entered.
+    pub lines: u64,
+    /// Those supplied by another warehouse.
+    pub remote_lines: u64,
+    /// Districts without an order to deliver.
+    pub skipped_deliveries: u64,
+}
+
+impl Counts {
+    /// The rows of one kind of transaction.
+    pub fn of(&self, kind: Transaction) -> &RowCounts {
+        &self.rows[kind as usize]
+    }
+
+    /// How many transactions of all kinds.
+    pub fn transactions(&self) -> u64 {
+        self.rows.iter().map(|rows| rows.transactions).sum()
+    }
+
+    pub(super) fn begin(&mut self, kind: Transaction) {
+        self.current = kind as usize;
+        self.rows[self.current].transactions += 1;
+    }
+
+    #[inline]
+    pub(super) fn selected(&mut self, rows: u32) {
+        self.rows[self.current].selects += rows as u64;
+    }
+
+    #[inline]
+    pub(super) fn updated(&mut self, rows: u32) {
+        self.rows[self.current].updates += rows as u64;
+    }
+
+    #[inline]
+    pub(super) fn inserted(&mut self, rows: u32) {
+        self.rows[self.current].inserts += rows as u64;
+    }
+
+    #[inline]
+    pub(super) fn deleted(&mut self, rows: u32) {
+        self.rows[self.current].deletes += rows as u64;
+    }
+
+    #[inline]
+    pub(super) fn line(&mut self, is_remote: bool) {
+        self.lines += 1;
+        self.remote_lines += u64::from(is_remote);
+    }
+}
