@@ -1,0 +1,174 @@
+//! The device behind a window: an eNVy controller over NOR flash and battery-backed SRAM, in pages.
+//!
+//! The array is the paper's, made wider: a page is one byte from each of 4,096 chips instead of 256, so that a page of
+//! the processor is one program (eNVy section 3.3 chose 256 B because a wider path was too dear in 1994). Times are
+//! those of figure 12.
+
+use crate::WindowError;
+use crate::abi::PAGE_BYTES;
+use crate::clock::{Clock, TimeMode};
+use crate::mapped_store::MappedStore;
+use nvlab_controller::ControllerError;
+use nvlab_controller::envy::recover::{Media, erase_counts};
+use nvlab_controller::envy::stats::EnvyStats;
+use nvlab_controller::envy::{Cleaning, Envy, EnvyConfig};
+use nvlab_medium::banks::Access;
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
+use nvlab_medium::ram::{Backup, Ram, RamConfig};
+use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
+
+/// Segments of an array are this many pages, fewer for small windows: an erase must not stop everything.
+const SEGMENT_PAGES_MAX: u32 = 1024;
+/// At least this many segments are in service: below, cleaning has little to choose from.
+const SEGMENTS: u32 = 32;
+/// Live data is limited to this share of the segments in service, in percent (eNVy section 4.1).
+const UTILISATION: u64 = 80;
+/// Pages of the controller's write buffer: one segment (eNVy section 5.1).
+const BUFFER_SEGMENTS: u32 = 1;
+
+/// What a device is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceConfig {
+    /// The controller.
+    pub envy: EnvyConfig,
+    /// The flash array; its pages are 4 KiB.
+    pub nor: NorConfig,
+    /// Write buffer and page table.
+    pub sram: RamConfig,
+}
+
+impl DeviceConfig {
+    /// The paper's device with pages of 4 KiB and a logical capacity of `bytes`, which must be a multiple of that.
+    pub fn envy(bytes: u64) -> Result<DeviceConfig, String> {
+        let page = PAGE_BYTES as u64;
+        let pages = bytes / page;
+        if bytes == 0 || !bytes.is_multiple_of(page) || pages > 1 << 28 {
+            return Err(format!(
+                "a window of {bytes} B: it must be a multiple of {PAGE_BYTES} B, at least that and at most 1 TiB"
+            ));
+        }
+        let segment = (pages as u32 / SEGMENTS).clamp(4, SEGMENT_PAGES_MAX);
+        let in_service = (pages * 100).div_ceil(UTILISATION).div_ceil(segment as u64) as u32;
+        // One more for the cleaner, one that is being filled.
+        let geometry = Geometry {
+            channels: 1,
+            dies_per_channel: 1,
+            blocks_per_die: in_service.max(SEGMENTS) + 2,
+            pages_per_block: segment,
+            units_per_page: 1,
+            unit_bytes: PAGE_BYTES as u32,
+        };
+        let envy = EnvyConfig {
+            logical_pages: pages as u32,
+            buffer_pages: segment * BUFFER_SEGMENTS,
+            flush_at: segment * BUFFER_SEGMENTS / 2,
+            cleaning: Cleaning::gathering(16),
+            wear_spread: Some(100),
+            control: Span::from_ns(60),
+            word_bytes: PAGE_BYTES as u32,
+            path_bytes: PAGE_BYTES as u32,
+            mapping_cache_entries: 0,
+            transaction_pages: 0,
+        };
+        let sram = RamConfig {
+            // Each of the controller's tables begins at a word, which is a page here.
+            capacity_bytes: envy.sram_bytes(&geometry).next_multiple_of(page) + 8 * page,
+            word_bytes: PAGE_BYTES as u32,
+            read: Access::even(Span::from_ns(100)),
+            write: Access::even(Span::from_ns(100)),
+            backup: Backup::Battery { hold: None },
+            banks: 1,
+            stripe_bytes: PAGE_BYTES as u64,
+            seed: 1,
+        };
+        Ok(DeviceConfig { envy, nor: nor(geometry), sram })
+    }
+
+    /// Bytes of the flash array and of the SRAM.
+    pub fn media_bytes(&self) -> [u64; 2] {
+        [Nor::<MappedStore>::store_bytes(&self.nor.flash.geometry), self.sram.capacity_bytes]
+    }
+}
+
+/// The chips of eNVy figure 12 (`parts/envy-flash-256.toml` has the source of each number).
+fn nor(geometry: Geometry) -> NorConfig {
+    NorConfig {
+        flash: FlashConfig {
+            rules: CellRules::Nor,
+            timing: FlashTiming {
+                read: vec![Span::from_ns(100)],
+                units_per_read: 1,
+                program: Span::from_us(4),
+                erase: Span::from_ms(50),
+                // The path is as wide as a page; its cycle is in the control time.
+                transfer: Rate::from_bytes_per_second(0),
+                interruption: Interruption::Suspend { latency: Span::ZERO, resume: Span::from_us(4) },
+                copy_back: false,
+            },
+            endurance: Endurance { cycles: 1_000_000, spread: 0.0 },
+            faults: Faults::NONE,
+            geometry,
+        },
+        page_buffer: None,
+        conditioning: None,
+    }
+}
+
+/// A controller, its media and its clock.
+#[derive(Debug)]
+pub(crate) struct Device {
+    envy: Envy<MappedStore>,
+    clock: Clock,
+}
+
+impl Device {
+    /// A device fresh from the factory, or (`used`) one that is found again in its media.
+    pub(crate) fn open(
+        config: &DeviceConfig,
+        [nor, sram]: [MappedStore; 2],
+        used: bool,
+        mode: TimeMode,
+    ) -> Result<Device, WindowError> {
+        let sram = Ram::new(config.sram.clone(), sram);
+        let mut begin = Time::ZERO;
+        let envy = if used {
+            let erases = erase_counts(&config.envy, &config.nor.flash.geometry, &sram);
+            let nor = Nor::reopen(config.nor.clone(), nor, &erases);
+            let (envy, report) = Envy::recover(config.envy.clone(), Media { nor, sram }, begin)
+                .map_err(WindowError::Recovery)?;
+            begin += report.time;
+            envy
+        } else {
+            let nor = Nor::new(config.nor.clone(), nor);
+            Envy::new(config.envy.clone(), nor, sram).map_err(WindowError::Options)?
+        };
+        Ok(Device { envy, clock: Clock::new(mode, begin) })
+    }
+
+    /// Loads a page.
+    pub(crate) fn load(&mut self, page: u32, into: &mut [u8; PAGE_BYTES]) -> Result<(), ControllerError> {
+        let at = self.clock.now();
+        let served = self.envy.load(at, page as u64 * PAGE_BYTES as u64, PAGE_BYTES as u32, into)?;
+        self.done(served.end);
+        Ok(())
+    }
+
+    /// Stores a page. On return it is in the media: no kill of this process loses it.
+    pub(crate) fn store(&mut self, page: u32, data: &[u8; PAGE_BYTES]) -> Result<(), ControllerError> {
+        let at = self.clock.now();
+        let served = self.envy.store(at, page as u64 * PAGE_BYTES as u64, PAGE_BYTES as u32, data)?;
+        self.done(served.end);
+        Ok(())
+    }
+
+    /// No simulated power cut comes: the media need not remember what one would undo.
+    fn done(&mut self, end: Time) {
+        self.clock.reach(end);
+        self.envy.settle(self.clock.now());
+    }
+
+    /// What the controller did.
+    pub(crate) fn stats(&self) -> &EnvyStats {
+        self.envy.stats()
+    }
+}

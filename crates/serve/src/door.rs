@@ -1,0 +1,127 @@
+//! The thread where programs dial in to have their mappings of the window served.
+//!
+//! Whoever dials is a process of the same user, and still nothing it sends is trusted: packets have one length, a
+//! mapping must lie inside the window, a descriptor must be a userfaultfd that watches what it says. A caller that is
+//! silent is left after [`PATIENCE`]; none can end the server.
+//!
+//! The socket of a process's first mapping stays open, on both sides: the preloaded library has asked the kernel to kill
+//! the process when it closes, so that no program waits for a server that was killed.
+
+use crate::WindowError;
+use crate::abi::{self, Message, PAGE_BYTES};
+use crate::engine::Client;
+use crate::handler::Shared;
+use crate::state::random_id;
+use crate::sys::faults::{Answered, Faults};
+use crate::sys::process;
+use crate::sys::socket::Socket;
+use std::io::{self, Error, ErrorKind};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A caller gets this long for each packet.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A socket, and the thread that listens.
+#[derive(Debug)]
+pub(crate) struct Door {
+    name: String,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Door {
+    /// Listens for programs that want to map the window of `bytes`.
+    pub(crate) fn open(shared: Arc<Shared>, bytes: u64) -> Result<Door, WindowError> {
+        let name = random_id().map_err(WindowError::io("no random numbers"))?;
+        let name = format!("nvlab-window-{name}");
+        let socket = Socket::listen(&name).map_err(WindowError::io("cannot listen for programs"))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let listen = move || {
+            let mut lifelines = Vec::new();
+            while !stopped.load(Ordering::Acquire) {
+                // A caller that has gone again, or no descriptor left: others may come.
+                let Ok(caller) = socket.accept() else {
+                    std::thread::sleep(Duration::from_millis(10));
+                    continue;
+                };
+                if stopped.load(Ordering::Acquire) {
+                    return;
+                }
+                lifelines.retain(Socket::is_open);
+                match welcome(&caller, &shared, bytes) {
+                    Ok(()) => lifelines.push(caller),
+                    Err(error) => eprintln!("nvlab: the memory window: a caller was refused: {error}"),
+                }
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("nvlab-door".into())
+            .spawn(listen)
+            .map_err(WindowError::io("cannot start a thread"))?;
+        Ok(Door { name, stop, thread: Some(thread) })
+    }
+
+    /// Where programs dial in: a name without a path.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        // Dialling in is what the thread waits for. If that fails it listens on, to nobody.
+        if Socket::dial(&self.name).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The handshake (see `abi.rs`).
+fn welcome(caller: &Socket, shared: &Shared, window: u64) -> io::Result<()> {
+    caller.limit(PATIENCE)?;
+    let (caller_process, caller_user) = caller.peer()?;
+    if caller_user != process::user() {
+        return Err(Error::new(ErrorKind::PermissionDenied, format!("it belongs to user {caller_user}")));
+    }
+    expect(caller, abi::HELLO)?;
+    let offer = Message { magic: abi::MAGIC, kind: abi::OFFER, a: window, b: PAGE_BYTES as u64, c: 0 };
+    let file = shared.engine().resident().as_raw_fd();
+    caller.send(&offer, Some(file))?;
+    let (message, fd) = expect(caller, abi::ATTACH)?;
+    let (address, offset, bytes) = (message.a, message.b, message.c);
+    let aligned = [address, offset, bytes].iter().all(|value| value.is_multiple_of(PAGE_BYTES as u64));
+    let inside = offset.checked_add(bytes).is_some_and(|end| end <= window);
+    if !aligned || !inside || bytes == 0 || address.checked_add(bytes).is_none() {
+        return Err(invalid(format!("{bytes} B at {offset} are not pages of a window of {window} B")));
+    }
+    let faults = Faults::from_other(fd.ok_or_else(|| invalid("it brought no userfaultfd".into()))?)?;
+    // Nothing is mapped yet, so this changes nothing; it is refused if the userfaultfd does not watch this range.
+    match faults.protect(address, bytes)? {
+        Answered::Done => {}
+        other => return Err(invalid(format!("its userfaultfd does not watch its mapping ({other:?})"))),
+    }
+    let page = PAGE_BYTES as u64;
+    let (first_page, pages) = ((offset / page) as u32, (bytes / page) as u32);
+    shared.admit(Client { faults, process: caller_process, address, first_page, pages })?;
+    caller.send(&Message { magic: abi::MAGIC, kind: abi::READY, ..Message::default() }, None)
+}
+
+fn expect(caller: &Socket, kind: u64) -> io::Result<(Message, Option<OwnedFd>)> {
+    let (message, fd) = caller.receive()?;
+    match message.magic == abi::MAGIC && message.kind == kind {
+        true => Ok((message, fd)),
+        false => Err(invalid(format!("message {:#x}/{} where {kind} was due", message.magic, message.kind))),
+    }
+}
+
+fn invalid(why: String) -> Error {
+    Error::new(ErrorKind::InvalidData, why)
+}

@@ -1,0 +1,145 @@
+//! The thread that answers faults: it waits for any mapping's faults, takes them in batches, and has the engine answer.
+//!
+//! It must never leave a program waiting: should it fail or panic, every process that maps the window is ended.
+
+use crate::WindowError;
+use crate::engine::{Client, Engine};
+use crate::sys::faults::{BATCH, Fault};
+use crate::sys::{file, process};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// What the handler shares with those who open, sync and close the window.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    engine: Mutex<Engine>,
+    /// Written when something other than a fault wants the handler.
+    bell: File,
+    stop: AtomicBool,
+    /// The handler failed.
+    ended: AtomicBool,
+}
+
+impl Shared {
+    /// The engine. A panic while it was held ended every client already.
+    pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the faults of one more mapping answered; refuses if nobody is there to do it.
+    pub(crate) fn admit(&self, client: Client) -> io::Result<()> {
+        let mut engine = self.engine();
+        if self.ended.load(Ordering::Acquire) {
+            return Err(io::Error::other("the fault handler has ended"));
+        }
+        engine.admit(client);
+        self.ring()
+    }
+
+    /// The handler fails: every program is ended, and none is admitted any more.
+    fn fail(&self, why: &str) {
+        // Under the lock, so that no client slips in between.
+        let engine = self.engine();
+        self.ended.store(true, Ordering::Release);
+        engine.end_clients(why);
+    }
+
+    fn ring(&self) -> io::Result<()> {
+        (&self.bell).write_all(&1u64.to_ne_bytes())
+    }
+}
+
+/// The thread.
+#[derive(Debug)]
+pub(crate) struct Handler {
+    pub(crate) shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Handler {
+    /// Starts it, on one core if so wished.
+    pub(crate) fn start(engine: Engine, core: Option<usize>) -> Result<Handler, WindowError> {
+        let bell = file::event().map_err(WindowError::io("cannot make an event counter"))?;
+        let shared = Arc::new(Shared {
+            engine: Mutex::new(engine),
+            bell,
+            stop: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+        });
+        let of_thread = Arc::clone(&shared);
+        let body = move || {
+            // A core that was taken away meanwhile is no reason not to serve.
+            if let Some(Err(error)) = core.map(process::pin) {
+                eprintln!("nvlab: the memory window: the handler runs on any core: {error}");
+            }
+            match catch_unwind(AssertUnwindSafe(|| serve(&of_thread))) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => of_thread.fail(&error.to_string()),
+                Err(_) => of_thread.fail("the fault handler failed (see above)"),
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("nvlab-window".into())
+            .spawn(body)
+            .map_err(WindowError::io("cannot start the fault handler"))?;
+        Ok(Handler { shared, thread: Some(thread) })
+    }
+
+    /// Answers what waits and ends the thread.
+    pub(crate) fn stop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        self.shared.stop.store(true, Ordering::Release);
+        match self.shared.ring() {
+            // It catches its own panics.
+            Ok(()) => thread.join().expect("the fault handler does not panic"),
+            Err(error) => self.shared.fail(&format!("cannot stop the handler: {error}")),
+        }
+    }
+}
+
+impl Drop for Handler {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn serve(shared: &Shared) -> io::Result<()> {
+    let mut faults = [Fault::default(); BATCH];
+    let mut waiting: Vec<libc::pollfd> = Vec::new();
+    let mut numbers: Vec<usize> = Vec::new();
+    let mut changed = true;
+    loop {
+        if changed {
+            let engine = shared.engine();
+            waiting.clear();
+            numbers.clear();
+            waiting.push(file::readable(shared.bell.as_raw_fd()));
+            for (number, client) in engine.clients() {
+                waiting.push(file::readable(client.faults.as_raw_fd()));
+                numbers.push(number);
+            }
+        }
+        file::wait_readable(&mut waiting)?;
+        changed = waiting[0].revents != 0;
+        if changed {
+            (&shared.bell).read_exact(&mut [0; 8])?;
+            if shared.stop.load(Ordering::Acquire) {
+                return Ok(());
+            }
+        }
+        let mut engine = shared.engine();
+        for (entry, &number) in waiting[1..].iter().zip(&numbers) {
+            if entry.revents != 0 {
+                engine.serve(number, &mut faults);
+            }
+        }
+        engine.make_room_ahead();
+        // Whoever has gone must not be waited for: its descriptor is closed.
+        changed |= engine.clients().count() != numbers.len();
+    }
+}

@@ -1,0 +1,107 @@
+//! A window for another program: the server owns the device, the program maps the file `$NVLAB_WINDOW`.
+//!
+//! The file is an empty, sealed one: whoever maps it without the preloaded library (a static program) is refused by the
+//! kernel, and so is whoever writes to it; nothing is ever stored that would be lost.
+
+use crate::WindowError;
+use crate::abi::{SOCKET_VARIABLE, WINDOW_VARIABLE};
+use crate::door::Door;
+use crate::service::{Service, WindowOptions};
+use crate::state::Found;
+use crate::stats::WindowStats;
+use crate::sys::{file, process};
+use std::ffi::{CStr, OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::process::{Command, ExitStatus};
+
+/// The library that makes programs map the window (see `build.rs`).
+const PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
+
+/// An open window, and a door for programs.
+#[derive(Debug)]
+pub struct Server {
+    // In this order: first nobody comes in any more.
+    door: Door,
+    service: Service,
+    face: File,
+    library: File,
+}
+
+impl Server {
+    /// Opens a window, new or as its state has it.
+    pub fn open(options: &WindowOptions) -> Result<Server, WindowError> {
+        let service = Service::open(options)?;
+        let made = || WindowError::io("cannot make a file in memory");
+        let face = file::anonymous(c"nvlab-window", true).map_err(made())?;
+        face.set_len(service.bytes()).and_then(|()| file::seal(&face)).map_err(made())?;
+        let mut library = file::anonymous(c"nvlab-preload", false).map_err(made())?;
+        library.write_all(PRELOAD).map_err(made())?;
+        let door = Door::open(service.shared().clone(), service.bytes())?;
+        Ok(Server { door, service, face, library })
+    }
+
+    /// How the window was found.
+    pub fn found(&self) -> &Found {
+        self.service.found()
+    }
+
+    /// True without the privilege that serves them: a system call that touches an absent page of the window (a read from a
+    /// file into it) fails with EFAULT. Loads and stores are served all the same.
+    pub fn is_user_only(&self) -> bool {
+        self.service.is_user_only()
+    }
+
+    /// Bytes of the window.
+    pub fn bytes(&self) -> u64 {
+        self.service.bytes()
+    }
+
+    /// What a program needs in its environment. Its children inherit it and may map the window, too.
+    pub fn environment(&self) -> [(&'static str, OsString); 3] {
+        let name = |name: &'static CStr| name.to_str().expect("a name of ASCII letters");
+        let mut preload = own(&self.library);
+        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+            preload.push(" ");
+            preload.push(others);
+        }
+        [
+            (name(WINDOW_VARIABLE), own(&self.face)),
+            (name(SOCKET_VARIABLE), self.door.name().into()),
+            ("LD_PRELOAD", preload),
+        ]
+    }
+
+    /// Runs a program to its end. It is killed if the thread that called this ends before.
+    pub fn run(&self, program: &OsStr, arguments: &[OsString]) -> Result<ExitStatus, WindowError> {
+        let mut command = Command::new(program);
+        command.args(arguments).envs(self.environment());
+        process::end_with_parent(&mut command);
+        command.status().map_err(|source| WindowError::Program { program: program.into(), source })
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> WindowStats {
+        self.service.stats()
+    }
+
+    /// What the device failed with, if it did: programs got SIGBUS.
+    pub fn failure(&self) -> Option<String> {
+        self.service.shared().engine().failure().map(String::from)
+    }
+
+    /// Writes everything back. Programs that still map the window are killed: they outlived the one that was run.
+    pub fn close(self) -> Result<WindowStats, WindowError> {
+        let Server { door, mut service, .. } = self;
+        drop(door);
+        service.shared().engine().end_rest();
+        service.close()?;
+        Ok(service.stats())
+    }
+}
+
+/// A file of this process, as others of the same user reach it.
+fn own(file: &File) -> OsString {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
+}

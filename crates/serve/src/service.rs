@@ -1,0 +1,220 @@
+//! An open window, whoever maps it: device, resident file, state and handler.
+
+use crate::abi::PAGE_BYTES;
+use crate::clock::TimeMode;
+use crate::device::{Device, DeviceConfig};
+use crate::engine::{Client, Engine};
+use crate::handler::{Handler, Shared};
+use crate::mapped_store::MappedStore;
+use crate::state::{Found, SHARED_MEMORY, State};
+use crate::stats::WindowStats;
+use crate::sys::faults::Faults;
+use crate::sys::file;
+use crate::sys::mapping::Mapping;
+use crate::{WindowError, abi};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a window is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowOptions {
+    /// Bytes, a multiple of 4 KiB. `None`: as many as the state has, or [`WindowOptions::BYTES`].
+    pub bytes: Option<u64>,
+    /// Folder of the state; `None`: the window is forgotten when it is closed.
+    pub state: Option<PathBuf>,
+    /// Bytes that may be resident, at least 64 KiB. `None`: a quarter of the window.
+    pub resident_bytes: Option<u64>,
+    /// When a fault is answered.
+    pub time: TimeMode,
+    /// Pages that leave together, at most a quarter of the resident ones; 1 shows what each eviction costs.
+    pub evict_pages: u32,
+    /// The core the handler stays on; `None`: any.
+    pub handler_core: Option<usize>,
+}
+
+impl WindowOptions {
+    /// Bytes of a window that nobody gave a size.
+    pub const BYTES: u64 = 256 << 20;
+}
+
+impl Default for WindowOptions {
+    fn default() -> WindowOptions {
+        WindowOptions {
+            bytes: None,
+            state: None,
+            resident_bytes: None,
+            time: TimeMode::default(),
+            evict_pages: 32,
+            handler_core: None,
+        }
+    }
+}
+
+/// State and media files of a window that outlives its processes.
+#[derive(Debug)]
+struct Kept {
+    state: State,
+    media: [File; 2],
+}
+
+impl Kept {
+    fn sync(&self) -> Result<(), WindowError> {
+        self.media
+            .iter()
+            .try_for_each(|file| file.sync_data())
+            .map_err(WindowError::io("cannot write the media files to disk"))
+    }
+}
+
+/// An open window.
+#[derive(Debug)]
+pub(crate) struct Service {
+    handler: Handler,
+    kept: Option<Kept>,
+    bytes: u64,
+    found: Found,
+    user_only: bool,
+    closed: bool,
+}
+
+impl Service {
+    /// Opens what was asked for.
+    pub(crate) fn open(options: &WindowOptions) -> Result<Service, WindowError> {
+        // Before anything is made: without faults there is no window.
+        let (_, user_only) = Faults::new().map_err(WindowError::NotPermitted)?;
+        let (state, found) = match &options.state {
+            Some(folder) => {
+                let (state, found) = State::open(folder, options.bytes, WindowOptions::BYTES)?;
+                (Some(state), found)
+            }
+            None => (None, Found::Fresh),
+        };
+        let bytes = state.as_ref().map_or(options.bytes.unwrap_or(WindowOptions::BYTES), State::window_bytes);
+        let config = DeviceConfig::envy(bytes).map_err(WindowError::Options)?;
+        let limit = limit(options, bytes)?;
+        let sizes = config.media_bytes();
+        let (mut kept, stores) = match state {
+            Some(state) => {
+                let media = [state.medium("nor", sizes[0], &found)?, state.medium("sram", sizes[1], &found)?];
+                let stores = [Mapping::of_file(&media[0], sizes[0]), Mapping::of_file(&media[1], sizes[1])];
+                (Some(Kept { state, media }), stores)
+            }
+            None => (None, sizes.map(Mapping::anonymous)),
+        };
+        let [nor, sram] = stores;
+        let map = WindowError::io("cannot map the media");
+        let stores = [nor, sram].into_iter().collect::<Result<Vec<Mapping>, _>>().map_err(map)?;
+        let stores: [Mapping; 2] = stores.try_into().expect("two mappings were made");
+        let device =
+            Device::open(&config, stores.map(MappedStore::new), found != Found::Fresh, options.time)?;
+        let resident = resident(kept.as_ref(), &found, bytes, limit)?;
+        if let Some(kept) = &mut kept {
+            kept.state.mark_open()?;
+        }
+        let pages = (bytes / PAGE_BYTES as u64) as u32;
+        // What was just brought must not leave with the oldest.
+        let batch = (options.evict_pages as usize).clamp(1, limit / 4);
+        let engine = Engine::new(device, resident, pages, limit, batch)?;
+        let handler = Handler::start(engine, options.handler_core)?;
+        Ok(Service { handler, kept, bytes, found, user_only, closed: false })
+    }
+
+    /// How it was found.
+    pub(crate) fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// Faults of system calls are not served.
+    pub(crate) fn is_user_only(&self) -> bool {
+        self.user_only
+    }
+
+    /// Bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What others need to bring mappings.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.handler.shared
+    }
+
+    /// Maps the whole window into this process.
+    pub(crate) fn map(&self) -> Result<Mapping, WindowError> {
+        let failed = || WindowError::io("cannot map the window");
+        let mapping = Mapping::of_file(self.shared().engine().resident(), self.bytes).map_err(failed())?;
+        mapping.advise(libc::MADV_DONTFORK).map_err(failed())?;
+        // A kernel without huge pages need not be told.
+        let _ = mapping.advise(libc::MADV_NOHUGEPAGE);
+        let (faults, _) = Faults::new().map_err(WindowError::NotPermitted)?;
+        let address = mapping.start().expose_provenance() as u64;
+        faults.register(address, self.bytes).map_err(WindowError::NotPermitted)?;
+        let pages = (self.bytes / abi::PAGE_BYTES as u64) as u32;
+        let process = std::process::id() as i32;
+        let client = Client { faults, process, address, first_page: 0, pages };
+        self.shared().admit(client).map_err(failed())?;
+        Ok(mapping)
+    }
+
+    /// What was stored before is in the device and in its files, at the end.
+    pub(crate) fn sync(&self) -> Result<(), WindowError> {
+        let mut from = 0;
+        // In pieces, so that faults are answered in between.
+        loop {
+            let next = self.shared().engine().write_back_from(from)?;
+            let Some(next) = next else { break };
+            from = next;
+            std::thread::yield_now();
+        }
+        self.kept.as_ref().map_or(Ok(()), Kept::sync)
+    }
+
+    /// What happened so far.
+    pub(crate) fn stats(&self) -> WindowStats {
+        self.shared().engine().stats()
+    }
+
+    /// Writes everything back and says so in the state. Nobody may use a mapping any more.
+    pub(crate) fn close(&mut self) -> Result<(), WindowError> {
+        if std::mem::replace(&mut self.closed, true) {
+            return Ok(());
+        }
+        self.handler.stop();
+        self.sync()?;
+        self.kept.as_mut().map_or(Ok(()), |kept| kept.state.mark_closed())
+    }
+}
+
+/// Fewer resident pages could leave before the instruction that needs several of them is done.
+const RESIDENT_PAGES_MIN: u64 = 16;
+
+/// Pages that may be resident.
+fn limit(options: &WindowOptions, bytes: u64) -> Result<usize, WindowError> {
+    let least = RESIDENT_PAGES_MIN * PAGE_BYTES as u64;
+    let asked = options.resident_bytes.unwrap_or((bytes / 4).max(least));
+    if asked < least {
+        return Err(WindowError::Options(format!("{asked} B resident: at least {least} B must be")));
+    }
+    Ok((asked / PAGE_BYTES as u64) as usize)
+}
+
+/// The resident file of a state, or one that goes with the processes that have it.
+fn resident(kept: Option<&Kept>, found: &Found, bytes: u64, limit: usize) -> Result<File, WindowError> {
+    let Some(kept) = kept else {
+        let failed = || WindowError::io("cannot make the resident file");
+        let file = file::anonymous(c"nvlab-window-resident", false).map_err(failed())?;
+        file.set_len(bytes).map_err(failed())?;
+        return Ok(file);
+    };
+    let file = kept.state.resident(found)?;
+    let needed = limit as u64 * PAGE_BYTES as u64;
+    let free = file::free_bytes(Path::new(SHARED_MEMORY))
+        .map_err(WindowError::io(format!("cannot look at {SHARED_MEMORY}")))?;
+    if *found != Found::Resident && free < needed {
+        return Err(WindowError::Options(format!(
+            "{SHARED_MEMORY} has {free} B free, {needed} B are to be resident"
+        )));
+    }
+    Ok(file)
+}

@@ -1,0 +1,187 @@
+//! userfaultfd(2): page faults as messages, and the answers to them.
+//!
+//! A [`Faults`] belongs to the address space that created it; addresses are of that space, also when the descriptor
+//! has been handed to another process.
+
+use super::check;
+use crate::abi::{self, Api, PAGE_BYTES, RangeMode};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Faults read at once.
+pub const BATCH: usize = 16;
+
+/// A thread of the watched address space waits for this.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fault {
+    /// Of the page.
+    pub address: u64,
+    /// It was a store.
+    pub is_write: bool,
+    /// The page is mapped, but write-protected.
+    pub is_protected: bool,
+    /// The page is in the file, but not mapped.
+    pub is_minor: bool,
+}
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// It took effect.
+    Done,
+    /// There is a page already; who waited still waits.
+    Present,
+    /// The address is not mapped any more, or differently; who waited still waits.
+    Unmapped,
+    /// The address space is gone.
+    Gone,
+}
+
+/// The faults of one address space.
+#[derive(Debug)]
+pub struct Faults(OwnedFd);
+
+/// `struct uffd_msg` of a page fault.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Packet {
+    event: u8,
+    reserved: [u8; 7],
+    flags: u64,
+    address: u64,
+    thread: u64,
+}
+
+impl Faults {
+    /// For this process, in the way that is permitted: the device, the system call, or the system call for faults of
+    /// user code only. The second value says that it is the last.
+    pub fn new() -> io::Result<(Faults, bool)> {
+        let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+        let from_device = || -> io::Result<libc::c_int> {
+            let device = std::fs::OpenOptions::new().read(true).write(true).open("/dev/userfaultfd")?;
+            // SAFETY: the request takes an integer.
+            check(unsafe { libc::ioctl(device.as_raw_fd(), abi::DEVICE_NEW, flags) })
+        };
+        let from_call = |flags: libc::c_int| -> io::Result<libc::c_int> {
+            // SAFETY: the call takes an integer and touches no memory.
+            check(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) }).map(|fd| fd as libc::c_int)
+        };
+        let all = from_device().or_else(|_| from_call(flags));
+        let user_only = all.is_err();
+        let fd = all.or_else(|_| from_call(flags | abi::USER_MODE_ONLY))?;
+        // SAFETY: a new descriptor that nobody else owns.
+        let faults = Faults(unsafe { OwnedFd::from_raw_fd(fd) });
+        let mut api = Api { api: abi::API, features: abi::FEATURES, ioctls: 0 };
+        // SAFETY: the request reads and writes one `Api`.
+        check(unsafe { libc::ioctl(fd, abi::IOCTL_API, &raw mut api) })?;
+        Ok((faults, user_only))
+    }
+
+    /// A descriptor that came from another process. Refuses what is no userfaultfd.
+    pub fn from_other(fd: OwnedFd) -> io::Result<Faults> {
+        let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))?;
+        if link.as_os_str() != "anon_inode:[userfaultfd]" {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this descriptor is no userfaultfd"));
+        }
+        // The other may have forgotten it; a wait in `read` would stop everybody.
+        // SAFETY: changes a flag of a descriptor that is owned here.
+        check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
+        Ok(Faults(fd))
+    }
+
+    /// Watches a mapping of shared memory of this process.
+    pub fn register(&self, start: u64, bytes: u64) -> io::Result<()> {
+        let mut range = RangeMode { start, bytes, mode: abi::MODE_ALL, answer: 0 };
+        self.request(abi::IOCTL_REGISTER, &raw mut range).map(|_| ())
+    }
+
+    /// Takes the faults that wait, at most `BATCH`, without waiting for more.
+    pub fn read(&self, into: &mut [Fault; BATCH]) -> io::Result<usize> {
+        let mut packets = [Packet::default(); BATCH];
+        let bytes = size_of_val(&packets);
+        // SAFETY: the buffer has this many bytes, and every bit pattern is a packet.
+        let got = check(unsafe { libc::read(self.0.as_raw_fd(), packets.as_mut_ptr().cast(), bytes) });
+        let count = match got {
+            Ok(got) => got as usize / size_of::<Packet>(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(error),
+        };
+        let mut faults = 0;
+        for packet in packets[..count].iter().filter(|packet| packet.event == abi::EVENT_PAGEFAULT) {
+            into[faults] = Fault {
+                address: packet.address & !(PAGE_BYTES as u64 - 1),
+                is_write: packet.flags & abi::FAULT_WRITE != 0,
+                is_protected: packet.flags & abi::FAULT_PROTECTED != 0,
+                is_minor: packet.flags & abi::FAULT_MINOR != 0,
+            };
+            faults += 1;
+        }
+        Ok(faults)
+    }
+
+    /// Puts a page where there is none, write-protected or not, and lets those who wait for it go on.
+    pub fn copy(&self, address: u64, page: &[u8; PAGE_BYTES], protected: bool) -> io::Result<Answered> {
+        let mode = if protected { abi::COPY_PROTECTED } else { 0 };
+        let mut copy = [address, page.as_ptr() as u64, PAGE_BYTES as u64, mode, 0];
+        self.answer(abi::IOCTL_COPY, copy.as_mut_ptr())
+    }
+
+    /// Maps a page that is in the file, writable.
+    pub fn map(&self, address: u64) -> io::Result<Answered> {
+        let mut range = RangeMode { start: address, bytes: PAGE_BYTES as u64, mode: 0, answer: 0 };
+        self.answer(abi::IOCTL_CONTINUE, &raw mut range)
+    }
+
+    /// From the return of this call on, a store to these bytes waits.
+    pub fn protect(&self, start: u64, bytes: u64) -> io::Result<Answered> {
+        let mut range = RangeMode { start, bytes, mode: abi::PROTECT, answer: 0 };
+        self.answer(abi::IOCTL_WRITEPROTECT, &raw mut range)
+    }
+
+    /// Allows stores to a page, and lets those who wait for it go on.
+    pub fn permit(&self, address: u64) -> io::Result<Answered> {
+        let mut range = RangeMode { start: address, bytes: PAGE_BYTES as u64, mode: 0, answer: 0 };
+        self.answer(abi::IOCTL_WRITEPROTECT, &raw mut range)
+    }
+
+    /// Lets those who wait for a page try again.
+    pub fn wake(&self, address: u64) -> io::Result<Answered> {
+        let mut range = RangeMode { start: address, bytes: PAGE_BYTES as u64, mode: 0, answer: 0 };
+        self.answer(abi::IOCTL_WAKE, &raw mut range)
+    }
+
+    /// Who touches this page, now or later, gets SIGBUS (Linux 6.6).
+    pub fn poison(&self, address: u64) -> io::Result<Answered> {
+        let mut range = RangeMode { start: address, bytes: PAGE_BYTES as u64, mode: 0, answer: 0 };
+        self.answer(abi::IOCTL_POISON, &raw mut range)
+    }
+
+    fn request<T>(&self, request: u64, argument: *mut T) -> io::Result<libc::c_int> {
+        // SAFETY: every caller passes the structure that its request reads and writes; what the kernel does to the
+        // watched pages is what shared memory allows anybody who has the file.
+        check(unsafe { libc::ioctl(self.0.as_raw_fd(), request, argument) })
+    }
+
+    fn answer<T>(&self, request: u64, argument: *mut T) -> io::Result<Answered> {
+        loop {
+            let error = match self.request(request, argument) {
+                Ok(_) => return Ok(Answered::Done),
+                Err(error) => error,
+            };
+            match error.raw_os_error() {
+                // The address space is being changed at this moment.
+                Some(libc::EAGAIN | libc::EINTR) => continue,
+                Some(libc::ENOENT | libc::EFAULT) => return Ok(Answered::Unmapped),
+                Some(libc::EEXIST) => return Ok(Answered::Present),
+                Some(libc::ESRCH) => return Ok(Answered::Gone),
+                _ => return Err(error),
+            }
+        }
+    }
+}
+
+impl AsRawFd for Faults {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
