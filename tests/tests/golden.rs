@@ -12,7 +12,7 @@ fn golden(design: &str, sets: &[&str], workload: &str, state: State, requests: u
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
     let resolved = Design::load(design, &sets).unwrap_or_else(|errors| panic!("{errors}"));
     let spec = WorkloadSpec::parse(workload).unwrap();
-    let unit = resolved.ftl.unit_bytes as u64;
+    let unit = resolved.ftl.unit_bytes() as u64;
     let make = |seed| -> AnyWorkload {
         let opened = spec.open(resolved.capacity_bytes(), unit, seed).unwrap();
         opened.phases.into_iter().next().unwrap().remove(0).workload

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Lowest first: a crate may use those above it in this list, never those below.
-const LAYERS: [(&str, u32); 8] = [
+const LAYERS: [(&str, u32); 10] = [
     ("nvlab-units", 0),
     ("nvlab-medium", 1),
     ("nvlab-controller", 2),
     ("nvlab-access", 3),
     ("nvlab-workload", 5),
     ("nvlab-lab", 6),
+    ("nvlab-serve", 6),
+    ("nvlab-window-preload", 6),
     ("nvlab-cli", 7),
     ("nvlab-tests", 8),
 ];

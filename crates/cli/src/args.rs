@@ -5,6 +5,7 @@ use clap_complete::Shell;
 use nvlab_lab::plan::Until;
 use nvlab_lab::report::Format;
 use nvlab_lab::run::State;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -123,6 +124,8 @@ pub enum Verb {
     Run(Run),
     /// Simulate several designs under the same workload, side by side
     Compare(Compare),
+    /// Serve a design to a program: its loads and stores are real, the memory behind them is simulated
+    Serve(Serve),
     /// Look at, convert or make traces
     #[command(subcommand)]
     Trace(Trace),
@@ -136,6 +139,8 @@ pub enum Verb {
     },
     /// Make a self-contained HTML report from results
     Report(Report),
+    /// Hold the claims of a paper against what is measured
+    Reproduce(Reproduce),
     /// Explain a design key, a metric, workloads, formats or exit codes
     Explain {
         /// E.g. ftl.clean.kind | waf | workloads | formats | exit-codes [default: list them]
@@ -225,6 +230,45 @@ pub struct Compare {
     /// Metrics (columns) to show, e.g. -m iops,write.p99,waf,price
     #[arg(short = 'm', long, value_delimiter = ',', value_name = "LIST")]
     pub metrics: Vec<String>,
+}
+
+const SERVE_EXAMPLES: &str = "\
+The program opens the file $NVLAB_WINDOW and maps it, shared; or it calls
+nvlab_window_map(size_t *bytes). It must be linked dynamically: a library is preloaded.
+
+Examples:
+  nvlab serve envy --mem --time fast -- sh -c './program \"$NVLAB_WINDOW\"'
+  nvlab serve envy --mem --state dir --size 1GiB --resident 64MiB -- ./program";
+
+#[derive(Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub struct Serve {
+    /// Design: envy
+    pub design: String,
+    /// Memory for a program, by userfaultfd
+    #[arg(long, required = true)]
+    pub mem: bool,
+    /// Bytes of the memory, a multiple of 4 KiB [default: those of the state, or 256 MiB]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub size: Option<u64>,
+    /// Bytes of it that may be resident, at least 64 KiB [default: a quarter]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub resident: Option<u64>,
+    /// Folder of the state: the memory survives restarts and kill -9 [default: forgotten at the end]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// When a page that is not resident is brought: real (no earlier than the device would) | fast (at once)
+    #[arg(long, value_enum, default_value = "real", value_name = "MODE")]
+    pub time: TimeName,
+    /// The program and its arguments; nvlab ends with its status
+    #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TimeName {
+    Real,
+    Fast,
 }
 
 #[derive(Subcommand)]
@@ -334,6 +378,24 @@ pub struct Report {
     /// The file to write; replaced if it exists
     #[arg(long, default_value = "report.html", value_name = "FILE")]
     pub html: PathBuf,
+}
+
+#[derive(Args)]
+pub struct Reproduce {
+    /// The system: 000 (eNVy), or a folder of experiment files (with a /)
+    pub seed: String,
+    /// Only these figures, as fig08,fig13
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    pub only: Vec<String>,
+    /// A small size: shows that it works, and what theory says of small arrays too
+    #[arg(long)]
+    pub smoke: bool,
+    /// Run again even if the same runs are among the results
+    #[arg(long)]
+    pub force: bool,
+    /// The page with all figures; replaced if it exists [default: reproduce-SEED.html under --out]
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 #[derive(Args)]

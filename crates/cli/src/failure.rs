@@ -20,9 +20,15 @@ pub enum Failure {
     /// A workload is wrong: 2.
     #[error("{0}")]
     Workload(#[from] WorkloadError),
+    /// Some points of many gave no result: 3. Which and why has been said already.
+    #[error("{0}")]
+    Points(String),
     /// This machine cannot do it: 4.
     #[error("{0}")]
     Machine(String),
+    /// The program that was served ended like this; it has said why.
+    #[error("the program ended with status {0}")]
+    Program(u8),
     /// Ctrl-C: 130.
     #[error("{0}")]
     Interrupted(String),
@@ -40,7 +46,9 @@ impl Failure {
         match self {
             Failure::Check(_) => 1,
             Failure::Input(_) | Failure::Design(_) | Failure::Workload(_) => 2,
+            Failure::Points(_) => 3,
             Failure::Machine(_) => 4,
+            Failure::Program(status) => *status,
             Failure::Interrupted(_) => STATUS_INTERRUPTED,
         }
     }

@@ -57,6 +57,7 @@ fn start() -> u8 {
         Ok(()) => 0,
         Err(failure) => {
             match &failure {
+                Failure::Program(_) => {}
                 Failure::Design(errors) => say(errors.render(output.colors_errors())),
                 other => output.error(other),
             }

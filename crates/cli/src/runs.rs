@@ -131,36 +131,39 @@ pub fn interrupted() -> &'static AtomicBool {
 
 /// Runs all tasks, at most `jobs` at a time; the results have the order of the tasks.
 pub fn run_all(output: &Output, tasks: &[Task], force: bool) -> Result<Vec<Done>, Failure> {
+    let titled: Vec<(String, &Task)> = tasks.iter().map(|task| (title(task, tasks), task)).collect();
+    run_each(output, &titled, force)?.into_iter().collect()
+}
+
+/// Runs tasks under their titles, at most `jobs` at a time, each with its own outcome; an interruption ends all.
+pub fn run_each(
+    output: &Output,
+    tasks: &[(String, &Task)],
+    force: bool,
+) -> Result<Vec<Result<Done, Failure>>, Failure> {
     // Found out before hours of simulation, not after.
     fs::create_dir_all(&output.out).map_err(|error| cannot_keep(output, &error))?;
-    let width = tasks.iter().map(|task| title(task, tasks).chars().count()).max().unwrap_or(0);
+    let width = tasks.iter().map(|(title, _)| title.chars().count()).max().unwrap_or(0);
     let progress = Progress::new(output.progress, width);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(output.jobs.min(tasks.len()).max(1)).build();
     let pool = pool.map_err(|error| Failure::Machine(format!("no threads to run on: {error}")))?;
     // In the order of the tasks, so that what is finished after an interruption is what was asked for first.
     let slots: Vec<OnceLock<Result<Done, Failure>>> = tasks.iter().map(|_| OnceLock::new()).collect();
     pool.in_place_scope_fifo(|scope| {
-        for (task, slot) in tasks.iter().zip(&slots) {
+        for ((title, task), slot) in tasks.iter().zip(&slots) {
             let progress = &progress;
             scope.spawn_fifo(move |_| {
-                let _ = slot.set(one(output, progress, task, &title(task, tasks), force));
+                let _ = slot.set(one(output, progress, task, title, force));
             });
         }
     });
     progress.end();
     let results: Vec<_> = slots.into_iter().filter_map(OnceLock::into_inner).collect();
-    let finished = results.iter().filter(|result| result.is_ok()).count();
-    let mut done = Vec::with_capacity(results.len());
-    for result in results {
-        match result {
-            Ok(run) => done.push(run),
-            Err(Failure::Interrupted(_)) => {
-                return Err(Failure::Interrupted(how_to_go_on(output, finished, tasks.len())));
-            }
-            Err(failure) => return Err(failure),
-        }
+    if results.iter().any(|result| matches!(result, Err(Failure::Interrupted(_)))) {
+        let finished = results.iter().filter(|result| result.is_ok()).count();
+        return Err(Failure::Interrupted(how_to_go_on(output, finished, tasks.len())));
     }
-    Ok(done)
+    Ok(results)
 }
 
 /// Says where the results of runs are kept.

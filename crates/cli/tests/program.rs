@@ -196,3 +196,22 @@ fn an_interruption_keeps_what_was_finished() {
     assert!(interrupted.elapsed() < Duration::from_secs(5));
     assert_eq!(folder.kept().len(), 1);
 }
+
+/// The smallest reproduction: claims hold, the page is there, and a second time nothing is run again.
+#[test]
+fn reproduce_judges_claims_and_keeps_its_runs() {
+    let folder = Folder::new("reproduce");
+    let arguments = ["reproduce", "000", "--smoke", "--only", "fig06", "--json"];
+    let first = folder.run(&arguments);
+    assert!(first.status.success(), "{}{}", text(&first.stdout), text(&first.stderr));
+    let table: serde_json::Value = serde_json::from_slice(&first.stdout).unwrap();
+    let rows = table["rows"].as_array().unwrap();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["verdict"] == "pass"), "{table}");
+    let page = std::fs::read_to_string(folder.0.join("runs/reproduce-000-smoke.html")).unwrap();
+    assert!(page.contains("<svg class=\"plot lines\""), "no figure");
+    let kept = folder.kept();
+    let second = folder.run(&arguments);
+    assert_eq!((text(&second.stdout), folder.kept()), (text(&first.stdout), kept));
+    let unknown = folder.run(&["reproduce", "000", "--only", "fig99"]);
+    assert_eq!(unknown.status.code(), Some(2));
+}

@@ -1,11 +1,11 @@
 //! How fast the simulator itself is: requests per CPU-second of one core, full timing, latency histogram and
 //! statistics on. A command, not a test: wall time informs, nothing is asserted here.
 
-use crate::design::Design;
+use crate::design::{Design, Ftl};
 use crate::run::device::Observed;
 use crate::run::drive::{Limit, Progress, drive};
 use crate::run::meter::Meter;
-use crate::run::{State, build, precondition};
+use crate::run::{State, device, precondition};
 use cpu_time::ThreadTime;
 use nvlab_access::BlockDevice;
 use nvlab_units::Rng;
@@ -39,10 +39,11 @@ impl BenchRow {
     }
 }
 
-/// Uniform requests of one 4 KiB unit.
+/// Uniform requests of one unit.
 struct Uniform {
     rng: Rng,
     units: u64,
+    unit_bytes: u32,
     left: u64,
     op: Op,
     depth: u32,
@@ -54,8 +55,8 @@ impl Workload for Uniform {
         let count = (batch.room() as u64).min(self.left) as usize;
         self.left -= count as u64;
         batch.extend(count, || Request {
-            offset: self.rng.below(self.units) * 4096,
-            bytes: 4096,
+            offset: self.rng.below(self.units) * self.unit_bytes as u64,
+            bytes: self.unit_bytes,
             op: self.op,
             ..Request::default()
         });
@@ -65,46 +66,69 @@ impl Workload for Uniform {
         Pacing::Closed { depth: self.depth }
     }
     fn footprint(&self) -> std::ops::Range<u64> {
-        0..self.units * 4096
+        0..self.units * self.unit_bytes as u64
     }
 }
 
-/// Uniform random requests of 4 KiB on one design in steady state: of each operation with its depth, as many.
+/// Uniform random requests of one unit on one design in steady state: of each operation with its depth, as
+/// many. Of a memory the pages written are measured, one after the other.
 pub fn bench(name: &str, requests: u64, measures: &[(Op, u32)]) -> Result<Vec<BenchRow>, String> {
     let design = Design::load(name, &[]).map_err(|errors| errors.to_string())?;
-    let mut device = build(&design, 1)?;
-    let units = design.capacity_bytes() / 4096;
-    let uniform = |op, depth, left| Uniform { rng: Rng::stream(1, "bench"), units, left, op, depth };
+    match &design.ftl {
+        Ftl::Page(page) => {
+            measure(&mut device::page_map::build(&design, page, 1)?, &design, name, requests, measures)
+        }
+        Ftl::Envy(envy) => {
+            let mut memory = device::envy::build(&design, envy, 1)?;
+            let writes = measures.iter().any(|(op, _)| *op == Op::Write).then_some((Op::Write, 1));
+            measure(&mut device::envy::Pages(&mut memory), &design, name, requests, writes.as_slice())
+        }
+    }
+}
+
+fn measure<D: BlockDevice + Observed>(
+    device: &mut D,
+    design: &Design,
+    name: &str,
+    requests: u64,
+    measures: &[(Op, u32)],
+) -> Result<Vec<BenchRow>, String> {
+    let unit_bytes = device.unit_bytes();
+    let units = design.capacity_bytes() / unit_bytes as u64;
+    let uniform =
+        |op, depth, left| Uniform { rng: Rng::stream(1, "bench"), units, unit_bytes, left, op, depth };
     let own = Some(uniform(Op::Write, 32, u64::MAX));
-    let prepared = precondition::precondition(&mut device, State::Steady, own, 1, |_, _| true);
+    let prepared = precondition::precondition(device, State::Steady, own, 1, |_, _| true);
     let (_, mut now) = prepared.map_err(|error| error.to_string())?;
-    let memory_per_unit = device.controller().memory_bytes() as f64 / units as f64;
     let mut rows = Vec::new();
     for &(op, depth) in measures {
-        device.controller_mut().reset_stats();
+        device.reset_stats();
         let mut workload = uniform(op, depth, requests);
         let mut meter = Meter::new(now, device.counters(), Some(requests), |_: &Progress| true);
         let clock = ThreadTime::now();
-        let progress = drive(&mut device, &mut workload, now, design.path.queue, &Limit::NONE, &mut meter)
+        let progress = drive(device, &mut workload, now, design.path.queue, &Limit::NONE, &mut meter)
             .map_err(|error| error.to_string())?;
         let cpu_s = clock.elapsed().as_secs_f64();
         let span = progress.now.since(now);
         now = device.flush(progress.now).map_err(|error| error.to_string())?.end + span / 10;
         let (totals, _) = meter.finish(device.counters(), progress.now);
         let buckets = totals[op as usize].latency.buckets();
+        let insides = device.insides(span);
         rows.push(BenchRow {
             design: name.into(),
             op: op.name(),
             depth,
             requests: progress.requests,
             cpu_s,
-            write_amplification: device.controller().stats().write_amplification(),
-            memory_per_unit,
+            write_amplification: match insides.causes.host {
+                0 => 0.0,
+                host => insides.causes.total() as f64 / host as f64,
+            },
+            memory_per_unit: insides.memory_bytes as f64 / units as f64,
             hash: buckets.fold(0, |hash: u64, (bound, count)| {
                 (hash ^ bound.ps().wrapping_mul(31).wrapping_add(count)).wrapping_mul(0x0000_0100_0000_01b3)
             }),
         });
     }
-
     Ok(rows)
 }

@@ -16,6 +16,7 @@
 //! | [`source`] | files, parts and `--set` as flat keys with places; `layers` lays them over each other |
 //! | [`context`] | typed reading, defaults, origins, unknown keys |
 //! | [`part`], [`sheets`] | memory parts, typed; the built-in datasheets |
+//! | [`ftl`] | the controllers: a type for each kind |
 //! | `load`, `resolve`, `checks` | from a name to a [`Design`] |
 //! | `configs` | from a [`Design`] to the configurations of media and controllers |
 //! | `text` | canonical text, `design show`, `diff`, `new`; [`schema`]: JSON Schema |
@@ -25,6 +26,7 @@ mod configs;
 pub mod context;
 pub mod datum;
 pub mod error;
+pub mod ftl;
 pub mod keys;
 mod layers;
 mod load;
@@ -37,12 +39,12 @@ mod text;
 
 pub use configs::{PriceItem, PriceList};
 pub use error::{DesignError, DesignErrors};
+pub use ftl::{Envy, Ftl, PageMapped};
 pub use load::BUILT_IN;
 pub use part::Part;
 pub use text::{Difference, diff, template};
 
 use context::Resolved;
-use nvlab_controller::page_map::{Cleaning, Streams, WearLevelling};
 use nvlab_units::{Geometry, Rate, Span};
 use std::collections::BTreeMap;
 
@@ -91,65 +93,6 @@ pub struct Array {
     pub units_per_read: u32,
 }
 
-/// A page-mapped controller.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ftl {
-    /// The data medium, by name.
-    pub medium: String,
-    /// Bytes of a mapping unit.
-    pub unit_bytes: u32,
-    /// Units the host can address.
-    pub logical_units: u32,
-    /// Whether trim is heard.
-    pub trim: bool,
-    /// Which data shares a block.
-    pub streams: Streams,
-    /// Erased blocks of a die below which cleaning begins.
-    pub free_blocks_min: u32,
-    /// The controller's own time for a request.
-    pub overhead: Span,
-    /// The map.
-    pub map: Map,
-    /// The write buffer, if there is one.
-    pub buffer: Option<Buffer>,
-    /// Which block is cleaned next.
-    pub cleaning: Cleaning,
-    /// How wear is evened out.
-    pub wear: WearLevelling,
-}
-
-impl Ftl {
-    /// True if a medium holds data, map or buffer.
-    pub fn uses(&self, medium: &str) -> bool {
-        let buffer = self.buffer.as_ref().is_some_and(|buffer| buffer.medium == medium);
-        buffer || self.medium == medium || self.map.medium == medium
-    }
-}
-
-/// Where the map lives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Map {
-    /// The memory that holds it, by name.
-    pub medium: String,
-    /// Bytes of one entry.
-    pub entry_bytes: u64,
-    /// Host bytes between two checkpoints; `None`: no checkpoints.
-    pub checkpoint_bytes: Option<u64>,
-}
-
-/// The write buffer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Buffer {
-    /// The memory that holds it, by name.
-    pub medium: String,
-    /// Bytes.
-    pub bytes: u64,
-    /// It survives a power cut.
-    pub protected: bool,
-    /// Time to store one unit in it.
-    pub store: Span,
-}
-
 /// How the host gets to the device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostPath {
@@ -159,9 +102,11 @@ pub struct HostPath {
     pub rate: Option<Rate>,
     /// Requests the device accepts at the same time.
     pub queue: u32,
+    /// Bytes one access of a memory bus moves; 0 for other links.
+    pub word_bytes: u32,
     /// The host's software, for one request.
     pub overhead_host: Span,
-    /// The link and its protocol, for one request; not the controller's own time ([`Ftl::overhead`]).
+    /// The link and its protocol, for one request; not the controller's own time ([`PageMapped::overhead`]).
     pub overhead_device: Span,
 }
 
@@ -176,6 +121,8 @@ pub enum PathKind {
     Sata,
     /// A simple host bus.
     Bus,
+    /// The processor's own bus: words are loaded and stored.
+    MemoryBus,
 }
 
 impl PathKind {
@@ -200,17 +147,12 @@ impl Design {
 
     /// Bytes the host can address.
     pub fn capacity_bytes(&self) -> u64 {
-        self.ftl.logical_units as u64 * self.ftl.unit_bytes as u64
+        self.ftl.logical_units() as u64 * self.ftl.unit_bytes() as u64
     }
 
     /// Bytes of the array, without spare area.
     pub fn raw_bytes(&self) -> u64 {
         self.array.geometry.bytes()
-    }
-
-    /// Bytes of memory the map needs.
-    pub fn map_bytes(&self) -> u64 {
-        self.ftl.logical_units as u64 * self.ftl.map.entry_bytes
     }
 }
 

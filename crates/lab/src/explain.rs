@@ -159,7 +159,9 @@ mod tests {
             explain("ftl.wear.threshold").unwrap(),
             "ftl.wear.threshold\n  for kind static\n\n  When the erase counts of a die differ by more than this, its \
              least worn full block is\n  moved. (eNVy section 4.3: 100.)\n\n  takes    a whole number from 1 to \
-             4000000000\n  default  100\n  example  threshold = 100\n"
+             4000000000\n  default  100\n  example  threshold = 100\n\nftl.wear.threshold\n  for kind swap-extremes\n\n  \
+             When the erase counts of segments differ by more than this, the extremes are swapped.\n  (eNVy section \
+             4.3: 100.)\n\n  takes    a whole number from 1 to 4000000000\n  default  100\n  example  threshold = 100\n"
         );
         assert!(explain("ftl.clean").unwrap().starts_with("[ftl.clean]\n\n  ftl.clean.kind "));
         assert!(explain("media.tlc.read").unwrap().contains("for kind nand, nor"));

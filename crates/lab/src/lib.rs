@@ -8,6 +8,7 @@
 //! | [`result`] | what a run found out |
 //! | [`columns_out`] | the directory of a run: JSON and Parquet |
 //! | [`report`] | results as text, tables and a self-contained HTML page |
+//! | [`reproduce`] | claims of papers, held against what is measured |
 //! | [`theory`] | closed forms that a simulation must meet |
 //! | [`explain`] | every key, metric and format in a few words |
 
@@ -17,6 +18,7 @@ pub mod design;
 pub mod explain;
 pub mod plan;
 pub mod report;
+pub mod reproduce;
 pub mod result;
 pub mod run;
 pub mod theory;

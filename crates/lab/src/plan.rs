@@ -21,10 +21,11 @@ mod tests;
 pub use source::Source;
 pub use until::Until;
 
-use crate::design::Design;
+use crate::design::{Design, Ftl};
 use crate::result::RunResult;
 use crate::run::{self, RunError, RunPlan, State};
 use nvlab_workload::WorkloadError;
+use source::OnMemory;
 use until::Promise;
 
 /// What a user settles besides the design and the workload.
@@ -61,12 +62,27 @@ impl<'a> Task<'a> {
         source: &'a Source,
         settings: Settings,
     ) -> Result<Task<'a>, WorkloadError> {
-        let opened = source.open(design.capacity_bytes(), settings.seed)?;
-        let promise = Promise::new(settings.until, source, &opened.workload, design.capacity_bytes());
+        let capacity = design.capacity_bytes();
+        let memory = matches!(design.ftl, Ftl::Envy(_));
+        let transactions =
+            source.open_transactions(capacity, settings.seed, settings.seed).filter(|_| memory);
+        let (about, notes, promise) = match transactions {
+            Some(opened) => {
+                let opened = opened?;
+                let promise = Promise::of_transactions(settings.until, &opened.workload, capacity);
+                (opened.about, Vec::new(), promise)
+            }
+            // Transactions on a block device are refused here.
+            None => {
+                let opened = source.open(capacity, settings.seed)?;
+                let promise = Promise::of_requests(settings.until, source, &opened.workload, capacity);
+                (opened.about, opened.notes, promise)
+            }
+        };
         let plan = RunPlan {
             design_name,
             workload_text: source.text().to_string(),
-            workload_about: format!("{}, {}", opened.about, promise.about),
+            workload_about: format!("{about}, {}", promise.about),
             seed: settings.seed,
             state: settings.state,
             precondition_with_workload: !source.is_trace(),
@@ -75,17 +91,24 @@ impl<'a> Task<'a> {
             requests_asked: promise.requests,
         };
         let key = keyed(&run::key(&design, &plan), source.hash());
-        Ok(Task { design, plan, key, notes: opened.notes, source })
+        Ok(Task { design, plan, key, notes, source })
     }
 
     /// Runs it. `on_progress` returns false to stop.
     pub fn run(&self, on_progress: run::OnProgress<'_>) -> Result<RunResult, RunError> {
         let capacity_bytes = self.design.capacity_bytes();
-        let make = |seed| {
-            let opened = self.source.open(capacity_bytes, seed);
-            opened.unwrap_or_else(|error| panic!("it was opened before, with another seed: {error}")).workload
+        let seed = self.plan.seed;
+        let mut result = match self.source.open_transactions(capacity_bytes, seed, seed ^ run::OWN_SEED) {
+            Some(opened) => {
+                let OnMemory { workload, own, .. } = opened.unwrap_or_else(reopened);
+                run::run_transactions(&self.design, &self.plan, workload, own, on_progress)?
+            }
+            None => {
+                let open = |seed| self.source.open(capacity_bytes, seed).unwrap_or_else(reopened);
+                let make = |seed| open(seed).workload;
+                run::run(&self.design, &self.plan, make, on_progress)?
+            }
         };
-        let mut result = run::run(&self.design, &self.plan, make, on_progress)?;
         result.key = self.key.clone();
         if result.flush.count > 0 && !self.source.is_trace() {
             // A generator promises reads, writes and trims; its flushes come on top.
@@ -93,6 +116,10 @@ impl<'a> Task<'a> {
         }
         Ok(result)
     }
+}
+
+fn reopened<T>(error: WorkloadError) -> T {
+    panic!("it was opened before, with another seed: {error}")
 }
 
 /// The key of a run whose workload has a file: its content is part of what the result depends on.

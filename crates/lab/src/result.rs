@@ -48,6 +48,9 @@ pub struct RunResult {
     pub trim: OpResult,
     /// See `read`.
     pub flush: OpResult,
+    /// Whole transactions of a program on a memory; `read` and `write` are then its loads and stores.
+    #[serde(default)]
+    pub transaction: OpResult,
     /// Where programs came from.
     pub write_amplification: WriteAmplification,
     /// What the flash did.
@@ -60,6 +63,9 @@ pub struct RunResult {
     pub controller_memory_bytes: u64,
     /// Host time spent waiting for room in the write buffer, s.
     pub buffer_wait_s: f64,
+    /// What only a memory has; `None` for a block device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryResult>,
     /// The run in up to 400 windows of equally many requests.
     pub series: Vec<Window>,
 }
@@ -139,6 +145,9 @@ pub struct WriteAmplification {
     pub host: f64,
     /// Moved by cleaning.
     pub clean: f64,
+    /// Moved between partitions by a cleaner that gathers what changes together.
+    #[serde(default)]
+    pub transfer: f64,
     /// Moved by wear levelling.
     pub wear: f64,
     /// Moved because a block was retired or a program failed.
@@ -191,6 +200,50 @@ pub struct FlashResult {
     pub cycles_histogram: Vec<(u32, u32)>,
     /// Erase count of each block, die by die, if there are at most 65,536 blocks.
     pub cycles: Vec<u32>,
+}
+
+/// What a memory did: words on one side, pages of flash on the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemoryResult {
+    /// Words loaded and stored.
+    pub loads: u64,
+    /// See `loads`.
+    pub stores: u64,
+    /// Stores that found their page in the write buffer.
+    pub buffer_hits: u64,
+    /// Pages copied from flash to the write buffer because of a store.
+    pub copied_pages: u64,
+    /// Pages flushed from the write buffer to flash.
+    pub flushed_pages: u64,
+    /// Look-ups that missed the cache of mappings.
+    pub mapping_misses: u64,
+    /// Times that a worn and a young area changed their data.
+    pub wear_swaps: u64,
+    /// Pages programmed by the cleaner for each page flushed.
+    pub cleaning_cost: f64,
+    /// Bytes of the page table as the design counts them.
+    pub table_bytes: u64,
+    /// Where the time went.
+    pub time: TimeSplit,
+}
+
+/// Shares of the time from the first access until the last operation that was queued is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimeSplit {
+    /// Loads, of the controller's time.
+    pub read: f64,
+    /// Stores and the copies that they caused, of the controller's time.
+    pub write: f64,
+    /// Flushes, of the time of the dies that program and erase side by side; so are the next three.
+    pub flush: f64,
+    /// Cleaning, moves between partitions included.
+    pub clean: f64,
+    /// Swaps for wear.
+    pub wear: f64,
+    /// Erases.
+    pub erase: f64,
+    /// The rest: nothing to do, or waiting to resume what the host suspended.
+    pub idle: f64,
 }
 
 /// When the flash will be worn out at this workload's rate.

@@ -13,7 +13,7 @@ use nvlab_workload::Op;
 const WRITE_GOALS: [(&str, f64); 4] =
     [("bench-4g", 10.0), ("bench-4g-8x4", 10.0), ("bench-16g", 7.0), ("bench-16g-8x4", 7.0)];
 const READ_GOAL: f64 = 40.0;
-const DESIGNS: [&str; 4] = ["bench-4g", "bench-4g-8x4", "bench-16g", "bench-16g-8x4"];
+const DESIGNS: [&str; 5] = ["bench-4g", "bench-4g-8x4", "bench-16g", "bench-16g-8x4", "envy"];
 const SMOKE_REQUESTS: u64 = 100_000;
 
 pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
@@ -52,7 +52,8 @@ pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
 
 fn row(row: &BenchRow) -> Vec<Cell> {
     let goal = match row.op {
-        "read" => Some(READ_GOAL),
+        // Many reads at a time cost the keeping of their order too, for which there is no goal.
+        "read" => Some(READ_GOAL).filter(|_| row.depth == 1),
         _ => WRITE_GOALS.iter().find(|(design, _)| *design == row.design).map(|(_, millions)| *millions),
     };
     let goal = goal.map(|millions| millions * 1e6);

@@ -7,7 +7,7 @@ use crate::runs::Named;
 use crate::table::{Cell, Column, Table};
 use nvlab_lab::design::{self, BUILT_IN, Design, DesignErrors};
 use nvlab_lab::report::{Format, number};
-use nvlab_lab::run::build;
+use nvlab_lab::run::try_build;
 use serde_json::{Map, Value, json};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -118,7 +118,7 @@ fn problems(file: &str) -> DesignErrors {
         Ok(design) => design,
         Err(errors) => return errors,
     };
-    match build(&design, 1) {
+    match try_build(&design, 1) {
         Ok(_) => DesignErrors(Vec::new()),
         Err(why) => design::DesignError::new(format!("{file}: {why}")).into(),
     }

@@ -8,7 +8,9 @@ mod doctor;
 mod explain;
 mod parts;
 mod report;
+mod reproduce;
 mod run;
+mod serve;
 mod trace;
 
 use crate::args::Verb;
@@ -20,10 +22,12 @@ pub fn dispatch(output: &Output, verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Run(args) => run::run(output, &args),
         Verb::Compare(args) => compare::compare(output, &args),
+        Verb::Serve(args) => serve::serve(output, &args),
         Verb::Trace(verb) => trace::trace(output, verb),
         Verb::Design(verb) => design::design(output, verb),
         Verb::Parts { verb } => parts::parts(output, verb),
         Verb::Report(args) => report::report(output, &args),
+        Verb::Reproduce(args) => reproduce::reproduce(output, &args),
         Verb::Explain { topic } => explain::explain(output, topic.as_deref()),
         Verb::Doctor => doctor::doctor(output),
         Verb::Completions { shell } => completions::completions(output, shell),

@@ -10,7 +10,7 @@ use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::info::{self, HEAD_COLUMNS, TraceInfo};
 use nvlab_workload::replay::ReplaySpec;
 use nvlab_workload::trace::{self, Format as TraceFormat};
-use nvlab_workload::{Pacing, Workload};
+use nvlab_workload::{AnyWorkload, Pacing, Workload};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -117,6 +117,9 @@ fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Re
     }
     let mut opened = source.open(capacity, seed)?;
     opened.notes.iter().for_each(|note| output.warn(note));
+    if let AnyWorkload::Tpcc(database) = &opened.workload {
+        output.note(database.describe().trim_end());
+    }
     if let Pacing::Closed { .. } = opened.workload.pacing() {
         output.warn("a closed loop knows no times: every request is written at time 0");
     }

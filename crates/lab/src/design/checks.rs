@@ -2,11 +2,11 @@
 
 use super::context::Context;
 use super::resolve::{Media, spare_key};
-use super::{Array, Ftl};
+use super::{Array, PageMapped};
 use nvlab_units::quantity::{display_bytes, display_fraction};
 
 /// Blocks kept for cleaning and open streams must not be host capacity.
-pub fn blocks(context: &mut Context, array: &Array, ftl: &Ftl) -> Option<()> {
+pub fn blocks(context: &mut Context, array: &Array, ftl: &PageMapped) -> Option<()> {
     let geometry = &array.geometry;
     let apart = (ftl.free_blocks_min as u64 + ftl.streams.count() as u64) * geometry.dies() as u64;
     let left = (geometry.blocks() as u64).saturating_sub(apart) * geometry.units_per_block() as u64;
@@ -24,7 +24,7 @@ pub fn blocks(context: &mut Context, array: &Array, ftl: &Ftl) -> Option<()> {
     None
 }
 
-pub fn buffer(context: &mut Context, array: &Array, ftl: &Ftl) -> Option<()> {
+pub fn buffer(context: &mut Context, array: &Array, ftl: &PageMapped) -> Option<()> {
     let Some(buffer) = &ftl.buffer else { return Some(()) };
     let geometry = &array.geometry;
     let pages = ftl.streams.count() as u64 * geometry.dies() as u64;
@@ -46,7 +46,7 @@ pub fn buffer(context: &mut Context, array: &Array, ftl: &Ftl) -> Option<()> {
 }
 
 /// Map and buffer must fit in their memories.
-pub fn memory(context: &mut Context, media: &Media, ftl: &Ftl) -> Option<()> {
+pub fn memory(context: &mut Context, media: &Media, ftl: &PageMapped) -> Option<()> {
     let map = ftl.logical_units as u64 * ftl.map.entry_bytes;
     let size = |name: &str| media.get(name).map_or(0, |medium| medium.part.bytes());
     let buffer = ftl.buffer.as_ref().map_or(0, |buffer| buffer.bytes);
@@ -80,7 +80,7 @@ pub fn memory(context: &mut Context, media: &Media, ftl: &Ftl) -> Option<()> {
 }
 
 /// A size for people that is not rounded down.
-fn at_least(bytes: u64) -> String {
+pub fn at_least(bytes: u64) -> String {
     match bytes {
         0..0x10_0000 => format!("{} KiB", bytes.div_ceil(1 << 10)),
         _ => format!("{} MiB", bytes.div_ceil(1 << 20)),

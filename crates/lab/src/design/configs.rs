@@ -1,9 +1,12 @@
 //! From a [`Design`] to the plain configurations of media and controllers, and to its price.
 
-use super::part::Part;
-use super::{Design, PathKind};
+use super::part::{self, Part};
+use super::{Design, Envy, Ftl, PageMapped, PathKind};
+use nvlab_controller::envy::EnvyConfig;
 use nvlab_controller::page_map::{PageMapConfig, WriteBuffer};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming};
+use nvlab_medium::banks::Access;
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, NorConfig};
+use nvlab_medium::ram::{Backup, RamConfig};
 
 /// What one medium costs.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,11 +42,13 @@ impl PriceList {
 impl Design {
     /// The data medium, for [`nvlab_medium::flash`]. `seed` is the run's seed of faults.
     pub fn flash_config(&self, seed: u64) -> FlashConfig {
-        let Part::Nand(flash) = &self.media[&self.ftl.medium].part else {
-            unreachable!("ftl.medium = {} was checked to be NAND flash", self.ftl.medium)
+        let (rules, flash) = match &self.media[self.ftl.medium()].part {
+            Part::Nand(flash) => (CellRules::Nand, flash),
+            Part::Nor(flash) => (CellRules::Nor, flash),
+            other => unreachable!("ftl.medium was checked to be flash, not {}", other.kind()),
         };
         FlashConfig {
-            rules: CellRules::Nand,
+            rules,
             geometry: self.array.geometry,
             timing: FlashTiming {
                 read: flash.read.clone(),
@@ -59,36 +64,101 @@ impl Design {
         }
     }
 
-    /// The controller, for [`nvlab_controller::page_map`]. `seed` is the run's seed of random choices.
-    pub fn page_map_config(&self, seed: u64) -> PageMapConfig {
-        let ftl = &self.ftl;
-        let units = |bytes: u64| bytes / ftl.unit_bytes as u64;
-        PageMapConfig {
-            logical_units: ftl.logical_units,
-            cleaning: ftl.cleaning,
-            free_blocks_min: ftl.free_blocks_min,
-            streams: ftl.streams,
-            wear: ftl.wear,
-            trim: ftl.trim,
-            buffer: ftl.buffer.as_ref().map(|buffer| WriteBuffer {
-                units: units(buffer.bytes) as u32,
-                protected: buffer.protected,
-                store: buffer.store,
-            }),
-            checkpoint_units: ftl.map.checkpoint_bytes.map(|bytes| units(bytes).max(1)),
-            overhead: ftl.overhead,
-            seed,
+    /// What a controller itself says about a design whose values are right one by one.
+    pub(super) fn check_controller(&self) -> Result<(), String> {
+        match &self.ftl {
+            // Whether blocks, buffer and map fit was checked with the keys that say so.
+            Ftl::Page(_) => Ok(()),
+            Ftl::Envy(envy) => {
+                let ram = envy.ram_config(self, 0);
+                ram.check()?;
+                envy.config(self).check(&envy.nor_config(self, 0).flash, &ram)
+            }
         }
     }
 
     /// What the media cost. The data medium counts with all its dies, any other medium once.
     pub fn price(&self) -> PriceList {
         let items = self.media.iter().map(|(name, medium)| {
-            let data = *name == self.ftl.medium;
+            let data = *name == self.ftl.medium();
             let bytes = if data { self.raw_bytes() } else { medium.part.bytes() };
             PriceItem { medium: name.clone(), bytes, usd: medium.part.price().map(|price| price.of(bytes)) }
         });
         PriceList { items: items.collect(), capacity_bytes: self.capacity_bytes() }
+    }
+}
+
+impl PageMapped {
+    /// The controller, for [`nvlab_controller::page_map`]. `seed` is the run's seed of random choices.
+    pub fn config(&self, seed: u64) -> PageMapConfig {
+        let units = |bytes: u64| bytes / self.unit_bytes as u64;
+        PageMapConfig {
+            logical_units: self.logical_units,
+            cleaning: self.cleaning,
+            free_blocks_min: self.free_blocks_min,
+            streams: self.streams,
+            wear: self.wear,
+            trim: self.trim,
+            buffer: self.buffer.as_ref().map(|buffer| WriteBuffer {
+                units: units(buffer.bytes) as u32,
+                protected: buffer.protected,
+                store: buffer.store,
+            }),
+            checkpoint_units: self.map.checkpoint_bytes.map(|bytes| units(bytes).max(1)),
+            overhead: self.overhead,
+            seed,
+        }
+    }
+}
+
+impl Envy {
+    /// The controller of a design, for [`nvlab_controller::envy`].
+    pub fn config(&self, design: &Design) -> EnvyConfig {
+        EnvyConfig {
+            logical_pages: self.logical_pages,
+            buffer_pages: self.buffer_pages,
+            flush_at: self.flush_at,
+            cleaning: self.cleaning,
+            wear_spread: self.wear_spread,
+            control: design.path.overhead_device,
+            word_bytes: design.path.word_bytes,
+            path_bytes: self.page_bytes / self.page_steps,
+            mapping_cache_entries: self.cache_entries,
+            transaction_pages: self.transaction_pages,
+        }
+    }
+
+    /// The array of a design, for [`nvlab_medium::flash::Nor`]. A page takes as many programs as the array has steps
+    /// for it; a word the host loads lies in one step.
+    pub fn nor_config(&self, design: &Design, seed: u64) -> NorConfig {
+        let mut flash = design.flash_config(seed);
+        flash.timing.program = flash.timing.program * self.page_steps as u64;
+        let page_buffer = None;
+        NorConfig { flash, page_buffer, conditioning: None }
+    }
+
+    /// The memory of page table and buffer of a design, for [`nvlab_medium::ram`]. It is at least as large as this
+    /// program's tables, which lie otherwise than the paper's; what it costs goes by the design.
+    pub fn ram_config(&self, design: &Design, seed: u64) -> RamConfig {
+        let Part::Ram(ram) = &design.media[&self.memory].part else {
+            unreachable!("ftl.map.in = {} was checked to be a memory", self.memory)
+        };
+        let cells = &ram.cells;
+        let needed = self.config(design).sram_bytes(&design.array.geometry);
+        RamConfig {
+            capacity_bytes: cells.size_bytes.max(needed),
+            word_bytes: cells.word_bytes,
+            read: Access { first: cells.read, next: cells.read_next },
+            write: Access { first: cells.write, next: cells.write_next },
+            backup: match ram.backup {
+                part::Backup::None => Backup::None,
+                part::Backup::Battery(hold) => Backup::Battery { hold },
+                part::Backup::Capacitor(hold) => Backup::Capacitor { hold },
+            },
+            banks: cells.banks,
+            stripe_bytes: cells.stripe_bytes,
+            seed,
+        }
     }
 }
 
@@ -100,6 +170,7 @@ impl PathKind {
             PathKind::Nvme => "nvme",
             PathKind::Sata => "sata",
             PathKind::Bus => "bus",
+            PathKind::MemoryBus => "memory-bus",
         }
     }
 }

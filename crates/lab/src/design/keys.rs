@@ -4,6 +4,8 @@
 mod controller;
 mod media;
 mod memory;
+mod path;
+mod tables;
 
 use super::datum::Shape;
 
@@ -23,7 +25,7 @@ pub enum Preset {
 pub struct Key {
     /// Its dotted path; `*` stands for the name of a medium.
     pub path: &'static str,
-    /// The kinds of its table that have it; empty: all of them.
+    /// The kinds of its table, or of the table around it, that have it; empty: all of them.
     pub kinds: &'static [&'static str],
     /// What it takes.
     pub shape: Shape,
@@ -37,7 +39,8 @@ pub struct Key {
 
 /// Every key, in the order in which a design is written.
 pub fn all() -> impl Iterator<Item = &'static Key> + Clone {
-    controller::DESIGN.iter().chain(media::KEYS).chain(memory::KEYS).chain(controller::KEYS)
+    let about_and_media = controller::DESIGN.iter().chain(media::KEYS).chain(memory::KEYS);
+    about_and_media.chain(controller::KEYS).chain(tables::KEYS).chain(path::KEYS)
 }
 
 /// True if `path` is the key or table `pattern`, where `*` stands for any one name.

@@ -15,7 +15,17 @@ macro_rules! built_in {
             &[$(($name, include_str!(concat!("../../../../designs/", $name, ".toml")))),*];
     };
 }
-built_in!("bench-16g", "bench-16g-8x4", "bench-4g", "bench-4g-8x4", "ssd-mlc-2010", "ssd-qlc", "ssd-tlc",);
+built_in!(
+    "bench-16g",
+    "bench-16g-8x4",
+    "bench-4g",
+    "bench-4g-8x4",
+    "envy",
+    "envy-128m",
+    "ssd-mlc-2010",
+    "ssd-qlc",
+    "ssd-tlc",
+);
 
 /// Designs that extend each other further than this are taken for a circle.
 const EXTENDS_MAX: usize = 8;
@@ -80,6 +90,11 @@ fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
     load_parts(&mut context);
     let design = resolve::resolve(&mut context, &stem(&source.name));
     context.report_unused();
+    if let (Some(design), true) = (&design, context.errors.is_empty())
+        && let Err(problem) = design.check_controller()
+    {
+        context.wrong("ftl.kind", format!("this controller cannot work: {problem}"), "nvlab explain ftl");
+    }
     match design {
         Some(mut design) if context.errors.is_empty() => {
             // A medium nothing uses (inherited, say) is checked, but it is no part of the device.

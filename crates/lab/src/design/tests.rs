@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod envy;
 mod errors;
 mod files;
 mod garbage;
@@ -11,6 +12,14 @@ mod values;
 fn load(name: &str, sets: &[&str]) -> Design {
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
     Design::load(name, &sets).unwrap_or_else(|errors| panic!("{name} {sets:?}\n{errors}"))
+}
+
+/// The page map of a design that must have one.
+fn page_map(design: &Design) -> &PageMapped {
+    match &design.ftl {
+        Ftl::Page(page) => page,
+        other => panic!("{}: {other:?}", design.name),
+    }
 }
 
 /// The errors of a design that must be wrong.

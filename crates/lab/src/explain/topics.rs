@@ -45,7 +45,9 @@ u is the share of live units in the blocks that were cleaned. It is the measure 
 
 It takes the erases of the measured part of the run and assumes that wear is spread evenly; the
 spread of the erase counts is reported beside it, and the part's rated `endurance` is the limit.
-A workload without writes lasts for ever.",
+A workload without writes lasts for ever. For a memory the pages programmed are counted instead,
+since each will have to be erased and a short run erases few segments (eNVy section 5.5):
+  days = rated cycles x pages / (pages flushed per day x (1 + cleaning cost))",
     },
     Topic {
         names: &["steady-state", "steady", "precondition"],
@@ -143,6 +145,23 @@ files, k is 1024, as fio has it.) Values are exact: what is not a whole number o
 picoseconds is refused.",
     },
     Topic {
+        names: &["memory", "tps", "transactions", "time-split"],
+        title: "Memory: designs that are loaded and stored by words",
+        text: "\
+A design of kind envy is a memory. It serves two kinds of workloads:
+  transactions ('tpca rate=10k/s')   one processor runs them in order of arrival; each load or
+                                     store begins when the one before has ended
+  requests (all others)              by a RAM disk: the processor copies blocks word after word
+Latency of a load or store is its own; of a transaction it counts from its arrival. A store that
+finds the write buffer full waits for a flush, which may wait for cleaning.
+
+A page goes from the buffer to flash when it is flushed. Write amplification is pages programmed
+for each page flushed, so 1 + cleaning cost. The time split is of the time until the last queued
+operation is done: loads and stores of the controller's time, flushes, cleaning and erases of
+the time of those that work side by side (`ftl.concurrent`); the rest is idle, or waits to resume
+what the host suspended.",
+    },
+    Topic {
         names: &["workloads", "workload"],
         title: "Workloads: what is asked of a device",
         text: "\
@@ -157,6 +176,15 @@ Generators: 'KIND key=value ...'
   selfsimilar h=0.2            the same within the hot part, and so on
 with  rw=randwrite read=70% trim=5% bs=4KiB qd=32 rate=20k/s span=1GiB offset=0B flush=N fua=yes
       until=60s
+
+Transactions on a memory: 'tpca key=value ...'
+  branches=155 accounts=100k record=100B fanout=32 spread-hot=on reads=balance home=off history=off
+  rate=10k/s (without it: one after the other) arrivals=poisson until=60s
+
+A database: 'tpcc key=value ...' makes the page requests of TPC-C behind a buffer pool
+  warehouses=80 pool=400MiB page=4KiB mix=new-order|full span=SIZE (it grows; default: the device)
+  checkpoint=off|N (write all changed pages every N transactions) log=off|on (forced at commit)
+  warm-up=full|off|N qd=1 rate=1k/s (of transactions) until=1e6 transactions
 
 fio job files: db.fio, or db.fio:SECTION if it has several; k is 1024, as in fio.
 
@@ -185,8 +213,9 @@ md. Numbers in json are in base units with the unit in the name.",
         title: "Exit codes",
         text: "\
 \x20 0    done, every check held
-  1    done, but an --assert failed, or a device failed a request
+  1    done, but an --assert failed, a claim differs, or a device failed a request
   2    wrong command line or input file; nothing was run
+  3    done, but some points of many gave no result; which and why is said
   4    this machine cannot do it; the message says what would help
   70   a fault of nvlab
   130  interrupted (143: terminated); finished runs are kept",

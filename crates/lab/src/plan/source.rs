@@ -5,7 +5,10 @@ use nvlab_units::quantity::display_bytes;
 use nvlab_workload::columns::Columns;
 use nvlab_workload::generator::Mix;
 use nvlab_workload::replay::Replay;
-use nvlab_workload::{AnyWorkload, Opened, Pacing, Span, Stream, Workload, WorkloadError, WorkloadSpec};
+use nvlab_workload::{
+    AnyWindow, AnyWorkload, Opened, Pacing, Span, Stream, WindowSpec, WindowWorkload, Workload,
+    WorkloadError, WorkloadSpec,
+};
 use std::path::{Path, PathBuf};
 
 /// The smallest piece a host asks for: devices read and write parts of their units.
@@ -35,6 +38,17 @@ pub struct OnDevice {
     pub notes: Vec<String>,
 }
 
+/// A workload of transactions on a memory.
+#[derive(Clone, Debug)]
+pub struct OnMemory {
+    /// Its transactions.
+    pub workload: AnyWindow,
+    /// The same without an end, to bring the memory to its state; with the seed given for it.
+    pub own: AnyWindow,
+    /// One line about what it really is.
+    pub about: String,
+}
+
 impl Source {
     /// Reads a workload. A trace is converted into the folder `cache` at its first use and read from there later.
     pub fn read(text: &str, cache: Option<&Path>) -> Result<Source, WorkloadError> {
@@ -43,7 +57,7 @@ impl Source {
         let mut source =
             Source { text, spec, trace: None, report: String::new(), hash: None, asides: Vec::new() };
         match &source.spec {
-            WorkloadSpec::Generator { .. } => {}
+            WorkloadSpec::Generator { .. } | WorkloadSpec::Tpcc { .. } | WorkloadSpec::Window { .. } => {}
             WorkloadSpec::Job { path, .. } => source.hash = Some(hash_of(path)?),
             WorkloadSpec::Trace(spec) => {
                 let read = cache::read(spec, cache)?;
@@ -64,6 +78,11 @@ impl Source {
     /// True if it is a trace.
     pub fn is_trace(&self) -> bool {
         self.trace.is_some()
+    }
+
+    /// True if it loads and stores words of a memory instead of asking a device for blocks.
+    pub fn is_transactions(&self) -> bool {
+        matches!(self.spec, WorkloadSpec::Window { .. })
     }
 
     /// The hash of its file, if it has one.
@@ -107,7 +126,34 @@ impl Source {
         if matches!(self.spec, WorkloadSpec::Job { .. }) {
             about = format!("job {name}: {about}");
         }
+        if let AnyWorkload::Tpcc(database) = &workload {
+            let described = database.describe();
+            about = format!("{}; {about}", described.lines().take(2).collect::<Vec<_>>().join("; "));
+        }
         Ok(OnDevice { workload, about, notes })
+    }
+
+    /// Opens transactions on a memory of `capacity_bytes`; `own_seed` is for the copy that prepares it. `None` if the
+    /// workload asks for blocks.
+    pub fn open_transactions(
+        &self,
+        capacity_bytes: u64,
+        seed: u64,
+        own_seed: u64,
+    ) -> Option<Result<OnMemory, WorkloadError>> {
+        let WorkloadSpec::Window { text, spec } = &self.spec else { return None };
+        let what = format!("workload '{text}'");
+        let open = |spec: WindowSpec, seed| spec.open(&what, capacity_bytes, seed);
+        Some(open(*spec, seed).and_then(|workload| {
+            let own = open(spec.endless(), own_seed)?;
+            let pace = match workload.pacing() {
+                Pacing::Open => "open loop".to_string(),
+                Pacing::Closed { .. } => "one after the other".to_string(),
+            };
+            let described = workload.describe();
+            let described = described.lines().take(2).collect::<Vec<_>>().join("; ");
+            Ok(OnMemory { workload, own, about: format!("{described}, {pace}") })
+        }))
     }
 
     /// The only stream there is. Several closed loops at once need to know each other's completions, which one

@@ -4,7 +4,7 @@ use super::Source;
 use crate::run::Limit;
 use nvlab_units::Span;
 use nvlab_units::quantity::{self, display_bytes};
-use nvlab_workload::{AnyWorkload, Workload};
+use nvlab_workload::{AnyWorkload, WindowWorkload, Workload};
 use std::fmt;
 use std::str::FromStr;
 
@@ -23,6 +23,21 @@ pub enum Until {
 
 /// Requests of a workload that hardly writes and has no end of its own.
 const REQUESTS_DEFAULT: u64 = 1_000_000;
+/// What a workload knows of its own end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    /// Requests to come.
+    pub requests: Option<u64>,
+    /// Simulated time after which it should be stopped.
+    pub time: Option<Span>,
+    /// It ends by itself, known or not when.
+    pub has_end: bool,
+    /// What its requests are called: `request`, `transaction`.
+    pub unit: &'static str,
+    /// It writes so much that data written is a measure of it.
+    pub writes: bool,
+}
+
 /// A workload that writes less than this share of its requests is ended by their number.
 const WRITES_MIN: f64 = 0.1;
 
@@ -112,18 +127,44 @@ pub(super) struct Promise {
 }
 
 impl Promise {
-    pub fn new(
+    /// Of a workload of requests.
+    pub fn of_requests(
         until: Option<Until>,
         source: &Source,
         workload: &AnyWorkload,
         capacity_bytes: u64,
     ) -> Promise {
-        let (own_requests, own_time) = (workload.len_hint(), workload.time_limit());
-        let has_end = own_requests.is_some() || own_time.is_some();
+        let ends = Ends {
+            requests: workload.len_hint(),
+            time: workload.time_limit(),
+            has_end: workload.has_end(),
+            unit: "request",
+            writes: source.write_share() >= WRITES_MIN,
+        };
+        Promise::new(until, ends, capacity_bytes)
+    }
+
+    /// Of transactions: they store a few words each, so their number is what ends them.
+    pub fn of_transactions(
+        until: Option<Until>,
+        workload: &impl WindowWorkload,
+        capacity_bytes: u64,
+    ) -> Promise {
+        let (requests, time) = (workload.len_hint(), workload.time_limit());
+        let has_end = requests.is_some() || time.is_some();
+        Promise::new(
+            until,
+            Ends { requests, time, has_end, unit: "transaction", writes: false },
+            capacity_bytes,
+        )
+    }
+
+    fn new(until: Option<Until>, ends: Ends, capacity_bytes: u64) -> Promise {
+        let (own_requests, own_time) = (ends.requests, ends.time);
         let until = match until {
             Some(until) => Some(until),
-            None if has_end => None,
-            None if source.write_share() >= WRITES_MIN => Some(Until::Capacities(1.0)),
+            None if ends.has_end => None,
+            None if ends.writes => Some(Until::Capacities(1.0)),
             None => Some(Until::Requests(REQUESTS_DEFAULT)),
         };
         let mut limit = until.map_or(Limit::NONE, |until| until.limit(capacity_bytes));
@@ -137,7 +178,7 @@ impl Promise {
             None => Some(limit.requests).filter(|&requests| requests != u64::MAX),
         };
         let about = match until {
-            Some(until) => until.to_string(),
+            Some(until) => until.to_string().replace("request", ends.unit),
             None => "to its end".to_string(),
         };
         Promise { limit, requests, about }

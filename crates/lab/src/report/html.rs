@@ -32,7 +32,7 @@ const UPLOT_JS: &str = include_str!("assets/uPlot.iife.min.js");
 const UPLOT_CSS: &str = include_str!("assets/uPlot.min.css");
 const UPLOT_LICENSE: &str = include_str!("assets/uPlot.LICENSE");
 const REPORT_JS: &str = include_str!("assets/report.js");
-const REPORT_CSS: &str = include_str!("assets/report.css");
+pub(crate) const REPORT_CSS: &str = include_str!("assets/report.css");
 
 /// Results as one HTML file; the first is the baseline.
 pub fn html(results: &[RunResult], title: &str) -> String {
@@ -74,7 +74,7 @@ fn page(title: &str, body: &str, runs: &[Labelled<'_>]) -> String {
 }
 
 /// The name of a script or style sheet in a Content-Security-Policy.
-fn digest(content: &str) -> String {
+pub(crate) fn digest(content: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(content.as_bytes())))
 }
 

@@ -4,7 +4,7 @@
 use super::Style;
 use super::metric::busy_flash;
 use super::number::{self, Shown};
-use crate::result::{OpResult, RunResult};
+use crate::result::{MemoryResult, OpResult, RunResult, TimeSplit};
 
 /// Where the text of a labelled line begins.
 const INDENT: usize = 18;
@@ -27,7 +27,14 @@ pub fn run_text(run: &RunResult, style: Style) -> String {
 
 /// The requests of a run that had some: name and figures.
 pub(super) fn operations(run: &RunResult) -> impl Iterator<Item = (&'static str, &OpResult)> {
-    let all = [("read", &run.read), ("write", &run.write), ("trim", &run.trim), ("flush", &run.flush)];
+    let [read, write] = if run.transaction.count > 0 { ["load", "store"] } else { ["read", "write"] };
+    let all = [
+        (read, &run.read),
+        (write, &run.write),
+        ("trim", &run.trim),
+        ("flush", &run.flush),
+        ("transaction", &run.transaction),
+    ];
     all.into_iter().filter(|(_, op)| op.count > 0)
 }
 
@@ -37,6 +44,7 @@ pub(super) fn write_parts(run: &RunResult) -> Vec<(&'static str, f64)> {
     let parts = [
         ("host", wa.host),
         ("cleaning", wa.clean),
+        ("between partitions", wa.transfer),
         ("wear levelling", wa.wear),
         ("retired blocks", wa.retire),
         ("map", wa.map),
@@ -153,6 +161,14 @@ impl Page {
     }
 
     fn throughput(&mut self, run: &RunResult) {
+        if run.transaction.count > 0 {
+            let accesses =
+                |(name, op): (&str, &OpResult)| keep(&format!("   {name}s {}", number::per_second(op.per_s)));
+            let accesses: String =
+                operations(run).filter(|(name, _)| *name != "transaction").map(accesses).collect();
+            let per_s = number::count(run.transaction.per_s.round() as u64);
+            return self.line("Throughput", &format!("{per_s} TPS{accesses}"));
+        }
         let per_s: f64 = operations(run).map(|(_, op)| op.per_s).sum();
         let mut text = format!("{} IOPS", number::count(per_s.round() as u64));
         for (name, op) in operations(run).filter(|(_, op)| op.bytes > 0) {
@@ -170,6 +186,9 @@ impl Page {
             let cell = |Shown { number, unit, .. }: Shown| format!("{number:>6} {unit:<2}");
             let cells: String = latencies(op).into_iter().map(number::time_ns).map(cell).collect();
             self.line(&format!("  {name}"), &keep(&cells[2..]));
+        }
+        if let Some(memory) = &run.memory {
+            self.line("Buffer", &buffer(run, memory));
         }
         if run.buffer_wait_s > 0.0 {
             let wait = number::time_s(run.buffer_wait_s);
@@ -202,12 +221,11 @@ impl Page {
 
     fn flash(&mut self, run: &RunResult) {
         let flash = &run.flash;
-        let percent = |share: f64| format!("{:.0}", share * 100.0);
-        let [all, read, program, erase, channel] =
-            [busy_flash(run), flash.busy_read, flash.busy_program, flash.busy_erase, flash.busy_channel]
-                .map(percent);
-        let busy = format!("dies {all} %: read {read}, program {program}, erase {erase}");
-        self.line("Device busy", &format!("{}   {}", keep(&busy), keep(&format!("channels {channel} %"))));
+        if let Some(memory) = &run.memory {
+            self.line("Time", &time(&memory.time));
+        } else {
+            self.busy(run);
+        }
         let done = [(flash.reads, "read"), (flash.programs, "program"), (flash.erases, "erase")];
         let done = done.map(|(count, what)| keep(&number::things(count, what)));
         self.line("Flash", &done.join(", "));
@@ -222,6 +240,16 @@ impl Page {
             &format!("cycles mean {mean}, min {least}, max {most}, deviation {deviation}; {rated}"),
         );
         self.line("Lifetime", &lifetime(run));
+    }
+
+    fn busy(&mut self, run: &RunResult) {
+        let flash = &run.flash;
+        let percent = |share: f64| format!("{:.0}", share * 100.0);
+        let [all, read, program, erase, channel] =
+            [busy_flash(run), flash.busy_read, flash.busy_program, flash.busy_erase, flash.busy_channel]
+                .map(percent);
+        let busy = format!("dies {all} %: read {read}, program {program}, erase {erase}");
+        self.line("Device busy", &format!("{}   {}", keep(&busy), keep(&format!("channels {channel} %"))));
     }
 
     fn faults(&mut self, run: &RunResult) {
@@ -255,8 +283,50 @@ impl Page {
             price.usd_per_gib.map_or(String::new(), |usd| format!("   {} USD/GiB", number::three(usd)));
         self.line("Price", &format!("{} ({}){}", keep(&total), parts.join(", "), keep(&each)));
         let memory = number::bytes(run.controller_memory_bytes as f64);
-        self.line("Memory", &format!("{memory} of tables in the controller"));
+        let mut text = format!("{memory} of tables in the controller");
+        if let Some(memory) = &run.memory {
+            text +=
+                &keep(&format!("; page table of {} in the design", number::bytes(memory.table_bytes as f64)));
+        }
+        self.line("Memory", &text);
     }
+}
+
+/// What the write buffer of a memory did, in one line.
+fn buffer(run: &RunResult, memory: &MemoryResult) -> String {
+    let hits = match run.transaction.count {
+        // A block is many words: a share of those would say little.
+        0 => format!("{} hit", number::things(memory.buffer_hits, "page")),
+        _ => {
+            let share = memory.buffer_hits as f64 / memory.stores.max(1) as f64;
+            format!("{} of stores hit", number::share(share))
+        }
+    };
+    let mut parts = vec![keep(&hits)];
+    parts.push(keep(&format!("{} copied to it", number::things(memory.copied_pages, "page"))));
+    let rate = number::per_second(memory.flushed_pages as f64 / run.simulated_s);
+    let mut flushed = format!("{} flushed ({rate}", number::count(memory.flushed_pages));
+    if run.transaction.count > 0 {
+        let each = memory.flushed_pages as f64 / run.transaction.count as f64;
+        flushed += &format!(", {} a transaction", number::three(each));
+    }
+    parts.push(keep(&format!("{flushed})")));
+    parts.join(", ")
+}
+
+/// Where the time of a memory went, in one line.
+fn time(split: &TimeSplit) -> String {
+    let parts = [
+        ("read", split.read),
+        ("write and copy", split.write),
+        ("flush", split.flush),
+        ("clean", split.clean),
+        ("level wear", split.wear),
+        ("erase", split.erase),
+        ("idle or waiting to resume", split.idle),
+    ];
+    let part = |(name, share): (&str, f64)| keep(&format!("{name} {}", number::share(share)));
+    parts.map(part).join(", ")
 }
 
 /// The columns of the latency table.
@@ -273,6 +343,10 @@ pub(super) fn lifetime(run: &RunResult) -> String {
     let lifetime = &run.lifetime;
     let Some(years) = lifetime.years else { return "without end: nothing was erased".to_string() };
     let mut text = keep(&format!("{} at this load", number::years(years)));
+    if run.memory.is_some() {
+        text =
+            keep(&format!("{} ({} days) at this load", number::years(years), number::three(years * 365.25)));
+    }
     if let Some(worst) = lifetime.years_worst_block {
         text += &keep(&format!(" ({} by the most worn block)", number::years(worst)));
     }

@@ -5,7 +5,7 @@
 
 use super::number::{self, Shown};
 use crate::design::error::nearest;
-use crate::result::{OpResult, RunResult};
+use crate::result::{MemoryResult, OpResult, RunResult};
 
 /// What a metric counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,6 @@ pub const ALIASES: &[(&str, &str)] = &[
     ("life", "lifetime"),
     ("tbw", "lifetime.bytes"),
     ("dwpd", "lifetime.dwpd"),
-    ("tps", "iops"),
     ("wear", "cycles.max"),
     ("busy", "busy.flash"),
 ];
@@ -155,8 +154,13 @@ type OpRow = (&'static str, &'static str, Unit, Better, &'static str, fn(&OpResu
 /// Which requests of a run.
 type Of = fn(&RunResult) -> &OpResult;
 
-const OPS: [(&str, Of); 4] =
-    [("read", |r| &r.read), ("write", |r| &r.write), ("trim", |r| &r.trim), ("flush", |r| &r.flush)];
+const OPS: [(&str, Of); 5] = [
+    ("read", |r| &r.read),
+    ("write", |r| &r.write),
+    ("trim", |r| &r.trim),
+    ("flush", |r| &r.flush),
+    ("transaction", |r| &r.transaction),
+];
 
 const OP_ROWS: &[OpRow] = &[
     ("count", "s", Unit::Count, Better::Neither, "requests served", |o| o.count as f64),
@@ -174,6 +178,12 @@ const OP_ROWS: &[OpRow] = &[
     ("max", "max", Unit::Nanoseconds, Better::Less, "longest latency", |o| o.latency.max_ns as f64),
 ];
 
+/// A count of a memory for each transaction.
+fn per_transaction(run: &RunResult, count: fn(&MemoryResult) -> u64) -> Option<f64> {
+    let memory = run.memory.as_ref().filter(|_| run.transaction.count > 0)?;
+    Some(count(memory) as f64 / run.transaction.count as f64)
+}
+
 /// Requests per simulated second of all kinds.
 fn iops(run: &RunResult) -> f64 {
     run.read.per_s + run.write.per_s + run.trim.per_s + run.flush.per_s
@@ -182,6 +192,14 @@ fn iops(run: &RunResult) -> f64 {
 /// A value that means something only if the host wrote.
 fn written(run: &RunResult, value: f64) -> Option<f64> {
     (run.write_amplification.total > 0.0).then_some(value)
+}
+
+/// Programs beyond the host's own for each unit it wrote, in the last quarter of the windows.
+fn late_cost(run: &RunResult) -> Option<f64> {
+    let late = &run.series[run.series.len() - run.series.len().div_ceil(4)..];
+    let wrote: Vec<f64> = late.iter().map(|w| w.write_amplification).filter(|&wa| wa > 0.0).collect();
+    let mean = wrote.iter().sum::<f64>() / wrote.len() as f64;
+    (!wrote.is_empty()).then_some(mean - 1.0)
 }
 
 /// Share of die time spent working.
@@ -196,6 +214,7 @@ const ROWS: &[Row] = &[
     ("waf", "WA", Unit::Ratio, Better::Less, "units programmed for each unit the host wrote", |r| written(r, r.write_amplification.total)),
     ("waf.host", "WA host", Unit::Ratio, Better::Neither, "part of waf: the host's own writes", |r| written(r, r.write_amplification.host)),
     ("waf.clean", "WA cleaning", Unit::Ratio, Better::Less, "part of waf: moved by cleaning", |r| written(r, r.write_amplification.clean)),
+    ("waf.transfer", "WA between partitions", Unit::Ratio, Better::Less, "part of waf: moved between partitions by a cleaner that gathers", |r| written(r, r.write_amplification.transfer)),
     ("waf.wear", "WA wear", Unit::Ratio, Better::Less, "part of waf: moved by wear levelling", |r| written(r, r.write_amplification.wear)),
     ("waf.retire", "WA retired", Unit::Ratio, Better::Less, "part of waf: moved because a block was retired or a program failed", |r| written(r, r.write_amplification.retire)),
     ("waf.map", "WA map", Unit::Ratio, Better::Less, "part of waf: checkpoints of the map and records of trims", |r| written(r, r.write_amplification.map)),
@@ -221,6 +240,7 @@ const ROWS: &[Row] = &[
     ("cycles.max", "cycles max", Unit::Count, Better::Less, "most erases of a block since new", |r| Some(r.flash.cycles_max as f64)),
     ("cycles.deviation", "cycles dev.", Unit::Ratio, Better::Less, "standard deviation of the erases of blocks since new", |r| Some(r.flash.cycles_deviation)),
     ("lifetime", "lifetime", Unit::Years, Better::More, "years until the mean block is worn out at this load", |r| r.lifetime.years),
+    ("lifetime.days", "days", Unit::Ratio, Better::More, "days until the mean block is worn out at this load", |r| r.lifetime.years.map(|years| years * 365.25)),
     ("lifetime.worst", "first block", Unit::Years, Better::More, "years if the most worn block set the pace", |r| r.lifetime.years_worst_block),
     ("lifetime.bytes", "endurance", Unit::Bytes, Better::More, "host bytes that may be written in all", |r| r.lifetime.host_bytes),
     ("lifetime.dwpd", "DWPD", Unit::Ratio, Better::More, "full drive writes per day over five years", |r| r.lifetime.drive_writes_per_day),
@@ -229,6 +249,21 @@ const ROWS: &[Row] = &[
     ("price.iops", "USD/IOPS", Unit::Usd, Better::Less, "all media, for each request per second", |r| r.price.total_usd.filter(|_| iops(r) > 0.0).map(|usd| usd / iops(r))),
     ("memory", "memory", Unit::Bytes, Better::Less, "memory of the controller's tables in this simulator", |r| Some(r.controller_memory_bytes as f64)),
     ("buffer.wait", "buffer wait", Unit::Seconds, Better::Less, "host time spent waiting for room in the write buffer", |r| Some(r.buffer_wait_s)),
+    ("tps", "TPS", Unit::PerSecond, Better::More, "transactions per second", |r| Some(r.transaction.per_s).filter(|_| r.transaction.count > 0)),
+    ("clean.cost", "cleaning cost", Unit::Ratio, Better::Less, "units moved by the cleaner for each unit the host wrote", |r| Some(r.write_amplification.clean + r.write_amplification.transfer).filter(|_| r.write_amplification.host > 0.0)),
+    ("clean.cost.last", "late cost", Unit::Ratio, Better::Less, "units programmed beyond the host's own for each unit it wrote, in the last quarter of the run: where a cleaner that learns has got to", late_cost),
+    ("flushed", "pages flushed", Unit::Count, Better::Less, "pages flushed from the write buffer of a memory", |r| r.memory.map(|m| m.flushed_pages as f64)),
+    ("flushed.per_s", "flush rate", Unit::PerSecond, Better::Less, "pages flushed per second", |r| r.memory.map(|m| m.flushed_pages as f64 / r.simulated_s)),
+    ("flushed.per_transaction", "flushes/transaction", Unit::Ratio, Better::Less, "pages flushed for each transaction", |r| per_transaction(r, |m| m.flushed_pages)),
+    ("copied", "pages copied", Unit::Count, Better::Less, "pages copied to the write buffer because of a store", |r| r.memory.map(|m| m.copied_pages as f64)),
+    ("buffer.hits", "buffer hits", Unit::Share, Better::More, "share of stores that found their page in the write buffer", |r| r.memory.filter(|m| r.transaction.count > 0 && m.stores > 0).map(|m| m.buffer_hits as f64 / m.stores as f64)),
+    ("time.read", "time reading", Unit::Share, Better::Neither, "share of a memory's time for loads", |r| r.memory.map(|m| m.time.read)),
+    ("time.write", "time writing", Unit::Share, Better::Neither, "share of a memory's time for stores and their copies", |r| r.memory.map(|m| m.time.write)),
+    ("time.flush", "time flushing", Unit::Share, Better::Neither, "share of a memory's time for flushes", |r| r.memory.map(|m| m.time.flush)),
+    ("time.clean", "time cleaning", Unit::Share, Better::Neither, "share of a memory's time for cleaning", |r| r.memory.map(|m| m.time.clean)),
+    ("time.wear", "time levelling", Unit::Share, Better::Neither, "share of a memory's time for swaps for wear", |r| r.memory.map(|m| m.time.wear)),
+    ("time.erase", "time erasing", Unit::Share, Better::Neither, "share of a memory's time for erases", |r| r.memory.map(|m| m.time.erase)),
+    ("time.idle", "time idle", Unit::Share, Better::Neither, "share of a memory's time with nothing to do, or waiting to resume", |r| r.memory.map(|m| m.time.idle)),
     ("requests", "requests", Unit::Count, Better::Neither, "requests served", |r| Some(r.requests_served as f64)),
     ("requests.missing", "missing", Unit::Count, Better::Less, "requests asked but not served", |r| r.requests_asked.map(|asked| asked as f64 - r.requests_served as f64)),
     ("simulated", "simulated", Unit::Seconds, Better::Neither, "simulated time", |r| Some(r.simulated_s)),

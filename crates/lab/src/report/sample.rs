@@ -93,6 +93,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         write: operations(540_000, 60.0, 2),
         trim: OpResult::default(),
         flush: OpResult::default(),
+        transaction: OpResult::default(),
         write_amplification: WriteAmplification {
             total: 2.97,
             host: 1.0,
@@ -118,6 +119,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         },
         controller_memory_bytes: 240 << 20,
         buffer_wait_s: 0.0,
+        memory: None,
         series: (0..2).map(window).collect(),
     }
 }

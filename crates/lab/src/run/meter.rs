@@ -1,15 +1,23 @@
 //! What is measured while a run goes on: latencies per kind, and the run cut into windows.
+//!
+//! A run of transactions has its loads under [`Op::Read`], its stores under [`Op::Write`], and the transactions as a
+//! kind of their own ([`TRANSACTION`]); its windows count transactions.
 
 use super::device::{Counters, Observed};
 use super::drive::{Progress, Watch};
 use crate::result::Window;
 use nvlab_units::{Histogram, Span, Time};
-use nvlab_workload::{Op, Request};
+use nvlab_workload::{Access, AccessKind, Op, Request};
 
 /// Windows a run is cut into at most; when there are more, neighbours are joined.
 const WINDOWS_MAX: usize = 400;
 /// Requests of a window at least, and to begin with where nobody knows how many will come.
 const WINDOW_REQUESTS: u64 = 256;
+
+/// Where the totals of transactions stand, behind those of the kinds of requests.
+pub const TRANSACTION: usize = 4;
+/// The totals of every kind.
+pub type Totals = [OpTotals; TRANSACTION + 1];
 
 /// Totals of one kind of request.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +34,7 @@ pub struct OpTotals {
 struct Stretch {
     from: Time,
     to: Time,
-    ops: [OpTotals; 4],
+    ops: Totals,
     host_units: u64,
     programmed_units: u64,
     erases: u64,
@@ -34,7 +42,10 @@ struct Stretch {
 
 impl Stretch {
     fn requests(&self) -> u64 {
-        self.ops.iter().map(|op| op.count).sum()
+        match self.ops[TRANSACTION].count {
+            0 => self.ops.iter().map(|op| op.count).sum(),
+            transactions => transactions,
+        }
     }
 
     fn join(&mut self, next: Stretch) {
@@ -74,7 +85,7 @@ impl Stretch {
 /// Measures a run; `go_on` is asked now and then.
 pub struct Meter<F> {
     origin: Time,
-    current: [OpTotals; 4],
+    current: Totals,
     current_from: Time,
     current_requests: u64,
     window_requests: u64,
@@ -97,6 +108,28 @@ impl<F: FnMut(&Progress) -> bool> Meter<F> {
             stretches: Vec::new(),
             go_on,
         }
+    }
+
+    /// An access of a transaction took `latency`.
+    #[inline]
+    pub fn access(&mut self, access: &Access, latency: Span) {
+        let op = match access.kind {
+            AccessKind::Load => Op::Read,
+            AccessKind::Store => Op::Write,
+        };
+        let totals = &mut self.current[op as usize];
+        totals.count += 1;
+        totals.bytes += access.bytes as u64;
+        totals.latency.add(latency);
+    }
+
+    /// A transaction took `latency` from its arrival.
+    #[inline]
+    pub fn transaction(&mut self, latency: Span) {
+        let totals = &mut self.current[TRANSACTION];
+        totals.count += 1;
+        totals.latency.add(latency);
+        self.current_requests += 1;
     }
 
     fn close(&mut self, counters: Counters, now: Time) {
@@ -126,12 +159,12 @@ impl<F: FnMut(&Progress) -> bool> Meter<F> {
     }
 
     /// The totals per kind and the windows, after the last request was done at `end`.
-    pub fn finish(mut self, counters: Counters, end: Time) -> ([OpTotals; 4], Vec<Window>) {
+    pub fn finish(mut self, counters: Counters, end: Time) -> (Totals, Vec<Window>) {
         if self.current_requests > 0 {
             self.close(counters, end);
         }
         let windows = self.stretches.iter().map(|stretch| stretch.window(self.origin)).collect();
-        let mut totals: [OpTotals; 4] = Default::default();
+        let mut totals: Totals = Default::default();
         for stretch in &self.stretches {
             for (total, part) in totals.iter_mut().zip(&stretch.ops) {
                 total.count += part.count;

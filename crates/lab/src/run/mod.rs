@@ -2,24 +2,29 @@
 //!
 //! A run is a function of (design, workload, seed): the same three give the same result, bit for bit, except
 //! for the time this computer took.
+//!
+//! The kind of controller is looked at once, at the outer edge ([`run`], [`run_transactions`]); everything below is
+//! generic. A new kind is a file in [`device`] and an arm here.
 
 pub mod device;
 pub mod drive;
 pub mod meter;
 pub mod precondition;
 mod summary;
+pub mod transactions;
 
-pub use device::{Device, build};
+pub use device::try_build;
 pub use drive::{DriveError, Limit, Progress};
 pub use precondition::State;
 pub use summary::key;
 
-use crate::design::Design;
-use crate::result::RunResult;
+use crate::design::{Design, Ftl};
+use crate::result::{Precondition, RunResult};
 use device::Observed;
 use meter::Meter;
+use nvlab_access::BlockDevice;
 use nvlab_units::Time;
-use nvlab_workload::Workload;
+use nvlab_workload::{WindowWorkload, Workload};
 use thiserror::Error;
 
 /// What to run, and how far.
@@ -55,6 +60,14 @@ pub enum RunError {
         design: String,
         /// Why.
         why: String,
+    },
+    /// A program of loads and stores on a device of blocks.
+    #[error(
+        "design {design} is a block device: transactions of loads and stores need a memory (ftl.kind = \"envy\")"
+    )]
+    NotAMemory {
+        /// Its name.
+        design: String,
     },
     /// Preconditioning failed.
     #[error("{design}: while preconditioning ({kind}): {source}")]
@@ -113,37 +126,93 @@ fn of(asked: Option<u64>) -> String {
     asked.map(|asked| format!(" (of {asked} asked)")).unwrap_or_default()
 }
 
+/// What the seed of a run is changed by for the workload that prepares its device.
+pub const OWN_SEED: u64 = 0x5072_6563_6f6e_6400;
+
 /// What a run is doing, for a progress bar: a phase and how far it is (1 = done, where that is known).
 pub type OnProgress<'a> = &'a mut dyn FnMut(&str, f64) -> bool;
 
-/// Runs a workload on a design. `make` makes the workload for a seed. `on_progress` returns false to stop.
+/// Runs a workload of requests on a design; a memory is then a RAM disk. `make` makes the workload for a seed.
+/// `on_progress` returns false to stop.
 pub fn run<W: Workload>(
     design: &Design,
     plan: &RunPlan,
     make: impl Fn(u64) -> W,
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
-    let clock = std::time::Instant::now();
+    let unbuildable = |why| RunError::Unbuildable { design: plan.design_name.clone(), why };
+    match &design.ftl {
+        Ftl::Page(page) => {
+            let device = device::page_map::build(design, page, plan.seed).map_err(unbuildable)?;
+            run_requests(device, design, plan, make, on_progress)
+        }
+        Ftl::Envy(envy) => {
+            let device = device::envy::build_disk(design, envy, plan.seed).map_err(unbuildable)?;
+            run_requests(device, design, plan, make, on_progress)
+        }
+    }
+}
+
+/// Runs transactions on a design, which must be a memory. `own` is another copy of the workload, without an end and
+/// with another seed, so that the memory is not prepared with the very transactions it will be asked.
+pub fn run_transactions<W: WindowWorkload>(
+    design: &Design,
+    plan: &RunPlan,
+    workload: W,
+    own: W,
+    on_progress: OnProgress<'_>,
+) -> Result<RunResult, RunError> {
     let name = || plan.design_name.clone();
-    let mut device = build(design, plan.seed).map_err(|why| RunError::Unbuildable { design: name(), why })?;
-    // Another seed, so that the device is not prepared with the very requests it will be asked.
-    let own = plan.precondition_with_workload.then(|| make(plan.seed ^ 0x5072_6563_6f6e_6400));
-    let prepared = precondition::precondition(&mut device, plan.state, own, plan.seed, |phase, share| {
-        on_progress(phase, share)
+    let clock = std::time::Instant::now();
+    let mut memory = match &design.ftl {
+        Ftl::Page(_) => return Err(RunError::NotAMemory { design: name() }),
+        Ftl::Envy(envy) => device::envy::build(design, envy, plan.seed)
+            .map_err(|why| RunError::Unbuildable { design: name(), why })?,
+    };
+    let stores = precondition::Stores::new(own, design.ftl.unit_bytes());
+    let mut pages = device::envy::Pages(&mut memory);
+    let prepared =
+        precondition::precondition(&mut pages, plan.state, Some(stores), plan.seed, &mut *on_progress);
+    let (prepared, origin) = prepared.map_err(|source| unprepared(plan, source))?;
+    Observed::reset_stats(&mut memory);
+    let mut workload = workload;
+    let mut meter = Meter::new(origin, memory.counters(), plan.requests_asked, |progress: &Progress| {
+        on_progress("running", share_done(plan, progress, origin))
     });
-    let (prepared, origin) = prepared.map_err(|source| RunError::Precondition {
-        design: name(),
-        kind: plan.state.name(),
-        source,
-    })?;
-    device.controller_mut().reset_stats();
+    let driven = transactions::drive(&mut memory, &mut workload, origin, &plan.limit, &mut meter);
+    let progress = checked(plan, driven, origin)?;
+    Ok(finish(Run { design, plan, prepared, origin, progress, clock }, &mut memory, meter))
+}
+
+fn run_requests<D: BlockDevice + Observed, W: Workload>(
+    mut device: D,
+    design: &Design,
+    plan: &RunPlan,
+    make: impl Fn(u64) -> W,
+    on_progress: OnProgress<'_>,
+) -> Result<RunResult, RunError> {
+    let clock = std::time::Instant::now();
+    // Another seed, so that the device is not prepared with the very requests it will be asked.
+    let own = plan.precondition_with_workload.then(|| make(plan.seed ^ OWN_SEED));
+    let prepared = precondition::precondition(&mut device, plan.state, own, plan.seed, &mut *on_progress);
+    let (prepared, origin) = prepared.map_err(|source| unprepared(plan, source))?;
     device.reset_stats();
     let mut workload = make(plan.seed);
-    let share = |progress: &Progress| share_done(plan, progress, origin);
     let mut meter = Meter::new(origin, device.counters(), plan.requests_asked, |progress: &Progress| {
-        on_progress("running", share(progress))
+        on_progress("running", share_done(plan, progress, origin))
     });
     let driven = drive::drive(&mut device, &mut workload, origin, design.path.queue, &plan.limit, &mut meter);
+    let progress = checked(plan, driven, origin)?;
+    Ok(finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter))
+}
+
+fn unprepared(plan: &RunPlan, source: DriveError) -> RunError {
+    RunError::Precondition { design: plan.design_name.clone(), kind: plan.state.name(), source }
+}
+
+/// Refuses a run that did less than it was to do.
+fn checked(plan: &RunPlan, driven: Result<Progress, DriveError>, origin: Time) -> Result<Progress, RunError> {
+    let name = || plan.design_name.clone();
     let failed = |source| RunError::Failed { design: name(), source, asked: plan.requests_asked };
     let progress = driven.map_err(failed)?;
     if progress.requests == 0 {
@@ -165,14 +234,33 @@ pub fn run<W: Workload>(
         let (requests, simulated) = (progress.requests, progress.now.since(origin));
         return Err(RunError::Ended { design: name(), requests, simulated, until: until.clone() });
     }
+    Ok(progress)
+}
+
+/// A run that came to its end.
+struct Run<'a> {
+    design: &'a Design,
+    plan: &'a RunPlan,
+    prepared: Precondition,
+    origin: Time,
+    progress: Progress,
+    clock: std::time::Instant,
+}
+
+fn finish<D: Observed, F: FnMut(&Progress) -> bool>(
+    run: Run<'_>,
+    device: &mut D,
+    meter: Meter<F>,
+) -> RunResult {
+    let Run { design, plan, prepared, origin, progress, clock } = run;
     // What is queued at the end belongs to the run: shares of busy time are over the time until it is done.
-    let busy_span = device.controller_mut().idle_at(progress.now).since(origin);
+    let busy_span = device.idle_at(progress.now).since(origin);
     let (totals, series) = meter.finish(device.counters(), progress.now);
-    let mut result =
-        summary::summarize(design, plan, &device, prepared, &totals, progress.now.since(origin), busy_span);
+    let span = progress.now.since(origin);
+    let mut result = summary::summarize(design, plan, device, prepared, &totals, span, busy_span);
     result.series = series;
     result.wall_s = clock.elapsed().as_secs_f64();
-    Ok(result)
+    result
 }
 
 fn share_done(plan: &RunPlan, progress: &Progress, origin: Time) -> f64 {
@@ -187,3 +275,6 @@ fn share_done(plan: &RunPlan, progress: &Progress, origin: Time) -> f64 {
     .into_iter()
     .fold(0.0, f64::max)
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,14 +6,13 @@
 //! (before that the cleaner has hardly been met); it has stopped when the later half of all windows and the
 //! earlier half agree within 1 %. The span grows with the search, so that a slow drift is not taken for rest.
 
-use super::device::{Device, Observed};
+use super::device::Observed;
 use super::drive::{DriveError, Limit, Progress, drive};
 use super::meter::Unmeasured;
 use crate::result::Precondition;
 use nvlab_access::BlockDevice;
-use nvlab_controller::Controller;
 use nvlab_units::{Rng, Time};
-use nvlab_workload::{Batch, Op, Pacing, Request, Workload};
+use nvlab_workload::{Access, AccessKind, Batch, Op, Pacing, Request, WindowWorkload, Workload};
 
 /// How a device is brought to a known state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +49,8 @@ const AGREE: f64 = 0.01;
 /// Erases of the mean block before windows count.
 const ERASES_BEFORE: u64 = 2;
 const DEPTH: u32 = 32;
+/// A workload that makes so many transactions without filling a batch with stores is taken for one without any.
+const BARREN_MAX: u32 = 10_000;
 
 /// Large sequential writes over a whole device.
 struct Fill {
@@ -117,10 +118,56 @@ impl<W: Workload> Workload for AtOnce<'_, W> {
     }
 }
 
+/// The stores of transactions, each as the page it changes.
+pub struct Stores<W> {
+    workload: W,
+    page_bytes: u64,
+    accesses: Vec<Access>,
+    next: usize,
+}
+
+impl<W: WindowWorkload> Stores<W> {
+    /// The stores of `workload` on a memory of such pages.
+    pub fn new(workload: W, page_bytes: u32) -> Stores<W> {
+        Stores { workload, page_bytes: page_bytes as u64, accesses: Vec::new(), next: 0 }
+    }
+}
+
+impl<W: WindowWorkload> Workload for Stores<W> {
+    fn fill(&mut self, batch: &mut Batch) -> usize {
+        let before = batch.len();
+        let mut transactions = 0;
+        while batch.room() > 0 {
+            let Some(access) = self.accesses.get(self.next) else {
+                self.next = 0;
+                transactions += 1;
+                if transactions > BARREN_MAX || self.workload.next(&mut self.accesses).is_none() {
+                    self.accesses.clear();
+                    break;
+                }
+                continue;
+            };
+            self.next += 1;
+            if access.kind == AccessKind::Store {
+                let offset = access.offset / self.page_bytes * self.page_bytes;
+                let bytes = self.page_bytes as u32;
+                batch.push(Request { offset, bytes, op: Op::Write, ..Request::default() });
+            }
+        }
+        batch.len() - before
+    }
+    fn pacing(&self) -> Pacing {
+        Pacing::Closed { depth: DEPTH }
+    }
+    fn footprint(&self) -> std::ops::Range<u64> {
+        0..self.workload.footprint_bytes()
+    }
+}
+
 /// Brings a device to a state, from `at` on; gives when it is there. `workload` is a copy of the one to be
 /// measured, with a seed of its own; `None` if its writes are not to be used (a trace).
-pub fn precondition<W: Workload>(
-    device: &mut Device,
+pub fn precondition<D: BlockDevice + Observed, W: Workload>(
+    device: &mut D,
     state: State,
     workload: Option<W>,
     seed: u64,
@@ -146,7 +193,7 @@ pub fn precondition<W: Workload>(
             written = settle(device, &mut workload, &mut now, &mut report, &mut go_on)?;
         }
         if written == 0 {
-            let unit_bytes = device.controller().unit_bytes();
+            let unit_bytes = device.unit_bytes();
             let (first, end) = (footprint.start / unit_bytes as u64, footprint.end / unit_bytes as u64);
             let rng = Rng::stream(seed, "precondition");
             let mut scatter = Scatter { rng, first, units: (end - first).max(1), unit_bytes };
@@ -162,24 +209,24 @@ pub fn precondition<W: Workload>(
         source,
     })?;
     // The measured run begins on a device that has nothing left to do.
-    Ok((report, device.controller_mut().idle_at(flushed.end)))
+    Ok((report, device.idle_at(flushed.end)))
 }
 
 /// Writes until two windows agree; gives the bytes written, 0 if the workload hardly writes.
-fn settle<W: Workload>(
-    device: &mut Device,
+fn settle<D: BlockDevice + Observed, W: Workload>(
+    device: &mut D,
     workload: &mut W,
     now: &mut Time,
     report: &mut Precondition,
     go_on: &mut impl FnMut(&str, f64) -> bool,
 ) -> Result<u64, DriveError> {
     let capacity = device.capacity_bytes();
-    let unit = device.controller().unit_bytes() as u64;
+    let unit = device.unit_bytes() as u64;
     // A window must hold enough blocks for its mean to be steady: half a capacity, at least 64 Ki units.
     let window = (capacity / 2).max(unit << 16);
     // A workload that writes less than a tenth of what it does would take too long.
     let limit = Limit { written_bytes: window, bytes: window.saturating_mul(10), ..Limit::NONE };
-    let blocks = device.controller().nand().geometry().blocks() as u64;
+    let blocks = device.blocks() as u64;
     let filled = device.counters().erases;
     let (mut total, mut windows) = (0, Vec::new());
     for round in 0..WINDOWS_MAX {

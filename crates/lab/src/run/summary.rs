@@ -1,8 +1,8 @@
 //! From counters and histograms to a [`RunResult`].
 
 use super::RunPlan;
-use super::device::Device;
-use super::meter::{OpTotals, latency};
+use super::device::{Insides, Observed};
+use super::meter::{OpTotals, TRANSACTION, Totals, latency};
 use crate::design::Design;
 use crate::result::{
     DesignInfo, FlashResult, Lifetime, OpResult, Precondition, Price, RESULTS_VERSION, RunResult, SCHEMA,
@@ -19,14 +19,16 @@ const CYCLES_KEPT: usize = 65_536;
 pub(super) fn summarize(
     design: &Design,
     plan: &RunPlan,
-    device: &Device,
+    device: &impl Observed,
     precondition: Precondition,
-    totals: &[OpTotals; 4],
+    totals: &Totals,
     span: Span,
     busy_span: Span,
 ) -> RunResult {
     let seconds = span.seconds().max(1e-12);
     let op = |op: Op| op_result(&totals[op as usize], seconds);
+    let insides = device.insides(busy_span);
+    let host_bytes = insides.host_bytes.unwrap_or(totals[Op::Write as usize].bytes);
     let price = design.price();
     RunResult {
         schema: SCHEMA.into(),
@@ -47,23 +49,25 @@ pub(super) fn summarize(
         until: plan.until.clone(),
         precondition,
         requests_asked: plan.requests_asked,
-        requests_served: totals.iter().map(|op| op.count).sum(),
+        requests_served: served(totals),
         simulated_s: span.seconds(),
         wall_s: 0.0,
         read: op(Op::Read),
         write: op(Op::Write),
         trim: op(Op::Trim),
         flush: op(Op::Flush),
-        write_amplification: write_amplification(device, design),
-        flash: flash(device, busy_span.seconds().max(1e-12)),
-        lifetime: lifetime(device, design, seconds),
+        transaction: op_result(&totals[TRANSACTION], seconds),
+        write_amplification: write_amplification(&insides),
+        flash: flash(&insides, busy_span.seconds().max(1e-12)),
+        lifetime: lifetime(&insides, design, host_bytes, seconds),
         price: Price {
             total_usd: price.total_usd(),
             usd_per_gib: price.usd_per_gib(),
             parts: price.items.into_iter().map(|item| (item.medium, item.bytes, item.usd)).collect(),
         },
-        controller_memory_bytes: device.controller().memory_bytes(),
-        buffer_wait_s: device.controller().stats().buffer_wait.seconds(),
+        controller_memory_bytes: insides.memory_bytes,
+        buffer_wait_s: insides.buffer_wait.seconds(),
+        memory: insides.memory,
         series: Vec::new(),
     }
 }
@@ -93,39 +97,40 @@ fn op_result(totals: &OpTotals, seconds: f64) -> OpResult {
     }
 }
 
-fn write_amplification(device: &Device, design: &Design) -> WriteAmplification {
-    let stats = device.controller().stats();
-    let host = stats.host_write_units;
-    let per_host = |units: u64| if host == 0 { 0.0 } else { units as f64 / host as f64 };
-    let units_per_block = design.array.geometry.units_per_block() as f64;
+/// Requests; transactions where there are any, since loads and stores are parts of them.
+fn served(totals: &Totals) -> u64 {
+    match totals[TRANSACTION].count {
+        0 => totals.iter().map(|op| op.count).sum(),
+        transactions => transactions,
+    }
+}
+
+fn write_amplification(insides: &Insides) -> WriteAmplification {
+    let causes = &insides.causes;
+    let per_host = |units: u64| if causes.host == 0 { 0.0 } else { units as f64 / causes.host as f64 };
+    let units_per_block = insides.geometry.units_per_block() as f64;
     WriteAmplification {
-        total: stats.write_amplification(),
-        host: per_host(host),
-        clean: per_host(stats.clean_units),
-        wear: per_host(stats.wear_units),
-        retire: per_host(stats.retire_units),
-        map: per_host(stats.map_units),
-        padding: per_host(stats.padding_units),
-        unaligned: match host {
+        total: per_host(causes.total()),
+        host: per_host(causes.host),
+        clean: per_host(causes.clean),
+        transfer: per_host(causes.transfer),
+        wear: per_host(causes.wear),
+        retire: per_host(causes.retire),
+        map: per_host(causes.map),
+        padding: per_host(causes.padding),
+        unaligned: insides.unaligned,
+        cleaned_blocks: insides.cleaned_blocks,
+        cleaned_live_share: match insides.cleaned_blocks {
             0 => 0.0,
-            host => {
-                let touched = (host * design.ftl.unit_bytes as u64) as f64;
-                touched / (touched - device.unaligned_bytes() as f64)
-            }
-        },
-        cleaned_blocks: stats.cleans,
-        cleaned_live_share: match stats.cleans {
-            0 => 0.0,
-            cleans => stats.clean_live_units as f64 / (cleans as f64 * units_per_block),
+            cleans => insides.cleaned_live_units as f64 / (cleans as f64 * units_per_block),
         },
     }
 }
 
-fn flash(device: &Device, seconds: f64) -> FlashResult {
-    let nand = device.controller().nand();
-    let (stats, geometry) = (nand.stats(), nand.geometry());
+fn flash(insides: &Insides, seconds: f64) -> FlashResult {
+    let (stats, geometry) = (&insides.flash, &insides.geometry);
     let die = |total: Total| total.seconds() / (seconds * geometry.dies() as f64);
-    let cycles: Vec<u32> = nand.cells().erase_counts().to_vec();
+    let cycles: Vec<u32> = insides.cells.erase_counts().to_vec();
     let mean = cycles.iter().map(|&n| n as f64).sum::<f64>() / cycles.len() as f64;
     let variance = cycles.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / cycles.len() as f64;
     let mut histogram = std::collections::BTreeMap::new();
@@ -138,7 +143,7 @@ fn flash(device: &Device, seconds: f64) -> FlashResult {
         erases: stats.erases,
         read_retries: stats.retries,
         failures: stats.failures,
-        retired_blocks: device.controller().stats().retired_blocks,
+        retired_blocks: insides.retired_blocks,
         busy_read: die(stats.read_time),
         busy_program: die(stats.program_time),
         busy_erase: die(stats.erase_time),
@@ -152,28 +157,23 @@ fn flash(device: &Device, seconds: f64) -> FlashResult {
     }
 }
 
-/// Rated cycles over the rate of erases. The worst block's own rate is that of this run if it was erased in it
+/// Rated cycles over the rate of cycles. The worst block's own rate is that of this run if it was erased in it
 /// evenly; wear levelling decides how far the two lie apart.
-fn lifetime(device: &Device, design: &Design, seconds: f64) -> Lifetime {
-    let nand = device.controller().nand();
-    let rated = nand.config().endurance.cycles;
-    let stats = device.controller().stats();
-    let blocks = nand.geometry().blocks() as f64;
+fn lifetime(insides: &Insides, design: &Design, host_bytes: u64, seconds: f64) -> Lifetime {
+    let rated = insides.cells.config.endurance.cycles;
     let mut lifetime = Lifetime { rated_cycles: rated, ..Lifetime::default() };
-    if nand.stats().erases == 0 || stats.host_write_units == 0 {
+    if insides.cycles == 0.0 || insides.causes.host == 0 {
         return lifetime;
     }
-    let cycles_per_s = nand.stats().erases as f64 / blocks / seconds;
-    // What the host asked to write, not what its parts of units made of it.
-    let touched = stats.host_write_units * design.ftl.unit_bytes as u64;
-    let host_bytes_per_s = (touched - device.unaligned_bytes()) as f64 / seconds;
+    let cycles_per_s = insides.cycles / seconds;
+    let host_bytes_per_s = host_bytes as f64 / seconds;
     let life_s = rated as f64 / cycles_per_s;
     lifetime.years = Some(life_s / SECONDS_PER_YEAR);
     lifetime.host_bytes = Some(life_s * host_bytes_per_s);
     let capacity = design.capacity_bytes() as f64;
     lifetime.drive_writes_per_day = Some(life_s * host_bytes_per_s / capacity / (5.0 * 365.25));
-    let counts = nand.cells().erase_counts();
-    let mean = counts.iter().map(|&n| n as f64).sum::<f64>() / blocks;
+    let counts = insides.cells.erase_counts();
+    let mean = counts.iter().map(|&n| n as f64).sum::<f64>() / counts.len() as f64;
     let most = counts.iter().copied().max().unwrap_or(0) as f64;
     if most > 0.0 {
         lifetime.years_worst_block = Some(life_s / SECONDS_PER_YEAR * mean / most);

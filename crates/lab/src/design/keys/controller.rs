@@ -1,4 +1,4 @@
-//! The keys of a design outside `[media]`.
+//! The keys of a design about itself, of the wiring of its chips, and of `[ftl]` without the tables inside it.
 
 use super::super::datum::Shape;
 use super::Key;
@@ -50,7 +50,7 @@ pub const DESIGN: &[Key] = &[
     },
 ];
 
-/// Keys of the controller, its wiring, its power and its host.
+/// Keys of the wiring and of the controller.
 pub const KEYS: &[Key] = &[
     Key {
         path: "array.channels",
@@ -98,10 +98,17 @@ pub const KEYS: &[Key] = &[
     Key {
         path: "ftl.kind",
         kinds: &[],
-        shape: Shape::OneOf(&[(
-            "page",
-            "any logical unit to any physical unit: out-of-place writes, cleaning, a map of every unit",
-        )]),
+        shape: Shape::OneOf(&[
+            (
+                "page",
+                "any logical unit to any physical unit: out-of-place writes, cleaning, a map of every unit",
+            ),
+            (
+                "envy",
+                "a memory: words of NOR flash behind a battery-backed write buffer and page table (eNVy, ASPLOS \
+                 1994)",
+            ),
+        ]),
         preset: Required,
         about: "How the controller makes the medium overwritable.",
         example: "\"page\"",
@@ -123,10 +130,38 @@ pub const KEYS: &[Key] = &[
         example: "\"4 KiB\"",
     },
     Key {
+        path: "ftl.unit",
+        kinds: &["envy"],
+        shape: Shape::Size { min: 16, max: 1 << 20 },
+        preset: Nothing("the width of the array: a page moves in one cycle"),
+        about: "A page: what is copied to the buffer and flushed from it. An array that is narrower than a page \
+                moves and programs it in several steps (eNVy section 8).",
+        example: "\"256 B\"",
+    },
+    Key {
+        path: "ftl.concurrent",
+        kinds: &["envy"],
+        shape: Shape::Count { min: 1, max: 1024 },
+        preset: Is("1"),
+        about: "Programs and erases that can be under way at the same time, on different banks; it must divide the \
+                number of banks, `array.channels` x `array.ways`. A host access suspends those of its own bank. \
+                (eNVy section 6: 4 to 8.)",
+        example: "4",
+    },
+    Key {
+        path: "ftl.transaction_pages",
+        kinds: &["envy"],
+        shape: Shape::Count { min: 0, max: 1 << 24 },
+        preset: Is("0"),
+        about: "Pages one hardware transaction may change; room is kept for their old versions. 0: there are no \
+                transactions. (eNVy section 6.)",
+        example: "1024",
+    },
+    Key {
         path: "ftl.spare",
-        kinds: &["page"],
+        kinds: &["page", "envy"],
         shape: Shape::Share { max: 0.99 },
-        preset: Nothing("7 %, unless `utilization` or `capacity` is given"),
+        preset: Nothing("7 % (page) or 20 % (envy), unless `utilization` or `capacity` is given"),
         about: "Over-provisioning: the share of the raw capacity that the host cannot address. \
                 `logical units = floor(raw units x (1 - spare))`. Blocks bad from the factory come out of it. The \
                 more there is, the emptier are the blocks that are cleaned, and the lower is the write \
@@ -135,7 +170,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         path: "ftl.utilization",
-        kinds: &["page"],
+        kinds: &["page", "envy"],
         shape: Shape::Share { max: 0.99 },
         preset: Nothing("1 - spare"),
         about: "The share of the raw capacity that the host can address: another way to say `spare`. (eNVy \
@@ -143,8 +178,20 @@ pub const KEYS: &[Key] = &[
         example: "\"80 %\"",
     },
     Key {
+        path: "ftl.utilization_of",
+        kinds: &["envy"],
+        shape: Shape::OneOf(&[
+            ("in-service", "of the segments that hold data: all but the reserve"),
+            ("total", "of all segments"),
+        ]),
+        preset: Is("in-service"),
+        about: "What `utilization` and `spare` are a share of. The paper does not say; a cleaning cost of exactly 4 \
+                at 80 % needs the segments in service.",
+        example: "\"total\"",
+    },
+    Key {
         path: "ftl.capacity",
-        kinds: &["page"],
+        kinds: &["page", "envy"],
         shape: Shape::Size { min: 4096, max: u64::MAX },
         preset: Nothing("from spare"),
         about: "What the host can address, in bytes: another way to say `spare`.",
@@ -197,173 +244,6 @@ pub const KEYS: &[Key] = &[
         preset: Is("0 ns"),
         about: "Time the controller itself takes for a request (firmware, map look-up), before the medium is \
                 asked.",
-        example: "\"2 us\"",
-    },
-    Key {
-        path: "ftl.map.in",
-        kinds: &[],
-        shape: Shape::Medium,
-        preset: Required,
-        about: "The memory that holds the map, by its name under [media]. It must be large enough.",
-        example: "\"dram\"",
-    },
-    Key {
-        path: "ftl.map.entry",
-        kinds: &[],
-        shape: Shape::Size { min: 1, max: 64 },
-        preset: Is("4 B"),
-        about: "Memory for one map entry.",
-        example: "\"4 B\"",
-    },
-    Key {
-        path: "ftl.map.checkpoint",
-        kinds: &[],
-        shape: Shape::SizeOrNone,
-        preset: Is("none"),
-        about: "Host bytes written between two checkpoints of the map on flash; \"none\": no checkpoints, \
-                recovery scans the whole array.",
-        example: "\"4 GiB\"",
-    },
-    Key {
-        path: "ftl.buffer.kind",
-        kinds: &[],
-        shape: Shape::OneOf(&[
-            ("none", "a write is acknowledged when its page is programmed"),
-            ("write-back", "a write is acknowledged when it is in the buffer"),
-        ]),
-        preset: Is("none"),
-        about: "The write buffer. Without one, a write waits for the program operation of its page.",
-        example: "\"write-back\"",
-    },
-    Key {
-        path: "ftl.buffer.in",
-        kinds: &["write-back"],
-        shape: Shape::Medium,
-        preset: Required,
-        about: "The memory that holds the buffer. If it has a battery or capacitor (`backup`), the buffer \
-                survives a power cut and a flush has nothing to do.",
-        example: "\"dram\"",
-    },
-    Key {
-        path: "ftl.buffer.size",
-        kinds: &["write-back"],
-        shape: Shape::Size { min: 1, max: u64::MAX },
-        preset: Required,
-        about: "Its size: at least one page of the array for every die and stream.",
-        example: "\"32 MiB\"",
-    },
-    Key {
-        path: "ftl.clean.kind",
-        kinds: &[],
-        shape: Shape::OneOf(&[
-            ("greedy", "the block with the fewest live units"),
-            ("fifo", "the block that was filled first"),
-            (
-                "cost-benefit",
-                "greatest (1 - u) x age / (1 + u), u the live share (Rosenblum and Ousterhout, LFS)",
-            ),
-            ("d-choices", "the emptiest of `d` blocks drawn at random (Van Houdt, SIGMETRICS 2013)"),
-            ("windowed-greedy", "the emptiest of the `window` blocks filled first (Hu et al., SYSTOR 2009)"),
-        ]),
-        preset: Is("greedy"),
-        about: "Cleaning (garbage collection): which block is emptied and erased next.",
-        example: "\"greedy\"",
-    },
-    Key {
-        path: "ftl.clean.d",
-        kinds: &["d-choices"],
-        shape: Shape::Count { min: 1, max: 1_000_000 },
-        preset: Is("10"),
-        about: "Blocks drawn at random; with 10 the result is close to greedy.",
-        example: "10",
-    },
-    Key {
-        path: "ftl.clean.window",
-        kinds: &["windowed-greedy"],
-        shape: Shape::Count { min: 1, max: 4_000_000_000 },
-        preset: Is("64"),
-        about: "Blocks looked at, the first filled first.",
-        example: "64",
-    },
-    Key {
-        path: "ftl.wear.kind",
-        kinds: &[],
-        shape: Shape::OneOf(&[
-            ("none", "erased blocks are used in any order"),
-            (
-                "dynamic",
-                "host data goes to the erased block with the fewest erases, relocated data to the most worn",
-            ),
-            ("static", "as dynamic, and blocks that hardly change are moved when wear drifts apart"),
-        ]),
-        preset: Is("dynamic"),
-        about: "Wear levelling: how erases are spread over the blocks.",
-        example: "\"static\"",
-    },
-    Key {
-        path: "ftl.wear.threshold",
-        kinds: &["static"],
-        shape: Shape::Count { min: 1, max: 4_000_000_000 },
-        preset: Is("100"),
-        about: "When the erase counts of a die differ by more than this, its least worn full block is moved. \
-                (eNVy section 4.3: 100.)",
-        example: "100",
-    },
-    Key {
-        path: "power.on_cut",
-        kinds: &[],
-        shape: Shape::OneOf(&[
-            ("keep-buffer", "the write buffer survives; its memory must have a battery or capacitor"),
-            ("lose-buffer", "what was not flushed is lost, even if the memory could have kept it"),
-        ]),
-        preset: Nothing("keep-buffer if its memory has a battery or capacitor, lose-buffer otherwise"),
-        about: "What a power cut does to the write buffer.",
-        example: "\"lose-buffer\"",
-    },
-    Key {
-        path: "path.kind",
-        kinds: &[],
-        shape: Shape::OneOf(&[
-            ("direct", "no link: requests reach the controller at once"),
-            ("nvme", "PCIe with NVMe queues; both directions at the same time"),
-            ("sata", "one direction at a time, at most 32 commands"),
-            ("bus", "a simple host bus, one direction at a time"),
-        ]),
-        preset: Is("direct"),
-        about: "How the host gets to the device.",
-        example: "\"nvme\"",
-    },
-    Key {
-        path: "path.rate",
-        kinds: &["nvme", "sata", "bus"],
-        shape: Shape::Rate,
-        preset: Required,
-        about: "Rate of the link, per direction if it has two.",
-        example: "\"3.5 GB/s\"",
-    },
-    Key {
-        path: "path.queue",
-        kinds: &[],
-        shape: Shape::Count { min: 1, max: 65_536 },
-        preset: Is("32"),
-        about: "Requests the device accepts at the same time; more wait in the host.",
-        example: "256",
-    },
-    Key {
-        path: "path.overhead.host",
-        kinds: &[],
-        shape: Shape::Time,
-        preset: Is("0 ns"),
-        about: "Time the host's software takes for one request: system call, driver, interrupt.",
-        example: "\"6 us\"",
-    },
-    Key {
-        path: "path.overhead.device",
-        kinds: &[],
-        shape: Shape::Time,
-        preset: Is("0 ns"),
-        about: "Time of the link and its protocol for one request: doorbell, fetching the command, completion. Not \
-                the controller's own time, which is `ftl.overhead`.",
         example: "\"2 us\"",
     },
 ];

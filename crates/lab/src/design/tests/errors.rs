@@ -37,14 +37,14 @@ help: did you mean `ftl`?"#;
 
 #[test]
 fn unknown_kind() {
-    let errors = text_of("kind = \"page\"", "kind = \"envy\"");
-    let expected = r#"error[design]: `ftl.kind`: `envy` is not a kind this version knows
+    let errors = text_of("kind = \"page\"", "kind = \"evny\"");
+    let expected = r#"error[design]: `ftl.kind`: `evny` is not a kind this version knows
   --> small.toml:11:8
    |
-11 | kind = "envy"
+11 | kind = "evny"
    |        ^^^^^^
    |
-help: known: page"#;
+help: known: page, envy; did you mean `envy`?"#;
     assert_eq!(errors, expected, "\n{errors}");
 }
 
@@ -297,7 +297,7 @@ fn a_set_of_a_table() {
 1 | ftl.clean=fifo
   | ^^^^^^^^^ a table
   |
-help: its keys: d, kind, window"#;
+help: its keys: d, dead_band, exchange, kind, partition, reserve, smoothing, sorted, step, step_max, window"#;
     assert_eq!(errors, expected, "\n{errors}");
 }
 

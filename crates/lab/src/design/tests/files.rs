@@ -3,7 +3,7 @@
 use super::super::sheets::Sheet;
 use super::super::source::{Basis, Source, SourceKind};
 use super::super::*;
-use super::{SMALL, load};
+use super::{SMALL, load, page_map};
 use std::sync::Arc;
 
 #[test]
@@ -99,7 +99,7 @@ fn every_design_loads_and_survives_being_shown() {
             .unwrap_or_else(|errors| panic!("{}\n{errors}", design.resolved_toml()));
         assert_eq!(shown.canonical_text(), design.canonical_text());
         assert_eq!(shown.flash_config(1), design.flash_config(1));
-        assert_eq!(shown.page_map_config(1), design.page_map_config(1));
+        assert_eq!(shown.ftl, design.ftl);
         assert!(diff(&shown, &design).is_empty());
     }
     let template =
@@ -117,8 +117,8 @@ fn the_tlc_drive_has_the_shape_of_its_part() {
         (192 << 10, 48, 4)
     );
     assert_eq!(geometry.block_bytes(), 72 << 20);
-    assert_eq!(design.ftl.logical_units, (geometry.units() as f64 * 0.88) as u32);
-    let controller = design.page_map_config(7);
+    assert_eq!(design.ftl.logical_units(), (geometry.units() as f64 * 0.88) as u32);
+    let controller = page_map(&design).config(7);
     let buffer = controller.buffer.unwrap();
     assert_eq!((buffer.units, buffer.protected, controller.seed), (4096, true, 7));
     // 60 ns for the first word of 64 B, 2.5 ns for each of the 63 others.
@@ -136,7 +136,7 @@ fn benches_have_the_same_capacity_in_both_shapes() {
         let one = load(&format!("bench-{size}"), &[]);
         let many = load(&format!("bench-{size}-8x4"), &[]);
         assert_eq!(one.raw_bytes(), many.raw_bytes());
-        assert_eq!(one.ftl.logical_units, many.ftl.logical_units);
+        assert_eq!(one.ftl.logical_units(), many.ftl.logical_units());
         assert_eq!((one.array.geometry.dies(), many.array.geometry.dies()), (1, 32));
     }
 }

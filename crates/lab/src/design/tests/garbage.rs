@@ -1,7 +1,7 @@
 //! Garbage is answered with errors, never with a panic.
 
 use super::super::*;
-use super::SMALL;
+use super::{SMALL, page_map};
 use proptest::prelude::*;
 
 /// Every key of a design, with real names of media.
@@ -48,7 +48,7 @@ fn extreme_numbers_are_no_panic() {
             "none",
         ] {
             if let Ok(design) = Design::load("ssd-tlc", &[format!("{path}={value}")]) {
-                let _ = (design.flash_config(0), design.page_map_config(0), design.price());
+                let _ = (design.flash_config(0), page_map(&design).config(0), design.price());
                 let _ = (design.resolved_toml(), design.canonical_text());
             }
         }
@@ -70,7 +70,7 @@ proptest! {
     #[test]
     fn any_value_of_any_key_is_no_panic(path in prop::sample::select(paths()), value in "[-0-9.e]{0,8} ?[a-zA-Z/%]{0,6}") {
         if let Ok(design) = Design::load("ssd-tlc", &[format!("{path}={value}")]) {
-            let _ = (design.flash_config(0), design.page_map_config(0), design.resolved_toml());
+            let _ = (design.flash_config(0), page_map(&design).config(0), design.resolved_toml());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Precedence, origins, and what the values turn into.
 
 use super::super::*;
-use super::{SMALL, load, small};
+use super::{SMALL, load, page_map, small};
 use nvlab_controller::page_map::{Cleaning, Streams, WearLevelling};
 use nvlab_units::Interruption;
 
@@ -35,7 +35,7 @@ fn set_changes_one_value() {
             "array.ways=2",
         ],
     );
-    let controller = design.page_map_config(0);
+    let controller = page_map(&design).config(0);
     assert_eq!((controller.cleaning, controller.streams), (Cleaning::DChoices { d: 4 }, Streams::One));
     assert_eq!(controller.wear, WearLevelling { dynamic: true, static_threshold: Some(7) });
     assert_eq!(design.array.geometry.dies(), 8);
@@ -47,9 +47,9 @@ fn set_changes_one_value() {
 fn another_kind_drops_the_keys_of_the_old_one() {
     let text = format!("{SMALL}\n[ftl.clean]\nkind = \"d-choices\"\nd = 3\n");
     let design = Design::parse("x.toml", &text, &["ftl.clean.kind=greedy".into()]).unwrap();
-    assert_eq!(design.ftl.cleaning, Cleaning::Greedy);
+    assert_eq!(page_map(&design).cleaning, Cleaning::Greedy);
     let same = Design::parse("x.toml", &text, &["ftl.clean.kind=d-choices".into()]).unwrap();
-    assert_eq!(same.ftl.cleaning, Cleaning::DChoices { d: 3 }, "the same kind keeps them");
+    assert_eq!(page_map(&same).cleaning, Cleaning::DChoices { d: 3 }, "the same kind keeps them");
     let part = load("ssd-tlc", &["media.tlc.erase=9 ms", "media.tlc.part=qlc-2022", "media.dram.size=1 GiB"]);
     assert_eq!(
         part.flash_config(0).timing.erase,
@@ -68,14 +68,14 @@ fn spare_utilization_and_capacity_say_the_same() {
         ("capacity = \"800 MiB\"", 204_800),
         ("", (raw as f64 * 0.93) as u32),
     ] {
-        assert_eq!(small("spare = \"10 %\"", text).unwrap().ftl.logical_units, units, "{text}");
+        assert_eq!(small("spare = \"10 %\"", text).unwrap().ftl.logical_units(), units, "{text}");
     }
     // Exactly 80 % of 1000 blocks although 0.8 has no exact binary form.
     let text =
         SMALL.replace("size =", "banks = 1\nsize =").replace("slc-2010\"", "slc-2010\"\nblocks = 1000");
     let design = Design::parse("x.toml", &text, &["ftl.utilization=80 %".into()]).unwrap();
     assert_eq!(
-        design.ftl.logical_units,
+        design.ftl.logical_units(),
         1000 * 64 * 8 / 10,
         "--set takes the place of the spare in the file"
     );
@@ -94,7 +94,7 @@ fn a_design_extends_a_file_beside_it() {
     let design = load(&path, &[]);
     assert_eq!(design.name, "top");
     assert_eq!(design.flash_config(0).timing.read, [Span::from_us(26)]);
-    assert_eq!(design.ftl.logical_units, ((1 << 18) as f64 * 0.7) as u32);
+    assert_eq!(design.ftl.logical_units(), ((1 << 18) as f64 * 0.7) as u32);
     write("top.toml", "[design]\nextends = \"./top.toml\"\n");
     assert!(Design::load(&path, &[]).unwrap_err().to_string().contains("extend each other in a circle"));
     std::fs::remove_dir_all(folder).unwrap();
@@ -147,7 +147,12 @@ fn the_schema_is_json_and_knows_every_key() {
         }
         assert!(at.is_object(), "{}", key.path);
     }
-    assert_eq!(schema["properties"]["ftl"]["properties"]["clean"]["properties"]["kind"]["enum"][0], "greedy");
+    let cleaners = &schema["properties"]["ftl"]["properties"]["clean"]["properties"]["kind"]["anyOf"];
+    assert_eq!(
+        (&cleaners[0]["enum"][0], &cleaners[1]["enum"][4]),
+        (&"greedy".into(), &"hybrid".into()),
+        "cleaners of a page map and of eNVy"
+    );
 }
 
 /// The table is consistent with itself: defaults and examples are what their keys take.

@@ -79,7 +79,7 @@ pub(super) fn labelled(results: &[RunResult]) -> Vec<Labelled<'_>> {
 }
 
 /// A table. Cells are HTML already; the first column and those in `words` are text, the others numbers.
-pub(super) struct Table {
+pub(crate) struct Table {
     words: usize,
     html: String,
 }
@@ -121,13 +121,13 @@ impl Table {
 }
 
 /// A section with a heading and a line about what is to be seen.
-pub(super) fn section(id: &str, heading: &str, about: &str, content: &str) -> String {
+pub(crate) fn section(id: &str, heading: &str, about: &str, content: &str) -> String {
     let about = if about.is_empty() { String::new() } else { format!("<p class=\"about\">{about}</p>\n") };
     format!("<section id=\"{id}\">\n<h2>{heading}</h2>\n{about}{content}</section>\n")
 }
 
 /// Something behind a disclosure.
-pub(super) fn details(summary: &str, content: &str) -> String {
+pub(crate) fn details(summary: &str, content: &str) -> String {
     format!("<details><summary>{}</summary>\n{content}</details>\n", escape(summary))
 }
 
@@ -137,7 +137,7 @@ pub(super) fn or_dash(text: Option<String>) -> String {
 }
 
 /// Round values for an axis from 0 to at least `max`, about `wanted` of them.
-pub(super) fn ticks(max: f64, wanted: usize) -> Vec<f64> {
+pub(crate) fn ticks(max: f64, wanted: usize) -> Vec<f64> {
     if max <= 0.0 || !max.is_finite() {
         return vec![0.0, 1.0];
     }
@@ -150,7 +150,7 @@ pub(super) fn ticks(max: f64, wanted: usize) -> Vec<f64> {
 }
 
 /// A value on an axis: as few digits as the step needs.
-pub(super) fn tick_text(value: f64, step: f64) -> String {
+pub(crate) fn tick_text(value: f64, step: f64) -> String {
     let decimals = (-(step.log10() + 1e-9).floor()).max(0.0) as usize;
     match decimals {
         0 => number::count(value.round() as u64),

@@ -1,0 +1,179 @@
+//! `nvlab reproduce`: the claims of a paper as a table of expected and measured, and its figures as a page.
+
+use crate::args::Reproduce;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::runs::{self, Done};
+use crate::table::{Cell, Column, Table};
+use nvlab_lab::design::Design;
+use nvlab_lab::plan::{Settings, Source, Task};
+use nvlab_lab::reproduce::{self, Experiment, Judged, Measured, Point, Verdict, judge};
+use nvlab_lab::result::RunResult;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+pub fn reproduce(output: &Output, args: &Reproduce) -> Result<(), Failure> {
+    let seed = args.seed.as_str();
+    let found = reproduce::find(seed, &args.only, args.smoke);
+    let experiments = found.map_err(|error| Failure::Input(error.to_string()))?;
+    let points = experiments.iter().map(|experiment| experiment.points().map_err(Failure::Input));
+    let points = points.collect::<Result<Vec<Vec<Point>>, Failure>>()?;
+    let sources = sources(points.iter().flatten())?;
+    let work = Work::new(&experiments, &points, &sources)?;
+    let outcomes = runs::run_each(output, &work.tasks(), args.force)?;
+    let failed = failures(output, &work, &outcomes);
+    let measured: Vec<Measured<'_>> = experiments
+        .iter()
+        .zip(&work.places)
+        .map(|(experiment, places)| Measured {
+            experiment,
+            results: places.iter().map(|&at| outcomes[at].as_ref().ok().map(|done| &done.result)).collect(),
+        })
+        .collect();
+    let judged: Vec<(&Experiment, Vec<Judged<'_>>)> =
+        measured.iter().map(|measured| (measured.experiment, judge(measured))).collect();
+    output.print(table(&judged).render(output.format, output.style().width, output.style().color));
+    page(output, args, &measured)?;
+    verdict(output, &judged, failed, outcomes.len())
+}
+
+/// Each workload, read once.
+fn sources<'a>(points: impl Iterator<Item = &'a Point>) -> Result<HashMap<String, Source>, Failure> {
+    let mut sources = HashMap::new();
+    for point in points {
+        if !sources.contains_key(&point.workload) {
+            sources.insert(point.workload.clone(), Source::read(&point.workload, None)?);
+        }
+    }
+    Ok(sources)
+}
+
+/// What is to be run, each run once: figures share points.
+struct Work<'a> {
+    titles: Vec<String>,
+    unique: Vec<Task<'a>>,
+    /// For each experiment, where its points are among the unique ones.
+    places: Vec<Vec<usize>>,
+}
+
+impl<'a> Work<'a> {
+    fn new(
+        experiments: &[Experiment],
+        points: &[Vec<Point>],
+        sources: &'a HashMap<String, Source>,
+    ) -> Result<Work<'a>, Failure> {
+        let mut work = Work { titles: Vec::new(), unique: Vec::new(), places: Vec::new() };
+        let mut known: HashMap<(String, String), usize> = HashMap::new();
+        for (experiment, points) in experiments.iter().zip(points) {
+            let mut places = Vec::with_capacity(points.len());
+            for point in points {
+                let task = task(point, &sources[&point.workload])?;
+                let identity = (task.key.clone(), task.plan.design_name.clone());
+                let place = *known.entry(identity).or_insert_with(|| {
+                    work.titles.push(point.title(experiment));
+                    work.unique.push(task);
+                    work.unique.len() - 1
+                });
+                places.push(place);
+            }
+            work.places.push(places);
+        }
+        Ok(work)
+    }
+
+    fn tasks(&self) -> Vec<(String, &Task<'a>)> {
+        self.titles.iter().cloned().zip(&self.unique).collect()
+    }
+}
+
+fn task<'a>(point: &Point, source: &'a Source) -> Result<Task<'a>, Failure> {
+    let design = Design::load(&point.design, &point.sets)?;
+    let name = std::iter::once(&point.design).chain(&point.sets).cloned().collect::<Vec<_>>().join(" ");
+    let settings = Settings { seed: point.seed, until: point.until, state: point.state };
+    Ok(Task::new(design, name, source, settings)?)
+}
+
+/// Says which points gave no result; how many.
+fn failures(output: &Output, work: &Work<'_>, outcomes: &[Result<Done, Failure>]) -> usize {
+    let failed = work
+        .titles
+        .iter()
+        .zip(outcomes)
+        .filter_map(|(title, outcome)| Some((title, outcome.as_ref().err()?)));
+    failed.map(|(title, failure)| output.error(format_args!("{title}: {failure}"))).count()
+}
+
+fn table(judged: &[(&Experiment, Vec<Judged<'_>>)]) -> Table {
+    let columns = vec![
+        Column::text("experiment", "figure"),
+        Column::text("where", "where"),
+        Column::text("basis", "basis"),
+        Column::number("expected", "expected"),
+        Column::number("measured", "measured"),
+        Column::text("band", "band"),
+        Column::text("verdict", "verdict"),
+        Column::text("claim", "claim"),
+    ];
+    let number = |value: Option<f64>| value.map_or(Value::Null, Value::from);
+    let mut rows = Vec::new();
+    for (experiment, judged) in judged {
+        for judged in judged {
+            let row = judged.row;
+            let [expected, measured, band] = reproduce::page::shown(judged);
+            rows.push(vec![
+                Cell::text(&experiment.name),
+                Cell::text(&row.place),
+                Cell::text(row.basis.name()),
+                Cell::new(expected, number(row.expected)),
+                Cell::new(measured, number(judged.measured)),
+                Cell::new(band, row.band.map_or(Value::Null, |band| Value::from(band.to_vec()))),
+                Cell::text(judged.verdict.name()),
+                Cell::text(&row.claim),
+            ]);
+        }
+    }
+    Table { schema: "nvlab.reproduce/1", columns, rows }
+}
+
+fn page(output: &Output, args: &Reproduce, measured: &[Measured<'_>]) -> Result<(), Failure> {
+    let name = args.seed.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let size = if args.smoke { "-smoke" } else { "" };
+    let file: PathBuf =
+        args.html.clone().unwrap_or_else(|| output.out.join(format!("reproduce-{name}{size}.html")));
+    let results: Vec<&RunResult> =
+        measured.iter().flat_map(|measured| measured.results.iter().copied().flatten()).collect();
+    let version = results.first().map_or(String::new(), |run| {
+        format!("nvlab {}, results version {}; ", run.nvlab, run.results_version)
+    });
+    let about =
+        format!("{version}{} points{}", results.len(), if args.smoke { ", at a small size" } else { "" });
+    let html = reproduce::page::page(&format!("Reproduction of {name}"), &about, measured);
+    std::fs::write(&file, html).map_err(|error| Failure::machine(file.display(), &error))?;
+    output.note(format_args!("figures: {}", file.display()));
+    Ok(())
+}
+
+fn verdict(
+    output: &Output,
+    judged: &[(&Experiment, Vec<Judged<'_>>)],
+    failed: usize,
+    points: usize,
+) -> Result<(), Failure> {
+    let count =
+        |verdict| judged.iter().flat_map(|(_, judged)| judged).filter(|one| one.verdict == verdict).count();
+    let (pass, differs, missing) = (count(Verdict::Pass), count(Verdict::Differs), count(Verdict::Missing));
+    output.note(format_args!(
+        "{pass} pass, {differs} differ, {} reported, {missing} missing",
+        count(Verdict::Reported)
+    ));
+    if failed > 0 {
+        return Err(Failure::Points(format!("{failed} of {points} points gave no result")));
+    }
+    match differs + missing {
+        0 => Ok(()),
+        _ => Err(Failure::Check(format!(
+            "{differs} claims differ from what was measured, {missing} could not be measured"
+        ))),
+    }
+}

@@ -1,0 +1,119 @@
+//! `nvlab serve`: a design as memory for a program.
+
+use crate::args::{Serve, TimeName};
+use crate::failure::Failure;
+use crate::output::Output;
+use nvlab_lab::report::Format;
+use nvlab_serve::{Found, Server, TimeMode, WindowError, WindowOptions, WindowStats};
+use nvlab_units::quantity::display_bytes;
+use serde_json::json;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
+    if args.design != "envy" {
+        let why = format!("\"{}\" cannot be served as memory: the only design that can is envy", args.design);
+        return Err(Failure::Input(why));
+    }
+    let options = WindowOptions {
+        bytes: args.size,
+        state: args.state.clone(),
+        resident_bytes: args.resident,
+        time: match args.time {
+            TimeName::Real => TimeMode::Real,
+            TimeName::Fast => TimeMode::Fast,
+        },
+        ..WindowOptions::default()
+    };
+    let server = Server::open(&options)?;
+    let size = display_bytes(server.bytes());
+    match server.found() {
+        Found::Fresh => output.note(format_args!("a memory of {size}, all zero")),
+        Found::Closed => output.note(format_args!("a memory of {size}, as it was left")),
+        Found::Resident => output.note(format_args!("a memory of {size}, recovered: nothing is lost")),
+        Found::Lost { restarted } => output.warn(lost(*restarted)),
+    }
+    if server.is_user_only() {
+        output.warn(
+            "without privilege, system calls of the program that touch pages which are not resident fail with EFAULT \
+             (as root, or with access to /dev/userfaultfd, they do not)",
+        );
+    }
+    let (program, arguments) = args.program.split_first().expect("a program is required");
+    let status = server.run(program, arguments)?;
+    let failure = server.failure();
+    let stats = server.close()?;
+    report(output, &stats);
+    match failure {
+        Some(why) => Err(Failure::Check(format!("the device failed: {why}"))),
+        None => ended(status),
+    }
+}
+
+fn lost(restarted: bool) -> &'static str {
+    match restarted {
+        true => {
+            "the machine was restarted while this memory was open: what was not written back is lost; if it went down \
+             without writing its files to disk, more may be"
+        }
+        false => {
+            "this memory was open when its server was killed, and its resident pages were removed from /dev/shm since: \
+             what was not written back is lost"
+        }
+    }
+}
+
+/// On stderr, as stdout is the program's; as JSON if that is asked for.
+fn report(output: &Output, stats: &WindowStats) {
+    let controller = &stats.controller;
+    let text = match output.format {
+        Format::Json | Format::JsonLines => json!({
+            "schema": "nvlab.serve/1",
+            "faults": stats.faults,
+            "misses": stats.misses,
+            "first_stores": stats.first_stores,
+            "evictions": stats.evictions,
+            "written_back": stats.written_back,
+            "controller": {
+                "loads": controller.loads,
+                "stores": controller.stores,
+                "flushed_pages": controller.flushed_pages,
+                "cleaning_cost": controller.cleaning_cost(),
+                "erases": controller.erases,
+            },
+        })
+        .to_string(),
+        _ => format!(
+            "{} pages brought, {} written back; {} flushed to flash at a cleaning cost of {:.2}, {} erases",
+            stats.misses,
+            stats.written_back,
+            controller.flushed_pages,
+            controller.cleaning_cost(),
+            controller.erases
+        ),
+    };
+    output.note(text);
+}
+
+/// Ends as the program did; as a shell does if a signal ended it.
+fn ended(status: ExitStatus) -> Result<(), Failure> {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => Ok(()),
+        (Some(code), _) => Err(Failure::Program(code as u8)),
+        (None, signal) => Err(Failure::Program(128 + signal.unwrap_or(0) as u8)),
+    }
+}
+
+impl From<WindowError> for Failure {
+    fn from(error: WindowError) -> Failure {
+        match error {
+            WindowError::NotPermitted(_) | WindowError::Io { .. } => Failure::Machine(error.to_string()),
+            WindowError::Program { .. }
+            | WindowError::Options(_)
+            | WindowError::State { .. }
+            | WindowError::Size { .. }
+            | WindowError::Busy(_) => Failure::Input(error.to_string()),
+            WindowError::Recovery(_) | WindowError::Failed(_) => Failure::Check(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `nvlab serve`: the program's status is nvlab's, a state is found again, and what cannot be says why.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// A folder of its own, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("nvlab-cli-serve-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn serve(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nvlab"));
+        command.arg("serve").args(arguments).current_dir(&self.0).stdin(Stdio::null());
+        command.output().unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// True, after saying so, on a machine that does not permit userfaultfd.
+fn skipped(output: &Output) -> bool {
+    let not_permitted = output.status.code() == Some(4);
+    if not_permitted {
+        eprintln!("SKIPPED: {}", said(output));
+    }
+    not_permitted
+}
+
+#[test]
+fn the_programs_status_is_nvlabs() {
+    let folder = Folder::new("status");
+    let serve = |script: &str| folder.serve(&["envy", "--mem", "--size", "4MiB", "--", "sh", "-c", script]);
+    let output = serve("echo \"to stdout $NVLAB_WINDOW\"");
+    if skipped(&output) {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("to stdout /proc/"), "{output:?}");
+    assert_eq!(serve("exit 3").status.code(), Some(3));
+    assert_eq!(serve("kill -9 $$").status.code(), Some(128 + 9));
+    // Past the preloaded library nothing can be stored that would be lost.
+    let output = serve("echo lost > \"$NVLAB_WINDOW\"");
+    assert!(!output.status.success() && said(&output).contains("not permitted"), "{}", said(&output));
+}
+
+#[test]
+fn a_state_is_found_again() {
+    let folder = Folder::new("state");
+    let serve = |more: &[&str]| {
+        folder.serve(&[&["envy", "--mem", "--state", "kept"][..], more, &["--", "true"][..]].concat())
+    };
+    let output = serve(&["--size", "4MiB"]);
+    if skipped(&output) {
+        return;
+    }
+    assert!(said(&output).contains("a memory of 4 MiB, all zero"), "{}", said(&output));
+    assert!(said(&serve(&[])).contains("a memory of 4 MiB, as it was left"));
+    let output = serve(&["--size", "8MiB"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("holds a window of 4194304 B"), "{}", said(&output));
+}
+
+#[test]
+fn what_cannot_be_says_why() {
+    let folder = Folder::new("wrong");
+    let wrong = |arguments: &[&str], why: &str| {
+        let output = folder.serve(arguments);
+        if !skipped(&output) {
+            assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+            assert!(said(&output).contains(why), "{}", said(&output));
+        }
+    };
+    wrong(&["ssd-tlc", "--mem", "--", "true"], "the only design that can is envy");
+    wrong(&["envy", "--", "true"], "--mem");
+    wrong(&["envy", "--mem"], "PROGRAM");
+    wrong(&["envy", "--mem", "--", "./no-such-program"], "cannot run ./no-such-program");
+    wrong(&["envy", "--mem", "--size", "5000B", "--", "true"], "a multiple of 4096 B");
+    wrong(&["envy", "--mem", "--resident", "4KiB", "--", "true"], "at least 65536 B must be");
+}

@@ -1,0 +1,62 @@
+//! How much of the array the host can address: `spare`, `utilization` or `capacity`.
+
+use super::super::context::Context;
+use super::super::datum::Datum;
+use nvlab_units::quantity::display_bytes;
+
+/// What the host can address.
+#[derive(Clone, Copy)]
+pub enum Share {
+    /// This share of the raw capacity.
+    Of(f64),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+const SPARE_KEYS: [&str; 3] = ["ftl.spare", "ftl.utilization", "ftl.capacity"];
+
+/// What the design says of it; otherwise `default` is spare.
+pub fn spare(context: &mut Context, kind: &str, default: f64) -> Option<Share> {
+    let set: Vec<&str> = SPARE_KEYS.into_iter().filter(|key| context.has(key)).collect();
+    let values: Vec<Option<Datum>> = set.iter().map(|key| context.get(key, Some(kind))).collect();
+    if let [first, second, ..] = set.as_slice() {
+        let problem = format!("`{first}` and `{second}` say the same thing");
+        context.wrong(second, problem, "keep one of `spare`, `utilization` and `capacity`");
+        return None;
+    }
+    match (set.first(), values.into_iter().next().flatten()) {
+        (None, _) => {
+            context.derive("ftl.spare", Datum::Share(default), "the default");
+            Some(Share::Of(1.0 - default))
+        }
+        (Some(_), Some(Datum::Size(bytes))) => Some(Share::Bytes(bytes)),
+        (Some(&"ftl.utilization"), Some(Datum::Share(share))) => Some(Share::Of(share)),
+        (Some(_), Some(Datum::Share(share))) => Some(Share::Of(1.0 - share)),
+        _ => None,
+    }
+}
+
+/// The key that says how much is spare, to point at.
+pub fn spare_key(context: &Context) -> &'static str {
+    SPARE_KEYS.into_iter().find(|key| context.has(key)).unwrap_or(SPARE_KEYS[0])
+}
+
+/// The units of `unit_bytes` the host can address, of `raw` units that can hold data.
+pub fn logical_units(context: &mut Context, raw: u64, unit_bytes: u32, share: Share) -> Option<u32> {
+    let units = match share {
+        // The millionth of a unit lets 80 % of 1000 be 800 although 0.8 is not exact.
+        Share::Of(share) => (raw as f64 * share + 1e-6).floor() as u64,
+        Share::Bytes(bytes) => bytes / unit_bytes as u64,
+    };
+    let key = spare_key(context);
+    if units == 0 || units >= raw {
+        let problem = format!(
+            "`{key}` leaves {} for the host of {} raw",
+            display_bytes(units.saturating_mul(unit_bytes as u64)),
+            display_bytes(raw * unit_bytes as u64)
+        );
+        context.wrong(key, problem, "the host must have something, and less than everything");
+        return None;
+    }
+    u32::try_from(units).ok()
+}

@@ -1,0 +1,466 @@
+//! An experiment as data: what is run, along which axes, what is claimed, what is drawn.
+//!
+//! ```toml
+//! title    = "Figure 8: ..."      question = "..."      source = "paper, section"
+//! [run]                           # {NAME} stands for the value of an axis
+//! design = "envy"                 set = ["ftl.clean.kind={cleaner}"]
+//! workload = "hotcold hot={locality} bs=256B"
+//! precondition = "steady"         until = "2 x capacity"
+//! [[axis]]
+//! name = "locality"               values = ["50/50", "10/90"]
+//! [smoke]                         # what a small run changes: set (added), workload, until, precondition, values
+//! [[row]]                         # a claim
+//! claim = "..."                   where = "figure 8"           basis = "stated"
+//! at = { locality = "50/50" }     measure = "clean.cost"       expected = 4.0      band = "2 %"
+//! [[plot]]
+//! x = "locality"                  series = "cleaner"           measure = "clean.cost"
+//! [[plot.curve]]
+//! name = "closed form"            points = [["50/50", 1.693]]
+//! ```
+
+use super::reader::{ExperimentError, File, Table};
+use crate::design::source::Basis;
+use crate::plan::Until;
+use crate::report::metric;
+use crate::run::State;
+use nvlab_units::quantity;
+use toml::de::DeTable;
+
+/// One experiment: mostly one figure.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// `fig08`.
+    pub name: String,
+    /// What it reproduces.
+    pub title: String,
+    /// What it wants to know.
+    pub question: String,
+    /// Where the claims stand.
+    pub source: String,
+    /// What a reader should know; may be empty.
+    pub note: String,
+    /// What is run at every point.
+    pub run: RunSpec,
+    /// What is varied.
+    pub axes: Vec<Axis>,
+    /// What is claimed.
+    pub rows: Vec<Row>,
+    /// What is drawn.
+    pub plots: Vec<Plot>,
+}
+
+/// What is run at a point; `{NAME}` in any text stands for the point's value on that axis.
+#[derive(Clone, Debug)]
+pub struct RunSpec {
+    /// Name of a design.
+    pub design: String,
+    /// Changes to it.
+    pub sets: Vec<String>,
+    /// The workload.
+    pub workload: String,
+    /// State of the device before.
+    pub state: State,
+    /// How far; `None` as for `run`.
+    pub until: Option<String>,
+    /// Seed.
+    pub seed: u64,
+}
+
+/// What is varied.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    /// Its name.
+    pub name: String,
+    /// Its values, as they stand in texts.
+    pub values: Vec<String>,
+    /// Changes to the design for each value that needs more than its text.
+    pub sets: Vec<(String, Vec<String>)>,
+}
+
+/// A point, or a line if an axis is left free: axis and value.
+pub type At = Vec<(String, String)>;
+
+/// How a claim is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Check {
+    /// The measure at a point.
+    Value,
+    /// The measure at `at` over the measure at `to`.
+    Ratio,
+    /// Where, along the free axis, the lines `at` and `to` cross: interpolated between the points around it.
+    Crossing,
+    /// The largest ratio of line `at` over line `to`: below 1 if the first lies below everywhere.
+    Below,
+    /// The largest value along the free axis.
+    Largest,
+    /// The place of the smallest value along the free axis.
+    LeastAt,
+    /// Slope of the line behind the value over its slope before it.
+    Steepening {
+        /// The value on the free axis.
+        around: String,
+    },
+}
+
+/// A claim.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What is claimed.
+    pub claim: String,
+    /// Where it stands.
+    pub place: String,
+    /// The point or line.
+    pub at: At,
+    /// The one it is compared with.
+    pub to: At,
+    /// How it is measured.
+    pub check: Check,
+    /// What is measured.
+    pub measure: Measure,
+    /// The number that was stated or follows.
+    pub expected: Option<f64>,
+    /// What is accepted; `None`: reported only.
+    pub band: Option<[f64; 2]>,
+    /// How sure the expectation is.
+    pub basis: Basis,
+    /// The reason of the band, or of a deviation.
+    pub note: String,
+}
+
+/// What is measured of a run: a metric, or one over another, times a number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    /// The metric.
+    pub metric: String,
+    /// What it is divided by.
+    pub over: Option<String>,
+    /// Factor, for another unit.
+    pub times: f64,
+    /// The unit shown; empty for a plain number.
+    pub unit: String,
+}
+
+/// What is drawn.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    /// Above it.
+    pub title: String,
+    /// The axis drawn to the right.
+    pub x: String,
+    /// What it counts.
+    pub x_label: String,
+    /// How it is divided.
+    pub x_scale: Scale,
+    /// The axis with one line for each value.
+    pub series: Option<String>,
+    /// Further axes stay at these values.
+    pub at: At,
+    /// What is drawn upwards; a line for each.
+    pub measures: Vec<(String, Measure)>,
+    /// What it counts.
+    pub y_label: String,
+    /// How it is divided.
+    pub y_scale: Scale,
+    /// Lines to compare with.
+    pub curves: Vec<Curve>,
+}
+
+/// A line that was not measured.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// Its name.
+    pub name: String,
+    /// Value of the x axis, and y.
+    pub points: Vec<(String, f64)>,
+}
+
+/// How an axis is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly.
+    Linear,
+    /// By factors.
+    Log,
+    /// One place for each value.
+    Steps,
+}
+
+type Read<T> = Result<T, ExperimentError>;
+
+impl Experiment {
+    /// Reads an experiment; with `smoke`, as small as its `[smoke]` says.
+    pub fn read(name: &str, file: &str, text: &str, smoke: bool) -> Read<Experiment> {
+        let file = File { name: file, text };
+        let root = DeTable::parse(text).map_err(|error| {
+            file.error(&error.span().unwrap_or_default(), format!("this is not TOML: {}", error.message()))
+        })?;
+        let top = Table::new(&file, root.get_ref(), "an experiment", 0..0);
+        let (run, axes) = run_and_axes(&top, smoke)?;
+        let mut experiment = Experiment {
+            name: name.to_string(),
+            title: top.needed("title")?,
+            question: top.needed("question")?,
+            source: top.needed("source")?,
+            note: top.text("note")?.unwrap_or_default(),
+            run,
+            axes,
+            rows: Vec::new(),
+            plots: Vec::new(),
+        };
+        for table in top.tables("row")? {
+            experiment.rows.extend(row(&table, &experiment, smoke)?);
+        }
+        for table in top.tables("plot")? {
+            experiment.plots.push(plot(&table, &experiment)?);
+        }
+        top.end()?;
+        Ok(experiment)
+    }
+
+    /// The axis of a name.
+    pub fn axis(&self, name: &str) -> Option<&Axis> {
+        self.axes.iter().find(|axis| axis.name == name)
+    }
+}
+
+fn run_and_axes(top: &Table<'_>, smoke: bool) -> Read<(RunSpec, Vec<Axis>)> {
+    let table = top.table("run")?.ok_or_else(|| top.error("an experiment needs [run]"))?;
+    let mut run = RunSpec {
+        design: table.needed("design")?,
+        sets: table.texts("set")?.unwrap_or_default(),
+        workload: table.needed("workload")?,
+        state: state(&table)?.unwrap_or(State::Steady),
+        until: until(&table)?,
+        seed: match table.number("seed")? {
+            Some(seed) if seed < 0.0 || seed.fract() != 0.0 => {
+                return Err(table.wrong("seed", "is a whole number"));
+            }
+            seed => seed.map_or(1, |seed| seed as u64),
+        },
+    };
+    table.end()?;
+    let mut axes = Vec::new();
+    for table in top.tables("axis")? {
+        let values = table.texts("values")?.filter(|values| !values.is_empty());
+        let values = values.ok_or_else(|| table.error("[[axis]] needs `values`, at least one"))?;
+        let sets = table.lists("set")?.unwrap_or_default();
+        if let Some((value, _)) = sets.iter().find(|(value, _)| !values.contains(value)) {
+            return Err(
+                table.wrong("set", format!("changes the design for `{value}`, which is none of its values"))
+            );
+        }
+        axes.push(Axis { name: table.needed("name")?, values, sets });
+        table.end()?;
+    }
+    if let Some(table) = top.table("smoke")? {
+        let changes = (table.texts("set")?, table.text("workload")?, state(&table)?, until(&table)?);
+        let values = table.lists("values")?.unwrap_or_default();
+        for (name, values) in values {
+            let Some(axis) = axes.iter_mut().find(|axis| axis.name == name) else {
+                return Err(table.wrong("values", format!("names `{name}`, which is no axis")));
+            };
+            if smoke {
+                axis.values = values;
+            }
+        }
+        table.end()?;
+        if smoke {
+            run.sets.extend(changes.0.unwrap_or_default());
+            run.workload = changes.1.unwrap_or(run.workload);
+            run.state = changes.2.unwrap_or(run.state);
+            run.until = changes.3.or(run.until);
+        }
+    }
+    Ok((run, axes))
+}
+
+fn state(table: &Table<'_>) -> Read<Option<State>> {
+    match table.text("precondition")? {
+        None => Ok(None),
+        Some(text) => match State::parse(&text) {
+            Some(state) => Ok(Some(state)),
+            None => Err(table.wrong("precondition", "is fresh, full or steady")),
+        },
+    }
+}
+
+fn until(table: &Table<'_>) -> Read<Option<String>> {
+    let text = table.text("until")?;
+    if let Some(text) = text.as_ref().filter(|text| !text.contains('{')) {
+        text.parse::<Until>().map_err(|problem| table.wrong("until", format!("is wrong: {problem}")))?;
+    }
+    Ok(text)
+}
+
+/// A point or line; `None` if one of its values is not among those of a small run.
+fn at(table: &Table<'_>, key: &'static str, experiment: &Experiment, smoke: bool) -> Read<Option<At>> {
+    let pairs = table.pairs(key)?.unwrap_or_default();
+    for (name, value) in &pairs {
+        let Some(axis) = experiment.axis(name) else {
+            return Err(table.wrong(key, format!("names `{name}`, which is no axis")));
+        };
+        if !axis.values.contains(value) {
+            if smoke {
+                return Ok(None);
+            }
+            let values = axis.values.join(", ");
+            return Err(table.wrong(key, format!("`{value}` is no value of `{name}` (values: {values})")));
+        }
+    }
+    Ok(Some(pairs))
+}
+
+fn row(table: &Table<'_>, experiment: &Experiment, smoke: bool) -> Read<Option<Row>> {
+    let (claim, place) = (table.needed("claim")?, table.needed("where")?);
+    let from = at(table, "at", experiment, smoke)?;
+    let to = at(table, "to", experiment, smoke)?;
+    let around = table.text("around")?;
+    let check = match (table.text("check")?.as_deref(), around) {
+        (None | Some("value"), None) => Check::Value,
+        (Some("ratio"), None) => Check::Ratio,
+        (Some("crossing"), None) => Check::Crossing,
+        (Some("below"), None) => Check::Below,
+        (Some("largest"), None) => Check::Largest,
+        (Some("least-at"), None) => Check::LeastAt,
+        (Some("steepening"), Some(around)) => Check::Steepening { around },
+        _ => {
+            let all = "value, ratio, crossing, below, largest, least-at, or steepening with `around`";
+            return Err(table.wrong("check", format!("is one of {all}")));
+        }
+    };
+    let measure = measure(table)?;
+    let expected = table.number("expected")?;
+    let band = band(table, expected, smoke)?;
+    let basis = table.needed("basis")?;
+    let basis = Basis::ALL.iter().find(|(name, _)| *name == basis).map(|(_, basis)| *basis);
+    let basis = basis.ok_or_else(|| table.wrong("basis", "is stated, cited, derived or assumed"))?;
+    let note = table.text("note")?.unwrap_or_default();
+    let in_smoke = table.flag("smoke")?.unwrap_or(true);
+    table.end()?;
+    let (Some(from), Some(to)) = (from, to) else { return Ok(None) };
+    if smoke && !in_smoke {
+        return Ok(None);
+    }
+    let row = Row { claim, place, at: from, to, check, measure, expected, band, basis, note };
+    free_axes(table, experiment, &row)?;
+    Ok(Some(row))
+}
+
+/// A check needs a point (every axis fixed) or a line (one axis free).
+fn free_axes(table: &Table<'_>, experiment: &Experiment, row: &Row) -> Read<()> {
+    let (line, two) = match row.check {
+        Check::Value => (0, false),
+        Check::Ratio => (0, true),
+        Check::Crossing | Check::Below => (1, true),
+        Check::Largest | Check::LeastAt | Check::Steepening { .. } => (1, false),
+    };
+    let wanted = experiment.axes.len().saturating_sub(line);
+    let fixed = |key: &'static str, at: &At| {
+        if at.len() == wanted {
+            return Ok(());
+        }
+        let names: Vec<&str> = experiment.axes.iter().map(|axis| axis.name.as_str()).collect();
+        Err(table.wrong(
+            key,
+            format!("fixes {} axes; this check wants {wanted} of: {}", at.len(), names.join(", ")),
+        ))
+    };
+    fixed("at", &row.at)?;
+    if two { fixed("to", &row.to) } else { Ok(()) }
+}
+
+/// `measure = "a"` or `"a / b"`, `times`, `unit`.
+fn measure(table: &Table<'_>) -> Read<Measure> {
+    let text = table.needed("measure")?;
+    let measure =
+        parse_measure(&text).map_err(|problem| table.wrong("measure", format!("is wrong: {problem}")))?;
+    Ok(Measure {
+        times: table.number("times")?.unwrap_or(1.0),
+        unit: table.text("unit")?.unwrap_or_default(),
+        ..measure
+    })
+}
+
+fn parse_measure(text: &str) -> Result<Measure, String> {
+    let (name, over) = match text.split_once('/') {
+        Some((name, over)) => (name.trim(), Some(over.trim())),
+        None => (text.trim(), None),
+    };
+    let known = |name: &str| metric::find(name).map(|metric| metric.name);
+    Ok(Measure { metric: known(name)?, over: over.map(known).transpose()?, times: 1.0, unit: String::new() })
+}
+
+/// `band = "3 %"` around what is expected, or `within = [low, high]`; a small run may have its own.
+fn band(table: &Table<'_>, expected: Option<f64>, smoke: bool) -> Read<Option<[f64; 2]>> {
+    let around = |key: &'static str| match (table.text(key)?, expected) {
+        (None, _) => Ok(None),
+        (Some(_), None) => Err(table.wrong(key, "needs `expected`; use `within`")),
+        (Some(text), Some(expected)) => {
+            let share = quantity::fraction(&text).map_err(|error| table.wrong(key, error))?;
+            let reach = expected.abs() * share;
+            Ok(Some([expected - reach, expected + reach]))
+        }
+    };
+    let plain = (around("band")?, table.range("within")?);
+    let small = (around("smoke-band")?, table.range("smoke-within")?);
+    let one = |(band, within): (Option<[f64; 2]>, Option<[f64; 2]>), keys: &str| match (band, within) {
+        (Some(_), Some(_)) => Err(table.error(format!("{keys}: give one of them"))),
+        (band, within) => Ok(band.or(within)),
+    };
+    let (plain, small) = (one(plain, "`band` and `within`")?, one(small, "`smoke-band` and `smoke-within`")?);
+    Ok(if smoke { small.or(plain) } else { plain })
+}
+
+fn plot(table: &Table<'_>, experiment: &Experiment) -> Read<Plot> {
+    let axis = |key: &'static str, name: String| match experiment.axis(&name) {
+        Some(_) => Ok(name),
+        None => Err(table.wrong(key, format!("names `{name}`, which is no axis"))),
+    };
+    let scale = |key: &'static str| match table.text(key)?.as_deref() {
+        None | Some("linear") => Ok(Scale::Linear),
+        Some("log") => Ok(Scale::Log),
+        Some("steps") if key == "x-scale" => Ok(Scale::Steps),
+        Some(_) => Err(table.wrong(key, "is linear or log (or steps, for x)")),
+    };
+    let times = table.number("times")?.unwrap_or(1.0);
+    let unit = table.text("unit")?.unwrap_or_default();
+    let pairs = match table.text("measure")? {
+        Some(one) => vec![(String::new(), one)],
+        None => table.pairs("measures")?.unwrap_or_default(),
+    };
+    let mut measures = Vec::new();
+    for (name, text) in pairs {
+        let measure =
+            parse_measure(&text).map_err(|problem| table.wrong("measure", format!("is wrong: {problem}")))?;
+        measures.push((name, Measure { times, unit: unit.clone(), ..measure }));
+    }
+    if measures.is_empty() {
+        return Err(table.error("[[plot]] needs `measure`, or `measures` with a name for each"));
+    }
+    let mut curves = Vec::new();
+    for curve in table.tables("curve")? {
+        curves.push(Curve { name: curve.needed("name")?, points: curve.points("points")? });
+        curve.end()?;
+    }
+    let x = axis("x", table.needed("x")?)?;
+    let plot = Plot {
+        title: table.text("title")?.unwrap_or_else(|| experiment.title.clone()),
+        x_label: table.text("x-label")?.unwrap_or_else(|| x.clone()),
+        x,
+        x_scale: scale("x-scale")?,
+        series: table.text("series")?.map(|name| axis("series", name)).transpose()?,
+        // The values of a small run may be others: then nothing is drawn.
+        at: at(table, "at", experiment, false)?.unwrap_or_default(),
+        measures,
+        y_label: table.text("y-label")?.unwrap_or_default(),
+        y_scale: scale("y-scale")?,
+        curves,
+    };
+    table.end()?;
+    let covered = 1 + usize::from(plot.series.is_some()) + plot.at.len();
+    if covered != experiment.axes.len() {
+        return Err(table
+            .error(format!("[[plot]] covers {covered} of {} axes: x, series, at", experiment.axes.len())));
+    }
+    Ok(plot)
+}

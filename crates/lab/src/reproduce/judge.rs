@@ -1,0 +1,147 @@
+//! Claims against results.
+
+use super::experiment::{At, Check, Experiment, Measure, Row};
+use super::points::number_of;
+use crate::report::metric;
+use crate::result::RunResult;
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Within its band.
+    Pass,
+    /// Outside its band.
+    Differs,
+    /// There is no band.
+    Reported,
+    /// A run it needs gave no result, or the result has no such number.
+    Missing,
+}
+
+impl Verdict {
+    /// As tables show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Pass => "pass",
+            Verdict::Differs => "differs",
+            Verdict::Reported => "reported",
+            Verdict::Missing => "missing",
+        }
+    }
+}
+
+/// A claim and what was measured of it.
+#[derive(Clone, Debug)]
+pub struct Judged<'a> {
+    /// The claim.
+    pub row: &'a Row,
+    /// What was measured.
+    pub measured: Option<f64>,
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+/// An experiment with the results of its points.
+#[derive(Debug)]
+pub struct Measured<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// The result of every point, in the order of [`Experiment::points`]; `None` if it gave none.
+    pub results: Vec<Option<&'a RunResult>>,
+}
+
+/// Every claim of an experiment, judged.
+pub fn judge<'a>(measured: &Measured<'a>) -> Vec<Judged<'a>> {
+    let judged = |row: &'a Row| {
+        let value = measured.check(row);
+        let verdict = match (value, row.band) {
+            (None, _) => Verdict::Missing,
+            (Some(_), None) => Verdict::Reported,
+            (Some(value), Some([low, high])) if low <= value && value <= high => Verdict::Pass,
+            _ => Verdict::Differs,
+        };
+        Judged { row, measured: value, verdict }
+    };
+    measured.experiment.rows.iter().map(judged).collect()
+}
+
+impl Measured<'_> {
+    /// The measure at a point of [`Experiment::points`].
+    pub fn value(&self, index: usize, measure: &Measure) -> Option<f64> {
+        let run = self.results.get(index).copied().flatten()?;
+        let value = metric::metric(&measure.metric, run)?;
+        let over = match &measure.over {
+            None => 1.0,
+            Some(over) => metric::metric(over, run).filter(|&over| over != 0.0)?,
+        };
+        Some(value / over * measure.times)
+    }
+
+    /// A line: place on the free axis and measure. `None` if a point is missing or its place is no number.
+    fn line(&self, at: &At, measure: &Measure) -> Option<Vec<(f64, f64)>> {
+        let line = self.experiment.line(at);
+        let points = line.iter().map(|(x, index)| Some((number_of(x)?, self.value(*index, measure)?)));
+        points.collect::<Option<Vec<_>>>().filter(|points| !points.is_empty())
+    }
+
+    fn check(&self, row: &Row) -> Option<f64> {
+        let line = |at: &At| self.line(at, &row.measure);
+        let point = |at: &At| self.value(self.experiment.index(at)?, &row.measure);
+        match &row.check {
+            Check::Value => point(&row.at),
+            Check::Ratio => Some(point(&row.at)? / point(&row.to)?),
+            Check::Crossing => crossing(&line(&row.at)?, &line(&row.to)?),
+            Check::Below => {
+                let (at, to) = (line(&row.at)?, line(&row.to)?);
+                at.iter().zip(&to).map(|((_, a), (_, b))| a / b).reduce(f64::max)
+            }
+            Check::Largest => line(&row.at)?.into_iter().map(|(_, y)| y).reduce(f64::max),
+            Check::LeastAt => {
+                let least = |a: (f64, f64), b: (f64, f64)| if b.1 < a.1 { b } else { a };
+                line(&row.at)?.into_iter().reduce(least).map(|(x, _)| x)
+            }
+            Check::Steepening { around } => steepening(&line(&row.at)?, number_of(around)?),
+        }
+    }
+}
+
+/// Where two lines cross, between the first two places where their order changes.
+fn crossing(a: &[(f64, f64)], b: &[(f64, f64)]) -> Option<f64> {
+    let apart: Vec<(f64, f64)> = a.iter().zip(b).map(|((x, a), (_, b))| (*x, a - b)).collect();
+    apart.windows(2).find_map(|pair| {
+        let [(x0, d0), (x1, d1)] = [pair[0], pair[1]];
+        (d0 == 0.0 || d0.signum() != d1.signum()).then(|| x0 + (x1 - x0) * d0 / (d0 - d1))
+    })
+}
+
+/// Slope of the whole line behind `around` over the slope before it.
+fn steepening(line: &[(f64, f64)], around: f64) -> Option<f64> {
+    let at = line.iter().position(|(x, _)| *x == around)?;
+    let slope = |from: (f64, f64), to: (f64, f64)| (to.1 - from.1) / (to.0 - from.0);
+    let (first, last) = (*line.first()?, *line.last()?);
+    let ratio = slope(line[at], last) / slope(first, line[at]);
+    Some(ratio).filter(|ratio| ratio.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_cross_between_points() {
+        let falling = [(50.0, 4.0), (20.0, 2.5), (10.0, 1.5)];
+        let rising = [(50.0, 1.7), (20.0, 2.0), (10.0, 2.5)];
+        let found = crossing(&falling, &rising).unwrap();
+        // Apart by +0.5 at 20 and -1.0 at 10: a third of the way.
+        assert!((found - (20.0 - 10.0 / 3.0)).abs() < 1e-12, "{found}");
+        assert_eq!(crossing(&falling, &falling.map(|(x, y)| (x, y - 1.0))), None);
+    }
+
+    #[test]
+    fn a_line_steepens() {
+        let line = [(60.0, 40.0), (70.0, 38.0), (80.0, 36.0), (90.0, 28.0)];
+        assert_eq!(steepening(&line, 80.0), Some(4.0));
+        assert_eq!(steepening(&line, 75.0), None);
+        assert_eq!(steepening(&line, 90.0), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! Claims of papers, held against what is measured: what `nvlab reproduce` runs.
+//!
+//! 1. A claim and the number expected of it live in `experiments/SEED/FIGURE.toml` and nowhere else, each with
+//!    its basis. Code knows only how to run, measure, compare and draw.
+//! 2. A verdict is about the band of the file. A claim without a band is reported, and a point that could not be
+//!    run is missing; neither is ever counted as passed.
+//! 3. A run is an ordinary one: the same key, the same directory of results, so that an interrupted reproduction
+//!    goes on where it was, and every point can be looked at by itself.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`experiment`] | an experiment as data; `reader`: its keys, with lines |
+//! | [`points`] | the runs it needs |
+//! | [`mod@judge`] | claims against results |
+//! | [`page`] | all of it as one HTML file; `plot`: figures as SVG |
+
+pub mod experiment;
+pub mod judge;
+pub mod page;
+mod plot;
+pub mod points;
+mod reader;
+
+pub use experiment::Experiment;
+pub use judge::{Judged, Measured, Verdict, judge};
+pub use points::Point;
+pub use reader::ExperimentError;
+
+use std::path::Path;
+use thiserror::Error;
+
+macro_rules! built_in {
+    ($($seed:literal: $($name:literal)*);* $(;)?) => {
+        /// Every built-in experiment: seed, name and file.
+        pub const BUILT_IN: &[(&str, &str, &str)] = &[$($(
+            ($seed, $name, include_str!(concat!("../../../../experiments/", $seed, "/", $name, ".toml")))
+        ),*),*];
+    };
+}
+built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifetime" "peak" "writes" "parallel" "programs" "warm-up");
+
+/// Why there are no experiments to run.
+#[derive(Debug, Error)]
+pub enum FindError {
+    /// A file is wrong.
+    #[error(transparent)]
+    Wrong(#[from] ExperimentError),
+    /// A folder or file cannot be read.
+    #[error("{path}: {source}")]
+    Unreadable {
+        /// Which.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is no such system or figure.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+/// The experiments of a system: a built-in one (`000`), or a folder of files (with a `/`). `only` names those
+/// wanted; none for all.
+pub fn find(seed: &str, only: &[String], smoke: bool) -> Result<Vec<Experiment>, FindError> {
+    let texts = match seed.contains('/') {
+        true => folder(Path::new(seed))?,
+        false => built_in(seed)?,
+    };
+    let known: Vec<&str> = texts.iter().map(|(name, ..)| name.as_str()).collect();
+    if let Some(unknown) = only.iter().find(|name| !known.contains(&name.as_str())) {
+        let message = format!("{seed} has no experiment `{unknown}`; it has {}", known.join(", "));
+        return Err(FindError::Unknown(message));
+    }
+    let wanted = texts.iter().filter(|(name, ..)| only.is_empty() || only.contains(name));
+    Ok(wanted
+        .map(|(name, file, text)| Experiment::read(name, file, text, smoke))
+        .collect::<Result<_, _>>()?)
+}
+
+/// Name, file and text of each.
+type Texts = Vec<(String, String, String)>;
+
+fn built_in(seed: &str) -> Result<Texts, FindError> {
+    let of_seed = BUILT_IN.iter().filter(|(known, ..)| *known == seed);
+    let texts: Texts = of_seed
+        .map(|(seed, name, text)| {
+            (name.to_string(), format!("experiments/{seed}/{name}.toml"), text.to_string())
+        })
+        .collect();
+    if texts.is_empty() {
+        let mut seeds: Vec<&str> = BUILT_IN.iter().map(|(seed, ..)| *seed).collect();
+        seeds.dedup();
+        let message = format!("there is nothing to reproduce for `{seed}`; there is {}", seeds.join(", "));
+        return Err(FindError::Unknown(message));
+    }
+    Ok(texts)
+}
+
+fn folder(folder: &Path) -> Result<Texts, FindError> {
+    let unreadable = |path: &Path, source| FindError::Unreadable { path: path.display().to_string(), source };
+    let entries = std::fs::read_dir(folder).map_err(|error| unreadable(folder, error))?;
+    let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
+    paths.sort();
+    let read = |path: &std::path::PathBuf| {
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Ok((name, path.display().to_string(), text))
+    };
+    paths.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests;

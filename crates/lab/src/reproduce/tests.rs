@@ -1,0 +1,198 @@
+//! Tests of experiments: every built-in one reads at both sizes, mistakes are refused with their line, verdicts and
+//! pages come from what was measured.
+
+use super::*;
+use crate::report::sample;
+use crate::result::RunResult;
+
+const TEXT: &str = r#"
+title = "A test"
+question = "Does it work?"
+source = "nowhere"
+[run]
+design = "ssd-tlc"
+set = ["ftl.clean.kind={cleaner}"]
+workload = "hotcold hot={locality}"
+until = "2 x capacity"
+[[axis]]
+name = "locality"
+values = ["50/50", "10/90"]
+[[axis]]
+name = "cleaner"
+values = ["greedy", "fifo"]
+set.fifo = ["ftl.spare=20 %"]
+[smoke]
+workload = "uniform"
+values = { locality = ["10/90"] }
+[[row]]
+claim = "a value"
+where = "here"
+at = { locality = "50/50", cleaner = "greedy" }
+measure = "waf"
+expected = 2.0
+band = "10 %"
+basis = "derived"
+[[row]]
+claim = "a line"
+where = "there"
+check = "below"
+at = { cleaner = "greedy" }
+to = { cleaner = "fifo" }
+measure = "waf"
+basis = "stated"
+[[plot]]
+x = "locality"
+series = "cleaner"
+measure = "waf"
+[[plot.curve]]
+name = "greedy, theory"
+points = [["50/50", 2.0], ["10/90", 3.0]]
+"#;
+
+fn read(text: &str) -> Result<Experiment, ExperimentError> {
+    Experiment::read("test", "test.toml", text, false)
+}
+
+/// The line and text of the error when `from` is replaced.
+fn refused(from: &str, to: &str) -> String {
+    assert!(TEXT.contains(from), "{from}");
+    read(&TEXT.replacen(from, to, 1)).expect_err(to).to_string()
+}
+
+#[test]
+fn built_in_experiments_read_at_both_sizes() {
+    for smoke in [false, true] {
+        let experiments = find("000", &[], smoke).unwrap();
+        assert_eq!(experiments.len(), BUILT_IN.iter().filter(|(seed, ..)| *seed == "000").count());
+        for experiment in &experiments {
+            assert!(smoke || !experiment.rows.is_empty(), "{} claims nothing", experiment.name);
+            for point in experiment.points().unwrap() {
+                let left: String = point.sets.concat() + &point.workload;
+                assert!(!left.contains('{'), "{}: a name that is no axis: {left}", experiment.name);
+                nvlab_workload::WorkloadSpec::parse(&point.workload).unwrap();
+                crate::design::Design::load(&point.design, &point.sets).unwrap();
+            }
+        }
+    }
+    // Every file of the folder is among them.
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/000");
+    let files =
+        std::fs::read_dir(folder).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    for file in files.filter(|file| file.ends_with(".toml")) {
+        assert!(BUILT_IN.iter().any(|(_, name, _)| format!("{name}.toml") == file), "{file} is not built in");
+    }
+}
+
+#[test]
+fn points_are_every_combination() {
+    let experiment = read(TEXT).unwrap();
+    let points = experiment.points().unwrap();
+    let texts: Vec<String> =
+        points.iter().map(|point| format!("{} {}", point.workload, point.sets.join(" "))).collect();
+    assert_eq!(
+        texts,
+        [
+            "hotcold hot=50/50 ftl.clean.kind=greedy",
+            "hotcold hot=50/50 ftl.clean.kind=fifo ftl.spare=20 %",
+            "hotcold hot=10/90 ftl.clean.kind=greedy",
+            "hotcold hot=10/90 ftl.clean.kind=fifo ftl.spare=20 %",
+        ]
+    );
+    let small = Experiment::read("test", "test.toml", TEXT, true).unwrap();
+    assert_eq!(small.points().unwrap().len(), 2);
+    assert_eq!(small.points().unwrap()[0].workload, "uniform");
+    assert_eq!(small.rows.len(), 1, "the claim at 50/50 has no point in a small run");
+}
+
+#[test]
+fn mistakes_are_refused_with_their_line() {
+    for (from, to, expected) in [
+        (
+            "[smoke]",
+            "[smoke]\nuntill = \"1 s\"",
+            "test.toml:18: [smoke] has no key `untill`; did you mean `until`?",
+        ),
+        ("question =", "qestion =", "test.toml:1: an experiment needs `question`"),
+        ("at = { locality", "at = { place", "test.toml:23: `at` names `place`, which is no axis"),
+        (
+            "\"50/50\", cleaner",
+            "\"60/40\", cleaner",
+            "`60/40` is no value of `locality` (values: 50/50, 10/90)",
+        ),
+        (
+            "measure = \"waf\"\nexpected",
+            "measure = \"wav\"\nexpected",
+            "there is no metric `wav`; did you mean `waf`?",
+        ),
+        ("basis = \"derived\"", "basis = \"guess\"", "`basis` is stated, cited, derived or assumed"),
+        ("expected = 2.0\n", "", "`band` needs `expected`; use `within`"),
+        ("check = \"below\"", "check = \"above\"", "`check` is one of value, ratio, crossing"),
+        (
+            "at = { cleaner = \"greedy\" }",
+            "at = { }",
+            "`at` fixes 0 axes; this check wants 1 of: locality, cleaner",
+        ),
+        ("set.fifo", "set.fito", "`set` changes the design for `fito`, which is none of its values"),
+        ("until = \"2 x capacity\"", "until = \"soon\"", "test.toml:9: `until` is wrong"),
+        ("series = \"cleaner\"\n", "", "[[plot]] covers 1 of 2 axes"),
+    ] {
+        let message = refused(from, to);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn verdicts_and_pages_follow_what_was_measured() {
+    let experiment = read(TEXT).unwrap();
+    let runs: Vec<RunResult> = [2.1, 2.5, 3.0, 3.5]
+        .map(|waf| {
+            let mut run = sample::run("ssd-tlc", 1);
+            run.write_amplification.total = waf;
+            run
+        })
+        .into();
+    let measured = |runs: &'static [RunResult], missing: Option<usize>| {
+        runs.iter().enumerate().map(|(index, run)| (missing != Some(index)).then_some(run)).collect()
+    };
+    let runs: &'static [RunResult] = runs.leak();
+    let whole = Measured { experiment: &experiment, results: measured(runs, None) };
+    let judged = judge(&whole);
+    assert_eq!((judged[0].verdict, judged[0].measured), (Verdict::Pass, Some(2.1)));
+    assert_eq!(judged[1].verdict, Verdict::Reported);
+    assert!((judged[1].measured.unwrap() - 3.0 / 3.5).abs() < 1e-12);
+    let page = page::page("Test", "nvlab", std::slice::from_ref(&whole));
+    assert!(
+        page.contains("greedy, theory")
+            && page.contains("verdict pass")
+            && page.matches("<circle").count() == 4
+    );
+    assert!(!page.contains("<script") && !page.contains("style="), "nothing that the policy would stop");
+    let without = Measured { experiment: &experiment, results: measured(runs, Some(0)) };
+    let verdicts: Vec<Verdict> = judge(&without).iter().map(|judged| judged.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Missing, Verdict::Missing]);
+    let mut worse = experiment.clone();
+    worse.rows[0].band = Some([1.0, 2.05]);
+    let worse = Measured { experiment: &worse, results: measured(runs, None) };
+    assert_eq!(judge(&worse)[0].verdict, Verdict::Differs);
+}
+
+#[test]
+fn values_stand_for_numbers() {
+    use super::points::number_of;
+    for (text, number) in
+        [("80 %", 80.0), ("10/90", 10.0), ("10k", 1e4), ("16", 16.0), ("4 KiB", 4096.0), ("0.5", 0.5)]
+    {
+        assert_eq!(number_of(text), Some(number), "{text}");
+    }
+    assert_eq!(number_of("greedy"), None);
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let message = |seed: &str, only: &[&str]| {
+        let only: Vec<String> = only.iter().map(|name| name.to_string()).collect();
+        find(seed, &only, false).unwrap_err().to_string()
+    };
+    assert_eq!(message("999", &[]), "there is nothing to reproduce for `999`; there is 000");
+    assert!(message("000", &["fig99"]).starts_with("000 has no experiment `fig99`; it has fig06, fig08"));
+}

@@ -1,0 +1,172 @@
+//! eNVy: as the memory it is, as a RAM disk, and as pages for preconditioning.
+
+use super::{Causes, Counters, Insides, Observed};
+use crate::design::{self, Design};
+use crate::result::{MemoryResult, TimeSplit};
+use nvlab_access::{BlockDevice, MemoryWindow, RamDisk};
+use nvlab_controller::envy::{Envy, EnvyStats};
+use nvlab_controller::{Controller, ControllerError};
+use nvlab_medium::flash::Nor;
+use nvlab_medium::ram::Ram;
+use nvlab_units::{Served, Span, Time};
+
+/// A memory that only tells the time.
+pub type Memory = Envy<()>;
+
+/// Builds it, new from the factory.
+pub fn build(design: &Design, envy: &design::Envy, seed: u64) -> Result<Memory, String> {
+    let nor = Nor::new(envy.nor_config(design, seed), ());
+    Envy::new(envy.config(design), nor, Ram::new(envy.ram_config(design, seed), ()))
+}
+
+/// Builds it with a driver in front that makes a disk of it.
+pub fn build_disk(design: &Design, envy: &design::Envy, seed: u64) -> Result<RamDisk<Memory>, String> {
+    Ok(RamDisk::new(build(design, envy, seed)?, design.path.overhead_host))
+}
+
+fn causes(stats: &EnvyStats) -> Causes {
+    Causes {
+        host: stats.flushed_pages,
+        clean: stats.clean_pages,
+        transfer: stats.transfer_pages,
+        wear: stats.wear_pages,
+        ..Causes::default()
+    }
+}
+
+/// The host's accesses take the controller's time; the rest is shared among the dies that work side by side.
+fn time_split(stats: &EnvyStats, span: Span, dies: u32) -> TimeSplit {
+    let seconds = span.seconds().max(1e-12);
+    let array = |spent: f64| spent / (seconds * dies as f64);
+    let read = stats.load_time.seconds() / seconds;
+    let write = (stats.store_time.seconds() + stats.copy_time.seconds()) / seconds;
+    let flush = array(stats.flush_time.seconds());
+    let clean = array(stats.clean_time.seconds() + stats.transfer_time.seconds());
+    let wear = array(stats.wear_time.seconds());
+    let erase = array(stats.erase_time.seconds());
+    let busy = (read + write) / dies as f64 + flush + clean + wear + erase;
+    TimeSplit { read, write, flush, clean, wear, erase, idle: (1.0 - busy).max(0.0) }
+}
+
+impl Observed for Memory {
+    fn counters(&self) -> Counters {
+        let causes = causes(self.stats());
+        Counters { host_units: causes.host, programmed_units: causes.total(), erases: self.stats().erases }
+    }
+    fn reset_stats(&mut self) {
+        Envy::reset_stats(self);
+    }
+    fn idle_at(&mut self, at: Time) -> Time {
+        Envy::idle_at(self, at)
+    }
+    fn unit_bytes(&self) -> u32 {
+        Controller::unit_bytes(self)
+    }
+    fn blocks(&self) -> u32 {
+        self.nor().geometry().blocks()
+    }
+    fn insides(&self, span: Span) -> Insides<'_> {
+        let (stats, nor) = (self.stats(), self.nor());
+        let (causes, geometry) = (causes(stats), *nor.geometry());
+        Insides {
+            causes,
+            cleaned_blocks: stats.cleans,
+            cleaned_live_units: stats.clean_live_pages,
+            retired_blocks: 0,
+            unaligned: 0.0,
+            host_bytes: None,
+            // Every page that is programmed will have to be erased: finer than counting erases, of which a short run
+            // has few (section 5.5).
+            cycles: causes.total() as f64 / geometry.units() as f64,
+            cells: nor.cells(),
+            flash: nor.stats(),
+            geometry,
+            memory_bytes: self.memory_bytes(),
+            buffer_wait: stats.buffer_wait,
+            memory: Some(MemoryResult {
+                loads: stats.loads,
+                stores: stats.stores,
+                buffer_hits: stats.buffer_hits,
+                copied_pages: stats.copies_on_write,
+                flushed_pages: stats.flushed_pages,
+                mapping_misses: stats.mapping_misses,
+                wear_swaps: stats.wear_swaps,
+                cleaning_cost: stats.cleaning_cost(),
+                table_bytes: self.table_bytes(),
+                time: time_split(stats, span, geometry.dies()),
+            }),
+        }
+    }
+}
+
+impl Observed for RamDisk<Memory> {
+    fn counters(&self) -> Counters {
+        self.window().counters()
+    }
+    fn reset_stats(&mut self) {
+        Observed::reset_stats(self.window_mut());
+    }
+    fn idle_at(&mut self, at: Time) -> Time {
+        Observed::idle_at(self.window_mut(), at)
+    }
+    fn unit_bytes(&self) -> u32 {
+        Observed::unit_bytes(self.window())
+    }
+    fn blocks(&self) -> u32 {
+        self.window().blocks()
+    }
+    fn insides(&self, span: Span) -> Insides<'_> {
+        self.window().insides(span)
+    }
+}
+
+/// A memory written page by page, one word of each: what a page costs is its copy and its flush, so this is the
+/// fastest way to a known state. What is read or trimmed does not matter there.
+pub struct Pages<'a>(pub &'a mut Memory);
+
+impl BlockDevice for Pages<'_> {
+    fn capacity_bytes(&self) -> u64 {
+        self.0.capacity_bytes()
+    }
+    fn read(&mut self, at: Time, _: u64, _: u32, _: &mut [u8]) -> Result<Served, ControllerError> {
+        Ok(Served { start: at, end: at })
+    }
+    fn write(&mut self, at: Time, offset: u64, bytes: u32, _: &[u8]) -> Result<Served, ControllerError> {
+        let (page, word) = (self.0.page_bytes() as u64, self.0.word_bytes());
+        let mut end = at;
+        for page_at in (offset / page..(offset + bytes as u64).div_ceil(page)).map(|number| number * page) {
+            end = self.0.store(end, page_at, word, &[])?.end;
+        }
+        Ok(Served { start: at, end })
+    }
+    fn trim(&mut self, at: Time, _: u64, _: u32) -> Result<Served, ControllerError> {
+        Ok(Served { start: at, end: at })
+    }
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
+        Ok(Served { start: at, end: at })
+    }
+    fn expect(&self, offsets: impl Iterator<Item = u64>) {
+        MemoryWindow::expect(self.0, offsets);
+    }
+}
+
+impl Observed for Pages<'_> {
+    fn counters(&self) -> Counters {
+        self.0.counters()
+    }
+    fn reset_stats(&mut self) {
+        Observed::reset_stats(self.0);
+    }
+    fn idle_at(&mut self, at: Time) -> Time {
+        Observed::idle_at(self.0, at)
+    }
+    fn unit_bytes(&self) -> u32 {
+        Observed::unit_bytes(self.0)
+    }
+    fn blocks(&self) -> u32 {
+        self.0.blocks()
+    }
+    fn insides(&self, span: Span) -> Insides<'_> {
+        self.0.insides(span)
+    }
+}

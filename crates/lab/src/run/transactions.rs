@@ -1,0 +1,76 @@
+//! The inner loop of a program on a memory: transactions arrive, one processor runs them one after the other, in order of
+//! arrival, and each access begins when the one before it has ended.
+//!
+//! The latency of an access counts from its own beginning: the processor cannot ask earlier. The latency of a
+//! transaction counts from its arrival, waiting for the processor included; in a closed loop it arrives when the one
+//! before it ends.
+
+use super::device::Observed;
+use super::drive::{DriveError, Limit, Progress, Watch};
+use super::meter::Meter;
+use nvlab_access::MemoryWindow;
+use nvlab_units::{Span, Time};
+use nvlab_workload::{AccessKind, Op, Pacing, WindowWorkload};
+
+/// Transactions between two looks at the windows of the run.
+const BATCH: u64 = 32;
+/// Transactions between two questions whether to go on: a transaction is about a hundred accesses.
+const ASK_EVERY: u64 = 512;
+
+/// Runs `workload` on `memory` from `origin` on until the workload or the limit ends it.
+pub fn drive<M, W, F>(
+    memory: &mut M,
+    workload: &mut W,
+    origin: Time,
+    limit: &Limit,
+    meter: &mut Meter<F>,
+) -> Result<Progress, DriveError>
+where
+    M: MemoryWindow + Observed,
+    W: WindowWorkload,
+    F: FnMut(&Progress) -> bool,
+{
+    let open = matches!(workload.pacing(), Pacing::Open);
+    let mut accesses = Vec::new();
+    let mut progress = Progress { now: origin, ..Progress::default() };
+    let deadline = origin.ps().saturating_add(limit.time.ps());
+    loop {
+        let Some(arrival) = workload.next(&mut accesses) else {
+            progress.ended = true;
+            break;
+        };
+        let wanted = if open { origin + Span::from_ps(arrival.ps()) } else { progress.now };
+        let mut now = wanted.max(progress.now);
+        let over = progress.requests >= limit.requests
+            || now.ps() >= deadline
+            || progress.bytes >= limit.bytes
+            || progress.written_bytes >= limit.written_bytes;
+        if over {
+            break;
+        }
+        for access in &accesses {
+            let bytes = access.bytes as u32;
+            let (op, served) = match access.kind {
+                AccessKind::Load => (Op::Read, memory.load(now, access.offset, bytes, &mut [])),
+                AccessKind::Store => (Op::Write, memory.store(now, access.offset, bytes, &[])),
+            };
+            let (number, offset, at) = (progress.requests, access.offset, now);
+            let failed = |source| DriveError::Failed { number, op, bytes, offset, at, source };
+            let end = served.map_err(failed)?.end;
+            meter.access(access, end.since(now));
+            progress.bytes += bytes as u64;
+            progress.written_bytes += if op == Op::Write { bytes as u64 } else { 0 };
+            now = end;
+        }
+        meter.transaction(now.since(wanted));
+        progress.requests += 1;
+        progress.now = now;
+        if progress.requests.is_multiple_of(BATCH) {
+            meter.batch(memory, now);
+        }
+        if progress.requests.is_multiple_of(ASK_EVERY) && !Watch::<M>::go_on(meter, &progress) {
+            return Err(DriveError::Stopped(progress.requests));
+        }
+    }
+    Ok(progress)
+}
