@@ -12,10 +12,10 @@ const LAYERS: [(&str, u32); 10] = [
     ("nvlab-access", 3),
     ("nvlab-workload", 5),
     ("nvlab-lab", 6),
-    ("nvlab-serve", 6),
-    ("nvlab-window-preload", 6),
-    ("nvlab-cli", 7),
-    ("nvlab-tests", 8),
+    ("nvlab-serve", 7),
+    ("nvlab-window-preload", 7),
+    ("nvlab-cli", 8),
+    ("nvlab-tests", 9),
 ];
 const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 70;

@@ -1,8 +1,8 @@
 //! The device behind a window: an eNVy controller over NOR flash and battery-backed SRAM, in pages.
 //!
 //! The array is the paper's, made wider: a page is one byte from each of 4,096 chips instead of 256, so that a page of
-//! the processor is one program (eNVy section 3.3 chose 256 B because a wider path was too dear in 1994). Times are
-//! those of figure 12.
+//! the processor is one program (eNVy section 3.3 chose 256 B because a wider path was too dear in 1994). Times, wear and
+//! cleaning are those of the design `envy`.
 
 use crate::WindowError;
 use crate::abi::PAGE_BYTES;
@@ -11,11 +11,11 @@ use crate::mapped_store::MappedStore;
 use nvlab_controller::ControllerError;
 use nvlab_controller::envy::recover::{Media, erase_counts};
 use nvlab_controller::envy::stats::EnvyStats;
-use nvlab_controller::envy::{Cleaning, Envy, EnvyConfig};
-use nvlab_medium::banks::Access;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
-use nvlab_medium::ram::{Backup, Ram, RamConfig};
-use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
+use nvlab_controller::envy::{Envy, EnvyConfig};
+use nvlab_lab::design::{Design, Ftl};
+use nvlab_medium::flash::{Nor, NorConfig};
+use nvlab_medium::ram::{Ram, RamConfig};
+use nvlab_units::{Geometry, Time};
 
 /// Segments of an array are this many pages, fewer for small windows: an erase must not stop everything.
 const SEGMENT_PAGES_MAX: u32 = 1024;
@@ -58,59 +58,34 @@ impl DeviceConfig {
             units_per_page: 1,
             unit_bytes: PAGE_BYTES as u32,
         };
+        let design = Design::load("envy", &[]).map_err(|errors| errors.to_string())?;
+        let Ftl::Envy(paper) = &design.ftl else { panic!("the built-in design envy is of another kind") };
         let envy = EnvyConfig {
             logical_pages: pages as u32,
             buffer_pages: segment * BUFFER_SEGMENTS,
             flush_at: segment * BUFFER_SEGMENTS / 2,
-            cleaning: Cleaning::gathering(16),
-            wear_spread: Some(100),
-            control: Span::from_ns(60),
             word_bytes: PAGE_BYTES as u32,
             path_bytes: PAGE_BYTES as u32,
             mapping_cache_entries: 0,
             transaction_pages: 0,
+            ..paper.config(&design)
         };
+        let mut nor = paper.nor_config(&design, 1);
+        nor.flash.geometry = geometry;
         let sram = RamConfig {
             // Each of the controller's tables begins at a word, which is a page here.
             capacity_bytes: envy.sram_bytes(&geometry).next_multiple_of(page) + 8 * page,
             word_bytes: PAGE_BYTES as u32,
-            read: Access::even(Span::from_ns(100)),
-            write: Access::even(Span::from_ns(100)),
-            backup: Backup::Battery { hold: None },
             banks: 1,
             stripe_bytes: PAGE_BYTES as u64,
-            seed: 1,
+            ..paper.ram_config(&design, 1)
         };
-        Ok(DeviceConfig { envy, nor: nor(geometry), sram })
+        Ok(DeviceConfig { envy, nor, sram })
     }
 
     /// Bytes of the flash array and of the SRAM.
     pub fn media_bytes(&self) -> [u64; 2] {
         [Nor::<MappedStore>::store_bytes(&self.nor.flash.geometry), self.sram.capacity_bytes]
-    }
-}
-
-/// The chips of eNVy figure 12 (`parts/envy-flash-256.toml` has the source of each number).
-fn nor(geometry: Geometry) -> NorConfig {
-    NorConfig {
-        flash: FlashConfig {
-            rules: CellRules::Nor,
-            timing: FlashTiming {
-                read: vec![Span::from_ns(100)],
-                units_per_read: 1,
-                program: Span::from_us(4),
-                erase: Span::from_ms(50),
-                // The path is as wide as a page; its cycle is in the control time.
-                transfer: Rate::from_bytes_per_second(0),
-                interruption: Interruption::Suspend { latency: Span::ZERO, resume: Span::from_us(4) },
-                copy_back: false,
-            },
-            endurance: Endurance { cycles: 1_000_000, spread: 0.0 },
-            faults: Faults::NONE,
-            geometry,
-        },
-        page_buffer: None,
-        conditioning: None,
     }
 }
 
