@@ -73,8 +73,7 @@ impl DeviceConfig {
         let mut nor = paper.nor_config(&design, 1);
         nor.flash.geometry = geometry;
         let sram = RamConfig {
-            // Each of the controller's tables begins at a word, which is a page here.
-            capacity_bytes: envy.sram_bytes(&geometry).next_multiple_of(page) + 8 * page,
+            capacity_bytes: envy.sram_bytes(&geometry, PAGE_BYTES as u32).next_multiple_of(page),
             word_bytes: PAGE_BYTES as u32,
             banks: 1,
             stripe_bytes: PAGE_BYTES as u64,

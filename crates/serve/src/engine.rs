@@ -397,7 +397,7 @@ impl Engine {
     }
 
     /// The only way not to leave a program hanging.
-    fn give_up(&mut self, index: usize, why: String) {
+    pub(crate) fn give_up(&mut self, index: usize, why: String) {
         if let Some(client) = self.clients[index].take() {
             eprintln!("nvlab: the memory window: process {} is killed: {why}", client.process);
             process::kill(client.process);

@@ -134,7 +134,10 @@ fn serve(shared: &Shared) -> io::Result<()> {
         }
         let mut engine = shared.engine();
         for (entry, &number) in waiting[1..].iter().zip(&numbers) {
-            if entry.revents != 0 {
+            // A descriptor made to wait, which would stop everybody, is answered with an error.
+            if entry.revents & libc::POLLERR != 0 {
+                engine.give_up(number, "its userfaultfd is not as it was handed over".into());
+            } else if entry.revents != 0 {
                 engine.serve(number, &mut faults);
             }
         }

@@ -27,6 +27,8 @@ const FAILED: *mut c_void = usize::MAX as *mut c_void;
 const PROT_READ_WRITE: c_int = 1 | 2;
 const MAP_SHARED: c_int = 1;
 const MAP_TYPE: c_int = 0xf;
+const MAP_LOCKED: c_int = 0x2000;
+const MAP_POPULATE: c_int = 0x8000;
 const MAP_SHARED_VALIDATE: c_int = 3;
 const MADV_DONTFORK: c_int = 10;
 const MADV_NOHUGEPAGE: c_int = 15;
@@ -303,10 +305,12 @@ fn map_window(request: &Request) -> (*mut c_void, usize) {
     let Some(faults) = faults() else {
         return (refuse("userfaultfd is not permitted here (see nvlab doctor)", error()), 0);
     };
+    // Nothing may be mapped before it is watched: the kernel would fill what is absent with zeros.
+    let flags = request.flags & !(MAP_POPULATE | MAP_LOCKED);
     // SAFETY: the system call the program asked for, on the file that stands behind the window.
-    let address = unsafe {
-        syscall(numbers::MMAP, request.address, bytes, request.protection, request.flags, file.0, offset)
-    } as *mut c_void;
+    let address =
+        unsafe { syscall(numbers::MMAP, request.address, bytes, request.protection, flags, file.0, offset) }
+            as *mut c_void;
     if address == FAILED {
         return (FAILED, 0);
     }

@@ -240,7 +240,10 @@ impl<S: Store> Envy<S> {
             }
             if S::KEEPS {
                 self.complete(now);
-                if self.segments[segment as usize].pinned > 0 {
+                // Behind a copy whose source, on another die, is not recorded.
+                let queued = self.dies[die as usize].in_flight.front();
+                let blocked = queued.is_some_and(|completion| completion.ticket() <= ticket);
+                if blocked || self.segments[segment as usize].pinned > 0 {
                     if !force {
                         return None;
                     }

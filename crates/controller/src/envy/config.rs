@@ -111,10 +111,11 @@ impl EnvyConfig {
         geometry.units() * 6
     }
 
-    /// Bytes of battery-backed SRAM this controller needs over an array: buffer and page table.
-    pub fn sram_bytes(&self, geometry: &Geometry) -> u64 {
+    /// Bytes of battery-backed SRAM, written in words of `word_bytes`, that this controller needs over an array:
+    /// buffer and page table.
+    pub fn sram_bytes(&self, geometry: &Geometry, word_bytes: u32) -> u64 {
         let buffer = self.buffer_pages as u64 * geometry.page_bytes();
-        Layout::new(self, geometry, 256).bytes().max(buffer + EnvyConfig::table_bytes(geometry))
+        Layout::new(self, geometry, word_bytes as u64).bytes().max(buffer + EnvyConfig::table_bytes(geometry))
     }
 
     /// Checks that the controller can work over these media; otherwise says why not.
@@ -146,7 +147,7 @@ impl EnvyConfig {
         }
         self.check_host(geometry, ram)?;
         self.check_space(geometry)?;
-        let needed = self.sram_bytes(geometry);
+        let needed = self.sram_bytes(geometry, ram.word_bytes);
         if needed > ram.capacity_bytes {
             return Err(format!(
                 "the SRAM holds {} B; {} pages of buffer and a page table of {} B need {needed} B",

@@ -39,6 +39,11 @@ enum What {
 }
 
 impl Completion {
+    /// Its place on its die's lane.
+    pub fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
     pub fn erase(ticket: Ticket, segment: u32) -> Completion {
         Completion { ticket, what: What::Erase { segment } }
     }

@@ -230,7 +230,8 @@ impl<S: Store> Envy<S> {
         }
         let emptiest = (0..pools).max_by_key(|&pool| {
             let pool = &self.pools[pool as usize];
-            pool.limit - pool.occupied
+            // A cut may undo a move to another pool whose place was taken meanwhile.
+            pool.limit.saturating_sub(pool.occupied)
         });
         emptiest.expect("a pool")
     }

@@ -10,6 +10,7 @@
 //!
 //! Every step is recorded like in operation, so recovery may itself be cut at any moment.
 
+use super::clean::Moving;
 use super::segments::{NO_SEGMENT, Role, Segment};
 use super::table::{Layout, Record};
 use super::{Envy, EnvyConfig, NOTHING, SLOT};
@@ -138,6 +139,7 @@ impl<S: Store> Envy<S> {
                 return Err(format!("the record of segment {number} is damaged: {segment:?}"));
             }
             self.begun = self.begun.max(segment.order + 1);
+            self.flushes = self.flushes.max(segment.birth);
             segment.next = self.nor.geometry().pages_per_block;
             self.segments[number as usize] = segment;
         }
@@ -359,13 +361,9 @@ impl<S: Store> Envy<S> {
             self.gather(number, &mut moving);
             let span = self.nor.cells().config.timing.read[0] * moving.len() as u64;
             now = self.nor.occupy(now, self.die_of_segment(number), span).end;
-            let ends: Vec<u32> = self.segments.iter().map(|segment| segment.next).collect();
-            self.segments[partner as usize].next = read_segment(&self.sram, &self.map, partner).1.done;
-            for moving in moving {
-                let target = self.place_for(partner, &ends, moving.from);
-                self.copy(now.max(self.written), target, &[moving], super::clean::Cause::Clean);
-                report.pages_copied += 1;
-            }
+            let mut ends: Vec<u32> = self.segments.iter().map(|segment| segment.next).collect();
+            report.pages_copied += moving.len() as u64;
+            self.place_again(now.max(self.written), partner, moving, &mut ends);
             now = self.finish_all(now);
             for (segment, end) in self.segments.iter_mut().zip(ends) {
                 if segment.role == Role::InService {
@@ -380,42 +378,66 @@ impl<S: Store> Envy<S> {
         now
     }
 
-    /// The segment whose next page takes what is at `from`, `next` set accordingly. First a page of another
-    /// segment that holds it, or a part of it, already: it was on its way to a neighbour. Then the partner. If
-    /// what followed has filled that, a blank page elsewhere: there is one for each page that was on its way.
-    fn place_for(&mut self, partner: u32, ends: &[u32], from: u32) -> u32 {
+    /// Copies pages that were being moved. A copy that was made but not recorded is found again and made complete:
+    /// those that are whole first, so that none is taken for another's, then the torn ones. The others take
+    /// blank pages, the partner's if it has some: for each page that was on its way there is one.
+    fn place_again(&mut self, at: Time, partner: u32, mut moving: Vec<Moving>, ends: &mut [u32]) {
+        let mut begun = self.begun_pages(partner, ends);
+        for whole in [true, false] {
+            let mut left = Vec::with_capacity(moving.len());
+            for one in moving {
+                match begun.iter().position(|&page| self.can_take(page, one.from, whole)) {
+                    Some(place) => self.copy_to(at, begun.remove(place), one, ends),
+                    None => left.push(one),
+                }
+            }
+            moving = left;
+        }
         let pages = self.nor.geometry().pages_per_block;
-        let unrecorded: Vec<(u32, u32)> = (0..self.segments.len() as u32)
-            .filter(|&other| other != partner && self.segments[other as usize].role == Role::InService)
-            .map(|other| (other, read_segment(&self.sram, &self.map, other).1.done))
-            .collect();
-        let find = |segment: u32, mut range: std::ops::Range<u32>, begun: bool| {
-            let first = self.layout_first(segment);
-            range.find(|i| self.can_take(first + i, from, begun)).map(|page| (segment, page))
-        };
-        let begun =
-            unrecorded.iter().find_map(|&(other, known)| find(other, known..ends[other as usize], true));
-        let next = self.segments[partner as usize].next;
-        let found = begun
-            .or_else(|| find(partner, next..pages, false))
-            .or_else(|| unrecorded.iter().find_map(|&(other, known)| find(other, known..pages, false)));
-        let (segment, page) = found.expect("a page for one that was on its way");
-        self.segments[segment as usize].next = page;
-        segment
+        for one in moving {
+            let blank = |other: &u32| {
+                self.segments[*other as usize].role == Role::InService && ends[*other as usize] < pages
+            };
+            let target = [partner].into_iter().chain(0..self.segments.len() as u32).find(blank);
+            let target = target.expect("a page for one that was on its way");
+            self.copy_to(at, self.layout_first(target) + ends[target as usize], one, ends);
+        }
     }
 
-    /// True if a page that is nobody's can be programmed with what is at `from`; if `begun`, only if it holds
-    /// a part of that already.
-    fn can_take(&self, page: u32, from: u32, begun: bool) -> bool {
-        if self.location(self.p2l[page as usize]) == page {
-            return false;
+    /// Pages programmed, in part perhaps, behind what is recorded, that are nobody's: of other segments first,
+    /// as they were on their way to a neighbour.
+    fn begun_pages(&self, partner: u32, ends: &[u32]) -> Vec<u32> {
+        let others = (0..self.segments.len() as u32).filter(|&other| other != partner);
+        let mut found = Vec::new();
+        for segment in others.chain([partner]) {
+            if self.segments[segment as usize].role == Role::InService {
+                let known = read_segment(&self.sram, &self.map, segment).1.done;
+                let first = self.layout_first(segment);
+                let pages = (first + known)..(first + ends[segment as usize].max(known));
+                found.extend(pages.filter(|&page| self.location(self.p2l[page as usize]) != page));
+            }
         }
+        found
+    }
+
+    fn copy_to(&mut self, at: Time, page: u32, moving: Moving, ends: &mut [u32]) {
+        let target = self.segment_of(page);
+        self.segments[target as usize].next = page - self.layout_first(target);
+        self.copy(at, target, &[moving], super::clean::Cause::Clean);
+        let end = &mut ends[target as usize];
+        *end = (*end).max(self.segments[target as usize].next);
+    }
+
+    /// True if a page can be programmed with what is at `from`; if `whole`, only if it holds that already.
+    fn can_take(&self, page: u32, from: u32, whole: bool) -> bool {
         let bytes = self.nor.geometry().unit_bytes as usize;
         let (mut there, mut wanted) = (vec![0; bytes], vec![0; bytes]);
         self.peek(page, 0, &mut there);
         self.peek(from, 0, &mut wanted);
-        let fits = there.iter().zip(&wanted).all(|(there, wanted)| there & wanted == *wanted);
-        fits && (!begun || there.iter().any(|&byte| byte != 0xFF))
+        match whole {
+            true => there == wanted,
+            false => there.iter().zip(&wanted).all(|(there, wanted)| there & wanted == *wanted),
+        }
     }
 
     fn erase_after_cut(&mut self, at: Time, number: u32) {

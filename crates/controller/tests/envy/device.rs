@@ -76,7 +76,7 @@ impl Setup {
 
     pub fn ram(&self) -> RamConfig {
         RamConfig {
-            capacity_bytes: self.config().sram_bytes(&self.geometry()),
+            capacity_bytes: self.config().sram_bytes(&self.geometry(), 256),
             word_bytes: 256,
             read: Access::even(Span::from_ns(100)),
             write: Access::even(Span::from_ns(100)),

@@ -144,7 +144,7 @@ impl Envy {
             unreachable!("ftl.map.in = {} was checked to be a memory", self.memory)
         };
         let cells = &ram.cells;
-        let needed = self.config(design).sram_bytes(&design.array.geometry);
+        let needed = self.config(design).sram_bytes(&design.array.geometry, cells.word_bytes);
         RamConfig {
             capacity_bytes: cells.size_bytes.max(needed),
             word_bytes: cells.word_bytes,

@@ -114,13 +114,13 @@ fn crossing(a: &[(f64, f64)], b: &[(f64, f64)]) -> Option<f64> {
     })
 }
 
-/// Slope of the whole line behind `around` over the slope before it.
+/// Slope of the whole line behind `around` over the slope before it; none of a line that rises.
 fn steepening(line: &[(f64, f64)], around: f64) -> Option<f64> {
     let at = line.iter().position(|(x, _)| *x == around)?;
     let slope = |from: (f64, f64), to: (f64, f64)| (to.1 - from.1) / (to.0 - from.0);
     let (first, last) = (*line.first()?, *line.last()?);
-    let ratio = slope(line[at], last) / slope(first, line[at]);
-    Some(ratio).filter(|ratio| ratio.is_finite())
+    let (before, behind) = (slope(first, line[at]), slope(line[at], last));
+    Some(behind / before).filter(|ratio| ratio.is_finite() && before <= 0.0 && behind <= 0.0)
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@ use crate::abi::{self, Api, PAGE_BYTES, RangeMode};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+/// How often a request is repeated while the address space of its program is being changed.
+const TRIES_MAX: u32 = 100_000;
+
 /// Faults read at once.
 pub const BATCH: usize = 16;
 
@@ -163,20 +166,22 @@ impl Faults {
     }
 
     fn answer<T>(&self, request: u64, argument: *mut T) -> io::Result<Answered> {
-        loop {
+        for _ in 0..TRIES_MAX {
             let error = match self.request(request, argument) {
                 Ok(_) => return Ok(Answered::Done),
                 Err(error) => error,
             };
             match error.raw_os_error() {
                 // The address space is being changed at this moment.
-                Some(libc::EAGAIN | libc::EINTR) => continue,
+                Some(libc::EAGAIN | libc::EINTR) => std::thread::yield_now(),
                 Some(libc::ENOENT | libc::EFAULT) => return Ok(Answered::Unmapped),
                 Some(libc::EEXIST) => return Ok(Answered::Present),
                 Some(libc::ESRCH) => return Ok(Answered::Gone),
                 _ => return Err(error),
             }
         }
+        // A program whose address space is always being changed must not hold up the others.
+        Err(io::ErrorKind::WouldBlock.into())
     }
 }
 

@@ -94,7 +94,7 @@ fn plan(
     let into = exchange + if excess < 0.0 { each } else { 0 };
     let room_in = |pool: &Pool| match pool.active {
         NO_SEGMENT => 0,
-        active => (pages - segments[active as usize].next).min(pool.limit - pool.occupied),
+        active => (pages - segments[active as usize].next).min(pool.limit.saturating_sub(pool.occupied)),
     };
     if own > 0 {
         moves.to_lower = out.min(room_in(&pools[own - 1])).min(live / 2);
@@ -105,7 +105,7 @@ fn plan(
     // What comes in must fit, and leave the clean a gain.
     let left = pools[own].occupied - moves.to_lower - moves.to_higher;
     let stays = live - moves.to_lower - moves.to_higher;
-    let room = (pools[own].limit - left).min((pages - stays) / 2);
+    let room = pools[own].limit.saturating_sub(left).min((pages - stays) / 2);
     if own > 0 {
         moves.from_lower = into.min(room / neighbours);
     }
