@@ -27,6 +27,7 @@ pub mod hftl;
 pub mod page_map;
 mod spare;
 pub mod table;
+mod wear;
 
 pub use block_map::BlockMap;
 pub use envy::Envy;

@@ -2,12 +2,10 @@
 
 use super::stats::{ByCause, Cause};
 use crate::ControllerError;
+use crate::wear::{self, Take};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Layout, Ppa, Ticket, Time};
-
-/// Erased blocks looked at for the least worn: few are erased except on a new device.
-const CANDIDATES: usize = 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Area<S: Store> {
@@ -63,9 +61,9 @@ impl<S: Store> Area<S> {
         let free = &mut self.free[die as usize];
         let Some(mut pick) = free.len().checked_sub(1) else { return Err(self.end_of_life(die)) };
         if self.dynamic && pick > 0 {
-            let candidates = (free.len().saturating_sub(CANDIDATES)..free.len()).rev();
-            let worn = |&i: &usize| self.nand.cells().erase_count(BlockId(free[i]));
-            pick = candidates.min_by_key(worn).unwrap_or(pick);
+            let cells = self.nand.cells();
+            let erases = |i| cells.erase_count(BlockId(free[i]));
+            pick = wear::pick_free(free.len(), Take::LeastWorn, erases).unwrap_or(pick);
         }
         Ok(free.swap_remove(pick))
     }

@@ -11,13 +11,11 @@ use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::spare::Spare;
 use crate::table::BlockState;
+use crate::wear;
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{InPlace, PowerCut, Store};
 use nvlab_units::{BlockId, Ppa, Ticket, Time};
-
-/// Erases of a die between two looks at its wear.
-const LOOK_EVERY: u32 = 16;
 
 /// A page on its way out of a block.
 #[derive(Clone, Copy, Debug)]
@@ -334,18 +332,14 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// Moves the least worn full block of a die if wear has spread too far.
     fn level_wear(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
         let Some(threshold) = self.config.wear.static_threshold else { return Ok(()) };
-        if self.dies[die as usize].erases < LOOK_EVERY {
+        if self.dies[die as usize].erases < wear::LOOK_EVERY {
             return Ok(());
         }
         self.dies[die as usize].erases = 0;
-        let erases = |block: BlockId| self.nand.cells().erase_count(block);
-        let most = self.table.die_blocks(die).map(erases).max().unwrap_or(0);
-        let Some(least_worn) = self.table.closed(die).min_by_key(|&block| erases(block)) else {
-            return Ok(());
-        };
+        let lagging = wear::lagging(self.nand.cells(), &self.table, die, threshold);
+        let Some(least_worn) = lagging else { return Ok(()) };
         // Its data needs a block of its own: leave the cleaner's reserve alone.
-        let can_spare = self.dies[die as usize].free.len() as u32 >= self.config.free_blocks_min;
-        if most - erases(least_worn) <= threshold || !can_spare {
+        if (self.dies[die as usize].free.len() as u32) < self.config.free_blocks_min {
             return Ok(());
         }
         self.stats.wear_moves += 1;

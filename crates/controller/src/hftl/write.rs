@@ -6,13 +6,11 @@ use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::spare::{Kind, Spare};
 use crate::table::BlockState;
+use crate::wear::{self, Take};
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{InPlace, MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Ticket, Time};
-
-/// Erased blocks looked at for the least or most worn: few are erased except on a new device.
-const CANDIDATES: usize = 64;
 
 /// A page whose program is queued.
 pub(super) struct Placed {
@@ -78,10 +76,9 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         }
         let mut pick = free.len() - 1;
         if self.config.wear.dynamic {
-            let candidates = free.len().saturating_sub(CANDIDATES)..free.len();
-            let worn = |&i: &usize| self.nand.cells().erase_count(free[i]);
-            let found =
-                if stream == MOVED { candidates.max_by_key(worn) } else { candidates.rev().min_by_key(worn) };
+            let take = if stream == MOVED { Take::MostWorn } else { Take::LeastWorn };
+            let cells = self.nand.cells();
+            let found = wear::pick_free(free.len(), take, |i| cells.erase_count(free[i]));
             pick = found.expect("a free block");
         }
         let block = free.swap_remove(pick);

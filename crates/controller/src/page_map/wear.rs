@@ -12,14 +12,10 @@ use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
+use crate::wear::{self, Take};
 use nvlab_medium::Store;
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_units::{BlockId, Ticket, Time};
-
-/// Erased blocks looked at for the least or most worn: few are erased except on a new device.
-const CANDIDATES: usize = 64;
-/// Erases of a die between two looks at its wear.
-const LOOK_EVERY: u32 = 16;
 
 impl<S: Store> PageMap<S> {
     /// Takes an erased block of a die.
@@ -30,10 +26,9 @@ impl<S: Store> PageMap<S> {
         }
         let mut pick = free.len() - 1;
         if self.config.wear.dynamic {
-            let candidates = free.len().saturating_sub(CANDIDATES)..free.len();
-            let worn = |&i: &usize| self.nand.cells().erase_count(free[i]);
-            let found =
-                if relocated { candidates.max_by_key(worn) } else { candidates.rev().min_by_key(worn) };
+            let take = if relocated { Take::MostWorn } else { Take::LeastWorn };
+            let cells = self.nand.cells();
+            let found = wear::pick_free(free.len(), take, |i| cells.erase_count(free[i]));
             pick = found.expect("a free block");
         }
         Ok(free.swap_remove(pick))
@@ -42,18 +37,14 @@ impl<S: Store> PageMap<S> {
     /// Moves the least worn full block of a die if wear has spread too far.
     pub(super) fn level_wear(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
         let Some(threshold) = self.config.wear.static_threshold else { return Ok(()) };
-        if self.dies[die as usize].erases < LOOK_EVERY {
+        if self.dies[die as usize].erases < wear::LOOK_EVERY {
             return Ok(());
         }
         self.dies[die as usize].erases = 0;
-        let erases = |block: BlockId| self.nand.cells().erase_count(block);
-        let most = self.table.die_blocks(die).map(erases).max().unwrap_or(0);
-        let Some(least_worn) = self.table.closed(die).min_by_key(|&block| erases(block)) else {
-            return Ok(());
-        };
+        let lagging = wear::lagging(self.nand.cells(), &self.table, die, threshold);
+        let Some(least_worn) = lagging else { return Ok(()) };
         // Its data needs a block of its own: leave the cleaner's reserve alone.
-        let can_spare = self.dies[die as usize].free.len() as u32 >= self.config.free_blocks_min;
-        if most - erases(least_worn) <= threshold || !can_spare {
+        if (self.dies[die as usize].free.len() as u32) < self.config.free_blocks_min {
             return Ok(());
         }
         self.stats.wear_moves += 1;

@@ -132,3 +132,20 @@ pub fn perform(
     assert!(served.start >= at && served.end >= served.start);
     Ok(served.end)
 }
+
+/// Reads every unit after a cut and gives the version of each, which must be an allowed one.
+pub fn read_all(
+    device: &mut impl Controller,
+    model: &Model,
+    at: Time,
+    context: &dyn Fn() -> String,
+) -> Vec<u64> {
+    let mut bytes = vec![0; UNIT];
+    (0..device.capacity_units())
+        .map(|lpa| {
+            let read = device.read(at, Extent::one(lpa), &mut bytes);
+            read.unwrap_or_else(|error| panic!("{}: {error}", context()));
+            model.identify(lpa, &bytes, context)
+        })
+        .collect()
+}

@@ -1,7 +1,7 @@
 //! The power fails at every request, inside merges, and again during recovery. Afterwards every page must read
 //! as a version that was acknowledged or a newer one, never as anything torn.
 
-use crate::array::{Ask, Model, UNIT, perform};
+use crate::array::{Ask, Model, perform, read_all};
 use crate::device::{Setup, setups};
 use crate::model::Requests;
 use nvlab_controller::block_map::Log;
@@ -40,22 +40,6 @@ fn used(setup: &Setup, requests: &mut Requests) -> Moment {
     model.durable(Extent { start: 0, count: units }, false);
     device.settle(now);
     Moment { device, model, at: now, end: now, last: Ask::Flush }
-}
-
-fn read_all(
-    device: &mut BlockMap<MemStore>,
-    model: &Model,
-    at: Time,
-    context: &dyn Fn() -> String,
-) -> Vec<u64> {
-    let mut bytes = vec![0; UNIT];
-    (0..device.capacity_units())
-        .map(|lpa| {
-            let read = device.read(at, Extent::one(lpa), &mut bytes);
-            read.unwrap_or_else(|error| panic!("{}: {error}", context()));
-            model.identify(lpa, &bytes, context)
-        })
-        .collect()
 }
 
 /// Cuts at `cut`, recovers, cuts the recovery, recovers, checks, goes on writing, checks. Gives the merges the

@@ -1,7 +1,7 @@
 //! The power fails before, during and after every operation of NAND and PRAM, and again during the mount. A write
 //! that was acknowledged is never lost, nothing reads as torn, and a mount scans nothing.
 
-use crate::array::{Ask, Model, UNIT, draw, perform};
+use crate::array::{Ask, Model, draw, perform, read_all};
 use crate::device::{Levelled, Setup, setups};
 use nvlab_controller::Controller;
 use nvlab_controller::hftl::{Hftl, Media};
@@ -42,22 +42,6 @@ fn acknowledge(model: &mut Model, ask: Ask) {
     if let Ask::Write(extent) | Ask::Trim(extent) = ask {
         model.durable(extent, true);
     }
-}
-
-fn read_all<P: InPlace + PowerCut>(
-    device: &mut Hftl<MemStore, P>,
-    model: &Model,
-    at: Time,
-    context: &dyn Fn() -> String,
-) -> Vec<u64> {
-    let mut bytes = vec![0; UNIT];
-    (0..device.capacity_units())
-        .map(|lpa| {
-            let read = device.read(at, Extent::one(lpa), &mut bytes);
-            read.unwrap_or_else(|error| panic!("{}: {error}", context()));
-            model.identify(lpa, &bytes, context)
-        })
-        .collect()
 }
 
 /// Cuts at `cut`, mounts, cuts the mount, mounts, checks, goes on writing, checks.

@@ -1,7 +1,8 @@
 //! The power fails at every request, before and during and after, and again during recovery. Afterwards every
 //! unit must read as a version that was flushed or a newer one, never as anything torn.
 
-use crate::device::{Ask, Model, Setup, UNIT, draw, perform, setups};
+use crate::array::read_all;
+use crate::device::{Ask, Model, Setup, draw, perform, setups};
 use nvlab_controller::page_map::Media;
 use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::flash::Faults;
@@ -42,22 +43,6 @@ fn acknowledge(setup: &Setup, model: &mut Model, ask: Ask, units: u32) {
         Ask::Write(extent) if setup.buffer != Some(false) => model.durable(extent, false),
         _ => {}
     }
-}
-
-fn read_all(
-    device: &mut PageMap<MemStore>,
-    model: &Model,
-    at: Time,
-    context: &dyn Fn() -> String,
-) -> Vec<u64> {
-    let mut bytes = vec![0; UNIT];
-    (0..device.capacity_units())
-        .map(|lpa| {
-            let read = device.read(at, Extent::one(lpa), &mut bytes);
-            read.unwrap_or_else(|error| panic!("{}: {error}", context()));
-            model.identify(lpa, &bytes, context)
-        })
-        .collect()
 }
 
 /// Cuts at `cut`, recovers, cuts the recovery, recovers, checks, goes on writing, checks.
