@@ -1,16 +1,16 @@
 //! A controller behind a link and a driver.
 
 use crate::BlockDevice;
-use nvlab_controller::page_map::PageMap;
 use nvlab_controller::{Controller, ControllerError};
-use nvlab_medium::Store;
 use nvlab_units::{Bus, Extent, Rate, Served, Span, Time};
 
 /// How the host gets to the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostPath {
-    /// Rate of the link; `None`: transfers take no time.
+    /// Rate of the link, to the host; `None`: transfers take no time.
     pub rate: Option<Rate>,
+    /// Rate towards the device.
+    pub rate_write: Option<Rate>,
     /// One lane per direction, instead of one for both.
     pub full_duplex: bool,
     /// What the host's software and the link's protocol add to every request.
@@ -48,6 +48,10 @@ impl<C: Controller> Attached<C> {
     pub fn controller_mut(&mut self) -> &mut C {
         &mut self.controller
     }
+    /// Takes the controller from behind its path.
+    pub fn into_controller(self) -> C {
+        self.controller
+    }
     /// Bytes the host did not ask to write but that had to be, because it wrote parts of units.
     pub fn unaligned_bytes(&self) -> u64 {
         self.unaligned_bytes
@@ -74,7 +78,8 @@ impl<C: Controller> Attached<C> {
 
     #[inline]
     fn transfer(&mut self, now: Time, at: Time, bytes: u32, to_host: bool) -> Time {
-        let Some(rate) = self.path.rate else { return at };
+        let rate = if to_host { self.path.rate } else { self.path.rate_write };
+        let Some(rate) = rate else { return at };
         let link = if to_host && self.path.full_duplex { &mut self.up } else { &mut self.down };
         link.book(now, at, rate.transfer(bytes as u64)).end
     }
@@ -120,7 +125,7 @@ fn extent(first: u64, end: u64) -> Extent {
     Extent { start: first.min(u32::MAX as u64) as u32, count: (end - first).min(u32::MAX as u64) as u32 }
 }
 
-impl<S: Store> BlockDevice for Attached<PageMap<S>> {
+impl<C: Controller> BlockDevice for Attached<C> {
     fn capacity_bytes(&self) -> u64 {
         self.controller.capacity_units() as u64 * self.unit_bytes
     }
@@ -136,7 +141,7 @@ impl<S: Store> BlockDevice for Attached<PageMap<S>> {
         let start = at + self.path.overhead;
         let extent = self.touched(offset, bytes);
         let whole = extent.count as u64 * self.unit_bytes == bytes as u64;
-        let end = if whole || !S::KEEPS {
+        let end = if whole || !C::KEEPS {
             self.controller.read(start, extent, into)?.end
         } else {
             let mut scratch = std::mem::take(&mut self.scratch);

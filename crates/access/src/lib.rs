@@ -12,14 +12,17 @@
 //! | [`attached`] | a controller behind a link |
 //! | [`memory_window`] | words of a memory |
 //! | [`ram_disk`] | a memory as a disk |
+//! | [`sector_cache`] | what a file system keeps between itself and the device |
 
 pub mod attached;
 pub mod memory_window;
 pub mod ram_disk;
+pub mod sector_cache;
 
 pub use attached::{Attached, HostPath};
 pub use memory_window::MemoryWindow;
 pub use ram_disk::RamDisk;
+pub use sector_cache::{CachedDisk, SectorCache};
 
 use nvlab_controller::ControllerError;
 use nvlab_units::{Served, Time};
@@ -40,6 +43,11 @@ pub trait BlockDevice {
     fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError>;
     /// Everything written before is durable at the end.
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError>;
+    /// True if it makes something of the bytes that are written, where the writer has any.
+    #[inline]
+    fn wants_payload(&self) -> bool {
+        false
+    }
     /// Says which bytes will be asked for soon, so that what is known about them comes near.
     fn expect(&self, _offsets: impl Iterator<Item = u64>)
     where

@@ -39,12 +39,9 @@ impl<W: MemoryWindow> RamDisk<W> {
         &mut self.window
     }
 
-    fn check(&self, offset: u64, bytes: u32) -> Result<(), ControllerError> {
-        let capacity = self.capacity_bytes();
-        match offset.checked_add(bytes as u64) {
-            Some(end) if end <= capacity => Ok(()),
-            _ => Err(ControllerError::OutsideWindow { offset, bytes, capacity }),
-        }
+    /// Takes the memory from behind its driver.
+    pub fn into_window(self) -> W {
+        self.window
     }
 
     /// Lets the driver begin when the processor is free, and keeps it until `copy` is done.
@@ -73,17 +70,17 @@ impl<W: MemoryWindow> BlockDevice for RamDisk<W> {
         bytes: u32,
         into: &mut [u8],
     ) -> Result<Served, ControllerError> {
-        self.check(offset, bytes)?;
+        ControllerError::check_window(offset, bytes, self.capacity_bytes())?;
         self.serve(at, |window, at| Ok(window.load(at, offset, bytes, into)?.end))
     }
 
     fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
-        self.check(offset, bytes)?;
+        ControllerError::check_window(offset, bytes, self.capacity_bytes())?;
         self.serve(at, |window, at| Ok(window.store(at, offset, bytes, data)?.end))
     }
 
     fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError> {
-        self.check(offset, bytes)?;
+        ControllerError::check_window(offset, bytes, self.capacity_bytes())?;
         self.serve(at, |window, at| Ok(window.discard(at, offset, bytes as u64)?.end))
     }
 

@@ -47,7 +47,7 @@ fn device(path: HostPath) -> Attached<PageMap<MemStore>> {
     Attached::new(PageMap::new(config, Nand::new(flash, store)).unwrap(), path)
 }
 
-const DIRECT: HostPath = HostPath { rate: None, full_duplex: true, overhead: Span::ZERO };
+const DIRECT: HostPath = HostPath { rate: None, rate_write: None, full_duplex: true, overhead: Span::ZERO };
 
 #[test]
 fn any_bytes_against_an_array() {
@@ -77,6 +77,7 @@ fn any_bytes_against_an_array() {
 fn a_part_of_a_unit_costs_a_read_and_the_link_its_time() {
     let mut device = device(HostPath {
         rate: Some(Rate::from_bytes_per_second(512_000_000)),
+        rate_write: Some(Rate::from_bytes_per_second(512_000_000)),
         full_duplex: false,
         overhead: Span::from_us(3),
     });

@@ -16,6 +16,7 @@
 //! | [`block_map`] | a page at its own place in its block: pure block mapping, BAST, FAST, SLC log over MLC data |
 //! | [`envy`] | NOR flash and battery-backed SRAM as a word-addressable memory |
 //! | [`fsms`] | in front of any of them: the metadata of a FAT file system go to PRAM |
+//! | [`pram`] | the memory such a separator shares with the controller behind it |
 //! | [`cleaning`] | which block is cleaned next: one file per policy |
 //! | [`table`] | the blocks of an array: live units, state |
 
@@ -25,6 +26,7 @@ pub mod envy;
 pub mod fsms;
 pub mod hftl;
 pub mod page_map;
+pub mod pram;
 mod spare;
 pub mod table;
 mod wear;
@@ -34,6 +36,7 @@ pub use envy::Envy;
 pub use fsms::Fsms;
 pub use hftl::Hftl;
 pub use page_map::PageMap;
+pub use pram::{Beside, BesidePram};
 
 use nvlab_medium::MediumError;
 use nvlab_units::{Extent, Served, Time};
@@ -100,8 +103,20 @@ pub enum ControllerError {
     },
 }
 
+impl ControllerError {
+    /// Fails if bytes lie outside a memory window of `capacity` bytes.
+    pub fn check_window(offset: u64, bytes: u32, capacity: u64) -> Result<(), ControllerError> {
+        match offset.checked_add(bytes as u64) {
+            Some(end) if end <= capacity => Ok(()),
+            _ => Err(ControllerError::OutsideWindow { offset, bytes, capacity }),
+        }
+    }
+}
+
 /// A device of logical units.
 pub trait Controller {
+    /// False if its medium keeps no bytes: then payload is ignored, and nothing is read into a buffer.
+    const KEEPS: bool;
     /// Logical units the host may address.
     fn capacity_units(&self) -> u32;
     /// Bytes of one unit.
@@ -115,4 +130,8 @@ pub trait Controller {
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError>;
     /// Everything written before is durable at the end.
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError>;
+    /// Touches the map entries of units that will be written or read soon, so that their cache lines come in
+    /// together instead of one after the other.
+    #[inline]
+    fn expect(&self, _units: impl Iterator<Item = u32>) {}
 }

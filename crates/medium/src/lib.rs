@@ -44,6 +44,11 @@ pub trait InPlace {
     const KEEPS: bool;
     /// Bytes.
     fn capacity(&self) -> u64;
+    /// Bytes (aligned) a power cut never tears apart: an aligned write of so many is old or new afterwards. A
+    /// controller that changes its tables in place refuses a memory that promises less than an entry.
+    fn atomic_bytes(&self) -> u32 {
+        1
+    }
     /// Reads `bytes` at `offset`. `into` receives them if a store is kept; otherwise it may be empty.
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError>;
     /// Writes `bytes` at `offset`. `data` holds them if a store is kept; otherwise it may be empty.

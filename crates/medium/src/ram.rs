@@ -236,6 +236,11 @@ impl<S: Store> InPlace for Ram<S> {
         self.config.capacity_bytes
     }
 
+    /// Of a memory without backup nothing is left to be whole.
+    fn atomic_bytes(&self) -> u32 {
+        if self.config.backup == Backup::None { 1 } else { self.config.word_bytes }
+    }
+
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
         check_range(offset, bytes, self.config.capacity_bytes)?;
         if S::KEEPS {

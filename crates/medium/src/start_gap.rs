@@ -74,6 +74,11 @@ impl<M: InPlace> StartGap<M> {
                 config.line_bytes, config.regions, config.interval
             ));
         }
+        if medium.atomic_bytes() < 8 {
+            return Err(
+                "start-gap wants a memory that keeps an aligned write of 8 B whole in a power cut".into()
+            );
+        }
         let room = medium.capacity() / config.regions as u64 / config.line_bytes as u64;
         let interval = config.interval as u64;
         let ring = |lines: u64| lines.div_ceil(interval) + 1;
@@ -112,6 +117,10 @@ impl<M: InPlace> StartGap<M> {
     /// The memory below.
     pub fn medium(&self) -> &M {
         &self.medium
+    }
+    /// The memory below, to reset its counts.
+    pub fn medium_mut(&mut self) -> &mut M {
+        &mut self.medium
     }
     /// The memory below, without what is in front.
     pub fn into_medium(self) -> M {
@@ -227,6 +236,10 @@ impl<M: InPlace> InPlace for StartGap<M> {
 
     fn capacity(&self) -> u64 {
         self.lines * self.regions.len() as u64 * self.config.line_bytes as u64
+    }
+
+    fn atomic_bytes(&self) -> u32 {
+        self.medium.atomic_bytes().min(self.config.line_bytes)
     }
 
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {

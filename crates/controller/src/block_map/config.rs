@@ -54,6 +54,19 @@ pub struct BlockWear {
     pub static_threshold: Option<u32>,
 }
 
+impl BlockMapConfig {
+    /// Checks that it can work over a data array, whose blocks may have an SLC mode, and an array of the log if it has
+    /// one of its own; otherwise says why not.
+    pub fn check(
+        &self,
+        data: &FlashConfig,
+        log: Option<&FlashConfig>,
+        has_slc_mode: bool,
+    ) -> Result<(), String> {
+        check(self, data, log, has_slc_mode)
+    }
+}
+
 /// Blocks of the data array of `flash` that hold host data on each die.
 pub(super) fn home_blocks(config: &BlockMapConfig, flash: &FlashConfig) -> u32 {
     config.logical_units.div_ceil(flash.geometry.pages_per_block).div_ceil(flash.geometry.dies())

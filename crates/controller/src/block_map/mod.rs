@@ -182,17 +182,6 @@ impl<S: Store> BlockMap<S> {
         4 * (self.data.len() as u64 + log_entries + blocks)
     }
 
-    /// Touches the map entries of pages that will be written or read soon, so that their cache lines come in
-    /// together instead of one after the other.
-    #[inline]
-    pub fn expect(&self, units: impl Iterator<Item = u32>) {
-        let mut sum = 0u32;
-        for unit in units {
-            sum = sum.wrapping_add(self.place.get(unit as usize).copied().unwrap_or(0));
-        }
-        std::hint::black_box(sum);
-    }
-
     /// When everything queued will be done; a promise (see [`nvlab_units::Lane::finish`]).
     pub fn idle_at(&mut self, at: Time) -> Time {
         let ends = self.areas.iter_mut().flat_map(|area| {
@@ -293,6 +282,17 @@ impl<S: Store> BlockMap<S> {
 }
 
 impl<S: Store> Controller for BlockMap<S> {
+    const KEEPS: bool = S::KEEPS;
+
+    #[inline]
+    fn expect(&self, units: impl Iterator<Item = u32>) {
+        let mut sum = 0u32;
+        for unit in units {
+            sum = sum.wrapping_add(self.place.get(unit as usize).copied().unwrap_or(0));
+        }
+        std::hint::black_box(sum);
+    }
+
     fn capacity_units(&self) -> u32 {
         self.config.logical_units
     }

@@ -178,7 +178,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// Queues copies of pages to a segment that has room for them.
+    /// Queues copies of pages of one segment to another that has room for them.
     pub(super) fn copy(&mut self, at: Time, target: u32, moving: &[Moving], cause: Cause) {
         let count = moving.len() as u32;
         if count == 0 {
@@ -203,13 +203,13 @@ impl<S: Store> Envy<S> {
         let pages = self.nor.geometry().pages_per_block;
         assert!(segment.next <= pages, "segment {target} of {pages} pages: {segment:?}");
         let transfer = self.transfer();
-        if S::KEEPS {
-            for (moving, to) in moving.iter().zip(first..) {
-                self.program_copy(at, moving.from, to, moving.owner);
-            }
+        let last = if S::KEEPS {
+            self.program_copies(at, moving, first)
         } else {
-            self.nor.program_pages(at, Ppa(first), count, transfer, &[]).expect("pages that are erased");
-        }
+            self.nor.program_pages(at, Ppa(first), count, transfer, &[]).expect("pages that are erased")
+        };
+        self.crossed(self.segment_of(moving[0].from), target, last);
+        self.segments[target as usize].last = last;
         self.count(cause, count, transfer + self.nor.cells().config.timing.program);
     }
 
@@ -232,23 +232,10 @@ impl<S: Store> Envy<S> {
     pub(super) fn spare_ready(&mut self, at: Time, die: u32, force: bool) -> Option<Time> {
         let mut now = at;
         while let Some((segment, ticket)) = self.dies[die as usize].leaving {
-            if !self.nor.is_done(die, ticket, now) {
-                if !force {
-                    return None;
-                }
-                now = self.nor.finish(die, ticket, now);
-            }
-            if S::KEEPS {
-                self.complete(now);
-                // Behind a copy whose source, on another die, is not recorded.
-                let queued = self.dies[die as usize].in_flight.front();
-                let blocked = queued.is_some_and(|completion| completion.ticket() <= ticket);
-                if blocked || self.segments[segment as usize].pinned > 0 {
-                    if !force {
-                        return None;
-                    }
-                    now = self.finish_all(now);
-                }
+            if force {
+                now = self.wait_for_leaving(segment, die, ticket, now);
+            } else if !self.has_left(segment, die, ticket, now) {
+                return None;
             }
             self.erase(now, segment);
         }
@@ -260,19 +247,6 @@ impl<S: Store> Envy<S> {
         for die in 0..self.dies.len() as u32 {
             self.spare_ready(at, die, false);
         }
-    }
-
-    /// Promises the end of everything queued, and records it.
-    pub(super) fn finish_all(&mut self, at: Time) -> Time {
-        let mut end = at;
-        for die in 0..self.dies.len() as u32 {
-            let last = self.nor.last(die);
-            end = end.max(self.nor.finish(die, last, at));
-        }
-        if S::KEEPS {
-            self.complete(end);
-        }
-        end
     }
 
     /// Queues the erase of a segment that has been left: it is the spare of its die now.

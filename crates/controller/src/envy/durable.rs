@@ -10,13 +10,11 @@
 //! leaves its source, which is not erased before. So a segment's count of programmed pages may lag; recovery
 //! looks for the last page that is not blank.
 
+use super::clean::Moving;
 use super::table::Record;
 use super::{Envy, NOTHING, Role, SHADOW, SLOT};
 use nvlab_medium::Store;
 use nvlab_units::{Ppa, Ticket, Time};
-
-/// What the header begins with.
-pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"nvlenvy1");
 
 /// Something queued that is recorded when it is done.
 #[derive(Clone, Copy, Debug)]
@@ -39,11 +37,6 @@ enum What {
 }
 
 impl Completion {
-    /// Its place on its die's lane.
-    pub fn ticket(&self) -> Ticket {
-        self.ticket
-    }
-
     pub fn erase(ticket: Ticket, segment: u32) -> Completion {
         Completion { ticket, what: What::Erase { segment } }
     }
@@ -60,12 +53,12 @@ impl<S: Store> Envy<S> {
     }
 
     /// A fact that was found at `at`.
-    fn note(&mut self, at: Time, offset: u64, record: &[u8]) {
+    pub(super) fn note(&mut self, at: Time, offset: u64, record: &[u8]) {
         self.written = self.written.max(at);
         self.sram.write_during((self.written, self.written), offset, record);
     }
 
-    fn segment_record(&self, number: u32) -> Record<64> {
+    pub(super) fn segment_record(&self, number: u32) -> Record<64> {
         let segment = &self.segments[number as usize];
         let role = match segment.role {
             Role::Erased => 0,
@@ -96,31 +89,6 @@ impl<S: Store> Envy<S> {
             .with_u64(history.cost.to_bits())
             .with_u64(history.cleaned_at);
         self.decide(at, self.map.pool(pool), record.bytes());
-    }
-
-    pub(super) fn header(&self) -> Record<64> {
-        let geometry = self.nor.geometry();
-        Record::new()
-            .with_u64(MAGIC)
-            .with_u32(self.config.logical_pages)
-            .with_u32(geometry.units() as u32)
-            .with_u32(geometry.pages_per_block)
-            .with_u32(geometry.unit_bytes)
-            .with_u32(self.buffer.slots.len() as u32)
-            .with_u32(self.pools.len() as u32)
-            .with_u32(self.config.transaction_pages)
-    }
-
-    /// Writes the state of an empty controller, the header last.
-    pub(super) fn format(&mut self) {
-        if !S::KEEPS {
-            return;
-        }
-        for segment in 0..self.segments.len() as u32 {
-            self.note(Time::ZERO, self.map.segment(segment), self.segment_record(segment).bytes());
-        }
-        let header = self.header();
-        self.note(Time::ZERO, self.map.header(), header.bytes());
     }
 
     /// Looks at bytes wherever they are.
@@ -222,11 +190,15 @@ impl<S: Store> Envy<S> {
         self.program(at, SLOT | slot, page, owner)
     }
 
-    /// Programs a page with what another page holds, which is not erased before that is recorded.
-    pub(super) fn program_copy(&mut self, at: Time, from: u32, page: u32, owner: u32) {
-        let source = self.segment_of(from);
-        self.segments[source as usize].pinned += 1;
-        self.program(at, from, page, owner);
+    /// Programs pages with what others hold, which are not erased before that is recorded.
+    pub(super) fn program_copies(&mut self, at: Time, moving: &[Moving], first: u32) -> Ticket {
+        let mut last = Ticket::default();
+        for (&Moving { from, owner }, page) in moving.iter().zip(first..) {
+            let source = self.segment_of(from);
+            self.segments[source as usize].pinned += 1;
+            last = self.program(at, from, page, owner);
+        }
+        last
     }
 
     fn program(&mut self, at: Time, from: u32, page: u32, owner: u32) -> Ticket {
@@ -268,6 +240,27 @@ impl<S: Store> Envy<S> {
         }
     }
 
+    /// Records what is required, all of it done at `at` (see `waiting`).
+    pub(super) fn complete_required(&mut self, at: Time) {
+        let mut recorded = true;
+        while std::mem::take(&mut recorded) {
+            for die in 0..self.dies.len() {
+                while let Some(&Completion { ticket, what }) = self.dies[die].in_flight.front()
+                    && ticket <= self.required[die]
+                    && !self.source_is_open(what)
+                {
+                    self.dies[die].in_flight.pop_front();
+                    self.apply(at, what);
+                    recorded = true;
+                }
+            }
+        }
+        for (die, &required) in self.dies.iter().zip(&self.required) {
+            let open = die.in_flight.front().filter(|completion| completion.ticket <= required);
+            assert!(open.is_none(), "{open:?} is required and its source is not: {:?}", self.crossings);
+        }
+    }
+
     /// True if the next completion of some die can be recorded.
     fn can_apply(&mut self, at: Time) -> bool {
         (0..self.dies.len()).any(|die| match self.dies[die].in_flight.front() {
@@ -299,9 +292,7 @@ impl<S: Store> Envy<S> {
                 let segment = self.segment_of(page);
                 self.segments[segment as usize].done = page - self.layout_first(segment) + 1;
                 self.note(at, self.map.segment(segment), self.segment_record(segment).bytes());
-                if from & SLOT != 0 {
-                    self.buffer.slots[(from & !SLOT) as usize].ticket = Ticket::default();
-                } else {
+                if from & SLOT == 0 {
                     let source = self.segment_of(from);
                     self.segments[source as usize].pinned -= 1;
                 }

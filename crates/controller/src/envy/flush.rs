@@ -42,14 +42,7 @@ impl<S: Store> Envy<S> {
         if held.ticket == Ticket::default() {
             return at;
         }
-        let mut now = self.nor.finish(held.die, held.ticket, at);
-        if S::KEEPS {
-            self.complete(now);
-            // Behind a copy whose source, on another die, is not done.
-            if self.buffer.slots[slot as usize].ticket != Ticket::default() {
-                now = self.finish_all(now);
-            }
-        }
+        let now = self.wait_for(held.die, held.ticket, at);
         self.buffer.slots[slot as usize].ticket = Ticket::default();
         now
     }
@@ -85,6 +78,7 @@ impl<S: Store> Envy<S> {
         } else {
             self.nor.program_pages(start, Ppa(page), 1, transfer, &[]).expect("a page that is erased")
         };
+        self.segments[active as usize].last = ticket;
         let slot = &mut self.buffer.slots[slot as usize];
         (slot.owner, slot.die, slot.ticket) = (NOTHING, die, ticket);
         self.buffer.flushed += 1;

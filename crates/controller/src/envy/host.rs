@@ -26,7 +26,7 @@ impl<S: Store> Envy<S> {
         bytes: u32,
         into: &mut [u8],
     ) -> Result<Served, ControllerError> {
-        self.check_window(offset, bytes)?;
+        ControllerError::check_window(offset, bytes, self.capacity_bytes())?;
         self.advance(at);
         let (mut first, mut now, mut done) = (None, at, 0);
         while let Some(part) = self.part(offset, bytes, done) {
@@ -34,7 +34,7 @@ impl<S: Store> Envy<S> {
             let (die, cycle) = self.reading(location);
             let words = self.words(part);
             let span = self.lookup(part.lpa) + (self.config.control + cycle) * words;
-            let served = self.access(now, die, span);
+            let served = self.access(now, die.map(|die| (die, words)), span);
             if S::KEEPS {
                 self.peek(location, part.within, &mut into[done as usize..][..part.bytes as usize]);
             }
@@ -55,27 +55,20 @@ impl<S: Store> Envy<S> {
         bytes: u32,
         data: &[u8],
     ) -> Result<Served, ControllerError> {
-        self.check_window(offset, bytes)?;
+        ControllerError::check_window(offset, bytes, self.capacity_bytes())?;
         self.advance(at);
         let (mut first, mut now, mut done) = (None, at, 0);
         while let Some(part) = self.part(offset, bytes, done) {
             let words = self.words(part);
             let span = (self.config.control + self.sram.config().write.first) * words;
             let data = if S::KEEPS { &data[done as usize..][..part.bytes as usize] } else { &[] };
-            let served = self.store_part(now, part, span, data)?;
+            let crosses = words == 1 && part.bytes == self.nor.geometry().unit_bytes;
+            let served = self.store_part(now, part, crosses, span, data)?;
             self.stats.stores += words;
             first.get_or_insert(served.start);
             (now, done) = (served.end, done + part.bytes);
         }
         Ok(Served { start: first.unwrap_or(at), end: now })
-    }
-
-    fn check_window(&self, offset: u64, bytes: u32) -> Result<(), ControllerError> {
-        let capacity = self.capacity_bytes();
-        match offset.checked_add(bytes as u64) {
-            Some(end) if end <= capacity => Ok(()),
-            _ => Err(ControllerError::OutsideWindow { offset, bytes, capacity }),
-        }
     }
 
     /// The part of a page after the first `done` bytes of a range.
@@ -124,29 +117,32 @@ impl<S: Store> Envy<S> {
         self.sram.config().read.first
     }
 
-    /// Occupies the controller, and the die that is touched, for an access of the host.
+    /// Occupies the controller for an access of the host, and the die that is read, `flash` says which and in how
+    /// many cycles.
     #[inline]
-    pub(super) fn access(&mut self, at: Time, die: Option<u32>, span: Span) -> Served {
+    pub(super) fn access(&mut self, at: Time, flash: Option<(u32, u64)>, span: Span) -> Served {
         if self.dies.len() == 1 {
-            return self.nor.occupy(at, 0, span);
+            return self.nor.occupy(at, 0, flash.map_or(0, |flash| flash.1), span);
         }
         let served = self.port.foreground(at, span, Interruption::Wait);
-        match die {
+        match flash {
             None => served,
-            Some(die) => self.nor.occupy(served.start, die, span),
+            Some((die, reads)) => self.nor.occupy(served.start, die, reads, span),
         }
     }
 
-    /// Stores a part of a page that takes `span` once the page is in SRAM.
+    /// Stores a part of a page that takes `span` once the page is in SRAM. If it `crosses` the bus at once it is a whole
+    /// page and nothing is copied; the first of several words does not say that the others follow.
     #[inline]
     fn store_part(
         &mut self,
         at: Time,
         part: Part,
+        crosses: bool,
         span: Span,
         data: &[u8],
     ) -> Result<Served, ControllerError> {
-        let Part { lpa, within, bytes } = part;
+        let Part { lpa, within, .. } = part;
         let location = self.l2p[lpa as usize];
         let to_hold = self.transaction.must_hold(lpa);
         self.stats.store_time += span;
@@ -154,6 +150,7 @@ impl<S: Store> Envy<S> {
             let lookup = self.lookup(lpa);
             let served = self.access(at, None, lookup + span);
             self.stats.buffer_hits += 1;
+            self.written = self.written.max(served.end);
             if S::KEEPS {
                 self.store_in_place((served.start, served.end), location & !SLOT, within, data);
             }
@@ -162,19 +159,23 @@ impl<S: Store> Envy<S> {
         if to_hold {
             self.transaction.check_room()?;
         }
-        let ready = self.wait_for_slot(at).max(self.written);
+        // Writes to SRAM follow each other, also if two hosts ask at the same time.
+        let ready = self.wait_for_slot(at.max(self.written)).max(self.written);
         // Only now: waiting may have moved the page.
         let location = self.l2p[lpa as usize];
         let mut copy = self.lookup(lpa);
-        let mut die = None;
-        if location != NOTHING && bytes < self.nor.geometry().unit_bytes {
-            die = self.reading(location).0;
+        let mut flash = None;
+        if location != NOTHING && !crosses {
+            flash = self.reading(location).0.map(|die| (die, self.path_cycles()));
             copy += self.transfer();
             self.stats.copy_time += self.transfer();
             self.stats.copies_on_write += 1;
         }
-        let copied =
-            if copy.is_zero() { Served { start: ready, end: ready } } else { self.access(ready, die, copy) };
+        let copied = if copy.is_zero() {
+            Served { start: ready, end: ready }
+        } else {
+            self.access(ready, flash, copy)
+        };
         let stored = self.access(copied.end, None, span);
         let start = if copy.is_zero() { stored.start } else { copied.start };
         if S::KEEPS {
@@ -185,6 +186,7 @@ impl<S: Store> Envy<S> {
             self.drop_location(location);
         }
         let place = self.take_slot(lpa, location);
+        self.written = self.written.max(stored.end);
         if S::KEEPS {
             self.publish((start, stored.end), place, lpa, shadow);
         }
@@ -254,11 +256,10 @@ impl<S: Store> Envy<S> {
         self.pools[pool as usize].occupied -= 1;
     }
 
-    /// Whole pages over the path.
+    /// A whole page over the path.
     #[inline]
     fn path_span(&self, access: Access) -> Span {
-        let cycles = self.nor.geometry().unit_bytes.div_ceil(self.config.path_bytes);
-        self.config.control + access.first * cycles as u64
+        self.config.control + access.first * self.path_cycles()
     }
 
     #[inline]
@@ -269,7 +270,7 @@ impl<S: Store> Envy<S> {
             let location = self.l2p[lpa as usize];
             let (die, cycle) = self.reading(location);
             let span = self.lookup(lpa) + self.path_span(Access::even(cycle));
-            let served = self.access(now, die, span);
+            let served = self.access(now, die.map(|die| (die, self.path_cycles())), span);
             if S::KEEPS {
                 let bytes = self.nor.geometry().unit_bytes as usize;
                 self.peek(location, 0, &mut into[i * bytes..][..bytes]);
@@ -295,7 +296,7 @@ impl<S: Store> Envy<S> {
         let span = self.path_span(self.sram.config().write);
         for (i, lpa) in extent.units().enumerate() {
             let data = if S::KEEPS { &data[i * bytes as usize..][..bytes as usize] } else { &[] };
-            let served = self.store_part(now, Part { lpa, within: 0, bytes }, span, data)?;
+            let served = self.store_part(now, Part { lpa, within: 0, bytes }, true, span, data)?;
             self.stats.stores += 1;
             first.get_or_insert(served.start);
             now = served.end;
@@ -321,6 +322,7 @@ impl<S: Store> Envy<S> {
                 self.drop_location(location);
             }
             self.l2p[lpa as usize] = NOTHING;
+            self.written = self.written.max(served.end);
             if S::KEEPS {
                 self.publish_trim((served.start, served.end), lpa, shadow);
             }

@@ -14,7 +14,7 @@
 //! | load of a word | c + r, for every word; a missed mapping adds one SRAM read |
 //! | store to a page in SRAM | c + w for every word |
 //! | store to a page in flash | first c + p r for the copy (160 ns); the table is written beside the word |
-//! | store of a whole page by [`Controller`] | c + p w: the page crosses the path, nothing is copied |
+//! | store of a whole page by [`Controller`] | c + p w: the page crosses the path at once, nothing is copied |
 //! | flush, or copy by the cleaner | c + p r + program: 4.16 us |
 //! | erase | the datasheet's (50 ms) |
 //! | begin, commit | one SRAM cycle: c + w |
@@ -46,8 +46,10 @@
 //! | `segments`, `buffer`, `start` | segments and pools; the ring of slots; where pages go first |
 //! | `host`, `flush`, `clean` | the host's words; pages to flash; cleaning, erasing, wear |
 //! | `cleaning` | which segment, and which pages move: one file per policy |
+//! | `waiting` | what must be done before a slot or a segment may be used again |
 //! | `transaction` | shadows (section 6) |
-//! | `durable`, [`recover`] | what is written through to SRAM, and how it is found again |
+//! | `header` | which design the SRAM belongs to |
+//! | `durable`, [`recover`], `unfinished` | what is written through to SRAM, and how it is found again |
 
 mod buffer;
 mod clean;
@@ -55,6 +57,7 @@ mod cleaning;
 pub mod config;
 mod durable;
 mod flush;
+mod header;
 mod host;
 pub mod recover;
 mod segments;
@@ -62,6 +65,8 @@ mod start;
 pub mod stats;
 mod table;
 mod transaction;
+mod unfinished;
+mod waiting;
 
 pub use config::{Cleaning, EnvyConfig, Gathering, Locality};
 pub use recover::{Media, RecoveryReport};
@@ -73,9 +78,11 @@ use clean::Die;
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
 use nvlab_medium::{PowerCut, Store};
-use nvlab_units::{BlockId, Bus, Extent, Lane, Layout, Ppa, Served, Span, Time};
+use nvlab_units::{BlockId, Bus, Extent, Lane, Layout, Ppa, Served, Span, Ticket, Time};
 use segments::{NO_SEGMENT, Pool, Role, Segment};
+use std::collections::VecDeque;
 use transaction::Transaction;
+use waiting::Crossing;
 
 /// No location, no owner.
 const NOTHING: u32 = u32::MAX;
@@ -109,7 +116,7 @@ pub struct Envy<S: Store = ()> {
     port: Lane,
     /// The path between SRAM and flash, where several dies share it.
     path: Bus,
-    /// When the last record was written to SRAM.
+    /// When SRAM was last written, or looked over: the next write to it comes later.
     written: Time,
     /// The pool a page without origin goes to next.
     next_pool: u32,
@@ -118,7 +125,10 @@ pub struct Envy<S: Store = ()> {
     flushes: u64,
     /// Dies with a segment whose copies are not known to be done.
     leaving: u32,
-    /// Kept to allocate once.
+    /// Copies between dies that may not be over, in the order they were queued.
+    crossings: VecDeque<Crossing>,
+    /// Kept to allocate once: places that must be reached (see `waiting`), pages to be copied.
+    required: Vec<Ticket>,
     moving: Vec<clean::Moving>,
     page: Vec<u8>,
     stats: EnvyStats,
@@ -163,6 +173,8 @@ impl<S: Store> Envy<S> {
             begun: 0,
             flushes: 0,
             leaving: 0,
+            crossings: VecDeque::new(),
+            required: vec![Ticket::default(); geometry.dies() as usize],
             moving: Vec::with_capacity(geometry.pages_per_block as usize),
             page: vec![0; if S::KEEPS { geometry.unit_bytes as usize } else { 0 }],
             stats: EnvyStats::default(),
@@ -186,8 +198,12 @@ impl<S: Store> Envy<S> {
     /// Brings the background up to date: what is done by `at` is recorded, what can go on goes on.
     #[inline]
     pub fn advance(&mut self, at: Time) {
+        self.written = self.written.max(at);
         if S::KEEPS {
             self.complete(at);
+        }
+        if !self.crossings.is_empty() {
+            self.forget_crossings(at);
         }
         if self.leaving > 0 {
             self.erase_left(at);
@@ -256,6 +272,10 @@ impl<S: Store> Envy<S> {
         let segments = self.segments.len() * size_of::<Segment>();
         (4 * (self.l2p.len() + self.p2l.len() + self.mappings.len()) + slots + segments) as u64
     }
+    /// True if the page holds something; otherwise it reads as zero.
+    pub fn is_mapped(&self, lpa: u32) -> bool {
+        self.l2p[lpa as usize] != NOTHING
+    }
     /// Pages in the buffer that are not queued to be flushed.
     pub fn buffered_pages(&self) -> u64 {
         self.buffer.waiting()
@@ -304,8 +324,13 @@ impl<S: Store> Envy<S> {
     /// The time of one page on its way between SRAM and flash.
     #[inline]
     fn transfer(&self) -> Span {
-        let cycles = self.nor.geometry().unit_bytes.div_ceil(self.config.path_bytes);
-        self.config.control + self.nor.cells().config.timing.read[0] * cycles as u64
+        self.config.control + self.nor.cells().config.timing.read[0] * self.path_cycles()
+    }
+
+    /// Memory cycles in which a page crosses the path.
+    #[inline]
+    fn path_cycles(&self) -> u64 {
+        self.nor.geometry().unit_bytes.div_ceil(self.config.path_bytes) as u64
     }
 
     /// Checks every invariant; for tests.
@@ -364,6 +389,8 @@ impl<S: Store> Envy<S> {
 /// The face a RAM disk or a page workload uses: whole pages, each crossing the path at once. Everything is
 /// durable when it is acknowledged, so a flush is free.
 impl<S: Store> Controller for Envy<S> {
+    const KEEPS: bool = S::KEEPS;
+
     fn capacity_units(&self) -> u32 {
         self.config.logical_pages
     }

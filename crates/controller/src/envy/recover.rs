@@ -3,15 +3,13 @@
 //! 1. The table, the slots and the segments are read from SRAM.
 //! 2. A transaction that was open is undone: its pages are again where its shadows are.
 //! 3. The active segment of a pool is the one begun last; it continues after its last page that is not blank.
-//! 4. A segment that was being left is copied to the end: page after page goes to a page that already holds,
-//!    wholly or in part, these very bytes (flash may be programmed again as long as bits are only cleared), or
-//!    to a blank one. So a torn copy takes no room and a clean can be cut any number of times.
+//! 4. A segment that was being left is copied to the end (`unfinished`).
 //! 5. Segments whose erase is not known to be done are erased again.
 //!
 //! Every step is recorded like in operation, so recovery may itself be cut at any moment.
 
-use super::clean::Moving;
-use super::segments::{NO_SEGMENT, Role, Segment};
+use super::header;
+use super::segments::{Role, Segment};
 use super::table::{Layout, Record};
 use super::{Envy, EnvyConfig, NOTHING, SLOT};
 use nvlab_medium::flash::Nor;
@@ -58,14 +56,20 @@ impl<S: Store> PowerCut for Media<S> {
     }
 }
 
-/// How often each segment was erased, as the SRAM of a controller says: what [`Nor::reopen`] asks for.
-pub fn erase_counts<S: Store>(config: &EnvyConfig, geometry: &Geometry, sram: &Ram<S>) -> Vec<u32> {
+/// How often each segment was erased, as the SRAM of a controller says: what [`Nor::reopen`] asks for. Or why it does not
+/// say that: it holds no such state, or that of another design.
+pub fn erase_counts<S: Store>(
+    config: &EnvyConfig,
+    geometry: &Geometry,
+    sram: &Ram<S>,
+) -> Result<Vec<u32>, String> {
+    header::check(config, geometry, sram)?;
     let map = Layout::new(config, geometry, sram.config().word_bytes as u64);
-    (0..geometry.blocks()).map(|segment| read_segment(sram, &map, segment).1.erases).collect()
+    Ok((0..geometry.blocks()).map(|segment| read_segment(sram, &map, segment).1.erases).collect())
 }
 
 /// A segment record: its role as a number, and the rest.
-fn read_segment<S: Store>(sram: &Ram<S>, map: &Layout, number: u32) -> (u32, Segment) {
+pub(super) fn read_segment<S: Store>(sram: &Ram<S>, map: &Layout, number: u32) -> (u32, Segment) {
     let mut bytes = [0; 64];
     sram.peek(map.segment(number), &mut bytes);
     let mut record = Record::from(bytes);
@@ -93,10 +97,10 @@ impl<S: Store> Envy<S> {
         at: Time,
     ) -> Result<(Envy<S>, RecoveryReport), String> {
         assert!(S::KEEPS, "recovery reads payload");
+        header::check(&config, media.nor.geometry(), &media.sram)?;
         let mut envy = Envy::empty(config, media.nor, media.sram)?;
         let mut report = RecoveryReport::default();
         envy.written = at;
-        envy.check_header()?;
         envy.read_segments()?;
         envy.read_transaction();
         let mut now = envy.read_table(at)?;
@@ -109,19 +113,6 @@ impl<S: Store> Envy<S> {
         envy.deal_all();
         report.time = now.since(at);
         Ok((envy, report))
-    }
-
-    fn check_header(&self) -> Result<(), String> {
-        let mut bytes = [0; 64];
-        self.sram.peek(self.map.header(), &mut bytes);
-        if bytes != *self.header().bytes() {
-            let magic = Record::from(bytes).u64();
-            return Err(match magic == super::durable::MAGIC {
-                true => "the SRAM holds the state of an eNVy controller of another shape".into(),
-                false => "the SRAM holds no state of an eNVy controller".into(),
-            });
-        }
-        Ok(())
     }
 
     fn read_segments(&mut self) -> Result<(), String> {
@@ -329,7 +320,7 @@ impl<S: Store> Envy<S> {
         let segment = &mut self.segments[number as usize];
         (segment.next, segment.done) = (end, end);
         let span = self.nor.cells().config.timing.read[0] * (pages - known) as u64;
-        self.nor.occupy(at, self.die_of_segment(number), span).end
+        self.nor.occupy(at, self.die_of_segment(number), (pages - known) as u64, span).end
     }
 
     /// Erases again what may not be erased.
@@ -348,106 +339,15 @@ impl<S: Store> Envy<S> {
         self.finish_all(at)
     }
 
-    /// Copies out of segments that are being left what is still in them, and erases them.
-    fn finish_leaving(&mut self, at: Time, report: &mut RecoveryReport) -> Time {
-        let mut now = at;
-        for number in 0..self.segments.len() as u32 {
-            let segment = self.segments[number as usize];
-            if segment.role != Role::Leaving {
-                continue;
-            }
-            let partner = segment.partner;
-            let mut moving = Vec::new();
-            self.gather(number, &mut moving);
-            let span = self.nor.cells().config.timing.read[0] * moving.len() as u64;
-            now = self.nor.occupy(now, self.die_of_segment(number), span).end;
-            let mut ends: Vec<u32> = self.segments.iter().map(|segment| segment.next).collect();
-            report.pages_copied += moving.len() as u64;
-            self.place_again(now.max(self.written), partner, moving, &mut ends);
-            now = self.finish_all(now);
-            for (segment, end) in self.segments.iter_mut().zip(ends) {
-                if segment.role == Role::InService {
-                    segment.next = segment.next.max(end);
-                    segment.done = segment.next;
-                }
-            }
-            self.erase_after_cut(now, number);
-            report.segments_erased += 1;
-            now = self.finish_all(now);
+    /// Promises the end of everything queued, and records it.
+    pub(super) fn finish_all(&mut self, at: Time) -> Time {
+        let mut end = at;
+        for die in 0..self.dies.len() as u32 {
+            let last = self.nor.last(die);
+            end = end.max(self.nor.finish(die, last, at));
         }
-        now
-    }
-
-    /// Copies pages that were being moved. A copy that was made but not recorded is found again and made complete:
-    /// those that are whole first, so that none is taken for another's, then the torn ones. The others take
-    /// blank pages, the partner's if it has some: for each page that was on its way there is one.
-    fn place_again(&mut self, at: Time, partner: u32, mut moving: Vec<Moving>, ends: &mut [u32]) {
-        let mut begun = self.begun_pages(partner, ends);
-        for whole in [true, false] {
-            let mut left = Vec::with_capacity(moving.len());
-            for one in moving {
-                match begun.iter().position(|&page| self.can_take(page, one.from, whole)) {
-                    Some(place) => self.copy_to(at, begun.remove(place), one, ends),
-                    None => left.push(one),
-                }
-            }
-            moving = left;
-        }
-        let pages = self.nor.geometry().pages_per_block;
-        for one in moving {
-            let blank = |other: &u32| {
-                self.segments[*other as usize].role == Role::InService && ends[*other as usize] < pages
-            };
-            let target = [partner].into_iter().chain(0..self.segments.len() as u32).find(blank);
-            let target = target.expect("a page for one that was on its way");
-            self.copy_to(at, self.layout_first(target) + ends[target as usize], one, ends);
-        }
-    }
-
-    /// Pages programmed, in part perhaps, behind what is recorded, that are nobody's: of other segments first,
-    /// as they were on their way to a neighbour.
-    fn begun_pages(&self, partner: u32, ends: &[u32]) -> Vec<u32> {
-        let others = (0..self.segments.len() as u32).filter(|&other| other != partner);
-        let mut found = Vec::new();
-        for segment in others.chain([partner]) {
-            if self.segments[segment as usize].role == Role::InService {
-                let known = read_segment(&self.sram, &self.map, segment).1.done;
-                let first = self.layout_first(segment);
-                let pages = (first + known)..(first + ends[segment as usize].max(known));
-                found.extend(pages.filter(|&page| self.location(self.p2l[page as usize]) != page));
-            }
-        }
-        found
-    }
-
-    fn copy_to(&mut self, at: Time, page: u32, moving: Moving, ends: &mut [u32]) {
-        let target = self.segment_of(page);
-        self.segments[target as usize].next = page - self.layout_first(target);
-        self.copy(at, target, &[moving], super::clean::Cause::Clean);
-        let end = &mut ends[target as usize];
-        *end = (*end).max(self.segments[target as usize].next);
-    }
-
-    /// True if a page can be programmed with what is at `from`; if `whole`, only if it holds that already.
-    fn can_take(&self, page: u32, from: u32, whole: bool) -> bool {
-        let bytes = self.nor.geometry().unit_bytes as usize;
-        let (mut there, mut wanted) = (vec![0; bytes], vec![0; bytes]);
-        self.peek(page, 0, &mut there);
-        self.peek(from, 0, &mut wanted);
-        match whole {
-            true => there == wanted,
-            false => there.iter().zip(&wanted).all(|(there, wanted)| there & wanted == *wanted),
-        }
-    }
-
-    fn erase_after_cut(&mut self, at: Time, number: u32) {
-        let segment = &mut self.segments[number as usize];
-        assert_eq!((segment.live, segment.pinned), (0, 0), "segment {number}: {segment:?}");
-        (segment.role, segment.partner, segment.in_place) = (Role::Erased, NO_SEGMENT, false);
-        (segment.next, segment.done, segment.erasing) = (0, 0, true);
-        segment.erases += 1;
-        self.record_segment(at, number);
-        self.queue_erase(at, number);
+        self.complete(end);
+        end
     }
 
     /// What is erased is dealt to the pools and the dies.

@@ -5,7 +5,7 @@
 //! data to the die's erased spare, which takes the place of the segment it came from.
 
 use super::{Cleaning, EnvyConfig, NOTHING};
-use nvlab_units::Geometry;
+use nvlab_units::{Geometry, Ticket};
 use std::collections::VecDeque;
 
 /// No segment.
@@ -33,6 +33,8 @@ pub(super) struct Segment {
     pub next: u32,
     /// Pages known to be programmed (payload only).
     pub done: u32,
+    /// The last program queued, on the lane of its die.
+    pub last: Ticket,
     /// Place in the order in which segments were begun.
     pub order: u64,
     /// When the youngest data was written, in pages flushed before.
@@ -56,6 +58,7 @@ impl Segment {
             live: 0,
             next: 0,
             done: 0,
+            last: Ticket::default(),
             order: 0,
             birth: 0,
             erases,

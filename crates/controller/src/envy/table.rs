@@ -39,6 +39,9 @@ pub(super) struct Layout {
 }
 
 impl Layout {
+    /// Where the header is, whatever the layout.
+    pub const HEADER: u64 = 0;
+
     /// The layout for a controller over an array, in a memory of `word` bytes.
     pub fn new(config: &EnvyConfig, geometry: &Geometry, word: u64) -> Layout {
         let up = |offset: u64| offset.next_multiple_of(word);
@@ -54,9 +57,6 @@ impl Layout {
         Layout { segments, pools, slots: slots_at, shadows, table, buffer, page, bytes }
     }
 
-    pub fn header(&self) -> u64 {
-        0
-    }
     pub fn transaction(&self) -> u64 {
         RECORD
     }

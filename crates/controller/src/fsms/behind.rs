@@ -1,11 +1,10 @@
 //! The sectors on the device behind: its units are larger, so parts of them are read, merged and written whole.
 
 use super::{Fsms, SECTOR};
-use crate::{Controller, ControllerError};
-use nvlab_medium::InPlace;
+use crate::{BesidePram, ControllerError};
 use nvlab_units::{Extent, Time};
 
-impl<C: Controller, P: InPlace> Fsms<C, P> {
+impl<C: BesidePram> Fsms<C> {
     /// The units that sectors touch.
     fn touched(&self, extent: Extent) -> Extent {
         let start = extent.start / self.per_unit;
@@ -24,7 +23,7 @@ impl<C: Controller, P: InPlace> Fsms<C, P> {
         into: &mut [u8],
     ) -> Result<Time, ControllerError> {
         let units = self.touched(extent);
-        if !P::KEEPS || self.is_whole(extent) {
+        if !Self::KEEPS || self.is_whole(extent) {
             return self.behind.read(at, units, into).map(|served| served.end);
         }
         let mut whole = std::mem::take(&mut self.whole);
@@ -46,7 +45,7 @@ impl<C: Controller, P: InPlace> Fsms<C, P> {
         if self.is_whole(extent) {
             return self.behind.write(at, units, data).map(|served| served.end);
         }
-        let unit = self.per_unit as usize * SECTOR * P::KEEPS as usize;
+        let unit = self.per_unit as usize * SECTOR * Self::KEEPS as usize;
         let mut whole = std::mem::take(&mut self.whole);
         whole.resize(units.count as usize * unit, 0);
         let lead = extent.start - units.start * self.per_unit;
@@ -61,7 +60,7 @@ impl<C: Controller, P: InPlace> Fsms<C, P> {
             }
         }
         self.stats.merged_sectors += (units.count * self.per_unit - extent.count) as u64;
-        let lead = lead as usize * SECTOR * P::KEEPS as usize;
+        let lead = lead as usize * SECTOR * Self::KEEPS as usize;
         whole[lead..lead + data.len()].copy_from_slice(data);
         let served = self.behind.write(ready, units, &whole);
         self.whole = whole;
@@ -79,7 +78,7 @@ impl<C: Controller, P: InPlace> Fsms<C, P> {
         if self.slots.count() > 0 {
             for sector in start * self.per_unit..end * self.per_unit {
                 if let Some(slot) = self.slots.of(sector) {
-                    now = self.slots.release(now, slot)?;
+                    now = self.slots.release(self.behind.pram_mut(), now, slot)?;
                     self.stats.released += 1;
                 }
             }

@@ -2,6 +2,8 @@
 
 use super::SECTOR;
 use super::slots::Layout;
+use crate::{BesidePram, pram};
+use nvlab_medium::InPlace;
 use nvlab_units::{Extent, Span};
 
 /// A separator of file-system metadata.
@@ -9,6 +11,8 @@ use nvlab_units::{Extent, Span};
 pub struct FsmsConfig {
     /// Sectors that always count as metadata. Without payload they are the only ones: nothing can be learnt.
     pub regions: Vec<Extent>,
+    /// Bytes of PRAM, behind what the controller behind has taken of it; `None`: all that is left.
+    pub pram_bytes: Option<u64>,
     /// How a sector that is in PRAM is overwritten.
     pub update: Update,
     /// Records of the journal; they take turns, so that none wears faster than what it protects. At least 1.
@@ -31,14 +35,15 @@ pub enum Update {
     InPlace,
 }
 
-/// Why a configuration cannot work, if so.
-pub(super) fn check(config: &FsmsConfig, capacity: u64, unit_bytes: u32, pram: u64) -> Result<(), String> {
+/// The part of the PRAM beside `behind` a configuration gives, as (offset, bytes); or why it cannot work.
+pub(super) fn check(config: &FsmsConfig, behind: &impl BesidePram) -> Result<(u64, u64), String> {
+    let unit_bytes = behind.unit_bytes();
     if !unit_bytes.is_multiple_of(SECTOR as u32) {
         return Err(format!(
             "the device behind has units of {unit_bytes} B: they must be whole sectors of {SECTOR} B"
         ));
     }
-    let sectors = capacity * (unit_bytes / SECTOR as u32) as u64;
+    let sectors = behind.capacity_units() as u64 * (unit_bytes / SECTOR as u32) as u64;
     if sectors >= u32::MAX as u64 {
         return Err(format!(
             "the device behind has {sectors} sectors, fewer than {} can be numbered",
@@ -55,11 +60,19 @@ pub(super) fn check(config: &FsmsConfig, capacity: u64, unit_bytes: u32, pram: u
     if config.journal_records == 0 {
         return Err("the journal needs at least 1 record".into());
     }
-    match Layout::new(pram, config.journal_records).slots {
+    pram::check_atomic(behind.pram(), "fsms changes its table in place")?;
+    // A sector's own size, so that no wear line of the part is shared with the controller behind.
+    let offset = behind.pram_taken().next_multiple_of(SECTOR as u64);
+    let left = behind.pram().capacity().saturating_sub(offset);
+    let bytes = config.pram_bytes.unwrap_or(left);
+    if bytes > left {
+        return Err(format!("{bytes} B of PRAM were asked for, of which {left} B are free"));
+    }
+    match Layout::new((offset, bytes), config.journal_records).slots {
         0 => Err(format!(
-            "a PRAM of {pram} B has no room for a sector beside a journal of {} records",
+            "a PRAM of {bytes} B has no room for a sector beside a journal of {} records",
             config.journal_records
         )),
-        _ => Ok(()),
+        _ => Ok((offset, bytes)),
     }
 }

@@ -10,8 +10,7 @@
 
 use super::fat::{self, FileSystem, Volume};
 use super::{Fsms, SECTOR};
-use crate::{Controller, ControllerError};
-use nvlab_medium::InPlace;
+use crate::{BesidePram, ControllerError};
 use nvlab_units::{Extent, Time};
 
 /// Freed clusters remembered until the next flush; beyond that their space stays taken until it is written again.
@@ -55,7 +54,7 @@ fn part(data: &[u8], extent: Extent, part: Extent) -> &[u8] {
     &data[(part.start - extent.start) as usize * SECTOR..][..part.count as usize * SECTOR]
 }
 
-impl<C: Controller, P: InPlace> Fsms<C, P> {
+impl<C: BesidePram> Fsms<C> {
     fn volume(&self) -> Option<Volume> {
         match self.file_system {
             FileSystem::Fat(volume) => Some(volume),

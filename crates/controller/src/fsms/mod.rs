@@ -38,7 +38,7 @@ pub use config::{FsmsConfig, Update};
 pub use fat::{FatKind, FileSystem, Volume};
 pub use stats::FsmsStats;
 
-use crate::{Controller, ControllerError};
+use crate::{BesidePram, Controller, ControllerError};
 use learn::Bits;
 use nvlab_medium::InPlace;
 use nvlab_units::{Extent, Served, Time};
@@ -49,10 +49,10 @@ pub const SECTOR: usize = 512;
 
 /// A separator of metadata in front of a device.
 #[derive(Clone, Debug)]
-pub struct Fsms<C, P> {
+pub struct Fsms<C> {
     config: FsmsConfig,
     behind: C,
-    slots: Slots<P>,
+    slots: Slots,
     sectors: u32,
     /// Sectors of one unit of the device behind.
     per_unit: u32,
@@ -73,32 +73,33 @@ pub struct Fsms<C, P> {
     stats: FsmsStats,
 }
 
-impl<C: Controller, P: InPlace> Fsms<C, P> {
-    /// In front of a device, with a PRAM fresh from the factory (all zero), or why this cannot work. If the device
-    /// holds a volume already, let it [`Fsms::learn`].
-    pub fn new(config: FsmsConfig, behind: C, pram: P) -> Result<Fsms<C, P>, String> {
-        let mut fsms = Fsms::empty(config, behind, pram)?;
-        fsms.slots.format().map_err(|error| error.to_string())?;
+impl<C: BesidePram> Fsms<C> {
+    const KEEPS: bool = <C::Pram as InPlace>::KEEPS;
+
+    /// In front of a device, with a PRAM beside it that is fresh from the factory (all zero) where the device
+    /// has not taken it; or why this cannot work. If the device holds a volume already, let it [`Fsms::learn`].
+    pub fn new(config: FsmsConfig, behind: C) -> Result<Fsms<C>, String> {
+        let mut fsms = Fsms::empty(config, behind)?;
+        fsms.slots.format(fsms.behind.pram_mut()).map_err(|error| error.to_string())?;
         Ok(fsms)
     }
 
-    /// In front of a device, with the PRAM as a power cut left it. Gives when it is ready.
-    pub fn mount(config: FsmsConfig, behind: C, pram: P, at: Time) -> Result<(Fsms<C, P>, Time), String> {
-        assert!(P::KEEPS, "a mount reads payload");
-        let mut fsms = Fsms::empty(config, behind, pram)?;
-        let loaded = fsms.slots.load(at)?;
+    /// In front of a device that was mounted after a power cut. Gives when it is ready.
+    pub fn mount(config: FsmsConfig, behind: C, at: Time) -> Result<(Fsms<C>, Time), String> {
+        assert!(Self::KEEPS, "a mount reads payload");
+        let mut fsms = Fsms::empty(config, behind)?;
+        let loaded = fsms.slots.load(fsms.behind.pram_mut(), at)?;
         fsms.reclaimable = true;
         let end = fsms.learn(loaded).map_err(|error| error.to_string())?;
         Ok((fsms, end))
     }
 
-    fn empty(config: FsmsConfig, behind: C, pram: P) -> Result<Fsms<C, P>, String> {
-        let (units, unit_bytes) = (behind.capacity_units() as u64, behind.unit_bytes());
-        config::check(&config, units, unit_bytes, pram.capacity())?;
-        let per_unit = unit_bytes / SECTOR as u32;
-        let sectors = units as u32 * per_unit;
+    fn empty(config: FsmsConfig, behind: C) -> Result<Fsms<C>, String> {
+        let part = config::check(&config, &behind)?;
+        let per_unit = behind.unit_bytes() / SECTOR as u32;
+        let sectors = behind.capacity_units() * per_unit;
         Ok(Fsms {
-            slots: Slots::empty(pram, config.journal_records, config.update, sectors),
+            slots: Slots::empty(part, config.journal_records, config.update, sectors),
             file_system: FileSystem::Unknown,
             boot: 0,
             directories: Bits::default(),
@@ -140,17 +141,13 @@ impl<C: Controller, P: InPlace> Fsms<C, P> {
     pub fn behind_mut(&mut self) -> &mut C {
         &mut self.behind
     }
-    /// The memory of the metadata.
-    pub fn pram(&self) -> &P {
-        &self.slots.pram
+    /// The device behind, to pull its plug.
+    pub fn into_behind(self) -> C {
+        self.behind
     }
-    /// The memory of the metadata, to settle it.
-    pub fn pram_mut(&mut self) -> &mut P {
-        &mut self.slots.pram
-    }
-    /// The device behind and the PRAM, to pull their plugs.
-    pub fn into_parts(self) -> (C, P) {
-        (self.behind, self.slots.pram)
+    /// The part of the PRAM it has: where it begins, and its bytes.
+    pub fn pram_part(&self) -> (u64, u64) {
+        self.slots.part()
     }
     /// Sectors that live in PRAM now, and how many can.
     pub fn sectors_in_pram(&self) -> (u32, u32) {
@@ -204,14 +201,14 @@ impl<C: Controller, P: InPlace> Fsms<C, P> {
         while sector < end_sector {
             let from = (sector - extent.start) as usize * SECTOR;
             if let Some(slot) = self.slots.of(sector) {
-                let into = if P::KEEPS { &mut into[from..from + SECTOR] } else { &mut [][..] };
-                end = end.max(self.slots.read(at, slot, into)?);
+                let into = if Self::KEEPS { &mut into[from..from + SECTOR] } else { &mut [][..] };
+                end = end.max(self.slots.read(self.behind.pram_mut(), at, slot, into)?);
                 sector += 1;
                 continue;
             }
             let run =
                 (sector..end_sector).take_while(|&sector| self.slots.of(sector).is_none()).count() as u32;
-            let into = if P::KEEPS { &mut into[from..from + run as usize * SECTOR] } else { &mut [][..] };
+            let into = if Self::KEEPS { &mut into[from..from + run as usize * SECTOR] } else { &mut [][..] };
             end = end.max(self.read_behind(at, Extent { start: sector, count: run }, into)?);
             sector += run;
         }
@@ -223,7 +220,8 @@ impl<C: Controller, P: InPlace> Fsms<C, P> {
         let (mut sector, end_sector, mut end) = (extent.start, extent.end() as u32, at);
         while sector < end_sector {
             let from = (sector - extent.start) as usize * SECTOR;
-            let bytes = |count: u32| if P::KEEPS { &data[from..from + count as usize * SECTOR] } else { &[] };
+            let bytes =
+                |count: u32| if Self::KEEPS { &data[from..from + count as usize * SECTOR] } else { &[] };
             if self.is_metadata(sector) {
                 end = end.max(self.write_metadata(at, sector, bytes(1))?);
                 sector += 1;
@@ -239,7 +237,7 @@ impl<C: Controller, P: InPlace> Fsms<C, P> {
     fn write_metadata(&mut self, at: Time, sector: u32, data: &[u8]) -> Result<Time, ControllerError> {
         self.keep_clusters(Extent::one(sector));
         if let Some(slot) = self.slots.of(sector) {
-            let Change { end, words } = self.slots.overwrite(at, slot, data)?;
+            let Change { end, words } = self.slots.overwrite(self.behind.pram_mut(), at, slot, data)?;
             self.stats.overwritten_words += SECTOR as u64 / 2;
             self.stats.changed_words += words;
             self.stats.pram_written_sectors += 1;
@@ -251,7 +249,7 @@ impl<C: Controller, P: InPlace> Fsms<C, P> {
         }
         self.stats.claimed += 1;
         self.stats.pram_written_sectors += 1;
-        self.slots.claim(at, sector, data)
+        self.slots.claim(self.behind.pram_mut(), at, sector, data)
     }
 
     /// Sectors that are not metadata; some of them may have been, and leave PRAM now.
@@ -262,7 +260,7 @@ impl<C: Controller, P: InPlace> Fsms<C, P> {
             for sector in extent.units() {
                 if let Some(slot) = self.slots.of(sector) {
                     let durable = self.behind.flush(end)?.end;
-                    end = self.slots.release(durable, slot)?;
+                    end = self.slots.release(self.behind.pram_mut(), durable, slot)?;
                     self.stats.released += 1;
                 }
             }
@@ -282,12 +280,12 @@ impl<C: Controller, P: InPlace> Fsms<C, P> {
                 continue;
             };
             let mut data = [0; SECTOR];
-            let into = if P::KEEPS { &mut data[..] } else { &mut [] };
-            let read = self.slots.read(at, slot, into)?;
+            let into = if Self::KEEPS { &mut data[..] } else { &mut [] };
+            let read = self.slots.read(self.behind.pram_mut(), at, slot, into)?;
             let written =
-                self.write_behind(read, Extent::one(sector), &data[..SECTOR * P::KEEPS as usize])?;
+                self.write_behind(read, Extent::one(sector), &data[..SECTOR * Self::KEEPS as usize])?;
             let durable = self.behind.flush(written)?.end;
-            self.slots.release(durable, slot)?;
+            self.slots.release(self.behind.pram_mut(), durable, slot)?;
             self.stats.released += 1;
             return Ok(true);
         }
@@ -296,7 +294,9 @@ impl<C: Controller, P: InPlace> Fsms<C, P> {
     }
 }
 
-impl<C: Controller, P: InPlace> Controller for Fsms<C, P> {
+impl<C: BesidePram> Controller for Fsms<C> {
+    const KEEPS: bool = Self::KEEPS;
+
     fn capacity_units(&self) -> u32 {
         self.sectors
     }
@@ -318,7 +318,7 @@ impl<C: Controller, P: InPlace> Controller for Fsms<C, P> {
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
         let start = self.begin(at, extent)?;
         self.stats.written_sectors += extent.count as u64;
-        if !P::KEEPS {
+        if !Self::KEEPS {
             let end = self.write_sectors(start, extent, data)?;
             return Ok(Served { start, end });
         }
@@ -344,5 +344,9 @@ impl<C: Controller, P: InPlace> Controller for Fsms<C, P> {
         let end = self.behind.flush(start)?.end.max(self.slots.end);
         self.trim_freed(end)?;
         Ok(Served { start, end })
+    }
+
+    fn expect(&self, sectors: impl Iterator<Item = u32>) {
+        self.behind.expect(sectors.map(|sector| sector / self.per_unit));
     }
 }

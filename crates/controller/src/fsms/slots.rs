@@ -36,17 +36,19 @@ const NONE: u32 = u32::MAX;
 /// Where the parts lie.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
+    /// Where the part begins.
+    offset: u64,
     pub slots: u32,
     records: u32,
 }
 
 impl Layout {
-    pub fn new(bytes: u64, records: u32) -> Layout {
+    pub fn new((offset, bytes): (u64, u64), records: u32) -> Layout {
         let left = bytes.saturating_sub(HEADER_BYTES + records as u64 * RECORD_BYTES + 8);
-        Layout { slots: (left / (SECTOR as u64 + 4)).min(NONE as u64 - 1) as u32, records }
+        Layout { offset, slots: (left / (SECTOR as u64 + 4)).min(NONE as u64 - 1) as u32, records }
     }
     fn table(&self, slot: u32) -> u64 {
-        HEADER_BYTES + slot as u64 * 4
+        self.offset + HEADER_BYTES + slot as u64 * 4
     }
     fn record(&self, record: u32) -> u64 {
         self.table(self.slots).next_multiple_of(8) + record as u64 * RECORD_BYTES
@@ -75,10 +77,9 @@ pub(super) struct Change {
     pub words: u64,
 }
 
-/// The slots, and the memory they lie in.
+/// The slots. The memory they lie in is given to every call: it is the one of the controller behind.
 #[derive(Clone, Debug)]
-pub(super) struct Slots<P> {
-    pub pram: P,
+pub(super) struct Slots {
     layout: Layout,
     update: Update,
     sectors: u32,
@@ -96,9 +97,10 @@ pub(super) struct Slots<P> {
     pub end: Time,
 }
 
-impl<P: InPlace> Slots<P> {
-    pub fn empty(pram: P, records: u32, update: Update, sectors: u32) -> Slots<P> {
-        let layout = Layout::new(pram.capacity(), records);
+impl Slots {
+    /// In a part of the memory, as (offset, bytes).
+    pub fn empty(part: (u64, u64), records: u32, update: Update, sectors: u32) -> Slots {
+        let layout = Layout::new(part, records);
         Slots {
             held: vec![NONE; layout.slots as usize],
             free: (0..layout.slots).rev().collect(),
@@ -108,7 +110,6 @@ impl<P: InPlace> Slots<P> {
             journalled: NONE,
             record: Vec::with_capacity(RECORD_BYTES as usize),
             end: Time::ZERO,
-            pram,
             layout,
             update,
             sectors,
@@ -131,6 +132,10 @@ impl<P: InPlace> Slots<P> {
     }
     pub fn len(&self) -> u32 {
         self.layout.slots
+    }
+    /// Where the part begins, and its bytes.
+    pub fn part(&self) -> (u64, u64) {
+        (self.layout.offset, self.layout.slot(self.layout.slots) - self.layout.offset)
     }
 
     /// The slot a sector lives in.
@@ -159,83 +164,122 @@ impl<P: InPlace> Slots<P> {
         Ok(served.end)
     }
 
-    fn put(&mut self, at: Time, offset: u64, data: &[u8]) -> Result<Time, ControllerError> {
-        let served = self.pram.write(at, offset, data.len() as u64, if P::KEEPS { data } else { &[] });
+    fn put<P: InPlace>(
+        &mut self,
+        pram: &mut P,
+        at: Time,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<Time, ControllerError> {
+        let served = pram.write(at, offset, data.len() as u64, if P::KEEPS { data } else { &[] });
         self.ended(served)
     }
 
     /// Makes an empty memory one of this driver's.
-    pub fn format(&mut self) -> Result<(), ControllerError> {
-        let served = self.pram.update(self.end, 0, &[0; HEADER_USED], &self.layout.header(self.sectors));
+    pub fn format<P: InPlace>(&mut self, pram: &mut P) -> Result<(), ControllerError> {
+        let served =
+            pram.update(self.end, self.layout.offset, &[0; HEADER_USED], &self.layout.header(self.sectors));
         self.ended(served).map(|_| ())
     }
 
-    pub fn read(&mut self, at: Time, slot: u32, into: &mut [u8]) -> Result<Time, ControllerError> {
-        let served = self.pram.read(at, self.layout.slot(slot), SECTOR as u64, into);
+    pub fn read<P: InPlace>(
+        &mut self,
+        pram: &mut P,
+        at: Time,
+        slot: u32,
+        into: &mut [u8],
+    ) -> Result<Time, ControllerError> {
+        let served = pram.read(at, self.layout.slot(slot), SECTOR as u64, into);
         served.map(|served| served.end).map_err(|source| ControllerError::Metadata { source })
     }
 
     /// Takes a sector in that lives on the device behind; there is a free slot.
-    pub fn claim(&mut self, at: Time, sector: u32, data: &[u8]) -> Result<Time, ControllerError> {
+    pub fn claim<P: InPlace>(
+        &mut self,
+        pram: &mut P,
+        at: Time,
+        sector: u32,
+        data: &[u8],
+    ) -> Result<Time, ControllerError> {
         let slot = self.free.pop().expect("a free slot");
-        let served = self.pram.write(at, self.layout.slot(slot), SECTOR as u64, data);
+        let served = pram.write(at, self.layout.slot(slot), SECTOR as u64, data);
         let end = self.ended(served)?;
         self.held[slot as usize] = sector;
         self.enter(sector, slot);
-        let served = self.pram.update(end, self.layout.table(slot), &[0; 4], &(sector + 1).to_le_bytes());
+        let served = pram.update(end, self.layout.table(slot), &[0; 4], &(sector + 1).to_le_bytes());
         self.ended(served)
     }
 
     /// Lets a sector go that the device behind holds durably by `at`.
-    pub fn release(&mut self, at: Time, slot: u32) -> Result<Time, ControllerError> {
+    pub fn release<P: InPlace>(
+        &mut self,
+        pram: &mut P,
+        at: Time,
+        slot: u32,
+    ) -> Result<Time, ControllerError> {
         let mut now = at;
         if self.journalled == slot {
-            now = self.write_record(now, NONE, 0, &[])?;
+            now = self.write_record(pram, now, NONE, 0, &[])?;
         }
         let sector = std::mem::replace(&mut self.held[slot as usize], NONE);
         self.enter(sector, NONE);
         self.free.push(slot);
-        let served = self.pram.update(now, self.layout.table(slot), &(sector + 1).to_le_bytes(), &[0; 4]);
+        let served = pram.update(now, self.layout.table(slot), &(sector + 1).to_le_bytes(), &[0; 4]);
         self.ended(served)
     }
 
     /// Overwrites the sector in a slot.
-    pub fn overwrite(&mut self, at: Time, slot: u32, data: &[u8]) -> Result<Change, ControllerError> {
+    pub fn overwrite<P: InPlace>(
+        &mut self,
+        pram: &mut P,
+        at: Time,
+        slot: u32,
+        data: &[u8],
+    ) -> Result<Change, ControllerError> {
         let offset = self.layout.slot(slot);
         if !P::KEEPS {
-            return self.overwrite_unseen(at, offset);
+            return self.overwrite_unseen(pram, at, offset);
         }
         let mut old = [0; SECTOR];
-        let now = self.read(at, slot, &mut old)?;
+        let now = self.read(pram, at, slot, &mut old)?;
         let words = old.chunks(2).zip(data.chunks(2)).filter(|(old, new)| old != new).count() as u64;
         if self.update == Update::InPlace {
-            return Ok(Change { end: self.put(at, offset, data)?, words });
+            return Ok(Change { end: self.put(pram, at, offset, data)?, words });
         }
         let mut changed = 0u64;
         for (i, (old, new)) in old.chunks(PIECE).zip(data.chunks(PIECE)).enumerate() {
             changed |= ((old != new) as u64) << i;
         }
         let alone = changed.count_ones() <= 1 && self.journalled != slot;
-        let now = if alone { now } else { self.write_record(now, slot, changed, data)? };
-        Ok(Change { end: self.apply(now, offset, changed, |i| &data[i * PIECE..(i + 1) * PIECE])?, words })
+        let now = if alone { now } else { self.write_record(pram, now, slot, changed, data)? };
+        Ok(Change {
+            end: self.apply(pram, now, offset, changed, |i| &data[i * PIECE..(i + 1) * PIECE])?,
+            words,
+        })
     }
 
     /// The same where nothing is known of the bytes: the medium takes a share of the words to differ, in the
     /// journal as in place.
-    fn overwrite_unseen(&mut self, at: Time, offset: u64) -> Result<Change, ControllerError> {
+    fn overwrite_unseen<P: InPlace>(
+        &mut self,
+        pram: &mut P,
+        at: Time,
+        offset: u64,
+    ) -> Result<Change, ControllerError> {
         let mut now = at;
         if self.update == Update::Journalled {
             let record = self.layout.record(self.sequence % self.layout.records);
             self.sequence = self.sequence.wrapping_add(1);
-            let served = self.pram.write(now, record, RECORD_BYTES, &[]);
+            let served = pram.write(now, record, RECORD_BYTES, &[]);
             now = self.ended(served)?;
         }
-        let served = self.pram.write(now, offset, SECTOR as u64, &[]);
+        let served = pram.write(now, offset, SECTOR as u64, &[]);
         Ok(Change { end: self.ended(served)?, words: 0 })
     }
 
-    fn write_record(
+    fn write_record<P: InPlace>(
         &mut self,
+        pram: &mut P,
         at: Time,
         slot: u32,
         changed: u64,
@@ -255,16 +299,17 @@ impl<P: InPlace> Slots<P> {
         let offset = self.layout.record(self.sequence % self.layout.records);
         self.sequence = self.sequence.wrapping_add(1);
         // The head makes it valid: last.
-        let body = self.put(at, offset + PIECE as u64, &record[PIECE..])?;
-        let end = self.put(body, offset, &record[..PIECE])?;
+        let body = self.put(pram, at, offset + PIECE as u64, &record[PIECE..])?;
+        let end = self.put(pram, body, offset, &record[..PIECE])?;
         self.record = record;
         self.journalled = slot;
         Ok(end)
     }
 
     /// Programs changed pieces of a slot.
-    fn apply<'a>(
+    fn apply<'a, P: InPlace>(
         &mut self,
+        pram: &mut P,
         at: Time,
         offset: u64,
         changed: u64,
@@ -272,17 +317,18 @@ impl<P: InPlace> Slots<P> {
     ) -> Result<Time, ControllerError> {
         let mut end = at;
         for i in (0..PIECES).filter(|i| changed >> i & 1 == 1) {
-            end = end.max(self.put(at, offset + (i * PIECE) as u64, piece(i))?);
+            end = end.max(self.put(pram, at, offset + (i * PIECE) as u64, piece(i))?);
         }
         Ok(end)
     }
 
     /// Reads back what is in PRAM and finishes an overwrite that was under way; gives when that is done, or why
     /// the memory is not one of this driver's.
-    pub fn load(&mut self, at: Time) -> Result<Time, String> {
-        let mut bytes = vec![0; self.layout.slot(0) as usize];
+    pub fn load<P: InPlace>(&mut self, pram: &mut P, at: Time) -> Result<Time, String> {
+        let offset = self.layout.offset;
+        let mut bytes = vec![0; (self.layout.slot(0) - offset) as usize];
         let served =
-            self.pram.read(at, 0, bytes.len() as u64, &mut bytes).map_err(|error| error.to_string())?;
+            pram.read(at, offset, bytes.len() as u64, &mut bytes).map_err(|error| error.to_string())?;
         if bytes[..HEADER_USED] != self.layout.header(self.sectors) {
             return Err("the PRAM holds no sectors of this device: it was never formatted for it".into());
         }
@@ -297,7 +343,7 @@ impl<P: InPlace> Slots<P> {
             }
         }
         self.free.retain(|&slot| self.held[slot as usize] == NONE);
-        let first = self.layout.record(0) as usize;
+        let first = (self.layout.record(0) - offset) as usize;
         let records = bytes[first..].chunks(RECORD_BYTES as usize);
         let newest = records.filter_map(valid_record).max_by_key(|record| sequence_of(record));
         let Some(record) = newest else { return Ok(served.end) };
@@ -315,7 +361,7 @@ impl<P: InPlace> Slots<P> {
             let before = (changed & ((1 << i) - 1)).count_ones() as usize;
             &record[RECORD_HEAD + before * PIECE..][..PIECE]
         };
-        let applied = self.apply(served.end, self.layout.slot(slot), changed, piece);
+        let applied = self.apply(pram, served.end, self.layout.slot(slot), changed, piece);
         applied.map_err(|error| error.to_string())
     }
 

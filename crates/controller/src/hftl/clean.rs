@@ -7,11 +7,11 @@
 use super::metadata::{Entry, Use};
 use super::write::Placed;
 use super::{Frontier, Hftl, MOVED, NO_BLOCK};
-use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::spare::Spare;
 use crate::table::BlockState;
 use crate::wear;
+use crate::{Controller, ControllerError};
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{InPlace, PowerCut, Store};
@@ -266,6 +266,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let Job { victim, cause, mut moved, partial, .. } = job;
         // Their live bits were set when the copies were queued; this is later than that.
         let at = at.max(self.metadata.end());
+        self.expect(moved.iter().map(|moved| moved.lpa));
         for &Moved { lpa, from, to } in &moved {
             if self.metadata.lookup(lpa) == Some(from) {
                 self.metadata.set_map(at, lpa, to)?;

@@ -1,6 +1,8 @@
 //! What the hybrid controller is told: plain data, filled from a design.
 
 use crate::page_map::{Cleaning, WearLevelling};
+use crate::pram;
+use nvlab_medium::InPlace;
 use nvlab_medium::flash::FlashConfig;
 use nvlab_units::Span;
 
@@ -27,41 +29,49 @@ pub struct HftlConfig {
     pub seed: u64,
 }
 
-/// Why a configuration cannot work over an array and a memory of `pram_bytes`, if so.
-pub(super) fn check(config: &HftlConfig, flash: &FlashConfig, pram_bytes: u64) -> Result<(), String> {
-    let geometry = &flash.geometry;
-    geometry.check()?;
-    if geometry.units_per_page != 1 {
-        return Err(format!(
-            "hftl maps whole pages: a mapping unit must be a page, here a page holds {} units",
-            geometry.units_per_page
-        ));
+impl HftlConfig {
+    /// Checks that it can work over an array and a memory of so many bytes for the map; otherwise says why not.
+    pub fn check(&self, flash: &FlashConfig, pram_bytes: u64) -> Result<(), String> {
+        let geometry = &flash.geometry;
+        geometry.check()?;
+        if geometry.units_per_page != 1 {
+            return Err(format!(
+                "hftl maps whole pages: a mapping unit must be a page, here a page holds {} units",
+                geometry.units_per_page
+            ));
+        }
+        if geometry.pages_per_block > u16::MAX as u32 {
+            return Err(format!("the block table counts at most {} pages per block", u16::MAX));
+        }
+        if self.free_blocks_min < 2 {
+            return Err(format!(
+                "free_blocks_min is {}: at least 2 blocks of a die must be erased when cleaning begins, one for the \
+                 host and one for what is moved",
+                self.free_blocks_min
+            ));
+        }
+        let set_apart = (self.free_blocks_min as u64 + 2) * geometry.dies() as u64;
+        let left = (geometry.blocks() as u64).saturating_sub(set_apart) * geometry.units_per_block() as u64;
+        if self.logical_units == 0 || self.logical_units as u64 > left {
+            return Err(format!(
+                "{} logical pages do not fit: of {} blocks {set_apart} are kept for cleaning and open blocks, {left} \
+                 pages are left",
+                self.logical_units,
+                geometry.blocks()
+            ));
+        }
+        let needed = super::metadata::Layout::new(self.logical_units, geometry).bytes();
+        if needed > pram_bytes {
+            return Err(format!(
+                "the map and the block table take {needed} B, the memory for them has {pram_bytes} B"
+            ));
+        }
+        Ok(())
     }
-    if geometry.pages_per_block > u16::MAX as u32 {
-        return Err(format!("the block table counts at most {} pages per block", u16::MAX));
-    }
-    if config.free_blocks_min < 2 {
-        return Err(format!(
-            "free_blocks_min is {}: at least 2 blocks of a die must be erased when cleaning begins, one for the \
-             host and one for what is moved",
-            config.free_blocks_min
-        ));
-    }
-    let set_apart = (config.free_blocks_min as u64 + 2) * geometry.dies() as u64;
-    let left = (geometry.blocks() as u64).saturating_sub(set_apart) * geometry.units_per_block() as u64;
-    if config.logical_units == 0 || config.logical_units as u64 > left {
-        return Err(format!(
-            "{} logical pages do not fit: of {} blocks {set_apart} are kept for cleaning and open blocks, {left} \
-             pages are left",
-            config.logical_units,
-            geometry.blocks()
-        ));
-    }
-    let needed = super::metadata::Layout::new(config.logical_units, geometry).bytes();
-    if needed > pram_bytes {
-        return Err(format!(
-            "the map and the block table take {needed} B, the memory for them has {pram_bytes} B"
-        ));
-    }
-    Ok(())
+}
+
+/// The same for the memory itself, which must not tear entries.
+pub(super) fn check(config: &HftlConfig, flash: &FlashConfig, pram: &impl InPlace) -> Result<(), String> {
+    config.check(flash, pram.capacity())?;
+    pram::check_atomic(pram, "hftl changes entries of its tables in place")
 }

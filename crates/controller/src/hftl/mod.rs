@@ -35,7 +35,7 @@ pub use stats::HftlStats;
 
 use crate::cleaning::{CleaningPolicy, Policy};
 use crate::table::{BlockState, BlockTable};
-use crate::{Controller, ControllerError};
+use crate::{BesidePram, Controller, ControllerError};
 use metadata::{Entry, Metadata, Use};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{InPlace, PowerCut, Store};
@@ -121,7 +121,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     fn empty(config: HftlConfig, nand: Nand<S>, pram: P) -> Result<Hftl<S, P>, String> {
         let geometry = *nand.geometry();
         assert_eq!(S::KEEPS, P::KEEPS, "both media keep bytes or none does");
-        config::check(&config, nand.config(), pram.capacity())?;
+        config::check(&config, nand.config(), &pram)?;
         let (dies, blocks) = (geometry.dies(), geometry.blocks_per_die);
         let table = BlockTable::new(dies, blocks, geometry.units_per_block(), 1);
         let die = Die { free: Vec::new(), open: [NO_FRONTIER; 2], job: None, erasing: Vec::new(), erases: 0 };
@@ -161,10 +161,6 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     pub fn nand(&self) -> &Nand<S> {
         &self.nand
     }
-    /// The memory the map lies in.
-    pub fn pram(&self) -> &P {
-        &self.metadata.pram
-    }
     /// What it was told.
     pub fn config(&self) -> &HftlConfig {
         &self.config
@@ -181,17 +177,6 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// are read where they lie.
     pub fn memory_bytes(&self) -> u64 {
         self.table.memory_bytes() + 8 * self.geometry.blocks() as u64
-    }
-
-    /// Touches the map entries of units that will be written or read soon, so that their cache lines come in
-    /// together instead of one after the other.
-    #[inline]
-    pub fn expect(&self, units: impl Iterator<Item = u32>) {
-        let (mut sum, map) = (0u32, self.metadata.map());
-        for unit in units {
-            sum = sum.wrapping_add(map.get(unit as usize).copied().unwrap_or(0));
-        }
-        std::hint::black_box(sum);
     }
 
     /// Says that no power cut will come before `upto`.
@@ -291,7 +276,31 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     }
 }
 
+impl<S: Store, P: InPlace + PowerCut> BesidePram for Hftl<S, P> {
+    type Pram = P;
+    fn pram(&self) -> &P {
+        &self.metadata.pram
+    }
+    fn pram_mut(&mut self) -> &mut P {
+        &mut self.metadata.pram
+    }
+    fn pram_taken(&self) -> u64 {
+        self.pram_bytes()
+    }
+}
+
 impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
+    const KEEPS: bool = S::KEEPS;
+
+    #[inline]
+    fn expect(&self, units: impl Iterator<Item = u32>) {
+        let (mut sum, map) = (0u32, self.metadata.map());
+        for unit in units {
+            sum = sum.wrapping_add(map.get(unit as usize).copied().unwrap_or(0));
+        }
+        std::hint::black_box(sum);
+    }
+
     fn capacity_units(&self) -> u32 {
         self.config.logical_units
     }

@@ -30,6 +30,13 @@ pub(super) struct Held {
     ticket: Ticket,
 }
 
+impl Held {
+    /// A unit that was kept outside this program.
+    pub fn kept(lpa: u32, sequence: u64, data: Vec<u8>) -> Held {
+        Held { lpa, sequence, admitted: Time::ZERO, data, die: 0, slot: 0, ticket: STAGED }
+    }
+}
+
 /// What somebody who wants a slot must wait for.
 pub(super) enum Oldest {
     /// Nothing: the slot was never used.

@@ -109,6 +109,11 @@ impl<S: Store> PageMap<S> {
         Ok(self)
     }
 
+    /// The cache it has, if it has one.
+    pub fn cache(&self) -> Option<SlcCache> {
+        self.cache.as_ref().map(|cache| cache.config)
+    }
+
     /// Blocks of a die that are in SLC mode.
     pub fn cache_blocks(&self, die: u32) -> u32 {
         self.cache.as_ref().map_or(0, |cache| cache.blocks[die as usize])
@@ -164,6 +169,14 @@ impl<S: Store> PageMap<S> {
     /// The host speaks at `at`: what it was silent before is used for folding.
     #[inline]
     pub(super) fn fold_when_idle(&mut self, at: Time) {
+        if self.cache.is_some() {
+            self.fold_since_heard(at);
+        }
+    }
+
+    /// Apart, so that a device without a cache pays one comparison for each request and stays inlined.
+    #[inline(never)]
+    fn fold_since_heard(&mut self, at: Time) {
         let Some(cache) = &mut self.cache else { return };
         let heard = cache.heard;
         cache.heard = at.max(heard);

@@ -46,7 +46,7 @@ use crate::{Controller, ControllerError};
 use buffer::Buffer;
 use cache::Cache;
 use frontier::{Frontier, NO_BLOCK};
-use nvlab_medium::flash::Nand;
+use nvlab_medium::flash::{Nand, SPARE_BYTES};
 use nvlab_medium::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
 
@@ -184,20 +184,32 @@ impl<S: Store> PageMap<S> {
     pub fn table(&self) -> &BlockTable {
         &self.table
     }
+    /// True if the unit holds something; otherwise it reads as zero.
+    pub fn is_mapped(&self, lpa: u32) -> bool {
+        self.l2p[lpa as usize] != NOTHING
+    }
+    /// Looks at a unit without spending time.
+    pub fn peek(&self, lpa: u32, into: &mut [u8]) -> Result<(), MediumError> {
+        let unit = self.l2p[lpa as usize];
+        if unit == NOTHING {
+            into.fill(0);
+            return Ok(());
+        }
+        match self.nand.peek(Ppa(unit), into, &mut [0; SPARE_BYTES]) {
+            Err(MediumError::Erased(_)) => {
+                self.staged(Ppa(unit), into);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+    /// The number of the host's next write or trim. Every unit written takes one, a trim takes one.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
     /// Bytes of memory the controller's tables take.
     pub fn memory_bytes(&self) -> u64 {
         (self.l2p.len() + self.p2l.len()) as u64 * 4 + self.table.memory_bytes()
-    }
-
-    /// Touches the map entries of units that will be written or read soon, so that their cache lines come in
-    /// together instead of one after the other.
-    #[inline]
-    pub fn expect(&self, units: impl Iterator<Item = u32>) {
-        let (mut sum, l2p) = (0u32, &self.l2p[..]);
-        for unit in units {
-            sum = sum.wrapping_add(l2p.get(unit as usize).copied().unwrap_or(0));
-        }
-        std::hint::black_box(sum);
     }
 
     fn check_extent(&self, extent: Extent) -> Result<(), ControllerError> {
@@ -300,6 +312,17 @@ impl<S: Store> PageMap<S> {
 }
 
 impl<S: Store> Controller for PageMap<S> {
+    const KEEPS: bool = S::KEEPS;
+
+    #[inline]
+    fn expect(&self, units: impl Iterator<Item = u32>) {
+        let (mut sum, l2p) = (0u32, &self.l2p[..]);
+        for unit in units {
+            sum = sum.wrapping_add(l2p.get(unit as usize).copied().unwrap_or(0));
+        }
+        std::hint::black_box(sum);
+    }
+
     fn capacity_units(&self) -> u32 {
         self.config.logical_units
     }
@@ -396,6 +419,11 @@ impl<S: Store> PageMap<S> {
     /// When everything queued will be done; a promise (see [`nvlab_units::Lane::finish`]).
     pub fn idle_at(&mut self, at: Time) -> Time {
         self.finish_all(at)
+    }
+
+    /// Programs what the write buffer holds, protected or not: the power will be switched off in good order.
+    pub fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.drain(at)
     }
 
     /// Says that no power cut will come before `upto`.

@@ -23,7 +23,7 @@ use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Ppa, Span, Time};
+use nvlab_units::{BlockId, Extent, Ppa, Span, Time};
 
 /// What a power cut leaves of a controller: the array, and what a protected buffer held.
 #[derive(Debug)]
@@ -31,6 +31,24 @@ pub struct Media<S: Store> {
     nand: Nand<S>,
     held: Vec<Held>,
     trims: Vec<Record>,
+}
+
+impl<S: Store> Media<S> {
+    /// An array that an earlier program left behind ([`Nand::reopen`]). What its protected buffer held is added with
+    /// [`Media::hold`] and [`Media::hold_trim`].
+    pub fn new(nand: Nand<S>) -> Media<S> {
+        Media { nand, held: Vec::new(), trims: Vec::new() }
+    }
+
+    /// A protected buffer held this unit, written as number `sequence` ([`PageMap::sequence`]).
+    pub fn hold(&mut self, lpa: u32, sequence: u64, data: Vec<u8>) {
+        self.held.push(Held::kept(lpa, sequence, data));
+    }
+
+    /// A protected buffer held this trim, heard as number `sequence`.
+    pub fn hold_trim(&mut self, extent: Extent, sequence: u64) {
+        self.trims.push(Record { extent, sequence });
+    }
 }
 
 /// What a recovery did.

@@ -2,12 +2,12 @@
 //! nothing more is done, and only the bytes are left.
 
 use crate::device::{Ask, Model, Setup, draw, setups};
-use nvlab_controller::envy::Media;
 use nvlab_controller::envy::recover::erase_counts;
+use nvlab_controller::envy::{Cleaning, Media};
 use nvlab_controller::{Controller, Envy};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nor;
-use nvlab_medium::ram::Ram;
+use nvlab_medium::ram::{Ram, RamConfig};
 use nvlab_units::{Extent, Rng, Span, Time};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -61,7 +61,7 @@ impl World {
     fn restart(&self, setup: &Setup) -> Envy<Mortal> {
         self.budget.set(u64::MAX);
         let sram = Ram::new(setup.ram(), self.sram.clone());
-        let erases = erase_counts(&setup.config(), &setup.geometry(), &sram);
+        let erases = erase_counts(&setup.config(), &setup.geometry(), &sram).unwrap();
         let nor = Nor::reopen(setup.nor(), self.nor.clone(), &erases);
         let (device, _) = Envy::recover(setup.config(), Media { nor, sram }, Time::ZERO).unwrap();
         device.check();
@@ -168,4 +168,54 @@ fn a_program_that_is_killed_anywhere_loses_nothing() {
             (model.bytes, model.before) = (found, None);
         }
     }
+}
+
+/// Another design over an old state is told what differs, and changes nothing.
+#[test]
+fn another_design_is_refused_by_name() {
+    let setup = Setup { cleaning: Cleaning::gathering(3), ..setups()[4].clone() };
+    let world = World::new(&setup);
+    let (nor, sram) = (Nor::new(setup.nor(), world.nor.clone()), Ram::new(setup.ram(), world.sram.clone()));
+    let mut device = Envy::new(setup.config(), nor, sram).unwrap();
+    let mut now = Time::ZERO;
+    for lpa in 0..device.capacity_units() {
+        now = device.write(now, Extent::one(lpa), &vec![lpa as u8; setup.page_bytes as usize]).unwrap().end;
+    }
+    drop(device);
+    let before = (world.nor.bytes.borrow().clone(), world.sram.bytes.borrow().clone());
+    let (die, dies) = (setup.segments, setup.dies);
+    let others = [
+        (Setup { dies: dies * 2, ..setup.clone() }, format!("dies: {dies} there, {} here", dies * 2)),
+        (
+            Setup { dies: 1, segments: die * dies, ..setup.clone() },
+            format!("segments of a die: {die} there, {} here; dies: {dies} there, 1 here", die * dies),
+        ),
+        (Setup { cleaning: Cleaning::gathering(1), ..setup.clone() }, "partitions: 4 there, 12 here".into()),
+        (Setup { buffer: 40, ..setup.clone() }, "pages of the buffer: 6 there, 40 here".into()),
+        (Setup { transaction_pages: 0, ..setup.clone() }, "pages of a transaction: 5 there, 0 here".into()),
+        (Setup { pages: 800, ..setup.clone() }, "logical pages".into()),
+        (Setup { utilization: 0.3, ..setup.clone() }, "logical pages".into()),
+    ];
+    for (other, differs) in others {
+        // The memory that is there: a larger one is not needed to see what it holds.
+        let ram = RamConfig { capacity_bytes: setup.ram().capacity_bytes, ..other.ram() };
+        let sram = Ram::new(ram, world.sram.clone());
+        let error = erase_counts(&other.config(), &other.geometry(), &sram).unwrap_err();
+        assert!(error.contains("another design") && error.contains(&differs), "{error}; not {differs}");
+        let nor = Nor::new(other.nor(), world.nor.clone());
+        assert_eq!(Envy::recover(other.config(), Media { nor, sram }, Time::ZERO).unwrap_err(), error);
+    }
+    let wide = RamConfig { word_bytes: 1024, ..setup.ram() };
+    let sram = Ram::new(wide, world.sram.clone());
+    let error = erase_counts(&setup.config(), &setup.geometry(), &sram).unwrap_err();
+    assert!(error.ends_with("bytes of a word of the SRAM: 256 there, 1024 here"), "{error}");
+    assert!(before == (world.nor.bytes.borrow().clone(), world.sram.bytes.borrow().clone()));
+    world.restart(&setup);
+
+    world.sram.bytes.borrow_mut()[7] = b'1';
+    let error = erase_counts(&setup.config(), &setup.geometry(), &Ram::new(setup.ram(), world.sram.clone()));
+    assert!(error.unwrap_err().contains("nvlenvy1, this one reads nvlenvy2"));
+    world.sram.bytes.borrow_mut()[0] = 0;
+    let error = erase_counts(&setup.config(), &setup.geometry(), &Ram::new(setup.ram(), world.sram.clone()));
+    assert!(error.unwrap_err().contains("no state"));
 }

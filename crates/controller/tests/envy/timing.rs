@@ -1,11 +1,11 @@
 //! Times, from both sides: what the module says a step takes is what it takes, to the picosecond.
 
-use crate::device::Setup;
+use crate::device::{Ask, Model, Setup, draw, perform, setups};
 use nvlab_controller::envy::{Cleaning, EnvyConfig};
 use nvlab_controller::{Controller, Envy};
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
-use nvlab_units::{Extent, Span, Time};
+use nvlab_units::{Extent, Rng, Span, Time};
 
 const ACCESS: Span = Span::from_ns(160);
 const LONG: Span = Span::from_ns(4160);
@@ -203,4 +203,90 @@ fn transactions_take_a_cycle_and_an_abort_one_for_each_page() {
     let mut other = device.clone();
     assert_eq!(device.commit(at).unwrap().end - at, ACCESS);
     assert_eq!(other.abort(at).unwrap().end - at, ACCESS * 4, "three pages and the record");
+}
+
+/// A page stored word after word is copied first, like any other: the first word does not say that the rest follows.
+#[test]
+fn a_page_stored_word_after_word_is_copied_once() {
+    let (mut device, now) = full(&setup(1, 8, 0));
+    let stored = device.store(now, 0, 512, &[]).unwrap().end;
+    assert_eq!(stored - now, ACCESS * (2 * 32 + 2), "two pages of 32 words and their copies");
+    assert_eq!(device.stats().copies_on_write, 2);
+    let crossed = device.write(stored, Extent::one(8), &[]).unwrap().end;
+    assert_eq!(crossed - stored, ACCESS, "a page that crosses the path at once");
+    assert_eq!(device.stats().copies_on_write, 2);
+}
+
+/// What the flash is charged with: the cycles in which it is read, not those of the SRAM on the same path.
+#[test]
+fn flash_counts_its_own_reads() {
+    for dies in [1, 2] {
+        let (mut device, start) = full(&setup(dies, 8, 4));
+        let last = device.capacity_bytes() - 256;
+        let mut now = start;
+        let after = |end: Time| end + Span::from_us(20);
+        now = after(device.load(now, last, 8, &mut []).unwrap().end);
+        now = after(device.store(now, last, 8, &[]).unwrap().end);
+        now = after(device.begin(now).unwrap().end);
+        now = after(device.commit(now).unwrap().end);
+        assert_eq!(device.nor().stats().reads, 0, "{dies} dies: the page is in SRAM");
+        assert_eq!(device.nor().stats().read_time.ps(), 0);
+        now = after(device.load(now, 0, 32, &mut []).unwrap().end);
+        assert_eq!(device.nor().stats().reads, 4, "{dies} dies: four words");
+        now = after(device.store(now, 0, 8, &[]).unwrap().end);
+        assert_eq!(device.nor().stats().reads, 5, "{dies} dies: the copy");
+        device.read(now, Extent::one(5), &mut []).unwrap();
+        assert_eq!(device.nor().stats().reads, 6, "{dies} dies: a page over the path");
+        assert_eq!(device.nor().stats().read_time.ps(), (ACCESS * 6).ps() as u128);
+    }
+}
+
+/// The same requests take the same time whether or not payload is kept, and count the same.
+#[test]
+fn payload_changes_no_time() {
+    let (mut waits, mut moved) = (Span::ZERO, 0);
+    for (seed, setup) in setups().into_iter().enumerate() {
+        let (mut keeps, mut plain) = (setup.device(), setup.timing_only());
+        let mut model = Model::new(keeps.capacity_bytes());
+        let mut rng = Rng::stream(seed as u64, "payload");
+        let mut now = Time::ZERO;
+        for i in 0..3000 {
+            let ask = draw(&mut rng, &setup);
+            let data = vec![0xA5; 3 * setup.page_bytes as usize];
+            let end = perform(&mut keeps, &mut model, now, ask);
+            let bare = perform_bare(&mut plain, now, ask, &data);
+            assert_eq!(end.ps(), bare.ps(), "request {i}, {ask:?} at {} ps, {setup:?}", now.ps());
+            now += match rng.below(3) {
+                0 => end - now,
+                // Two that ask at the same time.
+                1 => Span::ZERO,
+                _ => (end - now) + Span::from_ns(rng.below(30_000)),
+            };
+            if i % 256 == 0 {
+                keeps.settle(now);
+            }
+        }
+        assert_eq!(keeps.stats(), plain.stats(), "{setup:?}");
+        assert_eq!(keeps.nor().stats(), plain.nor().stats(), "{setup:?}");
+        assert_eq!(keeps.idle_at(now), plain.idle_at(now), "{setup:?}");
+        if setup.dies > 1 {
+            waits += Span::from_ps(plain.stats().buffer_wait.ps() as u64);
+            moved += plain.stats().transfer_pages;
+        }
+    }
+    assert!(waits > Span::from_ms(100) && moved > 100, "{waits:?}, {moved} pages between dies");
+}
+
+/// The request alone, on a device that keeps nothing.
+fn perform_bare(device: &mut Envy<()>, at: Time, ask: Ask, data: &[u8]) -> Time {
+    let served = match ask {
+        Ask::Load { offset, bytes } => device.load(at, offset, bytes, &mut []),
+        Ask::Store { offset, bytes } => device.store(at, offset, bytes, data),
+        Ask::WritePages(extent) => device.write(at, extent, data),
+        Ask::Trim(extent) => device.trim(at, extent),
+        Ask::Begin => device.begin(at),
+        Ask::Commit => device.commit(at),
+        Ask::Abort => device.abort(at),
+    };
+    served.map_or(at, |served| served.end)
 }

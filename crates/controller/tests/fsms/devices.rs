@@ -1,10 +1,10 @@
 //! Separators over the two controllers of system 003, small.
 
-use nvlab_controller::Controller;
 use nvlab_controller::block_map::{BlockMap, BlockMapConfig, BlockWear, Log};
 use nvlab_controller::fsms::{Fsms, FsmsConfig, Update};
 use nvlab_controller::hftl::{Hftl, HftlConfig};
 use nvlab_controller::page_map::{Cleaning, WearLevelling};
+use nvlab_controller::{Beside, BesidePram};
 use nvlab_medium::banks::Access;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_medium::pcm::{Pcm, PcmConfig, Selection, Tear};
@@ -13,11 +13,14 @@ use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
 
 pub type Pram = Pcm<MemStore>;
 pub type Paged = Hftl<MemStore, Pram>;
-pub type Logged = BlockMap<MemStore>;
+pub type Logged = Beside<BlockMap<MemStore>, Pram>;
 
-pub fn pram(bytes: u64) -> Pram {
+/// The one memory of a device: room for the map of the largest, and 2 MiB for the separator.
+const PRAM_BYTES: u64 = 3 << 20;
+
+fn pram() -> Pram {
     let config = PcmConfig {
-        capacity_bytes: bytes,
+        capacity_bytes: PRAM_BYTES,
         word_bytes: 2,
         read: Access { first: Span::from_ns(80), next: Span::from_ns(10) },
         program: Span::from_us(10),
@@ -30,7 +33,7 @@ pub fn pram(bytes: u64) -> Pram {
         stripe_bytes: 64,
         seed: 3,
     };
-    Pcm::new(config, MemStore::new(bytes))
+    Pcm::new(config, MemStore::new(PRAM_BYTES))
 }
 
 fn nand(rules: CellRules, units: u32, unit_bytes: u32) -> Nand<MemStore> {
@@ -62,7 +65,7 @@ fn nand(rules: CellRules, units: u32, unit_bytes: u32) -> Nand<MemStore> {
 }
 
 /// What the tests need of the device behind besides serving.
-pub trait Behind: Controller + Clone + Sized {
+pub trait Behind: BesidePram<Pram = Pram> + Clone + Sized {
     fn build(sectors: u32, unit_bytes: u32) -> Self;
     /// The power fails and comes back.
     fn cut_and_mount(self, cut: Time) -> (Self, Time);
@@ -82,7 +85,7 @@ impl Behind for Paged {
             overhead: Span::from_us(2),
             seed: 1,
         };
-        Hftl::new(config, nand(CellRules::Nand, units, unit_bytes), pram(1 << 20)).unwrap()
+        Hftl::new(config, nand(CellRules::Nand, units, unit_bytes), pram()).unwrap()
     }
     fn cut_and_mount(self, cut: Time) -> (Paged, Time) {
         let config = self.config().clone();
@@ -106,27 +109,40 @@ impl Behind for Logged {
             trim: true,
             overhead: Span::from_us(2),
         };
-        BlockMap::new(config, nand(CellRules::NandAnyOrder, units, unit_bytes), None).unwrap()
+        let nand = nand(CellRules::NandAnyOrder, units, unit_bytes);
+        Beside { controller: BlockMap::new(config, nand, None).unwrap(), pram: pram() }
     }
-    fn cut_and_mount(self, cut: Time) -> (Logged, Time) {
-        let config = self.config().clone();
-        let (device, report) = BlockMap::recover(config, self.power_cut(cut), cut).unwrap();
-        (device, cut + report.time)
+    fn cut_and_mount(mut self, cut: Time) -> (Logged, Time) {
+        let config = self.controller.config().clone();
+        let (controller, report) = BlockMap::recover(config, self.controller.power_cut(cut), cut).unwrap();
+        self.pram.cut(cut);
+        (Beside { controller, pram: self.pram }, cut + report.time)
     }
     fn settled(&mut self, upto: Time) {
-        self.settle(upto);
+        self.controller.settle(upto);
+        self.pram.settle(upto);
     }
 }
 
 /// The power of a separator and of all behind it fails and comes back; gives it and when it is ready.
-pub fn cut_and_mount<C: Behind>(device: Fsms<C, Pram>, cut: Time) -> (Fsms<C, Pram>, Time) {
+pub fn cut_and_mount<C: Behind>(device: Fsms<C>, cut: Time) -> (Fsms<C>, Time) {
     let config = device.config().clone();
-    let (behind, mut pram) = device.into_parts();
-    pram.cut(cut);
-    let (behind, ready) = behind.cut_and_mount(cut);
-    Fsms::mount(config, behind, pram, ready).unwrap()
+    let (behind, ready) = device.into_behind().cut_and_mount(cut);
+    Fsms::mount(config, behind, ready).unwrap()
+}
+
+/// A separator with `pram_bytes` of the memory of the device behind.
+pub fn separator<C: Behind>(config: FsmsConfig, behind: C, pram_bytes: u64) -> Fsms<C> {
+    Fsms::new(FsmsConfig { pram_bytes: Some(pram_bytes), ..config }, behind).unwrap()
 }
 
 pub fn config(update: Update, logical_delete: bool) -> FsmsConfig {
-    FsmsConfig { regions: Vec::new(), update, journal_records: 4, logical_delete, overhead: Span::from_us(1) }
+    FsmsConfig {
+        regions: Vec::new(),
+        pram_bytes: None,
+        update,
+        journal_records: 4,
+        logical_delete,
+        overhead: Span::from_us(1),
+    }
 }

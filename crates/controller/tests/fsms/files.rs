@@ -1,6 +1,6 @@
 //! Random file operations through a FAT implementation.
 
-use crate::devices::{Behind, Logged, Paged, Pram, config, pram};
+use crate::devices::{Behind, Logged, Paged, config, separator};
 use crate::image::Disk;
 use crate::walk::Walk;
 use fatfs::{FatType, FileSystem, FormatVolumeOptions, FsOptions};
@@ -100,7 +100,7 @@ pub const KINDS: [(FatType, FatKind, u32, u32); 3] = [
     (FatType::Fat32, FatKind::Fat32, 68_000, 512),
 ];
 
-pub fn formatted<C: Behind>(device: Fsms<C, Pram>, kind: FatType, cluster_bytes: u32) -> Disk<C> {
+pub fn formatted<C: Behind>(device: Fsms<C>, kind: FatType, cluster_bytes: u32) -> Disk<C> {
     let mut disk = Disk::new(device);
     let sectors = disk.device.capacity_units();
     let options = FormatVolumeOptions::new()
@@ -118,7 +118,7 @@ fn run<C: Behind>(
     (update, delete): (Update, bool),
     seed: u64,
 ) -> Disk<C> {
-    let device = Fsms::new(config(update, delete), C::build(sectors, 2048), pram(pram_bytes)).unwrap();
+    let device = separator(config(update, delete), C::build(sectors, 2048), pram_bytes);
     let mut disk = formatted(device, kind, cluster);
     disk.device.reset_stats();
     let mut client = Client::new(seed);

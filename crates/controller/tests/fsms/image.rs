@@ -1,16 +1,15 @@
 //! A disk for the FAT client: every write goes to the device and to a plain image, every read must agree.
 
-use crate::devices::{Behind, Pram};
+use crate::devices::Behind;
 use crate::walk::Walk;
 use fatfs::FatType;
 use nvlab_controller::Controller;
 use nvlab_controller::fsms::{FatKind, FileSystem, Fsms, SECTOR};
-use nvlab_medium::PowerCut;
 use nvlab_units::{Extent, Span, Time};
 use std::io::{Read, Result, Seek, SeekFrom, Write};
 
 /// Looks at the device after a write: what was written, the image before, and when the write began and ended.
-pub type Hook<C> = Box<dyn FnMut(&Fsms<C, Pram>, &Image, Written<'_>)>;
+pub type Hook<C> = Box<dyn FnMut(&Fsms<C>, &Image, Written<'_>)>;
 
 /// A write that was just done.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +30,7 @@ impl Image {
 }
 
 pub struct Disk<C> {
-    pub device: Fsms<C, Pram>,
+    pub device: Fsms<C>,
     pub image: Image,
     pub now: Time,
     position: u64,
@@ -41,7 +40,7 @@ pub struct Disk<C> {
 }
 
 impl<C: Behind> Disk<C> {
-    pub fn new(device: Fsms<C, Pram>) -> Disk<C> {
+    pub fn new(device: Fsms<C>) -> Disk<C> {
         let image = Image(vec![0; device.capacity_units() as usize * SECTOR]);
         Disk { device, image, now: Time::ZERO, position: 0, hook: None, absorbed: 0 }
     }
@@ -113,7 +112,7 @@ impl<C: Behind> Write for Disk<C> {
         if self.hook.is_some() {
             self.device.behind_mut().settled(at);
         }
-        self.device.pram_mut().settle(at);
+
         let end = self.device.write(at, extent, self.image.sectors(extent)).unwrap().end;
         self.now = end;
         if let Some(hook) = &mut self.hook {

@@ -1,7 +1,7 @@
 //! The power fails in the midst of what a FAT client writes: at every few words of PRAM and all through the NAND
 //! operations, and again during the mount. A sector is what it was or what was written, whole.
 
-use crate::devices::{Behind, Logged, Paged, Pram, config, cut_and_mount, pram};
+use crate::devices::{Behind, Logged, Paged, config, cut_and_mount, separator};
 use crate::files::{Client, formatted};
 use crate::image::{Hook, Image, Written};
 use fatfs::{FatType, FileSystem, FsOptions};
@@ -18,12 +18,7 @@ fn is_mixture(bytes: &[u8], piece: usize, old: &[u8], new: &[u8]) -> bool {
 }
 
 /// Checks every sector of a mounted device.
-fn check<C: Behind>(
-    device: &mut Fsms<C, Pram>,
-    image: &Image,
-    written: Written<'_>,
-    (now, cut): (Time, Time),
-) {
+fn check<C: Behind>(device: &mut Fsms<C>, image: &Image, written: Written<'_>, (now, cut): (Time, Time)) {
     device.check();
     let config = device.config().clone();
     // What an aligned 8 bytes is to a part of the FAT, a sector is to a journalled one.
@@ -46,13 +41,13 @@ fn check<C: Behind>(
 
 fn cut_through<C: Behind + 'static>(update: Update, delete: bool, pram_bytes: u64, seed: u64) -> u32 {
     let sectors = 1_000;
-    let device = Fsms::new(config(update, delete), C::build(sectors, 2048), pram(pram_bytes)).unwrap();
+    let device = separator(config(update, delete), C::build(sectors, 2048), pram_bytes);
     let mut disk = formatted(device, FatType::Fat12, 512);
     let mut client = Client::new(seed);
     let cuts = Rc::new(Cell::new(0));
     let counter = Rc::clone(&cuts);
     let mut rng = Rng::stream(seed, "cuts");
-    let mut look = Some(move |device: &Fsms<C, Pram>, image: &Image, written: Written<'_>| {
+    let mut look = Some(move |device: &Fsms<C>, image: &Image, written: Written<'_>| {
         if !rng.chance(0.04) {
             return;
         }
@@ -112,7 +107,7 @@ fn a_pram_that_is_full() {
 #[test]
 #[should_panic(expected = "cut at")]
 fn a_torn_sector_is_caught() {
-    let device = Fsms::new(config(Update::InPlace, false), Paged::build(1_000, 2048), pram(1 << 20)).unwrap();
+    let device = separator(config(Update::InPlace, false), Paged::build(1_000, 2048), 1 << 20);
     let mut disk = formatted(device, FatType::Fat12, 512);
     let extent = Extent::one(1);
     let old = disk.image.sectors(extent).to_vec();

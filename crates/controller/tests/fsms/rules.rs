@@ -1,14 +1,15 @@
 //! What the separator recognises and what it leaves alone, byte by byte.
 
-use crate::devices::{Behind, Paged, config, cut_and_mount, pram};
+use crate::devices::{Behind, Logged, Paged, config, cut_and_mount, separator};
 use crate::files::{KINDS, formatted};
 use crate::walk::Walk;
 use fatfs::{FatType, FileSystem, FsOptions};
-use nvlab_controller::Controller;
 use nvlab_controller::fsms::{FileSystem as Found, Fsms, FsmsConfig, SECTOR, Update};
 use nvlab_controller::hftl::Hftl;
+use nvlab_controller::{Beside, BesidePram, Controller};
 use nvlab_medium::flash::Nand;
-use nvlab_medium::pcm::Pcm;
+use nvlab_medium::pcm::{Pcm, PcmConfig, Tear};
+use nvlab_medium::{InPlace, MemStore};
 use nvlab_units::{Extent, Time};
 use std::io::Write;
 
@@ -18,7 +19,7 @@ fn plain() -> FsmsConfig {
 
 #[test]
 fn exfat_is_refused_and_passed_through() {
-    let mut device = Fsms::new(plain(), Paged::build(1_000, 2048), pram(1 << 16)).unwrap();
+    let mut device = separator(plain(), Paged::build(1_000, 2048), 1 << 16);
     let mut boot = [0; SECTOR];
     boot[..11].copy_from_slice(b"\xeb\x76\x90EXFAT   ");
     boot[510..].copy_from_slice(&[0x55, 0xaa]);
@@ -34,10 +35,9 @@ fn exfat_is_refused_and_passed_through() {
 #[test]
 fn a_partition_is_found() {
     let (kind, _, sectors, cluster) = KINDS[0];
-    let inner =
-        formatted(Fsms::new(plain(), Paged::build(sectors, 2048), pram(1 << 18)).unwrap(), kind, cluster);
+    let inner = formatted(separator(plain(), Paged::build(sectors, 2048), 1 << 18), kind, cluster);
     let image = &inner.image.0;
-    let mut device = Fsms::new(plain(), Paged::build(sectors + 100, 2048), pram(1 << 18)).unwrap();
+    let mut device = separator(plain(), Paged::build(sectors + 100, 2048), 1 << 18);
     let mut record = [0; SECTOR];
     record[446 + 4] = 0x01;
     record[446 + 8] = 63;
@@ -57,7 +57,7 @@ fn a_partition_is_found() {
 #[test]
 fn an_existing_volume_is_learnt() {
     for (kind, _, sectors, cluster) in KINDS {
-        let device = Fsms::new(plain(), Paged::build(sectors, 2048), pram(2 << 20)).unwrap();
+        let device = separator(plain(), Paged::build(sectors, 2048), 2 << 20);
         let mut disk = formatted(device, kind, cluster);
         let volume = FileSystem::new(disk.rewound(), FsOptions::new()).unwrap();
         volume.root_dir().create_dir("one").unwrap().create_dir("two").unwrap();
@@ -68,7 +68,7 @@ fn an_existing_volume_is_learnt() {
         let mut behind = Paged::build(sectors, 2048);
         let whole = Extent { start: 0, count: units };
         let mut now = behind.write(Time::ZERO, whole, &disk.image.0).unwrap().end;
-        let mut device = Fsms::new(plain(), behind, pram(2 << 20)).unwrap();
+        let mut device = separator(plain(), behind, 2 << 20);
         now = device.learn(now).unwrap();
         assert_eq!(device.file_system(), disk.device.file_system());
         let walk = Walk::new(&disk.image.0, kind);
@@ -90,7 +90,7 @@ fn an_existing_volume_is_learnt() {
 #[test]
 fn freed_clusters_are_forgotten_and_trimmed_with_care() {
     let (kind, _, sectors, cluster) = KINDS[1];
-    let device = Fsms::new(plain(), Paged::build(sectors, 2048), pram(1 << 20)).unwrap();
+    let device = separator(plain(), Paged::build(sectors, 2048), 1 << 20);
     let mut disk = formatted(device, kind, cluster);
     let volume = FileSystem::new(disk.rewound(), FsOptions::new()).unwrap();
     volume.root_dir().create_dir("gone").unwrap();
@@ -127,12 +127,12 @@ fn freed_clusters_are_forgotten_and_trimmed_with_care() {
 /// Without payload nothing can be learnt; the regions that were named go to PRAM.
 #[test]
 fn without_payload_the_named_regions_go_to_pram() {
-    let pcm = |bytes: u64| Pcm::new(pram(bytes).config().clone(), ());
     let behind = Paged::build(4_000, 2048);
+    let pcm = Pcm::new(behind.pram().config().clone(), ());
     let nand = Nand::new(behind.nand().config().clone(), ());
-    let behind = Hftl::new(behind.config().clone(), nand, pcm(1 << 20)).unwrap();
+    let behind = Hftl::new(behind.config().clone(), nand, pcm).unwrap();
     let regions = vec![Extent { start: 0, count: 40 }];
-    let mut device = Fsms::new(FsmsConfig { regions, ..plain() }, behind, pcm(1 << 16)).unwrap();
+    let mut device = Fsms::new(FsmsConfig { regions, ..plain() }, behind).unwrap();
     let mut now = Time::ZERO;
     for start in [0, 30, 38, 100, 37] {
         now = device.write(now, Extent { start, count: 4 }, &[]).unwrap().end;
@@ -150,21 +150,70 @@ fn without_payload_the_named_regions_go_to_pram() {
 #[test]
 fn what_cannot_work_is_refused() {
     let behind = || Paged::build(1_000, 2048);
-    let refused = |config: FsmsConfig, bytes| Fsms::new(config, behind(), pram(bytes)).unwrap_err();
+    let refused = |config: FsmsConfig, bytes| {
+        Fsms::new(FsmsConfig { pram_bytes: Some(bytes), ..config }, behind()).unwrap_err()
+    };
     assert!(refused(plain(), 1 << 11).contains("no room for a sector"));
     let outside = FsmsConfig { regions: vec![Extent { start: 990, count: 20 }], ..plain() };
     assert!(refused(outside, 1 << 16).contains("990 to 1010 were named, the device ends at 1000"));
     assert!(refused(FsmsConfig { journal_records: 0, ..plain() }, 1 << 16).contains("at least 1 record"));
-    let foreign = Fsms::mount(plain(), behind(), pram(1 << 16), Time::ZERO).unwrap_err();
+    let foreign = Fsms::mount(plain(), behind(), Time::ZERO).unwrap_err();
     assert!(foreign.contains("never formatted"), "{foreign}");
+    // The map of the device behind has its part of the memory.
+    let free = behind().pram().capacity() - behind().pram_taken().next_multiple_of(SECTOR as u64);
+    assert!(refused(plain(), free + 1).contains(&format!("of which {free} B are free")));
+    assert!(Fsms::new(FsmsConfig { pram_bytes: Some(free), ..plain() }, behind()).is_ok());
+}
+
+/// Both tables are changed in place, an entry of 8 B at a time: a memory that may tear one will not do.
+#[test]
+fn a_memory_that_tears_entries_is_refused() {
+    for (atomic_bytes, tear, works) in
+        [(8, Tear::Atomic, true), (4, Tear::Atomic, false), (8, Tear::Garbage, false)]
+    {
+        let behind = Paged::build(1_000, 2048);
+        let pcm = PcmConfig { atomic_bytes, tear, ..behind.pram().config().clone() };
+        let pcm = Pcm::new(pcm.clone(), MemStore::new(pcm.capacity_bytes));
+        let nand = behind.nand().clone();
+        let hftl = Hftl::new(behind.config().clone(), nand, pcm.clone()).map(drop);
+        let logged = Beside { controller: Logged::build(1_000, 2048).controller, pram: pcm };
+        let fsms = Fsms::new(plain(), logged).map(drop);
+        for refusal in [hftl, fsms] {
+            assert_eq!(refusal.is_ok(), works, "{refusal:?}");
+            assert!(refusal.err().is_none_or(|why| why.contains("an aligned write of 8 B whole")));
+        }
+    }
+}
+
+/// What both write to the one memory is counted, and waits for the other, in one place.
+#[test]
+fn one_memory_serves_both() {
+    let mut device = separator(plain(), Paged::build(1_000, 2048), 1 << 18);
+    let (offset, bytes) = device.pram_part();
+    let taken = device.behind().pram_taken();
+    assert!(offset >= taken && offset < taken + SECTOR as u64 && offset + bytes <= 3 << 20);
+    let writes = |device: &Fsms<Paged>| device.behind().pram().stats().write;
+    let before = writes(&device);
+    let unit = Extent { start: 400, count: 4 };
+    let end = device.write(Time::ZERO, unit, &[1; 4 * SECTOR]).unwrap().end;
+    assert_eq!(device.stats().pram_written_sectors, 0);
+    let of_the_map = writes(&device).count - before.count;
+    assert!(of_the_map >= 3, "entries of block and page, and a live bit: {of_the_map}");
+    let mut boot = [0; SECTOR];
+    boot[..11].copy_from_slice(b"\xeb\x3c\x90NVLAB   ");
+    let config = FsmsConfig { regions: vec![Extent::one(3)], ..plain() };
+    let mut regional = separator(config, Paged::build(1_000, 2048), 1 << 18);
+    let before = writes(&regional);
+    regional.write(end, Extent::one(3), &boot).unwrap();
+    assert_eq!(regional.behind().stats().host_write_units, 0);
+    assert_eq!(writes(&regional).count - before.count, 2, "the sector, and the table that names it");
 }
 
 /// Volumes of every kind are told apart by their clusters alone.
 #[test]
 fn kinds_are_told_by_their_clusters() {
     for (kind, found, sectors, cluster) in KINDS {
-        let disk =
-            formatted(Fsms::new(plain(), Paged::build(sectors, 2048), pram(2 << 20)).unwrap(), kind, cluster);
+        let disk = formatted(separator(plain(), Paged::build(sectors, 2048), 2 << 20), kind, cluster);
         let Found::Fat(volume) = disk.device.file_system() else { panic!("{kind:?} was not found") };
         let walk = Walk::new(&disk.image.0, kind);
         assert_eq!((volume.kind, volume.clusters), (found, walk.clusters));

@@ -2,7 +2,7 @@
 
 use crate::array::UNIT;
 use crate::device::{Setup, pcm_config, setups};
-use nvlab_controller::{Controller, Hftl};
+use nvlab_controller::{BesidePram, Controller, Hftl};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::pcm::Pcm;
 use nvlab_units::{Extent, Rng, Span, Time};

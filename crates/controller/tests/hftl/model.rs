@@ -2,7 +2,7 @@
 
 use crate::array::{Ask, Model, UNIT, content, draw, perform};
 use crate::device::{Setup, setups};
-use nvlab_controller::{Controller, ControllerError, Hftl};
+use nvlab_controller::{BesidePram, Controller, ControllerError, Hftl};
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::Faults;
 use nvlab_medium::pcm::Pcm;

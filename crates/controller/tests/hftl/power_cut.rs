@@ -3,8 +3,8 @@
 
 use crate::array::{Ask, Model, draw, perform, read_all};
 use crate::device::{Levelled, Setup, setups};
-use nvlab_controller::Controller;
 use nvlab_controller::hftl::{Hftl, Media};
+use nvlab_controller::{BesidePram, Controller};
 use nvlab_medium::flash::Faults;
 use nvlab_medium::{InPlace, MemStore, PowerCut};
 use nvlab_units::{Extent, Rng, Span, Time};

@@ -9,7 +9,9 @@
 //! 3. Operations of one die take effect in the order they were queued, so a power cut tears at most one
 //!    operation per die.
 //!
-//! Store layout: units in order, then [`SPARE_BYTES`] of spare area per unit.
+//! Store layout: units in order, then [`SPARE_BYTES`] of spare area per unit, then what `record` says.
+
+mod record;
 
 use super::cells::{Cells, FlashStats, SLC_LEVEL};
 #[cfg(doc)]
@@ -66,11 +68,21 @@ pub struct Nand<S: Store = ()> {
 impl<S: Store> Nand<S> {
     /// Bytes a store for this array must hold.
     pub fn store_bytes(geometry: &Geometry) -> u64 {
-        geometry.units() * (geometry.unit_bytes as u64 + SPARE_BYTES as u64)
+        record::end(geometry)
     }
 
     /// An array fresh from the factory. Panics if the geometry is impossible.
     pub fn new(config: FlashConfig, store: S) -> Nand<S> {
+        let mut nand = Nand::new_over(config, store);
+        if S::KEEPS {
+            let blocks = (0..nand.geometry().blocks()).map(BlockId);
+            let bad: Vec<BlockId> = blocks.filter(|&block| nand.cells.is_bad(block)).collect();
+            bad.into_iter().for_each(|block| nand.record_block(block));
+        }
+        nand
+    }
+
+    fn new_over(config: FlashConfig, store: S) -> Nand<S> {
         Nand {
             programmed: Programmed::new(&config.geometry, config.rules),
             cells: Cells::new(config),
@@ -102,6 +114,7 @@ impl<S: Store> Nand<S> {
     pub fn set_slc(&mut self, block: BlockId, slc: bool) {
         assert_eq!(self.pages_written(block), 0, "block {} changes its mode while it holds data", block.0);
         self.modes.set(block, slc);
+        self.record_block(block);
     }
 
     /// Shape of the array.
@@ -142,6 +155,7 @@ impl<S: Store> Nand<S> {
     /// Marks a block bad, for ever (a mark in its spare area).
     pub fn mark_bad(&mut self, block: BlockId) {
         self.cells.mark_bad(block);
+        self.record_block(block);
     }
 
     #[inline]
@@ -271,10 +285,12 @@ impl<S: Store> Nand<S> {
             assert_eq!(count, 1, "payload is programmed page by page");
             self.latest = self.latest.max(at);
             self.put(block, page, payload);
+            self.record_page(block, page, None);
             self.unsettled.push_back(Unsettled { die, from, to, undo: Undo::Program { block, page } });
         }
         if self.cells.programs_may_fail() && self.cells.program_fails(block) {
             self.damage(block, page, Damage::Torn);
+            self.record_page(block, page, Some(Damage::Torn));
             return Err(MediumError::ProgramFailed(block));
         }
         Ok(to)
@@ -316,7 +332,10 @@ impl<S: Store> Nand<S> {
             self.unsettled.push_back(Unsettled { die, from, to, undo });
         }
         self.damaged.retain(|(page, _)| !range.contains(page));
-        if self.cells.erase_fails(block) {
+        let failed = self.cells.erase_fails(block);
+        self.record_erased(block);
+        self.record_block(block);
+        if failed {
             return Err(MediumError::EraseFailed(block));
         }
         Ok(to)
@@ -448,5 +467,6 @@ impl<S: Store> PowerCut for Nand<S> {
             }
         }
         self.cells.reset_lanes(at);
+        self.record_all();
     }
 }

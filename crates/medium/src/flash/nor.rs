@@ -315,17 +315,15 @@ impl<S: Store> Nor<S> {
         }
     }
 
-    /// Occupies a die for `span`; somebody waits. What it was doing is suspended as by a read: the
-    /// controller needs the die, or the path to it, for something else. It turns to what is queued only when
-    /// the part's resume wait is over, whether or not something had begun (eNVy section 3.4).
+    /// Occupies a die for `span`, in which it is read `reads` times; somebody waits. What it was doing is suspended as
+    /// by a read, also if there is none: the controller needs the path to it for something else. It turns to what is
+    /// queued only when the part's resume wait is over, whether or not something had begun (eNVy section 3.4).
     #[inline]
-    pub fn occupy(&mut self, at: Time, die: u32, span: Span) -> Served {
-        if S::KEEPS {
-            self.latest = self.latest.max(at);
-        }
+    pub fn occupy(&mut self, at: Time, die: u32, reads: u64, span: Span) -> Served {
+        self.latest = self.latest.max(at);
         let interruption = self.cells.config.timing.interruption;
-        self.cells.stats.reads += 1;
-        self.cells.stats.read_time += span;
+        self.cells.stats.reads += reads;
+        self.cells.stats.read_time.add_many(span, (reads > 0) as u64);
         let lane = self.cells.die(die);
         let served = lane.foreground(at, span, interruption);
         if let Interruption::Suspend { resume, .. } = interruption {
@@ -374,6 +372,7 @@ impl<S: Store> Nor<S> {
     /// When a queued operation will be done; a promise (see [`nvlab_units::Lane::finish`]).
     #[inline]
     pub fn finish(&mut self, die: u32, ticket: Ticket, at: Time) -> Time {
+        self.latest = self.latest.max(at);
         self.cells.die(die).finish(ticket, at)
     }
     /// The place after everything queued on a die.

@@ -41,6 +41,8 @@ pub struct Pcm<S: Store> {
     word_shift: u32,
     /// Pieces a write is planned in: lines where they are counted, otherwise stripes.
     plan_bytes: u64,
+    /// Aligned `1 << plan_shift` bytes lie in one of them.
+    plan_shift: u32,
     banks: Banks,
     /// Writes to each line; empty if the cells do not wear.
     wear: Vec<u32>,
@@ -85,6 +87,7 @@ impl Select {
             return steps;
         }
         match content {
+            Some((old, new)) if self.is_whole(offset, bytes) => self.whole_differing(old, new),
             Some((old, new)) => self.differing(offset, old, new).count() as u64,
             None => {
                 // Exact in the long run, and the same in every run: no random number is drawn.
@@ -93,6 +96,31 @@ impl Select {
                 owed as u64
             }
         }
+    }
+
+    /// True if the range is whole steps of at most 8 bytes: what tables of numbers ask for.
+    #[inline]
+    fn is_whole(&self, offset: u64, bytes: u64) -> bool {
+        self.step_shift <= 3 && (offset | bytes) & ((1 << self.step_shift) - 1) == 0
+    }
+
+    /// How many steps of a whole range differ, eight bytes at a time: comparing steps one by one was a fifth of the
+    /// time hFTL takes to be simulated.
+    #[inline]
+    fn whole_differing(&self, old: &[u8], new: &[u8]) -> u64 {
+        let step_bits = 8 << self.step_shift;
+        // The highest bit of every step of 8 bytes.
+        let high =
+            (0..64 / step_bits).fold(0u64, |high, step| high | 1 << (step * step_bits + step_bits - 1));
+        let differing = |old: u64, new: u64| {
+            let differ = old ^ new;
+            // A carry reaches the highest bit of a step iff any of its lower bits differs.
+            ((differ & !high).wrapping_add(!high) | differ) & high
+        };
+        let (olds, news) = (old.chunks_exact(8), new.chunks_exact(8));
+        let rest = differing(number(olds.remainder()), number(news.remainder()));
+        let whole = olds.zip(news).map(|(old, new)| differing(number(old), number(new)).count_ones() as u64);
+        whole.sum::<u64>() + rest.count_ones() as u64
     }
 
     /// The steps of a range to program, in address order, as (offset, bytes) of the part inside the range.
@@ -107,6 +135,15 @@ impl Select {
             let inside = (at - offset) as usize..(at - offset + bytes) as usize;
             all || old[inside.clone()] != new[inside]
         })
+    }
+}
+
+/// At most 8 bytes as a number.
+#[inline]
+fn number(bytes: &[u8]) -> u64 {
+    match bytes.try_into() {
+        Ok(bytes) => u64::from_le_bytes(bytes),
+        Err(_) => bytes.iter().rev().fold(0, |number, &byte| number << 8 | byte as u64),
     }
 }
 
@@ -129,11 +166,13 @@ impl<S: Store> Pcm<S> {
     pub fn new(config: PcmConfig, store: S) -> Pcm<S> {
         config.check().expect("a memory that can exist");
         let banks = Banks::new(config.banks, config.stripe_bytes, config.capacity_bytes);
+        let plan_bytes = config.wear.map_or(banks.stripe_bytes(), |wear| wear.line_bytes as u64);
         let lines = config.wear.map_or(0, |wear| config.capacity_bytes.div_ceil(wear.line_bytes as u64));
         Pcm {
             select: Select::new(&config),
             word_shift: config.word_bytes.trailing_zeros(),
-            plan_bytes: config.wear.map_or(banks.stripe_bytes(), |wear| wear.line_bytes as u64),
+            plan_bytes,
+            plan_shift: plan_bytes.trailing_zeros(),
             banks,
             wear: vec![0; lines as usize],
             stats: PcmStats::default(),
@@ -153,6 +192,11 @@ impl<S: Store> Pcm<S> {
     /// What it did so far.
     pub fn stats(&self) -> &PcmStats {
         &self.stats
+    }
+
+    /// Begins counting anew; wear stays.
+    pub fn reset_stats(&mut self) {
+        self.stats = PcmStats::default();
     }
 
     /// Writes each line has borne; empty if the cells do not wear.
@@ -188,18 +232,28 @@ impl<S: Store> Pcm<S> {
     /// Tells the banks what a write asks of them, and wears the lines.
     #[inline]
     fn plan(&mut self, offset: u64, bytes: u64, content: Content<'_>) {
-        for piece in pieces(offset, bytes, self.plan_bytes) {
-            let steps = self.select.steps(piece.0, piece.1, parts(content, offset, piece));
-            if steps > 0 && !self.wear.is_empty() {
-                let line = &mut self.wear[(piece.0 / self.plan_bytes) as usize];
-                *line = line.saturating_add(1);
-            }
-            self.stats.steps += steps;
-            self.stats.steps_spared += aligned_count(piece.0, piece.1, self.select.step_shift) - steps;
-            let load = self.banks.load(piece.0);
-            load.words += aligned_count(piece.0, piece.1, self.word_shift);
-            load.steps += steps;
+        // Most updates lie in one piece; that needs no division.
+        if bytes > 0 && offset >> self.plan_shift == (offset + bytes - 1) >> self.plan_shift {
+            return self.plan_piece((offset, bytes), content);
         }
+        for piece in pieces(offset, bytes, self.plan_bytes) {
+            self.plan_piece(piece, parts(content, offset, piece));
+        }
+    }
+
+    #[inline]
+    fn plan_piece(&mut self, (offset, bytes): (u64, u64), content: Content<'_>) {
+        let steps = self.select.steps(offset, bytes, content);
+        if steps > 0 && !self.wear.is_empty() {
+            // Lines are a power of two, so the shift is that of the line.
+            let line = &mut self.wear[(offset >> self.plan_shift) as usize];
+            *line = line.saturating_add(1);
+        }
+        self.stats.steps += steps;
+        self.stats.steps_spared += aligned_count(offset, bytes, self.select.step_shift) - steps;
+        let load = self.banks.load(offset);
+        load.words += aligned_count(offset, bytes, self.word_shift);
+        load.steps += steps;
     }
 
     /// A write whose range was checked.
@@ -298,6 +352,13 @@ impl<S: Store> InPlace for Pcm<S> {
 
     fn capacity(&self) -> u64 {
         self.config.capacity_bytes
+    }
+
+    fn atomic_bytes(&self) -> u32 {
+        match self.config.tear {
+            Tear::Atomic => self.config.atomic_bytes,
+            Tear::Garbage => 1,
+        }
     }
 
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {

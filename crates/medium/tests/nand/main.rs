@@ -1,5 +1,7 @@
 //! NAND arrays: the order of programs, blocks in SLC mode, and what a power cut leaves of an erase.
 
+mod reopen;
+
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::flash::{
     CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SPARE_BYTES, SlcMode,
@@ -11,7 +13,7 @@ const UNIT: usize = 8;
 const BLOCK: BlockId = BlockId(1);
 
 /// One die of two blocks of eight pages.
-fn array(rules: CellRules, units_per_page: u32, seed: u64) -> Nand<MemStore> {
+fn config(rules: CellRules, units_per_page: u32, seed: u64) -> FlashConfig {
     let geometry = Geometry {
         channels: 1,
         dies_per_channel: 1,
@@ -31,8 +33,13 @@ fn array(rules: CellRules, units_per_page: u32, seed: u64) -> Nand<MemStore> {
     };
     let faults = Faults { seed, ..Faults::NONE };
     let endurance = Endurance { cycles: 1000, spread: 0.0 };
-    let store = MemStore::new(Nand::<MemStore>::store_bytes(&geometry));
-    Nand::new(FlashConfig { rules, geometry, timing, endurance, faults }, store)
+    FlashConfig { rules, geometry, timing, endurance, faults }
+}
+
+fn array(rules: CellRules, units_per_page: u32, seed: u64) -> Nand<MemStore> {
+    let config = config(rules, units_per_page, seed);
+    let store = MemStore::new(Nand::<MemStore>::store_bytes(&config.geometry));
+    Nand::new(config, store)
 }
 
 fn program(nand: &mut Nand<MemStore>, page: u32, fill: u8) -> Result<(), MediumError> {

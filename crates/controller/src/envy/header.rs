@@ -1,0 +1,82 @@
+//! What the SRAM says of the design it was written with: everything that decides where things lie in it and in the
+//! flash. Another design cannot read it, and must not try.
+//!
+//! How long things take, when pages are flushed and how segments are chosen is not part of it: that may change under
+//! the data. Partitions are dealt evenly, so their number says how many segments each has.
+
+use super::table::{Layout, Record};
+use super::{Envy, EnvyConfig, segments};
+use nvlab_medium::Store;
+use nvlab_medium::ram::Ram;
+use nvlab_units::{Geometry, Time};
+
+/// What it begins with: name and version.
+const MAGIC: u64 = u64::from_le_bytes(*b"nvlenvy2");
+/// The same in every version.
+const NAME: &[u8] = b"nvlenvy";
+
+/// What must be as it was, each with its name.
+type Shape = [(&'static str, u32); 9];
+
+fn shape(config: &EnvyConfig, geometry: &Geometry, word_bytes: u32) -> Shape {
+    [
+        ("logical pages", config.logical_pages),
+        ("bytes of a page", geometry.unit_bytes),
+        ("pages of a segment", geometry.pages_per_block),
+        ("segments of a die", geometry.blocks_per_die),
+        ("dies", geometry.dies()),
+        ("partitions", segments::pool_count(config, geometry)),
+        ("pages of the buffer", config.buffer_pages.max(1)),
+        ("pages of a transaction", config.transaction_pages),
+        ("bytes of a word of the SRAM", word_bytes),
+    ]
+}
+
+/// Fails if the SRAM does not hold the state of this design; says what differs.
+pub(super) fn check<S: Store>(config: &EnvyConfig, geometry: &Geometry, sram: &Ram<S>) -> Result<(), String> {
+    let mut bytes = [0; 64];
+    sram.peek(Layout::HEADER, &mut bytes);
+    let mut found = Record::from(bytes);
+    if found.u64() != MAGIC {
+        return Err(match bytes.starts_with(NAME) {
+            true => format!(
+                "the SRAM holds the state of another version of the eNVy controller ({}, this one reads {})",
+                bytes[..8].escape_ascii(),
+                MAGIC.to_le_bytes().escape_ascii()
+            ),
+            false => "the SRAM holds no state of an eNVy controller".into(),
+        });
+    }
+    let wanted = shape(config, geometry, sram.config().word_bytes);
+    let differs = wanted.map(|(name, wanted)| (name, found.u32(), wanted)).into_iter();
+    let differs = differs.filter(|(_, found, wanted)| found != wanted);
+    let differs: Vec<String> =
+        differs.map(|(name, found, wanted)| format!("{name}: {found} there, {wanted} here")).collect();
+    if !differs.is_empty() {
+        return Err(format!("the SRAM holds the state of another design: {}", differs.join("; ")));
+    }
+    let (needed, has) =
+        (Layout::new(config, geometry, sram.config().word_bytes as u64).bytes(), sram.config());
+    match needed <= has.capacity_bytes {
+        true => Ok(()),
+        false => Err(format!("the SRAM has {} B, its state needs {needed} B", has.capacity_bytes)),
+    }
+}
+
+impl<S: Store> Envy<S> {
+    fn header(&self) -> Record<64> {
+        let shape = shape(&self.config, self.nor.geometry(), self.sram.config().word_bytes);
+        shape.iter().fold(Record::new().with_u64(MAGIC), |record, &(_, value)| record.with_u32(value))
+    }
+
+    /// Writes the state of an empty controller, the header last.
+    pub(super) fn format(&mut self) {
+        if !S::KEEPS {
+            return;
+        }
+        for segment in 0..self.segments.len() as u32 {
+            self.note(Time::ZERO, self.map.segment(segment), self.segment_record(segment).bytes());
+        }
+        self.note(Time::ZERO, Layout::HEADER, self.header().bytes());
+    }
+}

@@ -1,0 +1,83 @@
+//! One memory that is overwritten in place, shared by a controller and a driver in front of it: a board has one
+//! PRAM (system 003 slide 16), whose wear, price and bandwidth count once.
+//!
+//! The controller's own tables lie at its beginning, what is behind them is free for the driver. The controller
+//! owns the memory; the driver asks it for the part. So a cut of the power, or a copy of the device, is one thing.
+
+use crate::{Controller, ControllerError};
+use nvlab_medium::InPlace;
+use nvlab_units::{Extent, Served, Time};
+
+/// A controller with a memory beside it.
+pub trait BesidePram: Controller {
+    /// The memory.
+    type Pram: InPlace;
+    /// The memory.
+    fn pram(&self) -> &Self::Pram;
+    /// The memory, to use what is free of it.
+    fn pram_mut(&mut self) -> &mut Self::Pram;
+    /// Bytes from the beginning that are the controller's own.
+    fn pram_taken(&self) -> u64;
+}
+
+/// A controller that has no use for a memory, and a memory beside it.
+#[derive(Clone, Debug)]
+pub struct Beside<C, P> {
+    /// The controller.
+    pub controller: C,
+    /// The memory.
+    pub pram: P,
+}
+
+impl<C: Controller, P: InPlace> BesidePram for Beside<C, P> {
+    type Pram = P;
+    fn pram(&self) -> &P {
+        &self.pram
+    }
+    fn pram_mut(&mut self) -> &mut P {
+        &mut self.pram
+    }
+    fn pram_taken(&self) -> u64 {
+        0
+    }
+}
+
+impl<C: Controller, P> Controller for Beside<C, P> {
+    const KEEPS: bool = C::KEEPS;
+
+    fn capacity_units(&self) -> u32 {
+        self.controller.capacity_units()
+    }
+    fn unit_bytes(&self) -> u32 {
+        self.controller.unit_bytes()
+    }
+    fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
+        self.controller.read(at, extent, into)
+    }
+    fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
+        self.controller.write(at, extent, data)
+    }
+    fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
+        self.controller.trim(at, extent)
+    }
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
+        self.controller.flush(at)
+    }
+    fn expect(&self, units: impl Iterator<Item = u32>) {
+        self.controller.expect(units);
+    }
+}
+
+/// Bytes an entry of a table in PRAM never exceeds nor crosses.
+const ENTRY_BYTES: u32 = 8;
+
+/// Refuses a memory in which a power cut tears entries; `why` says who needs them whole.
+pub(crate) fn check_atomic(pram: &impl InPlace, why: &str) -> Result<(), String> {
+    let atomic = pram.atomic_bytes();
+    if atomic >= ENTRY_BYTES {
+        return Ok(());
+    }
+    Err(format!(
+        "{why}: the memory must keep an aligned write of {ENTRY_BYTES} B whole in a power cut, this one promises {atomic} B"
+    ))
+}

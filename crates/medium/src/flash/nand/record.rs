@@ -1,0 +1,141 @@
+//! What an array knows of its pages and blocks, beside their payload: kept in the store, so that a program that ends
+//! between two calls, or is killed in one, leaves an array that can be used again ([`Nand::reopen`]).
+//!
+//! Layout, behind the spare areas, from the next multiple of 8 on: 8 bytes for each block: erases u32, flags u32 (1 bad,
+//! 2 used with one bit per cell), little-endian; then a byte for each page (0 erased, 1 programmed, 2 torn, 3 half
+//! erased).
+//!
+//! A record follows what it tells of: a page counts as programmed only after its payload was stored. A block that is
+//! erased loses its pages' records first; with some of them left it is as if its erase had been torn, with every
+//! page readable.
+
+use super::{Damage, Nand, SlcMode};
+use crate::Store;
+use crate::flash::FlashConfig;
+use nvlab_units::{BlockId, Geometry};
+
+const ERASED: u8 = 0;
+const PROGRAMMED: u8 = 1;
+const TORN: u8 = 2;
+const HALF_ERASED: u8 = 3;
+
+const BLOCK_BYTES: u64 = 8;
+const BAD: u32 = 1;
+const SLC: u32 = 2;
+
+/// Where the records begin.
+fn start(geometry: &Geometry) -> u64 {
+    let spares_end = geometry.units() * (geometry.unit_bytes as u64 + super::SPARE_BYTES as u64);
+    spares_end.next_multiple_of(BLOCK_BYTES)
+}
+
+/// Where the records end.
+pub(super) fn end(geometry: &Geometry) -> u64 {
+    start(geometry) + geometry.blocks() as u64 * (BLOCK_BYTES + geometry.pages_per_block as u64)
+}
+
+fn state(damage: Option<Damage>) -> u8 {
+    match damage {
+        None => PROGRAMMED,
+        Some(Damage::Torn) => TORN,
+        Some(Damage::HalfErased) => HALF_ERASED,
+    }
+}
+
+impl<S: Store> Nand<S> {
+    /// An array as an earlier program left it in `store`. Whatever was queued then counts as done. `slc`: how blocks
+    /// may be used with one bit per cell, as for [`Nand::with_slc_mode`].
+    pub fn reopen(config: FlashConfig, store: S, slc: Option<SlcMode>) -> Nand<S> {
+        assert!(S::KEEPS, "an array that keeps nothing cannot be found again");
+        let mut nand = Nand::new_over(config, store);
+        if let Some(mode) = slc {
+            nand = nand.with_slc_mode(mode);
+        }
+        let geometry = *nand.geometry();
+        let mut erases = vec![0; geometry.blocks() as usize];
+        let mut pages = vec![0; geometry.pages_per_block as usize];
+        for block in (0..geometry.blocks()).map(BlockId) {
+            let mut record = [0; BLOCK_BYTES as usize];
+            nand.store.read(nand.block_record(block), &mut record);
+            let [count, flags] =
+                [0, 4].map(|i| u32::from_le_bytes(record[i..i + 4].try_into().expect("4 B")));
+            erases[block.0 as usize] = count;
+            if flags & BAD != 0 {
+                nand.cells.mark_bad(block);
+            }
+            nand.modes.set(block, flags & SLC != 0);
+            nand.store.read(nand.page_record(block, 0), &mut pages);
+            for (page, &state) in (0..).zip(&pages).filter(|(_, state)| **state != ERASED) {
+                nand.programmed.set(block, page, 1);
+                match state {
+                    TORN => nand.damage(block, page, Damage::Torn),
+                    HALF_ERASED => nand.damage(block, page, Damage::HalfErased),
+                    _ => {}
+                }
+            }
+        }
+        nand.cells.set_erase_counts(&erases);
+        nand
+    }
+
+    fn block_record(&self, block: BlockId) -> u64 {
+        start(self.geometry()) + block.0 as u64 * BLOCK_BYTES
+    }
+
+    fn page_record(&self, block: BlockId, page: u32) -> u64 {
+        let geometry = self.geometry();
+        let number = block.0 as u64 * geometry.pages_per_block as u64 + page as u64;
+        start(geometry) + geometry.blocks() as u64 * BLOCK_BYTES + number
+    }
+
+    /// Records how a programmed page is.
+    pub(super) fn record_page(&mut self, block: BlockId, page: u32, damage: Option<Damage>) {
+        if S::KEEPS {
+            self.store.write(self.page_record(block, page), &[state(damage)]);
+        }
+    }
+
+    /// Records that no page of a block is programmed.
+    pub(super) fn record_erased(&mut self, block: BlockId) {
+        const ZEROS: [u8; 64] = [ERASED; 64];
+        if S::KEEPS {
+            let pages = self.geometry().pages_per_block;
+            for page in (0..pages).step_by(ZEROS.len()) {
+                let count = (pages - page).min(ZEROS.len() as u32);
+                self.store.write(self.page_record(block, page), &ZEROS[..count as usize]);
+            }
+        }
+    }
+
+    /// Records erases, mode and goodness of a block.
+    pub(super) fn record_block(&mut self, block: BlockId) {
+        if S::KEEPS {
+            let bad = if self.cells.is_bad(block) { BAD } else { 0 };
+            let slc = if self.modes.is_slc(block) { SLC } else { 0 };
+            let record = self.cells.erase_count(block) as u64 | ((bad | slc) as u64) << 32;
+            self.store.write(self.block_record(block), &record.to_le_bytes());
+        }
+    }
+
+    /// Records everything: a power cut changed whatever it changed.
+    pub(super) fn record_all(&mut self) {
+        let geometry = *self.geometry();
+        for block in (0..geometry.blocks()).map(BlockId) {
+            self.record_block(block);
+            self.record_erased(block);
+            for page in 0..self.pages_written(block) {
+                if self.is_programmed(block, page) {
+                    self.record_page(block, page, None);
+                }
+            }
+        }
+        for i in 0..self.damaged.len() {
+            let (number, damage) = self.damaged[i];
+            let (block, page) = (number / geometry.pages_per_block, number % geometry.pages_per_block);
+            // Damage of a page that a cut made erased again says nothing.
+            if self.is_programmed(BlockId(block), page) {
+                self.record_page(BlockId(block), page, Some(damage));
+            }
+        }
+    }
+}
