@@ -1,9 +1,10 @@
 //! Any workload behind one type: the kind is chosen once per batch of 32, not per request.
 
 use crate::generator::{Generator, SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zones};
+use crate::iozone::Iozone;
 use crate::replay::Replay;
 use crate::tpcc::Tpcc;
-use crate::{Batch, Pacing, Span, Workload};
+use crate::{Batch, Pacing, Request, Span, Workload};
 use std::ops::Range;
 
 /// A workload of a kind that is only known at run time.
@@ -23,6 +24,8 @@ pub enum AnyWorkload {
     SelfSimilar(Generator<SelfSimilar>),
     /// TPC-C.
     Tpcc(Box<Tpcc>),
+    /// IOzone.
+    Iozone(Iozone),
     /// A trace.
     Replay(Replay),
 }
@@ -37,6 +40,7 @@ macro_rules! each {
             AnyWorkload::Zones($workload) => $result,
             AnyWorkload::SelfSimilar($workload) => $result,
             AnyWorkload::Tpcc($workload) => $result,
+            AnyWorkload::Iozone($workload) => $result,
             AnyWorkload::Replay($workload) => $result,
         }
     };
@@ -46,6 +50,18 @@ impl Workload for AnyWorkload {
     #[inline]
     fn fill(&mut self, batch: &mut Batch) -> usize {
         each!(self, workload => workload.fill(batch))
+    }
+    fn prepare(&mut self, batch: &mut Batch) -> usize {
+        each!(self, workload => workload.prepare(batch))
+    }
+    fn carries_payload(&self) -> bool {
+        each!(self, workload => workload.carries_payload())
+    }
+    fn client_bytes(&self) -> Option<u64> {
+        each!(self, workload => workload.client_bytes())
+    }
+    fn payload(&self, request: &Request) -> &[u8] {
+        each!(self, workload => workload.payload(request))
     }
     fn pacing(&self) -> Pacing {
         each!(self, workload => workload.pacing())

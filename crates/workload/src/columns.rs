@@ -110,7 +110,7 @@ impl Columns {
             op: op_of(self.op[row]),
             fua: self.op[row] & FUA_BIT != 0,
             volume: self.volume[row],
-            stream: 0,
+            ..Request::default()
         }
     }
     /// All requests in order.

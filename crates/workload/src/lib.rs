@@ -36,6 +36,7 @@
 //! | [`replay`] | a trace as a workload: cut, scaled, squeezed, wrapped, tiled |
 //! | [`window`] | programs on a memory: loads and stores by transactions; single words |
 //! | [`tpca`] | TPC-A's transactions on such a memory |
+//! | [`iozone`] | IOzone's modes on a FAT volume, with what they write |
 //! | [`tpcc`] | TPC-C's transactions on a database of pages, behind a buffer pool |
 //! | [`info`] | what `nvlab trace info` and `nvlab trace head` say |
 
@@ -45,6 +46,7 @@ mod error;
 pub mod fio_job;
 pub mod generator;
 pub mod info;
+pub mod iozone;
 pub mod nvt;
 pub mod replay;
 mod request;
@@ -58,6 +60,7 @@ mod words;
 
 pub use any::AnyWorkload;
 pub use error::WorkloadError;
+pub use iozone::{Iozone, IozoneConfig};
 pub use nvlab_units::{Span, Time};
 pub use request::{Batch, Op, Request};
 pub use spec::{Opened, Stream, WorkloadSpec};
@@ -84,6 +87,27 @@ pub trait Workload {
     /// Appends the next requests to `batch`, at most as many as fit, and returns how many; 0 means the end was
     /// reached, and it stays reached. Panics if `batch` has no room, since 0 would then mean two things.
     fn fill(&mut self, batch: &mut Batch) -> usize;
+
+    /// Appends the next of the requests that bring a device from the factory to the state in which this workload
+    /// begins, as [`Workload::fill`] does; they are not measured. Most workloads begin in any state.
+    fn prepare(&mut self, _batch: &mut Batch) -> usize {
+        0
+    }
+
+    /// True if its writes carry bytes that a device may learn from.
+    fn carries_payload(&self) -> bool {
+        false
+    }
+
+    /// What a write of this workload carries; empty if its writes carry nothing.
+    fn payload(&self, _request: &Request) -> &[u8] {
+        &[]
+    }
+
+    /// Bytes of its own that a client asks for in the measured part, where requests carry more or fewer than that.
+    fn client_bytes(&self) -> Option<u64> {
+        None
+    }
 
     /// Whether requests wait for completions or for moments.
     fn pacing(&self) -> Pacing;

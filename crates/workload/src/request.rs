@@ -69,6 +69,8 @@ pub struct Request {
     pub volume: u16,
     /// The workload it came from when several run at once.
     pub stream: u8,
+    /// What a write carries, as its workload counts it ([`crate::Workload::payload`]); 0 for nothing but zeros.
+    pub payload: u32,
 }
 
 const _: () = assert!(size_of::<Request>() == 32);

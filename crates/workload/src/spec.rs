@@ -4,12 +4,14 @@
 //! zipf theta=0.99 read=70% bs=8KiB qd=32       a generator: the first word is its kind
 //! tpca branches=155 rate=10k/s                  transactions on a memory instead of requests to a device
 //! tpcc warehouses=80 pool=400MiB mix=full       a database's requests to a device
+//! iozone mode=rewrite record=4KiB fill=50%     a client's file on a FAT volume
 //! db.fio      db.fio:writer                    a fio job file, or one section of it
 //! web.csv.gz:msr compact first=1h              a trace, its format by name, by content or after the colon
 //! ```
 
 use crate::fio_job::FioJobFile;
 use crate::generator::{GeneratorSpec, KINDS};
+use crate::iozone::{self, IozoneConfig};
 use crate::replay::{Replay, ReplaySpec};
 use crate::tpcc::{self, TpccConfig};
 use crate::window::{self, WindowSpec};
@@ -33,6 +35,13 @@ pub enum WorkloadSpec {
         text: String,
         /// What it says.
         config: TpccConfig,
+    },
+    /// A client of a FAT volume.
+    Iozone {
+        /// The text it was read from.
+        text: String,
+        /// What it says.
+        config: IozoneConfig,
     },
     /// A fio job file.
     Job {
@@ -86,6 +95,10 @@ impl WorkloadSpec {
             let config = TpccConfig::parse(text.trim())?;
             return Ok(WorkloadSpec::Tpcc { text: text.trim().to_owned(), config });
         }
+        if head == iozone::KIND {
+            let config = IozoneConfig::parse(text.trim())?;
+            return Ok(WorkloadSpec::Iozone { text: text.trim().to_owned(), config });
+        }
         if let Some(spec) = WindowSpec::parse(&head, text.trim()) {
             return spec.map(|spec| WorkloadSpec::Window { text: text.trim().to_owned(), spec });
         }
@@ -97,7 +110,8 @@ impl WorkloadSpec {
         if is_file {
             return Ok(WorkloadSpec::Trace(ReplaySpec::parse(text)?));
         }
-        let kinds: Vec<&str> = KINDS.into_iter().chain([tpcc::KIND]).chain(window::KINDS).collect();
+        let kinds: Vec<&str> =
+            KINDS.into_iter().chain([tpcc::KIND, iozone::KIND]).chain(window::KINDS).collect();
         let hint = suggest::hint(&head, kinds.iter().copied());
         let reason = format!(
             "'{head}' is neither a kind of generator nor a file{hint} (kinds: {}; files: a trace, or a fio job \
@@ -126,6 +140,12 @@ impl WorkloadSpec {
                 let what = format!("workload '{text}'");
                 check_unit(&what, config.page_bytes, unit)?;
                 let workload = AnyWorkload::Tpcc(Box::new(config.open(&what, capacity, seed)?));
+                Ok(Opened { phases: vec![vec![Stream::new(text, workload)]], notes: Vec::new() })
+            }
+            WorkloadSpec::Iozone { text, config } => {
+                let what = format!("workload '{text}'");
+                check_unit(&what, 512, unit)?;
+                let workload = AnyWorkload::Iozone(config.open(&what, capacity, seed)?);
                 Ok(Opened { phases: vec![vec![Stream::new(text, workload)]], notes: Vec::new() })
             }
             WorkloadSpec::Job { path, section } => open_job(path, section.as_deref(), capacity, unit, seed),
@@ -212,7 +232,7 @@ mod tests {
         assert_eq!(
             WorkloadSpec::parse("zpif").unwrap_err().to_string(),
             "workload 'zpif': 'zpif' is neither a kind of generator nor a file; did you mean 'zipf'? (kinds: \
-             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, tpcc, tpca, words; files: a trace, or a fio job ending in .fio)"
+             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, tpcc, iozone, tpca, words; files: a trace, or a fio job ending in .fio)"
         );
     }
 

@@ -287,7 +287,7 @@ fn any_trace() -> impl Strategy<Value = Columns> {
                 op,
                 volume,
                 fua: fua && op == Op::Write,
-                stream: 0,
+                ..Request::default()
             };
             columns.push(request);
             at += gap;

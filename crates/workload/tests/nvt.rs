@@ -16,7 +16,7 @@ fn request((gap, offset, bytes, op, volume): (u64, u64, u32, u8, u16), at: &mut 
         op,
         fua: op == Op::Write && gap % 2 == 1,
         volume,
-        stream: 0,
+        ..Request::default()
     }
 }
 

@@ -160,8 +160,8 @@ impl<A: Addresses> Generator<A> {
             bytes,
             op,
             fua: self.fua && op == Op::Write,
-            volume: 0,
             stream: self.stream,
+            ..Request::default()
         };
         let (base, unit) = (self.base, self.unit);
         let addresses = &mut self.addresses;
@@ -205,7 +205,7 @@ impl<A: Addresses> Generator<A> {
             from = (self.span - bytes as u64) / self.unit * self.unit;
         }
         let request =
-            Request { at, offset: self.base + from, bytes, op, fua: false, volume: 0, stream: self.stream };
+            Request { at, offset: self.base + from, bytes, op, stream: self.stream, ..Request::default() };
         if then_write && self.remaining > 1 {
             self.pending = Some(Request { op: Op::Write, ..request });
         }

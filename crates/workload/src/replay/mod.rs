@@ -198,6 +198,7 @@ impl Replay {
                 fua: op[i] & crate::columns::FUA_BIT != 0,
                 volume: volume[i],
                 stream: self.stream,
+                ..Request::default()
             };
             i += 1;
             request
