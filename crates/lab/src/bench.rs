@@ -3,6 +3,7 @@
 
 use crate::design::{Design, Ftl};
 use crate::run::device::Observed;
+use crate::run::device::pram::Visit;
 use crate::run::drive::{Limit, Progress, drive};
 use crate::run::meter::Meter;
 use crate::run::{State, device, precondition};
@@ -36,6 +37,11 @@ impl BenchRow {
     /// Requests per CPU-second.
     pub fn rate(&self) -> f64 {
         self.requests as f64 / self.cpu_s
+    }
+    /// Units programmed per CPU-second, for whatever cause.
+    pub fn programs_rate(&self) -> f64 {
+        let writes = if self.op == Op::Write.name() { self.rate() } else { 0.0 };
+        writes * self.write_amplification
     }
 }
 
@@ -74,7 +80,12 @@ impl Workload for Uniform {
 /// many. Of a memory the pages written are measured, one after the other.
 pub fn bench(name: &str, requests: u64, measures: &[(Op, u32)]) -> Result<Vec<BenchRow>, String> {
     let design = Design::load(name, &[]).map_err(|errors| errors.to_string())?;
+    if device::pram::is_visited(&design) {
+        let bench = Bench { design: &design, name, requests, measures };
+        return device::pram::build(&design, 1, false, bench)?;
+    }
     match &design.ftl {
+        Ftl::Blocks(_) | Ftl::Hftl(_) => unreachable!("built for a visitor"),
         Ftl::Page(page) => {
             measure(&mut device::page_map::build(&design, page, 1)?, &design, name, requests, measures)
         }
@@ -83,6 +94,21 @@ pub fn bench(name: &str, requests: u64, measures: &[(Op, u32)]) -> Result<Vec<Be
             let writes = measures.iter().any(|(op, _)| *op == Op::Write).then_some((Op::Write, 1));
             measure(&mut device::envy::Pages(&mut memory), &design, name, requests, writes.as_slice())
         }
+    }
+}
+
+/// The measurement, for a device of whatever kind.
+struct Bench<'a> {
+    design: &'a Design,
+    name: &'a str,
+    requests: u64,
+    measures: &'a [(Op, u32)],
+}
+
+impl Visit for Bench<'_> {
+    type Output = Result<Vec<BenchRow>, String>;
+    fn visit<D: BlockDevice + Observed>(self, mut device: D) -> Self::Output {
+        measure(&mut device, self.design, self.name, self.requests, self.measures)
     }
 }
 

@@ -16,7 +16,7 @@
 //! | [`source`] | files, parts and `--set` as flat keys with places; `layers` lays them over each other |
 //! | [`context`] | typed reading, defaults, origins, unknown keys |
 //! | [`part`], [`sheets`] | memory parts, typed; the built-in datasheets |
-//! | [`ftl`] | the controllers: a type for each kind |
+//! | [`ftl`], [`pram`] | the controllers: a type for each kind |
 //! | `load`, `resolve`, `checks` | from a name to a [`Design`] |
 //! | `configs` | from a [`Design`] to the configurations of media and controllers |
 //! | `text` | canonical text, `design show`, `diff`, `new`; [`schema`]: JSON Schema |
@@ -31,6 +31,7 @@ pub mod keys;
 mod layers;
 mod load;
 pub mod part;
+pub mod pram;
 mod resolve;
 pub mod schema;
 pub mod sheets;
@@ -39,9 +40,10 @@ mod text;
 
 pub use configs::{PriceItem, PriceList};
 pub use error::{DesignError, DesignErrors};
-pub use ftl::{Envy, Ftl, PageMapped};
+pub use ftl::{BlockMapped, Envy, Ftl, LogArray, PageCache, PageMapped, SlcBlocks};
 pub use load::BUILT_IN;
 pub use part::Part;
+pub use pram::{PramMapped, Route};
 pub use text::{Difference, diff, template};
 
 use context::Resolved;
@@ -63,6 +65,8 @@ pub struct Design {
     pub array: Array,
     /// The controller.
     pub ftl: Ftl,
+    /// What stands in front of the controller.
+    pub route: Option<Route>,
     /// How the host gets to the device.
     pub path: HostPath,
     /// Every value with its origin, in the order of the key table.
@@ -100,6 +104,8 @@ pub struct HostPath {
     pub kind: PathKind,
     /// Rate of the link, per direction if it has two; `None`: no limit.
     pub rate: Option<Rate>,
+    /// Rate towards the device.
+    pub rate_write: Option<Rate>,
     /// Requests the device accepts at the same time.
     pub queue: u32,
     /// Bytes one access of a memory bus moves; 0 for other links.
@@ -150,9 +156,17 @@ impl Design {
         self.ftl.logical_units() as u64 * self.ftl.unit_bytes() as u64
     }
 
-    /// Bytes of the array, without spare area.
+    /// True if a medium holds data, map, buffer or metadata.
+    pub fn uses(&self, medium: &str) -> bool {
+        self.ftl.uses(medium) || self.route.as_ref().is_some_and(|route| route.pram == medium)
+    }
+
+    /// Bytes of flash that are paid for, without spare area.
     pub fn raw_bytes(&self) -> u64 {
-        self.array.geometry.bytes()
+        match &self.ftl {
+            Ftl::Blocks(blocks) => blocks.bought_bytes + blocks.own_log.as_ref().map_or(0, LogArray::bytes),
+            _ => self.array.geometry.bytes(),
+        }
     }
 }
 

@@ -85,7 +85,7 @@ impl<'a> Task<'a> {
             workload_about: format!("{about}, {}", promise.about),
             seed: settings.seed,
             state: settings.state,
-            precondition_with_workload: !source.is_trace(),
+            precondition_with_workload: source.may_precondition(),
             until: settings.until.map(Until::argument),
             limit: promise.limit,
             requests_asked: promise.requests,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Version of the JSON document.
 pub const SCHEMA: &str = "nvlab.run/1";
 /// Raised only when the same design, workload and seed may give other numbers than before.
-pub const RESULTS_VERSION: u32 = 1;
+pub const RESULTS_VERSION: u32 = 2;
 
 /// Everything a run found out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +55,9 @@ pub struct RunResult {
     pub write_amplification: WriteAmplification,
     /// What the flash did.
     pub flash: FlashResult,
+    /// The same by medium: the data medium first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<MediumResult>,
     /// When it will be worn out.
     pub lifetime: Lifetime,
     /// What it costs.
@@ -66,6 +69,18 @@ pub struct RunResult {
     /// What only a memory has; `None` for a block device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryResult>,
+    /// What a cache of blocks in SLC mode took; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheResult>,
+    /// Bytes of its file that a client of a file system read or wrote; `None` if the workload is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_bytes: Option<u64>,
+    /// What the PRAM of tables and metadata did; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pram: Option<PramResult>,
+    /// What a mount takes after a power cut at the end; `None` where the media of the run kept no bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount: Option<MountResult>,
     /// The run in up to 400 windows of equally many requests.
     pub series: Vec<Window>,
 }
@@ -145,6 +160,12 @@ pub struct WriteAmplification {
     pub host: f64,
     /// Moved by cleaning.
     pub clean: f64,
+    /// Moved by merging log blocks into data blocks.
+    #[serde(default)]
+    pub merge: f64,
+    /// Moved from a cache of blocks in SLC mode to blocks with all bits.
+    #[serde(default)]
+    pub fold: f64,
     /// Moved between partitions by a cleaner that gathers what changes together.
     #[serde(default)]
     pub transfer: f64,
@@ -165,10 +186,41 @@ pub struct WriteAmplification {
     pub cleaned_live_share: f64,
 }
 
+/// What one kind of flash did during the run: an array, or the blocks of one that are used with one bit per cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MediumResult {
+    /// Its name in the design.
+    pub name: String,
+    /// `data`, `log`, or `slc` for blocks of the data array in SLC mode.
+    pub role: String,
+    /// Bytes paid for, and what they cost, USD; 0 and `None` for a part of another medium.
+    pub bytes: u64,
+    /// See `bytes`.
+    pub usd: Option<f64>,
+    /// Cell reads, programs, erases.
+    pub reads: u64,
+    /// See `reads`.
+    pub programs: u64,
+    /// See `reads`.
+    pub erases: u64,
+    /// Die time spent reading, programming, erasing: operations times their times, s.
+    pub read_s: f64,
+    /// See `read_s`.
+    pub program_s: f64,
+    /// See `read_s`.
+    pub erase_s: f64,
+    /// Blocks the erases are spread over.
+    pub blocks: u32,
+    /// Rated cycles of a block.
+    pub rated_cycles: u32,
+    /// Years until these blocks reach them on average, at this run's rate; `None` if nothing was erased.
+    pub years: Option<f64>,
+}
+
 /// What the flash did during the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlashResult {
-    /// Cell reads, programs, erases.
+    /// Cell reads, programs, erases, of all arrays; the wear of blocks below is that of the data array.
     pub reads: u64,
     /// See `reads`.
     pub programs: u64,
@@ -227,6 +279,72 @@ pub struct MemoryResult {
     pub time: TimeSplit,
 }
 
+/// What a page map's cache of blocks in SLC mode took and gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CacheResult {
+    /// Share of the units the host wrote that went to it; 0 if the host wrote nothing.
+    pub written_share: f64,
+    /// Blocks folded in idle time or to make room; what the cleaner empties counts as cleaning.
+    pub folded_blocks: u64,
+    /// Blocks in SLC mode at the end.
+    pub blocks: u32,
+}
+
+/// What the PRAM of a controller's tables and of a file system's metadata did during the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PramResult {
+    /// Bytes of the memory, of the controller's tables in it, and of the driver's part.
+    pub size_bytes: u64,
+    /// See `size_bytes`.
+    pub map_bytes: u64,
+    /// See `size_bytes`.
+    pub route_bytes: u64,
+    /// Writes; program steps (words) they took, and those they spared because nothing differed.
+    pub writes: u64,
+    /// See `writes`.
+    pub words_programmed: u64,
+    /// See `writes`.
+    pub words_spared: u64,
+    /// Writes that lines have borne since new: mean and most.
+    pub line_writes_mean: f64,
+    /// See `line_writes_mean`.
+    pub line_writes_max: u32,
+    /// Writes a line bears.
+    pub rated_writes: u32,
+    /// Years until the line most written reaches them, at this run's rate; `None` if nothing was written.
+    pub years: Option<f64>,
+    /// What the driver in front sent where; `None` if there is none.
+    pub route: Option<RouteResult>,
+}
+
+/// What a driver that separates a file system's metadata did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RouteResult {
+    /// `fat12`, `fat16`, `fat32`, `exfat` (refused: everything goes to the controller) or `unknown`.
+    pub file_system: String,
+    /// Sectors the host wrote, and those of them that went to PRAM.
+    pub written_sectors: u64,
+    /// See `written_sectors`.
+    pub pram_written_sectors: u64,
+    /// Metadata sectors that went to the controller because PRAM was full.
+    pub spilled_sectors: u64,
+    /// Sectors in PRAM at the end.
+    pub sectors_in_pram: u32,
+    /// Share of words that changed where a sector in PRAM was overwritten; 0 if none was.
+    pub changed_share: f64,
+    /// Clusters trimmed because their FAT entries became free.
+    pub clusters_trimmed: u64,
+}
+
+/// What a mount after a power cut takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MountResult {
+    /// Simulated time, s.
+    pub time_s: f64,
+    /// Pages of NAND read for it.
+    pub nand_reads: u64,
+}
+
 /// Shares of the time from the first access until the last operation that was queued is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimeSplit {
@@ -246,7 +364,7 @@ pub struct TimeSplit {
     pub idle: f64,
 }
 
-/// When the flash will be worn out at this workload's rate.
+/// When the flash will be worn out at this workload's rate: of several media the one that is worn out first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lifetime {
     /// Years until the mean block reaches its rated cycles; `None` if nothing was erased.

@@ -10,14 +10,25 @@ pub fn blocks(context: &mut Context, array: &Array, ftl: &PageMapped) -> Option<
     let geometry = &array.geometry;
     let apart = (ftl.free_blocks_min as u64 + ftl.streams.count() as u64) * geometry.dies() as u64;
     let left = (geometry.blocks() as u64).saturating_sub(apart) * geometry.units_per_block() as u64;
+    // What the blocks that the cache has however full the device is do not hold in SLC mode.
+    let lost = ftl.cache.as_ref().map_or(0, |cache| {
+        let held = cache.slc.mode.pages_per_block as u64 * cache.slc.mode.units_per_page as u64;
+        cache.config.blocks_min as u64 * geometry.dies() as u64 * (geometry.units_per_block() as u64 - held)
+    });
+    let left = left.saturating_sub(lost);
     if ftl.logical_units as u64 <= left {
         return Some(());
     }
     let key = spare_key(context);
     let least = 1.0 - left as f64 / geometry.units() as f64;
     let problem = format!(
-        "`{key}` is too tight: of {} blocks {apart} are kept for cleaning and open streams",
-        geometry.blocks()
+        "`{key}` is too tight: of {} blocks {apart} are kept for cleaning and open streams{}",
+        geometry.blocks(),
+        match lost {
+            0 => String::new(),
+            lost =>
+                format!(", and blocks of the cache hold {} less", display_bytes(lost * ftl.unit_bytes as u64)),
+        }
     );
     let least = display_fraction((least * 10_000.0).ceil() / 10_000.0);
     context.wrong(key, problem, format!("a spare of at least {least}, or more and smaller blocks"));

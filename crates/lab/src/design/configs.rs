@@ -1,12 +1,16 @@
 //! From a [`Design`] to the plain configurations of media and controllers, and to its price.
 
 use super::part::{self, Part};
-use super::{Design, Envy, Ftl, PageMapped, PathKind};
+use super::{BlockMapped, Design, Envy, Ftl, LogArray, PageMapped, PathKind};
+use nvlab_controller::PageMap;
+use nvlab_controller::block_map::BlockMapConfig;
 use nvlab_controller::envy::EnvyConfig;
 use nvlab_controller::page_map::{PageMapConfig, WriteBuffer};
+use nvlab_medium::Store;
 use nvlab_medium::banks::Access;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, NorConfig};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, NorConfig, SlcMode};
 use nvlab_medium::ram::{Backup, RamConfig};
+use nvlab_units::{Geometry, Rate};
 
 /// What one medium costs.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,25 +47,23 @@ impl Design {
     /// The data medium, for [`nvlab_medium::flash`]. `seed` is the run's seed of faults.
     pub fn flash_config(&self, seed: u64) -> FlashConfig {
         let (rules, flash) = match &self.media[self.ftl.medium()].part {
+            // Pages of a data block are written at their own offsets, in whatever order the host writes them.
+            Part::Nand(flash) if matches!(self.ftl, Ftl::Blocks(_)) => (CellRules::NandAnyOrder, flash),
             Part::Nand(flash) => (CellRules::Nand, flash),
             Part::Nor(flash) => (CellRules::Nor, flash),
             other => unreachable!("ftl.medium was checked to be flash, not {}", other.kind()),
         };
-        FlashConfig {
-            rules,
-            geometry: self.array.geometry,
-            timing: FlashTiming {
-                read: flash.read.clone(),
-                units_per_read: self.array.units_per_read,
-                program: flash.program,
-                erase: flash.erase,
-                transfer: self.array.transfer,
-                interruption: flash.interruption,
-                copy_back: flash.copy_back,
-            },
-            endurance: Endurance { cycles: flash.endurance, spread: flash.endurance_spread },
-            faults: Faults { seed, ..flash.faults },
-        }
+        let wiring = (self.array.geometry, self.array.units_per_read, self.array.transfer);
+        flash_config(flash, rules, wiring, seed)
+    }
+
+    /// The array of the log, if it has one of its own.
+    pub fn log_config(&self, blocks: &BlockMapped, seed: u64) -> Option<FlashConfig> {
+        let log = blocks.own_log.as_ref()?;
+        let Part::Nand(flash) = &self.media[&log.medium].part else {
+            unreachable!("ftl.log.in = {} was checked to be NAND", log.medium)
+        };
+        Some(flash_config(flash, CellRules::Nand, (log.geometry, 1, log.transfer), seed))
     }
 
     /// What a controller itself says about a design whose values are right one by one.
@@ -69,6 +71,15 @@ impl Design {
         match &self.ftl {
             // Whether blocks, buffer and map fit was checked with the keys that say so.
             Ftl::Page(_) => Ok(()),
+            Ftl::Blocks(blocks) => {
+                let log = self.log_config(blocks, 0);
+                blocks.config().check(&self.flash_config(0), log.as_ref(), blocks.slc_log.is_some())
+            }
+            Ftl::Hftl(hftl) => {
+                let (pcm, _) = self.pcm_config(&hftl.pram, 0);
+                pcm.check()?;
+                hftl.config(0).check(&self.flash_config(0), pcm.capacity_bytes)
+            }
             Ftl::Envy(envy) => {
                 let ram = envy.ram_config(self, 0);
                 ram.check()?;
@@ -77,14 +88,53 @@ impl Design {
         }
     }
 
-    /// What the media cost. The data medium counts with all its dies, any other medium once.
+    /// What the media cost. The data medium counts with all its dies, a log with its blocks, any other medium once.
     pub fn price(&self) -> PriceList {
-        let items = self.media.iter().map(|(name, medium)| {
-            let data = *name == self.ftl.medium();
-            let bytes = if data { self.raw_bytes() } else { medium.part.bytes() };
-            PriceItem { medium: name.clone(), bytes, usd: medium.part.price().map(|price| price.of(bytes)) }
+        let bytes = |name: &String, medium: &super::Medium| match &self.ftl {
+            Ftl::Blocks(blocks) if *name == blocks.medium => Some(blocks.bought_bytes),
+            // It only says what blocks of the data medium are like.
+            ftl if ftl.slc().is_some_and(|slc| slc.medium == *name) => None,
+            Ftl::Blocks(BlockMapped { own_log: Some(log), .. }) if *name == log.medium => Some(log.bytes()),
+            ftl if *name == ftl.medium() => Some(self.raw_bytes()),
+            _ => Some(medium.part.bytes()),
+        };
+        let items = self.media.iter().filter_map(|(name, medium)| {
+            let bytes = bytes(name, medium)?;
+            let usd = medium.part.price().map(|price| price.of(bytes));
+            Some(PriceItem { medium: name.clone(), bytes, usd })
         });
         PriceList { items: items.collect(), capacity_bytes: self.capacity_bytes() }
+    }
+}
+
+/// An array of chips of a part: its shape, the units that come with one read, the rate of a channel.
+fn flash_config(
+    flash: &part::Flash,
+    rules: CellRules,
+    (geometry, units_per_read, transfer): (Geometry, u32, Rate),
+    seed: u64,
+) -> FlashConfig {
+    FlashConfig {
+        rules,
+        geometry,
+        timing: FlashTiming {
+            read: flash.read.clone(),
+            units_per_read,
+            program: flash.program,
+            erase: flash.erase,
+            transfer,
+            interruption: flash.interruption,
+            copy_back: flash.copy_back,
+        },
+        endurance: Endurance { cycles: flash.endurance, spread: flash.endurance_spread },
+        faults: Faults { seed, ..flash.faults },
+    }
+}
+
+impl LogArray {
+    /// Bytes that are paid for.
+    pub fn bytes(&self) -> u64 {
+        self.blocks as u64 * self.geometry.units_per_block() as u64 * self.geometry.unit_bytes as u64
     }
 }
 
@@ -107,6 +157,34 @@ impl PageMapped {
             checkpoint_units: self.map.checkpoint_bytes.map(|bytes| units(bytes).max(1)),
             overhead: self.overhead,
             seed,
+        }
+    }
+
+    /// How blocks of its array may be used with one bit per cell, for [`nvlab_medium::flash::Nand::with_slc_mode`].
+    pub fn slc_mode(&self) -> Option<SlcMode> {
+        self.cache.as_ref().map(|cache| cache.slc.mode)
+    }
+
+    /// The controller with its cache, if it has one: new or recovered.
+    pub fn with_cache<S: Store>(&self, map: PageMap<S>) -> Result<PageMap<S>, String> {
+        match &self.cache {
+            Some(cache) => map.with_cache(cache.config),
+            None => Ok(map),
+        }
+    }
+}
+
+impl BlockMapped {
+    /// The controller, for [`nvlab_controller::block_map`].
+    pub fn config(&self) -> BlockMapConfig {
+        BlockMapConfig {
+            logical_units: self.logical_units,
+            log: self.log,
+            slc_log: self.slc_log.is_some(),
+            second_chance: self.second_chance,
+            wear: self.wear,
+            trim: self.trim,
+            overhead: self.overhead,
         }
     }
 }

@@ -1,10 +1,13 @@
 //! The one table of design keys: what each means, takes, and defaults to. Reading, `design show`, the schema,
 //! `explain` and the "did you mean" all go by it.
 
+mod blocks;
+mod cache;
 mod controller;
 mod media;
 mod memory;
 mod path;
+mod pram;
 mod tables;
 
 use super::datum::Shape;
@@ -39,8 +42,10 @@ pub struct Key {
 
 /// Every key, in the order in which a design is written.
 pub fn all() -> impl Iterator<Item = &'static Key> + Clone {
-    let about_and_media = controller::DESIGN.iter().chain(media::KEYS).chain(memory::KEYS);
-    about_and_media.chain(controller::KEYS).chain(tables::KEYS).chain(path::KEYS)
+    let about_and_media = controller::DESIGN.iter().chain(media::KEYS).chain(memory::KEYS).chain(pram::MEDIA);
+    let controller = controller::KEYS.iter().chain(blocks::KEYS).chain(tables::KEYS);
+    let controller = controller.chain(cache::KEYS).chain(pram::KEYS);
+    about_and_media.chain(controller).chain(path::KEYS).chain(pram::PATH)
 }
 
 /// True if `path` is the key or table `pattern`, where `*` stands for any one name.
@@ -90,8 +95,11 @@ pub fn is_table(table: &str) -> bool {
 }
 
 /// Keys of which a design sets one; setting one in a later layer replaces the others of an earlier one.
-pub const ALTERNATIVES: &[&[&str]] =
-    &[&["ftl.spare", "ftl.utilization", "ftl.capacity"], &["media.*.pages", "media.*.block"]];
+pub const ALTERNATIVES: &[&[&str]] = &[
+    &["ftl.spare", "ftl.utilization", "ftl.capacity"],
+    &["ftl.log.blocks", "ftl.log.share"],
+    &["media.*.pages", "media.*.block"],
+];
 
 /// The other keys of which only one may be set together with `path`.
 pub fn rivals(path: &str) -> Vec<String> {

@@ -22,9 +22,22 @@ built_in!(
     "bench-4g-8x4",
     "envy",
     "envy-128m",
+    "fusion-fast",
+    "hftl",
+    "hftl-fsms",
+    "hot-cold",
+    "hybrid-slc-mlc",
+    "lbftl",
+    "lbftl-fsms",
+    "mlc-bast",
+    "mlc-block",
+    "mlc-fast",
+    "qlc-pslc",
+    "s3c2413",
     "ssd-mlc-2010",
     "ssd-qlc",
     "ssd-tlc",
+    "tlc-pslc",
 );
 
 /// Designs that extend each other further than this are taken for a circle.
@@ -98,10 +111,12 @@ fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
     match design {
         Some(mut design) if context.errors.is_empty() => {
             // A medium nothing uses (inherited, say) is checked, but it is no part of the device.
-            design.media.retain(|name, _| design.ftl.uses(name));
+            let unused: Vec<String> =
+                design.media.keys().filter(|name| !design.uses(name)).cloned().collect();
+            design.media.retain(|name, _| !unused.contains(name));
             context.resolved.retain(|resolved| {
                 match resolved.path.split('.').collect::<Vec<_>>().as_slice() {
-                    ["media", name, ..] => design.ftl.uses(name),
+                    ["media", name, ..] => design.uses(name),
                     _ => true,
                 }
             });
@@ -113,13 +128,16 @@ fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
     }
 }
 
-/// The order in which a design is written: about itself, its media one after the other, its controller.
-fn order(path: &str) -> (u8, String, usize) {
-    let key = keys::all().position(|key| keys::matches(key.path, path)).unwrap_or(usize::MAX);
+/// The order in which a design is written: about itself, its media one after the other, its controller; the keys of a
+/// table together.
+fn order(path: &str) -> (u8, String, usize, usize) {
+    let at = |fits: &dyn Fn(&str) -> bool| keys::all().position(|key| fits(key.path)).unwrap_or(usize::MAX);
+    let table = at(&|key| keys::matches(keys::parent(key), keys::parent(path)));
+    let key = at(&|key| keys::matches(key, path));
     match path.split('.').collect::<Vec<_>>().as_slice() {
-        ["schema" | "design", ..] => (0, String::new(), key),
-        ["media", name, ..] => (1, name.to_string(), key),
-        _ => (2, String::new(), key),
+        ["schema" | "design", ..] => (0, String::new(), 0, key),
+        ["media", name, ..] => (1, name.to_string(), table, key),
+        _ => (2, String::new(), table, key),
     }
 }
 

@@ -84,6 +84,12 @@ pub struct Pcm {
     pub step_bytes: u32,
     /// Bytes whose wear is counted together.
     pub line_bytes: u32,
+    /// Bytes a power cut never tears apart.
+    pub atomic_bytes: u32,
+    /// Share of words taken to differ where nothing can be compared.
+    pub differing: f64,
+    /// Start-Gap in front of it: line writes of a region between two moves, and regions.
+    pub start_gap: Option<(u32, u32)>,
     /// Writes a line bears.
     pub endurance: u32,
     /// Price by capacity.

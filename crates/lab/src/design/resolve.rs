@@ -4,11 +4,15 @@
 //! |---|---|
 //! | `array` | how the chips are wired |
 //! | `space` | how much of it the host can address |
-//! | `page`, `envy` | the controllers: a file for each `ftl.kind` |
+//! | `slc` | which of its blocks are used with one bit per cell |
+//! | `page`, `blocks`, `envy`, `pram` | the controllers: a file for each `ftl.kind`; what stands in front of them |
 
 mod array;
+mod blocks;
 mod envy;
 mod page;
+mod pram;
+mod slc;
 mod space;
 
 pub use space::spare_key;
@@ -36,7 +40,8 @@ pub fn resolve(context: &mut Context, file_stem: &str) -> Option<Design> {
     let media = media(context);
     let path = host_path(context);
     let (array, ftl) = controller(context, &media, path.as_ref())?;
-    Some(Design { name, about, cite, media, array, ftl, path: path?, resolved: Vec::new() })
+    let route = pram::route(context, &media, &ftl)?;
+    Some(Design { name, about, cite, media, array, ftl, route, path: path?, resolved: Vec::new() })
 }
 
 fn media(context: &mut Context) -> Media {
@@ -109,6 +114,14 @@ fn controller(context: &mut Context, media: &Media, path: Option<&HostPath>) -> 
         transfer: context.rate("array.transfer", ""),
     };
     match context.text("ftl.kind", "")?.as_str() {
+        kind @ ("block" | "bast" | "fast") => {
+            let (array, blocks) = blocks::read(context, media, wiring, path, kind)?;
+            Some((array, Ftl::Blocks(blocks)))
+        }
+        "hftl" => {
+            let (array, hftl) = pram::read(context, media, wiring, path)?;
+            Some((array, Ftl::Hftl(hftl)))
+        }
         "envy" => {
             let (array, envy) = envy::read(context, media, wiring, path)?;
             Some((array, Ftl::Envy(envy)))
@@ -147,6 +160,11 @@ fn host_path(context: &mut Context) -> Option<HostPath> {
     } else {
         context.rate("path.rate", &kind)
     };
+    let rate_write = match (kind.as_str(), context.has("path.rate_write")) {
+        (_, false) => rate,
+        ("direct" | "memory-bus", true) => None,
+        (_, true) => context.rate("path.rate_write", &kind),
+    };
     let memory_bus = kind == "memory-bus";
     // A program that copies has one access under way.
     let queue = if memory_bus { Some(1) } else { context.count("path.queue", &kind) };
@@ -171,6 +189,7 @@ fn host_path(context: &mut Context) -> Option<HostPath> {
     Some(HostPath {
         kind: path_kind,
         rate,
+        rate_write,
         queue: queue?,
         word_bytes: width? as u32,
         overhead_host: overhead_host?,

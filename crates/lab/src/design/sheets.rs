@@ -35,10 +35,12 @@ built_in!(
     "pcm-67-215",
     "pram-kps1215ezm",
     "qlc-2022",
+    "qlc-2022-slc",
     "slc-2008",
     "slc-2010",
     "stt-mram",
     "tlc-2022",
+    "tlc-2022-slc",
 );
 
 /// Keys of a part file that carry no evidence: they name it.

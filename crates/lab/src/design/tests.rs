@@ -2,10 +2,12 @@
 
 use super::*;
 
+mod cache;
 mod envy;
 mod errors;
 mod files;
 mod garbage;
+mod pram;
 mod values;
 
 /// A design that must be right.

@@ -16,7 +16,8 @@ pub const TOPICS: &[Topic] = &[
         names: &["waf", "wa", "write-amplification"],
         title: "Write amplification: bytes programmed for each byte the host wrote",
         text: "\
-\x20 waf = (host + cleaning + wear levelling + retired blocks + map + padding) / host
+\x20 waf = (host + cleaning + merges + folding + wear levelling + retired blocks + map + padding)
+        / host
 
 All are counted in mapping units that were programmed. 1 is the least possible without
 compression. Reports split it by cause, because the cure differs: cleaning wants more spare or a
@@ -185,6 +186,14 @@ A database: 'tpcc key=value ...' makes the page requests of TPC-C behind a buffe
   warehouses=80 pool=400MiB page=4KiB mix=new-order|full span=SIZE (it grows; default: the device)
   checkpoint=off|N (write all changed pages every N transactions) log=off|on (forced at commit)
   warm-up=full|off|N qd=1 rate=1k/s (of transactions) until=1e6 transactions
+
+A client of a FAT volume: 'iozone key=value ...' makes what a FAT implementation asks for one
+file, and what it writes
+  mode=write|rewrite|read|reread|random-read|random-write record=4KiB file=16MiB
+  fat=12|16|32 (default: by size) cluster=4KiB fill=50% (clusters in use) cache=256KiB (of sectors)
+  sync=record|close (when FATs and directories are written) span=SIZE
+It prepares its volume itself, unmeasured: use --precondition fresh, or full for a device that
+was in use.
 
 fio job files: db.fio, or db.fio:SECTION if it has several; k is 1024, as in fio.
 

@@ -57,7 +57,10 @@ impl Source {
         let mut source =
             Source { text, spec, trace: None, report: String::new(), hash: None, asides: Vec::new() };
         match &source.spec {
-            WorkloadSpec::Generator { .. } | WorkloadSpec::Tpcc { .. } | WorkloadSpec::Window { .. } => {}
+            WorkloadSpec::Generator { .. }
+            | WorkloadSpec::Tpcc { .. }
+            | WorkloadSpec::Iozone { .. }
+            | WorkloadSpec::Window { .. } => {}
             WorkloadSpec::Job { path, .. } => source.hash = Some(hash_of(path)?),
             WorkloadSpec::Trace(spec) => {
                 let read = cache::read(spec, cache)?;
@@ -78,6 +81,12 @@ impl Source {
     /// True if it is a trace.
     pub fn is_trace(&self) -> bool {
         self.trace.is_some()
+    }
+
+    /// True if a copy of it with another seed may bring the device to its state: a trace has one seed, and a client
+    /// of a file system its own preparation.
+    pub fn may_precondition(&self) -> bool {
+        !self.is_trace() && !matches!(self.spec, WorkloadSpec::Iozone { .. })
     }
 
     /// True if it loads and stores words of a memory instead of asking a device for blocks.
@@ -129,6 +138,9 @@ impl Source {
         if let AnyWorkload::Tpcc(database) = &workload {
             let described = database.describe();
             about = format!("{}; {about}", described.lines().take(2).collect::<Vec<_>>().join("; "));
+        }
+        if let AnyWorkload::Iozone(client) = &workload {
+            about = format!("{}; {about}", client.describe());
         }
         Ok(OnDevice { workload, about, notes })
     }

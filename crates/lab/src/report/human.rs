@@ -44,6 +44,8 @@ pub(super) fn write_parts(run: &RunResult) -> Vec<(&'static str, f64)> {
     let parts = [
         ("host", wa.host),
         ("cleaning", wa.clean),
+        ("merges", wa.merge),
+        ("folding", wa.fold),
         ("between partitions", wa.transfer),
         ("wear levelling", wa.wear),
         ("retired blocks", wa.retire),
@@ -229,6 +231,7 @@ impl Page {
         let done = [(flash.reads, "read"), (flash.programs, "program"), (flash.erases, "erase")];
         let done = done.map(|(count, what)| keep(&number::things(count, what)));
         self.line("Flash", &done.join(", "));
+        self.media(run);
         self.faults(run);
         let mean = number::three(flash.cycles_mean);
         let (least, most, deviation) =
@@ -250,6 +253,21 @@ impl Page {
                 .map(percent);
         let busy = format!("dies {all} %: read {read}, program {program}, erase {erase}");
         self.line("Device busy", &format!("{}   {}", keep(&busy), keep(&format!("channels {channel} %"))));
+    }
+
+    /// Each kind of flash, if there are several.
+    fn media(&mut self, run: &RunResult) {
+        for medium in run.media.iter().filter(|_| run.media.len() > 1) {
+            let done = [(medium.reads, "read"), (medium.programs, "program"), (medium.erases, "erase")];
+            let mut parts = done.map(|(count, what)| keep(&number::things(count, what))).to_vec();
+            let busy = number::time_s(medium.read_s + medium.program_s + medium.erase_s);
+            parts.push(keep(&format!("{busy} in all")));
+            parts.push(keep(&match medium.years {
+                Some(years) => format!("lasts {}", number::years(years)),
+                None => "no wear".to_string(),
+            }));
+            self.line(&format!("  {}", medium.name), &parts.join(", "));
+        }
     }
 
     fn faults(&mut self, run: &RunResult) {

@@ -5,7 +5,7 @@
 
 use super::number::{self, Shown};
 use crate::design::error::nearest;
-use crate::result::{MemoryResult, OpResult, RunResult};
+use crate::result::{MediumResult, MemoryResult, OpResult, RouteResult, RunResult};
 
 /// What a metric counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +184,11 @@ fn per_transaction(run: &RunResult, count: fn(&MemoryResult) -> u64) -> Option<f
     Some(count(memory) as f64 / run.transaction.count as f64)
 }
 
+/// What a driver in front of the controller did.
+fn route(run: &RunResult) -> Option<&RouteResult> {
+    run.pram.as_ref()?.route.as_ref()
+}
+
 /// Requests per simulated second of all kinds.
 fn iops(run: &RunResult) -> f64 {
     run.read.per_s + run.write.per_s + run.trim.per_s + run.flush.per_s
@@ -192,6 +197,16 @@ fn iops(run: &RunResult) -> f64 {
 /// A value that means something only if the host wrote.
 fn written(run: &RunResult, value: f64) -> Option<f64> {
     (run.write_amplification.total > 0.0).then_some(value)
+}
+
+/// Die time of a medium: operations times their times.
+fn busy_s(medium: &MediumResult) -> f64 {
+    medium.read_s + medium.program_s + medium.erase_s
+}
+
+/// A figure of the flash in one of these roles; `None` if there is none.
+fn of_role(run: &RunResult, roles: &[&str], figure: fn(&MediumResult) -> f64) -> Option<f64> {
+    run.media.iter().find(|medium| roles.contains(&medium.role.as_str())).map(figure)
 }
 
 /// Programs beyond the host's own for each unit it wrote, in the last quarter of the windows.
@@ -214,7 +229,12 @@ const ROWS: &[Row] = &[
     ("waf", "WA", Unit::Ratio, Better::Less, "units programmed for each unit the host wrote", |r| written(r, r.write_amplification.total)),
     ("waf.host", "WA host", Unit::Ratio, Better::Neither, "part of waf: the host's own writes", |r| written(r, r.write_amplification.host)),
     ("waf.clean", "WA cleaning", Unit::Ratio, Better::Less, "part of waf: moved by cleaning", |r| written(r, r.write_amplification.clean)),
+    ("waf.merge", "WA merges", Unit::Ratio, Better::Less, "part of waf: moved by merging log blocks into data blocks", |r| written(r, r.write_amplification.merge)),
+    ("waf.fold", "WA folding", Unit::Ratio, Better::Less, "part of waf: moved from a cache in SLC mode to blocks with all bits", |r| written(r, r.write_amplification.fold)),
     ("waf.transfer", "WA between partitions", Unit::Ratio, Better::Less, "part of waf: moved between partitions by a cleaner that gathers", |r| written(r, r.write_amplification.transfer)),
+    ("cache.share", "to SLC", Unit::Share, Better::Neither, "share of what the host wrote that went to a cache of blocks in SLC mode", |r| r.cache.map(|c| c.written_share)),
+    ("cache.folds", "folds", Unit::Count, Better::Less, "blocks of the cache folded in idle time or to make room", |r| r.cache.map(|c| c.folded_blocks as f64)),
+    ("cache.blocks", "SLC blocks", Unit::Count, Better::Neither, "blocks in SLC mode at the end", |r| r.cache.map(|c| c.blocks as f64)),
     ("waf.wear", "WA wear", Unit::Ratio, Better::Less, "part of waf: moved by wear levelling", |r| written(r, r.write_amplification.wear)),
     ("waf.retire", "WA retired", Unit::Ratio, Better::Less, "part of waf: moved because a block was retired or a program failed", |r| written(r, r.write_amplification.retire)),
     ("waf.map", "WA map", Unit::Ratio, Better::Less, "part of waf: checkpoints of the map and records of trims", |r| written(r, r.write_amplification.map)),
@@ -235,6 +255,19 @@ const ROWS: &[Row] = &[
     ("busy.program", "dies programming", Unit::Share, Better::Neither, "share of die time spent programming", |r| Some(r.flash.busy_program)),
     ("busy.erase", "dies erasing", Unit::Share, Better::Neither, "share of die time spent erasing", |r| Some(r.flash.busy_erase)),
     ("busy.channel", "channels busy", Unit::Share, Better::Neither, "share of channel time spent transferring", |r| Some(r.flash.busy_channel)),
+    ("media.time", "media time", Unit::Seconds, Better::Less, "reads, programs and erases of all flash, each times its own time", |r| Some(r.media.iter().map(busy_s).sum()).filter(|_| !r.media.is_empty())),
+    ("data.reads", "data reads", Unit::Count, Better::Less, "cell reads of the data medium", |r| of_role(r, &["data"], |m| m.reads as f64)),
+    ("data.programs", "data programs", Unit::Count, Better::Less, "programs of the data medium", |r| of_role(r, &["data"], |m| m.programs as f64)),
+    ("data.erases", "data erases", Unit::Count, Better::Less, "erases of the data medium", |r| of_role(r, &["data"], |m| m.erases as f64)),
+    ("data.time", "data time", Unit::Seconds, Better::Less, "media.time of the data medium", |r| of_role(r, &["data"], busy_s)),
+    ("data.lifetime", "data lifetime", Unit::Years, Better::More, "years until the mean block of the data medium is worn out", |r| r.media.iter().find(|m| m.role == "data")?.years),
+    ("data.endurance", "data endurance", Unit::Bytes, Better::More, "host bytes that may be written until the mean block of the data medium is worn out", |r| r.media.iter().find(|m| m.role == "data")?.years.map(|years| years * 365.25 * 86_400.0 * r.write.bytes_per_s)),
+    ("log.reads", "log reads", Unit::Count, Better::Less, "cell reads of the log's own array, or of blocks in SLC mode", |r| of_role(r, &["log", "slc"], |m| m.reads as f64)),
+    ("log.programs", "log programs", Unit::Count, Better::Less, "programs of the log's own array, or of blocks in SLC mode", |r| of_role(r, &["log", "slc"], |m| m.programs as f64)),
+    ("log.erases", "log erases", Unit::Count, Better::Less, "erases of the log's own array, or of blocks in SLC mode", |r| of_role(r, &["log", "slc"], |m| m.erases as f64)),
+    ("log.time", "log time", Unit::Seconds, Better::Less, "media.time of the log's own array, or of blocks in SLC mode", |r| of_role(r, &["log", "slc"], busy_s)),
+    ("log.lifetime", "log lifetime", Unit::Years, Better::More, "years until the mean block of the log's own array, or in SLC mode, is worn out", |r| r.media.iter().find(|m| m.role != "data")?.years),
+    ("price.flash", "flash price", Unit::Usd, Better::Less, "the flash alone", |r| r.media.iter().filter(|m| m.bytes > 0).map(|m| m.usd).sum::<Option<f64>>().filter(|_| !r.media.is_empty())),
     ("cycles.min", "cycles min", Unit::Count, Better::Neither, "fewest erases of a block since new", |r| Some(r.flash.cycles_min as f64)),
     ("cycles.mean", "cycles mean", Unit::Ratio, Better::Less, "mean erases of a block since new", |r| Some(r.flash.cycles_mean)),
     ("cycles.max", "cycles max", Unit::Count, Better::Less, "most erases of a block since new", |r| Some(r.flash.cycles_max as f64)),
@@ -264,6 +297,17 @@ const ROWS: &[Row] = &[
     ("time.wear", "time levelling", Unit::Share, Better::Neither, "share of a memory's time for swaps for wear", |r| r.memory.map(|m| m.time.wear)),
     ("time.erase", "time erasing", Unit::Share, Better::Neither, "share of a memory's time for erases", |r| r.memory.map(|m| m.time.erase)),
     ("time.idle", "time idle", Unit::Share, Better::Neither, "share of a memory's time with nothing to do, or waiting to resume", |r| r.memory.map(|m| m.time.idle)),
+    ("file.bandwidth", "file rate", Unit::BytesPerSecond, Better::More, "bytes of its file that a client of a file system reads or writes per second", |r| r.client_bytes.map(|bytes| bytes as f64 / r.simulated_s)),
+    ("pram.map", "map in PRAM", Unit::Bytes, Better::Less, "PRAM that the controller's tables take", |r| r.pram.as_ref().map(|p| p.map_bytes as f64)),
+    ("pram.route", "metadata in PRAM", Unit::Bytes, Better::Less, "PRAM set aside for the metadata of a file system", |r| r.pram.as_ref().map(|p| p.route_bytes as f64)),
+    ("pram.sectors", "sectors in PRAM", Unit::Count, Better::Neither, "sectors of metadata in PRAM at the end", |r| route(r).map(|route| route.sectors_in_pram as f64)),
+    ("pram.changed", "words changed", Unit::Share, Better::Neither, "share of words that changed where a sector in PRAM was overwritten", |r| route(r).map(|route| route.changed_share)),
+    ("pram.spilled", "spilled", Unit::Count, Better::Less, "sectors of metadata that went to flash because PRAM was full", |r| route(r).map(|route| route.spilled_sectors as f64)),
+    ("pram.words", "words programmed", Unit::Count, Better::Less, "program steps of PRAM", |r| r.pram.as_ref().map(|p| p.words_programmed as f64)),
+    ("pram.line", "worst line", Unit::Count, Better::Less, "writes that the line of PRAM most written has borne since new", |r| r.pram.as_ref().map(|p| p.line_writes_max as f64)),
+    ("pram.lifetime", "PRAM lifetime", Unit::Years, Better::More, "years until the line of PRAM most written is worn out at this load", |r| r.pram.as_ref().and_then(|p| p.years)),
+    ("mount.time", "mount", Unit::Seconds, Better::Less, "time of a mount after a power cut at the end", |r| r.mount.map(|m| m.time_s)),
+    ("mount.reads", "mount reads", Unit::Count, Better::Less, "pages of flash read by a mount after a power cut at the end", |r| r.mount.map(|m| m.nand_reads as f64)),
     ("requests", "requests", Unit::Count, Better::Neither, "requests served", |r| Some(r.requests_served as f64)),
     ("requests.missing", "missing", Unit::Count, Better::Less, "requests asked but not served", |r| r.requests_asked.map(|asked| asked as f64 - r.requests_served as f64)),
     ("simulated", "simulated", Unit::Seconds, Better::Neither, "simulated time", |r| Some(r.simulated_s)),

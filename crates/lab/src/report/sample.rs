@@ -120,6 +120,11 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         controller_memory_bytes: 240 << 20,
         buffer_wait_s: 0.0,
         memory: None,
+        cache: None,
+        client_bytes: None,
+        pram: None,
+        media: Vec::new(),
+        mount: None,
         series: (0..2).map(window).collect(),
     }
 }

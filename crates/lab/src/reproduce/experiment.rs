@@ -87,6 +87,12 @@ pub enum Check {
     Value,
     /// The measure at `at` over the measure at `to`.
     Ratio,
+    /// How much more the measure is at `at` than at `to`, in %: a price.
+    Excess,
+    /// How much less, in %: an improvement of a time.
+    Saving,
+    /// The smallest growth of the saving from one value of the free axis to the next: above 0 if it rises everywhere.
+    SavingRises,
     /// Where, along the free axis, the lines `at` and `to` cross: interpolated between the points around it.
     Crossing,
     /// The largest ratio of line `at` over line `to`: below 1 if the first lies below everywhere.
@@ -318,13 +324,16 @@ fn row(table: &Table<'_>, experiment: &Experiment, smoke: bool) -> Read<Option<R
     let check = match (table.text("check")?.as_deref(), around) {
         (None | Some("value"), None) => Check::Value,
         (Some("ratio"), None) => Check::Ratio,
+        (Some("excess"), None) => Check::Excess,
+        (Some("saving"), None) => Check::Saving,
+        (Some("saving-rises"), None) => Check::SavingRises,
         (Some("crossing"), None) => Check::Crossing,
         (Some("below"), None) => Check::Below,
         (Some("largest"), None) => Check::Largest,
         (Some("least-at"), None) => Check::LeastAt,
         (Some("steepening"), Some(around)) => Check::Steepening { around },
         _ => {
-            let all = "value, ratio, crossing, below, largest, least-at, or steepening with `around`";
+            let all = "value, ratio, excess, saving, saving-rises, crossing, below, largest, least-at, or steepening with `around`";
             return Err(table.wrong("check", format!("is one of {all}")));
         }
     };
@@ -350,8 +359,8 @@ fn row(table: &Table<'_>, experiment: &Experiment, smoke: bool) -> Read<Option<R
 fn free_axes(table: &Table<'_>, experiment: &Experiment, row: &Row) -> Read<()> {
     let (line, two) = match row.check {
         Check::Value => (0, false),
-        Check::Ratio => (0, true),
-        Check::Crossing | Check::Below => (1, true),
+        Check::Ratio | Check::Excess | Check::Saving => (0, true),
+        Check::Crossing | Check::Below | Check::SavingRises => (1, true),
         Check::Largest | Check::LeastAt | Check::Steepening { .. } => (1, false),
     };
     let wanted = experiment.axes.len().saturating_sub(line);

@@ -90,6 +90,13 @@ impl Measured<'_> {
         match &row.check {
             Check::Value => point(&row.at),
             Check::Ratio => Some(point(&row.at)? / point(&row.to)?),
+            Check::Excess => Some((point(&row.at)? / point(&row.to)? - 1.0) * 100.0),
+            Check::Saving => Some(saving(point(&row.at)?, point(&row.to)?)),
+            Check::SavingRises => {
+                let (at, to) = (line(&row.at)?, line(&row.to)?);
+                let savings: Vec<f64> = at.iter().zip(&to).map(|((_, a), (_, b))| saving(*a, *b)).collect();
+                savings.windows(2).map(|pair| pair[1] - pair[0]).reduce(f64::min)
+            }
             Check::Crossing => crossing(&line(&row.at)?, &line(&row.to)?),
             Check::Below => {
                 let (at, to) = (line(&row.at)?, line(&row.to)?);
@@ -103,6 +110,11 @@ impl Measured<'_> {
             Check::Steepening { around } => steepening(&line(&row.at)?, number_of(around)?),
         }
     }
+}
+
+/// How much less `at` is than `to`, in %.
+fn saving(at: f64, to: f64) -> f64 {
+    (1.0 - at / to) * 100.0
 }
 
 /// Where two lines cross, between the first two places where their order changes.

@@ -61,9 +61,12 @@ fn refused(from: &str, to: &str) -> String {
 
 #[test]
 fn built_in_experiments_read_at_both_sizes() {
-    for smoke in [false, true] {
-        let experiments = find("000", &[], smoke).unwrap();
-        assert_eq!(experiments.len(), BUILT_IN.iter().filter(|(seed, ..)| *seed == "000").count());
+    let mut seeds: Vec<&str> = BUILT_IN.iter().map(|(seed, ..)| *seed).collect();
+    seeds.dedup();
+    let sizes = seeds.iter().flat_map(|seed| [(*seed, false), (*seed, true)]);
+    for (seed, smoke) in sizes {
+        let experiments = find(seed, &[], smoke).unwrap();
+        assert_eq!(experiments.len(), BUILT_IN.iter().filter(|(of, ..)| *of == seed).count());
         for experiment in &experiments {
             assert!(smoke || !experiment.rows.is_empty(), "{} claims nothing", experiment.name);
             for point in experiment.points().unwrap() {
@@ -74,12 +77,15 @@ fn built_in_experiments_read_at_both_sizes() {
             }
         }
     }
-    // Every file of the folder is among them.
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/000");
-    let files =
-        std::fs::read_dir(folder).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
-    for file in files.filter(|file| file.ends_with(".toml")) {
-        assert!(BUILT_IN.iter().any(|(_, name, _)| format!("{name}.toml") == file), "{file} is not built in");
+    // Every file of the folders is among them.
+    for seed in seeds {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments").join(seed);
+        let files = std::fs::read_dir(folder).unwrap();
+        let files = files.filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+        for file in files.filter(|file| file.ends_with(".toml")) {
+            let known = BUILT_IN.iter().any(|(of, name, _)| *of == seed && format!("{name}.toml") == file);
+            assert!(known, "{seed}/{file} is not built in");
+        }
     }
 }
 
@@ -126,7 +132,7 @@ fn mistakes_are_refused_with_their_line() {
         ),
         ("basis = \"derived\"", "basis = \"guess\"", "`basis` is stated, cited, derived or assumed"),
         ("expected = 2.0\n", "", "`band` needs `expected`; use `within`"),
-        ("check = \"below\"", "check = \"above\"", "`check` is one of value, ratio, crossing"),
+        ("check = \"below\"", "check = \"above\"", "`check` is one of value, ratio, excess, saving"),
         (
             "at = { cleaner = \"greedy\" }",
             "at = { }",
@@ -193,6 +199,6 @@ fn what_is_not_there_is_named() {
         let only: Vec<String> = only.iter().map(|name| name.to_string()).collect();
         find(seed, &only, false).unwrap_err().to_string()
     };
-    assert_eq!(message("999", &[]), "there is nothing to reproduce for `999`; there is 000");
+    assert_eq!(message("999", &[]), "there is nothing to reproduce for `999`; there is 000, 002, 003");
     assert!(message("000", &["fig99"]).starts_with("000 has no experiment `fig99`; it has fig06, fig08"));
 }

@@ -187,7 +187,8 @@ pub fn drive<D: BlockDevice, W: Workload>(
             if over {
                 break 'run;
             }
-            let end = serve(device, begin, request).map_err(|source| DriveError::Failed {
+            let payload = if device.wants_payload() { workload.payload(request) } else { &[] };
+            let end = serve(device, begin, request, payload).map_err(|source| DriveError::Failed {
                 number: progress.requests,
                 op: request.op,
                 bytes: request.bytes,
@@ -221,11 +222,16 @@ pub fn drive<D: BlockDevice, W: Workload>(
 }
 
 #[inline]
-fn serve<D: BlockDevice>(device: &mut D, at: Time, request: &Request) -> Result<Time, ControllerError> {
+fn serve<D: BlockDevice>(
+    device: &mut D,
+    at: Time,
+    request: &Request,
+    payload: &[u8],
+) -> Result<Time, ControllerError> {
     let served = match request.op {
         Op::Read => device.read(at, request.offset, request.bytes, &mut [])?,
         Op::Write => {
-            let written = device.write(at, request.offset, request.bytes, &[])?;
+            let written = device.write(at, request.offset, request.bytes, payload)?;
             if request.fua { device.flush(written.end)? } else { written }
         }
         Op::Trim => device.trim(at, request.offset, request.bytes)?,

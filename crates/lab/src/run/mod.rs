@@ -8,6 +8,7 @@
 
 pub mod device;
 pub mod drive;
+mod media;
 pub mod meter;
 pub mod precondition;
 mod summary;
@@ -16,11 +17,12 @@ pub mod transactions;
 pub use device::try_build;
 pub use drive::{DriveError, Limit, Progress};
 pub use precondition::State;
-pub use summary::key;
+pub use summary::{key, summarize};
 
 use crate::design::{Design, Ftl};
 use crate::result::{Precondition, RunResult};
 use device::Observed;
+use device::pram::Visit;
 use meter::Meter;
 use nvlab_access::BlockDevice;
 use nvlab_units::Time;
@@ -141,7 +143,13 @@ pub fn run<W: Workload>(
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
     let unbuildable = |why| RunError::Unbuildable { design: plan.design_name.clone(), why };
+    if device::pram::is_visited(design) {
+        let payload = make(plan.seed).carries_payload();
+        let requests = Requests { design, plan, make, on_progress };
+        return device::pram::build(design, plan.seed, payload, requests).map_err(unbuildable)?;
+    }
     match &design.ftl {
+        Ftl::Blocks(_) | Ftl::Hftl(_) => unreachable!("built for a visitor"),
         Ftl::Page(page) => {
             let device = device::page_map::build(design, page, plan.seed).map_err(unbuildable)?;
             run_requests(device, design, plan, make, on_progress)
@@ -165,7 +173,7 @@ pub fn run_transactions<W: WindowWorkload>(
     let name = || plan.design_name.clone();
     let clock = std::time::Instant::now();
     let mut memory = match &design.ftl {
-        Ftl::Page(_) => return Err(RunError::NotAMemory { design: name() }),
+        Ftl::Page(_) | Ftl::Blocks(_) | Ftl::Hftl(_) => return Err(RunError::NotAMemory { design: name() }),
         Ftl::Envy(envy) => device::envy::build(design, envy, plan.seed)
             .map_err(|why| RunError::Unbuildable { design: name(), why })?,
     };
@@ -184,6 +192,21 @@ pub fn run_transactions<W: WindowWorkload>(
     Ok(finish(Run { design, plan, prepared, origin, progress, clock }, &mut memory, meter))
 }
 
+/// A run, for a device of whatever kind.
+struct Requests<'a, M> {
+    design: &'a Design,
+    plan: &'a RunPlan,
+    make: M,
+    on_progress: OnProgress<'a>,
+}
+
+impl<W: Workload, M: Fn(u64) -> W> Visit for Requests<'_, M> {
+    type Output = Result<RunResult, RunError>;
+    fn visit<D: BlockDevice + Observed>(self, device: D) -> Self::Output {
+        run_requests(device, self.design, self.plan, self.make, self.on_progress)
+    }
+}
+
 fn run_requests<D: BlockDevice + Observed, W: Workload>(
     mut device: D,
     design: &Design,
@@ -196,14 +219,17 @@ fn run_requests<D: BlockDevice + Observed, W: Workload>(
     let own = plan.precondition_with_workload.then(|| make(plan.seed ^ OWN_SEED));
     let prepared = precondition::precondition(&mut device, plan.state, own, plan.seed, &mut *on_progress);
     let (prepared, origin) = prepared.map_err(|source| unprepared(plan, source))?;
-    device.reset_stats();
     let mut workload = make(plan.seed);
+    let origin = precondition::prepare(&mut device, &mut workload, origin, &mut *on_progress)
+        .map_err(|source| unprepared(plan, source))?;
+    device.reset_stats();
     let mut meter = Meter::new(origin, device.counters(), plan.requests_asked, |progress: &Progress| {
         on_progress("running", share_done(plan, progress, origin))
     });
     let driven = drive::drive(&mut device, &mut workload, origin, design.path.queue, &plan.limit, &mut meter);
     let progress = checked(plan, driven, origin)?;
-    Ok(finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter))
+    let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter);
+    Ok(RunResult { client_bytes: workload.client_bytes(), ..result })
 }
 
 fn unprepared(plan: &RunPlan, source: DriveError) -> RunError {
@@ -259,6 +285,7 @@ fn finish<D: Observed, F: FnMut(&Progress) -> bool>(
     let span = progress.now.since(origin);
     let mut result = summary::summarize(design, plan, device, prepared, &totals, span, busy_span);
     result.series = series;
+    result.mount = device.mount(progress.now);
     result.wall_s = clock.elapsed().as_secs_f64();
     result
 }

@@ -118,6 +118,36 @@ impl<W: Workload> Workload for AtOnce<'_, W> {
     }
 }
 
+/// The requests before the first that is measured ([`Workload::prepare`]).
+struct Preparation<'a, W>(&'a mut W);
+
+impl<W: Workload> Workload for Preparation<'_, W> {
+    fn fill(&mut self, batch: &mut Batch) -> usize {
+        self.0.prepare(batch)
+    }
+    fn payload(&self, request: &Request) -> &[u8] {
+        self.0.payload(request)
+    }
+    fn pacing(&self) -> Pacing {
+        self.0.pacing()
+    }
+    fn footprint(&self) -> std::ops::Range<u64> {
+        self.0.footprint()
+    }
+}
+
+/// Does what the workload itself needs before it begins, from `at` on; gives when the device has nothing left to do.
+pub fn prepare<D: BlockDevice + Observed, W: Workload>(
+    device: &mut D,
+    workload: &mut W,
+    at: Time,
+    mut go_on: impl FnMut(&str, f64) -> bool,
+) -> Result<Time, DriveError> {
+    let mut watch = Unmeasured(|_: &Progress| go_on("preparing", 0.0));
+    let progress = drive(device, &mut Preparation(workload), at, DEPTH, &Limit::NONE, &mut watch)?;
+    Ok(if progress.requests == 0 { at } else { device.idle_at(progress.now) })
+}
+
 /// The stores of transactions, each as the page it changes.
 pub struct Stores<W> {
     workload: W,

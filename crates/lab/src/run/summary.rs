@@ -2,6 +2,7 @@
 
 use super::RunPlan;
 use super::device::{Insides, Observed};
+use super::media::{media, years_of};
 use super::meter::{OpTotals, TRANSACTION, Totals, latency};
 use crate::design::Design;
 use crate::result::{
@@ -11,15 +12,16 @@ use crate::result::{
 use nvlab_units::{Span, Total};
 use nvlab_workload::Op;
 
-const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
+pub(super) const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
 /// More blocks than this and the result only keeps their histogram.
 const CYCLES_KEPT: usize = 65_536;
 
-/// Everything but the series and the wall time.
-pub(super) fn summarize(
+/// Everything but the series and the wall time: what `device` did in a run of `span`, of which it was busy with what was
+/// asked for `busy_span`.
+pub fn summarize(
     design: &Design,
     plan: &RunPlan,
-    device: &impl Observed,
+    device: &(impl Observed + ?Sized),
     precondition: Precondition,
     totals: &Totals,
     span: Span,
@@ -30,6 +32,7 @@ pub(super) fn summarize(
     let insides = device.insides(busy_span);
     let host_bytes = insides.host_bytes.unwrap_or(totals[Op::Write as usize].bytes);
     let price = design.price();
+    let media = media(design, &insides, seconds);
     RunResult {
         schema: SCHEMA.into(),
         key: key(design, plan),
@@ -59,7 +62,8 @@ pub(super) fn summarize(
         transaction: op_result(&totals[TRANSACTION], seconds),
         write_amplification: write_amplification(&insides),
         flash: flash(&insides, busy_span.seconds().max(1e-12)),
-        lifetime: lifetime(&insides, design, host_bytes, seconds),
+        lifetime: lifetime(&insides, years_of(&media), design, host_bytes, seconds),
+        media,
         price: Price {
             total_usd: price.total_usd(),
             usd_per_gib: price.usd_per_gib(),
@@ -68,6 +72,10 @@ pub(super) fn summarize(
         controller_memory_bytes: insides.memory_bytes,
         buffer_wait_s: insides.buffer_wait.seconds(),
         memory: insides.memory,
+        cache: insides.cache,
+        client_bytes: None,
+        pram: insides.pram,
+        mount: None,
         series: Vec::new(),
     }
 }
@@ -113,6 +121,8 @@ fn write_amplification(insides: &Insides) -> WriteAmplification {
         total: per_host(causes.total()),
         host: per_host(causes.host),
         clean: per_host(causes.clean),
+        merge: per_host(causes.merge),
+        fold: per_host(causes.fold),
         transfer: per_host(causes.transfer),
         wear: per_host(causes.wear),
         retire: per_host(causes.retire),
@@ -129,7 +139,11 @@ fn write_amplification(insides: &Insides) -> WriteAmplification {
 
 fn flash(insides: &Insides, seconds: f64) -> FlashResult {
     let (stats, geometry) = (&insides.flash, &insides.geometry);
-    let die = |total: Total| total.seconds() / (seconds * geometry.dies() as f64);
+    let log = insides.log.as_ref();
+    let dies = geometry.dies() + log.map_or(0, |log| log.geometry.dies());
+    let channels = geometry.channels + log.map_or(0, |log| log.geometry.channels);
+    let log = log.map(|log| log.flash).unwrap_or_default();
+    let share = |data: Total, log: Total, of: u32| (data.seconds() + log.seconds()) / (seconds * of as f64);
     let cycles: Vec<u32> = insides.cells.erase_counts().to_vec();
     let mean = cycles.iter().map(|&n| n as f64).sum::<f64>() / cycles.len() as f64;
     let variance = cycles.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / cycles.len() as f64;
@@ -138,16 +152,16 @@ fn flash(insides: &Insides, seconds: f64) -> FlashResult {
         *histogram.entry(n).or_insert(0u32) += 1;
     }
     FlashResult {
-        reads: stats.reads,
-        programs: stats.programs,
-        erases: stats.erases,
-        read_retries: stats.retries,
-        failures: stats.failures,
+        reads: stats.reads + log.reads,
+        programs: stats.programs + log.programs,
+        erases: stats.erases + log.erases,
+        read_retries: stats.retries + log.retries,
+        failures: std::array::from_fn(|kind| stats.failures[kind] + log.failures[kind]),
         retired_blocks: insides.retired_blocks,
-        busy_read: die(stats.read_time),
-        busy_program: die(stats.program_time),
-        busy_erase: die(stats.erase_time),
-        busy_channel: stats.transfer_time.seconds() / (seconds * geometry.channels as f64),
+        busy_read: share(stats.read_time, log.read_time, dies),
+        busy_program: share(stats.program_time, log.program_time, dies),
+        busy_erase: share(stats.erase_time, log.erase_time, dies),
+        busy_channel: share(stats.transfer_time, log.transfer_time, channels),
         cycles_min: cycles.iter().copied().min().unwrap_or(0),
         cycles_mean: mean,
         cycles_max: cycles.iter().copied().max().unwrap_or(0),
@@ -159,16 +173,19 @@ fn flash(insides: &Insides, seconds: f64) -> FlashResult {
 
 /// Rated cycles over the rate of cycles. The worst block's own rate is that of this run if it was erased in it
 /// evenly; wear levelling decides how far the two lie apart.
-fn lifetime(insides: &Insides, design: &Design, host_bytes: u64, seconds: f64) -> Lifetime {
+fn lifetime(
+    insides: &Insides,
+    years: Option<f64>,
+    design: &Design,
+    host_bytes: u64,
+    seconds: f64,
+) -> Lifetime {
     let rated = insides.cells.config.endurance.cycles;
     let mut lifetime = Lifetime { rated_cycles: rated, ..Lifetime::default() };
-    if insides.cycles == 0.0 || insides.causes.host == 0 {
-        return lifetime;
-    }
-    let cycles_per_s = insides.cycles / seconds;
+    let (Some(years), 1..) = (years, insides.causes.host) else { return lifetime };
     let host_bytes_per_s = host_bytes as f64 / seconds;
-    let life_s = rated as f64 / cycles_per_s;
-    lifetime.years = Some(life_s / SECONDS_PER_YEAR);
+    let life_s = years * SECONDS_PER_YEAR;
+    lifetime.years = Some(years);
     lifetime.host_bytes = Some(life_s * host_bytes_per_s);
     let capacity = design.capacity_bytes() as f64;
     lifetime.drive_writes_per_day = Some(life_s * host_bytes_per_s / capacity / (5.0 * 365.25));

@@ -104,6 +104,25 @@ pub const KEYS: &[Key] = &[
                 "any logical unit to any physical unit: out-of-place writes, cleaning, a map of every unit",
             ),
             (
+                "block",
+                "a block map without a log: a page at its own place in its block, which is merged with every overwrite",
+            ),
+            (
+                "bast",
+                "a block map: a page at its own place in its block; what is overwritten goes to a log block of its \
+                 data block (BAST, 2002)",
+            ),
+            (
+                "fast",
+                "a block map whose log blocks take the overwrites of any data block (FAST, 2007); the log may be an \
+                 array of its own (system 002) or blocks in SLC mode",
+            ),
+            (
+                "hftl",
+                "the page map with its map in PRAM, changed in place: a unit is a page, and a mount scans nothing (EMSOFT \
+                 2008)",
+            ),
+            (
                 "envy",
                 "a memory: words of NOR flash behind a battery-backed write buffer and page table (eNVy, ASPLOS \
                  1994)",
@@ -159,7 +178,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         path: "ftl.spare",
-        kinds: &["page", "envy"],
+        kinds: &["page", "block", "bast", "fast", "hftl", "envy"],
         shape: Shape::Share { max: 0.99 },
         preset: Nothing("7 % (page) or 20 % (envy), unless `utilization` or `capacity` is given"),
         about: "Over-provisioning: the share of the raw capacity that the host cannot address. \
@@ -170,7 +189,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         path: "ftl.utilization",
-        kinds: &["page", "envy"],
+        kinds: &["page", "block", "bast", "fast", "hftl", "envy"],
         shape: Shape::Share { max: 0.99 },
         preset: Nothing("1 - spare"),
         about: "The share of the raw capacity that the host can address: another way to say `spare`. (eNVy \
@@ -191,7 +210,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         path: "ftl.capacity",
-        kinds: &["page", "envy"],
+        kinds: &["page", "block", "bast", "fast", "hftl", "envy"],
         shape: Shape::Size { min: 4096, max: u64::MAX },
         preset: Nothing("from spare"),
         about: "What the host can address, in bytes: another way to say `spare`.",
@@ -199,7 +218,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         path: "ftl.trim",
-        kinds: &["page"],
+        kinds: &["page", "block", "bast", "fast", "hftl"],
         shape: Shape::Flag,
         preset: Is("true"),
         about: "Whether the host's trim is heard. If not, trimmed data counts as live and is moved by cleaning.",
@@ -239,7 +258,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         path: "ftl.overhead",
-        kinds: &["page"],
+        kinds: &["page", "block", "bast", "fast", "hftl"],
         shape: Shape::Time,
         preset: Is("0 ns"),
         about: "Time the controller itself takes for a request (firmware, map look-up), before the medium is \

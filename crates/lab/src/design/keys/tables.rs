@@ -99,7 +99,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         path: "ftl.clean.kind",
-        kinds: &["page"],
+        kinds: &["page", "hftl"],
         shape: Shape::OneOf(&[
             ("greedy", "the block with the fewest live units"),
             ("fifo", "the block that was filled first"),
@@ -219,7 +219,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         path: "ftl.wear.kind",
-        kinds: &["page"],
+        kinds: &["page", "block", "bast", "fast", "hftl"],
         shape: Shape::OneOf(&[
             ("none", "erased blocks are used in any order"),
             (

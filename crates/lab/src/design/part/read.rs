@@ -261,6 +261,17 @@ impl Reader<'_> {
     fn pcm(&mut self) -> Option<Pcm> {
         let cells = self.words();
         let (step, line) = (self.power_of_two("step"), self.power_of_two("line"));
+        let (atomic, differing) = (self.power_of_two("atomic"), self.share("differing"));
+        let level = self.text("level.kind");
+        let start_gap = match level.as_deref() {
+            Some("start-gap") => {
+                let (interval, regions) = (self.path("level.interval"), self.path("level.regions"));
+                let interval = self.context.count(&interval, "start-gap");
+                let regions = self.context.count(&regions, "start-gap");
+                Some((interval?, regions?))
+            }
+            _ => None,
+        };
         let (endurance, price) = (self.count("endurance"), self.price());
         let cells = cells?;
         let step_bytes = step.unwrap_or(cells.word_bytes);
@@ -269,7 +280,17 @@ impl Reader<'_> {
             self.context.wrong(&path, format!("`{path}` is less than a word"), "at least `word`");
             return None;
         }
-        Some(Pcm { cells, step_bytes, line_bytes: line.unwrap_or(step_bytes), endurance: endurance?, price })
+        level?;
+        Some(Pcm {
+            step_bytes,
+            line_bytes: line.unwrap_or(step_bytes),
+            atomic_bytes: atomic.unwrap_or(cells.word_bytes),
+            differing: differing?,
+            start_gap,
+            endurance: endurance?,
+            price,
+            cells,
+        })
     }
 
     fn ram(&mut self) -> Option<Ram> {

@@ -5,7 +5,7 @@ use super::super::datum::Datum;
 use super::super::ftl::{Buffer, Map, PageMapped};
 use super::super::part::Backup;
 use super::super::{Array, HostPath, PathKind, checks};
-use super::{Media, Wiring, array, data_flash, named_ram, space};
+use super::{Media, Wiring, array, data_flash, named_ram, slc, space};
 use nvlab_controller::page_map::{Cleaning, Streams, WearLevelling};
 
 const KIND: &str = "page";
@@ -22,14 +22,15 @@ pub fn read(
     let flash = data_flash(context, media, (KIND, "nand"), "a page map");
     let unit = context.size("ftl.unit", KIND);
     let map = map(context, media);
-    let cleaning = cleaning(context);
-    let wear = wear(context);
+    let cleaning = cleaning(context, KIND);
+    let wear = wear(context, KIND);
     let streams = streams(context);
     let trim = context.flag("ftl.trim", KIND);
     let free_blocks_min = context.count("ftl.free_blocks_min", KIND);
     let overhead = context.time("ftl.overhead", KIND);
     let share = space::spare(context, KIND, SPARE);
     let buffer = buffer(context, media, unit);
+    let cache = slc::cache_keys(context, media);
     if path.is_some_and(|path| path.kind == PathKind::MemoryBus) {
         let help = "kind = \"direct\", \"nvme\", \"sata\" or \"bus\"";
         context.wrong("path.kind", "`path.kind`: a page map serves blocks, not words", help);
@@ -43,17 +44,23 @@ pub fn read(
     let shape = [wiring.channels?, wiring.ways?, gang, planes];
     let (geometry, units_per_read) = array::geometry(context, &flash, shape, unit)?;
     let logical_units = space::logical_units(context, geometry.units(), unit as u32, share?)?;
+    let streams = streams?;
+    let cache = match cache? {
+        Some(keys) => Some(slc::cache(context, keys, streams, &medium, &geometry, gang * planes)?),
+        None => None,
+    };
     let array = Array { gang, planes, transfer, geometry, units_per_read };
     let page = PageMapped {
         medium,
         unit_bytes: unit as u32,
         logical_units,
         trim: trim?,
-        streams: streams?,
+        streams,
         free_blocks_min: free_blocks_min?,
         overhead: overhead?,
         map: map?,
         buffer: buffer?,
+        cache,
         cleaning: cleaning?,
         wear: wear?,
     };
@@ -112,8 +119,9 @@ fn buffer(context: &mut Context, media: &Media, unit: Option<u64>) -> Option<Opt
     Some(Some(Buffer { medium, bytes: bytes?, protected, store }))
 }
 
-fn cleaning(context: &mut Context) -> Option<Cleaning> {
-    let kind = context.text("ftl.clean.kind", KIND)?;
+/// Reads `[ftl.clean]` of a page map of kind `ftl`.
+pub fn cleaning(context: &mut Context, ftl: &str) -> Option<Cleaning> {
+    let kind = context.text("ftl.clean.kind", ftl)?;
     Some(match kind.as_str() {
         "greedy" => Cleaning::Greedy,
         "fifo" => Cleaning::Fifo,
@@ -123,8 +131,9 @@ fn cleaning(context: &mut Context) -> Option<Cleaning> {
     })
 }
 
-fn wear(context: &mut Context) -> Option<WearLevelling> {
-    let kind = context.text("ftl.wear.kind", KIND)?;
+/// Reads `[ftl.wear]` of a page map of kind `ftl`.
+pub fn wear(context: &mut Context, ftl: &str) -> Option<WearLevelling> {
+    let kind = context.text("ftl.wear.kind", ftl)?;
     Some(match kind.as_str() {
         "none" => WearLevelling { dynamic: false, static_threshold: None },
         "dynamic" => WearLevelling { dynamic: true, static_threshold: None },

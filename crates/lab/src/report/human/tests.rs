@@ -28,7 +28,7 @@ zipf theta=0.99 read=70% bs=4KiB qd=32 · seed 1                   simulated 60.
   Price           62.3 USD (tlc 55.2, dram 7.10)   0.546 USD/GiB
   Memory          240 MiB of tables in the controller
 
-  key 3f9c01ab · nvlab 0.1.0 · results version 1
+  key 3f9c01ab · nvlab 0.1.0 · results version 2
 ";
     assert_eq!(text, wanted);
 }

@@ -6,6 +6,7 @@ use crate::result::{MemoryResult, TimeSplit};
 use nvlab_access::{BlockDevice, MemoryWindow, RamDisk};
 use nvlab_controller::envy::{Envy, EnvyStats};
 use nvlab_controller::{Controller, ControllerError};
+use nvlab_medium::Store;
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
 use nvlab_units::{Served, Span, Time};
@@ -48,7 +49,7 @@ fn time_split(stats: &EnvyStats, span: Span, dies: u32) -> TimeSplit {
     TimeSplit { read, write, flush, clean, wear, erase, idle: (1.0 - busy).max(0.0) }
 }
 
-impl Observed for Memory {
+impl<S: Store> Observed for Envy<S> {
     fn counters(&self) -> Counters {
         let causes = causes(self.stats());
         Counters { host_units: causes.host, programmed_units: causes.total(), erases: self.stats().erases }
@@ -81,6 +82,7 @@ impl Observed for Memory {
             cells: nor.cells(),
             flash: nor.stats(),
             geometry,
+            cache: None,
             memory_bytes: self.memory_bytes(),
             buffer_wait: stats.buffer_wait,
             memory: Some(MemoryResult {
@@ -95,11 +97,13 @@ impl Observed for Memory {
                 table_bytes: self.table_bytes(),
                 time: time_split(stats, span, geometry.dies()),
             }),
+            log: None,
+            pram: None,
         }
     }
 }
 
-impl Observed for RamDisk<Memory> {
+impl<S: Store> Observed for RamDisk<Envy<S>> {
     fn counters(&self) -> Counters {
         self.window().counters()
     }

@@ -1,11 +1,15 @@
 //! Devices built from designs: a file for each kind of controller. What a run does with one is generic over
 //! [`Observed`], so that the inner loop calls the controller it was made for.
 
+pub mod blocks;
 pub mod envy;
 pub mod page_map;
+pub mod pram;
 
 use crate::design::{Design, Ftl};
-use crate::result::MemoryResult;
+use crate::result::{CacheResult, MemoryResult, MountResult, PramResult};
+use nvlab_access::{Attached, BlockDevice, HostPath};
+use nvlab_controller::Controller;
 use nvlab_medium::flash::{Cells, FlashStats};
 use nvlab_units::{Geometry, Span, Time, Total};
 
@@ -27,6 +31,10 @@ pub struct Causes {
     pub host: u64,
     /// Moved by cleaning.
     pub clean: u64,
+    /// Moved by merging log blocks into data blocks.
+    pub merge: u64,
+    /// Moved from a cache of blocks in SLC mode to blocks with all bits.
+    pub fold: u64,
     /// Moved between partitions.
     pub transfer: u64,
     /// Moved by wear levelling.
@@ -42,7 +50,8 @@ pub struct Causes {
 impl Causes {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.host + self.clean + self.transfer + self.wear + self.retire + self.map + self.padding
+        let moved = self.clean + self.merge + self.fold + self.transfer;
+        self.host + moved + self.wear + self.retire + self.map + self.padding
     }
 }
 
@@ -69,12 +78,29 @@ pub struct Insides<'a> {
     pub flash: FlashStats,
     /// Shape of the array.
     pub geometry: Geometry,
+    /// The array of the log, if it has one of its own.
+    pub log: Option<LogInsides<'a>>,
     /// Bytes of the controller's tables in this program.
     pub memory_bytes: u64,
     /// Host time spent waiting for room in the write buffer.
     pub buffer_wait: Total,
+    /// What its cache of blocks in SLC mode did, if it has one.
+    pub cache: Option<CacheResult>,
     /// What only a memory has.
     pub memory: Option<MemoryResult>,
+    /// What its PRAM did, if it has one.
+    pub pram: Option<PramResult>,
+}
+
+/// What the array of a log did.
+#[derive(Clone, Debug)]
+pub struct LogInsides<'a> {
+    /// Its wear and rated life.
+    pub cells: &'a Cells,
+    /// What it counted.
+    pub flash: FlashStats,
+    /// Its shape.
+    pub geometry: Geometry,
 }
 
 /// A device whose insides can be counted.
@@ -85,18 +111,81 @@ pub trait Observed {
     fn reset_stats(&mut self);
     /// When everything queued will be done; a promise.
     fn idle_at(&mut self, at: Time) -> Time;
+    /// Says that no power cut will come before `upto`; only what keeps bytes remembers what a cut would undo.
+    fn settle(&mut self, _upto: Time) {}
     /// Bytes of a mapping unit.
     fn unit_bytes(&self) -> u32;
     /// Blocks of the array.
     fn blocks(&self) -> u32;
     /// What it did in a run of this length.
     fn insides(&self, span: Span) -> Insides<'_>;
+    /// What a mount takes if the power fails at `at`, tried on a copy; `None` if its media keep no bytes.
+    fn mount(&self, _at: Time) -> Option<MountResult> {
+        None
+    }
+    /// The power fails at `at` and comes back; gives when the device is ready again, or why it never is.
+    fn power_cycle(&mut self, _at: Time) -> Result<Time, String> {
+        Err("its media keep no bytes".into())
+    }
+}
+
+/// What lies between the host and the controller of a design.
+pub fn link(design: &Design) -> HostPath {
+    let path = &design.path;
+    HostPath {
+        rate: path.rate,
+        rate_write: path.rate_write,
+        full_duplex: path.kind.full_duplex(),
+        overhead: path.overhead_host + path.overhead_device,
+    }
+}
+
+impl<C: Controller + Observed> Observed for Attached<C> {
+    fn counters(&self) -> Counters {
+        self.controller().counters()
+    }
+    fn reset_stats(&mut self) {
+        self.controller_mut().reset_stats();
+        Attached::reset_stats(self);
+    }
+    fn idle_at(&mut self, at: Time) -> Time {
+        self.controller_mut().idle_at(at)
+    }
+    fn settle(&mut self, upto: Time) {
+        self.controller_mut().settle(upto);
+    }
+    fn unit_bytes(&self) -> u32 {
+        Observed::unit_bytes(self.controller())
+    }
+    fn blocks(&self) -> u32 {
+        self.controller().blocks()
+    }
+    fn insides(&self, span: Span) -> Insides<'_> {
+        let insides = self.controller().insides(span);
+        // What the host asked to write, not what its parts of units made of it.
+        let touched = insides.host_bytes.expect("a controller of blocks counts what the host wrote");
+        let host_bytes = touched - self.unaligned_bytes();
+        let unaligned = if touched == 0 { 0.0 } else { touched as f64 / host_bytes as f64 };
+        Insides { unaligned, host_bytes: Some(host_bytes), ..insides }
+    }
 }
 
 /// Builds the device a design describes and throws it away: says whether it can be built.
 pub fn try_build(design: &Design, seed: u64) -> Result<(), String> {
+    if pram::is_visited(design) {
+        return pram::build(design, seed, false, Drop);
+    }
     match &design.ftl {
         Ftl::Page(page) => page_map::build(design, page, seed).map(drop),
+        Ftl::Blocks(_) | Ftl::Hftl(_) => unreachable!("built for a visitor"),
         Ftl::Envy(envy) => envy::build(design, envy, seed).map(drop),
     }
+}
+
+/// Builds a device for nothing but to see that it can be.
+struct Drop;
+
+impl pram::Visit for Drop {
+    type Output = ();
+    fn visit<D: BlockDevice + Observed>(self, _: D) {}
 }

@@ -1,11 +1,13 @@
 //! A page map over NAND, behind a link.
 
-use super::{Causes, Counters, Insides, Observed};
+use super::pram::{Fresh, array};
+use super::{Causes, Counters, Insides, Observed, link};
 use crate::design::{Design, PageMapped};
-use nvlab_access::{Attached, HostPath};
+use crate::result::CacheResult;
+use nvlab_access::Attached;
 use nvlab_controller::page_map::PageMapStats;
 use nvlab_controller::{Controller, PageMap};
-use nvlab_medium::flash::Nand;
+use nvlab_medium::Store;
 use nvlab_units::{Span, Time};
 
 /// A device that only tells the time.
@@ -13,19 +15,35 @@ pub type Device = Attached<PageMap<()>>;
 
 /// Builds it, new from the factory.
 pub fn build(design: &Design, page: &PageMapped, seed: u64) -> Result<Device, String> {
-    let map = PageMap::new(page.config(seed), Nand::new(design.flash_config(seed), ()))?;
-    let path = HostPath {
-        rate: design.path.rate,
-        full_duplex: design.path.kind.full_duplex(),
-        overhead: design.path.overhead_host + design.path.overhead_device,
+    Ok(Attached::new(controller(design, page, seed)?, link(design)))
+}
+
+/// Builds the controller alone.
+pub fn controller<S: Fresh>(design: &Design, page: &PageMapped, seed: u64) -> Result<PageMap<S>, String> {
+    let nand = array::<S>(design.flash_config(seed));
+    let nand = match page.slc_mode() {
+        Some(mode) => nand.with_slc_mode(mode),
+        None => nand,
     };
-    Ok(Attached::new(map, path))
+    page.with_cache(PageMap::new(page.config(seed), nand)?)
+}
+
+fn cache<S: Store>(map: &PageMap<S>) -> CacheResult {
+    let stats = map.stats();
+    let blocks = (0..map.nand().geometry().dies()).map(|die| map.cache_blocks(die)).sum();
+    let written_share = match stats.host_write_units {
+        0 => 0.0,
+        host => stats.cache_units as f64 / host as f64,
+    };
+    CacheResult { written_share, folded_blocks: stats.folds, blocks }
 }
 
 fn causes(stats: &PageMapStats) -> Causes {
     Causes {
         host: stats.host_write_units,
         clean: stats.clean_units,
+        fold: stats.fold_units,
+        merge: 0,
         transfer: 0,
         wear: stats.wear_units,
         retire: stats.retire_units,
@@ -34,45 +52,49 @@ fn causes(stats: &PageMapStats) -> Causes {
     }
 }
 
-impl Observed for Device {
+impl<S: Store> Observed for PageMap<S> {
     fn counters(&self) -> Counters {
-        let causes = causes(self.controller().stats());
-        let erases = self.controller().nand().stats().erases;
-        Counters { host_units: causes.host, programmed_units: causes.total(), erases }
+        let causes = causes(self.stats());
+        Counters {
+            host_units: causes.host,
+            programmed_units: causes.total(),
+            erases: self.nand().stats().erases,
+        }
     }
     fn reset_stats(&mut self) {
-        self.controller_mut().reset_stats();
-        Attached::reset_stats(self);
+        PageMap::reset_stats(self);
     }
     fn idle_at(&mut self, at: Time) -> Time {
-        self.controller_mut().idle_at(at)
+        PageMap::idle_at(self, at)
+    }
+    fn settle(&mut self, upto: Time) {
+        PageMap::settle(self, upto);
     }
     fn unit_bytes(&self) -> u32 {
-        self.controller().unit_bytes()
+        Controller::unit_bytes(self)
     }
     fn blocks(&self) -> u32 {
-        self.controller().nand().geometry().blocks()
+        self.nand().geometry().blocks()
     }
     fn insides(&self, _span: Span) -> Insides<'_> {
-        let controller = self.controller();
-        let (stats, nand) = (controller.stats(), controller.nand());
-        // What the host asked to write, not what its parts of units made of it.
-        let touched = stats.host_write_units * self.unit_bytes() as u64;
-        let host_bytes = touched - self.unaligned_bytes();
+        let (stats, nand) = (self.stats(), self.nand());
         Insides {
             causes: causes(stats),
             cleaned_blocks: stats.cleans,
             cleaned_live_units: stats.clean_live_units,
             retired_blocks: stats.retired_blocks,
-            unaligned: if touched == 0 { 0.0 } else { touched as f64 / host_bytes as f64 },
-            host_bytes: Some(host_bytes),
+            unaligned: 0.0,
+            host_bytes: Some(stats.host_write_units * Observed::unit_bytes(self) as u64),
             cycles: nand.stats().erases as f64 / nand.geometry().blocks() as f64,
             cells: nand.cells(),
             flash: nand.stats(),
             geometry: *nand.geometry(),
-            memory_bytes: controller.memory_bytes(),
+            cache: self.cache().map(|_| cache(self)),
+            memory_bytes: self.memory_bytes(),
             buffer_wait: stats.buffer_wait,
             memory: None,
+            log: None,
+            pram: None,
         }
     }
 }

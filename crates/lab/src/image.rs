@@ -1,0 +1,230 @@
+//! A file-system image held by a simulated device, and real tools working on it: mkfs, mtools, fsck.
+//!
+//! The tools see a file. After each of them every sector it changed is written to the device, in the order of
+//! addresses, neighbours together, and flushed; then the device is read back, whole, into the file, which is what
+//! the next tool sees. With `cut`, the power fails before that and the device is mounted again. (The order in which a
+//! tool wrote its sectors is not seen; a mounted file system shows it, see `nvlab serve`.)
+//!
+//! What comes back must be what went in, but for sectors that the device gave up because the file system freed them
+//! ([`crate::result::RouteResult::clusters_trimmed`]): those read as zero.
+
+use crate::design::{Design, Ftl};
+use crate::result::RouteResult;
+use crate::run::device::Observed;
+use crate::run::device::pram::{self, Visit};
+use nvlab_access::BlockDevice;
+use nvlab_units::{Span, Time};
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+const SECTOR: usize = 512;
+/// Bytes of one request at most.
+const TOGETHER: usize = 64 << 10;
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct ImagePlan {
+    /// The image; made if it is not there.
+    pub file: PathBuf,
+    /// Bytes of an image that is made; `None`: those of the device.
+    pub bytes: Option<u64>,
+    /// The power fails after every tool.
+    pub cut: bool,
+    /// Seed of faults and of what a cut leaves.
+    pub seed: u64,
+}
+
+/// What one tool did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageStep {
+    /// The tool.
+    pub command: String,
+    /// Sectors it changed.
+    pub changed_sectors: u64,
+    /// Requests that wrote them.
+    pub requests: u64,
+    /// Sectors that came back as zero because the file system had freed them.
+    pub forgotten_sectors: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImageReport {
+    /// Tool by tool.
+    pub steps: Vec<ImageStep>,
+    /// What FSMS did, if it was there and its power did not fail.
+    pub route: Option<RouteResult>,
+    /// Simulated time, s.
+    pub simulated_s: f64,
+    /// Power cuts.
+    pub cuts: u32,
+}
+
+/// Why it ended early.
+#[derive(Debug, Error)]
+pub enum ImageError {
+    /// The design holds no image.
+    #[error("design {0} is a memory: an image needs a block device with a page or block map, or hftl")]
+    NotABlockDevice(String),
+    /// The design cannot be built.
+    #[error("{0}")]
+    Unbuildable(String),
+    /// The file cannot be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// Which.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is no image for this device.
+    #[error(
+        "{path}: {bytes} B; an image has whole sectors of 512 B, and at most the {capacity} B of the device"
+    )]
+    Size {
+        /// Which.
+        path: String,
+        /// Its length.
+        bytes: u64,
+        /// The device's.
+        capacity: u64,
+    },
+    /// A tool failed.
+    #[error("{0}")]
+    Tool(String),
+    /// The device failed, or gave back something else.
+    #[error("{0}")]
+    Device(String),
+}
+
+/// Lets tools work on an image that a device of the design holds. `tool` runs one, and says why if it failed.
+pub fn run(
+    design: &Design,
+    plan: &ImagePlan,
+    commands: &[String],
+    tool: impl FnMut(&str) -> Result<(), String>,
+) -> Result<ImageReport, ImageError> {
+    if let Ftl::Envy(_) = design.ftl {
+        return Err(ImageError::NotABlockDevice(design.name.clone()));
+    }
+    pram::build(design, plan.seed, true, Tools { plan, commands, tool }).map_err(ImageError::Unbuildable)?
+}
+
+struct Tools<'a, F> {
+    plan: &'a ImagePlan,
+    commands: &'a [String],
+    tool: F,
+}
+
+impl<F: FnMut(&str) -> Result<(), String>> Visit for Tools<'_, F> {
+    type Output = Result<ImageReport, ImageError>;
+
+    fn visit<D: BlockDevice + Observed>(mut self, device: D) -> Self::Output {
+        let capacity = device.capacity_bytes();
+        let file = &self.plan.file;
+        let mut held = Held { device, now: Time::ZERO, image: Vec::new() };
+        let mut steps = Vec::new();
+        if file.exists() {
+            let image = read(file, capacity)?;
+            held.image = vec![0; image.len()];
+            steps.push(held.write("(the image as it was)", image)?);
+        } else {
+            let bytes = self.plan.bytes.unwrap_or(capacity) as usize / SECTOR * SECTOR;
+            held.image = vec![0; bytes];
+            write(file, &held.image)?;
+        }
+        let mut cuts = 0;
+        for command in self.commands {
+            (self.tool)(command).map_err(ImageError::Tool)?;
+            let image = read(file, capacity)?;
+            if image.len() != held.image.len() {
+                let why =
+                    format!("`{command}` changed the image from {} to {} B", held.image.len(), image.len());
+                return Err(ImageError::Tool(why));
+            }
+            let mut step = held.write(command, image)?;
+            if self.plan.cut {
+                cuts += 1;
+                held.now = held.device.power_cycle(held.now).map_err(ImageError::Device)?;
+            }
+            step.forgotten_sectors = held.read_back(command)?;
+            write(file, &held.image)?;
+            steps.push(step);
+        }
+        let insides = held.device.insides(Span::ZERO);
+        // The counts of the driver go with the power.
+        let route = insides.pram.and_then(|pram| pram.route).filter(|_| cuts == 0);
+        Ok(ImageReport { steps, route, simulated_s: held.now.since(Time::ZERO).seconds(), cuts })
+    }
+}
+
+fn read(file: &Path, capacity: u64) -> Result<Vec<u8>, ImageError> {
+    let path = file.display().to_string();
+    let image = std::fs::read(file).map_err(|source| ImageError::File { path: path.clone(), source })?;
+    let bytes = image.len() as u64;
+    match bytes <= capacity && image.len().is_multiple_of(SECTOR) {
+        true => Ok(image),
+        false => Err(ImageError::Size { path, bytes, capacity }),
+    }
+}
+
+fn write(file: &Path, image: &[u8]) -> Result<(), ImageError> {
+    std::fs::write(file, image)
+        .map_err(|source| ImageError::File { path: file.display().to_string(), source })
+}
+
+/// A device, and what it was told.
+struct Held<D> {
+    device: D,
+    now: Time,
+    image: Vec<u8>,
+}
+
+impl<D: BlockDevice + Observed> Held<D> {
+    /// Writes every sector in which `image` differs from what the device was told, and flushes.
+    fn write(&mut self, command: &str, image: Vec<u8>) -> Result<ImageStep, ImageError> {
+        let failed = |error| ImageError::Device(format!("`{command}`: the device failed: {error}"));
+        let differs = |at: usize| self.image[at..at + SECTOR] != image[at..at + SECTOR];
+        let changed: Vec<usize> = (0..image.len()).step_by(SECTOR).filter(|&at| differs(at)).collect();
+        let mut requests = 0;
+        for run in changed.chunk_by(|a, b| a + SECTOR == *b).flat_map(|run| run.chunks(TOGETHER / SECTOR)) {
+            let data = &image[run[0]..run[0] + run.len() * SECTOR];
+            let served = self.device.write(self.now, run[0] as u64, data.len() as u32, data);
+            self.now = served.map_err(failed)?.end;
+            requests += 1;
+        }
+        self.now = self.device.flush(self.now).map_err(failed)?.end;
+        self.image = image;
+        let command = command.to_string();
+        Ok(ImageStep { command, changed_sectors: changed.len() as u64, requests, forgotten_sectors: 0 })
+    }
+
+    /// Reads the whole image back and compares; gives the sectors that were given up.
+    fn read_back(&mut self, command: &str) -> Result<u64, ImageError> {
+        let mut bytes = vec![0; TOGETHER];
+        let mut forgotten = 0;
+        for at in (0..self.image.len()).step_by(TOGETHER) {
+            let end = (at + TOGETHER).min(self.image.len());
+            let told = &mut self.image[at..end];
+            let bytes = &mut bytes[..told.len()];
+            let served = self.device.read(self.now, at as u64, told.len() as u32, bytes);
+            let failed = |error| ImageError::Device(format!("after `{command}` {at} is not read: {error}"));
+            self.now = served.map_err(failed)?.end;
+            for (i, (told, found)) in told.chunks_mut(SECTOR).zip(bytes.chunks(SECTOR)).enumerate() {
+                if told == found {
+                    continue;
+                }
+                if found.iter().any(|&byte| byte != 0) {
+                    let sector = at / SECTOR + i;
+                    return Err(ImageError::Device(format!(
+                        "after `{command}` sector {sector} holds something that was not written last"
+                    )));
+                }
+                told.fill(0);
+                forgotten += 1;
+            }
+        }
+        Ok(forgotten)
+    }
+}

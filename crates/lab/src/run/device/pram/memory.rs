@@ -1,0 +1,130 @@
+//! The memory itself: with wear levelling in front of the cells or without, keeping bytes or not.
+
+use crate::design::Design;
+use crate::result::PramResult;
+use nvlab_medium::pcm::Pcm;
+use nvlab_medium::{InPlace, MediumError, MemStore, PowerCut, StartGap, Store};
+use nvlab_units::{Served, Span, Time};
+
+const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
+
+/// A store that can be made anew.
+pub trait Fresh: Store + Clone {
+    /// So many zero bytes.
+    fn fresh(bytes: u64) -> Self;
+}
+
+impl Fresh for () {
+    fn fresh(_: u64) {}
+}
+
+impl Fresh for MemStore {
+    fn fresh(bytes: u64) -> MemStore {
+        MemStore::new(bytes)
+    }
+}
+
+/// A PRAM as a design has it: with wear levelling in front, or without.
+#[derive(Clone, Debug)]
+pub enum Pram<S: Store> {
+    /// Lines stay where they are.
+    Plain(Box<Pcm<S>>),
+    /// Lines move round.
+    Levelled(Box<StartGap<Pcm<S>>>),
+}
+
+macro_rules! each {
+    ($pram:expr, $memory:ident => $result:expr) => {
+        match $pram {
+            Pram::Plain($memory) => $result,
+            Pram::Levelled($memory) => $result,
+        }
+    };
+}
+
+impl<S: Fresh> Pram<S> {
+    /// The memory of that name, new from the factory; or why it cannot be.
+    pub fn new(design: &Design, name: &str, seed: u64) -> Result<Pram<S>, String> {
+        let (config, levelling) = design.pcm_config(name, seed);
+        config.check()?;
+        let store = S::fresh(config.capacity_bytes);
+        let pcm = Pcm::new(config, store);
+        Ok(match levelling {
+            None => Pram::Plain(Box::new(pcm)),
+            Some(levelling) => Pram::Levelled(Box::new(StartGap::new(levelling, pcm)?)),
+        })
+    }
+}
+
+impl<S: Store> Pram<S> {
+    /// The cells.
+    pub fn pcm(&self) -> &Pcm<S> {
+        match self {
+            Pram::Plain(pcm) => pcm,
+            Pram::Levelled(levelled) => levelled.medium(),
+        }
+    }
+    /// The cells, to reset their counts.
+    pub fn pcm_mut(&mut self) -> &mut Pcm<S> {
+        match self {
+            Pram::Plain(pcm) => pcm,
+            Pram::Levelled(levelled) => levelled.medium_mut(),
+        }
+    }
+
+    /// What it did in a run of this length.
+    pub fn result(&self, map_bytes: u64, span: Span) -> PramResult {
+        let (pcm, stats) = (self.pcm(), self.pcm().stats());
+        let wear = pcm.wear();
+        let mean = wear.iter().map(|&writes| writes as f64).sum::<f64>() / wear.len().max(1) as f64;
+        let most = wear.iter().copied().max().unwrap_or(0);
+        let rated = pcm.config().wear.map_or(0, |wear| wear.endurance);
+        // At the rate of this run, spread over the lines as all writes so far are.
+        let per_line_and_s = stats.write.count as f64 / wear.len().max(1) as f64 / span.seconds().max(1e-12);
+        let worst = per_line_and_s * most as f64 / mean.max(1e-12);
+        PramResult {
+            size_bytes: pcm.config().capacity_bytes,
+            map_bytes,
+            route_bytes: 0,
+            writes: stats.write.count,
+            words_programmed: stats.steps,
+            words_spared: stats.steps_spared,
+            line_writes_mean: mean,
+            line_writes_max: most,
+            rated_writes: rated,
+            years: (worst > 0.0).then(|| rated as f64 / worst / SECONDS_PER_YEAR),
+            route: None,
+        }
+    }
+}
+
+impl<S: Store> InPlace for Pram<S> {
+    const KEEPS: bool = S::KEEPS;
+
+    fn capacity(&self) -> u64 {
+        each!(self, memory => memory.capacity())
+    }
+    fn atomic_bytes(&self) -> u32 {
+        each!(self, memory => memory.atomic_bytes())
+    }
+    fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
+        each!(self, memory => memory.read(at, offset, bytes, into))
+    }
+    #[inline]
+    fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
+        each!(self, memory => memory.write(at, offset, bytes, data))
+    }
+    #[inline]
+    fn update(&mut self, at: Time, offset: u64, old: &[u8], new: &[u8]) -> Result<Served, MediumError> {
+        each!(self, memory => memory.update(at, offset, old, new))
+    }
+}
+
+impl<S: Store> PowerCut for Pram<S> {
+    fn settle(&mut self, upto: Time) {
+        each!(self, memory => memory.settle(upto));
+    }
+    fn cut(&mut self, at: Time) {
+        each!(self, memory => memory.cut(at));
+    }
+}
