@@ -1,8 +1,8 @@
 //! Compiles the preloaded library (`crates/window-preload`) and leaves it where `preload.rs` embeds it.
 //!
 //! Cargo has no stable way to depend on a cdylib of the same workspace, and a library beside the program would be lost
-//! by `cargo run`, `cargo test` and `cargo install` alike. The library is one file without dependencies, so the
-//! compiler is called directly; the crate is also a member of the workspace, so that it is checked as all others.
+//! by `cargo run`, `cargo test` and `cargo install` alike. The library has no dependencies, so the compiler is called
+//! directly; the crate is also a member of the workspace, so that it is checked as all others.
 
 use std::env;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ fn main() {
     let source = here.join("../window-preload/src/lib.rs");
     let library =
         PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where to build")).join("preload.so");
-    println!("cargo::rerun-if-changed={}", source.display());
+    println!("cargo::rerun-if-changed={}", here.join("../window-preload/src").display());
     println!("cargo::rerun-if-changed=src/abi.rs");
     let mut compiler = Command::new(env::var_os("RUSTC").expect("cargo says which compiler"));
     compiler.args(["--crate-name", "nvlab_window_preload", "--crate-type", "cdylib", "--edition", "2024"]);

@@ -80,6 +80,9 @@ const FEATURE_MISSING_SHMEM: u64 = 1 << 5;
 const FEATURE_MINOR_SHMEM: u64 = 1 << 10;
 const FEATURE_WP_SHMEM: u64 = 1 << 12;
 
+/// Messages other than faults: fork, remap, remove, unmap.
+pub const FEATURES_OF_EVENTS: u64 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6;
+
 /// Register for pages that are nowhere, write-protected, or in the file but not mapped.
 pub const MODE_ALL: u64 = 1 | 2 | 4;
 /// `UFFDIO_COPY_MODE_WP`: the copy is mapped write-protected.

@@ -1,14 +1,15 @@
 //! The wall clock, as the time that is passed down.
 //!
 //! Below the serving edge time is an argument (DESIGN.md, Time 1); here the argument is made. In [`TimeMode::Real`]
-//! an answer is held until the modelled device would have it. In [`TimeMode::Fast`] it is given at once, and the
-//! device's clock is moved on instead, so that the device is never asked before its last answer: it may run ahead of
-//! the wall.
+//! an answer is held until the modelled device would have it, in [`TimeMode::Slower`] so many times as long. In
+//! [`TimeMode::Fast`] it is given at once, and the device's clock is moved on instead, so that the device is never
+//! asked before its last answer: it may run ahead of the wall.
 
 use nvlab_units::{Span, Time};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// When a fault is answered.
+/// When a request is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeMode {
     /// No earlier than the modelled device would answer.
@@ -16,18 +17,41 @@ pub enum TimeMode {
     Real,
     /// At once.
     Fast,
+    /// As `Real`, on a device and a path to it that are so many times slower: what is too quick to be seen is seen.
+    Slower(u32),
 }
 
-/// A wait shorter than this is spun: a sleeping thread wakes some 50 us late.
+impl FromStr for TimeMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TimeMode, String> {
+        let slower = |text: &str| text.parse().ok().filter(|times| (1..=1_000_000).contains(times));
+        match text {
+            "real" => Ok(TimeMode::Real),
+            "fast" => Ok(TimeMode::Fast),
+            text => match text.strip_prefix('x').and_then(slower) {
+                Some(times) => Ok(TimeMode::Slower(times)),
+                None => Err("write real, fast, or x and how many times slower, 1 to 1000000, as x10".into()),
+            },
+        }
+    }
+}
+
+/// A wait shorter than this is spun: a thread that slept wakes late, by some 50 us, or a few where it asked for the
+/// timer to be precise ([`crate::sys::process::sleep_precisely`]).
 const SPIN: Duration = Duration::from_micros(100);
+
+/// The same for a thread that asked.
+pub(crate) const SPIN_PRECISE: Duration = Duration::from_micros(25);
 
 /// Time since the device was switched on.
 #[derive(Debug)]
 pub(crate) struct Clock {
     mode: TimeMode,
     start: Instant,
-    /// How far the device is ahead of the wall (only in fast mode), and when it answered last.
+    /// How far the device is ahead of the wall's scale.
     ahead: Span,
+    /// It is not asked before.
     last: Time,
 }
 
@@ -42,29 +66,56 @@ impl Clock {
         self.wall().max(self.last)
     }
 
+    /// Time of the wall since it was made.
+    pub(crate) fn running(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// The device is busy with itself until then: it is not asked before.
+    pub(crate) fn skip(&mut self, to: Time) {
+        self.last = self.last.max(to);
+    }
+
+    /// The device answered at `end`: when that is due on the wall, or `None`: at once.
+    pub(crate) fn due(&mut self, end: Time) -> Option<Instant> {
+        let times = match self.mode {
+            TimeMode::Fast => {
+                self.last = self.last.max(end);
+                self.ahead += end.since(self.wall());
+                return None;
+            }
+            TimeMode::Real => 1,
+            TimeMode::Slower(times) => times,
+        };
+        let ps = (end.since(Time::ZERO).saturating_sub(self.ahead)).ps() as u128 * times as u128;
+        Some(self.start + Duration::from_nanos(ps.div_ceil(1000) as u64))
+    }
+
     /// The device answered at `end`: waits for it, or moves on.
     pub(crate) fn reach(&mut self, end: Time) {
-        self.last = self.last.max(end);
-        let early = end.since(self.wall());
-        match self.mode {
-            TimeMode::Fast => self.ahead += early,
-            TimeMode::Real => self.wait(early),
+        if let Some(due) = self.due(end) {
+            wait_until(due, SPIN);
         }
     }
 
     /// The wall clock on the device's scale.
     fn wall(&self) -> Time {
-        Time::ZERO + Span::from_ns(self.start.elapsed().as_nanos() as u64) + self.ahead
+        let times = match self.mode {
+            TimeMode::Real | TimeMode::Fast => 1,
+            TimeMode::Slower(times) => times as u64,
+        };
+        // In picoseconds only after the division: 213 days must not be 213 / times.
+        Time::ZERO + Span::from_ns(self.start.elapsed().as_nanos() as u64 / times) + self.ahead
     }
+}
 
-    fn wait(&self, span: Span) {
-        let until = Instant::now() + Duration::from_nanos(span.ps().div_ceil(1000));
-        if let Some(sleep) = until.checked_duration_since(Instant::now() + SPIN) {
-            std::thread::sleep(sleep);
-        }
-        while Instant::now() < until {
-            std::hint::spin_loop();
-        }
+/// Sleeps, and spins for the last of it.
+pub(crate) fn wait_until(due: Instant, spin: Duration) {
+    if let Some(sleep) = due.checked_duration_since(Instant::now() + spin) {
+        std::thread::sleep(sleep);
+    }
+    while Instant::now() < due {
+        std::hint::spin_loop();
     }
 }
 
@@ -83,6 +134,27 @@ mod tests {
             // Other programs may take the core; a forgotten unit would be a thousand times too long.
             assert!(begun.elapsed() < Duration::from_millis(100), "{:?}", begun.elapsed());
         }
+    }
+
+    #[test]
+    fn a_slower_device_answers_so_much_later() {
+        let mut clock = Clock::new(TimeMode::Slower(50), Time::from_ns(7));
+        let begun = Instant::now();
+        let (end, before) = (clock.now() + Span::from_us(100), begun.elapsed());
+        clock.reach(end);
+        assert!(clock.now() >= end);
+        assert!((Duration::from_millis(5) - before..Duration::from_millis(500)).contains(&begun.elapsed()));
+        assert_eq!("x50".parse(), Ok(TimeMode::Slower(50)));
+        for wrong in ["x0", "x", "slow", "x1000001", "X2"] {
+            assert!(wrong.parse::<TimeMode>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_device_is_not_asked_while_it_recovers() {
+        let mut clock = Clock::new(TimeMode::Real, Time::ZERO);
+        clock.skip(Time::ZERO + Span::from_seconds(30.0));
+        assert_eq!(clock.now(), Time::ZERO + Span::from_seconds(30.0));
     }
 
     #[test]

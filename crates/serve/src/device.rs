@@ -106,7 +106,8 @@ impl Device {
         let sram = Ram::new(config.sram.clone(), sram);
         let mut begin = Time::ZERO;
         let envy = if used {
-            let erases = erase_counts(&config.envy, &config.nor.flash.geometry, &sram);
+            let geometry = &config.nor.flash.geometry;
+            let erases = erase_counts(&config.envy, geometry, &sram).map_err(WindowError::Recovery)?;
             let nor = Nor::reopen(config.nor.clone(), nor, &erases);
             let (envy, report) = Envy::recover(config.envy.clone(), Media { nor, sram }, begin)
                 .map_err(WindowError::Recovery)?;

@@ -221,6 +221,10 @@ impl Engine {
         if self.pages[page as usize] == Page::Absent {
             return self.miss(index, page, fault);
         }
+        if !fault.is_minor && !fault.is_protected && self.was_removed(page)? {
+            self.give_up(index, format!("somebody removed the contents of page {page} (MADV_REMOVE)"));
+            return Ok(());
+        }
         let faults = &client.faults;
         let answered = if fault.is_minor {
             // It is in the file and only not mapped here. Mapped for stores, so it counts as stored to.
@@ -238,6 +242,12 @@ impl Engine {
             faults.wake(fault.address)
         };
         self.settle(index, fault.address, answered)
+    }
+
+    /// A page that should be resident is not in the file.
+    fn was_removed(&self, page: u32) -> Result<bool, String> {
+        file::is_hole(&self.resident, page as u64 * PAGE)
+            .map_err(|error| format!("cannot look at a page: {error}"))
     }
 
     fn miss(&mut self, index: usize, page: u32, fault: Fault) -> Result<(), String> {

@@ -30,6 +30,11 @@
 //!    is held by its mapping.
 //! 5. A child by fork does not have the window (its stores would not be watched). It may map it again.
 //! 6. Only processes of the same user reach a window; there is no network.
+//! 7. A program that removes contents (MADV_REMOVE by a raw system call; the preloaded library refuses the usual one)
+//!    is killed when the removed page is touched. What of it is not touched before it leaves is as the removal left it: zeros
+//!    if it had been stored to since it came, otherwise what the device has.
+//! 8. A program that locks its memory after it mapped the window (mlock, mlockall) brings all of it through the device;
+//!    pages leave all the same.
 //!
 //! | module | what |
 //! |---|---|
@@ -40,6 +45,9 @@
 //! | [`state`] | what stays when all processes are gone |
 //! | [`device`], [`clock`], [`mapped_store`] | the controller and its media; the wall clock; bytes in files |
 //! | [`latency`] | what each kind of access costs on this machine |
+//! | [`served`], [`nbd`] | a design as a block device with its bytes; a server for it |
+//! | [`fuse`] | the same as files |
+//! | [`control`] | its control socket and metrics |
 //! | [`abi`], `sys` | kernel and handshake; system calls (all of `unsafe`) |
 
 #[cfg(not(target_os = "linux"))]
@@ -47,12 +55,16 @@ compile_error!("userfaultfd is Linux");
 
 pub mod abi;
 pub mod clock;
+pub mod control;
 pub mod device;
 mod door;
 mod engine;
+pub mod fuse;
 mod handler;
 pub mod latency;
 pub mod mapped_store;
+pub mod nbd;
+pub mod served;
 pub mod server;
 mod service;
 pub mod state;
@@ -61,10 +73,13 @@ mod sys;
 pub mod window;
 
 pub use clock::TimeMode;
+pub use served::{Drive, DriveOptions};
 pub use server::Server;
 pub use service::WindowOptions;
 pub use state::Found;
 pub use stats::WindowStats;
+pub use sys::process::{end_with_parent, kill_group};
+pub use sys::signals::{Signals, Woken, process_file};
 pub use window::Window;
 
 use std::ffi::OsString;

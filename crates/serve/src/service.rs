@@ -143,7 +143,9 @@ impl Service {
     /// Maps the whole window into this process.
     pub(crate) fn map(&self) -> Result<Mapping, WindowError> {
         let failed = || WindowError::io("cannot map the window");
-        let mapping = Mapping::of_file(self.shared().engine().resident(), self.bytes).map_err(failed())?;
+        let mapping = Mapping::of_file_closed(self.shared().engine().resident(), self.bytes);
+        // Before it is watched the kernel would fill what is absent with zeros.
+        let mapping = mapping.map_err(failed())?;
         mapping.advise(libc::MADV_DONTFORK).map_err(failed())?;
         // A kernel without huge pages need not be told.
         let _ = mapping.advise(libc::MADV_NOHUGEPAGE);
@@ -154,6 +156,7 @@ impl Service {
         let process = std::process::id() as i32;
         let client = Client { faults, process, address, first_page: 0, pages };
         self.shared().admit(client).map_err(failed())?;
+        mapping.allow().map_err(failed())?;
         Ok(mapping)
     }
 

@@ -167,3 +167,27 @@ fn what_cannot_be_says_why() {
     let little = WindowOptions { resident_bytes: Some(100), ..options(64, 16, None) };
     assert!(why(&little).contains("at least 65536 B"), "{}", why(&little));
 }
+
+/// A state of another design is refused with both values, and nothing of it is touched.
+#[test]
+fn another_design_is_refused_and_loses_nothing() {
+    let folder = Folder::new("design");
+    let Some(mut window) = open(&options(256, 64, Some(&folder.0))) else { return };
+    window.as_mut_slice()[4096 * 200 + 5] = 9;
+    window.close().unwrap();
+    let sram = folder.0.join("sram");
+    let (found, nor) = (std::fs::read(&sram).unwrap(), std::fs::read(folder.0.join("nor")).unwrap());
+    // Behind the name: logical pages, bytes of a page, pages of a segment, segments, dies, partitions, buffer.
+    let mut other = found.clone();
+    other[32..36].copy_from_slice(&77u32.to_le_bytes());
+    std::fs::write(&sram, &other).unwrap();
+    let WindowError::Recovery(why) = Window::open(&options(256, 64, Some(&folder.0))).unwrap_err() else {
+        panic!("another error");
+    };
+    assert!(why.ends_with("another design: pages of the buffer: 77 there, 8 here"), "{why}");
+    assert!(std::fs::read(&sram).unwrap() == other && std::fs::read(folder.0.join("nor")).unwrap() == nor);
+    std::fs::write(&sram, &found).unwrap();
+    let window = Window::open(&options(256, 64, Some(&folder.0))).unwrap();
+    assert_eq!(window.as_slice()[4096 * 200 + 5], 9);
+    window.close().unwrap();
+}

@@ -1,127 +1,34 @@
 //! Preloaded into a program that `nvlab serve --mem` runs: turns a shared mapping of the file `$NVLAB_WINDOW` into a
 //! mapping of the window, so that an unmodified program loads from and stores to a simulated memory.
 //!
-//! It takes the place of `mmap` and `mremap`, and adds `nvlab_window_map`. Everything else of the program is untouched,
-//! and so are the mappings it makes of other files. The faults are answered by the server (`crates/serve`), to which
-//! this library hands the userfaultfd of each mapping.
+//! It takes the place of `mmap`, `munmap`, `mremap` and `madvise`, and adds `nvlab_window_map`. Everything else of the
+//! program is untouched, and so are the mappings it makes of other files. The faults are answered by the server
+//! (`crates/serve`), to which this library hands the userfaultfd of each mapping.
 //!
 //! Rules
 //! 1. The program keeps a copy of its userfaultfd: should the server be killed, a fault waits instead of being answered
 //!    with zeros by the kernel; and the kernel kills the program, because the socket of its first mapping closes.
-//! 2. The window is shared memory: a private mapping of it is refused, and so is moving or growing a mapping.
+//! 2. The window is shared memory: a private mapping of it is refused, and so are moving or growing a mapping and
+//!    giving its contents up (MADV_REMOVE). A raw system call comes past this; the server then kills the program.
 //! 3. A child made by fork has no window: its pages would not be watched. It may map the file again.
+//! 4. At most 64 mappings at a time. One that goes otherwise than by `munmap` of all of it (in parts, or under a
+//!    fixed mapping) keeps its place and its descriptor until the program ends.
 //!
 //! No allocation, no dependency: it runs inside programs that are not ours.
 
 #[path = "../../serve/src/abi.rs"]
 #[allow(dead_code, unreachable_pub)] // The server uses the rest.
 mod abi;
+mod ranges;
+mod system;
 
 use abi::Message;
-use std::ffi::{CStr, c_char, c_int, c_long, c_void};
+use ranges::{Range, meets_window};
+use std::ffi::{CStr, c_int, c_long, c_void};
 use std::mem::{size_of, zeroed};
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
-
-const FAILED: *mut c_void = usize::MAX as *mut c_void;
-const PROT_READ_WRITE: c_int = 1 | 2;
-const MAP_SHARED: c_int = 1;
-const MAP_TYPE: c_int = 0xf;
-const MAP_LOCKED: c_int = 0x2000;
-const MAP_POPULATE: c_int = 0x8000;
-const MAP_SHARED_VALIDATE: c_int = 3;
-const MADV_DONTFORK: c_int = 10;
-const MADV_NOHUGEPAGE: c_int = 15;
-const O_RDWR_CLOEXEC: c_int = 2 | 0o2_000_000;
-const O_NONBLOCK_CLOEXEC: c_int = 0o4000 | 0o2_000_000;
-const AF_UNIX: u16 = 1;
-const SEQPACKET_CLOEXEC: c_int = 5 | 0o2_000_000;
-const SOL_SOCKET: c_int = 1;
-const SCM_RIGHTS: c_int = 1;
-const MSG_NOSIGNAL: c_int = 0x4000;
-const MSG_CMSG_CLOEXEC: c_int = 0x4000_0000;
-const EINTR: c_int = 4;
-const EIO: c_int = 5;
-const EINVAL: c_int = 22;
-const ENOTSUP: c_int = 95;
-
-#[cfg(target_arch = "x86_64")]
-mod numbers {
-    pub const MMAP: i64 = 9;
-    pub const MREMAP: i64 = 25;
-    pub const USERFAULTFD: i64 = 323;
-}
-#[cfg(target_arch = "aarch64")]
-mod numbers {
-    pub const MMAP: i64 = 222;
-    pub const MREMAP: i64 = 216;
-    pub const USERFAULTFD: i64 = 282;
-}
-
-#[repr(C)]
-struct Vector {
-    base: *mut c_void,
-    bytes: usize,
-}
-
-#[repr(C)]
-struct MessageHeader {
-    name: *mut c_void,
-    name_bytes: u32,
-    vectors: *mut Vector,
-    vector_count: usize,
-    control: *mut c_void,
-    control_bytes: usize,
-    flags: c_int,
-}
-
-/// A control message that carries one descriptor, padded as the kernel wants it.
-#[repr(C)]
-struct Rights {
-    bytes: usize,
-    level: c_int,
-    kind: c_int,
-    fd: c_int,
-    padding: c_int,
-}
-
-const RIGHTS_BYTES: usize = size_of::<usize>() + 3 * size_of::<c_int>();
-
-#[repr(C)]
-struct UnixAddress {
-    family: u16,
-    path: [u8; 108],
-}
-
-/// Of `struct statx`, what identifies a file.
-#[repr(C)]
-struct Statx {
-    before_inode: [u32; 8],
-    inode: u64,
-    between: [u64; 12],
-    device_major: u32,
-    device_minor: u32,
-    after: [u64; 14],
-}
-
-unsafe extern "C" {
-    fn syscall(number: c_long, ...) -> c_long;
-    fn getenv(name: *const c_char) -> *const c_char;
-    fn statx(dir: c_int, path: *const c_char, flags: c_int, mask: u32, into: *mut Statx) -> c_int;
-    fn open(path: *const c_char, flags: c_int, ...) -> c_int;
-    fn close(fd: c_int) -> c_int;
-    fn ioctl(fd: c_int, request: u64, ...) -> c_int;
-    fn madvise(address: *mut c_void, bytes: usize, advice: c_int) -> c_int;
-    fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
-    fn getpid() -> c_int;
-    fn munmap(address: *mut c_void, bytes: usize) -> c_int;
-    fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
-    fn connect(fd: c_int, address: *const UnixAddress, bytes: u32) -> c_int;
-    fn sendmsg(fd: c_int, message: *const MessageHeader, flags: c_int) -> isize;
-    fn recvmsg(fd: c_int, message: *mut MessageHeader, flags: c_int) -> isize;
-    fn write(fd: c_int, bytes: *const c_void, count: usize) -> isize;
-    fn __errno_location() -> *mut c_int;
-}
+use std::sync::atomic::{AtomicI32, Ordering};
+use system::*;
 
 /// A descriptor that is closed when it goes.
 struct Fd(c_int);
@@ -133,10 +40,6 @@ impl Drop for Fd {
     }
 }
 
-/// Where in the window a mapping lies: the only state. Mappings are never taken out: an address range that was once
-/// the window's is at worst refused by `mremap` although it is somebody else's now.
-static RANGES: [(AtomicU64, AtomicU64); 64] = [const { (AtomicU64::new(0), AtomicU64::new(0)) }; 64];
-static RANGE_COUNT: AtomicU32 = AtomicU32::new(0);
 /// The process that is to end with the server; a child by fork is another.
 static LIFELINE_OF: AtomicI32 = AtomicI32::new(0);
 
@@ -305,20 +208,12 @@ fn map_window(request: &Request) -> (*mut c_void, usize) {
     let Some(faults) = faults() else {
         return (refuse("userfaultfd is not permitted here (see nvlab doctor)", error()), 0);
     };
-    // Nothing may be mapped before it is watched: the kernel would fill what is absent with zeros.
-    let flags = request.flags & !(MAP_POPULATE | MAP_LOCKED);
-    // SAFETY: the system call the program asked for, on the file that stands behind the window.
-    let address =
-        unsafe { syscall(numbers::MMAP, request.address, bytes, request.protection, flags, file.0, offset) }
-            as *mut c_void;
-    if address == FAILED {
-        return (FAILED, 0);
-    }
-    match attach(&socket, &faults, address, offset as u64, bytes) {
-        Ok(()) => {
-            remember(address as u64, bytes as u64);
-            // Rule 1: never closed.
-            std::mem::forget(faults);
+    let Some(range) = Range::claim() else {
+        return (refuse("it is mapped too often: unmap some, each as a whole", ENOMEM), 0);
+    };
+    match map_watched(request, &socket, &file, &faults, bytes) {
+        Ok(address) => {
+            range.fill(address as u64, bytes as u64, faults);
             // SAFETY: no arguments.
             let process = unsafe { getpid() };
             if LIFELINE_OF.swap(process, Ordering::Relaxed) != process {
@@ -327,11 +222,44 @@ fn map_window(request: &Request) -> (*mut c_void, usize) {
             (address, bytes)
         }
         Err(why) => {
-            // SAFETY: the mapping made above, which nobody else knows of yet.
-            unsafe { munmap(address, bytes) };
-            (refuse(why, EIO), 0)
+            range.give_back();
+            (why.map_or(FAILED, |why| refuse(why, EIO)), 0)
         }
     }
+}
+
+/// Maps `bytes` of the file and has their faults watched. An error without words has its errno.
+fn map_watched(
+    request: &Request,
+    socket: &Fd,
+    file: &Fd,
+    faults: &Fd,
+    bytes: usize,
+) -> Result<*mut c_void, Option<&'static str>> {
+    // Nothing may be there before it is watched, or the kernel would fill what is absent with zeros. A program that
+    // locks all its memory (mlockall) has every mapping filled at once, but for one it may not touch.
+    let flags = request.flags & !(MAP_POPULATE | MAP_LOCKED);
+    // SAFETY: the system call the program asked for, on the file that stands behind the window.
+    let address =
+        unsafe { syscall(numbers::MMAP, request.address, bytes, PROT_NONE, flags, file.0, request.offset) }
+            as *mut c_void;
+    if address == FAILED {
+        return Err(None);
+    }
+    // SAFETY: the mapping just made. Resident pages must be free to leave, so it is not locked.
+    unsafe { munlock(address, bytes) };
+    let attached = attach(socket, faults, address, request.offset as u64, bytes).and_then(|()| {
+        // SAFETY: as before; the program asked for this protection.
+        match unsafe { mprotect(address, bytes, request.protection) } {
+            0 => Ok(()),
+            _ => Err("it cannot be made accessible"),
+        }
+    });
+    attached.map(|()| address).map_err(|why| {
+        // SAFETY: the mapping made above, which nobody else knows of yet.
+        unsafe { syscall(numbers::MUNMAP, address, bytes) };
+        Some(why)
+    })
 }
 
 /// Has the faults of a fresh mapping watched, by the server.
@@ -347,10 +275,10 @@ fn attach(
     // SAFETY: the range is the mapping just made; advice changes nothing of its contents.
     unsafe {
         // A kernel without huge pages refuses the second, and need not be told.
-        if madvise(address, bytes, MADV_DONTFORK) != 0 {
+        if syscall(numbers::MADVISE, address, bytes, MADV_DONTFORK as c_long) != 0 {
             return Err("it cannot be kept from children");
         }
-        madvise(address, bytes, MADV_NOHUGEPAGE);
+        syscall(numbers::MADVISE, address, bytes, MADV_NOHUGEPAGE as c_long);
         if ioctl(faults.0, abi::IOCTL_REGISTER, &raw mut range) != 0 {
             return Err("its faults cannot be watched");
         }
@@ -366,26 +294,23 @@ fn attach(
     }
 }
 
-/// Has the kernel kill this process when the other side closes the socket. Nothing else comes through it any more.
+/// Has the kernel kill this process when the other side closes the socket. Nothing else comes through it any more. Fails
+/// if it is closed already: of that no signal comes.
 fn end_with(socket: &Fd) -> bool {
     const F_SETFL: c_int = 4;
     const F_SETOWN: c_int = 8;
     const F_SETSIG: c_int = 10;
     const O_ASYNC: c_long = 0o20000;
     const SIGKILL: c_long = 9;
-    // SAFETY: changes flags of a socket that is borrowed for the calls.
+    let mut byte = 0u8;
+    // SAFETY: changes flags of a socket that is borrowed for the calls, and has room for the byte it looks at.
     unsafe {
         fcntl(socket.0, F_SETOWN, getpid() as c_long) == 0
             && fcntl(socket.0, F_SETSIG, SIGKILL) == 0
             && fcntl(socket.0, F_SETFL, O_ASYNC) == 0
+            && recv(socket.0, (&raw mut byte).cast(), 1, MSG_PEEK_AT_ONCE) == -1
+            && error() == EAGAIN
     }
-}
-
-fn remember(start: u64, bytes: u64) {
-    let slot = RANGE_COUNT.fetch_add(1, Ordering::Relaxed) as usize;
-    let (from, to) = &RANGES[slot % RANGES.len()];
-    from.store(start, Ordering::Relaxed);
-    to.store(start + bytes, Ordering::Release);
 }
 
 /// mmap(2), except for the file `$NVLAB_WINDOW`.
@@ -425,6 +350,32 @@ pub unsafe extern "C" fn mmap64(
     unsafe { mmap(address, bytes, protection, flags, fd, offset) }
 }
 
+/// munmap(2); a mapping of the window that goes as a whole gives its descriptor back.
+///
+/// # Safety
+/// As munmap(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> c_int {
+    // Before: afterwards another thread may have the window at these addresses. The server still has its descriptor.
+    ranges::release(address, bytes);
+    // SAFETY: the caller's promise.
+    unsafe { syscall(numbers::MUNMAP, address, bytes) as c_int }
+}
+
+/// madvise(2), except that the contents of the window cannot be removed.
+///
+/// # Safety
+/// As madvise(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn madvise(address: *mut c_void, bytes: usize, advice: c_int) -> c_int {
+    if advice == MADV_REMOVE && meets_window(address, bytes) {
+        refuse("its contents cannot be removed (MADV_REMOVE): store zeros", ENOTSUP);
+        return -1;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { syscall(numbers::MADVISE, address, bytes, advice as c_long) as c_int }
+}
+
 /// mremap(2), except for the window, which stays where it is.
 ///
 /// # Safety
@@ -437,11 +388,7 @@ pub unsafe extern "C" fn mremap(
     flags: c_int,
     new: *mut c_void,
 ) -> *mut c_void {
-    let (from, to) = (old as u64, (old as u64).saturating_add(old_bytes.max(1) as u64));
-    let meets = |range: &(AtomicU64, AtomicU64)| {
-        from < range.1.load(Ordering::Acquire) && to > range.0.load(Ordering::Relaxed)
-    };
-    if RANGES.iter().any(meets) {
+    if meets_window(old, old_bytes) {
         return refuse("a mapping of it cannot be moved or resized", ENOTSUP);
     }
     // SAFETY: the caller's promise.
@@ -468,6 +415,3 @@ pub unsafe extern "C" fn nvlab_window_map(bytes: *mut usize) -> *mut c_void {
     }
     if address == FAILED { null_mut() } else { address }
 }
-
-// The kernel writes a whole `struct statx`.
-const _: () = assert!(size_of::<Statx>() == 256);

@@ -80,11 +80,19 @@ impl Faults {
         Ok((faults, user_only))
     }
 
-    /// A descriptor that came from another process. Refuses what is no userfaultfd.
+    /// A descriptor that came from another process. Refuses what is no userfaultfd, and one that reports more than faults:
+    /// a fork, say, would bring a descriptor with every message.
     pub fn from_other(fd: OwnedFd) -> io::Result<Faults> {
         let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))?;
         if link.as_os_str() != "anon_inode:[userfaultfd]" {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "this descriptor is no userfaultfd"));
+        }
+        let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd()))?;
+        let features = about.lines().find_map(|line| line.strip_prefix("API:")?.trim().split(':').nth(1));
+        let features = features.and_then(|features| u64::from_str_radix(features, 16).ok());
+        if features.is_none_or(|features| features & abi::FEATURES_OF_EVENTS != 0) {
+            let why = "this userfaultfd reports more than faults (fork, remap, remove or unmap)";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         // The other may have forgotten it; a wait in `read` would stop everybody.
         // SAFETY: changes a flag of a descriptor that is owned here.

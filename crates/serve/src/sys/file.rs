@@ -58,6 +58,16 @@ pub fn data_ranges(file: &File, mut found: impl FnMut(u64, u64)) -> io::Result<(
     Ok(())
 }
 
+/// True if nothing is in the file at `offset`.
+pub fn is_hole(file: &File, offset: u64) -> io::Result<bool> {
+    // SAFETY: moves the position of a borrowed descriptor.
+    match check(unsafe { libc::lseek(file.as_raw_fd(), offset as i64, libc::SEEK_DATA) }) {
+        Ok(data) => Ok(data as u64 != offset),
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
 /// Bytes that files in a folder may still take.
 pub fn free_bytes(folder: &Path) -> io::Result<u64> {
     let path = std::ffi::CString::new(folder.as_os_str().as_encoded_bytes())?;

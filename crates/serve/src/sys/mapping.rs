@@ -21,17 +21,33 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// The first `bytes` of a file, shared with everybody who maps it.
     pub fn of_file(file: &File, bytes: u64) -> io::Result<Mapping> {
-        Mapping::map(bytes, libc::MAP_SHARED, file.as_raw_fd())
+        Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd())
+    }
+
+    /// The same, and nobody may touch it before [`Mapping::allow`]: not even a process that locks all its memory has it
+    /// filled. It is not locked.
+    pub fn of_file_closed(file: &File, bytes: u64) -> io::Result<Mapping> {
+        let mapping = Mapping::map(bytes, libc::PROT_NONE, libc::MAP_SHARED, file.as_raw_fd())?;
+        // SAFETY: the range is this mapping, whose contents it does not change.
+        check(unsafe { libc::munlock(mapping.start().cast(), mapping.bytes) })?;
+        Ok(mapping)
+    }
+
+    /// Allows loads and stores.
+    pub fn allow(&self) -> io::Result<()> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the range is this mapping, whose contents it does not change.
+        check(unsafe { libc::mprotect(self.start().cast(), self.bytes, protection) }).map(|_| ())
     }
 
     /// Zero bytes that belong to nobody else and take memory where they are written.
     pub fn anonymous(bytes: u64) -> io::Result<Mapping> {
-        Mapping::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1)
     }
 
-    fn map(bytes: u64, flags: libc::c_int, fd: libc::c_int) -> io::Result<Mapping> {
+    fn map(bytes: u64, protection: libc::c_int, flags: libc::c_int, fd: libc::c_int) -> io::Result<Mapping> {
         let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the system chooses the place, so no mapping of anybody is replaced.
         let start = unsafe { libc::mmap(null_mut(), bytes, protection, flags, fd, 0) };
         match NonNull::new(start.cast::<u8>()) {

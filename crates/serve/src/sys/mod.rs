@@ -6,12 +6,14 @@
 //! | [`file`] | files in shared memory: locks, holes |
 //! | [`mapping`] | memory mapped from files |
 //! | [`process`] | cores, and ends |
+//! | [`signals`] | ends, and pulled plugs |
 //! | [`socket`] | packets with a descriptor |
 
 pub mod faults;
 pub mod file;
 pub mod mapping;
 pub mod process;
+pub mod signals;
 pub mod socket;
 
 use std::io;

@@ -68,6 +68,33 @@ int main(void) {
     all[77777] = 7;
     CHECK(!madvise((void *)all, bytes, MADV_DONTNEED) && all[77777] == 7);
 
+    /* Removing the contents is refused, and changes nothing. */
+    CHECK(madvise((void *)all, 4096 * 64, MADV_REMOVE) == -1 && errno == ENOTSUP && all[77777] == 7);
+
+    /* Mapped again and again, it leaves no descriptor behind; mapped too often at a time, it is refused. */
+    int free_fd = dup(0);
+    close(free_fd);
+    for (int i = 0; i < 300; i++) {
+        void *again = mmap(NULL, 40960, PROT_READ, MAP_SHARED, fd, 0);
+        CHECK(again != MAP_FAILED && !munmap(again, 40960));
+    }
+    CHECK(dup(0) == free_fd && !close(free_fd));
+    void *often[64];
+    int times = 0;
+    while (times < 64 && (often[times] = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0)) != MAP_FAILED) times++;
+    CHECK(times == 62 && errno == ENOMEM);
+    while (times) CHECK(!munmap(often[--times], 4096));
+    CHECK(dup(0) == free_fd && !close(free_fd));
+
+    /* A program that locks all its memory has absent pages all the same. */
+    for (size_t i = 0; i < bytes; i += 4096) all[i + 5] = i >> 12;
+    if (!mlockall(MCL_FUTURE)) {
+        volatile uint8_t *locked = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        CHECK(locked != MAP_FAILED);
+        for (size_t i = 0; i < bytes; i += 4096) CHECK(locked[i + 5] == (uint8_t)(i >> 12));
+        CHECK(!munlockall() && !munmap((void *)locked, bytes));
+    }
+
     /* A child has no window, until it maps it again; then both see each other's stores, under eviction. */
     pid_t child = fork();
     if (!child) {

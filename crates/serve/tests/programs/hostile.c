@@ -96,6 +96,13 @@ int main(void) {
     attach("beyond the window", here, window - 4096, 8192, 1, &faults);
     attach("far beyond the window", here, -4096, 8192, 1, &faults);
     attach("beyond all addresses", -4096, 0, 8192, 1, &faults);
+    for (int feature = 1; feature < 7; feature += feature == 3 ? 3 : 1) {
+        uint64_t events[3] = {0xaa, 1 << feature, 0}, range[4] = {here, 4096, 2, 0};
+        int other = ioctl(device, 0xaa00, O_CLOEXEC);
+        if (other < 0 || ioctl(other, 0xc018aa3f, events) || ioctl(other, 0xc020aa00, range)) perror("events"), exit(7);
+        attach("a userfaultfd that reports forks and the like", here, 0, 4096, 1, &other);
+        close(other);
+    }
     int many[64];
     for (int i = 0; i < 64; i++) many[i] = file;
     attach("64 descriptors", here, 0, 4096, 64, many);

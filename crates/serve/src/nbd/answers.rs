@@ -1,0 +1,229 @@
+//! Replies: sent at once, or held until the modelled device would give them.
+//!
+//! Held replies wait in a heap for one thread of their connection, the timer, which sleeps until shortly before the first
+//! of them is due and spins for the rest. It says how late it was.
+
+use super::stream::Stream;
+use crate::clock::SPIN_PRECISE;
+use crate::served::{Drive, Session};
+use crate::sys::process;
+use nvlab_units::{Histogram, Span};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::Shutdown;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Bytes of replies that are sent together.
+const SEND_AT: usize = 128 << 10;
+/// A buffer that has grown beyond this is given back.
+const KEEP_BYTES: usize = 2 << 20;
+/// Replies and bytes that are held for one connection; beyond that it is not read from.
+const HELD_MAX: usize = 1024;
+const HELD_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes to be sent. The buffer is never shrunk below what was used, so that nothing is zeroed twice.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    bytes: Vec<u8>,
+    used: usize,
+}
+
+impl Outgoing {
+    pub fn push(&mut self, data: &[u8]) {
+        self.reserve(data.len()).copy_from_slice(data);
+    }
+
+    /// The next so many bytes, to be filled.
+    pub fn reserve(&mut self, bytes: usize) -> &mut [u8] {
+        let (start, end) = (self.used, self.used + bytes);
+        if self.bytes.len() < end {
+            self.bytes.resize(end.next_power_of_two(), 0);
+        }
+        self.used = end;
+        &mut self.bytes[start..end]
+    }
+
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    /// What was pushed after `bytes` were is taken back.
+    pub fn truncate(&mut self, bytes: usize) {
+        self.used = self.used.min(bytes);
+    }
+
+    fn here(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+
+    fn clear(&mut self) {
+        self.used = 0;
+        if self.bytes.len() > KEEP_BYTES {
+            self.bytes = Vec::new();
+        }
+    }
+}
+
+/// Where the replies of a connection go.
+pub(super) enum Answers {
+    /// They are sent when nothing more can be read without waiting.
+    AtOnce { stream: Arc<Stream>, out: Outgoing },
+    /// They are held; the buffer is of the reply being made.
+    Held { held: Arc<Held>, out: Outgoing },
+}
+
+impl Answers {
+    /// Where the next reply is written.
+    pub fn begin(&mut self) -> &mut Outgoing {
+        match self {
+            Answers::AtOnce { out, .. } | Answers::Held { out, .. } => out,
+        }
+    }
+
+    /// A reply is complete and due then.
+    pub fn end(&mut self, due: Option<Instant>) -> io::Result<()> {
+        match self {
+            Answers::AtOnce { out, .. } if out.len() < SEND_AT => Ok(()),
+            Answers::AtOnce { .. } => self.send(),
+            Answers::Held { held, out } => {
+                *out = held.add(due.unwrap_or_else(Instant::now), std::mem::take(out));
+                Ok(())
+            }
+        }
+    }
+
+    /// What can be sent is sent: the caller will wait for the other side.
+    pub fn send(&mut self) -> io::Result<()> {
+        match self {
+            Answers::AtOnce { stream, out } if out.len() > 0 => {
+                let sent = stream.write_all(out.here());
+                out.clear();
+                sent
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Reply {
+    due: Instant,
+    number: u64,
+    out: Outgoing,
+}
+
+impl PartialEq for Reply {
+    fn eq(&self, other: &Reply) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Reply {}
+impl PartialOrd for Reply {
+    fn partial_cmp(&self, other: &Reply) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Reply {
+    fn cmp(&self, other: &Reply) -> Ordering {
+        (self.due, self.number).cmp(&(other.due, other.number))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    replies: BinaryHeap<Reverse<Reply>>,
+    bytes: usize,
+    number: u64,
+    unused: Vec<Outgoing>,
+    /// No more will come.
+    ended: bool,
+    /// The other side has gone: what comes is dropped.
+    broken: bool,
+}
+
+/// Replies that are not due yet, and the timer's bell.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    queue: Mutex<Queue>,
+    added: Condvar,
+    taken: Condvar,
+}
+
+impl Held {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a reply and gives a buffer for the next.
+    fn add(&self, due: Instant, mut out: Outgoing) -> Outgoing {
+        let mut queue = self.queue();
+        if queue.broken {
+            out.clear();
+            return out;
+        }
+        while queue.replies.len() >= HELD_MAX || (queue.bytes > HELD_BYTES_MAX && !queue.broken) {
+            queue = self.taken.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        queue.number += 1;
+        queue.bytes += out.len();
+        let number = queue.number;
+        let first = queue.replies.peek().is_none_or(|Reverse(reply)| due < reply.due);
+        queue.replies.push(Reverse(Reply { due, number, out }));
+        if first {
+            self.added.notify_one();
+        }
+        queue.unused.pop().unwrap_or_default()
+    }
+
+    /// No more replies come; those that are held are still sent.
+    pub fn end(&self) {
+        self.queue().ended = true;
+        self.added.notify_one();
+    }
+
+    /// The timer: sends each reply when it is due, until the last. Gives how late they were.
+    pub fn run(&self, stream: &Stream, drive: &Drive, session: Session) -> Histogram {
+        let mut late = Histogram::new();
+        // A kernel that cannot has answers that are later, which is told.
+        let _ = process::sleep_precisely();
+        let mut queue = self.queue();
+        loop {
+            let Some(Reverse(first)) = queue.replies.peek() else {
+                if queue.ended {
+                    return late;
+                }
+                queue = self.added.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let (due, now) = (first.due, Instant::now());
+            if due > now {
+                let left = due - now;
+                if left > SPIN_PRECISE {
+                    let waited = self.added.wait_timeout(queue, left - SPIN_PRECISE);
+                    queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+                } else {
+                    drop(queue);
+                    crate::clock::wait_until(due, SPIN_PRECISE);
+                    queue = self.queue();
+                }
+                continue;
+            }
+            let Some(Reverse(mut reply)) = queue.replies.pop() else { continue };
+            queue.bytes -= reply.out.len();
+            drop(queue);
+            late.add(Span::from_ns((now - reply.due).as_nanos() as u64));
+            let sent = drive.is_current(session) && stream.write_all(reply.out.here()).is_ok();
+            reply.out.clear();
+            queue = self.queue();
+            queue.unused.push(reply.out);
+            if !sent && !queue.broken {
+                queue.broken = true;
+                queue.replies.clear();
+                stream.shutdown(Shutdown::Both);
+            }
+            self.taken.notify_one();
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! From the greeting to an export.
+
+use super::server::Export;
+use super::stream::{Incoming, Stream};
+use super::wire::{self, can, info, option, reply};
+use std::io::{self, Error, ErrorKind};
+
+/// Bytes of an option that is looked at; longer ones are read past and refused.
+const OPTION_MAX: u32 = 64 << 10;
+/// Bytes of an option that is read past; whoever sends more is left.
+const SKIP_MAX: u32 = 4 << 20;
+/// Options of one client: none needs more, and none may talk for ever.
+const OPTIONS_MAX: u32 = 1024;
+
+/// What was agreed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Agreed {
+    /// Number of the export.
+    pub export: usize,
+    pub structured: bool,
+    /// Block status tells what is allocated.
+    pub allocation: bool,
+}
+
+struct Handshake<'a> {
+    incoming: &'a mut Incoming,
+    stream: &'a Stream,
+    exports: &'a [Export],
+    no_zeroes: bool,
+    structured: bool,
+    /// The export for which block status was agreed.
+    allocation: Option<usize>,
+    out: Vec<u8>,
+}
+
+/// Talks until an export is chosen; `None`: the client left in good order.
+pub(super) fn shake(
+    incoming: &mut Incoming,
+    stream: &Stream,
+    exports: &[Export],
+) -> io::Result<Option<Agreed>> {
+    let mut greeting = wire::MAGIC.to_be_bytes().to_vec();
+    greeting.extend(wire::OPTION_MAGIC.to_be_bytes());
+    greeting.extend((wire::FIXED_NEWSTYLE | wire::NO_ZEROES).to_be_bytes());
+    stream.write_all(&greeting)?;
+    if !incoming.wait(4)? {
+        return Ok(None);
+    }
+    let flags = u32::from_be_bytes(incoming.here(4).try_into().expect("4 bytes"));
+    incoming.consume(4);
+    if flags & !((wire::FIXED_NEWSTYLE | wire::NO_ZEROES) as u32) != 0 {
+        return Err(bad(format!("client flags {flags:#x}")));
+    }
+    let no_zeroes = flags & wire::NO_ZEROES as u32 != 0;
+    let out = Vec::new();
+    Handshake { incoming, stream, exports, no_zeroes, structured: false, allocation: None, out }.talk()
+}
+
+impl Handshake<'_> {
+    fn talk(&mut self) -> io::Result<Option<Agreed>> {
+        for _ in 0..OPTIONS_MAX {
+            if !self.incoming.wait(wire::OPTION_BYTES)? {
+                return Ok(None);
+            }
+            let head = self.incoming.here(wire::OPTION_BYTES).try_into().expect("an option's head");
+            let Some((number, bytes)) = wire::option_head(head) else {
+                return Err(bad("an option without its magic".into()));
+            };
+            self.incoming.consume(wire::OPTION_BYTES);
+            if bytes > OPTION_MAX {
+                self.too_long(number, bytes)?;
+                continue;
+            }
+            let data = self.incoming.need(bytes as usize)?.to_vec();
+            self.incoming.consume(bytes as usize);
+            let chosen = match number {
+                option::EXPORT_NAME => Some(self.export_name(&data)?),
+                option::ABORT => {
+                    self.reply(number, reply::ACK, &[]);
+                    // It may not wait for the answer.
+                    let _ = self.send();
+                    return Ok(None);
+                }
+                option::INFO | option::GO => self.info(number, &data),
+                _ => {
+                    self.other(number, &data);
+                    None
+                }
+            };
+            self.send()?;
+            if let Some(export) = chosen {
+                let allocation = self.allocation == Some(export);
+                return Ok(Some(Agreed { export, structured: self.structured, allocation }));
+            }
+        }
+        Err(bad(format!("more than {OPTIONS_MAX} options")))
+    }
+
+    fn too_long(&mut self, number: u32, bytes: u32) -> io::Result<()> {
+        // EXPORT_NAME has no way to refuse.
+        if bytes > SKIP_MAX || number == option::EXPORT_NAME {
+            return Err(bad(format!("option {number} of {bytes} B")));
+        }
+        self.incoming.skip(bytes as u64)?;
+        self.reply(number, reply::ERR_TOO_BIG, &[]);
+        self.send()
+    }
+
+    fn reply(&mut self, number: u32, kind: u32, data: &[&[u8]]) {
+        wire::option_reply(&mut self.out, number, kind, data);
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let sent = self.stream.write_all(&self.out);
+        self.out.clear();
+        sent
+    }
+
+    /// The export of a name; the empty name is the first one.
+    fn find(&self, name: &[u8]) -> Option<usize> {
+        match name {
+            b"" => Some(0),
+            name => self.exports.iter().position(|export| export.name.as_bytes() == name),
+        }
+    }
+
+    fn flags(&self) -> u16 {
+        let all = can::HAS_FLAGS
+            | can::FLUSH
+            | can::FUA
+            | can::TRIM
+            | can::WRITE_ZEROES
+            | can::MULTI_CONN
+            | can::CACHE
+            | can::FAST_ZERO;
+        if self.structured { all | can::DF } else { all }
+    }
+
+    fn export_name(&mut self, name: &[u8]) -> io::Result<usize> {
+        let Some(number) = self.find(name) else {
+            return Err(bad(format!("no export is called {:?}", String::from_utf8_lossy(name))));
+        };
+        self.out.extend(self.exports[number].drive.capacity_bytes().to_be_bytes());
+        self.out.extend(self.flags().to_be_bytes());
+        if !self.no_zeroes {
+            self.out.extend([0; 124]);
+        }
+        Ok(number)
+    }
+
+    fn info(&mut self, number: u32, data: &[u8]) -> Option<usize> {
+        let Some((name, wanted)) = wire::info_request(data) else {
+            self.reply(number, reply::ERR_INVALID, &[b"malformed"]);
+            return None;
+        };
+        let Some(chosen) = self.find(name) else {
+            self.reply(number, reply::ERR_UNKNOWN, &[b"no such export"]);
+            return None;
+        };
+        let export = &self.exports[chosen];
+        let (drive, flags) = (&export.drive, self.flags());
+        let told = |kind: u16| kind.to_be_bytes();
+        let mut out = std::mem::take(&mut self.out);
+        let mut tell = |data: &[&[u8]]| wire::option_reply(&mut out, number, reply::INFO, data);
+        tell(&[&told(info::EXPORT), &drive.capacity_bytes().to_be_bytes(), &flags.to_be_bytes()]);
+        if wanted.contains(&info::NAME) {
+            tell(&[&told(info::NAME), export.name.as_bytes()]);
+        }
+        if wanted.contains(&info::DESCRIPTION) {
+            tell(&[&told(info::DESCRIPTION), drive.name().as_bytes()]);
+        }
+        let best = drive.unit_bytes().next_power_of_two().clamp(4096, wire::PAYLOAD_MAX);
+        let sizes = [1, best, wire::PAYLOAD_MAX].map(u32::to_be_bytes).concat();
+        tell(&[&told(info::BLOCK_SIZE), &sizes]);
+        wire::option_reply(&mut out, number, reply::ACK, &[]);
+        self.out = out;
+        (number == option::GO).then_some(chosen)
+    }
+
+    fn other(&mut self, number: u32, data: &[u8]) {
+        match number {
+            option::LIST if data.is_empty() => {
+                for export in self.exports {
+                    let name = export.name.as_bytes();
+                    let length = (name.len() as u32).to_be_bytes();
+                    wire::option_reply(&mut self.out, number, reply::SERVER, &[&length, name]);
+                }
+                self.reply(number, reply::ACK, &[]);
+            }
+            option::STRUCTURED_REPLY if data.is_empty() => {
+                self.structured = true;
+                self.reply(number, reply::ACK, &[]);
+            }
+            option::LIST | option::STRUCTURED_REPLY => {
+                self.reply(number, reply::ERR_INVALID, &[b"it carries nothing"])
+            }
+            option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(number, data),
+            _ => self.reply(number, reply::ERR_UNSUP, &[]),
+        }
+    }
+
+    fn contexts(&mut self, number: u32, data: &[u8]) {
+        let sets = number == option::SET_META_CONTEXT;
+        if sets {
+            self.allocation = None;
+        }
+        let parsed = wire::context_request(data).filter(|_| self.structured);
+        let Some((name, queries)) = parsed else {
+            return self.reply(number, reply::ERR_INVALID, &[b"malformed, or before STRUCTURED_REPLY"]);
+        };
+        let Some(export) = self.find(name) else {
+            return self.reply(number, reply::ERR_UNKNOWN, &[b"no such export"]);
+        };
+        let lists = !sets && (queries.is_empty() || queries.contains(&&b"base:"[..]));
+        if lists || queries.contains(&wire::ALLOCATION) {
+            // To LIST the number says nothing.
+            let id = if sets { wire::ALLOCATION_ID } else { 0 };
+            self.reply(number, reply::META_CONTEXT, &[&id.to_be_bytes(), wire::ALLOCATION]);
+            if sets {
+                self.allocation = Some(export);
+            }
+        }
+        self.reply(number, reply::ACK, &[]);
+    }
+}
+
+fn bad(why: String) -> Error {
+    Error::new(ErrorKind::InvalidData, why)
+}

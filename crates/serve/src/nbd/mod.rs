@@ -1,0 +1,28 @@
+//! An NBD server of our own, over Unix sockets and loopback TCP: fixed newstyle handshake, simple and structured replies.
+//!
+//! Follows the NetworkBlockDevice project's `doc/proto.md`. Not here: oldstyle, extended headers, TLS.
+//!
+//! 1. Whatever a client sends, the others are served: every length is checked before memory is taken, options that are
+//!    unknown are refused and skipped, and a request that cannot be understood ends its own connection only.
+//! 2. Answers come in the order in which they are due. A device whose time is real holds them in a thread of its own
+//!    (`answers`); otherwise one thread serves a connection, and answers what it has read at once before it waits.
+//! 3. A flush covers what was answered on every connection: they share one device.
+//! 4. After a power cut every connection is closed, unanswered.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`wire`] | numbers and formats, as functions on bytes |
+//! | `stream` | a socket of either kind, and a buffer in front of it |
+//! | `handshake` | from the greeting to an export |
+//! | `transmission` | requests |
+//! | `answers` | replies: sent at once, or held |
+//! | [`server`] | listeners and connections |
+
+mod answers;
+mod handshake;
+pub mod server;
+pub(crate) mod stream;
+mod transmission;
+pub mod wire;
+
+pub use server::{Address, Export, Lateness, NbdServer};

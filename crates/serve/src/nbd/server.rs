@@ -1,0 +1,297 @@
+//! Listeners and connections.
+
+use super::answers::{Answers, Held, Outgoing};
+use super::handshake::shake;
+use super::stream::{Incoming, Stream};
+use super::transmission::Transmission;
+use crate::WindowError;
+use crate::served::Drive;
+use crate::sys::file;
+use nvlab_units::{Histogram, Span};
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Connections at a time; more are closed at once.
+const CONNECTIONS_MAX: usize = 64;
+/// Whoever is silent so long before it has chosen an export is left.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(20);
+/// Whoever does not take an answer for so long is left.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
+/// When the server stops, what was begun is answered for so long.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A device and its name.
+pub struct Export {
+    /// The name; the first export is also the one without a name.
+    pub name: String,
+    /// The device.
+    pub drive: Arc<Drive>,
+}
+
+/// Where clients come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A socket in the file system, for the same user.
+    Unix(PathBuf),
+    /// A port of this machine.
+    Tcp(SocketAddr),
+}
+
+impl Address {
+    /// From `HOST:PORT` (a number and a port) or a path.
+    pub fn parse(text: &str) -> Address {
+        let host = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+        match host.as_deref().unwrap_or(text).parse() {
+            Ok(address) => Address::Tcp(address),
+            Err(_) => Address::Unix(text.into()),
+        }
+    }
+
+    /// True if others than this machine could come.
+    pub fn is_remote(&self) -> bool {
+        match self {
+            Address::Unix(_) => false,
+            Address::Tcp(address) => match address.ip() {
+                IpAddr::V4(ip) => !ip.is_loopback(),
+                IpAddr::V6(ip) => !ip.is_loopback(),
+            },
+        }
+    }
+}
+
+/// How late answers were that were held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lateness {
+    /// Answers held.
+    pub count: u64,
+    /// Half were no later.
+    pub p50: Span,
+    /// 99 of 100 were no later.
+    pub p99: Span,
+    /// None was later.
+    pub max: Span,
+}
+
+struct Shared {
+    exports: Vec<Export>,
+    stopping: AtomicBool,
+    bell: File,
+    open: Mutex<Vec<(u64, Arc<Stream>)>>,
+    late: Mutex<Histogram>,
+}
+
+/// A socket that is dialled.
+pub(crate) enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+/// A server.
+pub struct NbdServer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    path: Option<PathBuf>,
+    uri: String,
+}
+
+impl NbdServer {
+    /// Listens, and serves whoever comes. Every cut of one of the devices closes the connections.
+    pub fn start(address: &Address, exports: Vec<Export>) -> Result<NbdServer, WindowError> {
+        assert!(!exports.is_empty(), "a server without an export");
+        let (listener, path, uri) = listen(address)?;
+        let bell = file::event().map_err(WindowError::io("cannot make an event counter"))?;
+        let shared = Arc::new(Shared {
+            exports,
+            stopping: AtomicBool::new(false),
+            bell,
+            open: Mutex::default(),
+            late: Mutex::new(Histogram::new()),
+        });
+        for export in &shared.exports {
+            let weak = Arc::downgrade(&shared);
+            export.drive.on_cut(move |_| {
+                if let Some(shared) = weak.upgrade() {
+                    shared.disconnect();
+                }
+            });
+        }
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("nvlab-nbd".into())
+            .spawn(move || accept(&of_thread, &listener))
+            .map_err(WindowError::io("cannot start a thread"))?;
+        Ok(NbdServer { shared, thread: Some(thread), path, uri })
+    }
+
+    /// Where clients come, as a URI.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// How late answers were that were held, on the connections that ended.
+    pub fn lateness(&self) -> Lateness {
+        let late = lock(&self.shared.late);
+        match late.count() {
+            0 => Lateness::default(),
+            count => Lateness { count, p50: late.quantile(0.5), p99: late.quantile(0.99), max: late.max() },
+        }
+    }
+
+    /// Answers what was begun, then closes every connection.
+    pub fn stop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        self.shared.stopping.store(true, Ordering::Release);
+        let rung = (&self.shared.bell).write_all(&1u64.to_ne_bytes());
+        let _ = rung.is_ok().then(|| thread.join());
+        if let Some(path) = &self.path {
+            // Somebody may have removed it.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for NbdServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Every connection is closed as it is.
+    fn disconnect(&self) {
+        lock(&self.open).iter().for_each(|(_, stream)| stream.shutdown(Shutdown::Both));
+    }
+}
+
+/// Listens; with the path to be removed at the end, and the address as a URI.
+pub(crate) fn listen(address: &Address) -> Result<(Listener, Option<PathBuf>, String), WindowError> {
+    match address {
+        Address::Unix(path) => {
+            let failed = || WindowError::io(format!("cannot listen at {}", path.display()));
+            // Left behind by a server that was killed.
+            if let Err(error) = UnixStream::connect(path)
+                && error.kind() == ErrorKind::ConnectionRefused
+            {
+                fs::remove_file(path).map_err(failed())?;
+            }
+            let listener = UnixListener::bind(path).map_err(failed())?;
+            fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed())?;
+            let absolute = path.canonicalize().map_err(failed())?;
+            let uri = format!("nbd+unix:///?socket={}", absolute.display());
+            Ok((Listener::Unix(listener), Some(absolute), uri))
+        }
+        Address::Tcp(address) => {
+            let failed = || WindowError::io(format!("cannot listen at {address}"));
+            let listener = TcpListener::bind(address).map_err(failed())?;
+            let uri = format!("nbd://{}", listener.local_addr().map_err(failed())?);
+            Ok((Listener::Tcp(listener), None, uri))
+        }
+    }
+}
+
+impl Listener {
+    pub(crate) fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Unix(listener) => Ok(Stream::Unix(listener.accept()?.0)),
+            Listener::Tcp(listener) => {
+                let stream = listener.accept()?.0;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+
+    pub(crate) fn fd(&self) -> i32 {
+        match self {
+            Listener::Unix(listener) => listener.as_raw_fd(),
+            Listener::Tcp(listener) => listener.as_raw_fd(),
+        }
+    }
+}
+
+fn accept(shared: &Arc<Shared>, listener: &Listener) {
+    let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    let mut number = 0;
+    let mut waiting = [file::readable(shared.bell.as_raw_fd()), file::readable(listener.fd())];
+    while !shared.stopping.load(Ordering::Acquire) {
+        if file::wait_readable(&mut waiting).is_err() || waiting[1].revents == 0 {
+            continue;
+        }
+        // A caller that has gone again, or no descriptor left: others may come.
+        let Ok(stream) = listener.accept() else {
+            std::thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        threads.retain(|thread| !thread.is_finished());
+        if threads.len() >= CONNECTIONS_MAX {
+            eprintln!("nvlab: nbd: {CONNECTIONS_MAX} connections are open: one more is refused");
+            continue;
+        }
+        number += 1;
+        let (stream, shared) = (Arc::new(stream), Arc::clone(shared));
+        lock(&shared.open).push((number, Arc::clone(&stream)));
+        let body = move || {
+            if let Err(error) = connection(&shared, &stream)
+                && !shared.stopping.load(Ordering::Acquire)
+            {
+                eprintln!("nvlab: nbd: a connection ended: {error}");
+            }
+            stream.shutdown(Shutdown::Both);
+            lock(&shared.open).retain(|(other, _)| *other != number);
+        };
+        match std::thread::Builder::new().name("nvlab-nbd-client".into()).spawn(body) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => eprintln!("nvlab: nbd: cannot start a thread: {error}"),
+        }
+    }
+    // What was sent is still served, what comes is not read any more.
+    lock(&shared.open).iter().for_each(|(_, stream)| stream.shutdown(Shutdown::Read));
+    let until = Instant::now() + STOP_PATIENCE;
+    while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    shared.disconnect();
+    for thread in threads {
+        // It said why, if it panicked.
+        let _ = thread.join();
+    }
+}
+
+fn connection(shared: &Shared, stream: &Arc<Stream>) -> io::Result<()> {
+    stream.limit(Some(HANDSHAKE_PATIENCE), Some(ANSWER_PATIENCE))?;
+    let mut incoming = Incoming::new(Arc::clone(stream));
+    let Some(agreed) = shake(&mut incoming, stream, &shared.exports)? else { return Ok(()) };
+    stream.limit(None, Some(ANSWER_PATIENCE))?;
+    let drive = &*shared.exports[agreed.export].drive;
+    let session = drive.session();
+    let mut serve = |answers: &mut Answers| {
+        let stopping = &shared.stopping;
+        Transmission { incoming: &mut incoming, answers, drive, session, agreed, stopping }.run()
+    };
+    if !drive.holds_answers() {
+        return serve(&mut Answers::AtOnce { stream: Arc::clone(stream), out: Outgoing::default() });
+    }
+    let held = Arc::new(Held::default());
+    std::thread::scope(|scope| {
+        let timer = scope.spawn(|| held.run(stream, drive, session));
+        let served = serve(&mut Answers::Held { held: Arc::clone(&held), out: Outgoing::default() });
+        held.end();
+        if let Ok(late) = timer.join() {
+            lock(&shared.late).merge(&late);
+        }
+        served
+    })
+}

@@ -1,0 +1,125 @@
+//! A socket of either kind, and a buffer in front of it.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A connected socket.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    pub fn shutdown(&self, how: Shutdown) {
+        // It may be closed already: all the same.
+        let _ = match self {
+            Stream::Unix(stream) => stream.shutdown(how),
+            Stream::Tcp(stream) => stream.shutdown(how),
+        };
+    }
+
+    /// A read or write that takes longer fails.
+    pub fn limit(&self, reads: Option<Duration>, writes: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(reads).and_then(|()| stream.set_write_timeout(writes))
+            }
+            Stream::Tcp(stream) => {
+                stream.set_read_timeout(reads).and_then(|()| stream.set_write_timeout(writes))
+            }
+        }
+    }
+
+    pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&*stream).read(into),
+            Stream::Tcp(stream) => (&*stream).read(into),
+        }
+    }
+
+    pub fn write_all(&self, data: &[u8]) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => (&*stream).write_all(data),
+            Stream::Tcp(stream) => (&*stream).write_all(data),
+        }
+    }
+}
+
+/// Bytes of the buffer: several requests of a deep queue at once, and still in the processor's cache.
+const BUFFER_BYTES: usize = 256 << 10;
+/// Bytes that can be waited for at once.
+pub(super) const WHOLE_MAX: usize = 192 << 10;
+
+/// What came and was not taken yet.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    stream: Arc<Stream>,
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl Incoming {
+    pub fn new(stream: Arc<Stream>) -> Incoming {
+        Incoming { stream, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 }
+    }
+
+    /// Bytes that are here.
+    pub fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Waits until so many bytes, at most [`WHOLE_MAX`], are here; false if the other side ended before the first.
+    pub fn wait(&mut self, bytes: usize) -> io::Result<bool> {
+        while self.len() < bytes {
+            if self.start == self.end {
+                (self.start, self.end) = (0, 0);
+            } else if self.start + bytes > self.buffer.len() {
+                self.buffer.copy_within(self.start..self.end, 0);
+                (self.start, self.end) = (0, self.len());
+            }
+            match self.stream.read(&mut self.buffer[self.end..]) {
+                Ok(0) if self.len() == 0 => return Ok(false),
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.end += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// As [`Incoming::wait`], where the other side must not end.
+    pub fn need(&mut self, bytes: usize) -> io::Result<&[u8]> {
+        match self.wait(bytes)? {
+            true => Ok(&self.buffer[self.start..self.start + bytes]),
+            false => Err(ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// So many bytes, which must be here.
+    pub fn here(&self, bytes: usize) -> &[u8] {
+        &self.buffer[self.start..self.end][..bytes]
+    }
+
+    /// They were used.
+    pub fn consume(&mut self, bytes: usize) {
+        self.start += bytes;
+        assert!(self.start <= self.end, "{bytes} B were not here");
+    }
+
+    /// Reads past so many bytes.
+    pub fn skip(&mut self, mut bytes: u64) -> io::Result<()> {
+        while bytes > 0 {
+            let count = bytes.min(WHOLE_MAX as u64) as usize;
+            self.need(count)?;
+            self.consume(count);
+            bytes -= count as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! What a protected write buffer holds, in a mapped file: it stands for the memory behind the capacitor, so that what
+//! was acknowledged survives when this process is killed, too.
+//!
+//! Layout: a ring of entries for units (sequence u64, lpa u32, 4 zero bytes, the data), then a ring of entries for trims
+//! (sequence u64, first unit u32, units u32). A sequence of 0: nothing. An entry's sequence is cleared first and
+//! written last, so that a kill leaves no half of one.
+//!
+//! The rings are as long as what the controller may hold: a slot of its buffer is taken again only after the unit in it
+//! was programmed, so the last so many units written hold all that are not.
+
+use crate::mapped_store::MappedStore;
+use nvlab_controller::page_map::Media;
+use nvlab_medium::Store;
+use nvlab_units::Extent;
+
+const HEAD: u64 = 16;
+
+/// The rings.
+pub(crate) struct Battery {
+    store: MappedStore,
+    unit_bytes: u64,
+    units: u64,
+    trims: u64,
+    next_unit: u64,
+    next_trim: u64,
+    last_trim: Option<(Extent, u64)>,
+    data: Vec<u8>,
+}
+
+impl Battery {
+    /// Bytes for so many units, and the trims a controller with pages of so many may hold.
+    pub(crate) fn bytes(units: u32, unit_bytes: u32, units_per_page: u32) -> u64 {
+        units as u64 * (HEAD + unit_bytes as u64) + Battery::trims(unit_bytes, units_per_page) * HEAD
+    }
+
+    /// A controller programs its trims as soon as they fill a page.
+    fn trims(unit_bytes: u32, units_per_page: u32) -> u64 {
+        units_per_page as u64 * (unit_bytes as u64 / HEAD) + 1
+    }
+
+    /// Over a store of [`Battery::bytes`].
+    pub(crate) fn new(store: MappedStore, units: u32, unit_bytes: u32, units_per_page: u32) -> Battery {
+        Battery {
+            store,
+            unit_bytes: unit_bytes as u64,
+            units: units as u64,
+            trims: Battery::trims(unit_bytes, units_per_page),
+            next_unit: 0,
+            next_trim: 0,
+            last_trim: None,
+            data: vec![0; unit_bytes as usize],
+        }
+    }
+
+    fn unit_at(&self, slot: u64) -> u64 {
+        slot % self.units * (HEAD + self.unit_bytes)
+    }
+
+    fn trim_at(&self, slot: u64) -> u64 {
+        self.units * (HEAD + self.unit_bytes) + slot % self.trims * HEAD
+    }
+
+    /// Keeps the unit that was written as number `sequence`; `read` gives its bytes.
+    pub(crate) fn keep(&mut self, lpa: u32, sequence: u64, read: impl FnOnce(&mut [u8])) {
+        let at = self.unit_at(self.next_unit);
+        self.next_unit += 1;
+        self.store.write(at, &0u64.to_le_bytes());
+        read(&mut self.data);
+        self.store.write(at + 8, &(lpa as u64).to_le_bytes());
+        self.store.write(at + HEAD, &self.data);
+        self.store.write(at, &sequence.to_le_bytes());
+        self.last_trim = None;
+    }
+
+    /// Keeps the trim that was heard as number `sequence`. One right behind the last becomes part of it, as in the
+    /// controller's journal.
+    pub(crate) fn keep_trim(&mut self, extent: Extent, sequence: u64) {
+        let mut whole = extent;
+        match self.last_trim {
+            Some((last, before))
+                if last.end() == extent.start as u64 && before + 1 == sequence && self.next_trim > 0 =>
+            {
+                whole = Extent { start: last.start, count: last.count + extent.count };
+                self.next_trim -= 1;
+            }
+            _ => {}
+        }
+        let at = self.trim_at(self.next_trim);
+        self.next_trim += 1;
+        self.store.write(at, &0u64.to_le_bytes());
+        self.store.write(at + 8, &(whole.start as u64 | (whole.count as u64) << 32).to_le_bytes());
+        self.store.write(at, &sequence.to_le_bytes());
+        self.last_trim = Some((whole, sequence));
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.store.read(at, &mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
+    /// Hands everything to a controller that will be recovered, in the order it was written. True if there was any.
+    pub(crate) fn give(&self, media: &mut Media<MappedStore>) -> bool {
+        let filled = |at: &u64| self.word(*at) != 0;
+        let mut units: Vec<u64> = (0..self.units).map(|slot| self.unit_at(slot)).filter(filled).collect();
+        units.sort_by_key(|&at| self.word(at));
+        for &at in &units {
+            let mut data = vec![0; self.unit_bytes as usize];
+            self.store.read(at + HEAD, &mut data);
+            media.hold(self.word(at + 8) as u32, self.word(at), data);
+        }
+        let mut trims: Vec<u64> = (0..self.trims).map(|slot| self.trim_at(slot)).filter(filled).collect();
+        trims.sort_by_key(|&at| self.word(at));
+        for &at in &trims {
+            let extent = self.word(at + 8);
+            let extent = Extent { start: extent as u32, count: (extent >> 32) as u32 };
+            media.hold_trim(extent, self.word(at));
+        }
+        !units.is_empty() || !trims.is_empty()
+    }
+
+    /// Everything it held is programmed.
+    pub(crate) fn clear(&mut self) {
+        for at in (0..self.units).map(|slot| self.unit_at(slot)).collect::<Vec<_>>() {
+            self.store.write(at, &0u64.to_le_bytes());
+        }
+        for at in (0..self.trims).map(|slot| self.trim_at(slot)).collect::<Vec<_>>() {
+            self.store.write(at, &0u64.to_le_bytes());
+        }
+        self.last_trim = None;
+    }
+}

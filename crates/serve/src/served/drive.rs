@@ -1,0 +1,510 @@
+//! A device with a clock, a power plug and counts, for several clients at once.
+//!
+//! 1. Requests reach the device one after the other, in the order in which they come; each is told when its answer is
+//!    due. A client that holds its answers until then sees the modelled device.
+//! 2. After a cut whoever used the device before is refused ([`Fault::PowerLost`]): what was not answered by then is not
+//!    answered any more. A new [`Session`] finds what survived.
+//! 3. After the device failed, everything is refused.
+
+use super::{DeviceState, Served, Start, build};
+use crate::WindowError;
+use crate::clock::{Clock, TimeMode};
+use nvlab_controller::ControllerError;
+use nvlab_lab::design::Design;
+use nvlab_lab::result::{Precondition, RunResult};
+use nvlab_lab::run::device::Counters;
+use nvlab_lab::run::meter::Totals;
+use nvlab_lab::run::{Limit, RunPlan, State, summarize};
+use nvlab_units::{Rng, Span, Time};
+use nvlab_workload::columns::{Columns, Origin};
+use nvlab_workload::{Op, Request};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use thiserror::Error;
+
+/// Bytes that are trimmed or zeroed before others get their turn.
+const PIECE_BYTES: u64 = 4 << 20;
+static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
+/// Units looked at for one answer about what is mapped.
+const STATUS_UNITS_MAX: u64 = 1 << 18;
+
+/// How a design is served.
+#[derive(Clone, Debug, Default)]
+pub struct DriveOptions {
+    /// Folder of the state; `None`: the device is forgotten at the end.
+    pub state: Option<PathBuf>,
+    /// Seed of the device's random choices; a device that is found keeps its own.
+    pub seed: u64,
+    /// When requests are answered.
+    pub time: TimeMode,
+    /// The power fails during this operation, counted from 1.
+    pub cut_at: Option<u64>,
+    /// A device that lies: FLUSH and FUA are acknowledged and not passed on.
+    pub ignore_flush: bool,
+    /// What is asked is remembered ([`Drive::take_record`]).
+    pub record: bool,
+}
+
+/// Why a request was not served.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// It reaches past the end.
+    #[error("it reaches past the end of the device")]
+    Range,
+    /// What was asked cannot be done quickly, and only that was wanted.
+    #[error("the device cannot do this quickly")]
+    NotFast,
+    /// The device has no room left: it is worn out.
+    #[error("{0}")]
+    NoRoom(ControllerError),
+    /// The device failed this request.
+    #[error("{0}")]
+    Device(ControllerError),
+    /// The power failed since this client came.
+    #[error("the power failed")]
+    PowerLost,
+    /// The device did not come back after a power cut.
+    #[error("the device is lost: {0}")]
+    Lost(String),
+}
+
+impl From<ControllerError> for Fault {
+    fn from(error: ControllerError) -> Fault {
+        match error {
+            ControllerError::EndOfLife { .. } => Fault::NoRoom(error),
+            ControllerError::OutOfRange { .. } | ControllerError::OutsideWindow { .. } => Fault::Range,
+            _ => Fault::Device(error),
+        }
+    }
+}
+
+/// A power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Operations asked before.
+    pub operations: u64,
+    /// The device's time.
+    pub at: Time,
+    /// What the controller took to find everything again.
+    pub recovery: Span,
+}
+
+/// What was asked of a device and what it did, since the power came.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    /// Requests by kind.
+    pub totals: Totals,
+    /// What the controller counted.
+    pub device: Counters,
+    /// Power cuts.
+    pub cuts: u64,
+    /// The device's time.
+    pub now: Time,
+}
+
+/// A client's time on a device: it ends with the power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    pub(crate) power: u64,
+}
+
+/// When an answer is due; `None`: at once.
+pub type Due = Option<Instant>;
+
+type OnCut = Box<dyn Fn(Cut) + Send>;
+
+/// A served device.
+pub struct Drive {
+    name: String,
+    design: Design,
+    capacity_bytes: u64,
+    unit_bytes: u32,
+    trims_last: bool,
+    start: Start,
+    time: TimeMode,
+    /// Times the power came back; changed under the lock.
+    power: Arc<AtomicU64>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    /// `None` after it was lost.
+    device: Option<Box<dyn Served>>,
+    state: DeviceState,
+    clock: Clock,
+    /// As [`Drive`] has it.
+    power: Arc<AtomicU64>,
+    operations: u64,
+    cut_at: Option<u64>,
+    ignore_flush: bool,
+    rng: Rng,
+    lost: Option<String>,
+    totals: Totals,
+    /// Since when is counted.
+    origin: Time,
+    cuts: Vec<Cut>,
+    record: Option<Columns>,
+    on_cut: Vec<OnCut>,
+}
+
+impl Drive {
+    /// Builds the device of a design, or finds it again. `name`: of the design, with what was changed.
+    pub fn open(name: &str, design: &Design, options: &DriveOptions) -> Result<Drive, WindowError> {
+        let state = DeviceState::open(options.state.as_deref(), design, options.seed)?;
+        let (mut device, ready) = build(design, &state, state.seed())?;
+        state.mark_open()?;
+        device.observed_mut().reset_stats();
+        let origin = Origin { format: "nvlab serve".into(), hash: 0 };
+        let power = Arc::<AtomicU64>::default();
+        let inner = Inner {
+            clock: Clock::new(options.time, ready),
+            power: Arc::clone(&power),
+            operations: 0,
+            cut_at: options.cut_at,
+            ignore_flush: options.ignore_flush,
+            rng: Rng::stream(state.seed(), "power cuts"),
+            lost: None,
+            totals: Totals::default(),
+            origin: ready,
+            cuts: Vec::new(),
+            record: options.record.then(|| Columns::new(origin)),
+            on_cut: Vec::new(),
+            device: None,
+            state,
+        };
+        Ok(Drive {
+            name: name.to_string(),
+            design: design.clone(),
+            capacity_bytes: device.capacity_bytes(),
+            unit_bytes: device.unit_bytes(),
+            trims_last: device.trims_last(),
+            start: inner.state.start(),
+            time: options.time,
+            power,
+            inner: Mutex::new(Inner { device: Some(device), ..inner }),
+        })
+    }
+
+    /// Name of the design.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// The design's own name, as a file may be called.
+    pub fn file_name(&self) -> String {
+        self.design.name.replace(['/', '\0'], "-")
+    }
+    /// Bytes.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+    /// Bytes that are best read and written together.
+    pub fn unit_bytes(&self) -> u32 {
+        self.unit_bytes
+    }
+    /// How it was found.
+    pub fn start(&self) -> Start {
+        self.start
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // A panic in the device has been reported; what it left behind is refused by the controller's own checks.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A client comes.
+    pub fn session(&self) -> Session {
+        Session { power: self.power.load(Ordering::Acquire) }
+    }
+
+    /// True until the power fails.
+    pub fn is_current(&self, session: Session) -> bool {
+        self.power.load(Ordering::Acquire) == session.power
+    }
+
+    /// True if answers are due later than at once.
+    pub fn holds_answers(&self) -> bool {
+        self.time != TimeMode::Fast
+    }
+
+    /// Calls `hook` after every cut, before anybody is served again. It must not call this device.
+    pub fn on_cut(&self, hook: impl Fn(Cut) + Send + 'static) {
+        self.inner().on_cut.push(Box::new(hook));
+    }
+
+    fn check(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
+        match offset.checked_add(bytes) {
+            Some(end) if end <= self.capacity_bytes => Ok(()),
+            _ => Err(Fault::Range),
+        }
+    }
+
+    /// Reads bytes; they are in `into` at once.
+    pub fn read(&self, session: Session, offset: u64, into: &mut [u8]) -> Result<Due, Fault> {
+        self.check(offset, into.len() as u64)?;
+        let request = asked(Op::Read, offset, into.len() as u32, false);
+        self.inner().serve(session, request, |device, at| device.read(at, offset, into))
+    }
+
+    /// Writes bytes; with `fua` they are durable when the answer is due.
+    pub fn write(&self, session: Session, offset: u64, data: &[u8], fua: bool) -> Result<Due, Fault> {
+        self.check(offset, data.len() as u64)?;
+        let request = asked(Op::Write, offset, data.len() as u32, fua);
+        self.inner().serve(session, request, |device, at| device.write(at, offset, data))
+    }
+
+    /// Everything answered before is durable when the answer is due.
+    pub fn flush(&self, session: Session) -> Result<Due, Fault> {
+        let mut inner = self.inner();
+        let lies = inner.ignore_flush;
+        let request = asked(Op::Flush, 0, 0, false);
+        inner.serve(session, request, |device, at| if lies { Ok(at) } else { device.flush(at) })
+    }
+
+    /// Gives up what the range holds.
+    pub fn trim(&self, session: Session, offset: u64, bytes: u64, fua: bool) -> Result<Due, Fault> {
+        self.check(offset, bytes)?;
+        let mut due = None;
+        for (offset, bytes) in pieces(offset, bytes) {
+            let request = asked(Op::Trim, offset, bytes as u32, fua);
+            due = self
+                .inner()
+                .serve(session, request, |device, at| device.trim(at, offset, bytes as u32))?
+                .or(due);
+        }
+        Ok(due)
+    }
+
+    /// The range reads as zero afterwards. `may_trim`: it need not keep its place. `fast`: only if that is quicker than
+    /// writing.
+    pub fn zero(&self, session: Session, range: (u64, u64), how: Zero) -> Result<Due, Fault> {
+        let (offset, bytes) = range;
+        self.check(offset, bytes)?;
+        let trims = how.may_trim && self.trims_last;
+        if how.fast && !trims {
+            return Err(Fault::NotFast);
+        }
+        let unit = self.unit_bytes as u64;
+        let (first, end) = (offset.next_multiple_of(unit), (offset + bytes) / unit * unit);
+        if !trims || first >= end {
+            return self.write_zeros(session, offset, bytes, how.fua);
+        }
+        let head = self.write_zeros(session, offset, first - offset, how.fua)?;
+        let tail = self.write_zeros(session, end, offset + bytes - end, how.fua)?;
+        let middle = self.trim(session, first, end - first, how.fua)?;
+        Ok(head.max(tail).max(middle))
+    }
+
+    fn write_zeros(&self, session: Session, mut offset: u64, bytes: u64, fua: bool) -> Result<Due, Fault> {
+        let (end, mut due) = (offset + bytes, None);
+        while offset < end {
+            let count = (end - offset).min(ZEROS.len() as u64);
+            due = self.write(session, offset, &ZEROS[..count as usize], fua)?.or(due);
+            offset += count;
+        }
+        Ok(due)
+    }
+
+    /// Gives (bytes, holds something) in order from `offset` on until the range ends, `give` returns false, or enough was
+    /// looked at.
+    pub fn mapped(
+        &self,
+        session: Session,
+        range: (u64, u64),
+        mut give: impl FnMut(u64, bool) -> bool,
+    ) -> Result<(), Fault> {
+        let (offset, bytes) = range;
+        self.check(offset, bytes)?;
+        let mut inner = self.inner();
+        let device = inner.available(session)?;
+        let (unit, end) = (self.unit_bytes as u64, offset + bytes);
+        let end = end.min((offset / unit + STATUS_UNITS_MAX) * unit);
+        let mut from = offset;
+        while from < end {
+            let mapped = device.is_mapped(from);
+            let mut to = (from / unit + 1) * unit;
+            while to < end && device.is_mapped(to) == mapped {
+                to += unit;
+            }
+            let to = to.min(end);
+            if !give(to - from, mapped) {
+                break;
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// The power fails now and comes back.
+    pub fn cut(&self) -> Result<Cut, Fault> {
+        let mut inner = self.inner();
+        if let Some(why) = &inner.lost {
+            return Err(Fault::Lost(why.clone()));
+        }
+        let at = inner.clock.now();
+        inner.cut(at)
+    }
+
+    /// The power fails during the operation that comes so many after the last.
+    pub fn cut_after(&self, operations: u64) {
+        let mut inner = self.inner();
+        inner.cut_at = Some(inner.operations + operations);
+    }
+
+    /// What was asked and done so far.
+    pub fn counts(&self) -> Counts {
+        let inner = self.inner();
+        Counts {
+            totals: inner.totals.clone(),
+            device: inner.device.as_ref().map(|device| device.observed().counters()).unwrap_or_default(),
+            cuts: inner.cuts.len() as u64,
+            now: inner.clock.now(),
+        }
+    }
+
+    /// Operations asked so far.
+    pub fn operations(&self) -> u64 {
+        self.inner().operations
+    }
+
+    /// Every cut so far.
+    pub fn cuts(&self) -> Vec<Cut> {
+        self.inner().cuts.clone()
+    }
+
+    /// What was asked so far, if that was wanted.
+    pub fn take_record(&self) -> Option<Columns> {
+        self.inner().record.take()
+    }
+
+    /// What was done to the device since it was opened, or since the power came back last; `None` if it was lost.
+    pub fn result(&self) -> Option<RunResult> {
+        let mut inner = self.inner();
+        let now = inner.clock.now();
+        let plan = RunPlan {
+            design_name: self.name.clone(),
+            workload_text: "served".into(),
+            workload_about: "what programs asked of a served device".into(),
+            seed: inner.state.seed(),
+            state: State::Fresh,
+            precondition_with_workload: false,
+            until: None,
+            limit: Limit::NONE,
+            requests_asked: None,
+        };
+        let kind = match self.start {
+            Start::Fresh => "fresh",
+            Start::Closed | Start::Killed => "as it was left",
+        };
+        let prepared =
+            Precondition { kind: kind.into(), host_bytes: 0, last_windows: [0.0; 2], converged: true };
+        let (origin, totals) = (inner.origin, inner.totals.clone());
+        let wall_s = inner.clock.running().as_secs_f64();
+        let device = inner.device.as_mut()?;
+        let (span, busy) = (now.since(origin), device.observed_mut().idle_at(now).since(origin));
+        let result = summarize(&self.design, &plan, device.observed(), prepared, &totals, span, busy);
+        Some(RunResult { wall_s, ..result })
+    }
+
+    /// Switches it off in good order. Nobody may be using it.
+    pub fn close(&self) -> Result<(), WindowError> {
+        let mut inner = self.inner();
+        let now = inner.clock.now();
+        let Some(device) = &mut inner.device else {
+            return Err(WindowError::Failed(inner.lost.clone().unwrap_or_default()));
+        };
+        device.power_down(now).map_err(|error| WindowError::Failed(error.to_string()))?;
+        inner.state.mark_closed()
+    }
+}
+
+/// How a range becomes zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Zero {
+    /// It need not keep its place.
+    pub may_trim: bool,
+    /// Only if that is quicker than writing.
+    pub fast: bool,
+    /// It is durable when the answer is due.
+    pub fua: bool,
+}
+
+fn asked(op: Op, offset: u64, bytes: u32, fua: bool) -> Request {
+    Request { op, offset, bytes, fua, ..Request::default() }
+}
+
+fn pieces(offset: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> {
+    let end = offset + bytes;
+    // Cut at multiples, so that no unit is cut.
+    let next = |from: u64| (from / PIECE_BYTES + 1) * PIECE_BYTES;
+    std::iter::successors((bytes > 0).then_some(offset), move |&from| Some(next(from)))
+        .take_while(move |&from| from < end)
+        .map(move |from| (from, next(from).min(end) - from))
+}
+
+impl Inner {
+    fn available(&mut self, session: Session) -> Result<&mut dyn Served, Fault> {
+        if self.power.load(Ordering::Relaxed) != session.power {
+            return Err(Fault::PowerLost);
+        }
+        match (&mut self.device, &self.lost) {
+            (Some(device), _) => Ok(device.as_mut()),
+            (None, why) => Err(Fault::Lost(why.clone().unwrap_or_default())),
+        }
+    }
+
+    #[inline]
+    fn serve(
+        &mut self,
+        session: Session,
+        request: Request,
+        ask: impl FnOnce(&mut dyn Served, Time) -> Result<Time, ControllerError>,
+    ) -> Result<Due, Fault> {
+        let (at, lies) = (self.clock.now(), self.ignore_flush);
+        let device = self.available(session)?;
+        let mut end = ask(device, at)?;
+        if request.fua && !lies {
+            end = device.flush(end)?;
+        }
+        self.operations += 1;
+        let totals = &mut self.totals[request.op as usize];
+        totals.count += 1;
+        totals.bytes += request.bytes as u64;
+        totals.latency.add(end.since(at));
+        if let Some(record) = &mut self.record {
+            record.push(Request { at, ..request });
+        }
+        if self.cut_at == Some(self.operations) {
+            let within = Span::from_ps(self.rng.below(end.since(at).ps() + 1));
+            self.cut(at + within)?;
+            return Err(Fault::PowerLost);
+        }
+        let due = self.clock.due(end);
+        let now = self.clock.now();
+        self.device.as_mut().expect("a device that answered").settle(now);
+        Ok(due)
+    }
+
+    fn cut(&mut self, at: Time) -> Result<Cut, Fault> {
+        self.power.fetch_add(1, Ordering::Release);
+        let device = self.device.as_mut().expect("a device that was not lost");
+        let ready = match device.power_cycle(at) {
+            Ok(ready) => ready,
+            Err(why) => {
+                self.device = None;
+                self.lost = Some(why.clone());
+                return Err(Fault::Lost(why));
+            }
+        };
+        // Controllers count from their recovery on; so do the others.
+        device.observed_mut().reset_stats();
+        self.totals = Totals::default();
+        self.origin = ready;
+        self.clock.skip(ready);
+        let cut = Cut { operations: self.operations, at, recovery: ready.since(at) };
+        self.cuts.push(cut);
+        self.on_cut.iter().for_each(|hook| hook(cut));
+        Ok(cut)
+    }
+}

@@ -1,0 +1,96 @@
+//! Signals as something that can be waited for with files: end (SIGINT, SIGTERM) and a pulled plug (SIGUSR1).
+
+use super::{check, file};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+static BELL: AtomicI32 = AtomicI32::new(-1);
+static END: AtomicBool = AtomicBool::new(false);
+static PLUG: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn note(signal: libc::c_int) {
+    match signal {
+        libc::SIGUSR1 => PLUG.store(true, Ordering::Release),
+        _ => END.store(true, Ordering::Release),
+    }
+    ring();
+}
+
+fn ring() {
+    let one = 1u64.to_ne_bytes();
+    // SAFETY: eight bytes that live until the call returns; the call is one that a signal handler may make. It changes
+    // `errno` only if it fails, which an event counter that is open does not.
+    unsafe { libc::write(BELL.load(Ordering::Acquire), one.as_ptr().cast(), one.len()) };
+}
+
+/// Asks for the end, as SIGTERM does.
+pub fn end() {
+    END.store(true, Ordering::Release);
+    ring();
+}
+
+/// What woke the one who waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// The program ended.
+    Program,
+    /// It is over.
+    End,
+    /// The plug was pulled.
+    Plug,
+}
+
+/// The handlers, installed; one for a process.
+#[derive(Debug)]
+pub struct Signals {
+    bell: File,
+}
+
+impl Signals {
+    /// From now on these signals do nothing but wake [`Signals::wait`].
+    pub fn install() -> io::Result<Signals> {
+        let bell = file::event()?;
+        BELL.store(bell.as_raw_fd(), Ordering::Release);
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
+            // SAFETY: all-zero is a valid action, completed below; the handler makes only calls that are allowed in one.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = note as extern "C" fn(libc::c_int) as libc::sighandler_t;
+                action.sa_flags = libc::SA_RESTART;
+                check(libc::sigaction(signal, &action, std::ptr::null_mut()))?;
+            }
+        }
+        Ok(Signals { bell })
+    }
+
+    /// Waits for a signal, or for a process to end.
+    pub fn wait(&self, program: Option<&OwnedFd>) -> io::Result<Woken> {
+        loop {
+            if PLUG.swap(false, Ordering::AcqRel) {
+                return Ok(Woken::Plug);
+            }
+            if END.swap(false, Ordering::AcqRel) {
+                return Ok(Woken::End);
+            }
+            let mut waiting = vec![file::readable(self.bell.as_raw_fd())];
+            waiting.extend(program.map(|program| file::readable(program.as_raw_fd())));
+            file::wait_readable(&mut waiting)?;
+            if waiting.get(1).is_some_and(|entry| entry.revents != 0) {
+                return Ok(Woken::Program);
+            }
+            // Rung by a signal, which is looked at first.
+            let _ = (&self.bell).read(&mut [0; 8]);
+        }
+    }
+}
+
+/// Something that can be read when the process has ended.
+pub fn process_file(process: u32) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes integers; the new descriptor is owned by nobody else.
+    unsafe {
+        let fd = check(libc::syscall(libc::SYS_pidfd_open, process as libc::pid_t, 0))?;
+        Ok(OwnedFd::from_raw_fd(fd as libc::c_int))
+    }
+}

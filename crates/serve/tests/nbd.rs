@@ -1,0 +1,315 @@
+//! The NBD server against a client of its own: handshakes, requests, flags, errors, several exports, a deep queue, real
+//! time, power cuts and clients that mean harm.
+
+mod common;
+mod nbd_client;
+
+use common::Folder;
+use nbd_client::{Client, connect};
+use nvlab_lab::design::Design;
+use nvlab_serve::TimeMode;
+use nvlab_serve::nbd::wire::{self, Request, can, command, error, flag, option, reply};
+use nvlab_serve::nbd::{Address, Export, NbdServer};
+use nvlab_serve::served::{Drive, DriveOptions};
+use nvlab_units::Rng;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A server over small devices, and where it listens.
+struct Served {
+    server: NbdServer,
+    drives: Vec<Arc<Drive>>,
+    path: PathBuf,
+    _folder: Folder,
+}
+
+fn serve(name: &str, options: &DriveOptions) -> Served {
+    let folder = Folder::new(&format!("nbd-{name}"));
+    let designs: [(&str, &[&str]); 2] = [
+        ("ssd-mlc-2010", &["media.mlc.blocks=64", "ftl.spare=30%", "ftl.buffer.size=1MiB"]),
+        ("bench-4g", &["media.nand.blocks=96", "ftl.spare=30%"]),
+    ];
+    let drives: Vec<Arc<Drive>> = designs
+        .iter()
+        .map(|(name, sets)| {
+            let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+            Arc::new(Drive::open(name, &Design::load(name, &sets).unwrap(), options).unwrap())
+        })
+        .collect();
+    let export = |drive: &Arc<Drive>| Export { name: drive.name().into(), drive: Arc::clone(drive) };
+    let path = folder.0.join("socket");
+    let exports = drives.iter().map(export).collect();
+    let server = NbdServer::start(&Address::Unix(path.clone()), exports).unwrap();
+    Served { server, drives, path, _folder: folder }
+}
+
+fn fast() -> DriveOptions {
+    DriveOptions { time: TimeMode::Fast, seed: 3, ..DriveOptions::default() }
+}
+
+#[test]
+fn a_handshake_tells_what_there_is() {
+    let served = serve("handshake", &fast());
+    let mut client = Client::connect(&served.path);
+    // What is unknown, empty or too long is refused, and the next option is understood.
+    for (number, data, kind) in [
+        (99, &b"whatever"[..], reply::ERR_UNSUP),
+        (5, b"", reply::ERR_UNSUP),
+        (option::LIST, b"x", reply::ERR_INVALID),
+        (option::GO, b"\0\0\0\x09short", reply::ERR_INVALID),
+        (option::GO, b"\0\0\0\x04none\0\0", reply::ERR_UNKNOWN),
+        (option::SET_META_CONTEXT, b"\0\0\0\0\0\0\0\0", reply::ERR_INVALID),
+        (99, &vec![7; 1 << 20], reply::ERR_TOO_BIG),
+    ] {
+        client.option(number, data);
+        assert_eq!(client.option_reply(number).0, kind, "option {number}");
+    }
+    client.option(option::LIST, b"");
+    let mut names = Vec::new();
+    loop {
+        let (kind, data) = client.option_reply(option::LIST);
+        if kind == reply::ACK {
+            break;
+        }
+        assert_eq!(kind, reply::SERVER);
+        names.push(String::from_utf8(data[4..].to_vec()).unwrap());
+    }
+    assert_eq!(names, ["ssd-mlc-2010", "bench-4g"]);
+    client.option(option::STRUCTURED_REPLY, b"");
+    assert_eq!(client.option_reply(option::STRUCTURED_REPLY).0, reply::ACK);
+    let (bytes, flags) = client.go("bench-4g").unwrap();
+    assert_eq!(bytes, served.drives[1].capacity_bytes());
+    let all = can::HAS_FLAGS | can::FLUSH | can::FUA | can::TRIM | can::WRITE_ZEROES | can::DF;
+    assert_eq!(flags, all | can::MULTI_CONN | can::CACHE | can::FAST_ZERO);
+    // The old way, with and without the zeros.
+    for no_zeroes in [false, true] {
+        let mut old = Client::connect_with(&served.path, no_zeroes);
+        old.option(option::EXPORT_NAME, b"");
+        let told = old.bytes(if no_zeroes { 10 } else { 134 });
+        assert_eq!(told[..8], served.drives[0].capacity_bytes().to_be_bytes());
+        old.request(command::READ, 0, 0, 512);
+        assert_eq!(old.simple(512), Ok(vec![0; 512]));
+    }
+    let mut leaves = Client::connect(&served.path);
+    leaves.option(option::ABORT, b"");
+    assert_eq!(leaves.option_reply(option::ABORT).0, reply::ACK);
+    assert_eq!(leaves.stream.read(&mut [0; 1]).unwrap(), 0);
+}
+
+/// Random requests on several connections of one export against a plain array.
+#[test]
+fn it_is_a_plain_array() {
+    const BYTES: u64 = 3 << 20;
+    let served = serve("model", &fast());
+    for structured in [false, true] {
+        let mut rng = Rng::new(5 + structured as u64);
+        let mut clients = [connect(&served.path, structured), connect(&served.path, structured)];
+        let mut model = vec![0u8; BYTES as usize];
+        clients[0].request(command::WRITE_ZEROES, flag::NO_HOLE, 0, BYTES as u32);
+        clients[0].done().unwrap();
+        for _ in 0..1500 {
+            let client = &mut clients[rng.below(2) as usize];
+            let most = if rng.chance(0.05) { 900_000 } else { 20_000 };
+            let bytes = 1 + rng.below(most);
+            let offset = rng.below(BYTES - bytes);
+            let range = offset as usize..(offset + bytes) as usize;
+            let fua = if rng.chance(0.1) { flag::FUA } else { 0 };
+            match rng.below(8) {
+                0..=2 => {
+                    let data: Vec<u8> = (0..bytes).map(|_| rng.bits() as u8).collect();
+                    client.write(offset, &data, fua);
+                    client.done().unwrap();
+                    model[range].copy_from_slice(&data);
+                }
+                3 => {
+                    let hole = if rng.chance(0.5) { flag::NO_HOLE } else { 0 };
+                    client.request(command::WRITE_ZEROES, fua | hole, offset, bytes as u32);
+                    client.done().unwrap();
+                    model[range].fill(0);
+                }
+                4 => {
+                    client.request(command::FLUSH, 0, 0, 0);
+                    client.done().unwrap();
+                }
+                5 => {
+                    client.request(command::CACHE, 0, offset, bytes as u32);
+                    client.done().unwrap();
+                }
+                _ => {
+                    client.request(command::READ, 0, offset, bytes as u32);
+                    let found = client.data(offset, bytes as usize).unwrap();
+                    assert!(found == model[range], "{bytes} B at {offset}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_requests_are_refused_and_the_next_is_served() {
+    let served = serve("wrong", &fast());
+    let end = served.drives[0].capacity_bytes();
+    for structured in [false, true] {
+        let mut client = connect(&served.path, structured);
+        let zero = command::WRITE_ZEROES;
+        for (command, flags, offset, bytes, why) in [
+            (command::READ, 0, end - 1, 2, error::INVALID),
+            (command::READ, 0, u64::MAX, 2, error::INVALID),
+            (command::READ, 0, 0, 0, error::INVALID),
+            (command::READ, 0, 0, wire::PAYLOAD_MAX + 1, error::INVALID),
+            (command::READ, 0, 0, u32::MAX, error::INVALID),
+            (command::READ, flag::FAST_ZERO, 0, 512, error::INVALID),
+            (command::TRIM, 0, end, 1, error::INVALID),
+            (zero, 0, 1, u32::MAX, error::INVALID),
+            (zero, flag::FAST_ZERO, 0, 4096, error::NOT_SUPPORTED),
+            (command::FLUSH, 0, 0, 1, error::INVALID),
+            (command::BLOCK_STATUS, 0, 0, 0, error::INVALID),
+            (77, 0, 0, 512, error::INVALID),
+        ] {
+            client.request(command, flags, offset, bytes);
+            assert_eq!(client.done(), Err(why), "command {command} of {bytes} B at {offset}");
+        }
+        // The data of a write are read past, however many.
+        client.write(end, &[7; 1 << 20], 0);
+        assert_eq!(client.done(), Err(error::NO_SPACE));
+        client.write(0, &vec![1; wire::PAYLOAD_MAX as usize + 1], 0);
+        assert_eq!(client.done(), Err(error::INVALID));
+        // As much as is allowed, all at once.
+        let much = (end as u32).min(wire::PAYLOAD_MAX);
+        client.write(0, &vec![9; much as usize], flag::FUA);
+        client.done().unwrap();
+        client.request(command::READ, 0, 0, much);
+        assert!(client.data(0, much as usize).unwrap().iter().all(|&byte| byte == 9));
+        client.request(command::TRIM, 0, 0, end as u32);
+        client.done().unwrap();
+    }
+}
+
+#[test]
+fn block_status_tells_what_is_allocated() {
+    let served = serve("status", &fast());
+    let mut client = Client::connect(&served.path);
+    client.option(option::STRUCTURED_REPLY, b"");
+    client.option_reply(option::STRUCTURED_REPLY);
+    client.option(option::SET_META_CONTEXT, b"\0\0\0\0\0\0\0\x01\0\0\0\x0fbase:allocation");
+    let (kind, data) = client.option_reply(option::SET_META_CONTEXT);
+    assert_eq!((kind, &data[4..]), (reply::META_CONTEXT, &b"base:allocation"[..]));
+    assert_eq!(client.option_reply(option::SET_META_CONTEXT).0, reply::ACK);
+    client.go("").unwrap();
+    client.structured = true;
+    client.write(16384, &[1; 8192], 0);
+    client.done().unwrap();
+    client.request(command::BLOCK_STATUS, 0, 8192, 65536);
+    assert_eq!(client.extents(), [(8192, 3), (8192, 0), (49152, 3)]);
+    client.request(command::BLOCK_STATUS, flag::REQ_ONE, 8192, 65536);
+    assert_eq!(client.extents(), [(8192, 3)]);
+}
+
+/// Requests that were sent before any answer was read, as a deep queue does; and answers to all when the server stops.
+#[test]
+fn a_deep_queue_is_answered_also_at_the_end() {
+    for time in [TimeMode::Fast, TimeMode::Real] {
+        let options = DriveOptions { time, ..fast() };
+        let mut served = serve(&format!("deep-{time:?}"), &options);
+        let mut client = connect(&served.path, false);
+        // As many as the sockets hold, or the server waits for somebody to take the answers.
+        for i in 0..32u64 {
+            client.write(i * 4096, &[i as u8; 4096], 0);
+            client.request(command::READ, 0, i * 4096, 4096);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        served.server.stop();
+        let mut bytes = Vec::new();
+        client.stream.read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes.len(), 32 * (2 * wire::SIMPLE_REPLY_BYTES + 4096), "{time:?}");
+        assert!(!served.path.exists(), "the socket is removed");
+    }
+}
+
+/// In real time an answer is not early, and the queue is not served one by one.
+#[test]
+fn real_time_is_the_models() {
+    let served = serve("real", &DriveOptions { time: TimeMode::Slower(20), ..fast() });
+    let mut client = connect(&served.path, false);
+    for i in 0..16u64 {
+        client.write(i * 4096, &[1; 4096], flag::FUA);
+        client.done().unwrap();
+    }
+    // bench-4g and ssd-mlc-2010 read a page in 25 us or more; this device is 20 times slower.
+    let begun = Instant::now();
+    client.request(command::READ, 0, 0, 4096);
+    client.data(0, 4096).unwrap();
+    let one = begun.elapsed();
+    assert!(one >= Duration::from_micros(500), "{one:?}");
+    let result = served.drives[0].result().unwrap();
+    let modelled = result.read.latency.max_ns * 20;
+    assert!(one.as_nanos() as u64 >= modelled, "{one:?} for {modelled} ns");
+    drop(client);
+    let mut server = served.server;
+    server.stop();
+    let late = server.lateness();
+    assert!(late.count >= 17 && late.p50 <= late.p99 && late.p99 <= late.max, "{late:?}");
+}
+
+#[test]
+fn the_plug_closes_every_connection_and_flushed_data_are_found_again() {
+    for time in [TimeMode::Fast, TimeMode::Real] {
+        let served = serve(&format!("plug-{time:?}"), &DriveOptions { time, ..fast() });
+        let mut clients = [connect(&served.path, true), connect(&served.path, false)];
+        clients[0].write(0, &[5; 65536], 0);
+        clients[0].done().unwrap();
+        clients[1].request(command::FLUSH, 0, 0, 0);
+        clients[1].done().unwrap();
+        served.drives[0].cut().unwrap();
+        for client in &mut clients {
+            assert_eq!(client.stream.read(&mut [0; 1]).unwrap_or(0), 0, "{time:?}: still open");
+        }
+        let mut again = connect(&served.path, true);
+        again.request(command::READ, 0, 0, 65536);
+        assert!(again.data(0, 65536).unwrap().iter().all(|&byte| byte == 5), "{time:?}");
+    }
+}
+
+/// Bytes that are no protocol, or break off anywhere: their connection ends, the others are served. NVLAB_FUZZ_ROUNDS sets
+/// how many, with NVLAB_FUZZ_SEED.
+#[test]
+fn hostile_clients_end_alone() {
+    let served = serve("hostile", &fast());
+    let mut good = connect(&served.path, true);
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let (rounds, seed) =
+        (number("NVLAB_FUZZ_ROUNDS").unwrap_or(400), number("NVLAB_FUZZ_SEED").unwrap_or(11));
+    let mut rng = Rng::new(seed);
+    let mut valid = 1u32.to_be_bytes().to_vec();
+    valid.extend(Client::option_bytes(option::STRUCTURED_REPLY, b""));
+    valid.extend(Client::option_bytes(option::GO, b"\0\0\0\0\0\0"));
+    for i in 0..40 {
+        let request =
+            Request { flags: 0, command: i % 9, cookie: i as u64, offset: (i as u64) << 12, bytes: 4096 };
+        valid.extend(request.encode());
+    }
+    for round in 0..rounds {
+        let mut bytes = valid.clone();
+        let changes = rng.below(6);
+        for _ in 0..changes {
+            let at = rng.below(bytes.len() as u64) as usize;
+            bytes[at] = rng.bits() as u8;
+        }
+        bytes.truncate(rng.below(bytes.len() as u64 + 1) as usize);
+        let mut client = Client::connect_raw(&served.path);
+        // The server may leave in the middle of it.
+        let _ = client.stream.write_all(&bytes);
+        if rng.chance(0.3) {
+            let _ = client.stream.shutdown(std::net::Shutdown::Write);
+            client.stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            let _ = std::io::copy(&mut (&client.stream).take(1 << 20), &mut std::io::sink());
+        }
+        drop(client);
+        if round % 40 == 0 {
+            good.request(command::READ, 0, 4096, 4096);
+            good.data(4096, 4096).unwrap();
+        }
+    }
+}

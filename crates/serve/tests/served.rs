@@ -1,0 +1,237 @@
+//! The served device against a plain array: reads, writes, trims and zeros; restarts and kills of its server; power cuts.
+
+mod common;
+
+use common::Folder;
+use nvlab_lab::design::Design;
+use nvlab_serve::served::{DeviceState, Drive, DriveOptions, Fault, Start, Zero};
+use nvlab_serve::{TimeMode, WindowError};
+use nvlab_units::Rng;
+use std::path::Path;
+
+/// Small designs: protected and checkpointed, volatile, without a buffer, and a memory.
+const DESIGNS: [(&str, &[&str]); 4] = [
+    (
+        "ssd-tlc",
+        &[
+            "media.tlc.blocks=20",
+            "ftl.spare=55%",
+            "ftl.map.checkpoint=24MiB",
+            "ftl.buffer.size=8MiB",
+            "array.channels=1",
+        ],
+    ),
+    ("ssd-mlc-2010", &["media.mlc.blocks=64", "ftl.spare=30%", "ftl.buffer.size=1MiB"]),
+    ("bench-4g", &["media.nand.blocks=48", "ftl.spare=30%"]),
+    ("envy-128m", &[]),
+];
+/// Only the first of the device is used, so that it is overwritten often.
+const BYTES: usize = 6 << 20;
+
+fn design(number: usize) -> Design {
+    let (name, sets) = DESIGNS[number];
+    let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+    Design::load(name, &sets).unwrap_or_else(|errors| panic!("{name}: {errors}"))
+}
+
+fn options(state: Option<&Path>) -> DriveOptions {
+    DriveOptions {
+        state: state.map(Path::to_path_buf),
+        time: TimeMode::Fast,
+        seed: 7,
+        ..DriveOptions::default()
+    }
+}
+
+fn open(number: usize, state: Option<&Path>) -> Drive {
+    Drive::open(DESIGNS[number].0, &design(number), &options(state)).unwrap()
+}
+
+/// A plain array, and for each sector what may lie there if the power fails: newest first.
+struct Model {
+    now: Vec<u8>,
+}
+
+/// One random operation on both.
+fn step(rng: &mut Rng, drive: &Drive, model: &mut Model) {
+    let session = drive.session();
+    let bytes = (1 + rng.below(64)) * if rng.chance(0.7) { 4096 } else { 512 };
+    let offset = rng.below((BYTES as u64 - bytes) / 512) * 512;
+    let range = offset as usize..(offset + bytes) as usize;
+    match rng.below(10) {
+        0..=4 => {
+            let data: Vec<u8> = (0..bytes).map(|_| rng.bits() as u8).collect();
+            drive.write(session, offset, &data, rng.chance(0.1)).unwrap();
+            model.now[range].copy_from_slice(&data);
+        }
+        5 => {
+            let how = Zero { may_trim: rng.chance(0.5), fast: false, fua: rng.chance(0.2) };
+            drive.zero(session, (offset, bytes), how).unwrap();
+            model.now[range].fill(0);
+        }
+        6 => {
+            drive.flush(session).unwrap();
+        }
+        _ => {
+            let mut found = vec![1; bytes as usize];
+            drive.read(session, offset, &mut found).unwrap();
+            assert!(found == model.now[range], "{} B at {offset}", bytes);
+        }
+    }
+}
+
+fn compare(drive: &Drive, model: &Model, what: &str) {
+    let mut found = vec![1; BYTES];
+    for (piece, offset) in found.chunks_mut(1 << 20).zip((0..).step_by(1 << 20)) {
+        drive.read(drive.session(), offset, piece).unwrap();
+    }
+    if let Some(at) = (0..BYTES).find(|&at| found[at] != model.now[at]) {
+        panic!("{what}: byte {at} is {:#x}, not {:#x}", found[at], model.now[at]);
+    }
+}
+
+#[test]
+fn it_is_a_plain_array_and_survives_its_server() {
+    for number in 0..DESIGNS.len() {
+        let folder = Folder::new(&format!("served-{number}"));
+        let mut rng = Rng::new(number as u64 + 1);
+        let mut model = Model { now: vec![0; BYTES] };
+        for round in 0..6 {
+            let drive = open(number, Some(&folder.0));
+            let start = match round {
+                0 => Start::Fresh,
+                round if round % 2 == 1 => Start::Closed,
+                _ => Start::Killed,
+            };
+            assert_eq!(drive.start(), start, "design {number}, round {round}");
+            compare(&drive, &model, &format!("design {number}, round {round}"));
+            for _ in 0..300 {
+                step(&mut rng, &drive, &mut model);
+            }
+            if round % 2 == 0 {
+                drive.close().unwrap();
+            } else {
+                // What was flushed survives a server that ends without a word.
+                drive.flush(drive.session()).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_flushed_survives_a_power_cut() {
+    for number in 0..DESIGNS.len() {
+        let drive = open(number, None);
+        let mut rng = Rng::new(number as u64 + 100);
+        let mut model = Model { now: vec![0; BYTES] };
+        for round in 0..20 {
+            for _ in 0..60 {
+                step(&mut rng, &drive, &mut model);
+            }
+            drive.flush(drive.session()).unwrap();
+            let old = drive.session();
+            let cut = drive.cut().unwrap();
+            assert_eq!(drive.read(old, 0, &mut [0; 512]), Err(Fault::PowerLost));
+            assert_eq!(drive.cuts().len(), round + 1);
+            assert!(cut.recovery.ps() > 0, "nothing was read to find everything again: {cut:?}");
+            compare(&drive, &model, &format!("design {number}, cut {round}"));
+        }
+    }
+}
+
+/// Without FLUSH a volatile buffer loses what was just written: a device that lies about FLUSH is found out.
+#[test]
+fn a_flush_that_is_ignored_loses_data() {
+    let lost = |ignore_flush: bool| {
+        let mut lost = 0;
+        for seed in 0..8 {
+            let drive = Drive::open(
+                DESIGNS[1].0,
+                &design(1),
+                &DriveOptions { ignore_flush, seed, time: TimeMode::Fast, ..DriveOptions::default() },
+            )
+            .unwrap();
+            for unit in 0..40u64 {
+                drive.write(drive.session(), unit * 4096, &[unit as u8 + 1; 4096], false).unwrap();
+            }
+            drive.flush(drive.session()).unwrap();
+            drive.cut().unwrap();
+            let mut found = [0; 4096];
+            for unit in 0..40u64 {
+                drive.read(drive.session(), unit * 4096, &mut found).unwrap();
+                lost += (found != [unit as u8 + 1; 4096]) as u32;
+            }
+        }
+        lost
+    };
+    assert_eq!(lost(false), 0);
+    assert!(lost(true) > 0, "a volatile buffer that is never flushed lost nothing");
+}
+
+#[test]
+fn the_power_fails_during_the_operation_that_was_named() {
+    let drive = open(1, None);
+    drive.cut_after(3);
+    let session = drive.session();
+    for _ in 0..2 {
+        drive.write(session, 0, &[1; 4096], true).unwrap();
+    }
+    assert_eq!(drive.write(session, 0, &[2; 4096], true), Err(Fault::PowerLost));
+    assert_eq!(drive.write(session, 0, &[3; 4096], true), Err(Fault::PowerLost));
+    assert_eq!(drive.cuts().len(), 1);
+    let mut found = [0; 4096];
+    drive.read(drive.session(), 0, &mut found).unwrap();
+    assert!(found == [1; 4096] || found == [2; 4096], "neither the old nor the new: {}", found[0]);
+}
+
+#[test]
+fn what_cannot_be_says_why() {
+    let folder = Folder::new("served-wrong");
+    drop(open(1, Some(&folder.0)));
+    let other =
+        Design::load("ssd-mlc-2010", &["ftl.spare=31%".into(), "media.mlc.blocks=64".into()]).unwrap();
+    let error = DeviceState::open(Some(&folder.0), &other, 1).unwrap_err();
+    assert!(matches!(error, WindowError::State { .. }), "{error}");
+    assert!(
+        error.to_string().contains("`ftl.spare = 30%`") || error.to_string().contains("ftl.spare"),
+        "{error}"
+    );
+    let _held = open(1, Some(&folder.0));
+    let error = DeviceState::open(Some(&folder.0), &design(1), 1).unwrap_err();
+    assert!(matches!(error, WindowError::Busy(_)), "{error}");
+    let drive = open(2, None);
+    let (session, end) = (drive.session(), drive.capacity_bytes());
+    assert_eq!(drive.read(session, end - 1, &mut [0; 2]), Err(Fault::Range));
+    assert_eq!(drive.write(session, u64::MAX, &[0; 2], false), Err(Fault::Range));
+    assert_eq!(drive.trim(session, 1, u64::MAX, false), Err(Fault::Range));
+    let fast = Zero { fast: true, may_trim: true, fua: false };
+    assert_eq!(
+        drive.zero(session, (0, 4096), fast),
+        Err(Fault::NotFast),
+        "no checkpoints, so trims do not last"
+    );
+}
+
+#[test]
+fn what_is_mapped_is_told() {
+    let drive = open(0, None);
+    let session = drive.session();
+    let mut seen = Vec::new();
+    drive.write(session, 8192, &[1; 4096], false).unwrap();
+    drive
+        .mapped(session, (100, 20_000), |bytes, mapped| {
+            seen.push((bytes, mapped));
+            true
+        })
+        .unwrap();
+    assert_eq!(seen, [(8092, false), (4096, true), (20_100 - 12_288, false)]);
+    drive.zero(session, (0, 1 << 20), Zero { may_trim: true, fast: true, fua: false }).unwrap();
+    seen.clear();
+    drive
+        .mapped(session, (0, 1 << 20), |bytes, mapped| {
+            seen.push((bytes, mapped));
+            true
+        })
+        .unwrap();
+    assert_eq!(seen, [(1 << 20, false)]);
+}
