@@ -2,6 +2,7 @@
 //! change here is a change of results: raise `RESULTS_VERSION` and say why in the commit.
 
 use nvlab_lab::design::Design;
+use nvlab_lab::plan::{Settings, Source, Task};
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::{Limit, RunPlan, State, run};
 use nvlab_units::Span;
@@ -74,9 +75,126 @@ fn runs_repeat_exactly() {
     assert_eq!(found, GOLDEN);
 }
 
+/// eNVy as a memory and as a RAM disk, small: with one long operation at a time and with four.
+#[test]
+fn envy_repeats_exactly() {
+    const SMALL: [&str; 5] = [
+        "media.flash.block=64 KiB",
+        "media.flash.erase=200 us",
+        "ftl.buffer.size=64 KiB",
+        "ftl.clean.partition=8",
+        "ftl.map.cache=64",
+    ];
+    let cases: [(&str, &str, State, &str); 4] = [
+        ("1", "tpca branches=1 accounts=20000", State::Steady, "2000 io"),
+        ("4", "tpca branches=1 accounts=20000 rate=20k/s", State::Steady, "2000 io"),
+        ("1", "uniform rw=randrw read=50% bs=4KiB qd=1", State::Full, "4000 io"),
+        ("4", "hotcold hot=20/80 rw=randwrite bs=512B qd=4", State::Steady, "40000 io"),
+    ];
+    let mut found = Vec::new();
+    for (concurrent, workload, state, until) in cases {
+        let mut sets: Vec<String> = SMALL.iter().map(|set| set.to_string()).collect();
+        sets.push(format!("ftl.concurrent={concurrent}"));
+        let design = Design::load("envy", &sets).unwrap_or_else(|errors| panic!("{errors}"));
+        let source = Source::read(workload, None).unwrap();
+        let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state };
+        let result = Task::new(design, "envy".into(), &source, settings).unwrap().run(&mut |_, _| true);
+        let result = result.unwrap();
+        let memory = result.memory.as_ref().expect("a memory");
+        let mut all = integers(&result);
+        all.extend([memory.loads, memory.stores, memory.buffer_hits, memory.copied_pages]);
+        all.extend([memory.flushed_pages, memory.mapping_misses, memory.wear_swaps]);
+        found.push(all);
+    }
+    assert_eq!(found, GOLDEN_ENVY);
+}
+
 const GOLDEN: [[u64; 11]; 4] = [
     [40000, 520431257436, 19943, 221183, 5505539, 9855, 5439187, 19941, 854, 1, 9],
     [40000, 216159314276, 0, 0, 0, 9471, 4850641, 0, 860, 1, 9],
     [40000, 410567200620500, 0, 0, 0, 47103, 3143486797, 569464, 609464, 4761, 567],
     [40000, 51189585240000, 0, 0, 0, 802815, 99650000, 186067, 226067, 883, 132],
+];
+
+const GOLDEN_ENVY: [[u64; 18]; 4] = [
+    [
+        2000,
+        53121760000,
+        144000,
+        161,
+        260,
+        161,
+        1098720,
+        95184,
+        4471,
+        17,
+        101,
+        144000,
+        6000,
+        3919,
+        2081,
+        2081,
+        7304,
+        0,
+    ],
+    [
+        2000,
+        96170898439,
+        144000,
+        161,
+        460,
+        161,
+        320,
+        95320,
+        4993,
+        20,
+        276,
+        144000,
+        6000,
+        3909,
+        2091,
+        2091,
+        7303,
+        2,
+    ],
+    [
+        4000,
+        881701860000,
+        2019,
+        83520,
+        83520,
+        217087,
+        3262720,
+        1057504,
+        85792,
+        312,
+        3,
+        1033728,
+        1014272,
+        240,
+        31456,
+        31456,
+        63888,
+        0,
+    ],
+    [
+        40000,
+        560794020000,
+        0,
+        0,
+        0,
+        11007,
+        1001260,
+        78437,
+        172056,
+        672,
+        539,
+        0,
+        2560000,
+        1563,
+        78437,
+        78437,
+        79362,
+        0,
+    ],
 ];

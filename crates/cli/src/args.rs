@@ -1,11 +1,16 @@
 //! The command line: every verb and option. Parsing only.
 
+mod cut;
+mod serve;
+
+pub use cut::Cut;
+pub use serve::Serve;
+
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use nvlab_lab::plan::Until;
 use nvlab_lab::report::Format;
 use nvlab_lab::run::State;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -126,6 +131,10 @@ pub enum Verb {
     Compare(Compare),
     /// Serve a design to a program: its loads and stores are real, the memory behind them is simulated
     Serve(Serve),
+    /// Cut the power of a served device under a program, many times, and check what survives
+    Cut(Cut),
+    /// Let tools (mkfs, mtools, fsck) work on an image that a simulated device holds
+    Image(Image),
     /// Look at, convert or make traces
     #[command(subcommand)]
     Trace(Trace),
@@ -232,45 +241,6 @@ pub struct Compare {
     pub metrics: Vec<String>,
 }
 
-const SERVE_EXAMPLES: &str = "\
-The program opens the file $NVLAB_WINDOW and maps it, shared; or it calls
-nvlab_window_map(size_t *bytes). It must be linked dynamically: a library is preloaded.
-
-Examples:
-  nvlab serve envy --mem --time fast -- sh -c './program \"$NVLAB_WINDOW\"'
-  nvlab serve envy --mem --state dir --size 1GiB --resident 64MiB -- ./program";
-
-#[derive(Args)]
-#[command(after_help = SERVE_EXAMPLES)]
-pub struct Serve {
-    /// Design: envy
-    pub design: String,
-    /// Memory for a program, by userfaultfd
-    #[arg(long, required = true)]
-    pub mem: bool,
-    /// Bytes of the memory, a multiple of 4 KiB [default: those of the state, or 256 MiB]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub size: Option<u64>,
-    /// Bytes of it that may be resident, at least 64 KiB [default: a quarter]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub resident: Option<u64>,
-    /// Folder of the state: the memory survives restarts and kill -9 [default: forgotten at the end]
-    #[arg(long, value_name = "DIR")]
-    pub state: Option<PathBuf>,
-    /// When a page that is not resident is brought: real (no earlier than the device would) | fast (at once)
-    #[arg(long, value_enum, default_value = "real", value_name = "MODE")]
-    pub time: TimeName,
-    /// The program and its arguments; nvlab ends with its status
-    #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
-    pub program: Vec<OsString>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TimeName {
-    Real,
-    Fast,
-}
-
 #[derive(Subcommand)]
 pub enum Trace {
     /// Footprint, mix, sizes, skew, interarrival of a trace
@@ -312,6 +282,36 @@ pub enum Trace {
         #[arg(long, default_value_t = 1, value_name = "N")]
         seed: u64,
     },
+}
+
+const IMAGE_EXAMPLES: &str = "\
+After each command what it changed in the file is written to the device, and the file is read back from it.
+
+Examples:
+  nvlab image hftl-fsms vol.img --size 8MiB 'mkfs.vfat -F 12 $NVLAB_IMAGE' 'mcopy -i $NVLAB_IMAGE README.md ::'";
+
+#[derive(Args)]
+#[command(after_help = IMAGE_EXAMPLES)]
+pub struct Image {
+    /// Design: NAME | FILE.toml (nvlab design list)
+    pub design: String,
+    /// The image; $NVLAB_IMAGE for the commands. Made if it is not there
+    pub file: PathBuf,
+    /// Commands, each one argument for sh -c
+    #[arg(required = true, value_name = "COMMAND")]
+    pub commands: Vec<String>,
+    /// Bytes of an image that is made [default: those of the device]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub size: Option<u64>,
+    /// Cut the power after each command, before the image is read back
+    #[arg(long)]
+    pub cut: bool,
+    /// Change one design value, e.g. --set ftl.route.update=journal (repeatable)
+    #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Seed for every random choice
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
 }
 
 fn size(text: &str) -> Result<u64, String> {

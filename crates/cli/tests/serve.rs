@@ -74,6 +74,30 @@ fn a_state_is_found_again() {
     assert!(said(&output).contains("holds a window of 4194304 B"), "{}", said(&output));
 }
 
+/// The program has the address in its environment; at the end it is said what was done, and the state is found again.
+#[test]
+fn a_block_device_is_served_and_kept() {
+    let folder = Folder::new("device");
+    let design = "ssd-mlc-2010,media.mlc.blocks=64,ftl.spare=30%,ftl.buffer.size=1MiB";
+    let serve = |script: &str| {
+        let arguments = ["--nbd", "socket", "--time", "fast", "--state", "kept", "--", "sh", "-c", script];
+        folder.serve(&[&[design][..], &arguments].concat())
+    };
+    let output = serve("test -S socket && echo \"$NVLAB_URI\"");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("nbd+unix:///?socket=/"), "{output:?}");
+    assert!(said(&output).contains(", new\n") && said(&output).contains("0 served"), "{}", said(&output));
+    let output = serve("kill -USR1 $PPID; sleep 0.3; exit 5");
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(said(&output).contains("as it was left"), "{}", said(&output));
+    assert!(said(&output).contains("the power failed after 0 operations"), "{}", said(&output));
+    let other = folder.serve(&["ssd-mlc-2010", "--nbd", "socket", "--state", "kept", "--", "true"]);
+    assert_eq!(other.status.code(), Some(2), "{}", said(&other));
+    assert!(said(&other).contains("holds a device of another design"), "{}", said(&other));
+    let remote = folder.serve(&[design, "--nbd", "0.0.0.0:0", "--", "true"]);
+    assert!(said(&remote).contains("add --allow-remote"), "{}", said(&remote));
+}
+
 #[test]
 fn what_cannot_be_says_why() {
     let folder = Folder::new("wrong");

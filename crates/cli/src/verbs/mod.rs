@@ -3,9 +3,11 @@
 mod bench;
 mod compare;
 mod completions;
+mod cut;
 mod design;
 mod doctor;
 mod explain;
+mod image;
 mod parts;
 mod report;
 mod reproduce;
@@ -23,6 +25,8 @@ pub fn dispatch(output: &Output, verb: Verb) -> Result<(), Failure> {
         Verb::Run(args) => run::run(output, &args),
         Verb::Compare(args) => compare::compare(output, &args),
         Verb::Serve(args) => serve::serve(output, &args),
+        Verb::Cut(args) => cut::cut(output, &args),
+        Verb::Image(args) => image::image(output, &args),
         Verb::Trace(verb) => trace::trace(output, verb),
         Verb::Design(verb) => design::design(output, verb),
         Verb::Parts { verb } => parts::parts(output, verb),

@@ -1,28 +1,37 @@
-//! `nvlab serve`: a design as memory for a program.
+//! `nvlab serve`: a design as memory for a program, or as a block device (`device`).
 
-use crate::args::{Serve, TimeName};
+mod device;
+
+use crate::args::Serve;
 use crate::failure::Failure;
 use crate::output::Output;
 use nvlab_lab::report::Format;
-use nvlab_serve::{Found, Server, TimeMode, WindowError, WindowOptions, WindowStats};
+use nvlab_serve::{Found, Server, WindowError, WindowOptions, WindowStats};
 use nvlab_units::quantity::display_bytes;
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
-    if args.design != "envy" {
-        let why = format!("\"{}\" cannot be served as memory: the only design that can is envy", args.design);
+    match args.mem {
+        true => memory(output, args),
+        false => device::serve(output, args),
+    }
+}
+
+fn memory(output: &Output, args: &Serve) -> Result<(), Failure> {
+    if args.designs != ["envy"] {
+        let why = format!(
+            "\"{}\" cannot be served as memory: the only design that can is envy",
+            args.designs.join(" ")
+        );
         return Err(Failure::Input(why));
     }
     let options = WindowOptions {
         bytes: args.size,
         state: args.state.clone(),
         resident_bytes: args.resident,
-        time: match args.time {
-            TimeName::Real => TimeMode::Real,
-            TimeName::Fast => TimeMode::Fast,
-        },
+        time: args.time,
         ..WindowOptions::default()
     };
     let server = Server::open(&options)?;

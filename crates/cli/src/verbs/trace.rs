@@ -67,7 +67,7 @@ fn read(output: &Output, text: &str, volumes: &[String]) -> Result<(Columns, Str
 }
 
 /// The file and format after `FILE[:FORMAT]`.
-fn target(text: &str) -> Result<(std::path::PathBuf, TraceFormat), Failure> {
+pub(super) fn target(text: &str) -> Result<(std::path::PathBuf, TraceFormat), Failure> {
     let spec = ReplaySpec::parse(text)?;
     if spec != (ReplaySpec { format: spec.format, ..ReplaySpec::new(spec.path.clone()) }) {
         return Err(Failure::Input(format!("'{text}': a file to write has no changes after its name")));

@@ -1,0 +1,222 @@
+//! `nvlab serve --nbd` and `--fuse`: designs as block devices, and what a program did to them.
+
+use super::ended;
+use crate::args::Serve;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::runs::Named;
+use crate::verbs::trace::target;
+use nvlab_lab::report::{Format, run_text};
+use nvlab_lab::result::RunResult;
+use nvlab_serve::control::{Door, Doorkeeper};
+use nvlab_serve::fuse::FuseMount;
+use nvlab_serve::nbd::{Address, Export, NbdServer};
+use nvlab_serve::served::Start;
+use nvlab_serve::{Drive, DriveOptions, Signals, WindowError, Woken, end_with_parent, process_file};
+use nvlab_units::quantity::display_bytes;
+use nvlab_workload::trace::{self, Format as TraceFormat};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+
+pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
+    let record = args.record.as_deref().map(target).transpose()?;
+    if record.is_some() && args.designs.len() > 1 {
+        return Err(Failure::Input("--record writes the requests of one device: name one design".into()));
+    }
+    let addresses = addresses(args)?;
+    let signals = Signals::install().map_err(|error| Failure::machine("cannot take signals", &error))?;
+    let drives = open(output, args)?;
+    let export = |drive: &Arc<Drive>| Export { name: drive.name().into(), drive: Arc::clone(drive) };
+    let mut server = match &addresses.nbd {
+        Some(address) => Some(NbdServer::start(address, drives.iter().map(export).collect())?),
+        None => None,
+    };
+    let mount = args.fuse.as_deref().map(|folder| mount(folder, &drives)).transpose()?;
+    let mut doors = Vec::new();
+    if let Some(path) = &args.control {
+        doors.push(Doorkeeper::open(Door::Control, &Address::Unix(path.clone()), drives.clone())?);
+    }
+    if let Some(address) = &addresses.metrics {
+        doors.push(Doorkeeper::open(Door::Metrics, address, drives.clone())?);
+    }
+    let uri = server.as_ref().map(|server| server.uri().to_string());
+    let file = args.fuse.as_ref().map(|folder| folder.join(drives[0].file_name()));
+    for (what, place) in [("nbd", &uri), ("fuse", &file.as_ref().map(|file| file.display().to_string()))] {
+        if let Some(place) = place {
+            output.note(format_args!("{what:8} {place}"));
+        }
+    }
+    let program = start(args, uri.as_deref(), file.as_deref())?;
+    let status = attend(output, &signals, program, &drives)?;
+    if let Some(server) = &mut server {
+        server.stop();
+    }
+    mount.map_or(Ok(()), FuseMount::close)?;
+    drop(doors);
+    let late = server.as_ref().map(NbdServer::lateness).unwrap_or_default();
+    if late.count > 0 {
+        output.note(format_args!(
+            "time     {} answers were late by {} (p50), {} (p99), {} at most",
+            late.count, late.p50, late.p99, late.max
+        ));
+    }
+    finish(output, &drives, record)?;
+    status.map_or(Ok(()), ended)
+}
+
+/// Where to listen.
+struct Addresses {
+    nbd: Option<Address>,
+    metrics: Option<Address>,
+}
+
+fn addresses(args: &Serve) -> Result<Addresses, Failure> {
+    let nbd = args.nbd.as_ref().map(|address| match address {
+        Some(address) => Address::parse(address),
+        None => {
+            let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+            Address::Unix(folder.join(format!("nvlab-{}.sock", std::process::id())))
+        }
+    });
+    let metrics = args.metrics.as_deref().map(Address::parse);
+    if let Some(Address::Unix(path)) = &metrics {
+        return Err(Failure::Input(format!("--metrics {}: write HOST:PORT", path.display())));
+    }
+    for address in nbd.iter().chain(&metrics).filter(|address| address.is_remote()) {
+        if !args.allow_remote {
+            let why = format!(
+                "{address:?} is not on this machine alone, and there is no password: add --allow-remote if that is wanted"
+            );
+            return Err(Failure::Input(why));
+        }
+    }
+    Ok(Addresses { nbd, metrics })
+}
+
+fn open(output: &Output, args: &Serve) -> Result<Vec<Arc<Drive>>, Failure> {
+    let mut drives: Vec<Arc<Drive>> = Vec::new();
+    for argument in &args.designs {
+        let named = Named::load(argument, &args.set)?;
+        if drives.iter().any(|drive| drive.name() == named.name) {
+            return Err(Failure::Input(format!("{} is there twice", named.name)));
+        }
+        // Several devices have a folder each.
+        let state = args.state.as_ref().map(|folder| match args.designs.len() {
+            1 => folder.clone(),
+            _ => folder.join(&named.design.name),
+        });
+        let options = DriveOptions {
+            state,
+            seed: args.seed,
+            time: args.time,
+            cut_at: args.cut_at,
+            ignore_flush: args.ignore_flush,
+            record: args.record.is_some(),
+        };
+        let drive = Drive::open(&named.name, &named.design, &options)?;
+        let size = display_bytes(drive.capacity_bytes());
+        let how = match drive.start() {
+            Start::Fresh => "new",
+            Start::Closed => "as it was left",
+            Start::Killed => "its server had been killed; recovered as after a power cut",
+        };
+        output.note(format_args!("{}: {size}, {how}", drive.name()));
+        drives.push(Arc::new(drive));
+    }
+    Ok(drives)
+}
+
+fn mount(folder: &Path, drives: &[Arc<Drive>]) -> Result<FuseMount, Failure> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::machine(format_args!("cannot make {}", folder.display()), &error))?;
+    let devices = drives.iter().map(|drive| (drive.file_name(), Arc::clone(drive)));
+    Ok(FuseMount::open(folder, devices.collect())?)
+}
+
+fn start(args: &Serve, uri: Option<&str>, file: Option<&Path>) -> Result<Option<Child>, Failure> {
+    let Some((program, arguments)) = args.program.split_first() else { return Ok(None) };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    uri.map(|uri| command.env("NVLAB_URI", uri));
+    file.map(|file| command.env("NVLAB_DEV", file));
+    end_with_parent(&mut command);
+    let started = command.spawn();
+    Ok(Some(started.map_err(|source| WindowError::Program { program: program.clone(), source })?))
+}
+
+/// Waits for the end of the program or for a signal; pulls the plug when asked.
+fn attend(
+    output: &Output,
+    signals: &Signals,
+    mut program: Option<Child>,
+    drives: &[Arc<Drive>],
+) -> Result<Option<ExitStatus>, Failure> {
+    let failed = |error| Failure::machine("cannot wait for the program", &error);
+    let file = program.as_ref().map(|program| process_file(program.id())).transpose().map_err(failed)?;
+    loop {
+        match signals.wait(file.as_ref()).map_err(failed)? {
+            Woken::Plug => {
+                for drive in drives {
+                    match drive.cut() {
+                        Ok(cut) => output.note(format_args!(
+                            "{}: the power failed after {} operations; found again in {}",
+                            drive.name(),
+                            cut.operations,
+                            cut.recovery
+                        )),
+                        Err(fault) => output.error(format_args!("{}: {fault}", drive.name())),
+                    }
+                }
+            }
+            Woken::Program => {
+                let status = program.as_mut().map(|program| program.wait()).transpose().map_err(failed)?;
+                return Ok(status);
+            }
+            Woken::End => {
+                // Ctrl-C reached the program as well; whatever it does now, the device is closed in good order.
+                if let Some(program) = &mut program {
+                    let _ = program.kill();
+                    return program.wait().map(Some).map_err(failed);
+                }
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Closes the devices and says what was done to them.
+fn finish(
+    output: &Output,
+    drives: &[Arc<Drive>],
+    record: Option<(PathBuf, TraceFormat)>,
+) -> Result<(), Failure> {
+    let mut results: Vec<RunResult> = Vec::new();
+    for drive in drives {
+        let cuts = drive.cuts();
+        if !cuts.is_empty() {
+            output.note(format_args!(
+                "{}: {} power cuts; what follows is since the last",
+                drive.name(),
+                cuts.len()
+            ));
+        }
+        if let (Some((path, format)), Some(columns)) = (&record, drive.take_record()) {
+            let mut columns = columns;
+            columns.rebase();
+            let report = trace::write_file(&columns, *format, path)?;
+            output.note(format_args!("{}: {report}", path.display()));
+        }
+        results.extend(drive.result());
+        drive.close()?;
+    }
+    match output.format {
+        Format::Json | Format::JsonLines => {
+            output.note(json!({ "schema": "nvlab.served/1", "devices": results }))
+        }
+        // stdout is the program's.
+        _ => results.iter().for_each(|result| output.note(run_text(result, output.style()))),
+    }
+    Ok(())
+}

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Everything here that shows a served device to programs nobody wrote for it; stops at the first that fails.
+#
+# usage: all.sh NVLAB
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+nvlab=$(realpath "$1")
+"$here/install.sh"
+for script in nbd filesystems cuts cost; do
+    "$here/$script.sh" "$nvlab"
+done
