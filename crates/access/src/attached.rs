@@ -130,7 +130,8 @@ impl<C: Controller> BlockDevice for Attached<C> {
         self.controller.capacity_units() as u64 * self.unit_bytes
     }
 
-    #[inline]
+    // Always: with many kinds of controllers the compiler stops doing so by itself, which costs a read 15 %.
+    #[inline(always)]
     fn read(
         &mut self,
         at: Time,
@@ -155,7 +156,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
         Ok(Served { start, end: self.transfer(at, end, bytes, true) })
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
         let start = at + self.path.overhead;
         let arrived = self.transfer(at, start, bytes, false);

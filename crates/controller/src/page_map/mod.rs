@@ -234,7 +234,7 @@ impl<S: Store> PageMap<S> {
     }
 
     /// One unit without payload: most requests of most workloads.
-    #[inline]
+    #[inline(always)]
     fn read_one(&mut self, start: Time, extent: Extent) -> Result<Served, ControllerError> {
         let Some(&unit) = self.l2p.get(extent.start as usize) else {
             return Err(ControllerError::OutOfRange { extent, capacity: self.config.logical_units });
@@ -330,7 +330,7 @@ impl<S: Store> Controller for PageMap<S> {
         self.geometry.unit_bytes
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
         let start = at + self.config.overhead;
         self.fold_when_idle(start);

@@ -237,7 +237,7 @@ impl Cells {
 
     /// A foreground read of `units` units that lie behind one register, on die and channel.
     /// `Err` carries when the last, fruitless, try ended.
-    #[inline]
+    #[inline(always)]
     pub fn read(&mut self, at: Time, block: BlockId, level: u32, units: u32) -> Result<Served, Time> {
         let die = self.layout.die_of(block);
         let (sense, interruption) = (self.sense[level as usize], self.config.timing.interruption);
