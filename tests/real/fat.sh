@@ -5,7 +5,8 @@
 #
 # usage: tests/real/fat.sh [NVLAB]     NVLAB: the program, default nvlab
 set -eu
-nvlab=${1:-nvlab}
+nvlab=$(command -v "${1:-nvlab}")
+nvlab=$(realpath "$nvlab")
 PATH=$PATH:/sbin:/usr/sbin
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
