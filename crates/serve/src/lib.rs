@@ -59,6 +59,7 @@ pub mod control;
 pub mod device;
 mod door;
 mod engine;
+mod folder;
 pub mod fuse;
 mod handler;
 pub mod latency;

@@ -14,11 +14,11 @@
 //! they may be torn beyond what the controller can recover.
 
 use crate::WindowError;
+use crate::folder::{Folder, Stage, check_format, private};
 use crate::sys::file;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Where resident files live: a file system in memory.
@@ -41,14 +41,6 @@ pub enum Found {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Stage {
-    Making,
-    Open,
-    Closed,
-}
-
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
@@ -62,9 +54,8 @@ struct Record {
 /// A state folder, locked.
 #[derive(Debug)]
 pub(crate) struct State {
-    folder: PathBuf,
+    folder: Folder,
     record: Record,
-    _lock: File,
 }
 
 impl State {
@@ -75,14 +66,8 @@ impl State {
         window_bytes: Option<u64>,
         default_bytes: u64,
     ) -> Result<(State, Found), WindowError> {
-        let failed = |path: &Path| WindowError::io(format!("cannot use {}", path.display()));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed(folder))?;
-        let path = folder.join("lock");
-        let lock = private().open(&path).map_err(failed(&path))?;
-        if !file::lock(&lock).map_err(failed(&path))? {
-            return Err(WindowError::Busy(folder.to_path_buf()));
-        }
-        let record = read_record(folder)?;
+        let locked = Folder::take(folder, "state.json")?;
+        let record = locked.read(check)?;
         let boot = boot().map_err(WindowError::io("cannot tell one start of this machine from the next"))?;
         let (record, found) = match record {
             Some(record) => {
@@ -108,9 +93,9 @@ impl State {
                 (Record { format: FORMAT, window_bytes, stage: Stage::Making, id, boot }, Found::Fresh)
             }
         };
-        let state = State { folder: folder.to_path_buf(), record, _lock: lock };
+        let state = State { folder: locked, record };
         if found == Found::Fresh {
-            state.write_record()?;
+            state.folder.write(&state.record)?;
         }
         Ok((state, found))
     }
@@ -122,19 +107,7 @@ impl State {
 
     /// A medium's file, made or found.
     pub(crate) fn medium(&self, name: &str, bytes: u64, found: &Found) -> Result<File, WindowError> {
-        let path = self.folder.join(name);
-        let failed = || WindowError::io(format!("cannot use {}", path.display()));
-        let file = private().truncate(*found == Found::Fresh).open(&path).map_err(failed())?;
-        let has = file.metadata().map_err(failed())?.len();
-        if *found == Found::Fresh {
-            file.set_len(bytes).map_err(failed())?;
-        } else if has != bytes {
-            return Err(WindowError::State {
-                path,
-                why: format!("it has {has} B where the device needs {bytes} B"),
-            });
-        }
-        Ok(file)
+        self.folder.medium(name, bytes, *found == Found::Fresh)
     }
 
     /// The resident file, locked: what was found, or an empty one.
@@ -144,7 +117,7 @@ impl State {
         let file = private().open(&path).map_err(failed())?;
         // A program that outlived its server still has it: it must not store while somebody else serves.
         if !file::lock(&file).map_err(failed())? {
-            return Err(WindowError::Busy(self.folder.clone()));
+            return Err(WindowError::Busy(self.folder.path().to_path_buf()));
         }
         if *found != Found::Resident {
             file.set_len(0).map_err(failed())?;
@@ -156,56 +129,28 @@ impl State {
     /// From now on the resident file may hold what the media do not.
     pub(crate) fn mark_open(&mut self) -> Result<(), WindowError> {
         self.record.stage = Stage::Open;
-        self.write_record()
+        self.folder.write(&self.record)
     }
 
     /// Everything was written back and is in the media's files: the resident file goes.
     pub(crate) fn mark_closed(&mut self) -> Result<(), WindowError> {
         self.record.stage = Stage::Closed;
-        self.write_record()?;
+        self.folder.write(&self.record)?;
         let path = resident_path(&self.record.id);
         fs::remove_file(&path).map_err(WindowError::io(format!("cannot remove {}", path.display())))
     }
-
-    /// Replaces the record: a crash leaves the old one or the new one.
-    fn write_record(&self) -> Result<(), WindowError> {
-        let path = self.folder.join("state.json");
-        let failed = || WindowError::io(format!("cannot write {}", path.display()));
-        let text = serde_json::to_string_pretty(&self.record).expect("a record has only plain fields");
-        let beside = self.folder.join("state.json.new");
-        let mut file = private().truncate(true).open(&beside).map_err(failed())?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed())?;
-        fs::rename(&beside, &path).map_err(failed())?;
-        File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(failed())
-    }
-}
-
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    options
 }
 
 fn resident_path(id: &str) -> PathBuf {
     Path::new(SHARED_MEMORY).join(format!("nvlab-window-{id}"))
 }
 
-fn read_record(folder: &Path) -> Result<Option<Record>, WindowError> {
-    let path = folder.join("state.json");
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(WindowError::io(format!("cannot read {}", path.display()))(error)),
-    };
-    let wrong = |why: String| WindowError::State { path: path.clone(), why };
-    let record: Record = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    if record.format != FORMAT {
-        return Err(wrong(format!("format {} is not {FORMAT}, the one known", record.format)));
+fn check(record: &Record) -> Result<(), String> {
+    check_format(record.format, FORMAT)?;
+    match record.id.len() == 32 && record.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => Ok(()),
+        false => Err(format!("`id` must be 32 hexadecimal digits, not \"{}\"", record.id)),
     }
-    if record.id.len() != 32 || !record.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(wrong(format!("`id` must be 32 hexadecimal digits, not \"{}\"", record.id)));
-    }
-    Ok(Some(record))
 }
 
 fn boot() -> io::Result<String> {

@@ -11,16 +11,14 @@
 //! orderly end: a crash of the whole machine may lose more than the device would have.
 
 use crate::WindowError;
+use crate::folder::{Folder, Stage, check_format};
 use crate::mapped_store::MappedStore;
-use crate::sys::file;
 use crate::sys::mapping::Mapping;
 use nvlab_lab::design::Design;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 
 const FORMAT: u32 = 1;
 
@@ -33,14 +31,6 @@ pub enum Start {
     Closed,
     /// Its server had been killed: as after a power cut.
     Killed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Stage {
-    Making,
-    Open,
-    Closed,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -62,10 +52,9 @@ pub struct DeviceState {
 
 #[derive(Debug)]
 struct Kept {
-    folder: PathBuf,
+    folder: Folder,
     record: RefCell<Record>,
     media: RefCell<Vec<File>>,
-    _lock: File,
 }
 
 impl DeviceState {
@@ -75,15 +64,10 @@ impl DeviceState {
         let Some(folder) = folder else {
             return Ok(DeviceState { kept: None, start: Start::Fresh, seed });
         };
-        let failed = |path: &Path| WindowError::io(format!("cannot use {}", path.display()));
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed(folder))?;
-        let path = folder.join("lock");
-        let lock = private().open(&path).map_err(failed(&path))?;
-        if !file::lock(&lock).map_err(failed(&path))? {
-            return Err(WindowError::Busy(folder.to_path_buf()));
-        }
+        let locked = Folder::take(folder, "device.json")?;
         let values: Vec<String> = design.canonical_text().lines().map(String::from).collect();
-        let found = read_record(folder)?.filter(|record| record.stage != Stage::Making);
+        let found = locked.read(|record: &Record| check_format(record.format, FORMAT))?;
+        let found = found.filter(|record| record.stage != Stage::Making);
         let (record, start) = match found {
             Some(record) => {
                 same_design(folder, &record.design, &values)?;
@@ -93,9 +77,9 @@ impl DeviceState {
             None => (Record { format: FORMAT, seed, stage: Stage::Making, design: values }, Start::Fresh),
         };
         let (seed, media) = (record.seed, RefCell::default());
-        let kept = Kept { folder: folder.into(), record: RefCell::new(record), media, _lock: lock };
+        let kept = Kept { folder: locked, record: RefCell::new(record), media };
         if start == Start::Fresh {
-            kept.write_record()?;
+            kept.folder.write(&*kept.record.borrow())?;
         }
         Ok(DeviceState { kept: Some(kept), start, seed })
     }
@@ -117,18 +101,9 @@ impl DeviceState {
             let failed = format!("cannot have {bytes} B of memory for the medium {name}");
             return mapping.map(MappedStore::new).map_err(WindowError::io(failed));
         };
-        let path = kept.folder.join(name);
-        let failed = || WindowError::io(format!("cannot use {}", path.display()));
-        let fresh = self.start == Start::Fresh;
-        let file = private().truncate(fresh).open(&path).map_err(failed())?;
-        let has = file.metadata().map_err(failed())?.len();
-        if fresh {
-            file.set_len(bytes).map_err(failed())?;
-        } else if has != bytes {
-            let why = format!("it has {has} B where the device needs {bytes} B");
-            return Err(WindowError::State { path, why });
-        }
-        let mapping = Mapping::of_file(&file, bytes).map_err(failed())?;
+        let file = kept.folder.medium(name, bytes, self.start == Start::Fresh)?;
+        let failed = WindowError::io(format!("cannot use {}", kept.folder.path().join(name).display()));
+        let mapping = Mapping::of_file(&file, bytes).map_err(failed)?;
         kept.media.borrow_mut().push(file);
         Ok(MappedStore::new(mapping))
     }
@@ -151,40 +126,7 @@ impl DeviceState {
 impl Kept {
     fn mark(&self, stage: Stage) -> Result<(), WindowError> {
         self.record.borrow_mut().stage = stage;
-        self.write_record()
-    }
-
-    /// Replaces the record: a crash leaves the old one or the new one.
-    fn write_record(&self) -> Result<(), WindowError> {
-        let path = self.folder.join("device.json");
-        let failed = || WindowError::io(format!("cannot write {}", path.display()));
-        let text = serde_json::to_string_pretty(&*self.record.borrow()).expect("plain fields");
-        let beside = self.folder.join("device.json.new");
-        let mut file = private().truncate(true).open(&beside).map_err(failed())?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed())?;
-        fs::rename(&beside, &path).map_err(failed())?;
-        File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(failed())
-    }
-}
-
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    options
-}
-
-fn read_record(folder: &Path) -> Result<Option<Record>, WindowError> {
-    let path = folder.join("device.json");
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(WindowError::io(format!("cannot read {}", path.display()))(error)),
-    };
-    let wrong = |why: String| WindowError::State { path: path.clone(), why };
-    let record: Record = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    match record.format {
-        FORMAT => Ok(Some(record)),
-        other => Err(wrong(format!("format {other} is not {FORMAT}, the one known"))),
+        self.folder.write(&*self.record.borrow())
     }
 }
 
