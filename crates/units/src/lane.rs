@@ -196,7 +196,19 @@ impl Lane {
         if ticket.0 <= self.done {
             return self.promised_end(ticket, at);
         }
-        self.free_at = self.free_at.max(self.promise(ticket, at));
+        let end = match self.batches.front() {
+            // Most often one operation was queued, and somebody waits for it.
+            Some(only) if self.batches.len() == 1 && ticket.0 == only.end && self.promises.is_empty() => {
+                let start = self.now.max(self.suspended_until).max(only.not_before);
+                let end = start + Span::from_ps(ticket.0 - self.done);
+                self.extend_promise(start, ticket.0, end, at);
+                self.batches.clear();
+                self.suspended_until = end;
+                end
+            }
+            _ => self.promise(ticket, at),
+        };
+        self.free_at = self.free_at.max(end);
         at.max(self.promise.end)
     }
 

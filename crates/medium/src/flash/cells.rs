@@ -53,12 +53,15 @@ pub struct SlcOperations {
 pub struct Cells {
     /// What the array is made of.
     pub config: FlashConfig,
-    /// What it did so far, but for the host's reads.
+    /// What it did so far, but for the host's reads and the programs below.
     pub(super) stats: FlashStats,
-    /// The host's reads by page of a word line, and the units they brought over the channel: there are so
-    /// many that their times are added up only when somebody asks.
+    /// The host's reads by page of a word line, and the units they brought over the channel; pages programmed
+    /// with all bits of their cells, and those that came over the channel. There are so many that their times
+    /// are added up only when somebody asks.
     host_reads: [u64; LEVELS_MAX + 1],
     host_units: u64,
+    programs: u64,
+    pages_sent: u64,
     /// The geometry without divisions.
     pub(super) layout: Layout,
     /// Cell-to-register time of each page of a word line.
@@ -102,6 +105,8 @@ impl Cells {
             stats: FlashStats::default(),
             host_reads: [0; LEVELS_MAX + 1],
             host_units: 0,
+            programs: 0,
+            pages_sent: 0,
             slc: None,
             slc_done: SlcOperations::default(),
             layout: Layout::new(&geometry),
@@ -127,6 +132,9 @@ impl Cells {
             stats.read_time.add_many(sense, reads);
         }
         stats.transfer_time.add_many(self.unit_transfer, self.host_units);
+        stats.programs += self.programs;
+        stats.program_time.add_many(self.config.timing.program, self.programs);
+        stats.transfer_time.add_many(self.page_transfer, self.pages_sent);
         stats
     }
     /// The part of it that was done in blocks used with one bit per cell.
@@ -148,7 +156,7 @@ impl Cells {
         self.stats = FlashStats::default();
         self.host_reads = [0; LEVELS_MAX + 1];
         self.slc_done = SlcOperations::default();
-        self.host_units = 0;
+        (self.host_units, self.programs, self.pages_sent) = (0, 0, 0);
     }
     /// How often a block was erased.
     pub fn erase_count(&self, block: BlockId) -> u32 {
@@ -209,15 +217,16 @@ impl Cells {
         fails
     }
 
-    /// Takes back the count of an erase that had not begun when the power failed.
+    /// Takes back the count of an erase that had not begun when the power failed. Counting may have begun anew since it
+    /// was queued; then it was not counted.
     pub(super) fn unerase(&mut self, block: BlockId) {
         self.erases[block.0 as usize] -= 1;
-        self.stats.erases -= 1;
+        self.stats.erases = self.stats.erases.saturating_sub(1);
     }
 
     /// The same of a block used with one bit per cell.
     pub(super) fn unerase_slc(&mut self, block: BlockId) {
-        self.slc_done.erases -= 1;
+        self.slc_done.erases = self.slc_done.erases.saturating_sub(1);
         self.unerase(block);
     }
 
@@ -281,41 +290,33 @@ impl Cells {
     }
 
     /// Background programs on one die, of the host's data or of relocated data.
-    #[inline]
+    #[inline(always)]
     pub fn program(&mut self, at: Time, die: u32, count: u32, host: bool) -> Ticket {
-        let (program, transfer) = (self.config.timing.program, self.page_transfer);
-        self.program_for(at, die, count, host, program, transfer)
+        self.programs += count as u64;
+        self.pages_sent += (host || !self.config.timing.copy_back) as u64 * count as u64;
+        let start = if host { self.send(at, die, self.page_transfer, count) } else { at };
+        self.dies[die as usize].background(start, self.config.timing.program, count)
     }
 
     /// The same in a block used with one bit per cell.
     pub(super) fn program_slc(&mut self, at: Time, die: u32, count: u32, host: bool) -> Ticket {
         let Some(mode) = self.slc else { panic!("the part has no SLC mode") };
-        self.slc_done.programs += count as u64;
         let transfer = self.unit_transfer * mode.units_per_page as u64;
-        self.program_for(at, die, count, host, mode.program, transfer)
-    }
-
-    #[inline]
-    fn program_for(
-        &mut self,
-        at: Time,
-        die: u32,
-        count: u32,
-        host: bool,
-        program: Span,
-        transfer: Span,
-    ) -> Ticket {
-        let mut start = at;
-        if host {
-            let channel = self.channel[die as usize] as usize;
-            start = self.channels[channel].book(at, at, transfer * count as u64).end;
-        }
+        self.slc_done.programs += count as u64;
+        self.stats.programs += count as u64;
+        self.stats.program_time.add_many(mode.program, count as u64);
         if host || !self.config.timing.copy_back {
             self.stats.transfer_time.add_many(transfer, count as u64);
         }
-        self.stats.programs += count as u64;
-        self.stats.program_time.add_many(program, count as u64);
-        self.dies[die as usize].background(start, program, count)
+        let start = if host { self.send(at, die, transfer, count) } else { at };
+        self.dies[die as usize].background(start, mode.program, count)
+    }
+
+    /// Pages come over the channel of a die; gives when they are there.
+    #[inline]
+    fn send(&mut self, at: Time, die: u32, page: Span, count: u32) -> Time {
+        let channel = self.channel[die as usize] as usize;
+        self.channels[channel].book(at, at, page * count as u64).end
     }
 
     /// A background erase on one die.

@@ -39,7 +39,15 @@ enum Damage {
 #[derive(Clone, Debug)]
 enum Undo {
     Program { block: BlockId, page: u32 },
-    Erase { block: BlockId, slc: bool, pages: Pages, image: Vec<u8>, damage: Vec<(u32, Damage)> },
+    Erase { block: BlockId, slc: bool, pages: Pages, damage: Vec<(u32, Damage)> },
+}
+
+/// A block whose erase a power cut could still undo. What it held stays in the store until a page is programmed again.
+#[derive(Clone, Debug)]
+struct Erasing {
+    block: BlockId,
+    /// What such pages held: number, payload and spare areas.
+    overwritten: Vec<(u32, Vec<u8>)>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,6 +67,8 @@ pub struct Nand<S: Store = ()> {
     programmed: Programmed,
     modes: Modes,
     unsettled: VecDeque<Unsettled>,
+    /// One for each erase among `unsettled`, in their order.
+    erasing: VecDeque<Erasing>,
     /// Pages by global page number that cannot be trusted: few, after a power cut or a failed program.
     damaged: Vec<(u32, Damage)>,
     /// The latest time the lanes were told of; a cut cannot come before it.
@@ -89,6 +99,7 @@ impl<S: Store> Nand<S> {
             modes: Modes::default(),
             store,
             unsettled: VecDeque::new(),
+            erasing: VecDeque::new(),
             damaged: Vec::new(),
             latest: Time::ZERO,
         }
@@ -259,7 +270,7 @@ impl<S: Store> Nand<S> {
     /// Errors: [`MediumError::OutOfOrder`], [`MediumError::Programmed`], [`MediumError::BadBlock`];
     /// [`MediumError::ProgramFailed`]: the page is spent, what the block held before stays readable, the data
     /// must be written elsewhere.
-    #[inline]
+    #[inline(always)]
     pub fn program(
         &mut self,
         at: Time,
@@ -284,6 +295,7 @@ impl<S: Store> Nand<S> {
         if S::KEEPS {
             assert_eq!(count, 1, "payload is programmed page by page");
             self.latest = self.latest.max(at);
+            self.keep_overwritten(block, page);
             self.put(block, page, payload);
             self.record_page(block, page, None);
             self.unsettled.push_back(Unsettled { die, from, to, undo: Undo::Program { block, page } });
@@ -326,9 +338,9 @@ impl<S: Store> Nand<S> {
         let pages = self.geometry().pages_per_block;
         let range = block.0 * pages..(block.0 + 1) * pages;
         if S::KEEPS {
-            let image = self.image(block, held.written);
             let damage = self.damaged.iter().filter(|(page, _)| range.contains(page)).copied().collect();
-            let undo = Undo::Erase { block, slc, pages: held, image, damage };
+            self.erasing.push_back(Erasing { block, overwritten: Vec::new() });
+            let undo = Undo::Erase { block, slc, pages: held, damage };
             self.unsettled.push_back(Unsettled { die, from, to, undo });
         }
         self.damaged.retain(|(page, _)| !range.contains(page));
@@ -341,23 +353,37 @@ impl<S: Store> Nand<S> {
         Ok(to)
     }
 
-    /// Payload and spare areas of the written pages of a block.
-    fn image(&self, block: BlockId, pages: u32) -> Vec<u8> {
-        let units = (pages * self.geometry().units_per_page) as usize;
-        let mut image = vec![0; units * (self.geometry().unit_bytes as usize + SPARE_BYTES)];
-        let (data, spare) = image.split_at_mut(units * self.geometry().unit_bytes as usize);
-        let first = self.geometry().first_unit(block);
-        self.store.read(first.0 as u64 * self.geometry().unit_bytes as u64, data);
-        self.store.read(self.spare_offset(first), spare);
-        image
+    /// First unit of a page, payload bytes of a page and bytes of its spare areas.
+    fn page_place(&self, block: BlockId, page: u32) -> (Ppa, usize, usize) {
+        let geometry = self.geometry();
+        let units = geometry.units_per_page as usize;
+        let first = Ppa(geometry.first_unit(block).0 + page * geometry.units_per_page);
+        (first, units * geometry.unit_bytes as usize, units * SPARE_BYTES)
     }
 
-    fn restore(&mut self, block: BlockId, pages: &Pages, image: &[u8]) {
-        let units = (pages.written * self.geometry().units_per_page) as usize;
-        let (data, spare) = image.split_at(units * self.geometry().unit_bytes as usize);
-        let first = self.geometry().first_unit(block);
-        self.store.write(first.0 as u64 * self.geometry().unit_bytes as u64, data);
-        self.store.write(self.spare_offset(first), spare);
+    /// The page will be programmed: if a power cut could undo the last erase of its block, what it held is kept.
+    #[inline]
+    fn keep_overwritten(&mut self, block: BlockId, page: u32) {
+        if let Some(i) = self.erasing.iter().rposition(|erasing| erasing.block == block) {
+            let (first, data_bytes, spare_bytes) = self.page_place(block, page);
+            let mut held = vec![0; data_bytes + spare_bytes];
+            let (data, spare) = held.split_at_mut(data_bytes);
+            self.store.read(first.0 as u64 * self.geometry().unit_bytes as u64, data);
+            self.store.read(self.spare_offset(first), spare);
+            self.erasing[i].overwritten.push((page, held));
+        }
+    }
+
+    /// Undoes the newest erase.
+    fn restore(&mut self, block: BlockId, pages: &Pages) {
+        let erasing = self.erasing.pop_back().expect("an entry for each unsettled erase");
+        assert_eq!(erasing.block, block, "the newest erase");
+        for (page, held) in &erasing.overwritten {
+            let (first, data_bytes, _) = self.page_place(block, *page);
+            let (data, spare) = held.split_at(data_bytes);
+            self.store.write(first.0 as u64 * self.geometry().unit_bytes as u64, data);
+            self.store.write(self.spare_offset(first), spare);
+        }
         self.programmed.put_back(block, pages);
     }
 
@@ -405,8 +431,8 @@ impl<S: Store> Nand<S> {
 
     /// An erase was under way: by seed each page still reads as before or is unreadable; the block must be
     /// erased again.
-    fn tear_erase(&mut self, block: BlockId, pages: &Pages, image: &[u8]) {
-        self.restore(block, pages, image);
+    fn tear_erase(&mut self, block: BlockId, pages: &Pages) {
+        self.restore(block, pages);
         for page in 0..self.geometry().pages_per_block {
             if !self.is_programmed(block, page) || !self.cells.random().is_multiple_of(3) {
                 self.damage(block, page, Damage::HalfErased);
@@ -431,7 +457,9 @@ impl<S: Store> PowerCut for Nand<S> {
             if !self.cells.die(oldest.die).is_done(oldest.to, upto) {
                 break;
             }
-            self.unsettled.pop_front();
+            if let Some(Unsettled { undo: Undo::Erase { .. }, .. }) = self.unsettled.pop_front() {
+                self.erasing.pop_front();
+            }
         }
     }
 
@@ -442,6 +470,9 @@ impl<S: Store> PowerCut for Nand<S> {
         while let Some(Unsettled { die, from, to, undo }) = self.unsettled.pop_back() {
             let progress = self.cells.die(die).progress(at);
             if to <= progress {
+                if let Undo::Erase { .. } = undo {
+                    self.erasing.pop_back();
+                }
                 continue;
             }
             let begun = from < progress;
@@ -452,15 +483,15 @@ impl<S: Store> PowerCut for Nand<S> {
                     self.damaged.retain(|&(damaged, _)| damaged != number);
                     self.programmed.unset(block, page);
                 }
-                Undo::Erase { block, slc, pages, image, damage } if begun => {
+                Undo::Erase { block, slc, pages, damage } if begun => {
                     self.modes.set(block, slc);
                     // What was unreadable before stays so.
                     self.damaged.extend(damage);
-                    self.tear_erase(block, &pages, &image);
+                    self.tear_erase(block, &pages);
                 }
-                Undo::Erase { block, slc, pages, image, damage } => {
+                Undo::Erase { block, slc, pages, damage } => {
                     self.modes.set(block, slc);
-                    self.restore(block, &pages, &image);
+                    self.restore(block, &pages);
                     self.damaged.extend(damage);
                     if slc { self.cells.unerase_slc(block) } else { self.cells.unerase(block) }
                 }

@@ -9,6 +9,9 @@
 //! 2. A write that is refused changes nothing: no byte, no wear, no lane.
 //! 3. Wear counts writes that were accepted. A power cut does not take it back: the count may be ahead by the
 //!    writes the cut dropped, never behind.
+//!
+//! Store layout: the bytes, then from the next multiple of 8 on the writes of each line (u32, little-endian), so that a
+//! program that ends leaves a memory that can be used again ([`Pcm::reopen`]).
 
 mod config;
 
@@ -138,6 +141,16 @@ impl Select {
     }
 }
 
+/// Lines whose writes are counted.
+fn lines(config: &PcmConfig) -> u64 {
+    config.wear.map_or(0, |wear| config.capacity_bytes.div_ceil(wear.line_bytes as u64))
+}
+
+/// Where the count of a line lies in the store.
+fn wear_record(config: &PcmConfig, line: u64) -> u64 {
+    config.capacity_bytes.next_multiple_of(8) + 4 * line
+}
+
 /// At most 8 bytes as a number.
 #[inline]
 fn number(bytes: &[u8]) -> u64 {
@@ -162,19 +175,36 @@ fn parts(content: Content<'_>, start: u64, piece: (u64, u64)) -> Content<'_> {
 }
 
 impl<S: Store> Pcm<S> {
-    /// A memory over a store of at least the capacity. Panics where [`PcmConfig::check`] complains.
+    /// Bytes a store for this memory must hold.
+    pub fn store_bytes(config: &PcmConfig) -> u64 {
+        wear_record(config, lines(config))
+    }
+
+    /// A memory as an earlier program left it in `store`. Whatever was queued then counts as done. Panics where
+    /// [`PcmConfig::check`] complains.
+    pub fn reopen(config: PcmConfig, store: S) -> Pcm<S> {
+        assert!(S::KEEPS, "a memory that keeps nothing cannot be found again");
+        let mut pcm = Pcm::new(config, store);
+        for (line, writes) in (0..).zip(&mut pcm.wear) {
+            let mut record = [0; 4];
+            pcm.store.read(wear_record(&pcm.config, line), &mut record);
+            *writes = u32::from_le_bytes(record);
+        }
+        pcm
+    }
+
+    /// A memory over a store of [`Pcm::store_bytes`] that is all zero. Panics where [`PcmConfig::check`] complains.
     pub fn new(config: PcmConfig, store: S) -> Pcm<S> {
         config.check().expect("a memory that can exist");
         let banks = Banks::new(config.banks, config.stripe_bytes, config.capacity_bytes);
         let plan_bytes = config.wear.map_or(banks.stripe_bytes(), |wear| wear.line_bytes as u64);
-        let lines = config.wear.map_or(0, |wear| config.capacity_bytes.div_ceil(wear.line_bytes as u64));
         Pcm {
             select: Select::new(&config),
             word_shift: config.word_bytes.trailing_zeros(),
             plan_bytes,
             plan_shift: plan_bytes.trailing_zeros(),
             banks,
-            wear: vec![0; lines as usize],
+            wear: vec![0; lines(&config) as usize],
             stats: PcmStats::default(),
             undo: Undo::new(),
             rng: Rng::stream(config.seed, "pcm"),
@@ -246,8 +276,12 @@ impl<S: Store> Pcm<S> {
         let steps = self.select.steps(offset, bytes, content);
         if steps > 0 && !self.wear.is_empty() {
             // Lines are a power of two, so the shift is that of the line.
-            let line = &mut self.wear[(offset >> self.plan_shift) as usize];
-            *line = line.saturating_add(1);
+            let line = offset >> self.plan_shift;
+            let writes = &mut self.wear[line as usize];
+            *writes = writes.saturating_add(1);
+            if S::KEEPS {
+                self.store.write(wear_record(&self.config, line), &writes.to_le_bytes());
+            }
         }
         self.stats.steps += steps;
         self.stats.steps_spared += aligned_count(offset, bytes, self.select.step_shift) - steps;

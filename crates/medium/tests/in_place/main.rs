@@ -4,8 +4,11 @@
 //! The model says both when every operation ends, to the picosecond, and what a power cut at any moment may
 //! leave. Cuts are made at every boundary of every atom, a picosecond before and after, and in the middle.
 
+#[path = "../kept/mod.rs"]
+mod kept;
 mod media;
 mod model;
+mod reopen;
 
 use model::{Op, PS, against_the_model, contents, cut_everywhere, workload};
 use nvlab_medium::banks::Access;
@@ -62,7 +65,7 @@ fn line_pcm(seed: u64) -> PcmConfig {
 }
 
 fn pcm(config: PcmConfig) -> Pcm<MemStore> {
-    let store = MemStore::new(config.capacity_bytes);
+    let store = MemStore::new(Pcm::<MemStore>::store_bytes(&config));
     Pcm::new(config, store)
 }
 

@@ -1,5 +1,7 @@
 //! NAND arrays: the order of programs, blocks in SLC mode, and what a power cut leaves of an erase.
 
+#[path = "../kept/mod.rs"]
+mod kept;
 mod reopen;
 
 use nvlab_medium::flash::nand::Payload;
@@ -81,6 +83,17 @@ fn programs_that_had_not_begun_leave_holes_where_they_were() {
     assert_eq!((nand.pages_written(BLOCK), nand.is_programmed(BLOCK, 7)), (4, false));
     program(&mut nand, 7, 9).unwrap();
     assert_eq!(peek(&nand, 7), Ok(9));
+}
+
+/// Found by a served device: its counts begin anew after a recovery, with the recovery's erases still queued.
+#[test]
+fn an_erase_from_before_the_count_began_is_taken_back_from_the_wear_alone() {
+    let mut nand = array(CellRules::Nand, 1, 0);
+    program(&mut nand, 0, 1).unwrap();
+    nand.erase(Time::ZERO, BLOCK).unwrap();
+    nand.reset_stats();
+    nand.cut(Time::ZERO);
+    assert_eq!((nand.cells().erase_count(BLOCK), nand.stats().erases), (0, 0));
 }
 
 /// Found by the block map's power cuts: the second torn erase of a block forgot which pages the first had made

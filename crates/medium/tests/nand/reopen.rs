@@ -1,26 +1,11 @@
 //! An array is found again in its store as it was left, also after a power cut.
 
+use super::kept::Kept;
 use super::{BLOCK, UNIT, config};
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::flash::{CellRules, Nand, SPARE_BYTES};
-use nvlab_medium::{MediumError, MemStore, PowerCut, Store};
+use nvlab_medium::{MediumError, PowerCut};
 use nvlab_units::{BlockId, Ppa, Rng, Span, Time};
-use std::cell::RefCell;
-use std::rc::Rc;
-
-/// A store that outlives its array.
-#[derive(Clone, Debug)]
-struct Kept(Rc<RefCell<MemStore>>);
-
-impl Store for Kept {
-    const KEEPS: bool = true;
-    fn read(&self, offset: u64, into: &mut [u8]) {
-        self.0.borrow().read(offset, into);
-    }
-    fn write(&mut self, offset: u64, data: &[u8]) {
-        self.0.borrow_mut().write(offset, data);
-    }
-}
 
 /// A unit's bytes, its block's erases, and whether that is bad.
 type Seen = Result<([u8; UNIT], u32, bool), MediumError>;
@@ -42,8 +27,7 @@ fn an_array_is_found_again_in_its_store() {
     for seed in 0..200 {
         let rules = if seed % 2 == 0 { CellRules::Nand } else { CellRules::NandAnyOrder };
         let config = config(rules, 2, seed);
-        let bytes = Nand::<Kept>::store_bytes(&config.geometry);
-        let store = Kept(Rc::new(RefCell::new(MemStore::new(bytes))));
+        let store = Kept::new(Nand::<Kept>::store_bytes(&config.geometry));
         let mut nand = Nand::new(config.clone(), store.clone());
         let mut rng = Rng::new(seed);
         let mut now = Time::ZERO;
