@@ -48,6 +48,10 @@ impl<C: Controller> Attached<C> {
     pub fn controller_mut(&mut self) -> &mut C {
         &mut self.controller
     }
+    /// What lies between it and the program.
+    pub fn path(&self) -> HostPath {
+        self.path
+    }
     /// Takes the controller from behind its path.
     pub fn into_controller(self) -> C {
         self.controller
@@ -189,5 +193,10 @@ impl<C: Controller> BlockDevice for Attached<C> {
     #[inline]
     fn expect(&self, offsets: impl Iterator<Item = u64>) {
         self.controller.expect(offsets.map(|offset| self.units(offset) as u32));
+    }
+
+    #[inline]
+    fn expect_writes(&self, offsets: impl Iterator<Item = u64>) {
+        self.controller.expect_writes(offsets.map(|offset| self.units(offset) as u32));
     }
 }

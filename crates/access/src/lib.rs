@@ -54,4 +54,11 @@ pub trait BlockDevice {
         Self: Sized,
     {
     }
+    /// Says which of these will be written, after [`BlockDevice::expect`]: what their old versions lie in comes
+    /// near too.
+    fn expect_writes(&self, _offsets: impl Iterator<Item = u64>)
+    where
+        Self: Sized,
+    {
+    }
 }

@@ -39,6 +39,10 @@ impl<W: MemoryWindow> RamDisk<W> {
         &mut self.window
     }
 
+    /// The driver's own time for a request.
+    pub fn overhead(&self) -> Span {
+        self.overhead
+    }
     /// Takes the memory from behind its driver.
     pub fn into_window(self) -> W {
         self.window

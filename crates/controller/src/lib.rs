@@ -134,4 +134,7 @@ pub trait Controller {
     /// together instead of one after the other.
     #[inline]
     fn expect(&self, _units: impl Iterator<Item = u32>) {}
+    /// The same for what is known of the old versions of units that will be written; after [`Controller::expect`].
+    #[inline]
+    fn expect_writes(&self, _units: impl Iterator<Item = u32>) {}
 }

@@ -1,6 +1,7 @@
 //! The blocks of an array as a cleaner sees them: how much is live, what state each is in, how old it is.
 
 use nvlab_units::BlockId;
+use nvlab_units::geometry::Divider;
 
 /// What a block is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,7 @@ pub struct BlockTable {
     state: Vec<BlockState>,
     birth: Vec<u64>,
     blocks_per_die: u32,
+    by_die: Divider,
     units_per_block: u32,
     gain_min: u32,
 }
@@ -40,6 +42,7 @@ impl BlockTable {
             state: vec![BlockState::Free; blocks],
             birth: vec![0; blocks],
             blocks_per_die,
+            by_die: Divider::new(blocks_per_die),
             units_per_block,
             gain_min,
         }
@@ -99,6 +102,11 @@ impl BlockTable {
     /// Blocks of one die.
     pub fn blocks_per_die(&self) -> u32 {
         self.blocks_per_die
+    }
+    /// The die of a block.
+    #[inline]
+    pub fn die_of(&self, block: BlockId) -> u32 {
+        self.by_die.divide(block.0)
     }
     /// The blocks of a die.
     pub fn die_blocks(&self, die: u32) -> impl Iterator<Item = BlockId> + use<> {

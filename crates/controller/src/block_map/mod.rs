@@ -166,6 +166,10 @@ impl<S: Store> BlockMap<S> {
     pub fn config(&self) -> &BlockMapConfig {
         &self.config
     }
+    /// True if the page holds something; otherwise it reads as zero.
+    pub fn is_mapped(&self, lpa: u32) -> bool {
+        self.place[lpa as usize] != NOTHING
+    }
     /// Bytes of map memory a real controller of this kind needs, 4 B an entry: the block of each logical block,
     /// the owner of each log block (BAST) and of each log page, and an erase count for each block. (The
     /// simulation itself keeps flat maps over all pages, for speed.)

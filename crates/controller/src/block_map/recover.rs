@@ -58,6 +58,13 @@ struct Scanned {
     fits: Option<u32>,
 }
 
+impl<S: Store> Media<S> {
+    /// Arrays that an earlier program left behind ([`Nand::reopen`]): the data array, and the log's if it has its own.
+    pub fn new(data: Nand<S>, log: Option<Nand<S>>) -> Media<S> {
+        Media { nands: [Some(data), log].into_iter().flatten().collect() }
+    }
+}
+
 impl<S: Store> BlockMap<S> {
     /// The power fails at `at`. What is left can be recovered.
     pub fn power_cut(mut self, at: Time) -> Media<S> {

@@ -34,14 +34,14 @@ impl Greedy {
 
 impl CleaningPolicy for Greedy {
     fn closed(&mut self, table: &BlockTable, block: BlockId) {
-        let (die, live) = (block.0 / table.blocks_per_die(), table.live(block));
+        let (die, live) = (table.die_of(block), table.live(block));
         self.lists.push(self.list(die, live), block);
         self.lowest[die as usize] = self.lowest[die as usize].min(live);
     }
 
     #[inline]
     fn lost(&mut self, table: &BlockTable, block: BlockId) {
-        let (die, live) = (block.0 / table.blocks_per_die(), table.live(block));
+        let (die, live) = (table.die_of(block), table.live(block));
         self.lists.unlink(self.list(die, live + 1), block);
         self.lists.push(self.list(die, live), block);
         let lowest = &mut self.lowest[die as usize];
@@ -49,7 +49,7 @@ impl CleaningPolicy for Greedy {
     }
 
     fn taken(&mut self, table: &BlockTable, block: BlockId) {
-        let die = block.0 / table.blocks_per_die();
+        let die = table.die_of(block);
         self.lists.unlink(self.list(die, table.live(block)), block);
     }
 

@@ -150,18 +150,14 @@ mod tests {
     }
 
     fn check(kind: Cleaning, table: &BlockTable, order: &[BlockId], die: u32, now: u64, victim: BlockId) {
-        let mine: Vec<BlockId> = order
-            .iter()
-            .copied()
-            .filter(|b| b.0 / table.blocks_per_die() == die && table.gains(*b))
-            .collect();
+        let mine: Vec<BlockId> =
+            order.iter().copied().filter(|b| table.die_of(*b) == die && table.gains(*b)).collect();
         let fewest = |blocks: &[BlockId]| blocks.iter().map(|&b| table.live(b)).min().unwrap();
         match kind {
             Cleaning::Greedy | Cleaning::DChoices { .. } => assert_eq!(table.live(victim), fewest(&mine)),
             Cleaning::Fifo => assert_eq!(victim, mine[0]),
             Cleaning::WindowedGreedy { window } => {
-                let all: Vec<BlockId> =
-                    order.iter().copied().filter(|b| b.0 / table.blocks_per_die() == die).collect();
+                let all: Vec<BlockId> = order.iter().copied().filter(|b| table.die_of(*b) == die).collect();
                 let first = &all[..all.len().min(window as usize)];
                 let gaining: Vec<BlockId> = first.iter().copied().filter(|&b| table.gains(b)).collect();
                 let expected = if gaining.is_empty() { mine[0] } else { victim };

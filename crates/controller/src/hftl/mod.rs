@@ -165,6 +165,10 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     pub fn config(&self) -> &HftlConfig {
         &self.config
     }
+    /// True if the page holds something; otherwise it reads as zero.
+    pub fn is_mapped(&self, lpa: u32) -> bool {
+        self.metadata.lookup(lpa).is_some()
+    }
     /// The blocks.
     pub fn table(&self) -> &BlockTable {
         &self.table

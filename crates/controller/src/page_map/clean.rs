@@ -11,9 +11,6 @@ use nvlab_medium::flash::cells::{LEVELS_MAX, SLC_LEVEL};
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Time};
 
-/// Map entries looked at together, so that their cache misses overlap.
-const TOGETHER: usize = 64;
-
 /// Why a block is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
@@ -35,22 +32,29 @@ pub(super) struct Cleaning {
 }
 
 /// Host units between two steps of a cleaning: a page, or enough to make a step worth its while.
-const STEP_UNITS_MIN: u32 = 64;
+pub(super) const STEP_UNITS_MIN: u32 = 64;
 
 impl<S: Store> PageMap<S> {
     /// The host put `units` more on a die. Where erased blocks are short, the cleaner moves its share: as much
     /// of the victim as makes it empty by the time its gain is used up. So a host write never waits for whole
     /// blocks, unless it outruns the flash.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pace(&mut self, at: Time, die: u32, units: u32) -> Result<(), ControllerError> {
         let state = &mut self.dies[die as usize];
         if state.cleaning.is_none() && state.free.len() as u32 > self.config.free_blocks_min {
             return Ok(());
         }
         state.owed += units;
-        if state.owed < STEP_UNITS_MIN.min(self.geometry.units_per_block() / 2) {
+        if state.owed < self.step_units {
             return Ok(());
         }
+        self.step(at, die)
+    }
+
+    /// A step of the cleaning of a die, of as much as is owed.
+    #[inline(never)]
+    fn step(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+        let state = &mut self.dies[die as usize];
         let owed = std::mem::take(&mut state.owed) as u64;
         if self.dies[die as usize].cleaning.is_none() && !self.begin_cleaning(die) {
             return Ok(());
@@ -157,29 +161,21 @@ impl<S: Store> PageMap<S> {
     /// Collects live units of a block from unit `next` on, at most `limit`; true if the end was reached.
     fn gather_live(&self, block: BlockId, next: &mut u32, limit: usize, moving: &mut Vec<Moving>) -> bool {
         let first = self.geometry.first_unit(block).0;
-        let written = self.nand.pages_written(block) * self.geometry.units_per_page;
-        let (l2p, p2l) = (&self.l2p[..], &self.p2l[..]);
-        while *next < written {
-            let base = first + *next;
-            let count = TOGETHER.min((written - *next) as usize);
-            let owners = &p2l[base as usize..][..count];
-            let mut mapped = [NOTHING; TOGETHER];
-            for (mapped, &owner) in mapped.iter_mut().zip(owners) {
-                // Padding and map units belong to nobody.
-                *mapped = l2p.get(owner as usize).copied().unwrap_or(NOTHING);
+        let end = first + self.nand.pages_written(block) * self.geometry.units_per_page;
+        // A cache line of owners at a time, all under way together.
+        let owners = &self.p2l[first as usize..end as usize];
+        let lines = owners[*next as usize..].iter().step_by(16);
+        std::hint::black_box(lines.fold(0, |sum: u32, &owner| sum.wrapping_add(owner)));
+        let unit = self.live.each(first + *next, end, |unit| {
+            let taken = moving.len() < limit;
+            if taken {
+                moving.push(Moving { from: unit, lpa: owners[(unit - first) as usize] });
             }
-            for (i, (&mapped, &lpa)) in mapped.iter().zip(owners).enumerate() {
-                if mapped == base + i as u32 {
-                    if moving.len() == limit {
-                        *next += i as u32;
-                        return false;
-                    }
-                    moving.push(Moving { from: mapped, lpa });
-                }
-            }
-            *next += count as u32;
-        }
-        true
+            taken
+        });
+        *next = unit - first;
+        self.expect_map(moving.iter().map(|unit| unit.lpa));
+        unit == end
     }
 
     /// Queues the reads of the cells that bring the units in.
@@ -233,6 +229,9 @@ impl<S: Store> PageMap<S> {
                 *owner = unit.lpa;
                 l2p[unit.lpa as usize] = to;
             }
+            self.live.set_many(first, run.len() as u32);
+            let (from, to) = (run[0].from, run[run.len() - 1].from);
+            self.live.clear_many(from, to + 1 - from);
             frontier.next += run.len() as u32;
             self.table.gain_many(block, run.len() as u32);
             self.table.lose_many(victim, run.len() as u32);
@@ -264,6 +263,7 @@ impl<S: Store> PageMap<S> {
                     Ok(spare) => sequence = spare.sequence,
                     Err(_) => {
                         self.l2p[lpa as usize] = NOTHING;
+                        self.live.clear(from);
                         self.table.lose_many(victim, 1);
                         self.stats.lost_units += 1;
                         continue;
@@ -274,6 +274,8 @@ impl<S: Store> PageMap<S> {
             let moved = Unit { kind: Kind::Data, lpa, sequence, slot: NO_SLOT, data: &data };
             let address = self.place(index, moved, from);
             self.l2p[lpa as usize] = address;
+            self.live.set(address);
+            self.live.clear(from);
             self.table.gain_many(block, 1);
             self.table.lose_many(victim, 1);
             if self.page_is_full(index) {

@@ -4,7 +4,7 @@
 //! does not fit in memory) is another controller.
 //!
 //! Invariants
-//! 1. A physical unit is live iff `l2p[p2l[unit]] == unit`; nothing else says so (no bitmap to keep in step).
+//! 1. A physical unit is live iff `l2p[p2l[unit]] == unit`; a bit for each unit says so too.
 //! 2. `table.live(block)` is the number of live units in the block.
 //! 3. A block is erased only after every copy that replaces its live units, and (without a protected buffer)
 //!    every newer version of its dead units, is programmed or queued before the erase on the same die.
@@ -28,6 +28,7 @@ mod checkpoint;
 mod clean;
 pub mod config;
 mod frontier;
+mod live;
 pub mod recover;
 pub mod stats;
 mod trim;
@@ -46,6 +47,7 @@ use crate::{Controller, ControllerError};
 use buffer::Buffer;
 use cache::Cache;
 use frontier::{Frontier, NO_BLOCK};
+use live::Live;
 use nvlab_medium::flash::{Nand, SPARE_BYTES};
 use nvlab_medium::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
@@ -62,6 +64,7 @@ pub struct PageMap<S: Store = ()> {
     nand: Nand<S>,
     l2p: Vec<u32>,
     p2l: Vec<u32>,
+    live: Live,
     table: BlockTable,
     policy: Policy,
     dies: Vec<Die>,
@@ -85,6 +88,8 @@ pub struct PageMap<S: Store = ()> {
     journal: trim::Journal,
     /// Live units of the block being cleaned; kept to allocate once.
     moving: Vec<Moving>,
+    /// Host units between two steps of a cleaning.
+    step_units: u32,
     stats: PageMapStats,
 }
 
@@ -137,6 +142,7 @@ impl<S: Store> PageMap<S> {
             layout: Layout::new(&geometry),
             l2p: vec![NOTHING; config.logical_units as usize],
             p2l: vec![NOTHING; geometry.units() as usize],
+            live: Live::new(geometry.units()),
             dies: vec![Die::default(); dies as usize],
             frontiers: vec![Frontier::new::<S>(&geometry); (dies * streams) as usize],
             next_die: vec![0; streams as usize],
@@ -150,6 +156,7 @@ impl<S: Store> PageMap<S> {
             checkpoint: checkpoint::State::new(&config, &geometry),
             journal: trim::Journal::new(),
             moving: Vec::with_capacity(geometry.units_per_block() as usize),
+            step_units: clean::STEP_UNITS_MIN.min(geometry.units_per_block() / 2),
             stats: PageMapStats::default(),
             streams,
             table,
@@ -209,7 +216,7 @@ impl<S: Store> PageMap<S> {
     }
     /// Bytes of memory the controller's tables take.
     pub fn memory_bytes(&self) -> u64 {
-        (self.l2p.len() + self.p2l.len()) as u64 * 4 + self.table.memory_bytes()
+        (self.l2p.len() + self.p2l.len()) as u64 * 4 + self.live.memory_bytes() + self.table.memory_bytes()
     }
 
     fn check_extent(&self, extent: Extent) -> Result<(), ControllerError> {
@@ -224,9 +231,21 @@ impl<S: Store> PageMap<S> {
         self.layout.block_of(Ppa(unit))
     }
 
+    /// Loads the map entries of units that are about to be changed: all at once, where one after the other
+    /// would miss the caches one after the other.
+    #[inline]
+    fn expect_map(&self, units: impl Iterator<Item = u32>) {
+        let (mut sum, l2p) = (0u32, &self.l2p[..]);
+        for unit in units {
+            sum = sum.wrapping_add(l2p.get(unit as usize).copied().unwrap_or(0));
+        }
+        std::hint::black_box(sum);
+    }
+
     /// A unit's copy died.
     #[inline]
     fn forget(&mut self, unit: u32) {
+        self.live.clear(unit);
         let block = self.block_of(unit);
         if self.table.lose(block) {
             crate::cleaning::CleaningPolicy::lost(&mut self.policy, &self.table, block);
@@ -290,8 +309,11 @@ impl<S: Store> PageMap<S> {
         let mut live = vec![0u32; self.geometry.blocks() as usize];
         for (lpa, &unit) in self.l2p.iter().enumerate().filter(|(_, unit)| **unit != NOTHING) {
             assert_eq!(self.p2l[unit as usize], lpa as u32, "unit {unit} of {lpa} belongs to another");
+            assert!(self.live.holds(unit), "unit {unit} of {lpa} is not marked live");
             live[self.block_of(unit).0 as usize] += 1;
         }
+        let marked = (0..self.geometry.units() as u32).filter(|&unit| self.live.holds(unit)).count();
+        assert_eq!(marked as u32, live.iter().sum::<u32>(), "dead units are marked live");
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let state = self.table.state(block);
             if state != BlockState::Map {
@@ -316,9 +338,17 @@ impl<S: Store> Controller for PageMap<S> {
 
     #[inline]
     fn expect(&self, units: impl Iterator<Item = u32>) {
-        let (mut sum, l2p) = (0u32, &self.l2p[..]);
+        self.expect_map(units);
+    }
+
+    #[inline]
+    fn expect_writes(&self, units: impl Iterator<Item = u32>) {
+        let mut sum = 0;
         for unit in units {
-            sum = sum.wrapping_add(l2p.get(unit as usize).copied().unwrap_or(0));
+            let old = self.l2p.get(unit as usize).copied().unwrap_or(NOTHING);
+            if old != NOTHING {
+                sum += self.live.holds(old) as u32 + self.table.live(self.block_of(old));
+            }
         }
         std::hint::black_box(sum);
     }
@@ -353,7 +383,7 @@ impl<S: Store> Controller for PageMap<S> {
         Ok(Served { start, end })
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
         self.check_extent(extent)?;
         let start = at + self.config.overhead;

@@ -327,6 +327,7 @@ impl<S: Store> PageMap<S> {
             let unit = self.l2p[lpa];
             if unit != NOTHING {
                 self.p2l[unit as usize] = lpa as u32;
+                self.live.set(unit);
                 self.table.gain(self.block_of(unit));
             }
         }

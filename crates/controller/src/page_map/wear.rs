@@ -109,7 +109,9 @@ impl<S: Store> PageMap<S> {
             let target = BlockId(self.frontiers[index as usize].block);
             let data = &data[i * bytes..(i + 1) * bytes];
             let unit = Unit { kind: Kind::Data, lpa: staged.lpa, sequence, slot: staged.slot, data };
-            self.l2p[staged.lpa as usize] = self.place(index, unit, staged.replaces);
+            let address = self.place(index, unit, staged.replaces);
+            self.l2p[staged.lpa as usize] = address;
+            self.live.set(address);
             self.table.gain(target);
             self.forget(failed);
             self.stats.retire_units += 1;
@@ -157,6 +159,7 @@ impl<S: Store> PageMap<S> {
         if closed {
             self.policy.taken(&self.table, block);
         }
+        self.live.set(replaces);
         self.table.gain(block);
         if closed {
             self.policy.closed(&self.table, block);

@@ -83,6 +83,7 @@ impl<S: Store> PageMap<S> {
         self.sequence += restored.is_none() as u64;
         self.stats.cache_units += (self.cache.is_some() && self.nand.is_slc(block)) as u64;
         self.l2p[lpa as usize] = address;
+        self.live.set(address);
         self.table.gain(block);
         self.table.set_birth(block, sequence);
         if old != NOTHING {

@@ -33,7 +33,8 @@ fn pram() -> Pram {
         stripe_bytes: 64,
         seed: 3,
     };
-    Pcm::new(config, MemStore::new(PRAM_BYTES))
+    let store = MemStore::new(Pcm::<MemStore>::store_bytes(&config));
+    Pcm::new(config, store)
 }
 
 fn nand(rules: CellRules, units: u32, unit_bytes: u32) -> Nand<MemStore> {

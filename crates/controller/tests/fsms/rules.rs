@@ -173,7 +173,8 @@ fn a_memory_that_tears_entries_is_refused() {
     {
         let behind = Paged::build(1_000, 2048);
         let pcm = PcmConfig { atomic_bytes, tear, ..behind.pram().config().clone() };
-        let pcm = Pcm::new(pcm.clone(), MemStore::new(pcm.capacity_bytes));
+        let store = MemStore::new(Pcm::<MemStore>::store_bytes(&pcm));
+        let pcm = Pcm::new(pcm, store);
         let nand = behind.nand().clone();
         let hftl = Hftl::new(behind.config().clone(), nand, pcm.clone()).map(drop);
         let logged = Beside { controller: Logged::build(1_000, 2048).controller, pram: pcm };

@@ -94,7 +94,9 @@ impl Setup {
 
     pub fn pcm(&self) -> Pcm<MemStore> {
         let bytes = 1 << 15;
-        Pcm::new(pcm_config(bytes, self.banks), MemStore::new(bytes))
+        let config = pcm_config(bytes, self.banks);
+        let store = MemStore::new(Pcm::<MemStore>::store_bytes(&config));
+        Pcm::new(config, store)
     }
 
     pub fn device(&self) -> Hftl<MemStore, Pcm<MemStore>> {

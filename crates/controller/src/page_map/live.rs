@@ -1,0 +1,112 @@
+//! Which units are live: a bit for each, so that who looks for the live units of a block need not ask the map about
+//! every one of them. The bits of a whole array stay in the caches of a processor where its maps do not.
+
+const BITS: u32 = u64::BITS;
+
+/// A bit for every physical unit.
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    words: Vec<u64>,
+}
+
+impl Live {
+    /// Nothing lives.
+    pub fn new(units: u64) -> Live {
+        Live { words: vec![0; units.div_ceil(BITS as u64) as usize] }
+    }
+
+    pub fn memory_bytes(&self) -> u64 {
+        self.words.len() as u64 * 8
+    }
+
+    #[inline]
+    pub fn holds(&self, unit: u32) -> bool {
+        self.words[(unit / BITS) as usize] >> (unit % BITS) & 1 != 0
+    }
+
+    #[inline]
+    pub fn set(&mut self, unit: u32) {
+        self.words[(unit / BITS) as usize] |= 1 << (unit % BITS);
+    }
+
+    #[inline]
+    pub fn clear(&mut self, unit: u32) {
+        self.words[(unit / BITS) as usize] &= !(1 << (unit % BITS));
+    }
+
+    /// The units from `first` on, `count` of them.
+    pub fn set_many(&mut self, first: u32, count: u32) {
+        each_word(first, count, |word, mask| self.words[word] |= mask);
+    }
+
+    /// See `set_many`.
+    pub fn clear_many(&mut self, first: u32, count: u32) {
+        each_word(first, count, |word, mask| self.words[word] &= !mask);
+    }
+
+    /// Gives every live unit from `first` on, before `end`, to `take` until that says no; the unit it refused, or
+    /// `end`.
+    #[inline]
+    pub fn each(&self, first: u32, end: u32, mut take: impl FnMut(u32) -> bool) -> u32 {
+        let mut base = first / BITS * BITS;
+        let mut mask = u64::MAX << (first % BITS);
+        while base < end {
+            let mut word = self.words[(base / BITS) as usize] & mask;
+            while word != 0 {
+                let unit = base + word.trailing_zeros();
+                if unit >= end || !take(unit) {
+                    return unit.min(end);
+                }
+                word &= word - 1;
+            }
+            (base, mask) = (base + BITS, u64::MAX);
+        }
+        end
+    }
+}
+
+/// The words a range of bits lies in, each with the bits of the range.
+fn each_word(first: u32, count: u32, mut change: impl FnMut(usize, u64)) {
+    let (mut from, end) = (first as u64, first as u64 + count as u64);
+    while from < end {
+        let to = end.min((from / 64 + 1) * 64);
+        change((from / 64) as usize, (u64::MAX >> (64 - (to - from))) << (from % 64));
+        from = to;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nvlab_units::Rng;
+
+    #[test]
+    fn ranges_and_searches_match_a_plain_array() {
+        let mut rng = Rng::new(3);
+        let (mut live, mut plain) = (Live::new(300), vec![false; 300]);
+        for _ in 0..3000 {
+            let first = rng.below(300) as u32;
+            let count = if rng.chance(0.5) { 1 } else { rng.below(301 - first as u64) as u32 };
+            let value = rng.chance(0.5);
+            match (count, value) {
+                (1, true) => live.set(first),
+                (1, false) => live.clear(first),
+                (_, true) => live.set_many(first, count),
+                (_, false) => live.clear_many(first, count),
+            }
+            plain[first as usize..(first + count) as usize].fill(value);
+            assert!((0..300).all(|unit| live.holds(unit) == plain[unit as usize]));
+            let (from, end) = (rng.below(300) as u32, rng.below(301) as u32);
+            let expected: Vec<u32> = (from..end).filter(|&unit| plain[unit as usize]).collect();
+            let limit = rng.below(40) as usize;
+            let mut found = Vec::new();
+            let next = live.each(from, end, |unit| {
+                let taken = found.len() < limit;
+                found.extend(taken.then_some(unit));
+                taken
+            });
+            assert_eq!(found, expected[..expected.len().min(limit)]);
+            assert_eq!(next, expected.get(limit).copied().unwrap_or(end));
+        }
+    }
+}
