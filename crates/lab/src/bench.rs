@@ -2,14 +2,13 @@
 //! statistics on. A command, not a test: wall time informs, nothing is asserted here.
 
 use crate::design::{Design, Ftl};
-use crate::run::device::Observed;
-use crate::run::device::pram::Visit;
+use crate::run::device::{Device, NoBytes, Observed, Visit};
 use crate::run::drive::{Limit, Progress, drive};
 use crate::run::meter::Meter;
 use crate::run::{State, device, precondition};
 use cpu_time::ThreadTime;
 use nvlab_access::BlockDevice;
-use nvlab_units::Rng;
+use nvlab_units::{Rng, Time};
 use nvlab_workload::{Batch, Op, Pacing, Request, Workload};
 
 /// One row of the benchmark.
@@ -80,24 +79,17 @@ impl Workload for Uniform {
 /// many. Of a memory the pages written are measured, one after the other.
 pub fn bench(name: &str, requests: u64, measures: &[(Op, u32)]) -> Result<Vec<BenchRow>, String> {
     let design = Design::load(name, &[]).map_err(|errors| errors.to_string())?;
-    if device::pram::is_visited(&design) {
-        let bench = Bench { design: &design, name, requests, measures };
-        return device::pram::build(&design, 1, false, bench)?;
+    if let Ftl::Envy(envy) = &design.ftl {
+        let built = device::envy::build(&design, envy, 1, &NoBytes);
+        let (mut memory, _) = built.map_err(|why| why.to_string())?;
+        let writes = measures.iter().any(|(op, _)| *op == Op::Write).then_some((Op::Write, 1));
+        return measure(&mut device::envy::Pages(&mut memory), &design, name, requests, writes.as_slice());
     }
-    match &design.ftl {
-        Ftl::Blocks(_) | Ftl::Hftl(_) => unreachable!("built for a visitor"),
-        Ftl::Page(page) => {
-            measure(&mut device::page_map::build(&design, page, 1)?, &design, name, requests, measures)
-        }
-        Ftl::Envy(envy) => {
-            let mut memory = device::envy::build(&design, envy, 1)?;
-            let writes = measures.iter().any(|(op, _)| *op == Op::Write).then_some((Op::Write, 1));
-            measure(&mut device::envy::Pages(&mut memory), &design, name, requests, writes.as_slice())
-        }
-    }
+    let bench = Bench { design: &design, name, requests, measures };
+    device::build(&design, 1, &NoBytes, bench).map_err(|why| why.to_string())?
 }
 
-/// The measurement, for a device of whatever kind.
+/// The measurement, for a block device of whatever kind.
 struct Bench<'a> {
     design: &'a Design,
     name: &'a str,
@@ -107,7 +99,7 @@ struct Bench<'a> {
 
 impl Visit for Bench<'_> {
     type Output = Result<Vec<BenchRow>, String>;
-    fn visit<D: BlockDevice + Observed>(self, mut device: D) -> Self::Output {
+    fn visit<D: Device>(self, mut device: D, _: Time) -> Self::Output {
         measure(&mut device, self.design, self.name, self.requests, self.measures)
     }
 }

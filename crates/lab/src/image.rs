@@ -10,9 +10,7 @@
 
 use crate::design::{Design, Ftl};
 use crate::result::RouteResult;
-use crate::run::device::Observed;
-use crate::run::device::pram::{self, Visit};
-use nvlab_access::BlockDevice;
+use crate::run::device::{self, Device, InMemory, Visit};
 use nvlab_units::{Span, Time};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -108,7 +106,9 @@ pub fn run(
     if let Ftl::Envy(_) = design.ftl {
         return Err(ImageError::NotABlockDevice(design.name.clone()));
     }
-    pram::build(design, plan.seed, true, Tools { plan, commands, tool }).map_err(ImageError::Unbuildable)?
+    let tools = Tools { plan, commands, tool };
+    device::build(design, plan.seed, &InMemory, tools)
+        .map_err(|why| ImageError::Unbuildable(why.to_string()))?
 }
 
 struct Tools<'a, F> {
@@ -120,7 +120,7 @@ struct Tools<'a, F> {
 impl<F: FnMut(&str) -> Result<(), String>> Visit for Tools<'_, F> {
     type Output = Result<ImageReport, ImageError>;
 
-    fn visit<D: BlockDevice + Observed>(mut self, device: D) -> Self::Output {
+    fn visit<D: Device>(mut self, device: D, _: Time) -> Self::Output {
         let capacity = device.capacity_bytes();
         let file = &self.plan.file;
         let mut held = Held { device, now: Time::ZERO, image: Vec::new() };
@@ -146,7 +146,8 @@ impl<F: FnMut(&str) -> Result<(), String>> Visit for Tools<'_, F> {
             let mut step = held.write(command, image)?;
             if self.plan.cut {
                 cuts += 1;
-                held.now = held.device.power_cycle(held.now).map_err(ImageError::Device)?;
+                let (device, mounted) = held.device.power_cycle(held.now).map_err(ImageError::Device)?;
+                (held.device, held.now) = (device, held.now + mounted.time);
             }
             step.forgotten_sectors = held.read_back(command)?;
             write(file, &held.image)?;
@@ -181,7 +182,7 @@ struct Held<D> {
     image: Vec<u8>,
 }
 
-impl<D: BlockDevice + Observed> Held<D> {
+impl<D: Device> Held<D> {
     /// Writes every sector in which `image` differs from what the device was told, and flushes.
     fn write(&mut self, command: &str, image: Vec<u8>) -> Result<ImageStep, ImageError> {
         let failed = |error| ImageError::Device(format!("`{command}`: the device failed: {error}"));

@@ -75,6 +75,9 @@ pub struct RunResult {
     /// Bytes of its file that a client of a file system read or wrote; `None` if the workload is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_bytes: Option<u64>,
+    /// What a recorded program did; `None` if the workload is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramResult>,
     /// What the PRAM of tables and metadata did; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pram: Option<PramResult>,
@@ -83,6 +86,19 @@ pub struct RunResult {
     pub mount: Option<MountResult>,
     /// The run in up to 400 windows of equally many requests.
     pub series: Vec<Window>,
+}
+
+/// A recorded program on this device (`think=keep`).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgramResult {
+    /// Time with a request under way, s.
+    pub waiting_s: f64,
+    /// The rest: what the program computed while nothing was under way, s.
+    pub computing_s: f64,
+    /// What it took where it was recorded, s.
+    pub recorded_s: f64,
+    /// The part of it with a request under way, s.
+    pub recorded_waiting_s: f64,
 }
 
 /// The design of a run.

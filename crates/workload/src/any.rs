@@ -4,7 +4,7 @@ use crate::generator::{Generator, SelfSimilar, Sequential, Shuffled, Uniform, Zi
 use crate::iozone::Iozone;
 use crate::replay::Replay;
 use crate::tpcc::Tpcc;
-use crate::{Batch, Pacing, Request, Span, Workload};
+use crate::{Batch, Pacing, Program, Request, Span, Workload};
 use std::ops::Range;
 
 /// A workload of a kind that is only known at run time.
@@ -65,6 +65,9 @@ impl Workload for AnyWorkload {
     }
     fn pacing(&self) -> Pacing {
         each!(self, workload => workload.pacing())
+    }
+    fn program(&self) -> Option<std::sync::Arc<Program>> {
+        each!(self, workload => workload.program())
     }
     fn len_hint(&self) -> Option<u64> {
         each!(self, workload => workload.len_hint())

@@ -1,11 +1,12 @@
-//! A trace in memory: one array per column, 23 bytes per request, sorted by time.
+//! A trace in memory: one array per column, 23 bytes per request (31 with response times), sorted by time.
 //!
 //! 1. All columns are equally long; times never go back and the first is zero.
 //! 2. Addresses are those of the request's own volume. Laying the volumes out on one device is the business
 //!    of [`crate::replay`], so that a trace can be written again as it was read.
 //! 3. A flush has offset 0 and 0 bytes; every other request has bytes and ends below 2^64.
+//! 4. Response times are known of every request or of none.
 
-use crate::{Op, Request, Time, WorkloadError};
+use crate::{Op, Request, Span, Time, WorkloadError};
 
 /// More requests than this (25 GB in memory) are refused: split the trace by volume first.
 pub const ROWS_MAX: u64 = 1 << 30;
@@ -30,6 +31,8 @@ pub struct Columns {
     pub(crate) bytes: Vec<u32>,
     pub(crate) op: Vec<u8>,
     pub(crate) volume: Vec<u16>,
+    /// From the moment a request was asked to its answer; empty if that was not recorded.
+    pub(crate) response_ps: Vec<u64>,
     pub(crate) volumes: Vec<String>,
     /// Where it came from.
     pub origin: Origin,
@@ -72,6 +75,17 @@ impl Columns {
         self.bytes.push(request.bytes);
         self.op.push(request.op as u8 | if request.fua { FUA_BIT } else { 0 });
         self.volume.push(request.volume);
+    }
+
+    /// As [`Columns::push`], of a request that was answered after `response`. Panics if earlier ones were pushed without.
+    pub fn push_answered(&mut self, request: Request, response: Span) {
+        assert_eq!(
+            self.response_ps.len(),
+            self.at_ps.len(),
+            "requests without a response time before this one"
+        );
+        self.push(request);
+        self.response_ps.push(response.ps());
     }
 
     /// Names a further volume and returns its number. Panics past 65536 volumes.
@@ -121,6 +135,10 @@ impl Columns {
     pub fn at_ps(&self) -> &[u64] {
         &self.at_ps
     }
+    /// Picoseconds from the moment each request was asked to its answer; `None` if that was not recorded.
+    pub fn response_ps(&self) -> Option<&[u64]> {
+        (self.response_ps.len() == self.len()).then_some(&self.response_ps)
+    }
     /// First bytes.
     pub fn offsets(&self) -> &[u64] {
         &self.offset
@@ -144,6 +162,9 @@ impl Columns {
                 self.bytes[kept] = self.bytes[row];
                 self.op[kept] = self.op[row];
                 self.volume[kept] = self.volume[row];
+                if let Some(&response) = self.response_ps.get(row) {
+                    self.response_ps[kept] = response;
+                }
                 kept += 1;
             }
         }
@@ -180,6 +201,7 @@ impl Columns {
         self.bytes.truncate(rows);
         self.op.truncate(rows);
         self.volume.truncate(rows);
+        self.response_ps.truncate(rows);
     }
 
     /// The trace of each volume that has requests, with times still those of the whole: `nvlab trace split`.
@@ -191,8 +213,12 @@ impl Columns {
                 ..Columns::default()
             })
             .collect();
-        for request in self.iter() {
-            parts[request.volume as usize].push(Request { volume: 0, ..request });
+        for (row, request) in self.iter().enumerate() {
+            let (part, request) = (&mut parts[request.volume as usize], Request { volume: 0, ..request });
+            match self.response_ps.get(row) {
+                Some(&response) => part.push_answered(request, Span::from_ps(response)),
+                None => part.push(request),
+            }
         }
         parts.retain(|part| !part.is_empty());
         parts
@@ -203,6 +229,11 @@ impl Columns {
         let rows = self.len();
         let lengths = [self.offset.len(), self.bytes.len(), self.op.len(), self.volume.len()];
         assert_eq!(lengths, [rows; 4], "columns of unequal length");
+        assert!(
+            [0, rows].contains(&self.response_ps.len()),
+            "response times of {} of {rows} rows",
+            self.response_ps.len()
+        );
         for row in 0..rows {
             if let Err(reason) = self.check_row(row) {
                 panic!("row {row}: {reason}");

@@ -62,6 +62,7 @@ pub use any::AnyWorkload;
 pub use error::WorkloadError;
 pub use iozone::{Iozone, IozoneConfig};
 pub use nvlab_units::{Span, Time};
+pub use replay::{Program, Rerun};
 pub use request::{Batch, Op, Request};
 pub use spec::{Opened, Stream, WorkloadSpec};
 pub use tpca::{Tpca, TpcaConfig};
@@ -78,6 +79,8 @@ pub enum Pacing {
     },
     /// Every request begins at its [`Request::at`], however busy the device is.
     Open,
+    /// Every request begins when the recorded program would ask it ([`Workload::program`]).
+    Program,
 }
 
 /// A source of requests.
@@ -111,6 +114,11 @@ pub trait Workload {
 
     /// Whether requests wait for completions or for moments.
     fn pacing(&self) -> Pacing;
+
+    /// The program whose requests these are, row by row: with [`Pacing::Program`].
+    fn program(&self) -> Option<std::sync::Arc<Program>> {
+        None
+    }
 
     /// How many requests are still to come, if it is known. A workload without an end says `None`.
     fn len_hint(&self) -> Option<u64> {

@@ -10,10 +10,11 @@
 //! Format:
 //! ```text
 //! magic          8 bytes   89 "NVT" 0D 0A 1A 0A
-//! version        u32       1
+//! version        u32       1, or 2 with a column of response times
 //! header length  u32       bytes of the header
 //! header                   rows u64, source hash u64, origin text, count of volumes u32, their texts,
-//!                          5 x (start in the file u64, length u64, crc32c u32): time, offset, bytes, op, volume
+//!                          5 or 6 x (start in the file u64, length u64, crc32c u32): time, offset, bytes, op, volume,
+//!                          response time
 //! header crc     u32       crc32c of everything above
 //! columns                  one after another; each is a row of chunks of 65536 rows, the last one shorter
 //!
@@ -29,11 +30,12 @@ use crate::columns::{Columns, Origin, ROWS_MAX};
 use std::io::Write;
 
 const MAGIC: [u8; 8] = *b"\x89NVT\r\n\x1a\n";
-const VERSION: u32 = 1;
+/// Without response times, and with them.
+const VERSIONS: [u32; 2] = [1, 2];
 const CHUNK_ROWS: usize = 1 << 16;
 const CHUNK_HEADER_BYTES: usize = 24;
 const ZSTD_LEVEL: i32 = 3;
-const COLUMN_NAMES: [&str; 5] = ["time", "offset", "bytes", "op", "volume"];
+const COLUMN_NAMES: [&str; 6] = ["time", "offset", "bytes", "op", "volume", "response"];
 
 /// True if a file that begins with `head` is a column file.
 pub fn is_nvt(head: &[u8]) -> bool {
@@ -44,13 +46,18 @@ pub fn is_nvt(head: &[u8]) -> bool {
 pub fn encode(columns: &Columns, mut out: impl Write) -> std::io::Result<()> {
     let mut before = 0;
     let deltas = columns.at_ps.iter().map(|&at| at - std::mem::replace(&mut before, at));
-    let parts = [
+    let mut parts = vec![
         encode_column(deltas)?,
         encode_column(columns.offset.iter().copied())?,
         encode_column(columns.bytes.iter().map(|&v| v as u64))?,
         encode_column(columns.op.iter().map(|&v| v as u64))?,
         encode_column(columns.volume.iter().map(|&v| v as u64))?,
     ];
+    let mut version = VERSIONS[0];
+    if !columns.response_ps.is_empty() {
+        parts.push(encode_column(columns.response_ps.iter().copied())?);
+        version = VERSIONS[1];
+    }
     let mut header = Vec::new();
     header.extend_from_slice(&(columns.len() as u64).to_le_bytes());
     header.extend_from_slice(&columns.origin.hash.to_le_bytes());
@@ -68,7 +75,7 @@ pub fn encode(columns: &Columns, mut out: impl Write) -> std::io::Result<()> {
         start += part.len() as u64;
     }
     let mut front = MAGIC.to_vec();
-    front.extend_from_slice(&VERSION.to_le_bytes());
+    front.extend_from_slice(&version.to_le_bytes());
     front.extend_from_slice(&(header_bytes as u32).to_le_bytes());
     front.extend_from_slice(&header);
     front.extend_from_slice(&crc32c::crc32c(&front).to_le_bytes());
@@ -133,8 +140,9 @@ fn unfold(bytes: &[u8]) -> Result<Columns, String> {
         return Err("it does not begin like a column file".to_owned());
     }
     let version = front.u32()?;
-    if version != VERSION {
-        return Err(format!("it is of version {version}; this nvlab reads version {VERSION}"));
+    if !VERSIONS.contains(&version) {
+        let [oldest, newest] = VERSIONS;
+        return Err(format!("it is of version {version}; this nvlab reads versions {oldest} and {newest}"));
     }
     let header_bytes = front.u32()? as usize;
     let mut header = Bytes(front.take(header_bytes)?);
@@ -152,8 +160,9 @@ fn unfold(bytes: &[u8]) -> Result<Columns, String> {
         return Err(format!("it claims {volume_count} volumes; there are at most 65536"));
     }
     let volumes = (0..volume_count).map(|_| header.text()).collect::<Result<Vec<_>, _>>()?;
-    let mut parts = [&[][..]; 5];
-    for (part, name) in parts.iter_mut().zip(COLUMN_NAMES) {
+    let mut parts = [&[][..]; COLUMN_NAMES.len()];
+    let names = &COLUMN_NAMES[..COLUMN_NAMES.len() - usize::from(version == VERSIONS[0])];
+    for (part, name) in parts.iter_mut().zip(names) {
         let (start, length, crc) = (header.u64()?, header.u64()?, header.u32()?);
         let range = usize::try_from(start)
             .ok()
@@ -172,6 +181,9 @@ fn unfold(bytes: &[u8]) -> Result<Columns, String> {
     decode_column(parts[2], rows, "bytes", &mut columns.bytes)?;
     decode_column(parts[3], rows, "op", &mut columns.op)?;
     decode_column(parts[4], rows, "volume", &mut columns.volume)?;
+    if version == VERSIONS[1] {
+        decode_column(parts[5], rows, "response", &mut columns.response_ps)?;
+    }
     let mut now = 0u64;
     for at in &mut columns.at_ps {
         now = now.checked_add(*at).ok_or("its times pass 2^64 ps")?;

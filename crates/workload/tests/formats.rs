@@ -46,6 +46,23 @@ fn msr() {
 }
 
 #[test]
+fn response_times_are_kept_where_they_can_be_said() {
+    let lines = |last| {
+        format!("20,h,0,Read,0,512,7\n10,h,0,Write,0,512,5\n20,h,0,Write,0,0,9\n30,h,0,Read,0,512{last}\n")
+    };
+    let (columns, _) = parse(&lines(",3"), Format::Msr).unwrap();
+    assert_eq!(columns.response_ps(), Some(&[500_000, 700_000, 300_000][..]));
+    let mut text = Vec::new();
+    write(&columns, Format::Msr, &mut text, Path::new("t")).unwrap();
+    let (again, _) = parse(std::str::from_utf8(&text).unwrap(), Format::Msr).unwrap();
+    assert_eq!(again.response_ps(), columns.response_ps());
+    let report = write(&columns, Format::FioIolog, Vec::new(), Path::new("t")).unwrap();
+    assert_eq!(report.responses_lost, 3);
+    // One line without: nobody knows.
+    assert_eq!(parse(&lines(""), Format::Msr).unwrap().0.response_ps(), None);
+}
+
+#[test]
 fn spc() {
     let (columns, _) = sample("small.spc");
     assert_eq!(

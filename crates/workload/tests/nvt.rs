@@ -48,6 +48,20 @@ fn long() -> Columns {
 }
 
 #[test]
+fn response_times_come_back() {
+    let plain = long();
+    let mut columns = Columns::new(plain.origin.clone());
+    columns.add_volume("ä volume");
+    for (row, request) in plain.iter().enumerate() {
+        columns.push_answered(request, nvlab_workload::Span::from_ns(row as u64 % 100_003));
+    }
+    let bytes = encoded(&columns);
+    assert_eq!(nvt::decode(&bytes, "t").unwrap(), columns);
+    // Files without are as they always were.
+    assert_eq!((bytes[8], encoded(&plain)[8]), (2, 1));
+}
+
+#[test]
 fn many_rows_come_back() {
     let columns = long();
     let bytes = encoded(&columns);
@@ -82,8 +96,11 @@ fn every_cut_is_noticed() {
     assert_eq!(reason(&bytes[..30]), "t.nvt: damaged trace file: the file is cut short");
     assert_eq!(reason(b"hello, world"), "t.nvt: damaged trace file: it does not begin like a column file");
     let mut newer = bytes.clone();
-    newer[8] = 2;
-    assert_eq!(reason(&newer), "t.nvt: damaged trace file: it is of version 2; this nvlab reads version 1");
+    newer[8] = 3;
+    assert_eq!(
+        reason(&newer),
+        "t.nvt: damaged trace file: it is of version 3; this nvlab reads versions 1 and 2"
+    );
     let mut changed = bytes.clone();
     *changed.last_mut().unwrap() ^= 1;
     assert_eq!(reason(&changed), "t.nvt: damaged trace file: the checksum of its volume column is wrong");

@@ -2,11 +2,9 @@
 
 use super::part::{self, Part};
 use super::{BlockMapped, Design, Envy, Ftl, LogArray, PageMapped, PathKind};
-use nvlab_controller::PageMap;
 use nvlab_controller::block_map::BlockMapConfig;
 use nvlab_controller::envy::EnvyConfig;
 use nvlab_controller::page_map::{PageMapConfig, WriteBuffer};
-use nvlab_medium::Store;
 use nvlab_medium::banks::Access;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, NorConfig, SlcMode};
 use nvlab_medium::ram::{Backup, RamConfig};
@@ -163,14 +161,6 @@ impl PageMapped {
     /// How blocks of its array may be used with one bit per cell, for [`nvlab_medium::flash::Nand::with_slc_mode`].
     pub fn slc_mode(&self) -> Option<SlcMode> {
         self.cache.as_ref().map(|cache| cache.slc.mode)
-    }
-
-    /// The controller with its cache, if it has one: new or recovered.
-    pub fn with_cache<S: Store>(&self, map: PageMap<S>) -> Result<PageMap<S>, String> {
-        match &self.cache {
-            Some(cache) => map.with_cache(cache.config),
-            None => Ok(map),
-        }
     }
 }
 

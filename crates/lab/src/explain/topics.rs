@@ -198,7 +198,13 @@ was in use.
 fio job files: db.fio, or db.fio:SECTION if it has several; k is 1024, as in fio.
 
 Traces: FILE[:FORMAT], plain, .gz or .zst (see `nvlab explain formats`), with
-  scale-time=0.5 first=1h loop=3 copies=4 compact wrap align=4KiB qd=32 volume=NAME",
+  scale-time=0.5 first=1h loop=3 copies=4 compact wrap align=4KiB qd=32 volume=NAME
+  clip-trims: with compact, what is only trimmed is squeezed out too: a mkfs discards all there is
+  think=keep: the program behind the trace, on this device. What it computed between an answer and
+    the next request stays as recorded; a request waits for all that had been answered when it was
+    asked. Its run time is the metric program.time. It needs response times, which `nvlab serve
+    --record FILE.nvt` and msr have. Threads that do not wait for each other are tied together: a
+    slower device would do better than is said.",
     },
     Topic {
         names: &["formats", "format", "traces"],

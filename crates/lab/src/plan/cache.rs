@@ -61,8 +61,9 @@ fn name_of(spec: &ReplaySpec) -> Option<String> {
     }
     let changed = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
     let format = spec.format.map_or("", Format::name);
+    // The first line changes with what is read of a trace.
     let identity = format!(
-        "{}\n{}\n{changed}\n{format}\n{}\n{:?}",
+        "with responses\n{}\n{}\n{changed}\n{format}\n{}\n{:?}",
         path.display(),
         meta.len(),
         spec.action,

@@ -160,7 +160,7 @@ impl Source {
             let own = open(spec.endless(), own_seed)?;
             let pace = match workload.pacing() {
                 Pacing::Open => "open loop".to_string(),
-                Pacing::Closed { .. } => "one after the other".to_string(),
+                Pacing::Closed { .. } | Pacing::Program => "one after the other".to_string(),
             };
             let described = workload.describe();
             let described = described.lines().take(2).collect::<Vec<_>>().join("; ");
@@ -204,6 +204,7 @@ fn paced(pacing: Pacing) -> String {
     match pacing {
         Pacing::Open => "open loop".to_string(),
         Pacing::Closed { depth } => format!("closed loop of depth {depth}"),
+        Pacing::Program => "at the pace of the recorded program".to_string(),
     }
 }
 

@@ -116,3 +116,42 @@ fn several_jobs_at_once_are_refused_with_a_way_out() {
     assert!(open(&format!("{}:log", file.display())).unwrap().about.starts_with("job log: closed loop"));
     std::fs::remove_dir_all(&dir).unwrap();
 }
+
+/// 50 us of computing before each of 400 writes that took 100 us where they were recorded; every tenth two together.
+#[test]
+fn a_recorded_program_keeps_what_it_computes() {
+    let dir = folder("program");
+    let mut columns = nvlab_workload::columns::Columns::new(Default::default());
+    for number in 0..400u64 {
+        let (turn, pair) = (number / 10 * 9 + number % 10 - u64::from(number % 10 == 9), number % 10 == 9);
+        let at = nvlab_units::Time::ZERO + Span::from_us(turn * 150 + 50 - if number == 0 { 50 } else { 0 });
+        let (offset, op) = (number * 4096, nvlab_workload::Op::Write);
+        let request = nvlab_workload::Request { at, offset, bytes: 4096, op, ..Default::default() };
+        columns.push_answered(request, Span::from_us(100));
+        assert!(!pair || columns.at_ps().windows(2).next_back().is_some_and(|two| two[0] == two[1]));
+    }
+    let file = dir.join("program.nvt");
+    let nvt = nvlab_workload::trace::Format::Nvt;
+    nvlab_workload::trace::write_file(&columns, nvt, &file).unwrap();
+    let source = Source::read(&format!("{} think=keep", file.display()), None).unwrap();
+    let task = task(&source, None);
+    assert!(task.plan.workload_about.contains("at the pace of the recorded program"));
+    let result = task.run(&mut |_, _| true).unwrap();
+    let program = result.program.expect("it was a program");
+    let near =
+        |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 1e-9, "{found}, {expected}");
+    // 360 turns; what the first does not compute, since time begins with it, the second does.
+    near(program.computing_s, 360.0 * 50e-6);
+    near(program.recorded_s, 360.0 * 150e-6);
+    near(program.recorded_waiting_s, 360.0 * 100e-6);
+    near(program.waiting_s + program.computing_s, result.simulated_s);
+    // Of two together the slower counts; nothing else is under way side by side.
+    let all = result.write.latency.mean_ns * 400e-9;
+    let slowest = result.write.latency.max_ns as f64 * 1e-9;
+    assert!(
+        program.waiting_s < all && program.waiting_s > all - 40.0 * slowest,
+        "{} of {all}",
+        program.waiting_s
+    );
+    std::fs::remove_dir_all(&dir).unwrap();
+}

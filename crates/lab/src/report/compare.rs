@@ -70,6 +70,10 @@ pub fn compare_text<S: AsRef<str>>(
     })
 }
 
+/// Columns that a comparison of recorded programs leaves out.
+const OF_DEVICE: [&str; 6] =
+    ["iops", "write.bandwidth", "read.bandwidth", "write.p99_9", "read.p99", "price"];
+
 /// Large requests are measured in bytes per second, small ones in requests; no column without any value.
 fn default_columns(groups: &[Vec<RunResult>]) -> Vec<Metric> {
     let runs = || groups.iter().flatten();
@@ -82,7 +86,12 @@ fn default_columns(groups: &[Vec<RunResult>]) -> Vec<Metric> {
         (true, false) => "read.bandwidth",
         (false, _) => "iops",
     };
+    // A recorded program has one run time; how fast the device could be asked is not the question.
     let names = [
+        "program.time",
+        "program.waiting",
+        "program.computing",
+        "program.recorded",
         throughput,
         "write.mean",
         "write.p99",
@@ -93,7 +102,9 @@ fn default_columns(groups: &[Vec<RunResult>]) -> Vec<Metric> {
         "lifetime",
         "price",
     ];
-    let columns = names.iter().map(|name| metric::find(name).expect("the table of metrics has them"));
+    let of_program = runs().any(|run| run.program.is_some());
+    let names = names.iter().filter(|&&name| !of_program || !OF_DEVICE.contains(&name));
+    let columns = names.map(|name| metric::find(name).expect("the table of metrics has them"));
     columns.filter(|column| runs().any(|run| column.of(run).is_some())).collect()
 }
 

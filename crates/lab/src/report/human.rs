@@ -163,6 +163,9 @@ impl Page {
     }
 
     fn throughput(&mut self, run: &RunResult) {
+        if let Some(program) = &run.program {
+            self.line("Program", &number::program(run.simulated_s, program));
+        }
         if run.transaction.count > 0 {
             let accesses =
                 |(name, op): (&str, &OpResult)| keep(&format!("   {name}s {}", number::per_second(op.per_s)));

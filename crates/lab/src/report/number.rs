@@ -1,6 +1,8 @@
 //! Numbers for people: three significant digits and a unit (`12.4 us`, `3.10 GiB`, `2.97`), counts in full with
 //! groups of three (`1 000 000`).
 
+use crate::result::ProgramResult;
+
 /// A number and its unit, apart so that tables can align them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
@@ -175,6 +177,16 @@ pub fn years(value: f64) -> Shown {
 /// US dollars: `62.3 USD`.
 pub fn usd(value: f64) -> Shown {
     Shown::new(value, 1.0, "USD")
+}
+
+/// What a recorded program took, and of what.
+pub fn program(run_s: f64, program: &ProgramResult) -> String {
+    let [run, waiting, computing, recorded, waited] =
+        [run_s, program.waiting_s, program.computing_s, program.recorded_s, program.recorded_waiting_s]
+            .map(time_s);
+    format!(
+        "{run}: waiting {waiting}, computing {computing} (recorded: {recorded}, of which waiting {waited})"
+    )
 }
 
 #[cfg(test)]

@@ -122,6 +122,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         memory: None,
         cache: None,
         client_bytes: None,
+        program: None,
         pram: None,
         media: Vec::new(),
         mount: None,

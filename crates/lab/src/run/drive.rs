@@ -163,6 +163,7 @@ pub fn drive<D: BlockDevice, W: Workload>(
     let (open, depth) = match workload.pacing() {
         Pacing::Open => (true, queue),
         Pacing::Closed { depth } => (false, depth.min(queue)),
+        Pacing::Program => unreachable!("run by super::program"),
     };
     let mut under_way = Outstanding::new(depth);
     let mut progress = Progress { now: origin, ..Progress::default() };
@@ -175,7 +176,7 @@ pub fn drive<D: BlockDevice, W: Workload>(
             progress.ended = true;
             break;
         }
-        device.expect(batch.requests().iter().map(|request| request.offset));
+        announce(device, batch.requests());
         for request in batch.requests() {
             let room = under_way.room_at();
             let wanted = if open { origin + Span::from_ps(request.at.ps()) } else { room.max(origin) };
@@ -221,8 +222,16 @@ pub fn drive<D: BlockDevice, W: Workload>(
     Ok(progress)
 }
 
-#[inline]
-fn serve<D: BlockDevice>(
+/// Tells the device what comes, so that what it knows of it comes near.
+#[inline(always)]
+fn announce<D: BlockDevice>(device: &D, requests: &[Request]) {
+    device.expect(requests.iter().map(|request| request.offset));
+    let writes = requests.iter().filter(|request| request.op == Op::Write);
+    device.expect_writes(writes.map(|request| request.offset));
+}
+
+#[inline(always)]
+pub(super) fn serve<D: BlockDevice>(
     device: &mut D,
     at: Time,
     request: &Request,

@@ -3,28 +3,27 @@
 //! A run is a function of (design, workload, seed): the same three give the same result, bit for bit, except
 //! for the time this computer took.
 //!
-//! The kind of controller is looked at once, at the outer edge ([`run`], [`run_transactions`]); everything below is
-//! generic. A new kind is a file in [`device`] and an arm here.
+//! The kind of controller is looked at once, in [`device::build`]; everything here is generic. A new kind is a file in
+//! [`device`] and an arm there.
 
 pub mod device;
 pub mod drive;
 mod media;
 pub mod meter;
 pub mod precondition;
+mod program;
 mod summary;
 pub mod transactions;
 
-pub use device::try_build;
+pub use device::{BuildError, try_build};
 pub use drive::{DriveError, Limit, Progress};
 pub use precondition::State;
 pub use summary::{key, summarize};
 
 use crate::design::{Design, Ftl};
-use crate::result::{Precondition, RunResult};
-use device::Observed;
-use device::pram::Visit;
+use crate::result::{MountResult, Precondition, RunResult};
+use device::{Carrying, Device, InMemory, NoBytes, Observed, Visit};
 use meter::Meter;
-use nvlab_access::BlockDevice;
 use nvlab_units::Time;
 use nvlab_workload::{WindowWorkload, Workload};
 use thiserror::Error;
@@ -142,23 +141,23 @@ pub fn run<W: Workload>(
     make: impl Fn(u64) -> W,
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
-    let unbuildable = |why| RunError::Unbuildable { design: plan.design_name.clone(), why };
-    if device::pram::is_visited(design) {
-        let payload = make(plan.seed).carries_payload();
-        let requests = Requests { design, plan, make, on_progress };
-        return device::pram::build(design, plan.seed, payload, requests).map_err(unbuildable)?;
-    }
-    match &design.ftl {
-        Ftl::Blocks(_) | Ftl::Hftl(_) => unreachable!("built for a visitor"),
-        Ftl::Page(page) => {
-            let device = device::page_map::build(design, page, plan.seed).map_err(unbuildable)?;
-            run_requests(device, design, plan, make, on_progress)
-        }
-        Ftl::Envy(envy) => {
-            let device = device::envy::build_disk(design, envy, plan.seed).map_err(unbuildable)?;
-            run_requests(device, design, plan, make, on_progress)
-        }
-    }
+    let keeps = keeps_payload(design) && make(plan.seed).carries_payload();
+    let requests = Requests { design, plan, make, on_progress };
+    let ran = match keeps {
+        true => device::build(design, plan.seed, &InMemory, requests),
+        false => device::build(design, plan.seed, &NoBytes, requests),
+    };
+    ran.map_err(|why| unbuildable(plan, why))?
+}
+
+/// True if a run keeps the bytes its workload carries: FSMS and PRAM make something of them, and what a mount takes is
+/// compared with a block map's. A page map and a memory have no use for them.
+fn keeps_payload(design: &Design) -> bool {
+    design.route.is_some() || matches!(design.ftl, Ftl::Hftl(_) | Ftl::Blocks(_))
+}
+
+fn unbuildable(plan: &RunPlan, why: BuildError) -> RunError {
+    RunError::Unbuildable { design: plan.design_name.clone(), why: why.to_string() }
 }
 
 /// Runs transactions on a design, which must be a memory. `own` is another copy of the workload, without an end and
@@ -170,13 +169,12 @@ pub fn run_transactions<W: WindowWorkload>(
     own: W,
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
-    let name = || plan.design_name.clone();
     let clock = std::time::Instant::now();
-    let mut memory = match &design.ftl {
-        Ftl::Page(_) | Ftl::Blocks(_) | Ftl::Hftl(_) => return Err(RunError::NotAMemory { design: name() }),
-        Ftl::Envy(envy) => device::envy::build(design, envy, plan.seed)
-            .map_err(|why| RunError::Unbuildable { design: name(), why })?,
+    let Ftl::Envy(envy) = &design.ftl else {
+        return Err(RunError::NotAMemory { design: plan.design_name.clone() });
     };
+    let built = device::envy::build(design, envy, plan.seed, &NoBytes);
+    let (mut memory, _) = built.map_err(|why| unbuildable(plan, why))?;
     let stores = precondition::Stores::new(own, design.ftl.unit_bytes());
     let mut pages = device::envy::Pages(&mut memory);
     let prepared =
@@ -202,12 +200,16 @@ struct Requests<'a, M> {
 
 impl<W: Workload, M: Fn(u64) -> W> Visit for Requests<'_, M> {
     type Output = Result<RunResult, RunError>;
-    fn visit<D: BlockDevice + Observed>(self, device: D) -> Self::Output {
-        run_requests(device, self.design, self.plan, self.make, self.on_progress)
+    fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
+        let Requests { design, plan, make, on_progress } = self;
+        match D::KEEPS {
+            true => run_requests(Carrying::new(device), design, plan, make, on_progress),
+            false => run_requests(device, design, plan, make, on_progress),
+        }
     }
 }
 
-fn run_requests<D: BlockDevice + Observed, W: Workload>(
+fn run_requests<D: Device, W: Workload>(
     mut device: D,
     design: &Design,
     plan: &RunPlan,
@@ -226,10 +228,29 @@ fn run_requests<D: BlockDevice + Observed, W: Workload>(
     let mut meter = Meter::new(origin, device.counters(), plan.requests_asked, |progress: &Progress| {
         on_progress("running", share_done(plan, progress, origin))
     });
-    let driven = drive::drive(&mut device, &mut workload, origin, design.path.queue, &plan.limit, &mut meter);
+    let queue = design.path.queue;
+    let (driven, program) = match workload.program() {
+        None => (drive::drive(&mut device, &mut workload, origin, queue, &plan.limit, &mut meter), None),
+        Some(program) => {
+            let rows = (&mut workload, &*program);
+            match program::drive(&mut device, rows, origin, queue, &plan.limit, &mut meter) {
+                Ok((progress, program)) => (Ok(progress), Some(program)),
+                Err(error) => (Err(error), None),
+            }
+        }
+    };
     let progress = checked(plan, driven, origin)?;
+    let now = progress.now;
     let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter);
-    Ok(RunResult { client_bytes: workload.client_bytes(), ..result })
+    let mount = mount(device, now);
+    Ok(RunResult { client_bytes: workload.client_bytes(), program, mount, ..result })
+}
+
+/// What a mount takes if the power fails now; `None` if the media keep no bytes.
+fn mount<D: Device>(device: D, now: Time) -> Option<MountResult> {
+    let mounted = D::KEEPS.then(|| device.power_cycle(now))?;
+    let (_, found) = mounted.unwrap_or_else(|why| panic!("nothing is mounted after a power cut: {why}"));
+    Some(MountResult { time_s: found.time.seconds(), nand_reads: found.nand_reads })
 }
 
 fn unprepared(plan: &RunPlan, source: DriveError) -> RunError {
@@ -285,7 +306,6 @@ fn finish<D: Observed, F: FnMut(&Progress) -> bool>(
     let span = progress.now.since(origin);
     let mut result = summary::summarize(design, plan, device, prepared, &totals, span, busy_span);
     result.series = series;
-    result.mount = device.mount(progress.now);
     result.wall_s = clock.elapsed().as_secs_f64();
     result
 }

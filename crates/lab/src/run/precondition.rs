@@ -129,7 +129,11 @@ impl<W: Workload> Workload for Preparation<'_, W> {
         self.0.payload(request)
     }
     fn pacing(&self) -> Pacing {
-        self.0.pacing()
+        match self.0.pacing() {
+            // It has not begun yet.
+            Pacing::Program => Pacing::Closed { depth: DEPTH },
+            pacing => pacing,
+        }
     }
     fn footprint(&self) -> std::ops::Range<u64> {
         self.0.footprint()

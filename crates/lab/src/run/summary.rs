@@ -74,6 +74,7 @@ pub fn summarize(
         memory: insides.memory,
         cache: insides.cache,
         client_bytes: None,
+        program: None,
         pram: insides.pram,
         mount: None,
         series: Vec::new(),

@@ -1,8 +1,8 @@
 //! What the modifiers do to a trace's rows, before it is replayed.
 
 use super::{ReplayReport, ReplaySpec};
-use crate::Op;
 use crate::columns::{Columns, op_of};
+use crate::{Op, Request, Span};
 use nvlab_units::quantity::{display_bytes, exact_bytes};
 
 /// Volumes begin at multiples of this when several are laid out.
@@ -32,6 +32,9 @@ pub(super) fn prepare(
     lay_out(columns)?;
     report.recorded_bytes = end_of(columns);
     if let Some(extent) = spec.compact {
+        if spec.clips_trims {
+            clip_trims(columns, extent, report);
+        }
         compact(columns, extent);
     }
     if let Some(unit) = spec.align {
@@ -126,6 +129,48 @@ fn touched(columns: &Columns, extent: u64) -> Vec<u64> {
     extents.sort_unstable();
     extents.dedup();
     extents
+}
+
+/// Cuts trims down to the extents that are read or written; what is only trimmed is then not touched at all. Whoever
+/// makes a file system discards the whole device first.
+fn clip_trims(columns: &mut Columns, extent: u64, report: &mut ReplayReport) {
+    let mut used = columns.clone();
+    used.retain(|request| request.op != Op::Trim);
+    let used = touched(&used, extent);
+    let mut clipped =
+        Columns { volumes: columns.volumes.clone(), origin: columns.origin.clone(), ..Columns::default() };
+    for row in 0..columns.len() {
+        let request = columns.request(row);
+        let mut push = |offset, bytes| {
+            let piece = Request { offset, bytes, ..request };
+            match columns.response_ps.get(row) {
+                Some(&response) => clipped.push_answered(piece, Span::from_ps(response)),
+                None => clipped.push(piece),
+            }
+        };
+        if request.op != Op::Trim {
+            push(request.offset, request.bytes);
+            continue;
+        }
+        let (mut from, end) = (request.offset, request.end());
+        let mut next = used.partition_point(|&number| number < from / extent);
+        let mut kept = 0;
+        while from < end && used.get(next).is_some_and(|&number| number * extent < end) {
+            from = from.max(used[next] * extent);
+            // Extents side by side are one piece.
+            let first = next;
+            while used.get(next + 1) == Some(&(used[first] + (next + 1 - first) as u64)) {
+                next += 1;
+            }
+            let to = end.min((used[next] + 1) * extent);
+            push(from, (to - from) as u32);
+            kept += to - from;
+            (from, next) = (to, next + 1);
+        }
+        report.dropped_trims += u64::from(kept == 0);
+        report.narrowed_trims += u64::from(0 < kept && kept < request.bytes as u64);
+    }
+    *columns = clipped;
 }
 
 fn compact(columns: &mut Columns, extent: u64) {

@@ -6,7 +6,8 @@
 //! 1. `first=T` keeps what began before T; `scale-time=F` multiplies the times.
 //! 2. Volumes lie one after another, each as long as its last byte rounded up to 1 MiB. A trace of a single
 //!    volume keeps its addresses.
-//! 3. `compact` squeezes out extents that are never touched; the order of addresses stays.
+//! 3. `compact` squeezes out extents that are never touched; the order of addresses stays. With `clip-trims` extents that
+//!    are only ever trimmed count as untouched, and trims are cut down to the others.
 //! 4. `align=U` widens reads and writes outwards to whole units. A trim is narrowed instead: it must not give
 //!    up bytes that were not named.
 //! 5. `wrap` takes addresses modulo the capacity (modulo a tenant's part, with copies). Without it, a trace
@@ -14,14 +15,19 @@
 //! 6. `copies=N` gives N tenants a part each; tenant 0 replays from the start, the others from a random
 //!    request on and round. `loop=N` does it all N times.
 //!
+//! `think=keep` replays the program behind the trace ([`Program`]) instead of the recorded times: what it computed
+//! between answer and request is kept, what it waited for is the new device's.
+//!
 //! A period lasts from the first request to the last and a mean gap more, so that ends and beginnings do not
 //! collide.
 
 mod addresses;
+mod program;
 mod spec;
 #[cfg(test)]
 mod tests;
 
+pub use program::{Program, Rerun};
 pub use spec::ReplaySpec;
 
 use crate::columns::{Columns, op_of};
@@ -45,9 +51,9 @@ pub struct ReplayReport {
     pub widened: u64,
     /// Bytes that widening added.
     pub widened_bytes: u64,
-    /// Trims that were narrowed (`align`).
+    /// Trims that were narrowed (`align`, `clip-trims`).
     pub narrowed_trims: u64,
-    /// Trims of less than a unit, left out (`align`).
+    /// Trims of less than a unit, or of nothing that is used, left out (`align`, `clip-trims`).
     pub dropped_trims: u64,
     /// Requests whose address was taken modulo the capacity (`wrap`).
     pub wrapped: u64,
@@ -70,7 +76,7 @@ impl fmt::Display for ReplayReport {
         for (count, what) in [
             (self.too_late, "too late"),
             (self.narrowed_trims, "trims narrowed"),
-            (self.dropped_trims, "trims of less than a unit left out"),
+            (self.dropped_trims, "trims of nothing left out"),
             (self.wrapped, "wrapped"),
         ] {
             if count > 0 {
@@ -85,6 +91,7 @@ impl fmt::Display for ReplayReport {
 #[derive(Clone, Debug)]
 pub struct Replay {
     columns: Arc<Columns>,
+    program: Option<Arc<Program>>,
     report: ReplayReport,
     /// Closed loop of this depth; `None` honours the recorded times.
     depth: Option<u32>,
@@ -140,10 +147,16 @@ impl Replay {
             .map(|tenant| if tenant == 0 { 0 } else { phases.below(columns.len() as u64) as u32 })
             .collect();
         let tenants = Tenants { part_bytes, first_row, next: BinaryHeap::new() };
+        let mut program = None;
+        if spec.keeps_think {
+            let none = "it has no response times, so that nobody knows when its program waited and when it computed; \
+                        `nvlab serve --record FILE.nvt` records them, traces of format msr have them";
+            program = Some(Arc::new(Program::of(&columns).ok_or_else(|| refuse(none.to_owned()))?));
+        }
         let columns = Arc::new(columns);
         let (depth, stream) = (spec.depth, spec.stream);
         let mut replay =
-            Replay { columns, report, depth, stream, period_ps, passes, pass: 0, row: 0, tenants };
+            Replay { columns, program, report, depth, stream, period_ps, passes, pass: 0, row: 0, tenants };
         replay.begin_pass();
         Ok(replay)
     }
@@ -251,10 +264,15 @@ impl Workload for Replay {
     }
 
     fn pacing(&self) -> Pacing {
-        match self.depth {
-            Some(depth) => Pacing::Closed { depth },
-            None => Pacing::Open,
+        match (self.depth, &self.program) {
+            (_, Some(_)) => Pacing::Program,
+            (Some(depth), None) => Pacing::Closed { depth },
+            (None, None) => Pacing::Open,
         }
+    }
+
+    fn program(&self) -> Option<Arc<Program>> {
+        self.program.clone()
     }
 
     fn len_hint(&self) -> Option<u64> {

@@ -7,9 +7,11 @@ use crate::{Span, WorkloadError, suggest};
 use nvlab_units::quantity;
 use std::path::PathBuf;
 
-const KEYS: [&str; 9] =
-    ["scale-time", "first", "loop", "copies", "compact", "align", "qd", "volume", "action"];
-const FLAGS: [&str; 2] = ["compact", "wrap"];
+const KEYS: [&str; 10] =
+    ["scale-time", "first", "loop", "copies", "compact", "align", "qd", "volume", "action", "think"];
+/// With think=keep the requests are one program's, once, at its own pace.
+const NOT_WITH_THINK: [&str; 4] = ["scale-time", "loop", "copies", "qd"];
+const FLAGS: [&str; 3] = ["compact", "clip-trims", "wrap"];
 const DEFAULT_EXTENT_BYTES: u64 = 1 << 20;
 const COPIES_MAX: u64 = 65_536;
 
@@ -34,12 +36,16 @@ pub struct ReplaySpec {
     pub copies: u32,
     /// Untouched extents of this many bytes are squeezed out.
     pub compact: Option<u64>,
+    /// Trims are cut down to extents that are read or written; with `compact`.
+    pub clips_trims: bool,
     /// Requests are made whole units of this.
     pub align: Option<u64>,
     /// Addresses are taken modulo the room there is.
     pub wrap: bool,
     /// A closed loop of this depth instead of the recorded times.
     pub depth: Option<u32>,
+    /// The recorded program's computing is kept instead of the recorded times ([`super::Program`]).
+    pub keeps_think: bool,
     /// Its number when several workloads run at once.
     pub stream: u8,
 }
@@ -57,9 +63,11 @@ impl ReplaySpec {
             loops: 1,
             copies: 1,
             compact: None,
+            clips_trims: false,
             align: None,
             wrap: false,
             depth: None,
+            keeps_think: false,
             stream: 0,
         }
     }
@@ -97,6 +105,19 @@ impl ReplaySpec {
         {
             return Err(words.error("the extent of compact must be a multiple of align"));
         }
+        let keeps_think = match words.value("think") {
+            None => false,
+            Some("keep") => true,
+            Some(_) => return Err(words.wrong("think", "keep")),
+        };
+        if let Some(key) = NOT_WITH_THINK.iter().find(|key| keeps_think && words.value(key).is_some()) {
+            return Err(words
+                .error(format!("{key} cannot be with think=keep: the program runs once, at its own pace")));
+        }
+        let clips_trims = words.flag("clip-trims");
+        if clips_trims && compact.is_none() {
+            return Err(words.error("clip-trims needs compact: it says what is squeezed out"));
+        }
         let volumes = words.value("volume").map(|names| names.split(',').map(str::to_owned).collect());
         Ok(ReplaySpec {
             path,
@@ -108,9 +129,11 @@ impl ReplaySpec {
             loops: words.number("loop", 1..=u32::MAX as u64)?.unwrap_or(1),
             copies: words.number("copies", 1..=COPIES_MAX)?.unwrap_or(1) as u32,
             compact,
+            clips_trims,
             align,
             wrap: words.flag("wrap"),
             depth: words.number("qd", 1..=65_536)?.map(|depth| depth as u32),
+            keeps_think,
             stream: 0,
         })
     }

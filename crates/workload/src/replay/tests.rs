@@ -160,6 +160,50 @@ fn wrapping_keeps_everything_inside() {
 }
 
 #[test]
+fn what_is_only_trimmed_can_be_squeezed_out() {
+    let rows = [
+        (0, 0, 100 * MIB as u32, Op::Trim, 0),
+        (1, 10 * MIB, 4096, Op::Write, 0),
+        (2, 11 * MIB, 4096, Op::Write, 0),
+        (3, 50 * MIB + 8192, 4096, Op::Read, 0),
+        (4, 20 * MIB, 4096, Op::Trim, 0),
+        (5, 11 * MIB + 4096, 4096, Op::Trim, 0),
+    ];
+    let mut replay = Replay::new(trace(&rows), &spec("compact clip-trims"), 3 * MIB, 1).unwrap();
+    let found: Vec<_> =
+        all(&mut replay).iter().map(|r| (r.at.ns() / 1000, r.offset, r.bytes, r.op)).collect();
+    let expected = [
+        (0, 0, 2 * MIB as u32, Op::Trim),
+        (0, 2 * MIB, MIB as u32, Op::Trim),
+        (1, 0, 4096, Op::Write),
+        (2, MIB, 4096, Op::Write),
+        (3, 2 * MIB + 8192, 4096, Op::Read),
+        (5, MIB + 4096, 4096, Op::Trim),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!((replay.report().narrowed_trims, replay.report().dropped_trims), (1, 1));
+    assert!(
+        ReplaySpec::parse("a.nvt clip-trims").unwrap_err().to_string().contains("clip-trims needs compact")
+    );
+}
+
+#[test]
+fn a_program_needs_response_times() {
+    let refused = Replay::new(small(), &spec("think=keep"), 1 << 30, 1).unwrap_err().to_string();
+    assert!(refused.contains("it has no response times"), "{refused}");
+    let mut columns = Columns::new(Origin::default());
+    for request in small().iter() {
+        columns.push_answered(Request { volume: 0, ..request }, crate::Span::from_us(70));
+    }
+    let replay = Replay::new(columns.clone(), &spec("think=keep align=4KiB"), 1 << 30, 1).unwrap();
+    assert_eq!(replay.pacing(), Pacing::Program);
+    // What is left out takes its response time with it.
+    let program = replay.program().unwrap();
+    assert_eq!(program.recorded.ps(), replay.columns().at_ps().last().unwrap() + 70_000_000);
+    assert_eq!(replay.columns().response_ps().unwrap().len() as u64, replay.report().requests);
+}
+
+#[test]
 fn texts_are_read_and_slips_explained() {
     let spec =
         ReplaySpec::parse("\"my trace.csv.gz\":msr first=1 h scale-time=0.5 compact=2MiB wrap volume=a,b")
@@ -184,7 +228,7 @@ fn texts_are_read_and_slips_explained() {
         (
             "a.csv compat",
             "workload 'a.csv compat': unknown key 'compat'; did you mean 'compact'? (known: scale-time, first, \
-             loop, copies, compact, align, qd, volume, action, wrap)",
+             loop, copies, compact, align, qd, volume, action, think, clip-trims, wrap)",
         ),
         ("a.csv wrap=yes", "workload 'a.csv wrap=yes': 'wrap' has no value: write wrap alone"),
         (
@@ -192,6 +236,11 @@ fn texts_are_read_and_slips_explained() {
             "workload 'a.csv scale-time=0': scale-time=0 is wrong: a number above 0, at most 1e6",
         ),
         ("a.csv align=0B", "workload 'a.csv align=0B': align=0B is wrong: a unit from 1 B to 1 GiB"),
+        ("a.csv think=drop", "workload 'a.csv think=drop': think=drop is wrong: keep"),
+        (
+            "a.csv think=keep qd=4",
+            "workload 'a.csv think=keep qd=4': qd cannot be with think=keep: the program runs once, at its own pace",
+        ),
         (
             "a.csv compact=6KiB align=4KiB",
             "workload 'a.csv compact=6KiB align=4KiB': the extent of compact must be a multiple of align",

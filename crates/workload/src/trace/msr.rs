@@ -1,5 +1,5 @@
 //! MSR Cambridge: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`; the timestamp is a Windows
-//! one (100 ns since 1601), offset and size are bytes. The response time is what their disks took: not used.
+//! one (100 ns since 1601), offset and size are bytes. The response time is what their disks took; it may be missing.
 //!
 //! A volume is called `host_disk`, as the files are: `src1_0`.
 
@@ -7,12 +7,14 @@ use super::LineFormat;
 use super::lines::{Bad, BadLine, Fields, whole_number};
 use super::rows::Rows;
 use super::write::{Volume, Writer};
-use crate::{Op, Request};
+use crate::{Op, Request, Span};
 use std::io::Write;
 
 #[derive(Default)]
 pub(super) struct Msr {
     name: Vec<u8>,
+    /// Of the request that is written next.
+    response: Span,
 }
 
 /// 22 February 2007, when the recording began: written files begin there too.
@@ -42,20 +44,28 @@ impl LineFormat for Msr {
         };
         let offset = fields.integer("Offset")?;
         let bytes = fields.integer("Size")?;
-        if let Some(response) = fields.next() {
-            whole_number(response, "ResponseTime")?;
-        }
+        let response = fields.next().map(|response| whole_number(response, "ResponseTime")).transpose()?;
         fields.end(Self::COLUMNS)?;
         self.name.clear();
         self.name.extend_from_slice(host);
         self.name.push(b'_');
         self.name.extend_from_slice(disk);
         let volume = rows.volumes.named(&self.name)?;
-        rows.push(ticks, offset, bytes, op, volume)
+        rows.push(ticks, offset, bytes, op, volume)?;
+        if let Some(response) = response {
+            rows.answered(response);
+        }
+        Ok(())
     }
 }
 
 impl Writer for Msr {
+    const KEEPS_RESPONSE: bool = true;
+
+    fn answered(&mut self, response: Span) {
+        self.response = response;
+    }
+
     fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()> {
         let kind = if request.op == Op::Read { "Read" } else { "Write" };
         let ticks = FIRST_TICK + request.at.ps() / Self::TICK_PS;
@@ -64,7 +74,8 @@ impl Writer for Msr {
             Some((host, disk)) => write!(out, "{host},{disk}")?,
             None => write!(out, "volume,{}", request.volume)?,
         }
-        writeln!(out, ",{kind},{},{},0", request.offset, request.bytes)
+        let response = self.response.ps() / Self::TICK_PS;
+        writeln!(out, ",{kind},{},{},{response}", request.offset, request.bytes)
     }
 }
 

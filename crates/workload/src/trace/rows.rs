@@ -22,6 +22,8 @@ pub(crate) struct Rows {
     bytes: Vec<u32>,
     op: Vec<u8>,
     volume: Vec<u16>,
+    /// Response times, in ticks.
+    response: Vec<u64>,
     pub volumes: Volumes,
     pub report: ReadReport,
     latest: u64,
@@ -35,6 +37,7 @@ impl Rows {
             bytes: Vec::new(),
             op: Vec::new(),
             volume: Vec::new(),
+            response: Vec::new(),
             volumes: Volumes::new(wanted),
             report,
             latest: 0,
@@ -66,6 +69,14 @@ impl Rows {
     pub fn mark_fua(&mut self) {
         if let Some(last) = self.op.last_mut() {
             *last |= FUA_BIT;
+        }
+    }
+
+    /// The request just added, if it was kept, was answered after so many ticks.
+    #[inline]
+    pub fn answered(&mut self, ticks: u64) {
+        if self.response.len() + 1 == self.ticks.len() {
+            self.response.push(ticks);
         }
     }
 
@@ -164,6 +175,11 @@ impl Rows {
             });
         }
         self.ticks.iter_mut().for_each(|ticks| *ticks = (*ticks - first) * tick_ps);
+        if self.response.len() != self.ticks.len() {
+            // Some lines say none.
+            self.response.clear();
+        }
+        self.response.iter_mut().for_each(|ticks| *ticks = ticks.saturating_mul(tick_ps));
         self.report.requests = self.ticks.len() as u64;
         let columns = Columns {
             at_ps: self.ticks,
@@ -171,6 +187,7 @@ impl Rows {
             bytes: self.bytes,
             op: self.op,
             volume: self.volume,
+            response_ps: self.response,
             volumes: self.volumes.names,
             origin,
         };
@@ -189,6 +206,9 @@ impl Rows {
         self.bytes = permuted(&self.bytes, &order);
         self.op = permuted(&self.op, &order);
         self.volume = permuted(&self.volume, &order);
+        if self.response.len() == order.len() {
+            self.response = permuted(&self.response, &order);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Format, alibaba, blkparse, fio_iolog, mqsim, msr, spc, tencent};
 use crate::columns::Columns;
-use crate::{Op, Request, WorkloadError, nvt};
+use crate::{Op, Request, Span, WorkloadError, nvt};
 use std::fmt;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -13,6 +13,8 @@ pub(super) trait Writer {
     const SECTOR_BYTES: u64 = 1;
     /// Force unit access can be said.
     const KEEPS_FUA: bool = false;
+    /// Response times can be said.
+    const KEEPS_RESPONSE: bool = false;
 
     /// The operations it can say.
     fn takes(op: Op) -> bool {
@@ -22,6 +24,8 @@ pub(super) trait Writer {
     fn begin(&mut self, _volumes: &[String], _out: &mut dyn Write) -> std::io::Result<()> {
         Ok(())
     }
+    /// The next request was answered after `response`.
+    fn answered(&mut self, _response: Span) {}
     /// One request whose operation it takes.
     fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()>;
     /// What stands after the last request.
@@ -48,6 +52,8 @@ pub struct WriteReport {
     pub flushes_left_out: u64,
     /// Writes whose force unit access is lost.
     pub fua_lost: u64,
+    /// Requests whose response time is lost.
+    pub responses_lost: u64,
 }
 
 impl fmt::Display for WriteReport {
@@ -57,6 +63,7 @@ impl fmt::Display for WriteReport {
             (self.trims_left_out, "trims left out"),
             (self.flushes_left_out, "flushes left out"),
             (self.fua_lost, "writes lost their force unit access"),
+            (self.responses_lost, "requests lost their response time"),
         ] {
             if count > 0 {
                 write!(f, "; {count} {what}")?;
@@ -146,7 +153,10 @@ fn write_lines<W: Writer>(
         }
         let place = request.volume as usize;
         let volume = Volume { name: &columns.volumes()[place], number: numbers[place] };
+        let response = columns.response_ps().map(|responses| Span::from_ps(responses[row]));
+        response.into_iter().for_each(|response| writer.answered(response));
         writer.line(request, volume, &mut out).map_err(file_error)?;
+        report.responses_lost += u64::from(response.is_some() && !W::KEEPS_RESPONSE);
         report.requests += 1;
         report.fua_lost += u64::from(request.fua && !W::KEEPS_FUA);
     }

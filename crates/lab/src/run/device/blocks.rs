@@ -1,21 +1,31 @@
 //! A block map, with or without a log, over NAND: one array, or one for the data and one for the log.
 
-use super::pram::{Fresh, array};
+use super::backing::{Backing, BuildError, nand};
+use super::power::{Mounted, Powered};
 use super::{Causes, Counters, Insides, LogInsides, Observed};
 use crate::design::{BlockMapped, Design};
-use nvlab_controller::block_map::{BlockMapStats, Cause};
+use nvlab_controller::block_map::{BlockMapStats, Cause, Media};
 use nvlab_controller::{BlockMap, Controller};
 use nvlab_medium::Store;
 use nvlab_units::{Span, Time};
 
-/// Builds it, new from the factory.
-pub fn build<S: Fresh>(design: &Design, blocks: &BlockMapped, seed: u64) -> Result<BlockMap<S>, String> {
-    let data = array::<S>(design.flash_config(seed));
-    let data = match &blocks.slc_log {
-        Some(log) => data.with_slc_mode(log.mode),
-        None => data,
-    };
-    BlockMap::new(blocks.config(), data, design.log_config(blocks, seed).map(array::<S>))
+/// Builds it, new from the factory or found again; gives when it is ready.
+pub(super) fn build<B: Backing>(
+    design: &Design,
+    blocks: &BlockMapped,
+    seed: u64,
+    backing: &B,
+) -> Result<(BlockMap<B::Store>, Time), B::Error> {
+    let slc = blocks.slc_log.as_ref().map(|log| log.mode);
+    let data = nand(backing, "nand", design.flash_config(seed), slc)?;
+    let log = design.log_config(blocks, seed).map(|log| nand(backing, "log", log, None)).transpose()?;
+    let config = blocks.config();
+    if backing.is_used() {
+        let found = BlockMap::recover(config, Media::new(data, log), Time::ZERO);
+        let (map, report) = found.map_err(BuildError::Recovery)?;
+        return Ok((map, Time::ZERO + report.time));
+    }
+    Ok((BlockMap::new(config, data, log).map_err(BuildError::Design)?, Time::ZERO))
 }
 
 fn causes(stats: &BlockMapStats) -> Causes {
@@ -54,26 +64,32 @@ impl<S: Store> Observed for BlockMap<S> {
     fn insides(&self, _span: Span) -> Insides<'_> {
         let (stats, nand) = (self.stats(), self.data());
         Insides {
-            causes: causes(stats),
-            cleaned_blocks: 0,
-            cleaned_live_units: 0,
             retired_blocks: stats.retired_blocks,
-            unaligned: 0.0,
             host_bytes: Some(stats.host_write_units * Observed::unit_bytes(self) as u64),
-            cycles: nand.stats().erases as f64 / nand.geometry().blocks() as f64,
-            cells: nand.cells(),
-            flash: nand.stats(),
-            geometry: *nand.geometry(),
-            cache: None,
             memory_bytes: self.memory_bytes(),
             buffer_wait: stats.merge_wait,
-            memory: None,
             log: self.log().map(|log| LogInsides {
                 cells: log.cells(),
                 flash: log.stats(),
                 geometry: *log.geometry(),
             }),
-            pram: None,
+            ..Insides::of_nand(nand, causes(stats))
         }
+    }
+}
+
+impl<S: Store> Powered for BlockMap<S> {
+    fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
+        let (config, before) = (self.config().clone(), self.data().stats().reads);
+        let (map, report) = BlockMap::recover(config, self.power_cut(at), at)?;
+        let nand_reads = map.data().stats().reads - before;
+        Ok((map, Mounted { time: report.time, nand_reads }))
+    }
+    fn is_mapped(&self, unit: u32) -> bool {
+        BlockMap::is_mapped(self, unit)
+    }
+    /// What was merged since a trim is gone for good, the rest comes back: the spare areas know nothing of trims.
+    fn trims_last(&self) -> bool {
+        false
     }
 }

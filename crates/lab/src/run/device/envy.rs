@@ -1,28 +1,42 @@
 //! eNVy: as the memory it is, as a RAM disk, and as pages for preconditioning.
 
+use super::backing::{Backing, BuildError};
+use super::power::{Device, Mounted};
 use super::{Causes, Counters, Insides, Observed};
 use crate::design::{self, Design};
 use crate::result::{MemoryResult, TimeSplit};
 use nvlab_access::{BlockDevice, MemoryWindow, RamDisk};
+use nvlab_controller::envy::recover::{Media, erase_counts};
 use nvlab_controller::envy::{Envy, EnvyStats};
 use nvlab_controller::{Controller, ControllerError};
-use nvlab_medium::Store;
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
+use nvlab_medium::{PowerCut, Store};
 use nvlab_units::{Served, Span, Time};
 
 /// A memory that only tells the time.
 pub type Memory = Envy<()>;
 
-/// Builds it, new from the factory.
-pub fn build(design: &Design, envy: &design::Envy, seed: u64) -> Result<Memory, String> {
-    let nor = Nor::new(envy.nor_config(design, seed), ());
-    Envy::new(envy.config(design), nor, Ram::new(envy.ram_config(design, seed), ()))
-}
-
-/// Builds it with a driver in front that makes a disk of it.
-pub fn build_disk(design: &Design, envy: &design::Envy, seed: u64) -> Result<RamDisk<Memory>, String> {
-    Ok(RamDisk::new(build(design, envy, seed)?, design.path.overhead_host))
+/// Builds it, new from the factory or found again; gives when it is ready.
+pub fn build<B: Backing>(
+    design: &Design,
+    envy: &design::Envy,
+    seed: u64,
+    backing: &B,
+) -> Result<(Envy<B::Store>, Time), B::Error> {
+    let config = envy.config(design);
+    let (nor, sram) = (envy.nor_config(design, seed), envy.ram_config(design, seed));
+    let geometry = nor.flash.geometry;
+    let store = backing.store("nor", Nor::<B::Store>::store_bytes(&geometry))?;
+    let sram = Ram::new(sram.clone(), backing.store("sram", sram.capacity_bytes)?);
+    if !backing.is_used() {
+        let memory = Envy::new(config, Nor::new(nor, store), sram).map_err(BuildError::Design)?;
+        return Ok((memory, Time::ZERO));
+    }
+    let erases = erase_counts(&config, &geometry, &sram).map_err(BuildError::Recovery)?;
+    let media = Media { nor: Nor::reopen(nor, store, &erases), sram };
+    let (memory, report) = Envy::recover(config, media, Time::ZERO).map_err(BuildError::Recovery)?;
+    Ok((memory, Time::ZERO + report.time))
 }
 
 fn causes(stats: &EnvyStats) -> Causes {
@@ -59,6 +73,9 @@ impl<S: Store> Observed for Envy<S> {
     }
     fn idle_at(&mut self, at: Time) -> Time {
         Envy::idle_at(self, at)
+    }
+    fn settle(&mut self, upto: Time) {
+        Envy::settle(self, upto);
     }
     fn unit_bytes(&self) -> u32 {
         Controller::unit_bytes(self)
@@ -113,6 +130,9 @@ impl<S: Store> Observed for RamDisk<Envy<S>> {
     fn idle_at(&mut self, at: Time) -> Time {
         Observed::idle_at(self.window_mut(), at)
     }
+    fn settle(&mut self, upto: Time) {
+        Envy::settle(self.window_mut(), upto);
+    }
     fn unit_bytes(&self) -> u32 {
         Observed::unit_bytes(self.window())
     }
@@ -121,6 +141,30 @@ impl<S: Store> Observed for RamDisk<Envy<S>> {
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         self.window().insides(span)
+    }
+}
+
+impl<S: Store> Device for RamDisk<Envy<S>> {
+    const KEEPS: bool = S::KEEPS;
+
+    fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
+        let overhead = self.overhead();
+        let memory = self.into_window();
+        let config = memory.config().clone();
+        let mut media = memory.into_media();
+        media.cut(at);
+        let (memory, report) = Envy::recover(config, media, at)?;
+        Ok((RamDisk::new(memory, overhead), Mounted { time: report.time, nand_reads: 0 }))
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        Ok(Envy::idle_at(self.window_mut(), at))
+    }
+    fn is_mapped(&self, offset: u64) -> bool {
+        let memory = self.window();
+        memory.is_mapped((offset / Controller::unit_bytes(memory) as u64) as u32)
+    }
+    fn trims_last(&self) -> bool {
+        true
     }
 }
 

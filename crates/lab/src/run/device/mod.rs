@@ -1,16 +1,37 @@
-//! Devices built from designs: a file for each kind of controller. What a run does with one is generic over
-//! [`Observed`], so that the inner loop calls the controller it was made for.
+//! Devices built from designs. What a run does with one is generic over [`Device`], so that the inner loop calls the
+//! controller it was made for.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`mod@build`] | from a design to its device, whatever its kind |
+//! | [`page_map`], [`blocks`], [`hftl`], [`envy`] | a file for each kind of controller |
+//! | [`fsms`], [`pram`] | the driver that may stand in front, and the memory both use |
+//! | [`backing`] | what media keep their bytes in |
+//! | [`power`] | the power fails and comes back, or is switched off |
+//! | [`carrying`] | a device that keeps bytes, where the workload may carry none |
 
+pub mod backing;
 pub mod blocks;
+pub mod build;
+pub mod carrying;
 pub mod envy;
+pub mod fsms;
+pub mod hftl;
 pub mod page_map;
+pub mod power;
 pub mod pram;
 
-use crate::design::{Design, Ftl};
-use crate::result::{CacheResult, MemoryResult, MountResult, PramResult};
-use nvlab_access::{Attached, BlockDevice, HostPath};
+pub use backing::{Backing, BuildError, InMemory, NoBytes};
+pub use build::{Visit, build, try_build};
+pub use carrying::Carrying;
+pub use power::{Device, Mounted, Powered};
+
+use crate::design::Design;
+use crate::result::{CacheResult, MemoryResult, PramResult};
+use nvlab_access::{Attached, HostPath};
 use nvlab_controller::Controller;
-use nvlab_medium::flash::{Cells, FlashStats};
+use nvlab_medium::Store;
+use nvlab_medium::flash::{Cells, FlashStats, Nand};
 use nvlab_units::{Geometry, Span, Time, Total};
 
 /// Counts a meter follows.
@@ -92,6 +113,30 @@ pub struct Insides<'a> {
     pub pram: Option<PramResult>,
 }
 
+impl<'a> Insides<'a> {
+    /// Of a controller over one NAND array, as far as the array says it.
+    fn of_nand<S: Store>(nand: &'a Nand<S>, causes: Causes) -> Insides<'a> {
+        Insides {
+            causes,
+            cleaned_blocks: 0,
+            cleaned_live_units: 0,
+            retired_blocks: 0,
+            unaligned: 0.0,
+            host_bytes: None,
+            cycles: nand.stats().erases as f64 / nand.geometry().blocks() as f64,
+            cells: nand.cells(),
+            flash: nand.stats(),
+            geometry: *nand.geometry(),
+            log: None,
+            memory_bytes: 0,
+            buffer_wait: Total::default(),
+            cache: None,
+            memory: None,
+            pram: None,
+        }
+    }
+}
+
 /// What the array of a log did.
 #[derive(Clone, Debug)]
 pub struct LogInsides<'a> {
@@ -119,14 +164,6 @@ pub trait Observed {
     fn blocks(&self) -> u32;
     /// What it did in a run of this length.
     fn insides(&self, span: Span) -> Insides<'_>;
-    /// What a mount takes if the power fails at `at`, tried on a copy; `None` if its media keep no bytes.
-    fn mount(&self, _at: Time) -> Option<MountResult> {
-        None
-    }
-    /// The power fails at `at` and comes back; gives when the device is ready again, or why it never is.
-    fn power_cycle(&mut self, _at: Time) -> Result<Time, String> {
-        Err("its media keep no bytes".into())
-    }
 }
 
 /// What lies between the host and the controller of a design.
@@ -168,24 +205,4 @@ impl<C: Controller + Observed> Observed for Attached<C> {
         let unaligned = if touched == 0 { 0.0 } else { touched as f64 / host_bytes as f64 };
         Insides { unaligned, host_bytes: Some(host_bytes), ..insides }
     }
-}
-
-/// Builds the device a design describes and throws it away: says whether it can be built.
-pub fn try_build(design: &Design, seed: u64) -> Result<(), String> {
-    if pram::is_visited(design) {
-        return pram::build(design, seed, false, Drop);
-    }
-    match &design.ftl {
-        Ftl::Page(page) => page_map::build(design, page, seed).map(drop),
-        Ftl::Blocks(_) | Ftl::Hftl(_) => unreachable!("built for a visitor"),
-        Ftl::Envy(envy) => envy::build(design, envy, seed).map(drop),
-    }
-}
-
-/// Builds a device for nothing but to see that it can be.
-struct Drop;
-
-impl pram::Visit for Drop {
-    type Output = ();
-    fn visit<D: BlockDevice + Observed>(self, _: D) {}
 }

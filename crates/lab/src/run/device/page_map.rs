@@ -1,31 +1,51 @@
 //! A page map over NAND, behind a link.
 
-use super::pram::{Fresh, array};
-use super::{Causes, Counters, Insides, Observed, link};
+use super::backing::{Backing, BuildError, nand};
+use super::power::{Mounted, Powered};
+use super::{Causes, Counters, Insides, Observed};
 use crate::design::{Design, PageMapped};
 use crate::result::CacheResult;
-use nvlab_access::Attached;
-use nvlab_controller::page_map::PageMapStats;
-use nvlab_controller::{Controller, PageMap};
+use nvlab_controller::page_map::cache::SlcCache;
+use nvlab_controller::page_map::{Media, PageMapConfig, PageMapStats};
+use nvlab_controller::{Controller, ControllerError, PageMap};
 use nvlab_medium::Store;
+use nvlab_medium::flash::Nand;
 use nvlab_units::{Span, Time};
 
-/// A device that only tells the time.
-pub type Device = Attached<PageMap<()>>;
-
-/// Builds it, new from the factory.
-pub fn build(design: &Design, page: &PageMapped, seed: u64) -> Result<Device, String> {
-    Ok(Attached::new(controller(design, page, seed)?, link(design)))
+/// Builds it, new from the factory or found again; gives when it is ready.
+pub(super) fn build<B: Backing>(
+    design: &Design,
+    page: &PageMapped,
+    seed: u64,
+    backing: &B,
+) -> Result<(B::PageMap, Time), B::Error> {
+    let nand = nand(backing, "nand", design.flash_config(seed), page.slc_mode())?;
+    backing.page_map(page, seed, nand)
 }
 
-/// Builds the controller alone.
-pub fn controller<S: Fresh>(design: &Design, page: &PageMapped, seed: u64) -> Result<PageMap<S>, String> {
-    let nand = array::<S>(design.flash_config(seed));
-    let nand = match page.slc_mode() {
-        Some(mode) => nand.with_slc_mode(mode),
-        None => nand,
-    };
-    page.with_cache(PageMap::new(page.config(seed), nand)?)
+/// A controller over an array that is new from the factory.
+pub fn fresh<S: Store>(page: &PageMapped, seed: u64, nand: Nand<S>) -> Result<PageMap<S>, BuildError> {
+    let map = PageMap::new(page.config(seed), nand).map_err(BuildError::Design)?;
+    with_cache(map, page.cache.as_ref().map(|cache| cache.config)).map_err(BuildError::Design)
+}
+
+/// A controller over what a power cut left.
+pub fn recover<S: Store>(
+    config: PageMapConfig,
+    cache: Option<SlcCache>,
+    media: Media<S>,
+    at: Time,
+) -> Result<(PageMap<S>, Mounted), String> {
+    let (map, report) = PageMap::recover(config, media, at)?;
+    let nand_reads = map.nand().stats().reads;
+    Ok((with_cache(map, cache)?, Mounted { time: report.time, nand_reads }))
+}
+
+fn with_cache<S: Store>(map: PageMap<S>, cache: Option<SlcCache>) -> Result<PageMap<S>, String> {
+    match cache {
+        Some(cache) => map.with_cache(cache),
+        None => Ok(map),
+    }
 }
 
 fn cache<S: Store>(map: &PageMap<S>) -> CacheResult {
@@ -79,22 +99,32 @@ impl<S: Store> Observed for PageMap<S> {
     fn insides(&self, _span: Span) -> Insides<'_> {
         let (stats, nand) = (self.stats(), self.nand());
         Insides {
-            causes: causes(stats),
             cleaned_blocks: stats.cleans,
             cleaned_live_units: stats.clean_live_units,
             retired_blocks: stats.retired_blocks,
-            unaligned: 0.0,
             host_bytes: Some(stats.host_write_units * Observed::unit_bytes(self) as u64),
-            cycles: nand.stats().erases as f64 / nand.geometry().blocks() as f64,
-            cells: nand.cells(),
-            flash: nand.stats(),
-            geometry: *nand.geometry(),
             cache: self.cache().map(|_| cache(self)),
             memory_bytes: self.memory_bytes(),
             buffer_wait: stats.buffer_wait,
-            memory: None,
-            log: None,
-            pram: None,
+            ..Insides::of_nand(nand, causes(stats))
         }
+    }
+}
+
+impl<S: Store> Powered for PageMap<S> {
+    fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
+        let (config, cache, before) = (self.config().clone(), self.cache(), self.nand().stats().reads);
+        let (map, mounted) = recover(config, cache, self.power_cut(at), at)?;
+        Ok((map, Mounted { nand_reads: mounted.nand_reads - before, ..mounted }))
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        let end = PageMap::power_down(self, at)?;
+        Ok(PageMap::idle_at(self, end))
+    }
+    fn is_mapped(&self, unit: u32) -> bool {
+        PageMap::is_mapped(self, unit)
+    }
+    fn trims_last(&self) -> bool {
+        self.config().trim && self.config().checkpoint_units.is_some()
     }
 }

@@ -1,72 +1,14 @@
-//! What is counted of controllers with PRAM.
+//! FSMS: a driver in front of a controller that keeps a file system's metadata in PRAM, the controller's own or one
+//! beside it.
 
-use super::super::{Causes, Counters, Insides, Observed};
-use super::Pram;
+use super::power::{Mounted, Powered};
+use super::pram::Pram;
+use super::{Counters, Insides, Observed};
 use crate::result::{PramResult, RouteResult};
-use nvlab_controller::fsms::{FatKind, FileSystem, Fsms};
-use nvlab_controller::hftl::{Hftl, HftlStats};
-use nvlab_controller::{Beside, BesidePram, Controller};
+use nvlab_controller::fsms::{FatKind, FileSystem, Fsms, SECTOR};
+use nvlab_controller::{Beside, BesidePram, Controller, ControllerError};
 use nvlab_medium::{PowerCut, Store};
 use nvlab_units::{Span, Time};
-
-fn causes(stats: &HftlStats) -> Causes {
-    Causes {
-        host: stats.host_write_units,
-        clean: stats.clean_units,
-        wear: stats.wear_units,
-        retire: stats.retire_units,
-        ..Causes::default()
-    }
-}
-
-impl<S: Store> Observed for Hftl<S, Pram<S>> {
-    fn counters(&self) -> Counters {
-        let causes = causes(&self.stats());
-        Counters {
-            host_units: causes.host,
-            programmed_units: causes.total(),
-            erases: self.nand().stats().erases,
-        }
-    }
-    fn reset_stats(&mut self) {
-        Hftl::reset_stats(self);
-        self.pram_mut().pcm_mut().reset_stats();
-    }
-    fn idle_at(&mut self, at: Time) -> Time {
-        let end = Hftl::idle_at(self, at);
-        end.unwrap_or_else(|error| panic!("work that was accepted is not finished: {error}"))
-    }
-    fn settle(&mut self, upto: Time) {
-        Hftl::settle(self, upto);
-    }
-    fn unit_bytes(&self) -> u32 {
-        Controller::unit_bytes(self)
-    }
-    fn blocks(&self) -> u32 {
-        self.nand().geometry().blocks()
-    }
-    fn insides(&self, span: Span) -> Insides<'_> {
-        let (stats, nand) = (self.stats(), self.nand());
-        Insides {
-            causes: causes(&stats),
-            cleaned_blocks: stats.cleans,
-            cleaned_live_units: stats.clean_live_units,
-            retired_blocks: stats.retired_blocks,
-            unaligned: 0.0,
-            host_bytes: Some(stats.host_write_units * Observed::unit_bytes(self) as u64),
-            cycles: nand.stats().erases as f64 / nand.geometry().blocks() as f64,
-            cells: nand.cells(),
-            flash: nand.stats(),
-            geometry: *nand.geometry(),
-            cache: None,
-            memory_bytes: self.memory_bytes(),
-            buffer_wait: Default::default(),
-            memory: None,
-            log: None,
-            pram: Some(self.pram().result(self.pram_bytes(), span)),
-        }
-    }
-}
 
 impl<C: Observed, S: Store> Observed for Beside<C, Pram<S>> {
     fn counters(&self) -> Counters {
@@ -141,5 +83,44 @@ impl<C: BesidePram + Observed> Observed for Fsms<C> {
             pram: Some(PramResult { route_bytes: self.pram_part().1, route: Some(route), ..pram }),
             ..insides
         }
+    }
+}
+
+impl<C: Powered, S: Store> Powered for Beside<C, Pram<S>> {
+    fn power_cycle(mut self, at: Time) -> Result<(Self, Mounted), String> {
+        self.pram.cut(at);
+        let (controller, mounted) = self.controller.power_cycle(at)?;
+        Ok((Beside { controller, pram: self.pram }, mounted))
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.controller.power_down(at)
+    }
+    fn is_mapped(&self, unit: u32) -> bool {
+        self.controller.is_mapped(unit)
+    }
+    fn trims_last(&self) -> bool {
+        self.controller.trims_last()
+    }
+}
+
+impl<C: BesidePram + Powered> Powered for Fsms<C> {
+    fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
+        let config = self.config().clone();
+        let (behind, mounted) = self.into_behind().power_cycle(at)?;
+        let (fsms, end) = Fsms::mount(config, behind, at + mounted.time)?;
+        Ok((fsms, Mounted { time: end.since(at), ..mounted }))
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.behind_mut().power_down(at)
+    }
+    /// Trims are of whole units of the device behind: so is what holds something.
+    fn is_mapped(&self, sector: u32) -> bool {
+        let per_unit = Controller::unit_bytes(self.behind()) / SECTOR as u32;
+        let first = sector / per_unit * per_unit;
+        self.behind().is_mapped(sector / per_unit)
+            || (first..first + per_unit).any(|sector| self.is_in_pram(sector))
+    }
+    fn trims_last(&self) -> bool {
+        self.behind().trims_last()
     }
 }

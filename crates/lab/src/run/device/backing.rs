@@ -1,0 +1,101 @@
+//! What the media of a device keep their bytes in: nothing, memory, or what the serving edge brings. The same builders
+//! make a device over any of them, new from the factory or found again.
+
+use super::page_map;
+use super::power::Powered;
+use crate::design::PageMapped;
+use nvlab_controller::PageMap;
+use nvlab_medium::flash::{FlashConfig, Nand, SlcMode};
+use nvlab_medium::{MemStore, Store};
+use nvlab_units::Time;
+use thiserror::Error;
+
+/// Why a device cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BuildError {
+    /// The design cannot be.
+    #[error("{0}")]
+    Design(String),
+    /// The controller could not find everything again in its media.
+    #[error("{0}")]
+    Recovery(String),
+}
+
+/// Gives every medium of one device its store.
+pub trait Backing {
+    /// Where a medium keeps its bytes.
+    type Store: Store + Send + 'static;
+    /// Why there is no store, or no device.
+    type Error: From<BuildError>;
+    /// A page map over such stores. Stores that outlive the program keep what a protected write buffer holds, too.
+    type PageMap: Powered + Send + 'static;
+    /// A store of so many bytes for the medium of this name (`nand`, `log`, `pram`, `nor`, `sram`): all zero, or what an
+    /// earlier program left in it.
+    fn store(&self, medium: &str, bytes: u64) -> Result<Self::Store, Self::Error>;
+    /// True if an earlier program left a device in the stores. What it had queued counts as done.
+    fn is_used(&self) -> bool {
+        false
+    }
+    /// A page map over its array, and when it is ready.
+    fn page_map(
+        &self,
+        page: &PageMapped,
+        seed: u64,
+        nand: Nand<Self::Store>,
+    ) -> Result<(Self::PageMap, Time), Self::Error>;
+}
+
+/// Keeps nothing: a device that only tells the time.
+#[derive(Clone, Copy, Debug)]
+pub struct NoBytes;
+
+impl Backing for NoBytes {
+    type Store = ();
+    type Error = BuildError;
+    type PageMap = PageMap<()>;
+    fn store(&self, _: &str, _: u64) -> Result<(), BuildError> {
+        Ok(())
+    }
+    fn page_map(&self, page: &PageMapped, seed: u64, nand: Nand) -> Result<(PageMap, Time), BuildError> {
+        Ok((page_map::fresh(page, seed, nand)?, Time::ZERO))
+    }
+}
+
+/// Keeps what is written as long as the device is there.
+#[derive(Clone, Copy, Debug)]
+pub struct InMemory;
+
+impl Backing for InMemory {
+    type Store = MemStore;
+    type Error = BuildError;
+    type PageMap = PageMap<MemStore>;
+    fn store(&self, _: &str, bytes: u64) -> Result<MemStore, BuildError> {
+        Ok(MemStore::new(bytes))
+    }
+    fn page_map(
+        &self,
+        page: &PageMapped,
+        seed: u64,
+        nand: Nand<MemStore>,
+    ) -> Result<(PageMap<MemStore>, Time), BuildError> {
+        Ok((page_map::fresh(page, seed, nand)?, Time::ZERO))
+    }
+}
+
+/// An array, new from the factory or found again. `slc`: how its blocks may be used with one bit per cell.
+pub(super) fn nand<B: Backing>(
+    backing: &B,
+    name: &str,
+    flash: FlashConfig,
+    slc: Option<SlcMode>,
+) -> Result<Nand<B::Store>, B::Error> {
+    let store = backing.store(name, Nand::<B::Store>::store_bytes(&flash.geometry))?;
+    if backing.is_used() {
+        return Ok(Nand::reopen(flash, store, slc));
+    }
+    let nand = Nand::new(flash, store);
+    Ok(match slc {
+        Some(mode) => nand.with_slc_mode(mode),
+        None => nand,
+    })
+}

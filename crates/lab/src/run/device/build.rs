@@ -1,0 +1,99 @@
+//! From a design to its device. The kind of controller is looked at here and nowhere else: what is to be done with the
+//! device is generic ([`Visit`]), so that the inner loop calls the controller it was made for.
+
+use super::backing::{Backing, BuildError, NoBytes};
+use super::power::{Device, Powered};
+use super::pram::Pram;
+use super::{blocks, envy, hftl, link, page_map};
+use crate::design::{Design, Ftl, Route};
+use nvlab_access::{Attached, RamDisk};
+use nvlab_controller::fsms::Fsms;
+use nvlab_controller::{Beside, BesidePram};
+use nvlab_units::Time;
+
+/// Something to be done with a device of whatever kind.
+pub trait Visit {
+    /// What comes of it.
+    type Output;
+    /// Does it. The device is ready at `ready`: a new one from the beginning.
+    fn visit<D: Device + Send + 'static>(self, device: D, ready: Time) -> Self::Output;
+}
+
+/// Builds the device of a design, or finds it again in its stores, and hands it to `visit`. A memory is a RAM disk.
+pub fn build<B: Backing, V: Visit>(
+    design: &Design,
+    seed: u64,
+    backing: &B,
+    visit: V,
+) -> Result<V::Output, B::Error> {
+    match &design.ftl {
+        Ftl::Page(page) => {
+            let built = page_map::build(design, page, seed, backing)?;
+            beside_pram(design, seed, backing, built, visit)
+        }
+        Ftl::Blocks(blocks) => {
+            let built = blocks::build(design, blocks, seed, backing)?;
+            beside_pram(design, seed, backing, built, visit)
+        }
+        Ftl::Hftl(hftl) => {
+            let (hftl, ready) = hftl::build(design, hftl, seed, backing)?;
+            match &design.route {
+                None => Ok(visit.visit(Attached::new(hftl, link(design)), ready)),
+                Some(route) => routed(design, route, backing, (hftl, ready), visit),
+            }
+        }
+        // A memory was refused a driver in front when the design was read.
+        Ftl::Envy(envy) => {
+            let (memory, ready) = envy::build(design, envy, seed, backing)?;
+            Ok(visit.visit(RamDisk::new(memory, design.path.overhead_host), ready))
+        }
+    }
+}
+
+/// A controller without PRAM of its own; the memory is beside it if a driver in front wants it.
+fn beside_pram<B: Backing, C, V: Visit>(
+    design: &Design,
+    seed: u64,
+    backing: &B,
+    (controller, ready): (C, Time),
+    visit: V,
+) -> Result<V::Output, B::Error>
+where
+    C: Powered + Send + 'static,
+{
+    match &design.route {
+        None => Ok(visit.visit(Attached::new(controller, link(design)), ready)),
+        Some(route) => {
+            let (pram, found) = Pram::build(design, &route.pram, seed, backing)?;
+            routed(design, route, backing, (Beside { controller, pram }, ready.max(found)), visit)
+        }
+    }
+}
+
+/// A controller with PRAM behind the driver of the design.
+fn routed<B: Backing, C, V: Visit>(
+    design: &Design,
+    route: &Route,
+    backing: &B,
+    (behind, ready): (C, Time),
+    visit: V,
+) -> Result<V::Output, B::Error>
+where
+    C: BesidePram + Powered + Send + 'static,
+{
+    let (fsms, ready) = match backing.is_used() {
+        true => Fsms::mount(route.config(), behind, ready).map_err(BuildError::Recovery)?,
+        false => (Fsms::new(route.config(), behind).map_err(BuildError::Design)?, ready),
+    };
+    Ok(visit.visit(Attached::new(fsms, link(design)), ready))
+}
+
+/// Builds the device a design describes and throws it away: says whether it can be built.
+pub fn try_build(design: &Design, seed: u64) -> Result<(), BuildError> {
+    struct Drop;
+    impl Visit for Drop {
+        type Output = ();
+        fn visit<D: Device>(self, _: D, _: Time) {}
+    }
+    build(design, seed, &NoBytes, Drop)
+}

@@ -1,0 +1,108 @@
+//! A device that keeps bytes under a workload that may carry none.
+
+use super::power::{Device, Mounted};
+use super::{Counters, Insides, Observed};
+use nvlab_access::BlockDevice;
+use nvlab_controller::ControllerError;
+use nvlab_units::{Served, Span, Time};
+
+/// A device that keeps bytes: where the workload carries none zeros are written, and what is read is left aside.
+pub struct Carrying<D> {
+    device: D,
+    zeros: Vec<u8>,
+    left: Vec<u8>,
+}
+
+impl<D: Device> Carrying<D> {
+    /// In front of a device that keeps bytes.
+    pub fn new(device: D) -> Carrying<D> {
+        assert!(D::KEEPS, "a device that keeps no bytes asks for none");
+        Carrying { device, zeros: Vec::new(), left: Vec::new() }
+    }
+}
+
+impl<D: Device> BlockDevice for Carrying<D> {
+    fn capacity_bytes(&self) -> u64 {
+        self.device.capacity_bytes()
+    }
+    fn read(
+        &mut self,
+        at: Time,
+        offset: u64,
+        bytes: u32,
+        into: &mut [u8],
+    ) -> Result<Served, ControllerError> {
+        if !into.is_empty() {
+            return self.device.read(at, offset, bytes, into);
+        }
+        self.left.resize(bytes as usize, 0);
+        self.device.read(at, offset, bytes, &mut self.left)
+    }
+    fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
+        // Cuts come after requests; what is done by now need not be undone.
+        self.device.settle(at);
+        if !data.is_empty() {
+            return self.device.write(at, offset, bytes, data);
+        }
+        self.zeros.resize(self.zeros.len().max(bytes as usize), 0);
+        self.device.write(at, offset, bytes, &self.zeros[..bytes as usize])
+    }
+    fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError> {
+        self.device.trim(at, offset, bytes)
+    }
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
+        self.device.flush(at)
+    }
+    fn wants_payload(&self) -> bool {
+        true
+    }
+    fn expect(&self, offsets: impl Iterator<Item = u64>) {
+        self.device.expect(offsets);
+    }
+    #[inline]
+    fn expect_writes(&self, offsets: impl Iterator<Item = u64>) {
+        self.device.expect_writes(offsets);
+    }
+}
+
+impl<D: Device> Observed for Carrying<D> {
+    fn counters(&self) -> Counters {
+        self.device.counters()
+    }
+    fn reset_stats(&mut self) {
+        self.device.reset_stats();
+    }
+    fn idle_at(&mut self, at: Time) -> Time {
+        self.device.idle_at(at)
+    }
+    fn settle(&mut self, upto: Time) {
+        self.device.settle(upto);
+    }
+    fn unit_bytes(&self) -> u32 {
+        self.device.unit_bytes()
+    }
+    fn blocks(&self) -> u32 {
+        self.device.blocks()
+    }
+    fn insides(&self, span: Span) -> Insides<'_> {
+        self.device.insides(span)
+    }
+}
+
+impl<D: Device> Device for Carrying<D> {
+    const KEEPS: bool = true;
+
+    fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
+        let (device, mounted) = self.device.power_cycle(at)?;
+        Ok((Carrying::new(device), mounted))
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.device.power_down(at)
+    }
+    fn is_mapped(&self, offset: u64) -> bool {
+        self.device.is_mapped(offset)
+    }
+    fn trims_last(&self) -> bool {
+        self.device.trims_last()
+    }
+}

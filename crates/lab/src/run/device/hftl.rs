@@ -1,0 +1,96 @@
+//! hFTL: a page map over NAND whose map lies in PRAM.
+
+use super::backing::{Backing, BuildError, nand};
+use super::power::{Mounted, Powered};
+use super::pram::Pram;
+use super::{Causes, Counters, Insides, Observed};
+use crate::design::{Design, PramMapped};
+use nvlab_controller::hftl::{Hftl, HftlStats, Media};
+use nvlab_controller::{BesidePram, Controller};
+use nvlab_medium::Store;
+use nvlab_units::{Span, Time};
+
+/// The controller, with its PRAM.
+type InPram<B> = Hftl<<B as Backing>::Store, Pram<<B as Backing>::Store>>;
+
+/// Builds it, new from the factory or found again; gives when it is ready.
+pub(super) fn build<B: Backing>(
+    design: &Design,
+    hftl: &PramMapped,
+    seed: u64,
+    backing: &B,
+) -> Result<(InPram<B>, Time), B::Error> {
+    let nand = nand(backing, "nand", design.flash_config(seed), None)?;
+    let (pram, ready) = Pram::build(design, &hftl.pram, seed, backing)?;
+    let config = hftl.config(seed);
+    if backing.is_used() {
+        let (hftl, report) =
+            Hftl::mount(config, Media { nand, pram }, ready).map_err(BuildError::Recovery)?;
+        return Ok((hftl, ready + report.time));
+    }
+    Ok((Hftl::new(config, nand, pram).map_err(BuildError::Design)?, ready))
+}
+
+fn causes(stats: &HftlStats) -> Causes {
+    Causes {
+        host: stats.host_write_units,
+        clean: stats.clean_units,
+        wear: stats.wear_units,
+        retire: stats.retire_units,
+        ..Causes::default()
+    }
+}
+
+impl<S: Store> Observed for Hftl<S, Pram<S>> {
+    fn counters(&self) -> Counters {
+        let causes = causes(&self.stats());
+        Counters {
+            host_units: causes.host,
+            programmed_units: causes.total(),
+            erases: self.nand().stats().erases,
+        }
+    }
+    fn reset_stats(&mut self) {
+        Hftl::reset_stats(self);
+        self.pram_mut().pcm_mut().reset_stats();
+    }
+    fn idle_at(&mut self, at: Time) -> Time {
+        let end = Hftl::idle_at(self, at);
+        end.unwrap_or_else(|error| panic!("work that was accepted is not finished: {error}"))
+    }
+    fn settle(&mut self, upto: Time) {
+        Hftl::settle(self, upto);
+    }
+    fn unit_bytes(&self) -> u32 {
+        Controller::unit_bytes(self)
+    }
+    fn blocks(&self) -> u32 {
+        self.nand().geometry().blocks()
+    }
+    fn insides(&self, span: Span) -> Insides<'_> {
+        let (stats, nand) = (self.stats(), self.nand());
+        Insides {
+            cleaned_blocks: stats.cleans,
+            cleaned_live_units: stats.clean_live_units,
+            retired_blocks: stats.retired_blocks,
+            host_bytes: Some(stats.host_write_units * Observed::unit_bytes(self) as u64),
+            memory_bytes: self.memory_bytes(),
+            pram: Some(self.pram().result(self.pram_bytes(), span)),
+            ..Insides::of_nand(nand, causes(&stats))
+        }
+    }
+}
+
+impl<S: Store> Powered for Hftl<S, Pram<S>> {
+    fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
+        let config = self.config().clone();
+        let (hftl, report) = Hftl::mount(config, self.power_cut(at), at)?;
+        Ok((hftl, Mounted { time: report.time, nand_reads: report.nand_reads }))
+    }
+    fn is_mapped(&self, unit: u32) -> bool {
+        Hftl::is_mapped(self, unit)
+    }
+    fn trims_last(&self) -> bool {
+        self.config().trim
+    }
+}

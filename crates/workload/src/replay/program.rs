@@ -1,0 +1,208 @@
+//! The program behind a recorded trace: what each request waited for, and what the program computed in between.
+//!
+//! A trace says when a request was asked and when it was answered, not why. This model takes it that a program asks the
+//! next request because of all that it was told: request *i* waits for every request that had been answered when *i* was
+//! asked, and for no other; then the program computes as long as it did between the last of these answers and the
+//! request. What was still under way stays under way side by side. Requests keep their order.
+//!
+//! Right for a program that waits for its requests (a database that commits, a compiler that reads), however many of them
+//! at a time. Its limits:
+//!
+//! 1. Threads that know nothing of each other are tied together by chance: where one happened to be answered before the
+//!    other asked, the other waits for it. A prediction for a slower device is therefore no better than it will be, one
+//!    for a faster device no worse.
+//! 2. Whatever reacts to time itself stays as it was recorded: write-back by a timer, time-outs, merging of requests that
+//!    queue up, caches that had the time to prefetch.
+//! 3. What was between answer and program while it was recorded (kernel, NBD or FUSE) counts as computing.
+
+use crate::columns::Columns;
+use nvlab_units::{Span, Time};
+
+/// What each row of a trace waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Rows by the moment of their answer, as recorded.
+    answered: Vec<u32>,
+    /// How many of these each row waits for.
+    waits_for: Vec<u32>,
+    /// What the program computed after the last of them.
+    computed: Vec<Span>,
+    /// From the first request to the last answer, as recorded.
+    pub recorded: Span,
+    /// The part of it with a request under way.
+    pub recorded_waiting: Span,
+}
+
+impl Program {
+    /// Of a trace; `None` if it has no response times.
+    pub fn of(columns: &Columns) -> Option<Program> {
+        let (at, response) = (columns.at_ps(), columns.response_ps()?);
+        let end = |row: usize| at[row].saturating_add(response[row]);
+        let mut answered: Vec<u32> = (0..columns.len() as u32).collect();
+        answered.sort_by_key(|&row| end(row as usize));
+        let (mut waits_for, mut computed) = (Vec::with_capacity(at.len()), Vec::with_capacity(at.len()));
+        let mut waiting = Waiting::new(Time::ZERO);
+        let mut known = 0;
+        for (row, &asked) in at.iter().enumerate() {
+            // Of answers at the very moment only those to earlier rows: the order of rows is the order of asking.
+            let before = |other: usize| end(other) < asked || (end(other) == asked && other < row);
+            while answered.get(known).is_some_and(|&other| before(other as usize)) {
+                known += 1;
+            }
+            let since = known.checked_sub(1).map_or(0, |last| end(answered[last] as usize));
+            waits_for.push(known as u32);
+            computed.push(Span::from_ps(asked - since));
+            waiting.add(Time::from_ps(asked), Time::from_ps(end(row)));
+        }
+        let recorded = Span::from_ps(answered.last().map_or(0, |&last| end(last as usize)));
+        Some(Program { answered, waits_for, computed, recorded, recorded_waiting: waiting.waited })
+    }
+}
+
+/// A program that runs again, on another device.
+#[derive(Clone, Debug)]
+pub struct Rerun<'a> {
+    program: &'a Program,
+    /// When the requests were answered this time.
+    ends: Vec<Time>,
+    /// So many answers, in the recorded order, the program has waited for.
+    known: usize,
+    /// The last of these.
+    told: Time,
+    waiting: Waiting,
+}
+
+impl<'a> Rerun<'a> {
+    /// It begins at `origin`.
+    pub fn new(program: &'a Program, origin: Time) -> Rerun<'a> {
+        let ends = Vec::with_capacity(program.answered.len());
+        Rerun { program, ends, known: 0, told: origin, waiting: Waiting::new(origin) }
+    }
+
+    /// When the program asks the next request.
+    #[inline]
+    pub fn asks(&mut self) -> Time {
+        let row = self.ends.len();
+        let waits_for = self.program.waits_for[row] as usize;
+        for &answered in &self.program.answered[self.known..waits_for] {
+            self.told = self.told.max(self.ends[answered as usize]);
+        }
+        self.known = waits_for;
+        self.told + self.program.computed[row]
+    }
+
+    /// That request, asked at `asked`, was answered at `end`.
+    #[inline]
+    pub fn answered(&mut self, asked: Time, end: Time) {
+        self.ends.push(end);
+        self.waiting.add(asked, end);
+    }
+
+    /// How long so far a request was under way.
+    pub fn waited(&self) -> Span {
+        self.waiting.waited
+    }
+}
+
+/// How long something is under way, of intervals that come in the order of their beginnings.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    until: Time,
+    waited: Span,
+}
+
+impl Waiting {
+    fn new(origin: Time) -> Waiting {
+        Waiting { until: origin, waited: Span::ZERO }
+    }
+
+    #[inline]
+    fn add(&mut self, from: Time, to: Time) {
+        self.waited += to.since(from.max(self.until).min(to));
+        self.until = self.until.max(to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::Origin;
+    use crate::{Op, Request};
+    use nvlab_units::Rng;
+
+    fn trace(rows: &[(u64, u64)]) -> Columns {
+        let mut columns = Columns::new(Origin::default());
+        for &(at, response) in rows {
+            let request = Request { at: Time::from_ns(at), bytes: 512, op: Op::Write, ..Request::default() };
+            columns.push_answered(request, Span::from_ns(response));
+        }
+        columns
+    }
+
+    /// Asked and answered in ns, on a device that takes `latency` of row and moment.
+    fn rerun(program: &Program, rows: usize, latency: impl Fn(usize, u64) -> u64) -> Vec<(u64, u64)> {
+        let mut rerun = Rerun::new(program, Time::from_ns(1000));
+        let mut times = Vec::new();
+        let mut last = 0;
+        for row in 0..rows {
+            let asked = rerun.asks().max(Time::from_ns(last));
+            last = asked.since(Time::ZERO).ns();
+            let end = asked + Span::from_ns(latency(row, last));
+            rerun.answered(asked, end);
+            times.push((last - 1000, end.since(Time::ZERO).ns() - 1000));
+        }
+        times
+    }
+
+    #[test]
+    fn the_device_it_was_recorded_on_gives_the_recording_back() {
+        let mut rng = Rng::new(5);
+        for _ in 0..50 {
+            let mut at = 0;
+            let rows: Vec<(u64, u64)> = (0..200)
+                .map(|_| {
+                    at += rng.below(3) * rng.below(500);
+                    (at, rng.below(2000) * rng.below(2))
+                })
+                .collect();
+            let program = Program::of(&trace(&rows)).unwrap();
+            let again = rerun(&program, rows.len(), |row, _| rows[row].1);
+            let recorded: Vec<(u64, u64)> = rows.iter().map(|&(at, took)| (at, at + took)).collect();
+            assert_eq!(again, recorded);
+            let last = recorded.iter().map(|&(_, end)| end).max().unwrap();
+            assert_eq!(program.recorded, Span::from_ns(last));
+            let under_way =
+                (0..last).filter(|&ns| recorded.iter().any(|&(from, to)| from <= ns && ns < to)).count();
+            assert_eq!(program.recorded_waiting, Span::from_ns(under_way as u64));
+        }
+    }
+
+    #[test]
+    fn a_program_that_waits_keeps_what_it_computes() {
+        // 10 ns of computing, 100 ns of waiting, and again.
+        let rows: Vec<(u64, u64)> = (0..50).map(|n| (10 + n * 110, 100)).collect();
+        let program = Program::of(&trace(&rows)).unwrap();
+        for latency in [1, 100, 7777] {
+            let times = rerun(&program, rows.len(), |_, _| latency);
+            assert_eq!(times[49], (50 * 10 + 49 * latency, 50 * (10 + latency)));
+        }
+    }
+
+    #[test]
+    fn what_was_under_way_together_stays_so() {
+        // Two at a time; the third request came when the first was answered.
+        let program = Program::of(&trace(&[(0, 100), (0, 400), (150, 100)])).unwrap();
+        assert_eq!(rerun(&program, 3, |_, _| 1000), [(0, 1000), (0, 1000), (1050, 2050)]);
+        // It waits for all that it had been told, not for what came last then.
+        let program = Program::of(&trace(&[(0, 100), (0, 120), (130, 10)])).unwrap();
+        let slow_first = |row: usize, _| [900, 120, 10][row];
+        assert_eq!(rerun(&program, 3, slow_first)[2], (910, 920));
+    }
+
+    #[test]
+    fn without_response_times_there_is_no_program() {
+        let mut columns = Columns::new(Origin::default());
+        columns.push(Request { bytes: 512, ..Request::default() });
+        assert_eq!(Program::of(&columns), None);
+    }
+}
