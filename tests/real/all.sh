@@ -6,6 +6,6 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 nvlab=$(realpath "$1")
 "$here/install.sh"
-for script in fat nbd filesystems cuts cost; do
+for script in fat nbd filesystems cuts whatif cost; do
     "$here/$script.sh" "$nvlab"
 done

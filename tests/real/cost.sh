@@ -1,46 +1,107 @@
 #!/bin/sh
-# CPU time of the server for each request, against `nbdkit -t 1 memory` in the same run, with fio as the client.
+# What serving costs and how well it keeps time, with fio as the client.
 #
-# usage: cost.sh NVLAB [DESIGN]
+# 1. CPU time of the server for each request, against `nbdkit -t 1 memory` in the same run: both in turn, several rounds,
+#    least and median. The design keeps its media in memory and is the one that measures nvlab itself.
+# 2. Held answers (--time real): a device of 100 us at queue depth 1, one of 1 ms at depth 32, against the model.
+#
+# usage: cost.sh NVLAB [ROUNDS]
 set -eu
 nvlab=$1
-design=${2:-ssd-mlc-2010,media.mlc.blocks=256,ftl.spare=20%}
-folder=$(mktemp -d)
-server=
-trap 'test -z "$server" || kill "$server" 2>/dev/null || true; rm -rf "$folder"' EXIT
+rounds=${2:-5}
+design=bench-4g,media.nand.blocks=512,ftl.spare=20%
+slow100us='bench-4g,media.nand.blocks=512,media.nand.read=90 us'
+slow1ms='bench-16g-8x4,media.nand.blocks=32,ftl.spare=40%,path.kind=nvme,path.rate=3.5 GB/s,path.overhead.host=1 ms'
 size=128m
+folder=$(mktemp -d)
+servers=
+trap 'for server in $servers; do kill "$server" 2>/dev/null || true; done; rm -rf "$folder"' EXIT
+export NVLAB_NO_PROGRESS=1
 
+# Thousandths of a tick are not to be had: a row takes half a second of CPU time and more.
 ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 
-measure() { # name, pattern, block size, depth, requests
-    uri="nbd+unix:///?socket=$folder/$1.sock"
-    before=$(ticks "$server")
-    fio --name=x --ioengine=nbd --uri="$uri" --rw="$2" --bs="$3" --iodepth="$4" --size=$size --io_size="$5" \
-        --minimal >/dev/null
-    after=$(ticks "$server")
-    count=$(($(echo "$5" | sed 's/m$//') * 1048576 / $(echo "$3" | sed 's/k$//') / 1024))
-    awk -v n="$1" -v p="$2" -v b="$3" -v d="$4" -v t=$((after - before)) -v c="$count" -v hz="$(getconf CLK_TCK)" \
-        'BEGIN { printf "%-8s %-10s bs=%-6s qd=%-3s %8.2f us\n", n, p, b, d, t * 1e6 / hz / c }'
+client() { # name, pattern, block size, depth, bytes
+    fio --name=x --ioengine=nbd --uri="nbd+unix:///?socket=$folder/$1.sock" --rw="$2" --bs="$3" --iodepth="$4" \
+        --size=$size --io_size="$5" --minimal --terse-version=3
 }
 
-rows() {
-    # Filled once, so that nothing is touched for the first time while it is measured.
-    fio --name=fill --ioengine=nbd --uri="nbd+unix:///?socket=$folder/$1.sock" --rw=write --bs=1m --size=$size \
-        --minimal >/dev/null
-    for depth in 1 32; do
-        measure "$1" randread 4k $depth 512m
-        measure "$1" randwrite 4k $depth 512m
-    done
-    measure "$1" read 1024k 4 4096m
-    measure "$1" write 1024k 4 4096m
+wait_for() { # name
+    for _ in $(seq 200); do test -S "$folder/$1.sock" && return; sleep 0.05; done
+    echo "FAILED: no server at $1"; exit 1
+}
+
+measure() { # name, process, then as client; MiB
+    before=$(ticks "$2")
+    client "$1" "$3" "$4" "$5" "$6m" >/dev/null
+    echo "$3:$4:$5 $1 $(($(ticks "$2") - before)) $(($6 * 1024 / ${4%k}))" >>"$folder/rows"
 }
 
 nbdkit -f -t 1 -U "$folder/nbdkit.sock" memory 128M &
-server=$!
-sleep 0.5
-rows nbdkit
-kill "$server"; wait "$server" 2>/dev/null || true
+nbdkit=$!
 "$nvlab" serve "$design" --nbd "$folder/nvlab.sock" --time fast 2>/dev/null &
-server=$!
-sleep 1
-rows nvlab
+ours=$!
+servers="$nbdkit $ours"
+wait_for nbdkit
+wait_for nvlab
+# Nothing is touched for the first time while it is measured: a log goes through all of the array.
+client nbdkit write 1024k 4 896m >/dev/null
+client nvlab write 1024k 4 896m >/dev/null
+for _ in $(seq "$rounds"); do
+    for row in 'randread 4k 1 256' 'randwrite 4k 1 256' 'randread 4k 32 512' 'randwrite 4k 32 512' \
+        'read 1024k 4 3072' 'write 1024k 4 3072'; do
+        # shellcheck disable=SC2086
+        measure nbdkit "$nbdkit" $row
+        # shellcheck disable=SC2086
+        measure nvlab "$ours" $row
+    done
+done
+kill "$nbdkit" "$ours"
+servers=
+sort -k1,1 -k2,2 "$folder/rows" | awk -v hz="$(getconf CLK_TCK)" '
+    { key = $1 " " $2; at[key]++; us[key, at[key]] = $3 * 1e6 / hz / $4; rows[$1] = 1 }
+    function order(key, count,    i, j, x) {
+        count = at[key]
+        for (i = 1; i <= count; i++)
+            for (j = i + 1; j <= count; j++)
+                if (us[key, j] < us[key, i]) { x = us[key, i]; us[key, i] = us[key, j]; us[key, j] = x }
+        least[key] = us[key, 1]; median[key] = us[key, int((count + 1) / 2)]
+    }
+    END {
+        print "us of CPU time for a request: least, median"
+        for (row in rows) {
+            ours = row " nvlab"; theirs = row " nbdkit"
+            order(ours); order(theirs)
+            verdict = median[ours] <= median[theirs] ? "ok" : "ABOVE"
+            printf "%-16s nvlab %7.2f %7.2f   nbdkit %7.2f %7.2f   %s\n", row, least[ours], median[ours],
+                least[theirs], median[theirs], verdict
+        }
+    }'
+
+size=32m
+held() { # design, depth, requests of 4 KiB: p50 and mean of the model, p50 at the client (us), IOPS, depth
+    rm -f "$folder/nvlab.sock"
+    "$nvlab" serve "$1" --nbd "$folder/nvlab.sock" --time real --json 2>"$folder/report" &
+    ours=$!
+    servers=$ours
+    wait_for nvlab
+    client nvlab write 1024k 4 $size >/dev/null
+    client nvlab randread 4k "$2" "$(($3 * 4))k" | grep '^3;' >"$folder/fio"
+    kill -TERM "$ours"
+    wait "$ours"
+    servers=
+    model=$(python3 -c '
+import json, sys
+for line in open(sys.argv[1]):
+    if line.startswith("{"):
+        latency = json.loads(line)["devices"][0]["read"]["latency"]
+        print(latency["p50_ns"] / 1000, latency["mean_ns"] / 1000)' "$folder/report")
+    p50=$(grep -o '50.000000%=[0-9]*' "$folder/fio" | head -1 | cut -d= -f2)
+    iops=$(cut -d';' -f8 "$folder/fio")
+    echo "$model $p50 $iops $2"
+}
+
+held "$slow100us" 1 10000 | awk '{ printf "a device of %.1f us, depth 1: p50 %d us at the client, %.1f us more: %s\n",
+    $1, $3, $3 - $1, ($3 - $1 <= 60 ? "ok" : "ABOVE 60") }'
+held "$slow1ms" 32 200000 | awk '{ ideal = $5 / $2 * 1e6; printf "a device of %.1f us, depth %d: %d IOPS, %.0f %% of %d: %s\n",
+    $2, $5, $4, 100 * $4 / ideal, ideal, ($4 >= 0.7 * ideal ? "ok" : "BELOW 70 %") }'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # NBD as foreign clients see it: nbdinfo, nbdcopy both ways, qemu-img, qemu-io, fio's nbd engine; a server that is killed
-# and started again; then the CPU time of a request against nbdkit's memory plugin.
+# and started again; TLS over both kinds of socket.
 #
 # usage: nbd.sh NVLAB. What it needs is installed by tests/real/install.sh.
 set -eu
@@ -14,7 +14,8 @@ uri="nbd+unix:///?socket=$socket"
 export NVLAB_NO_PROGRESS=1
 
 begin() { # design and options
-    "$nvlab" serve --nbd "$socket" --time fast "$@" >"$folder/out" 2>"$folder/err" &
+    case " $* " in *" --nbd "*) ;; *) set -- --nbd "$socket" "$@" ;; esac
+    "$nvlab" serve --time fast "$@" >"$folder/out" 2>"$folder/err" &
     server=$!
     # The socket may be one that a killed server left behind.
     for _ in $(seq 200); do grep -q '^nbd ' "$folder/err" && break; sleep 0.05; done
@@ -73,5 +74,41 @@ else
 fi
 finish
 grep -q 'Write amp' "$folder/err" || { cat "$folder/err"; echo "FAILED: no report"; exit 1; }
+
+say "TLS: nbdinfo and nbdcopy with certificates, and without"
+mkdir "$folder/pki" "$folder/client" "$folder/stranger"
+authority() { # folder
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=nvlab test" \
+        -keyout "$1/ca-key.pem" -out "$1/ca-cert.pem" 2>/dev/null
+}
+certificate() { # folder, authority, name
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$3" -keyout "$1/$3-key.pem" \
+        -out "$folder/request" 2>/dev/null
+    printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\n' >"$folder/names"
+    openssl x509 -req -days 2 -in "$folder/request" -CA "$2/ca-cert.pem" -CAkey "$2/ca-key.pem" -CAcreateserial \
+        -extfile "$folder/names" -out "$1/$3-cert.pem" 2>/dev/null
+}
+authority "$folder/pki"
+certificate "$folder/pki" "$folder/pki" server
+cp "$folder/pki/ca-cert.pem" "$folder/client"
+certificate "$folder/client" "$folder/pki" client
+authority "$folder/stranger"
+certificate "$folder/stranger" "$folder/stranger" client
+cp "$folder/pki/ca-cert.pem" "$folder/stranger"
+for address in "$socket" 127.0.0.1:10919; do
+    begin "$drive" --tls require --tls-certificates "$folder/pki" --tls-verify-peer --nbd "$address"
+    case $address in
+    /*) plain="nbd+unix:///?socket=$socket"; secure="nbds+unix://localhost/?socket=$socket&tls-certificates=" ;;
+    *) plain="nbd://$address"; secure="nbds://localhost:${address#*:}/?tls-certificates=" ;;
+    esac
+    nbdinfo "$secure$folder/client" | grep -q 'protocol: newstyle-fixed with TLS'
+    nbdcopy --connections=2 "$folder/image" "$secure$folder/client"
+    nbdcopy "$secure$folder/client" "$folder/back"
+    cmp -n 67108864 "$folder/image" "$folder/back"
+    for wrong in "$plain" "$secure$folder/stranger"; do
+        if nbdinfo --size "$wrong" >/dev/null 2>&1; then echo "FAILED: $wrong was let in"; exit 1; fi
+    done
+    finish
+done
 
 say "ok"

@@ -8,6 +8,7 @@ use nvlab_lab::columns_out::{read_run, write_run_dir};
 use nvlab_lab::design::Design;
 use nvlab_lab::plan::{Settings, Source, Task};
 use nvlab_lab::result::RunResult;
+use nvlab_workload::WorkloadError;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -85,33 +86,32 @@ pub fn workload(
     Ok(source)
 }
 
-/// The tasks of several designs: each with `repeat` seeds, design by design.
+/// The tasks of each of several designs, one for each of `repeat` seeds, or why a design cannot be asked this.
 pub fn tasks<'a>(
     output: &Output,
     designs: &[Named],
     source: &'a Source,
     simulation: &Simulation,
     repeat: u32,
-) -> Result<Vec<Task<'a>>, Failure> {
-    let mut tasks = Vec::new();
-    let mut said: Vec<String> = Vec::new();
-    for named in designs {
-        for number in 0..u64::from(repeat) {
-            let seed = simulation.seed.checked_add(number).ok_or_else(|| {
-                Failure::Input(format!("there are not {repeat} seeds from {} on", simulation.seed))
-            })?;
-            let settings = Settings { seed, until: simulation.until, state: simulation.precondition };
-            let task = Task::new(named.design.clone(), named.name.clone(), source, settings)?;
-            for note in &task.notes {
-                if !said.contains(note) {
-                    output.warn(note);
-                    said.push(note.clone());
-                }
-            }
-            tasks.push(task);
-        }
+) -> Result<Vec<Result<Vec<Task<'a>>, WorkloadError>>, Failure> {
+    if simulation.seed.checked_add(u64::from(repeat)).is_none() {
+        return Err(Failure::Input(format!("there are not {repeat} seeds from {} on", simulation.seed)));
     }
-    Ok(tasks)
+    let mut said: Vec<String> = Vec::new();
+    let mut of = |named: &Named| {
+        let seeds = (0..u64::from(repeat)).map(|number| simulation.seed + number);
+        let settings = |seed| Settings { seed, until: simulation.until, state: simulation.precondition };
+        let task = |seed| Task::new(named.design.clone(), named.name.clone(), source, settings(seed));
+        let tasks = seeds.map(task).collect::<Result<Vec<Task>, _>>()?;
+        for note in tasks.iter().flat_map(|task| &task.notes) {
+            if !said.contains(note) {
+                output.warn(note);
+                said.push(note.clone());
+            }
+        }
+        Ok(tasks)
+    };
+    Ok(designs.iter().map(&mut of).collect())
 }
 
 /// A run that is done.
@@ -129,10 +129,10 @@ pub fn interrupted() -> &'static AtomicBool {
     &FLAG
 }
 
-/// Runs all tasks, at most `jobs` at a time; the results have the order of the tasks.
-pub fn run_all(output: &Output, tasks: &[Task], force: bool) -> Result<Vec<Done>, Failure> {
-    let titled: Vec<(String, &Task)> = tasks.iter().map(|task| (title(task, tasks), task)).collect();
-    run_each(output, &titled, force)?.into_iter().collect()
+/// Runs all tasks, at most `jobs` at a time, each with its own outcome, in the order of the tasks.
+pub fn run_all(output: &Output, tasks: &[&Task], force: bool) -> Result<Vec<Result<Done, Failure>>, Failure> {
+    let titled: Vec<(String, &Task)> = tasks.iter().map(|&task| (title(task, tasks), task)).collect();
+    run_each(output, &titled, force)
 }
 
 /// Runs tasks under their titles, at most `jobs` at a time, each with its own outcome; an interruption ends all.
@@ -193,7 +193,7 @@ fn how_to_go_on(output: &Output, finished: usize, asked: usize) -> String {
 }
 
 /// The name of a task beside its bar.
-fn title(task: &Task, tasks: &[Task]) -> String {
+fn title(task: &Task, tasks: &[&Task]) -> String {
     let same = tasks.iter().filter(|other| other.plan.design_name == task.plan.design_name).count();
     match same {
         1 => task.plan.design_name.clone(),

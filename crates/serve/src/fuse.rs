@@ -1,7 +1,8 @@
 //! A directory with served devices as files, by FUSE: for programs that open a file, and for loop devices.
 //!
 //! Files are opened for direct I/O: no page of them is cached here, so that a flush means what it says and a loop device
-//! (`losetup --direct-io=on`) is the only cache. `fallocate` with PUNCH_HOLE is TRIM, with ZERO_RANGE it is WRITE_ZEROES.
+//! (`losetup --direct-io=on`) is the only cache. `fallocate` with PUNCH_HOLE is TRIM, where
+//! what is trimmed stays zero for ever, with ZERO_RANGE it is WRITE_ZEROES.
 //! A file that was open when the power failed gives EIO from then on; opened again it shows what survived.
 //!
 //! An answer that is held keeps its thread: there are as many as a deep queue needs.
@@ -288,9 +289,11 @@ impl Filesystem for Files {
     ) {
         let mode = mode & !libc::FALLOC_FL_KEEP_SIZE;
         let done = self.with(file, handle, |drive, session| match mode {
-            // Whoever punches a hole reads zeros from it.
+            // Whoever punches a hole reads zeros from it, for ever. A device that cannot promise that says so: writing
+            // them would wear it for nothing where only a discard was meant.
             libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE => {
-                let how = Zero { may_trim: true, ..Zero::default() };
+                let fast = mode == libc::FALLOC_FL_PUNCH_HOLE;
+                let how = Zero { may_trim: true, fast, ..Zero::default() };
                 drive.zero(session, (offset, length), how)
             }
             // Its place is its own already.

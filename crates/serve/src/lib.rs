@@ -47,7 +47,8 @@
 //! | [`latency`] | what each kind of access costs on this machine |
 //! | [`served`], [`nbd`] | a design as a block device with its bytes; a server for it |
 //! | [`fuse`] | the same as files |
-//! | [`control`] | its control socket and metrics |
+//! | [`cuts`] | a recorded run, done again up to a power cut |
+//! | [`control`], [`http`] | its control socket; its live page and metrics |
 //! | [`abi`], `sys` | kernel and handshake; system calls (all of `unsafe`) |
 
 #[cfg(not(target_os = "linux"))]
@@ -56,12 +57,14 @@ compile_error!("userfaultfd is Linux");
 pub mod abi;
 pub mod clock;
 pub mod control;
+pub mod cuts;
 pub mod device;
 mod door;
 mod engine;
 mod folder;
 pub mod fuse;
 mod handler;
+pub mod http;
 pub mod latency;
 pub mod mapped_store;
 pub mod nbd;

@@ -57,15 +57,40 @@ fn the_control_socket_pulls_the_plug() {
 fn metrics_are_served_as_http() {
     let folder = Folder::new("metrics");
     let path = folder.0.join("metrics");
-    let _door = Doorkeeper::open(Door::Metrics, &Address::Unix(path.clone()), vec![drive()]).unwrap();
-    let page = ask(&path, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let _door = Doorkeeper::open(Door::Http, &Address::Unix(path.clone()), vec![drive()]).unwrap();
+    let page = ask(&path, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let (head, body) = page.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK") && head.contains(&format!("Content-Length: {}", body.len())));
     assert!(
         body.contains("# TYPE nvlab_erases_total counter\nnvlab_erases_total{device=\"mlc\"} 0\n"),
         "{body}"
     );
-    assert!(ask(&path, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(body.contains("nvlab_wear_cycles{device=\"mlc\",stat=\"max\"} 0\n"), "{body}");
+    assert!(ask(&path, "GET /other HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn the_live_page_says_what_is_going_on_without_scripts() {
+    let folder = Folder::new("page");
+    let (drive, path) = (drive(), folder.0.join("http"));
+    let _door = Doorkeeper::open(Door::Http, &Address::Unix(path.clone()), vec![Arc::clone(&drive)]).unwrap();
+    let look = || ask(&path, "GET / HTTP/1.1\r\nHost: 127.0.0.1:7070\r\n\r\n");
+    assert!(look().contains("power on.</p>"));
+    drive.write(drive.session(), 0, &[1; 1 << 20], true).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    let page = look();
+    assert!(page.contains("<tr><td>write</td>") && page.contains("<td>1.00 MiB</td>"), "{page}");
+    assert!(page.contains("write amplification 1.") && page.contains("cycles on average"), "{page}");
+    drive.cut().unwrap();
+    let page = look();
+    assert!(page.contains("1 power cut so far, the last after 1 operations"), "{page}");
+    // It loads nothing but its own style.
+    let (head, body) = page.split_once("\r\n\r\n").unwrap();
+    assert_eq!((body.matches("href").count(), body.matches("src").count()), (1, 0), "{page}");
+    assert!(
+        head.contains("default-src 'none'") && !body.contains("<script") && !body.contains("style="),
+        "{page}"
+    );
 }
 
 #[test]

@@ -9,8 +9,9 @@ use nvlab_serve::{TimeMode, WindowError};
 use nvlab_units::Rng;
 use std::path::Path;
 
-/// Small designs: protected and checkpointed, volatile, without a buffer, and a memory.
-const DESIGNS: [(&str, &[&str]); 4] = [
+/// Small designs: page maps protected and checkpointed, volatile, without a buffer; a memory; a page map with a cache in
+/// SLC mode; every kind of block map; maps in PRAM; file-system metadata beside either in PRAM.
+const DESIGNS: &[(&str, &[&str])] = &[
     (
         "ssd-tlc",
         &[
@@ -24,6 +25,33 @@ const DESIGNS: [(&str, &[&str]); 4] = [
     ("ssd-mlc-2010", &["media.mlc.blocks=64", "ftl.spare=30%", "ftl.buffer.size=1MiB"]),
     ("bench-4g", &["media.nand.blocks=48", "ftl.spare=30%"]),
     ("envy-128m", &[]),
+    ("hot-cold", &["media.mlc.blocks=64"]),
+    ("mlc-block", &["media.mlc.blocks=8"]),
+    ("mlc-bast", &["media.mlc.blocks=8"]),
+    ("hybrid-slc-mlc", &["media.mlc.blocks=8"]),
+    ("fusion-fast", &["media.mlc.blocks=12"]),
+    ("hftl", &["media.nand.blocks=48", "ftl.capacity=8MiB", "media.pram.size=1MiB"]),
+    (
+        "hftl-fsms",
+        &[
+            "media.nand.blocks=48",
+            "ftl.capacity=8MiB",
+            "media.pram.size=1MiB",
+            "ftl.route.size=256KiB",
+            "ftl.route.first=128KiB",
+        ],
+    ),
+    (
+        "lbftl-fsms",
+        &[
+            "media.nand.blocks=56",
+            "ftl.capacity=8MiB",
+            "media.pram.size=1MiB",
+            "ftl.route.size=256KiB",
+            "ftl.route.first=128KiB",
+            "ftl.route.update=journal",
+        ],
+    ),
 ];
 /// Only the first of the device is used, so that it is overwritten often.
 const BYTES: usize = 6 << 20;
@@ -92,7 +120,7 @@ fn compare(drive: &Drive, model: &Model, what: &str) {
 
 #[test]
 fn it_is_a_plain_array_and_survives_its_server() {
-    for number in 0..DESIGNS.len() {
+    for (number, (name, _)) in DESIGNS.iter().enumerate() {
         let folder = Folder::new(&format!("served-{number}"));
         let mut rng = Rng::new(number as u64 + 1);
         let mut model = Model { now: vec![0; BYTES] };
@@ -103,8 +131,8 @@ fn it_is_a_plain_array_and_survives_its_server() {
                 round if round % 2 == 1 => Start::Closed,
                 _ => Start::Killed,
             };
-            assert_eq!(drive.start(), start, "design {number}, round {round}");
-            compare(&drive, &model, &format!("design {number}, round {round}"));
+            assert_eq!(drive.start(), start, "{name}, round {round}");
+            compare(&drive, &model, &format!("{name}, round {round}"));
             for _ in 0..300 {
                 step(&mut rng, &drive, &mut model);
             }
@@ -120,7 +148,7 @@ fn it_is_a_plain_array_and_survives_its_server() {
 
 #[test]
 fn what_was_flushed_survives_a_power_cut() {
-    for number in 0..DESIGNS.len() {
+    for (number, (name, _)) in DESIGNS.iter().enumerate() {
         let drive = open(number, None);
         let mut rng = Rng::new(number as u64 + 100);
         let mut model = Model { now: vec![0; BYTES] };
@@ -134,8 +162,42 @@ fn what_was_flushed_survives_a_power_cut() {
             assert_eq!(drive.read(old, 0, &mut [0; 512]), Err(Fault::PowerLost));
             assert_eq!(drive.cuts().len(), round + 1);
             assert!(cut.recovery.ps() > 0, "nothing was read to find everything again: {cut:?}");
-            compare(&drive, &model, &format!("design {number}, cut {round}"));
+            compare(&drive, &model, &format!("{name}, cut {round}"));
         }
+    }
+}
+
+/// What is acknowledged with FUA survives a cut during any operation; the write it comes in leaves old and new bytes.
+#[test]
+fn a_cut_within_an_operation_leaves_old_or_new() {
+    for (number, (name, _)) in DESIGNS.iter().enumerate() {
+        let drive = open(number, None);
+        let mut rng = Rng::new(number as u64 + 200);
+        let mut model = Model { now: vec![0; BYTES] };
+        for round in 0..30 {
+            let what = format!("{name}, round {round}");
+            drive.cut_after(1 + rng.below(12));
+            let session = drive.session();
+            let (range, data) = loop {
+                let bytes = (1 + rng.below(128)) * 512;
+                let offset = rng.below((BYTES as u64 - bytes) / 512) * 512;
+                let range = offset as usize..(offset + bytes) as usize;
+                let data: Vec<u8> = (0..bytes).map(|_| rng.bits() as u8).collect();
+                match drive.write(session, offset, &data, true) {
+                    Ok(_) => model.now[range].copy_from_slice(&data),
+                    Err(Fault::PowerLost) => break (range, data),
+                    Err(error) => panic!("{what}: {error}"),
+                }
+            };
+            let mut found = vec![0; range.len()];
+            drive.read(drive.session(), range.start as u64, &mut found).unwrap();
+            let known = found.iter().zip(&data).zip(&model.now[range.clone()]);
+            let strange = known.clone().position(|((found, new), old)| found != new && found != old);
+            assert_eq!(strange, None, "{what}: a byte of {range:?} is neither old nor new");
+            model.now[range].copy_from_slice(&found);
+            compare(&drive, &model, &what);
+        }
+        assert_eq!(drive.cuts().len(), 30);
     }
 }
 

@@ -3,6 +3,7 @@
 use super::size;
 use clap::{ArgGroup, Args};
 use nvlab_serve::TimeMode;
+use nvlab_serve::nbd::TlsMode;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ nvlab_window_map(size_t *bytes). It must be linked dynamically: a library is pre
 Examples:
   nvlab serve ssd-tlc --nbd disk.sock --state dir --control control.sock
   nvlab serve ssd-tlc --nbd --time fast -- sh -c 'nbdcopy image.raw \"$NVLAB_URI\"'
+  nvlab serve ssd-tlc --nbd 127.0.0.1:10809 --tls require --tls-certificates pki --tls-verify-peer
   nvlab serve ssd-tlc --fuse mnt --time fast -- sh -c 'mkfs.ext4 -q \"$NVLAB_DEV\"'
   nvlab serve envy --mem --time fast -- sh -c './program \"$NVLAB_WINDOW\"'
   nvlab serve envy --mem --state dir --size 1GiB --resident 64MiB -- ./program";
@@ -34,10 +36,19 @@ pub struct Serve {
     /// A block device over NBD: the path of a Unix socket, or HOST:PORT [default: a socket of its own]
     #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = false)]
     pub nbd: Option<Option<String>>,
+    /// Whether NBD clients use TLS: off | on (they may) | require
+    #[arg(long, default_value = "off", value_name = "MODE", requires = "nbd")]
+    pub tls: TlsMode,
+    /// Folder with server-cert.pem and server-key.pem, and ca-cert.pem for --tls-verify-peer
+    #[arg(long, value_name = "DIR", requires = "nbd")]
+    pub tls_certificates: Option<PathBuf>,
+    /// An NBD client that uses TLS must have a certificate that ca-cert.pem answers for
+    #[arg(long, requires = "tls_certificates")]
+    pub tls_verify_peer: bool,
     /// A directory with the device as a file, by FUSE: an empty directory, or one that is made
     #[arg(long, value_name = "DIR")]
     pub fuse: Option<PathBuf>,
-    /// Let --nbd and --metrics listen where other machines come
+    /// Let --nbd and --http listen where other machines come
     #[arg(long)]
     pub allow_remote: bool,
     /// Change one design value (repeatable)
@@ -61,9 +72,9 @@ pub struct Serve {
     /// A socket for status, cut, cut after N, stop: a line asked, lines answered
     #[arg(long, value_name = "PATH", conflicts_with = "mem")]
     pub control: Option<PathBuf>,
-    /// Counts for Prometheus, at http://HOST:PORT/metrics
+    /// A live page at http://HOST:PORT/, counts for Prometheus at /metrics
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "mem")]
-    pub metrics: Option<String>,
+    pub http: Option<String>,
     /// The power fails during the N-th operation, and comes back
     #[arg(long, value_name = "N", conflicts_with = "mem", value_parser = clap::value_parser!(u64).range(1..))]
     pub cut_at: Option<u64>,

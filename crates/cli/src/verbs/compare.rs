@@ -1,10 +1,13 @@
 //! `nvlab compare`: several designs under the same workload.
+//!
+//! A design that cannot be asked this, or that fails on the way, is named with the reason; the others are compared.
 
 use super::report::write_html;
 use crate::args::Compare;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::runs::{self, Named};
+use crate::runs::{self, Done, Named};
+use nvlab_lab::plan::Task;
 use nvlab_lab::report::{compare_text, metric};
 use nvlab_lab::result::RunResult;
 
@@ -17,13 +20,34 @@ pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
     let shown = args.designs.iter().map(|text| crate::output::quoted(text)).collect::<Vec<_>>().join(" ");
     let source = runs::workload(output, &args.simulation, "compare", &shown)?;
     let tasks = runs::tasks(output, &designs, &source, &args.simulation, args.repeat)?;
-    let done = runs::run_all(output, &tasks, args.simulation.force)?;
-    let results: Vec<RunResult> = done.iter().map(|run| run.result.clone()).collect();
-    let groups: Vec<Vec<RunResult>> = results.chunks(args.repeat as usize).map(<[_]>::to_vec).collect();
-    output.print(compare_text(&groups, &args.metrics, output.format).map_err(Failure::Input)?);
-    runs::say_where(output, &done);
-    match &args.simulation.html {
-        Some(file) => write_html(output, file, &results),
-        None => Ok(()),
+    let fit: Vec<&Task> = tasks.iter().flatten().flatten().collect();
+    let mut ran = runs::run_all(output, &fit, args.simulation.force)?.into_iter();
+    let (mut groups, mut left_out): (Vec<Vec<Done>>, Vec<(&str, Failure)>) = Default::default();
+    for (named, tasks) in designs.iter().zip(tasks) {
+        let runs = match tasks {
+            Ok(tasks) => ran.by_ref().take(tasks.len()).collect::<Vec<_>>().into_iter().collect(),
+            Err(error) => Err(Failure::Workload(error)),
+        };
+        match runs {
+            Ok(runs) => groups.push(runs),
+            Err(why) => left_out.push((&named.name, why)),
+        }
+    }
+    if groups.is_empty() {
+        return Err(left_out.remove(0).1);
+    }
+    let results: Vec<Vec<RunResult>> =
+        groups.iter().map(|runs| runs.iter().map(|run| run.result.clone()).collect()).collect();
+    output.print(compare_text(&results, &args.metrics, output.format).map_err(Failure::Input)?);
+    runs::say_where(output, &groups.concat());
+    if let Some(file) = &args.simulation.html {
+        write_html(output, file, &results.concat())?;
+    }
+    for (name, why) in &left_out {
+        output.warn(format_args!("{name} is left out: {why}"));
+    }
+    match left_out.len() {
+        0 => Ok(()),
+        count => Err(Failure::Points(format!("{count} of {} designs are left out", designs.len()))),
     }
 }

@@ -1,206 +1,216 @@
-//! `nvlab cut`: a program on a served device whose power fails, many times; the program itself says what was lost.
+//! `nvlab cut`: the power fails under a recorded run of a program, at many moments, and what came back is checked.
+
+mod check;
+mod filesystem;
+mod record;
 
 use crate::args::Cut;
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::runs::Named;
-use nvlab_serve::fuse::FuseMount;
-use nvlab_serve::nbd::{Address, Export, NbdServer};
-use nvlab_serve::{Drive, DriveOptions, TimeMode, WindowError, end_with_parent, kill_group};
-use nvlab_units::Rng;
+use crate::output::{Output, quoted};
+use crate::runs::{Named, interrupted};
+use check::{Checks, Loss};
+use nvlab_lab::report::Format;
+use nvlab_serve::cuts::replay::moments;
+use nvlab_serve::cuts::{Journal, Moment, Replayer, shrink};
+use record::{Recording, record};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::fs;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
+use std::sync::atomic::Ordering;
 
-/// One cut, as it can be repeated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Losses that are said one by one.
+const SAID_MAX: usize = 5;
+
+/// What stands on top of a saved failure.
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Moment {
+struct Saved {
+    schema: String,
     design: String,
-    seed: u64,
-    /// The power fails during this operation.
-    operation: u64,
+    ignore_flush: bool,
+    moment: Moment,
+    /// What was lost, in words.
+    lost: String,
 }
+
+const SCHEMA: &str = "nvlab.cut/1";
 
 pub fn cut(output: &Output, args: &Cut) -> Result<(), Failure> {
     let named = Named::load(&args.design, &args.set)?;
     let folder = std::env::temp_dir().join(format!("nvlab-cut-{}", std::process::id()));
     let made = fs::create_dir_all(&folder);
     made.map_err(|error| Failure::machine(format_args!("cannot make {}", folder.display()), &error))?;
-    let result = explore(output, args, &Bench { named: &named, args, folder: &folder });
-    // It holds notes and sockets of cuts that are over.
+    let result = Checks::new(args, &folder).and_then(|checks| {
+        let bench = Bench { output, args, named: &named, checks };
+        match &args.replay {
+            Some(file) => bench.replay(file),
+            None => record(output, args, &named, &bench.checks, &folder).and_then(|it| bench.explore(&it)),
+        }
+    });
+    // It holds a socket, a copy of a device and mount points, all of them done with.
     let _ = fs::remove_dir_all(&folder);
     result
 }
 
-fn explore(output: &Output, args: &Cut, bench: &Bench<'_>) -> Result<(), Failure> {
-    if let Some(path) = &args.replay {
-        let moment = read(path, &bench.named.name)?;
-        return match bench.try_moment(&moment)? {
-            None => {
-                output.note(format_args!("operation {}: nothing was lost this time", moment.operation));
-                Ok(())
-            }
-            Some(status) => Err(Failure::Check(format!(
-                "after a cut during operation {} the check ended with {status}",
-                moment.operation
-            ))),
-        };
-    }
-    let operations = bench.count()?;
-    output.note(format_args!("{}: the program asks {operations} operations", bench.named.name));
-    let mut rng = Rng::stream(args.seed, "moments");
-    let mut losses = 0u64;
-    for number in 0..args.cuts {
-        let operation = 1 + rng.below(operations);
-        let moment = Moment { design: bench.named.name.clone(), seed: args.seed + number, operation };
-        let Some(status) = bench.try_moment(&moment)? else { continue };
-        losses += 1;
-        output
-            .warn(format_args!("cut {number}, during operation {operation}: the check ended with {status}"));
-        if losses == 1 {
-            let text = serde_json::to_string_pretty(&moment).expect("plain fields");
-            fs::write(&args.save, text).map_err(|error| {
-                Failure::machine(format_args!("cannot write {}", args.save.display()), &error)
-            })?;
-        }
-    }
-    match losses {
-        0 => {
-            output.note(format_args!("{} cuts: nothing was lost", args.cuts));
-            Ok(())
-        }
-        _ => Err(Failure::Check(format!(
-            "{losses} of {} cuts lost something; the first is in {}",
-            args.cuts,
-            args.save.display()
-        ))),
-    }
-}
-
-fn read(path: &Path, design: &str) -> Result<Moment, Failure> {
-    let wrong = |why: String| Failure::Input(format!("{}: {why}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let moment: Moment = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    match moment.design == design {
-        true => Ok(moment),
-        false => Err(wrong(format!("it is of the design {}, not of {design}", moment.design))),
-    }
-}
-
 /// What every cut has in common.
 struct Bench<'a> {
-    named: &'a Named,
+    output: &'a Output,
     args: &'a Cut,
-    folder: &'a Path,
-}
-
-/// A device being served.
-struct Stand {
-    drive: Arc<Drive>,
-    server: NbdServer,
-    mount: Option<FuseMount>,
-    file: Option<PathBuf>,
-    notes: PathBuf,
-    /// The program that runs now; 0: none.
-    running: Arc<AtomicU32>,
+    named: &'a Named,
+    checks: Checks,
 }
 
 impl Bench<'_> {
-    /// Operations of the program without a cut.
-    fn count(&self) -> Result<u64, Failure> {
-        let stand = self.stand(self.args.seed, None)?;
-        let status = self.run(&stand, "run")?;
-        let operations = stand.drive.operations();
-        if !status.success() {
-            return Err(Failure::Input(format!("without any cut the program ended with {status}")));
-        }
-        let status = self.run(&stand, "check")?;
-        stand.close()?;
-        match (status.success(), operations) {
-            (false, _) => Err(Failure::Input(format!(
-                "without any cut the check ended with {status}: it proves nothing"
-            ))),
-            (true, 0) => Err(Failure::Input("the program asked nothing of the device".into())),
-            (true, operations) => Ok(operations),
-        }
+    fn replayer(&self, ignore_flush: bool) -> Replayer<'_> {
+        Replayer { design: &self.named.design, ignore_flush }
     }
 
-    /// What the check ended with if something was lost.
-    fn try_moment(&self, moment: &Moment) -> Result<Option<ExitStatus>, Failure> {
-        let stand = self.stand(moment.seed, Some(moment.operation))?;
-        self.run(&stand, "run")?;
-        if stand.drive.cuts().is_empty() {
-            // It asked less this time: the power fails after the last operation.
-            stand.drive.cut().map_err(|fault| Failure::Check(fault.to_string()))?;
+    fn explore(&self, recording: &Recording) -> Result<(), Failure> {
+        let journal = &recording.journal;
+        let replayer = self.replayer(self.args.ignore_flush);
+        let all = journal.marks().iter().map(|mark| mark.line.as_str());
+        if let Some(loss) = self.checks.above(replayer.whole(journal, self.args.seed)?, all)? {
+            let why = format!("without any cut the check fails, so that it proves nothing: {}", loss.what);
+            return Err(Failure::Input(why));
         }
-        let status = self.run(&stand, "check")?;
-        stand.close()?;
-        Ok((!status.success()).then_some(status))
+        let chosen = moments(journal, recording.first, self.args.cuts, self.args.seed);
+        let mut promise = replayer.promise()?;
+        let mut losses: Vec<(Moment, Loss)> = Vec::new();
+        let mut passed = recording.first - 1;
+        for moment in &chosen {
+            if interrupted().load(Ordering::Relaxed) {
+                return Err(Failure::Interrupted("interrupted".into()));
+            }
+            let recovered = replayer.cut(journal, moment)?;
+            match self.checks.lost(recovered, &mut promise, (journal, moment))? {
+                None if losses.is_empty() => passed = moment.operation,
+                None => {}
+                Some(loss) => {
+                    if losses.len() < SAID_MAX {
+                        self.output.warn(format_args!("{}: {}", place(moment), loss.what));
+                    }
+                    losses.push((*moment, loss));
+                }
+            }
+        }
+        self.report(journal, chosen.len(), &losses);
+        let Some((moment, loss)) = losses.first() else { return Ok(()) };
+        self.save(journal, passed, moment, loss)?;
+        Err(Failure::Check(format!("{} of {} cuts lost something", losses.len(), chosen.len())))
     }
 
-    fn stand(&self, seed: u64, cut_at: Option<u64>) -> Result<Stand, Failure> {
-        let options = DriveOptions {
-            seed,
-            time: TimeMode::Fast,
-            cut_at,
-            ignore_flush: self.args.ignore_flush,
-            ..DriveOptions::default()
+    fn report(&self, journal: &Journal, cuts: usize, losses: &[(Moment, Loss)]) {
+        let loss = |(moment, loss): &(Moment, Loss)| {
+            json!({ "operation": moment.operation, "after": moment.after, "seed": moment.seed,
+                    "of_device": loss.of_device, "on_it": loss.on_it, "lost": loss.what })
         };
-        let drive = Arc::new(Drive::open(&self.named.name, &self.named.design, &options)?);
-        let export = Export { name: drive.name().into(), drive: Arc::clone(&drive) };
-        let server = NbdServer::start(&Address::Unix(self.folder.join("socket")), vec![export])?;
-        let (mut mount, mut file) = (None, None);
-        if let Some(folder) = &self.args.fuse {
-            let made = fs::create_dir_all(folder);
-            made.map_err(|error| Failure::machine(format_args!("cannot make {}", folder.display()), &error))?;
-            mount = Some(FuseMount::open(folder, vec![(drive.file_name(), Arc::clone(&drive))])?);
-            file = Some(folder.join(drive.file_name()));
+        match self.output.format {
+            Format::Json | Format::JsonLines => self.output.print(json!({
+                "schema": SCHEMA, "design": self.named.name, "operations": journal.len(), "cuts": cuts,
+                "losses": losses.iter().map(loss).collect::<Vec<_>>(),
+            })),
+            _ if losses.is_empty() => self.output.note(format_args!("{cuts} cuts: nothing was lost")),
+            _ => {
+                let count = |is: fn(&Loss) -> bool| losses.iter().filter(|(_, loss)| is(loss)).count();
+                self.output.note(format_args!(
+                    "{cuts} cuts: {} lost something; in {} the device broke its promise, in {} a check on it noticed",
+                    losses.len(),
+                    count(|loss| loss.of_device),
+                    count(|loss| loss.on_it)
+                ));
+            }
         }
-        let notes = self.folder.join("notes");
-        // Of the cut before.
-        let _ = fs::remove_dir_all(&notes);
-        fs::create_dir(&notes).map_err(|error| Failure::machine("cannot make a folder for notes", &error))?;
-        let running = Arc::<AtomicU32>::default();
-        let killed = Arc::clone(&running);
-        drive.on_cut(move |_| match killed.load(Ordering::Acquire) {
-            0 => {}
-            process => kill_group(process),
-        });
-        Ok(Stand { drive, server, mount, file, notes, running })
     }
 
-    fn run(&self, stand: &Stand, phase: &str) -> Result<ExitStatus, Failure> {
-        let (program, arguments) = self.args.program.split_first().expect("a program is required");
-        let mut command = Command::new(program);
-        command.args(arguments).process_group(0);
-        command
-            .env("NVLAB_PHASE", phase)
-            .env("NVLAB_URI", stand.server.uri())
-            .env("NVLAB_NOTES", &stand.notes);
-        stand.file.as_ref().map(|file| command.env("NVLAB_DEV", file));
-        end_with_parent(&mut command);
-        let started = command.spawn();
-        let mut child =
-            started.map_err(|source| WindowError::Program { program: program.clone(), source })?;
-        stand.running.store(child.id(), Ordering::Release);
-        // The power may have failed before the program was known.
-        if phase == "run" && !stand.drive.cuts().is_empty() {
-            kill_group(child.id());
+    /// Makes a failure smaller and saves it.
+    fn save(&self, journal: &Journal, passed: u64, moment: &Moment, loss: &Loss) -> Result<(), Failure> {
+        let replayer = self.replayer(self.args.ignore_flush);
+        let mut said = loss.what.clone();
+        let earlier = shrink::earlier(*moment, passed, |moment| {
+            let recovered = replayer.cut(journal, moment)?;
+            let lost = self.checks.lost(recovered, &mut replayer.promise()?, (journal, moment))?;
+            let is_lost = lost.as_ref().is_some_and(|lost| lost.shrinks == loss.shrinks);
+            if let (true, Some(lost)) = (is_lost, lost) {
+                said = lost.what;
+            }
+            Ok::<bool, Failure>(is_lost)
+        })?;
+        let (journal, small) = match loss.shrinks {
+            true => shrink::fewer(&replayer, journal, &earlier),
+            false => {
+                let numbers: Vec<u64> = (1..=earlier.operation).collect();
+                (journal.with_only(&numbers), earlier)
+            }
+        };
+        if let (true, Ok(Some(broken))) = (loss.shrinks, replayer.broken(&journal, &small)) {
+            said = broken.to_string();
         }
-        let status = child.wait();
-        stand.running.store(0, Ordering::Release);
-        status.map_err(|error| Failure::machine("cannot wait for the program", &error))
+        let path = &self.args.save;
+        let saved = Saved {
+            schema: SCHEMA.into(),
+            design: self.named.name.clone(),
+            ignore_flush: self.args.ignore_flush,
+            moment: small,
+            lost: said,
+        };
+        let written = journal.save(path, &saved);
+        written.map_err(|error| Failure::machine(format_args!("cannot write {}", path.display()), &error))?;
+        self.output.note(format_args!(
+            "smallest failing run: {} operations, cut {} (was {}): {}",
+            journal.len(),
+            place(&small),
+            moment.operation,
+            saved.lost
+        ));
+        self.output.note(format_args!("replay: {}", self.again(loss)));
+        Ok(())
+    }
+
+    /// The command that shows a saved failure again. What was made smaller on the device is no file system any more.
+    fn again(&self, loss: &Loss) -> String {
+        let args = self.args;
+        let mut words = vec!["nvlab".into(), "cut".into(), args.design.clone()];
+        let mut option = |name: &str, value: &str| words.extend([name.into(), value.into()]);
+        args.set.iter().for_each(|set| option("-s", set));
+        let checks = args.check.iter().filter(|_| !loss.shrinks);
+        checks.clone().for_each(|check| option("--check", check));
+        option("--replay", &args.save.display().to_string());
+        if checks.flat_map(|check| check.split(',')).any(|check| check == "program") {
+            words.push("--".into());
+            words.extend(args.program.iter().map(|word| word.to_string_lossy().into_owned()));
+        }
+        words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    fn replay(&self, path: &Path) -> Result<(), Failure> {
+        let wrong = |why: String| Failure::Input(format!("{}: {why}", path.display()));
+        let (journal, saved): (Journal, Saved) =
+            Journal::load(path).map_err(|error| wrong(error.to_string()))?;
+        if saved.schema != SCHEMA || saved.design != self.named.name {
+            let why = format!(
+                "it is of the design {} ({}), not of {}",
+                saved.design, saved.schema, self.named.name
+            );
+            return Err(wrong(why));
+        }
+        if saved.moment.operation == 0 || saved.moment.operation > journal.len() {
+            return Err(wrong(format!("it has no operation {}", saved.moment.operation)));
+        }
+        let replayer = self.replayer(saved.ignore_flush);
+        let recovered = replayer.cut(&journal, &saved.moment)?;
+        match self.checks.lost(recovered, &mut replayer.promise()?, (&journal, &saved.moment))? {
+            None => {
+                self.output.note(format_args!("{}: nothing was lost", place(&saved.moment)));
+                Ok(())
+            }
+            Some(loss) => Err(Failure::Check(format!("{}: {}", place(&saved.moment), loss.what))),
+        }
     }
 }
 
-impl Stand {
-    fn close(mut self) -> Result<(), Failure> {
-        self.server.stop();
-        Ok(self.mount.map_or(Ok(()), FuseMount::close)?)
-    }
+/// Where a cut comes, in words.
+fn place(moment: &Moment) -> String {
+    let when = if moment.after { "after" } else { "during" };
+    format!("{when} operation {} (seed {})", moment.operation, moment.seed)
 }

@@ -16,7 +16,9 @@ pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     let named = Named::load(&args.design, &args.simulation.set)?;
     let source = runs::workload(output, &args.simulation, "run", &args.design)?;
     let tasks = runs::tasks(output, &[named], &source, &args.simulation, args.repeat)?;
-    let done = runs::run_all(output, &tasks, args.simulation.force)?;
+    let tasks = tasks.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+    let done = runs::run_all(output, &tasks.iter().collect::<Vec<_>>(), args.simulation.force)?;
+    let done = done.into_iter().collect::<Result<Vec<_>, _>>()?;
     let verdicts = check(&asserts, &done)?;
     print(output, &done, &verdicts)?;
     if let Some(file) = &args.simulation.html {

@@ -3,7 +3,7 @@
 //! A run is a function of (design, workload, seed): the same three give the same result, bit for bit, except
 //! for the time this computer took.
 //!
-//! The kind of controller is looked at once, in [`device::build`]; everything here is generic. A new kind is a file in
+//! The kind of controller is looked at once, in [`device::build()`]; everything here is generic. A new kind is a file in
 //! [`device`] and an arm there.
 
 pub mod device;

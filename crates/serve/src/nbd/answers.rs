@@ -3,7 +3,7 @@
 //! Held replies wait in a heap for one thread of their connection, the timer, which sleeps until shortly before the first
 //! of them is due and spins for the rest. It says how late it was.
 
-use super::stream::Stream;
+use super::link::Link;
 use crate::clock::SPIN_PRECISE;
 use crate::served::{Drive, Session};
 use crate::sys::process;
@@ -69,7 +69,7 @@ impl Outgoing {
 /// Where the replies of a connection go.
 pub(super) enum Answers {
     /// They are sent when nothing more can be read without waiting.
-    AtOnce { stream: Arc<Stream>, out: Outgoing },
+    AtOnce { link: Arc<Link>, out: Outgoing },
     /// They are held; the buffer is of the reply being made.
     Held { held: Arc<Held>, out: Outgoing },
 }
@@ -97,8 +97,8 @@ impl Answers {
     /// What can be sent is sent: the caller will wait for the other side.
     pub fn send(&mut self) -> io::Result<()> {
         match self {
-            Answers::AtOnce { stream, out } if out.len() > 0 => {
-                let sent = stream.write_all(out.here());
+            Answers::AtOnce { link, out } if out.len() > 0 => {
+                let sent = link.write_all(out.here());
                 out.clear();
                 sent
             }
@@ -184,7 +184,7 @@ impl Held {
     }
 
     /// The timer: sends each reply when it is due, until the last. Gives how late they were.
-    pub fn run(&self, stream: &Stream, drive: &Drive, session: Session) -> Histogram {
+    pub fn run(&self, link: &Link, drive: &Drive, session: Session) -> Histogram {
         let mut late = Histogram::new();
         // A kernel that cannot has answers that are later, which is told.
         let _ = process::sleep_precisely();
@@ -214,14 +214,14 @@ impl Held {
             queue.bytes -= reply.out.len();
             drop(queue);
             late.add(Span::from_ns((now - reply.due).as_nanos() as u64));
-            let sent = drive.is_current(session) && stream.write_all(reply.out.here()).is_ok();
+            let sent = drive.is_current(session) && link.write_all(reply.out.here()).is_ok();
             reply.out.clear();
             queue = self.queue();
             queue.unused.push(reply.out);
             if !sent && !queue.broken {
                 queue.broken = true;
                 queue.replies.clear();
-                stream.shutdown(Shutdown::Both);
+                link.socket.shutdown(Shutdown::Both);
             }
             self.taken.notify_one();
         }

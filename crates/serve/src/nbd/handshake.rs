@@ -1,9 +1,12 @@
 //! From the greeting to an export.
 
+use super::link::Link;
 use super::server::Export;
-use super::stream::{Incoming, Stream};
+use super::stream::Incoming;
+use super::tls::Security;
 use super::wire::{self, can, info, option, reply};
 use std::io::{self, Error, ErrorKind};
+use std::sync::Arc;
 
 /// Bytes of an option that is looked at; longer ones are read past and refused.
 const OPTION_MAX: u32 = 64 << 10;
@@ -24,8 +27,9 @@ pub(super) struct Agreed {
 
 struct Handshake<'a> {
     incoming: &'a mut Incoming,
-    stream: &'a Stream,
+    link: &'a Link,
     exports: &'a [Export],
+    security: Option<&'a Security>,
     no_zeroes: bool,
     structured: bool,
     /// The export for which block status was agreed.
@@ -36,13 +40,14 @@ struct Handshake<'a> {
 /// Talks until an export is chosen; `None`: the client left in good order.
 pub(super) fn shake(
     incoming: &mut Incoming,
-    stream: &Stream,
+    link: &Link,
     exports: &[Export],
+    security: Option<&Security>,
 ) -> io::Result<Option<Agreed>> {
     let mut greeting = wire::MAGIC.to_be_bytes().to_vec();
     greeting.extend(wire::OPTION_MAGIC.to_be_bytes());
     greeting.extend((wire::FIXED_NEWSTYLE | wire::NO_ZEROES).to_be_bytes());
-    stream.write_all(&greeting)?;
+    link.write_all(&greeting)?;
     if !incoming.wait(4)? {
         return Ok(None);
     }
@@ -53,7 +58,8 @@ pub(super) fn shake(
     }
     let no_zeroes = flags & wire::NO_ZEROES as u32 != 0;
     let out = Vec::new();
-    Handshake { incoming, stream, exports, no_zeroes, structured: false, allocation: None, out }.talk()
+    let (structured, allocation) = (false, None);
+    Handshake { incoming, link, exports, security, no_zeroes, structured, allocation, out }.talk()
 }
 
 impl Handshake<'_> {
@@ -74,6 +80,14 @@ impl Handshake<'_> {
             let data = self.incoming.need(bytes as usize)?.to_vec();
             self.incoming.consume(bytes as usize);
             let chosen = match number {
+                option::STARTTLS if self.starts_tls(&data)? => continue,
+                option::EXPORT_NAME if self.is_refused(number) => {
+                    return Err(bad("an export is chosen without TLS".into()));
+                }
+                _ if self.is_refused(number) => {
+                    self.reply(number, reply::ERR_TLS_REQD, &[b"this server wants STARTTLS first"]);
+                    None
+                }
                 option::EXPORT_NAME => Some(self.export_name(&data)?),
                 option::ABORT => {
                     self.reply(number, reply::ACK, &[]);
@@ -102,8 +116,32 @@ impl Handshake<'_> {
             return Err(bad(format!("option {number} of {bytes} B")));
         }
         self.incoming.skip(bytes as u64)?;
-        self.reply(number, reply::ERR_TOO_BIG, &[]);
+        let why = if self.is_refused(number) { reply::ERR_TLS_REQD } else { reply::ERR_TOO_BIG };
+        self.reply(number, why, &[]);
         self.send()
+    }
+
+    /// True if this option must wait for TLS. Names of exports are not for everybody either.
+    fn is_refused(&self, number: u32) -> bool {
+        let required = self.security.is_some_and(|security| security.required);
+        required && !self.link.is_secure() && !matches!(number, option::STARTTLS | option::ABORT)
+    }
+
+    /// The answer to STARTTLS, and TLS if that was yes. Whatever was agreed before may have come from somebody else, and is
+    /// forgotten.
+    fn starts_tls(&mut self, data: &[u8]) -> io::Result<bool> {
+        let number = option::STARTTLS;
+        let Some(security) = self.security.filter(|_| data.is_empty() && !self.link.is_secure()) else {
+            return Ok(false);
+        };
+        self.reply(number, reply::ACK, &[]);
+        self.send()?;
+        if self.incoming.len() > 0 {
+            return Err(bad("bytes behind STARTTLS that are not encrypted".into()));
+        }
+        self.link.secure(Arc::clone(&security.config))?;
+        (self.structured, self.allocation) = (false, None);
+        Ok(true)
     }
 
     fn reply(&mut self, number: u32, kind: u32, data: &[&[u8]]) {
@@ -111,7 +149,7 @@ impl Handshake<'_> {
     }
 
     fn send(&mut self) -> io::Result<()> {
-        let sent = self.stream.write_all(&self.out);
+        let sent = self.link.write_all(&self.out);
         self.out.clear();
         sent
     }
@@ -193,6 +231,9 @@ impl Handshake<'_> {
             }
             option::LIST | option::STRUCTURED_REPLY => {
                 self.reply(number, reply::ERR_INVALID, &[b"it carries nothing"])
+            }
+            option::STARTTLS if self.security.is_some() => {
+                self.reply(number, reply::ERR_INVALID, &[b"it carries nothing, and comes once"])
             }
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(number, data),
             _ => self.reply(number, reply::ERR_UNSUP, &[]),

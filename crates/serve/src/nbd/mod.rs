@@ -1,6 +1,7 @@
 //! An NBD server of our own, over Unix sockets and loopback TCP: fixed newstyle handshake, simple and structured replies.
 //!
-//! Follows the NetworkBlockDevice project's `doc/proto.md`. Not here: oldstyle, extended headers, TLS.
+//! Follows the NetworkBlockDevice project's `doc/proto.md`. Not here: oldstyle, extended headers; of TLS,
+//! pre-shared keys, which rustls does not have.
 //!
 //! 1. Whatever a client sends, the others are served: every length is checked before memory is taken, options that are
 //!    unknown are refused and skipped, and a request that cannot be understood ends its own connection only.
@@ -12,7 +13,8 @@
 //! | module | what |
 //! |---|---|
 //! | [`wire`] | numbers and formats, as functions on bytes |
-//! | `stream` | a socket of either kind, and a buffer in front of it |
+//! | `stream` | a socket of either kind, and a buffer in front of a connection |
+//! | `link`, `tls` | a connection, encrypted or not |
 //! | `handshake` | from the greeting to an export |
 //! | `transmission` | requests |
 //! | `answers` | replies: sent at once, or held |
@@ -20,9 +22,12 @@
 
 mod answers;
 mod handshake;
+mod link;
 pub mod server;
 pub(crate) mod stream;
+mod tls;
 mod transmission;
 pub mod wire;
 
 pub use server::{Address, Export, Lateness, NbdServer};
+pub use tls::{Security, TlsMode};

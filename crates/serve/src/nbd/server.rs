@@ -2,11 +2,13 @@
 
 use super::answers::{Answers, Held, Outgoing};
 use super::handshake::shake;
+use super::link::Link;
 use super::stream::{Incoming, Stream};
+use super::tls::Security;
 use super::transmission::Transmission;
 use crate::WindowError;
 use crate::served::Drive;
-use crate::sys::file;
+use crate::sys::{self, file};
 use nvlab_units::{Histogram, Span};
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -22,6 +24,8 @@ use std::time::{Duration, Instant};
 
 /// Connections at a time; more are closed at once.
 const CONNECTIONS_MAX: usize = 64;
+/// Bytes of answers that a Unix socket may hold: a large one is then sent without waiting half-way. TCP finds its own.
+const SEND_BUFFER_BYTES: usize = 2 << 20;
 /// Whoever is silent so long before it has chosen an export is left.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(20);
 /// Whoever does not take an answer for so long is left.
@@ -83,9 +87,10 @@ pub struct Lateness {
 
 struct Shared {
     exports: Vec<Export>,
+    security: Option<Security>,
     stopping: AtomicBool,
     bell: File,
-    open: Mutex<Vec<(u64, Arc<Stream>)>>,
+    open: Mutex<Vec<(u64, Arc<Link>)>>,
     late: Mutex<Histogram>,
 }
 
@@ -106,11 +111,24 @@ pub struct NbdServer {
 impl NbdServer {
     /// Listens, and serves whoever comes. Every cut of one of the devices closes the connections.
     pub fn start(address: &Address, exports: Vec<Export>) -> Result<NbdServer, WindowError> {
+        NbdServer::start_with(address, exports, None)
+    }
+
+    /// The same, where clients may or must use TLS.
+    pub fn start_with(
+        address: &Address,
+        exports: Vec<Export>,
+        security: Option<Security>,
+    ) -> Result<NbdServer, WindowError> {
         assert!(!exports.is_empty(), "a server without an export");
-        let (listener, path, uri) = listen(address)?;
+        let (listener, path, mut uri) = listen(address)?;
+        if security.as_ref().is_some_and(|security| security.required) {
+            uri.insert("nbd".len(), 's');
+        }
         let bell = file::event().map_err(WindowError::io("cannot make an event counter"))?;
         let shared = Arc::new(Shared {
             exports,
+            security,
             stopping: AtomicBool::new(false),
             bell,
             open: Mutex::default(),
@@ -172,7 +190,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Shared {
     /// Every connection is closed as it is.
     fn disconnect(&self) {
-        lock(&self.open).iter().for_each(|(_, stream)| stream.shutdown(Shutdown::Both));
+        lock(&self.open).iter().for_each(|(_, link)| link.socket.shutdown(Shutdown::Both));
     }
 }
 
@@ -205,7 +223,11 @@ pub(crate) fn listen(address: &Address) -> Result<(Listener, Option<PathBuf>, St
 impl Listener {
     pub(crate) fn accept(&self) -> io::Result<Stream> {
         match self {
-            Listener::Unix(listener) => Ok(Stream::Unix(listener.accept()?.0)),
+            Listener::Unix(listener) => {
+                let stream = listener.accept()?.0;
+                sys::send_buffer(&stream, SEND_BUFFER_BYTES)?;
+                Ok(Stream::Unix(stream))
+            }
             Listener::Tcp(listener) => {
                 let stream = listener.accept()?.0;
                 stream.set_nodelay(true)?;
@@ -241,15 +263,15 @@ fn accept(shared: &Arc<Shared>, listener: &Listener) {
             continue;
         }
         number += 1;
-        let (stream, shared) = (Arc::new(stream), Arc::clone(shared));
-        lock(&shared.open).push((number, Arc::clone(&stream)));
+        let (link, shared) = (Arc::new(Link::new(stream)), Arc::clone(shared));
+        lock(&shared.open).push((number, Arc::clone(&link)));
         let body = move || {
-            if let Err(error) = connection(&shared, &stream)
-                && !shared.stopping.load(Ordering::Acquire)
-            {
-                eprintln!("nvlab: nbd: a connection ended: {error}");
+            match connection(&shared, &link) {
+                Ok(()) => link.end(),
+                Err(_) if shared.stopping.load(Ordering::Acquire) => {}
+                Err(error) => eprintln!("nvlab: nbd: a connection ended: {error}"),
             }
-            stream.shutdown(Shutdown::Both);
+            link.socket.shutdown(Shutdown::Both);
             lock(&shared.open).retain(|(other, _)| *other != number);
         };
         match std::thread::Builder::new().name("nvlab-nbd-client".into()).spawn(body) {
@@ -258,7 +280,7 @@ fn accept(shared: &Arc<Shared>, listener: &Listener) {
         }
     }
     // What was sent is still served, what comes is not read any more.
-    lock(&shared.open).iter().for_each(|(_, stream)| stream.shutdown(Shutdown::Read));
+    lock(&shared.open).iter().for_each(|(_, link)| link.socket.shutdown(Shutdown::Read));
     let until = Instant::now() + STOP_PATIENCE;
     while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(2));
@@ -270,11 +292,12 @@ fn accept(shared: &Arc<Shared>, listener: &Listener) {
     }
 }
 
-fn connection(shared: &Shared, stream: &Arc<Stream>) -> io::Result<()> {
-    stream.limit(Some(HANDSHAKE_PATIENCE), Some(ANSWER_PATIENCE))?;
-    let mut incoming = Incoming::new(Arc::clone(stream));
-    let Some(agreed) = shake(&mut incoming, stream, &shared.exports)? else { return Ok(()) };
-    stream.limit(None, Some(ANSWER_PATIENCE))?;
+fn connection(shared: &Shared, link: &Arc<Link>) -> io::Result<()> {
+    link.socket.limit(Some(HANDSHAKE_PATIENCE), Some(ANSWER_PATIENCE))?;
+    let mut incoming = Incoming::new(Arc::clone(link));
+    let agreed = shake(&mut incoming, link, &shared.exports, shared.security.as_ref())?;
+    let Some(agreed) = agreed else { return Ok(()) };
+    link.socket.limit(None, Some(ANSWER_PATIENCE))?;
     let drive = &*shared.exports[agreed.export].drive;
     let session = drive.session();
     let mut serve = |answers: &mut Answers| {
@@ -282,11 +305,11 @@ fn connection(shared: &Shared, stream: &Arc<Stream>) -> io::Result<()> {
         Transmission { incoming: &mut incoming, answers, drive, session, agreed, stopping }.run()
     };
     if !drive.holds_answers() {
-        return serve(&mut Answers::AtOnce { stream: Arc::clone(stream), out: Outgoing::default() });
+        return serve(&mut Answers::AtOnce { link: Arc::clone(link), out: Outgoing::default() });
     }
     let held = Arc::new(Held::default());
     std::thread::scope(|scope| {
-        let timer = scope.spawn(|| held.run(stream, drive, session));
+        let timer = scope.spawn(|| held.run(link, drive, session));
         let served = serve(&mut Answers::Held { held: Arc::clone(&held), out: Outgoing::default() });
         held.end();
         if let Ok(late) = timer.join() {

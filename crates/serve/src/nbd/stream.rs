@@ -1,5 +1,6 @@
-//! A socket of either kind, and a buffer in front of it.
+//! A socket of either kind, and a buffer in front of a connection.
 
+use super::link::Link;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -49,23 +50,24 @@ impl Stream {
     }
 }
 
-/// Bytes of the buffer: several requests of a deep queue at once, and still in the processor's cache.
+/// Bytes of the buffer: several requests of a deep queue at once, and still in the processor's cache. (With twice as much
+/// and twice [`WHOLE_MAX`] a write of 1 MiB took 12 % more processor time.)
 const BUFFER_BYTES: usize = 256 << 10;
 /// Bytes that can be waited for at once.
-pub(super) const WHOLE_MAX: usize = 192 << 10;
+pub(super) const WHOLE_MAX: usize = 128 << 10;
 
 /// What came and was not taken yet.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    stream: Arc<Stream>,
+    link: Arc<Link>,
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
 }
 
 impl Incoming {
-    pub fn new(stream: Arc<Stream>) -> Incoming {
-        Incoming { stream, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 }
+    pub fn new(link: Arc<Link>) -> Incoming {
+        Incoming { link, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 }
     }
 
     /// Bytes that are here.
@@ -82,7 +84,7 @@ impl Incoming {
                 self.buffer.copy_within(self.start..self.end, 0);
                 (self.start, self.end) = (0, self.len());
             }
-            match self.stream.read(&mut self.buffer[self.end..]) {
+            match self.link.read(&mut self.buffer[self.end..]) {
                 Ok(0) if self.len() == 0 => return Ok(false),
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => self.end += count,

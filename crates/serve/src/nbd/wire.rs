@@ -40,6 +40,8 @@ pub mod option {
     pub const ABORT: u32 = 2;
     /// Asks for the names of the exports.
     pub const LIST: u32 = 3;
+    /// From its answer on everything is encrypted.
+    pub const STARTTLS: u32 = 5;
     /// Asks about an export.
     pub const INFO: u32 = 6;
     /// Chooses an export.
@@ -66,6 +68,8 @@ pub mod reply {
     pub const ERR_UNSUP: u32 = 0x8000_0001;
     /// The option is malformed or comes at the wrong time.
     pub const ERR_INVALID: u32 = 0x8000_0003;
+    /// Only after STARTTLS.
+    pub const ERR_TLS_REQD: u32 = 0x8000_0005;
     /// There is no such export.
     pub const ERR_UNKNOWN: u32 = 0x8000_0006;
     /// The option is too long.

@@ -6,13 +6,14 @@
 //!    answered any more. A new [`Session`] finds what survived.
 //! 3. After the device failed, everything is refused.
 
-use super::{DeviceState, Served, Start, build};
+use super::{Counts, DeviceState, Fault, Served, Start, Wear, build};
 use crate::WindowError;
 use crate::clock::{Clock, TimeMode};
+use crate::cuts::{Recorder, SharedJournal};
+use crate::mapped_store;
 use nvlab_controller::ControllerError;
 use nvlab_lab::design::Design;
 use nvlab_lab::result::{Precondition, RunResult};
-use nvlab_lab::run::device::Counters;
 use nvlab_lab::run::meter::Totals;
 use nvlab_lab::run::{Limit, RunPlan, State, summarize};
 use nvlab_units::{Rng, Span, Time};
@@ -22,7 +23,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use thiserror::Error;
 
 /// Bytes that are trimmed or zeroed before others get their turn.
 const PIECE_BYTES: u64 = 4 << 20;
@@ -45,39 +45,8 @@ pub struct DriveOptions {
     pub ignore_flush: bool,
     /// What is asked is remembered ([`Drive::take_record`]).
     pub record: bool,
-}
-
-/// Why a request was not served.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Fault {
-    /// It reaches past the end.
-    #[error("it reaches past the end of the device")]
-    Range,
-    /// What was asked cannot be done quickly, and only that was wanted.
-    #[error("the device cannot do this quickly")]
-    NotFast,
-    /// The device has no room left: it is worn out.
-    #[error("{0}")]
-    NoRoom(ControllerError),
-    /// The device failed this request.
-    #[error("{0}")]
-    Device(ControllerError),
-    /// The power failed since this client came.
-    #[error("the power failed")]
-    PowerLost,
-    /// The device did not come back after a power cut.
-    #[error("the device is lost: {0}")]
-    Lost(String),
-}
-
-impl From<ControllerError> for Fault {
-    fn from(error: ControllerError) -> Fault {
-        match error {
-            ControllerError::EndOfLife { .. } => Fault::NoRoom(error),
-            ControllerError::OutOfRange { .. } | ControllerError::OutsideWindow { .. } => Fault::Range,
-            _ => Fault::Device(error),
-        }
-    }
+    /// What changes the device is recorded with its bytes.
+    pub journal: Option<SharedJournal>,
 }
 
 /// A power cut.
@@ -89,19 +58,6 @@ pub struct Cut {
     pub at: Time,
     /// What the controller took to find everything again.
     pub recovery: Span,
-}
-
-/// What was asked of a device and what it did, since the power came.
-#[derive(Clone, Debug)]
-pub struct Counts {
-    /// Requests by kind.
-    pub totals: Totals,
-    /// What the controller counted.
-    pub device: Counters,
-    /// Power cuts.
-    pub cuts: u64,
-    /// The device's time.
-    pub now: Time,
 }
 
 /// A client's time on a device: it ends with the power.
@@ -153,9 +109,12 @@ impl Drive {
     /// Builds the device of a design, or finds it again. `name`: of the design, with what was changed.
     pub fn open(name: &str, design: &Design, options: &DriveOptions) -> Result<Drive, WindowError> {
         let state = DeviceState::open(options.state.as_deref(), design, options.seed)?;
-        let (mut device, ready) = build(design, &state, state.seed())?;
+        let (mut device, ready) = build(design, &state)?;
         state.mark_open()?;
         device.observed_mut().reset_stats();
+        if let Some(journal) = &options.journal {
+            device = Box::new(Recorder::new(device, journal.clone()));
+        }
         let origin = Origin { format: "nvlab serve".into(), hash: 0 };
         let power = Arc::<AtomicU64>::default();
         let inner = Inner {
@@ -355,11 +314,16 @@ impl Drive {
     /// What was asked and done so far.
     pub fn counts(&self) -> Counts {
         let inner = self.inner();
+        let now = inner.clock.now();
+        let observed = inner.device.as_ref().map(|device| device.observed());
         Counts {
             totals: inner.totals.clone(),
-            device: inner.device.as_ref().map(|device| device.observed().counters()).unwrap_or_default(),
+            device: observed.map(|observed| observed.counters()).unwrap_or_default(),
             cuts: inner.cuts.len() as u64,
-            now: inner.clock.now(),
+            last_cut: inner.cuts.last().copied(),
+            now,
+            lost: inner.lost.clone(),
+            wear: observed.map(|observed| Wear::of(observed, now.since(inner.origin))),
         }
     }
 
@@ -463,17 +427,20 @@ impl Inner {
     ) -> Result<Due, Fault> {
         let (at, lies) = (self.clock.now(), self.ignore_flush);
         let device = self.available(session)?;
-        let mut end = ask(device, at)?;
-        if request.fua && !lies {
-            end = device.flush(end)?;
-        }
+        let answered = ask(device, at).and_then(|end| match request.fua && !lies {
+            true => device.flush(end),
+            false => Ok(end),
+        });
+        // Another thread may have the lock next.
+        mapped_store::publish();
+        let end = answered?;
         self.operations += 1;
         let totals = &mut self.totals[request.op as usize];
         totals.count += 1;
         totals.bytes += request.bytes as u64;
         totals.latency.add(end.since(at));
         if let Some(record) = &mut self.record {
-            record.push(Request { at, ..request });
+            record.push_answered(Request { at, ..request }, end.since(at));
         }
         if self.cut_at == Some(self.operations) {
             let within = Span::from_ps(self.rng.below(end.since(at).ps() + 1));
@@ -489,7 +456,9 @@ impl Inner {
     fn cut(&mut self, at: Time) -> Result<Cut, Fault> {
         self.power.fetch_add(1, Ordering::Release);
         let device = self.device.as_mut().expect("a device that was not lost");
-        let ready = match device.power_cycle(at) {
+        let cycled = device.power_cycle(at);
+        mapped_store::publish();
+        let ready = match cycled {
             Ok(ready) => ready,
             Err(why) => {
                 self.device = None;

@@ -5,24 +5,27 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`page_map`], [`ram_disk`] | a file for each kind of controller |
 //! | [`state`] | the folder with the media |
-//! | `battery` | what a protected write buffer holds, outside this process |
+//! | `battery`, `backed` | what a protected write buffer holds, outside this process; a page map with it |
 //! | [`drive`] | a device with a clock, a power plug and counts, for several clients |
+//! | `counts`, `fault` | what it counts; why it does not serve |
 
+mod backed;
 mod battery;
+mod counts;
 pub mod drive;
-pub mod page_map;
-pub mod ram_disk;
+mod fault;
 pub mod state;
 
-pub use drive::{Cut, Drive, DriveOptions, Due, Fault, Session, Zero};
+pub use counts::{Counts, Wear};
+pub use drive::{Cut, Drive, DriveOptions, Due, Session, Zero};
+pub use fault::Fault;
 pub use state::{DeviceState, Start};
 
 use crate::WindowError;
 use nvlab_controller::ControllerError;
-use nvlab_lab::design::{Design, Ftl};
-use nvlab_lab::run::device::Observed;
+use nvlab_lab::design::Design;
+use nvlab_lab::run::device::{self, Device, Observed, Visit};
 use nvlab_units::Time;
 
 /// A block device with payload, as the serving edge needs it.
@@ -59,18 +62,78 @@ pub trait Served: Send {
 }
 
 /// Builds the device of a design over its media: as new, or found again in them. The second value is when it is ready.
-pub(crate) fn build(
-    design: &Design,
-    state: &DeviceState,
-    seed: u64,
-) -> Result<(Box<dyn Served>, Time), WindowError> {
-    if nvlab_lab::run::device::pram::is_visited(design) {
-        let why = format!("design {}: bast, hftl and fsms are simulated, not served", design.name);
-        return Err(WindowError::Options(why));
+pub(crate) fn build(design: &Design, state: &DeviceState) -> Result<(Box<dyn Served>, Time), WindowError> {
+    device::build(design, state.seed(), state, Boxed)
+}
+
+/// Puts a device of whatever kind behind one dynamic call for each request.
+struct Boxed;
+
+impl Visit for Boxed {
+    type Output = (Box<dyn Served>, Time);
+    fn visit<D: Device + Send + 'static>(self, mut device: D, ready: Time) -> Self::Output {
+        device.settle(ready);
+        (Box::new(Plugged(Some(device))), ready)
     }
-    match &design.ftl {
-        Ftl::Blocks(_) | Ftl::Hftl(_) => unreachable!("built for a visitor"),
-        Ftl::Page(page) => page_map::open(design, page, state, seed),
-        Ftl::Envy(envy) => ram_disk::open(design, envy, state, seed),
+}
+
+/// A device; `None` while its power is off.
+struct Plugged<D>(Option<D>);
+
+impl<D> Plugged<D> {
+    fn device(&self) -> &D {
+        self.0.as_ref().expect("a device with power")
+    }
+    fn device_mut(&mut self) -> &mut D {
+        self.0.as_mut().expect("a device with power")
+    }
+}
+
+impl<D: Device + Send> Served for Plugged<D> {
+    fn capacity_bytes(&self) -> u64 {
+        self.device().capacity_bytes()
+    }
+    fn unit_bytes(&self) -> u32 {
+        self.device().unit_bytes()
+    }
+    fn read(&mut self, at: Time, offset: u64, into: &mut [u8]) -> Result<Time, ControllerError> {
+        self.device_mut().read(at, offset, into.len() as u32, into).map(|served| served.end)
+    }
+    fn write(&mut self, at: Time, offset: u64, data: &[u8]) -> Result<Time, ControllerError> {
+        self.device_mut().write(at, offset, data.len() as u32, data).map(|served| served.end)
+    }
+    fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Time, ControllerError> {
+        self.device_mut().trim(at, offset, bytes).map(|served| served.end)
+    }
+    fn flush(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.device_mut().flush(at).map(|served| served.end)
+    }
+    fn is_mapped(&self, offset: u64) -> bool {
+        self.device().is_mapped(offset)
+    }
+    fn trims_last(&self) -> bool {
+        self.device().trims_last()
+    }
+    fn settle(&mut self, upto: Time) {
+        self.device_mut().settle(upto);
+    }
+    fn power_cycle(&mut self, at: Time) -> Result<Time, String> {
+        let device = self.0.take().expect("a device with power");
+        let (mut device, mounted) = device.power_cycle(at)?;
+        let ready = at + mounted.time;
+        device.settle(ready);
+        self.0 = Some(device);
+        Ok(ready)
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        let end = self.device_mut().power_down(at)?;
+        self.settle(end);
+        Ok(end)
+    }
+    fn observed(&self) -> &dyn Observed {
+        self.device()
+    }
+    fn observed_mut(&mut self) -> &mut dyn Observed {
+        self.device_mut()
     }
 }

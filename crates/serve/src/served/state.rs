@@ -4,17 +4,21 @@
 //! |---|---|
 //! | `DIR/lock` | held by the server |
 //! | `DIR/device.json` | the design with every value, the seed, the stage |
-//! | `DIR/nand`, `DIR/nor`, ... | the media, mapped: sparse files as large as the raw array |
+//! | `DIR/nand`, `DIR/log`, `DIR/pram`, `DIR/nor`, ... | the media, mapped: sparse files as large as the raw array |
 //!
 //! The media are changed by plain stores into mapped files: a killed server loses nothing that was durable, and its
 //! controller finds everything again as after a power cut. The files reach the disk when the kernel pleases, or at an
 //! orderly end: a crash of the whole machine may lose more than the device would have.
 
+use super::backed::Backed;
 use crate::WindowError;
 use crate::folder::{Folder, Stage, check_format};
 use crate::mapped_store::MappedStore;
 use crate::sys::mapping::Mapping;
-use nvlab_lab::design::Design;
+use nvlab_lab::design::{Design, PageMapped};
+use nvlab_lab::run::device::{Backing, BuildError};
+use nvlab_medium::flash::Nand;
+use nvlab_units::Time;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::fs::File;
@@ -94,20 +98,6 @@ impl DeviceState {
         self.seed
     }
 
-    /// A medium of so many bytes, made or found.
-    pub(crate) fn medium(&self, name: &str, bytes: u64) -> Result<MappedStore, WindowError> {
-        let Some(kept) = &self.kept else {
-            let mapping = Mapping::anonymous(bytes);
-            let failed = format!("cannot have {bytes} B of memory for the medium {name}");
-            return mapping.map(MappedStore::new).map_err(WindowError::io(failed));
-        };
-        let file = kept.folder.medium(name, bytes, self.start == Start::Fresh)?;
-        let failed = WindowError::io(format!("cannot use {}", kept.folder.path().join(name).display()));
-        let mapping = Mapping::of_file(&file, bytes).map_err(failed)?;
-        kept.media.borrow_mut().push(file);
-        Ok(MappedStore::new(mapping))
-    }
-
     /// From now on an end without [`DeviceState::mark_closed`] is a power cut.
     pub(crate) fn mark_open(&self) -> Result<(), WindowError> {
         self.kept.as_ref().map_or(Ok(()), |kept| kept.mark(Stage::Open))
@@ -120,6 +110,45 @@ impl DeviceState {
         let synced = media.iter().try_for_each(|file| file.sync_data());
         synced.map_err(WindowError::io("cannot write the media files to disk"))?;
         kept.mark(Stage::Closed)
+    }
+}
+
+impl Backing for DeviceState {
+    type Store = MappedStore;
+    type Error = WindowError;
+    type PageMap = Backed;
+
+    fn store(&self, medium: &str, bytes: u64) -> Result<MappedStore, WindowError> {
+        let Some(kept) = &self.kept else {
+            let mapping = Mapping::anonymous(bytes);
+            let failed = format!("cannot have {bytes} B of memory for the medium {medium}");
+            return mapping.map(MappedStore::streaming).map_err(WindowError::io(failed));
+        };
+        let file = kept.folder.medium(medium, bytes, !self.is_used())?;
+        let failed = WindowError::io(format!("cannot use {}", kept.folder.path().join(medium).display()));
+        let mapping = Mapping::of_file(&file, bytes).map_err(failed)?;
+        kept.media.borrow_mut().push(file);
+        Ok(MappedStore::streaming(mapping))
+    }
+    fn is_used(&self) -> bool {
+        self.start != Start::Fresh
+    }
+    fn page_map(
+        &self,
+        page: &PageMapped,
+        seed: u64,
+        nand: Nand<MappedStore>,
+    ) -> Result<(Backed, Time), WindowError> {
+        Backed::open(self, page, seed, nand)
+    }
+}
+
+impl From<BuildError> for WindowError {
+    fn from(error: BuildError) -> WindowError {
+        match error {
+            BuildError::Design(why) => WindowError::Options(why),
+            BuildError::Recovery(why) => WindowError::Recovery(why),
+        }
     }
 }
 

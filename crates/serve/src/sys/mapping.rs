@@ -43,7 +43,10 @@ impl Mapping {
     /// Zero bytes that belong to nobody else and take memory where they are written.
     pub fn anonymous(bytes: u64) -> io::Result<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1)
+        let mapping = Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
+        // Or nearly every access of a large medium misses the translation cache. A kernel without huge pages: all the same.
+        let _ = mapping.advise(libc::MADV_HUGEPAGE);
+        Ok(mapping)
     }
 
     fn map(bytes: u64, protection: libc::c_int, flags: libc::c_int, fd: libc::c_int) -> io::Result<Mapping> {

@@ -3,16 +3,17 @@
 // Each test program uses some of it.
 #![allow(dead_code)]
 
+use nvlab_serve::Drive;
 use nvlab_serve::nbd::wire::{self, Request, command, option, reply};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A connection.
-pub struct Client {
-    /// The socket.
-    pub stream: UnixStream,
+pub struct Client<S = UnixStream> {
+    /// The socket, or what encrypts before it.
+    pub stream: S,
     /// Structured replies were agreed.
     pub structured: bool,
     cookie: u64,
@@ -28,6 +29,15 @@ pub fn connect(path: &Path, structured: bool) -> Client {
     }
     client.go("").unwrap();
     client
+}
+
+/// Waits until so many operations were asked of a device.
+pub fn wait_for_operations(drive: &Drive, count: u64) {
+    let begun = Instant::now();
+    while drive.operations() < count {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} of {count} operations", drive.operations());
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 impl Client {
@@ -54,6 +64,19 @@ impl Client {
         client
     }
 
+    /// An option as it is sent.
+    pub fn option_bytes(number: u32, data: &[u8]) -> Vec<u8> {
+        let head = [&wire::OPTION_MAGIC.to_be_bytes()[..], &number.to_be_bytes()].concat();
+        [&head, &(data.len() as u32).to_be_bytes()[..], data].concat()
+    }
+
+    /// Goes on over something else.
+    pub fn over<S>(self, wrap: impl FnOnce(UnixStream) -> S) -> Client<S> {
+        Client { stream: wrap(self.stream), structured: false, cookie: self.cookie }
+    }
+}
+
+impl<S: Read + Write> Client<S> {
     /// The next so many bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
@@ -63,12 +86,6 @@ impl Client {
 
     fn u32(&mut self) -> u32 {
         u32::from_be_bytes(self.bytes(4).try_into().unwrap())
-    }
-
-    /// An option as it is sent.
-    pub fn option_bytes(number: u32, data: &[u8]) -> Vec<u8> {
-        let head = [&wire::OPTION_MAGIC.to_be_bytes()[..], &number.to_be_bytes()].concat();
-        [&head, &(data.len() as u32).to_be_bytes()[..], data].concat()
     }
 
     /// Sends an option.

@@ -10,7 +10,7 @@ use nvlab_lab::report::{Format, run_text};
 use nvlab_lab::result::RunResult;
 use nvlab_serve::control::{Door, Doorkeeper};
 use nvlab_serve::fuse::FuseMount;
-use nvlab_serve::nbd::{Address, Export, NbdServer};
+use nvlab_serve::nbd::{Address, Export, NbdServer, Security, TlsMode};
 use nvlab_serve::served::Start;
 use nvlab_serve::{Drive, DriveOptions, Signals, WindowError, Woken, end_with_parent, process_file};
 use nvlab_units::quantity::display_bytes;
@@ -26,11 +26,12 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
         return Err(Failure::Input("--record writes the requests of one device: name one design".into()));
     }
     let addresses = addresses(args)?;
+    let security = security(args)?;
     let signals = Signals::install().map_err(|error| Failure::machine("cannot take signals", &error))?;
     let drives = open(output, args)?;
     let export = |drive: &Arc<Drive>| Export { name: drive.name().into(), drive: Arc::clone(drive) };
     let mut server = match &addresses.nbd {
-        Some(address) => Some(NbdServer::start(address, drives.iter().map(export).collect())?),
+        Some(address) => Some(NbdServer::start_with(address, drives.iter().map(export).collect(), security)?),
         None => None,
     };
     let mount = args.fuse.as_deref().map(|folder| mount(folder, &drives)).transpose()?;
@@ -38,8 +39,8 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     if let Some(path) = &args.control {
         doors.push(Doorkeeper::open(Door::Control, &Address::Unix(path.clone()), drives.clone())?);
     }
-    if let Some(address) = &addresses.metrics {
-        doors.push(Doorkeeper::open(Door::Metrics, address, drives.clone())?);
+    if let Some(address) = &addresses.http {
+        doors.push(Doorkeeper::open(Door::Http, address, drives.clone())?);
     }
     let uri = server.as_ref().map(|server| server.uri().to_string());
     let file = args.fuse.as_ref().map(|folder| folder.join(drives[0].file_name()));
@@ -66,10 +67,25 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     status.map_or(Ok(()), ended)
 }
 
+/// What the server shows and wants to see, if there is TLS.
+fn security(args: &Serve) -> Result<Option<Security>, Failure> {
+    let required = match (args.tls, &args.tls_certificates) {
+        (TlsMode::Off, None) => return Ok(None),
+        (TlsMode::Off, Some(_)) => {
+            return Err(Failure::Input("--tls-certificates is for --tls on or require".into()));
+        }
+        (mode, _) => mode == TlsMode::Require,
+    };
+    let Some(folder) = &args.tls_certificates else {
+        return Err(Failure::Input("--tls needs --tls-certificates DIR".into()));
+    };
+    Ok(Some(Security::load(folder, required, args.tls_verify_peer)?))
+}
+
 /// Where to listen.
 struct Addresses {
     nbd: Option<Address>,
-    metrics: Option<Address>,
+    http: Option<Address>,
 }
 
 fn addresses(args: &Serve) -> Result<Addresses, Failure> {
@@ -80,11 +96,11 @@ fn addresses(args: &Serve) -> Result<Addresses, Failure> {
             Address::Unix(folder.join(format!("nvlab-{}.sock", std::process::id())))
         }
     });
-    let metrics = args.metrics.as_deref().map(Address::parse);
-    if let Some(Address::Unix(path)) = &metrics {
-        return Err(Failure::Input(format!("--metrics {}: write HOST:PORT", path.display())));
+    let http = args.http.as_deref().map(Address::parse);
+    if let Some(Address::Unix(path)) = &http {
+        return Err(Failure::Input(format!("--http {}: write HOST:PORT", path.display())));
     }
-    for address in nbd.iter().chain(&metrics).filter(|address| address.is_remote()) {
+    for address in nbd.iter().chain(&http).filter(|address| address.is_remote()) {
         if !args.allow_remote {
             let why = format!(
                 "{address:?} is not on this machine alone, and there is no password: add --allow-remote if that is wanted"
@@ -92,7 +108,7 @@ fn addresses(args: &Serve) -> Result<Addresses, Failure> {
             return Err(Failure::Input(why));
         }
     }
-    Ok(Addresses { nbd, metrics })
+    Ok(Addresses { nbd, http })
 }
 
 fn open(output: &Output, args: &Serve) -> Result<Vec<Arc<Drive>>, Failure> {
@@ -114,6 +130,7 @@ fn open(output: &Output, args: &Serve) -> Result<Vec<Arc<Drive>>, Failure> {
             cut_at: args.cut_at,
             ignore_flush: args.ignore_flush,
             record: args.record.is_some(),
+            journal: None,
         };
         let drive = Drive::open(&named.name, &named.design, &options)?;
         let size = display_bytes(drive.capacity_bytes());

@@ -1,0 +1,98 @@
+//! The one real run: the program on a served device that records what changes it.
+
+use super::check::{Checks, command};
+use crate::args::Cut;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::runs::Named;
+use nvlab_serve::cuts::{Journal, SharedJournal};
+use nvlab_serve::fuse::FuseMount;
+use nvlab_serve::nbd::{Address, Export, NbdServer};
+use nvlab_serve::{Drive, DriveOptions, TimeMode, WindowError};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+
+/// What the program did, and the first operation from which on a cut is its own: the file system was made before.
+pub struct Recording {
+    pub journal: Journal,
+    pub first: u64,
+}
+
+/// Runs the program and records it.
+pub fn record(
+    output: &Output,
+    args: &Cut,
+    named: &Named,
+    checks: &Checks,
+    folder: &Path,
+) -> Result<Recording, Failure> {
+    let journal = SharedJournal::default();
+    let options = DriveOptions {
+        seed: args.seed,
+        time: TimeMode::Fast,
+        journal: Some(journal.clone()),
+        ..DriveOptions::default()
+    };
+    let drive = Arc::new(Drive::open(&named.name, &named.design, &options)?);
+    let export = Export { name: drive.name().into(), drive: Arc::clone(&drive) };
+    let mut server = NbdServer::start(&Address::Unix(folder.join("socket")), vec![export])?;
+    // A file system needs the file, wherever it lies.
+    let own = checks.filesystem.map(|_| folder.join("dev"));
+    let files = args.fuse.as_ref().or(own.as_ref());
+    let (mut mount, mut file) = (None, None);
+    if let Some(files) = files {
+        let made = fs::create_dir_all(files);
+        made.map_err(|error| Failure::machine(format_args!("cannot make {}", files.display()), &error))?;
+        mount = Some(FuseMount::open(files, vec![(drive.file_name(), Arc::clone(&drive))])?);
+        let path = files.join(drive.file_name());
+        file = Some(fs::canonicalize(&path).map_err(|error| Failure::machine(path.display(), &error))?);
+    }
+    let mut first = 1;
+    let mut mounted = None;
+    if let (Some(filesystem), Some(file)) = (checks.filesystem, &file) {
+        filesystem.make(file)?;
+        first = journal.lock().len() + 1;
+        mounted = Some(filesystem.mount_device(file, checks.mount_point())?);
+    }
+    let mount_point = mounted.is_some().then(|| checks.mount_point());
+    let status = run(args, &journal, server.uri(), file.as_deref(), mount_point)?;
+    mounted.map_or(Ok(()), |mounted| mounted.close())?;
+    server.stop();
+    mount.map_or(Ok(()), FuseMount::close)?;
+    if !status.success() {
+        return Err(Failure::Input(format!("without any cut the program ended with {status}")));
+    }
+    let journal = journal.take();
+    if journal.len() < first {
+        return Err(Failure::Input("the program changed nothing on the device".into()));
+    }
+    let (changes, marks) = (journal.len() + 1 - first, journal.marks().len());
+    output
+        .note(format_args!("{}: the program did {changes} operations and printed {marks} lines", named.name));
+    Ok(Recording { journal, first })
+}
+
+fn run(
+    args: &Cut,
+    journal: &SharedJournal,
+    uri: &str,
+    file: Option<&Path>,
+    mount_point: Option<&Path>,
+) -> Result<ExitStatus, Failure> {
+    let mut command = command(&args.program, "run", mount_point);
+    command.env("NVLAB_URI", uri).stdout(Stdio::piped());
+    file.map(|file| command.env("NVLAB_DEV", file));
+    let started = command.spawn();
+    let mut child =
+        started.map_err(|source| WindowError::Program { program: args.program[0].clone(), source })?;
+    let lines = BufReader::new(child.stdout.take().expect("it is piped"));
+    // They end when the program and all that it started have closed their output.
+    for line in lines.split(b'\n') {
+        let line = line.map_err(|error| Failure::machine("cannot read what the program prints", &error))?;
+        journal.lock().mark(String::from_utf8_lossy(&line).into_owned());
+    }
+    child.wait().map_err(|error| Failure::machine("cannot wait for the program", &error))
+}

@@ -1,0 +1,188 @@
+//! What every unit may hold after a power cut: the newest version that was flushed, or a newer one; nothing torn.
+//!
+//! A device that promises less than units (words of a memory) may have mixed the two newest versions of a unit, atom by
+//! atom, where the operation that was under way wrote it.
+//!
+//! A unit that was trimmed where trims are advice may keep its versions until it is written and flushed again.
+
+use super::journal::{Entry, Journal, Kind};
+use super::replay::{Moment, Recovered};
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
+
+/// What may be there, of every unit that was touched.
+#[derive(Clone, Debug)]
+pub struct Promise {
+    unit_bytes: u64,
+    trims_last: bool,
+    /// What is written whole or not at all, where that is less than a unit.
+    atom_bytes: Option<usize>,
+    units: HashMap<u64, Unit>,
+    /// Units changed since the last flush.
+    changed: Vec<u64>,
+    /// Operations begun, and those of them that were answered.
+    begun: u64,
+    answered: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Unit {
+    now: Vec<u8>,
+    /// What it held before its newest version, where atoms are less than units.
+    before: Vec<u8>,
+    /// Every version, as the operation that made it and a hash of it.
+    versions: Vec<(u64, u64)>,
+    /// The oldest that may be there.
+    durable: usize,
+    /// The newest version is a trim.
+    trimmed: bool,
+}
+
+/// A promise that was not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// First byte of the unit.
+    pub offset: u64,
+    /// The operation whose version of the unit was durable.
+    pub durable: u64,
+    /// The operation whose version was found; `None`: no version it ever had.
+    pub found: Option<u64>,
+    /// How many units are like that.
+    pub units: u64,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = |number| match number {
+            0 => "what it held when it was new".to_string(),
+            number => format!("the version of operation {number}"),
+        };
+        write!(f, "byte {}: {} was durable, ", self.offset, version(self.durable))?;
+        match self.found {
+            Some(found) => write!(f, "{} came back", version(found))?,
+            None => f.write_str("something that was never written came back")?,
+        }
+        match self.units {
+            1 => Ok(()),
+            units => write!(f, " ({units} units like this)"),
+        }
+    }
+}
+
+impl Promise {
+    /// Of a device as new. `atom_bytes`: what it writes whole or not at all, if that is less than a unit.
+    pub fn new(unit_bytes: u32, trims_last: bool, atom_bytes: Option<u32>) -> Promise {
+        let (units, changed) = (HashMap::new(), Vec::new());
+        let (unit_bytes, atom_bytes) = (unit_bytes as u64, atom_bytes.map(|bytes| bytes as usize));
+        Promise { unit_bytes, trims_last, atom_bytes, units, changed, begun: 0, answered: 0 }
+    }
+
+    /// Moves on to a moment, which must not lie before the one it was moved to last.
+    pub fn advance(&mut self, journal: &Journal, moment: &Moment) {
+        let answered = moment.answered();
+        assert!(answered >= self.answered, "the promise has gone past operation {answered}");
+        while self.begun < moment.operation {
+            self.answer(journal, self.begun);
+            self.begun += 1;
+            let entry = journal.entry(self.begun);
+            self.begin(self.begun, entry, journal.data(entry));
+        }
+        self.answer(journal, answered);
+    }
+
+    /// Everything up to `number` was answered.
+    fn answer(&mut self, journal: &Journal, number: u64) {
+        while self.answered < number {
+            self.answered += 1;
+            if journal.entry(self.answered).kind == Kind::Flush {
+                self.flushed();
+            }
+        }
+    }
+
+    fn flushed(&mut self) {
+        for unit in std::mem::take(&mut self.changed) {
+            let unit = self.units.get_mut(&unit).expect("it was changed");
+            if self.trims_last || !unit.trimmed {
+                unit.durable = unit.versions.len() - 1;
+            }
+        }
+    }
+
+    fn begin(&mut self, number: u64, entry: &Entry, data: &[u8]) {
+        let (unit_bytes, end) = (self.unit_bytes, entry.offset + entry.bytes as u64);
+        let units = match entry.kind {
+            Kind::Flush => return,
+            Kind::Write => entry.offset / unit_bytes..end.div_ceil(unit_bytes),
+            Kind::Trim => entry.offset.div_ceil(unit_bytes)..end / unit_bytes,
+        };
+        for index in units {
+            let unit = self.units.entry(index).or_insert_with(|| Unit::new(unit_bytes));
+            unit.trimmed = entry.kind == Kind::Trim;
+            if self.atom_bytes.is_some() {
+                unit.before.clone_from(&unit.now);
+            }
+            if unit.trimmed {
+                unit.now.fill(0);
+            } else {
+                let (start, from) = (index * unit_bytes, entry.offset.max(index * unit_bytes));
+                let to = end.min(start + unit_bytes);
+                let part = &data[(from - entry.offset) as usize..(to - entry.offset) as usize];
+                unit.now[(from - start) as usize..(to - start) as usize].copy_from_slice(part);
+            }
+            unit.versions.push((number, hash(&unit.now)));
+            self.changed.push(index);
+        }
+    }
+
+    /// Reads every unit that was touched. `None`: all is as it may be; otherwise the first that is not.
+    pub fn check(&self, recovered: &mut Recovered) -> Result<Option<Broken>, String> {
+        let mut touched: Vec<_> = self.units.iter().collect();
+        touched.sort_unstable_by_key(|(index, _)| **index);
+        let mut bytes = vec![0; self.unit_bytes as usize];
+        let mut broken: Option<Broken> = None;
+        for (&index, unit) in touched {
+            let offset = index * self.unit_bytes;
+            recovered.read(offset, &mut bytes)?;
+            let found = hash(&bytes);
+            if unit.versions[unit.durable..].iter().any(|&(_, version)| version == found)
+                || self.may_be_mixed(unit, &bytes)
+            {
+                continue;
+            }
+            let older = unit.versions.iter().rev().find(|&&(_, version)| version == found);
+            let first = Broken {
+                offset,
+                durable: unit.versions[unit.durable].0,
+                found: older.map(|&(number, _)| number),
+                units: 0,
+            };
+            broken.get_or_insert(first).units += 1;
+        }
+        Ok(broken)
+    }
+}
+
+impl Promise {
+    /// True if the operation under way wrote this unit and every atom of it is old or new.
+    fn may_be_mixed(&self, unit: &Unit, found: &[u8]) -> bool {
+        let newest = unit.versions.last().expect("it begins with one").0;
+        let Some(atom) = self.atom_bytes.filter(|_| newest > self.answered) else { return false };
+        let atoms = found.chunks(atom).zip(unit.now.chunks(atom).zip(unit.before.chunks(atom)));
+        atoms.into_iter().all(|(found, (now, before))| found == now || found == before)
+    }
+}
+
+impl Unit {
+    fn new(bytes: u64) -> Unit {
+        let now = vec![0; bytes as usize];
+        Unit { versions: vec![(0, hash(&now))], now, before: Vec::new(), durable: 0, trimmed: false }
+    }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}

@@ -1,0 +1,64 @@
+//! From a cut that lost something to a smaller one that does: an earlier moment, then fewer operations.
+
+use super::journal::Journal;
+use super::replay::{Moment, Replayer};
+
+/// Trials at most: each does the operations that are left again.
+const TRIALS_MAX: u32 = 2000;
+
+/// An earlier moment that fails, too, after `passed`, an operation that is known not to fail: bisection. Failing is not
+/// always monotone, so that a still earlier one may exist.
+pub fn earlier<E>(
+    failing: Moment,
+    passed: u64,
+    mut fails: impl FnMut(&Moment) -> Result<bool, E>,
+) -> Result<Moment, E> {
+    let (mut low, mut found) = (passed, failing);
+    while found.operation - low > 1 {
+        let middle = Moment { operation: low + (found.operation - low) / 2, ..failing };
+        match fails(&middle)? {
+            true => found = middle,
+            false => low = middle.operation,
+        }
+    }
+    Ok(found)
+}
+
+/// The operations of a moment at which the device breaks its promise, without those that are not needed for that: delta
+/// debugging (Zeller and Hildebrandt, TSE 2002), by complements. The last operation stays.
+pub fn fewer(replayer: &Replayer<'_>, journal: &Journal, moment: &Moment) -> (Journal, Moment) {
+    let mut trials = 0;
+    let mut breaks = |numbers: &[u64]| {
+        trials += 1;
+        let part = journal.with_only(numbers);
+        let moment = Moment { operation: part.len(), ..*moment };
+        // A device that does not come back at all is a failure of its own, not this one.
+        let broken = replayer.broken(&part, &moment).is_ok_and(|broken| broken.is_some());
+        (broken, trials >= TRIALS_MAX)
+    };
+    let mut kept: Vec<u64> = (1..=moment.operation).collect();
+    let mut parts = 2;
+    'less: while kept.len() > 1 {
+        let size = (kept.len() - 1).div_ceil(parts).max(1);
+        let mut from = 0;
+        while from < kept.len() - 1 {
+            let to = (from + size).min(kept.len() - 1);
+            let without = [&kept[..from], &kept[to..]].concat();
+            let (broken, enough) = breaks(&without);
+            match broken {
+                true => kept = without,
+                false => from = to,
+            }
+            if enough {
+                break 'less;
+            }
+        }
+        if size == 1 {
+            break;
+        }
+        parts = (parts * 2).min(kept.len());
+    }
+    let part = journal.with_only(&kept);
+    let moment = Moment { operation: part.len(), ..*moment };
+    (part, moment)
+}

@@ -1,0 +1,153 @@
+//! A small door for browsers and Prometheus: requests are read, bounded and answered one after the other.
+//!
+//! | path | what |
+//! |---|---|
+//! | `/` | a page that refreshes itself, readable without scripts ([`page`]) |
+//! | `/style.css` | its looks; nothing else is loaded |
+//! | `/metrics` | counts in the text format of Prometheus ([`metrics`]) |
+//!
+//! Nothing can be changed here: pulling the plug is the control socket's. A request has at most 16 KiB and a few seconds. A
+//! caller that names this machine by anything but a number or `localhost` is refused, unless the door is open to others:
+//! a page of somebody else could have made its browser come here (DNS rebinding).
+
+pub mod metrics;
+pub mod page;
+
+use crate::served::Drive;
+use page::Page;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Bytes of a request at most, all its headers together.
+pub(crate) const REQUEST_MAX: usize = 16 << 10;
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:60em;padding:0 1em}\
+h1{font-size:1.3em}h2{font-size:1.1em;margin-top:1.6em}table{border-collapse:collapse}\
+td,th{text-align:right;padding:.1em 1.2em .1em 0;font-variant-numeric:tabular-nums}\
+td:first-child,th:first-child{text-align:left}figure{display:inline-block;margin:0 1.5em .5em 0}\
+svg{display:block;background:#8881;color:#0072b2}.lost{color:#d55e00;font-weight:bold}\
+@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}svg{color:#56b4e9}}";
+
+/// Answers requests about these devices.
+pub(crate) struct Site {
+    drives: Vec<Arc<Drive>>,
+    page: Page,
+    /// Callers may name this machine as they like.
+    remote: bool,
+}
+
+/// What is sent back.
+struct Answer {
+    status: &'static str,
+    kind: &'static str,
+    body: String,
+}
+
+impl Site {
+    pub(crate) fn new(drives: Vec<Arc<Drive>>, remote: bool) -> Site {
+        Site { drives, page: Page::default(), remote }
+    }
+
+    /// The whole answer to a request; `request` ends with an empty line, or was cut off.
+    pub(crate) fn answer(&mut self, request: &str) -> String {
+        let Answer { status, kind, body } = self.find(request);
+        let mut text =
+            format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
+        text +=
+            "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n";
+        text += "Content-Security-Policy: default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
+                 form-action 'none'\r\nConnection: close\r\n\r\n";
+        if !request.starts_with("HEAD ") {
+            let _ = write!(text, "{body}");
+        }
+        text
+    }
+
+    fn find(&mut self, request: &str) -> Answer {
+        let plain = "text/plain; charset=utf-8";
+        let refused = |status, why: &str| Answer { status, kind: plain, body: format!("{why}\n") };
+        if !request.ends_with("\r\n\r\n") {
+            return match request.len() < REQUEST_MAX {
+                true => refused("400 Bad Request", "the request has no end"),
+                false => refused("431 Request Header Fields Too Large", "a request has at most 16 KiB"),
+            };
+        }
+        let mut words = request.lines().next().unwrap_or_default().split(' ');
+        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        if !matches!(method, "GET" | "HEAD") {
+            return refused("405 Method Not Allowed", "only GET is here");
+        }
+        if !self.remote && !host(request).is_none_or(is_here) {
+            return refused("403 Forbidden", "name this machine by its address or as localhost");
+        }
+        let ok = |kind, body| Answer { status: "200 OK", kind, body };
+        match path.split('?').next().unwrap_or_default() {
+            "/" => ok("text/html; charset=utf-8", self.page.html(&self.drives)),
+            "/style.css" => ok("text/css; charset=utf-8", STYLE.into()),
+            "/metrics" => ok("text/plain; version=0.0.4", metrics::metrics(&self.drives)),
+            _ => refused("404 Not Found", "there are / and /metrics"),
+        }
+    }
+}
+
+/// What the caller called this machine.
+fn host(request: &str) -> Option<&str> {
+    let header =
+        |line: &'_ str| line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("host")).is_some();
+    let line = request.lines().skip(1).find(|line| header(line))?;
+    Some(line.split_once(':')?.1.trim())
+}
+
+/// A number or `localhost`, with or without a port.
+fn is_here(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_by_its_own_names_is_answered() {
+        for here in ["127.0.0.1:7070", "localhost", "LOCALHOST:1", "[::1]:80", "10.0.0.1"] {
+            assert!(is_here(here), "{here}");
+        }
+        for elsewhere in
+            ["example.org", "localhost.example.org:80", "", "[example.org]", "127.0.0.1.example.org"]
+        {
+            assert!(!is_here(elsewhere), "{elsewhere}");
+        }
+        let mut site = Site::new(Vec::new(), false);
+        let asked = |host: &str| format!("GET /metrics HTTP/1.1\r\nhOsT:{host}\r\n\r\n");
+        assert!(site.answer(&asked(" 127.0.0.1")).starts_with("HTTP/1.1 200 "));
+        assert!(site.answer(&asked("evil.example")).starts_with("HTTP/1.1 403 "));
+        site.remote = true;
+        assert!(site.answer(&asked("lab.example")).starts_with("HTTP/1.1 200 "));
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let mut site = Site::new(Vec::new(), false);
+        for (request, status) in [
+            ("GET / HTTP/1.1\r\n\r\n", "200"),
+            ("HEAD / HTTP/1.1\r\n\r\n", "200"),
+            ("GET /style.css?x HTTP/1.1\r\n\r\n", "200"),
+            ("POST / HTTP/1.1\r\n\r\n", "405"),
+            ("GET /other HTTP/1.1\r\n\r\n", "404"),
+            ("GET / HTTP/1.1\r\n", "400"),
+            ("\r\n\r\n", "405"),
+            ("", "400"),
+        ] {
+            let answer = site.answer(request);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request:?}: {answer}");
+        }
+        let long = "GET / HTTP/1.1\r\n".to_string() + &"x".repeat(REQUEST_MAX);
+        assert!(site.answer(&long).starts_with("HTTP/1.1 431 "));
+        assert!(site.answer("HEAD / HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n"));
+    }
+}

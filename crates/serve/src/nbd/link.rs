@@ -1,0 +1,52 @@
+//! A connection: a socket, and TLS on it once that was agreed.
+
+use super::stream::Stream;
+use super::tls::Tls;
+use rustls::ServerConfig;
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+/// A connected client.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub socket: Stream,
+    tls: OnceLock<Tls>,
+}
+
+impl Link {
+    pub fn new(socket: Stream) -> Link {
+        Link { socket, tls: OnceLock::new() }
+    }
+
+    /// True if what is said is encrypted.
+    pub fn is_secure(&self) -> bool {
+        self.tls.get().is_some()
+    }
+
+    /// From now on everything is encrypted.
+    pub fn secure(&self, config: Arc<ServerConfig>) -> io::Result<()> {
+        let tls = Tls::begin(&self.socket, config)?;
+        self.tls.set(tls).map_err(|_| io::Error::other("TLS was begun twice"))
+    }
+
+    pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self.tls.get() {
+            None => self.socket.read(into),
+            Some(tls) => tls.read(&self.socket, into),
+        }
+    }
+
+    pub fn write_all(&self, data: &[u8]) -> io::Result<()> {
+        match self.tls.get() {
+            None => self.socket.write_all(data),
+            Some(tls) => tls.write_all(&self.socket, data),
+        }
+    }
+
+    /// Says, where there is a way to, that the end is meant.
+    pub fn end(&self) {
+        if let Some(tls) = self.tls.get() {
+            tls.end(&self.socket);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! TLS on a connection, by rustls: who may come, and the bytes both ways.
+//!
+//! One thread reads a connection, another may write it meanwhile: the session is locked only while bytes are encrypted or
+//! decrypted, never while a socket waits. What rustls wants to send of itself (the answer to a change of keys) goes out
+//! with the next answer, as TLS 1.3 allows.
+
+use super::stream::Stream;
+use crate::WindowError;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Encrypted bytes read at once.
+const INCOMING_BYTES: usize = 128 << 10;
+
+/// Whether clients use TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsMode {
+    /// They cannot.
+    #[default]
+    Off,
+    /// They may.
+    On,
+    /// Whoever does not is refused every export.
+    Require,
+}
+
+impl FromStr for TlsMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TlsMode, String> {
+        match text {
+            "off" => Ok(TlsMode::Off),
+            "on" => Ok(TlsMode::On),
+            "require" => Ok(TlsMode::Require),
+            _ => Err("write off, on or require".into()),
+        }
+    }
+}
+
+/// How a server shows who it is, and whom it lets in.
+#[derive(Clone, Debug)]
+pub struct Security {
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) required: bool,
+}
+
+impl Security {
+    /// From a folder with `server-cert.pem` and `server-key.pem`. With `verify_peer` a client must show a certificate that
+    /// `ca-cert.pem` there answers for; without TLS nobody comes in then either, so `required` should be true.
+    pub fn load(folder: &Path, required: bool, verify_peer: bool) -> Result<Security, WindowError> {
+        let chain = certificates(&folder.join("server-cert.pem"))?;
+        let path = folder.join("server-key.pem");
+        let key = PrivateKeyDer::from_pem_file(&path).map_err(|error| unusable(&path, error))?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| unusable(folder, error))?;
+        let builder = if verify_peer {
+            let path = folder.join("ca-cert.pem");
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates(&path)? {
+                roots.add(certificate).map_err(|error| unusable(&path, error))?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            builder.with_client_cert_verifier(verifier.build().map_err(|error| unusable(&path, error))?)
+        } else {
+            builder.with_no_client_auth()
+        };
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| unusable(folder, error))?;
+        // Nobody resumes a session.
+        config.send_tls13_tickets = 0;
+        Ok(Security { config: Arc::new(config), required })
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, WindowError> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read.map_err(|error| unusable(path, error))? {
+        none if none.is_empty() => Err(unusable(path, "there is no certificate in it")),
+        some => Ok(some),
+    }
+}
+
+fn unusable(path: &Path, why: impl Display) -> WindowError {
+    WindowError::Options(format!("{}: cannot be used for TLS: {why}", path.display()))
+}
+
+/// Encrypted bytes that came and were not decrypted yet.
+#[derive(Debug)]
+struct Incoming {
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+/// A TLS session.
+#[derive(Debug)]
+pub(super) struct Tls {
+    session: Mutex<ServerConnection>,
+    incoming: Mutex<Incoming>,
+    /// Encrypted bytes on their way out, in order: locked before the session, until they are sent.
+    outgoing: Mutex<Vec<u8>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A socket as rustls wants it for the handshake.
+struct BothWays<'a>(&'a Stream);
+
+impl Read for BothWays<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into)
+    }
+}
+
+impl Write for BothWays<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.0.write_all(data).map(|()| data.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Tls {
+    /// Waits for the client's part of the handshake, and does ours.
+    pub fn begin(socket: &Stream, config: Arc<ServerConfig>) -> io::Result<Tls> {
+        let mut session = ServerConnection::new(config).map_err(io::Error::other)?;
+        while session.is_handshaking() {
+            session.complete_io(&mut BothWays(socket))?;
+        }
+        let buffer = vec![0; INCOMING_BYTES].into_boxed_slice();
+        Ok(Tls {
+            session: Mutex::new(session),
+            incoming: Mutex::new(Incoming { buffer, start: 0, end: 0 }),
+            outgoing: Mutex::default(),
+        })
+    }
+
+    /// What came, decrypted; 0: the other side ended. Requests have lengths, so an end that was cut off is seen all the
+    /// same.
+    pub fn read(&self, socket: &Stream, into: &mut [u8]) -> io::Result<usize> {
+        let mut incoming = lock(&self.incoming);
+        let incoming = &mut *incoming;
+        loop {
+            let mut session = lock(&self.session);
+            match session.reader().read(into) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+            if incoming.start == incoming.end {
+                drop(session);
+                let count = socket.read(&mut incoming.buffer)?;
+                if count == 0 {
+                    return Ok(0);
+                }
+                (incoming.start, incoming.end) = (0, count);
+                continue;
+            }
+            let mut here = &incoming.buffer[incoming.start..incoming.end];
+            incoming.start += session.read_tls(&mut here)?;
+            if let Err(error) = session.process_new_packets() {
+                drop(session);
+                // It is told why, if it listens.
+                let _ = self.write_all(socket, &[]);
+                return Err(io::Error::new(ErrorKind::InvalidData, error));
+            }
+        }
+    }
+
+    /// Sends bytes, encrypted.
+    pub fn write_all(&self, socket: &Stream, mut data: &[u8]) -> io::Result<()> {
+        let mut outgoing = lock(&self.outgoing);
+        loop {
+            outgoing.clear();
+            let mut session = lock(&self.session);
+            let taken = session.writer().write(data)?;
+            data = &data[taken..];
+            while session.wants_write() {
+                session.write_tls(&mut *outgoing)?;
+            }
+            drop(session);
+            socket.write_all(&outgoing)?;
+            if data.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn end(&self, socket: &Stream) {
+        lock(&self.session).send_close_notify();
+        // It may have gone.
+        let _ = self.write_all(socket, &[]);
+    }
+}

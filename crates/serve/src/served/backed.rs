@@ -1,0 +1,147 @@
+//! A page map whose protected write buffer outlives this process: what it holds lies in a [`Battery`], too.
+
+use super::battery::Battery;
+use super::state::DeviceState;
+use crate::WindowError;
+use crate::mapped_store::MappedStore;
+use nvlab_controller::page_map::Media;
+use nvlab_controller::{Controller, ControllerError, PageMap};
+use nvlab_lab::design::PageMapped;
+use nvlab_lab::run::device::{Backing, BuildError, Counters, Insides, Mounted, Observed, Powered, page_map};
+use nvlab_medium::flash::Nand;
+use nvlab_units::{Extent, Served, Span, Time};
+
+/// The controller, and what holds its buffer if that is protected.
+pub struct Backed {
+    map: PageMap<MappedStore>,
+    battery: Option<Battery>,
+}
+
+impl Backed {
+    /// Over an array, new from the factory or found again; gives when it is ready.
+    pub(super) fn open(
+        state: &DeviceState,
+        page: &PageMapped,
+        seed: u64,
+        nand: Nand<MappedStore>,
+    ) -> Result<(Backed, Time), WindowError> {
+        let config = page.config(seed);
+        let (unit, per_page) = (nand.geometry().unit_bytes, nand.geometry().units_per_page);
+        let battery = config.buffer.filter(|buffer| buffer.protected).map(|buffer| {
+            let store = state.store("battery", Battery::bytes(buffer.units, unit, per_page))?;
+            Ok::<_, WindowError>(Battery::new(store, buffer.units, unit, per_page))
+        });
+        let battery = battery.transpose()?;
+        if !state.is_used() {
+            return Ok((Backed { map: page_map::fresh(page, seed, nand)?, battery }, Time::ZERO));
+        }
+        let mut media = Media::new(nand);
+        if let Some(battery) = &battery {
+            battery.give(&mut media);
+        }
+        let cache = page.cache.as_ref().map(|cache| cache.config);
+        let found = page_map::recover(config, cache, media, Time::ZERO).map_err(BuildError::Recovery)?;
+        let (backed, mounted) =
+            Backed { map: found.0, battery }.emptied(Time::ZERO, found.1).map_err(BuildError::Recovery)?;
+        Ok((backed, Time::ZERO + mounted.time))
+    }
+
+    /// What the buffer held is programmed before the host is served, so that the battery need not hold it any more.
+    fn emptied(mut self, at: Time, mut mounted: Mounted) -> Result<(Backed, Mounted), String> {
+        if let Some(battery) = &mut self.battery {
+            let end = self.map.power_down(at + mounted.time).map_err(|error| error.to_string())?;
+            mounted.time = end.since(at);
+            battery.clear();
+        }
+        Ok((self, mounted))
+    }
+
+    /// The battery keeps the units a write touched; the first was number `first`.
+    fn keep(&mut self, extent: Extent, first: u64) {
+        let (Some(battery), map) = (&mut self.battery, &self.map) else { return };
+        // A write that failed wrote the first of them.
+        for (lpa, sequence) in extent.units().zip(first..map.sequence()) {
+            battery.keep(lpa, sequence, |into| {
+                // What was programmed meanwhile and cannot be read is lost with or without a battery.
+                if let Err(error) = map.peek(lpa, into) {
+                    eprintln!("nvlab: unit {lpa} was written and cannot be read: {error}");
+                }
+            });
+        }
+    }
+}
+
+impl Controller for Backed {
+    const KEEPS: bool = true;
+
+    fn capacity_units(&self) -> u32 {
+        self.map.capacity_units()
+    }
+    fn unit_bytes(&self) -> u32 {
+        Controller::unit_bytes(&self.map)
+    }
+    fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
+        self.map.read(at, extent, into)
+    }
+    fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
+        let first = self.map.sequence();
+        let served = self.map.write(at, extent, data);
+        self.keep(extent, first);
+        served
+    }
+    fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
+        let before = self.map.sequence();
+        let served = self.map.trim(at, extent);
+        if let (Some(battery), true) = (&mut self.battery, self.map.sequence() > before) {
+            battery.keep_trim(extent, before);
+        }
+        served
+    }
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
+        self.map.flush(at)
+    }
+}
+
+impl Observed for Backed {
+    fn counters(&self) -> Counters {
+        self.map.counters()
+    }
+    fn reset_stats(&mut self) {
+        self.map.reset_stats();
+    }
+    fn idle_at(&mut self, at: Time) -> Time {
+        self.map.idle_at(at)
+    }
+    fn settle(&mut self, upto: Time) {
+        self.map.settle(upto);
+    }
+    fn unit_bytes(&self) -> u32 {
+        Observed::unit_bytes(&self.map)
+    }
+    fn blocks(&self) -> u32 {
+        self.map.blocks()
+    }
+    fn insides(&self, span: Span) -> Insides<'_> {
+        self.map.insides(span)
+    }
+}
+
+impl Powered for Backed {
+    fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
+        let (map, mounted) = self.map.power_cycle(at)?;
+        Backed { map, battery: self.battery }.emptied(at, mounted)
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        let end = Powered::power_down(&mut self.map, at)?;
+        if let Some(battery) = &mut self.battery {
+            battery.clear();
+        }
+        Ok(end)
+    }
+    fn is_mapped(&self, unit: u32) -> bool {
+        Powered::is_mapped(&self.map, unit)
+    }
+    fn trims_last(&self) -> bool {
+        self.map.trims_last()
+    }
+}

@@ -1,0 +1,52 @@
+//! What a served device counts.
+
+use super::Cut;
+use nvlab_lab::run::device::{Counters, Observed};
+use nvlab_lab::run::meter::Totals;
+use nvlab_units::{Span, Time};
+
+/// What was asked of a device and what it did, since the power came.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Requests by kind.
+    pub totals: Totals,
+    /// What the controller counted.
+    pub device: Counters,
+    /// Power cuts.
+    pub cuts: u64,
+    /// The last of them.
+    pub last_cut: Option<Cut>,
+    /// The device's time.
+    pub now: Time,
+    /// Why the device is lost, if it is.
+    pub lost: Option<String>,
+    /// Of its blocks; `None` if it is lost.
+    pub wear: Option<Wear>,
+}
+
+/// Erases of blocks since they were new.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wear {
+    /// Of the block with the fewest.
+    pub min: u32,
+    /// Of all on average.
+    pub mean: f64,
+    /// Of the block with the most.
+    pub max: u32,
+    /// What blocks are rated for.
+    pub rated: u32,
+}
+
+impl Wear {
+    /// Of a device that ran for `span`.
+    pub(super) fn of(observed: &dyn Observed, span: Span) -> Wear {
+        let insides = observed.insides(span);
+        let cycles = insides.cells.erase_counts();
+        Wear {
+            min: cycles.iter().copied().min().unwrap_or(0),
+            mean: cycles.iter().map(|&count| count as f64).sum::<f64>() / cycles.len().max(1) as f64,
+            max: cycles.iter().copied().max().unwrap_or(0),
+            rated: insides.cells.config.endurance.cycles,
+        }
+    }
+}
