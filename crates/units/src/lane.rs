@@ -191,24 +191,27 @@ impl Lane {
     #[inline]
     pub fn finish(&mut self, ticket: Ticket, at: Time) -> Time {
         if ticket.0 > self.done {
+            // Most often one operation was queued, has not begun, and somebody waits for it.
+            if let Some(&Batch { end, not_before, .. }) = self.batches.front()
+                && self.batches.len() == 1
+                && ticket.0 == end
+                && at <= not_before
+                && self.promises.is_empty()
+            {
+                self.now = self.now.max(at);
+                let start = self.now.max(self.suspended_until).max(not_before);
+                self.suspended_until = start + Span::from_ps(end - self.done);
+                self.extend_promise(start, end, self.suspended_until, at);
+                self.batches.clear();
+                self.free_at = self.free_at.max(self.suspended_until);
+                return self.suspended_until;
+            }
             self.advance(at);
         }
         if ticket.0 <= self.done {
             return self.promised_end(ticket, at);
         }
-        let end = match self.batches.front() {
-            // Most often one operation was queued, and somebody waits for it.
-            Some(only) if self.batches.len() == 1 && ticket.0 == only.end && self.promises.is_empty() => {
-                let start = self.now.max(self.suspended_until).max(only.not_before);
-                let end = start + Span::from_ps(ticket.0 - self.done);
-                self.extend_promise(start, ticket.0, end, at);
-                self.batches.clear();
-                self.suspended_until = end;
-                end
-            }
-            _ => self.promise(ticket, at),
-        };
-        self.free_at = self.free_at.max(end);
+        self.free_at = self.free_at.max(self.promise(ticket, at));
         at.max(self.promise.end)
     }
 

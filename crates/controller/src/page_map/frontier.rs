@@ -75,7 +75,7 @@ impl<S: Store> PageMap<S> {
 
     /// Places a unit in the open block of a frontier (there is one) and gives its address. The page is not
     /// programmed yet: see [`PageMap::page_is_full`] and [`PageMap::program_pages`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn place(&mut self, index: u32, unit: Unit<'_>, replaces: u32) -> u32 {
         let frontier = &mut self.frontiers[index as usize];
         let address = frontier.block * self.geometry.units_per_block() + frontier.next;

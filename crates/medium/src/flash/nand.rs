@@ -208,7 +208,7 @@ impl<S: Store> Nand<S> {
     /// waits. `into` receives the payload if a store is kept.
     ///
     /// Errors: [`MediumError::Erased`], [`MediumError::Uncorrectable`], [`MediumError::OutOfRange`].
-    #[inline]
+    #[inline(always)]
     pub fn read(&mut self, at: Time, first: Ppa, count: u32, into: &mut [u8]) -> Result<Served, MediumError> {
         let (block, _, slot) = self.check_readable(first)?;
         if S::KEEPS {
