@@ -4,6 +4,7 @@
 //! crc32c u32 over all of these and the unit's data.
 
 use nvlab_medium::flash::SPARE_BYTES;
+use nvlab_units::checksum::crc32c;
 
 /// What a unit holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl Spare {
         bytes[4..8].copy_from_slice(&self.lpa.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.stamp.to_le_bytes());
-        let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[..24]), data);
+        let crc = crc32c(&[&bytes[..24], data]);
         bytes[24..28].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
@@ -49,7 +50,7 @@ impl Spare {
         let word = |range: std::ops::Range<usize>| {
             bytes[range].iter().rev().fold(0u64, |word, &byte| word << 8 | byte as u64)
         };
-        let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[..24]), data);
+        let crc = crc32c(&[&bytes[..24], data]);
         if word(24..28) != crc as u64 {
             return None;
         }

@@ -20,6 +20,7 @@ mod tables;
 
 use crate::report::repeat_command;
 use crate::result::{RunResult, SCHEMA};
+use nvlab_units::checksum::crc32c;
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -117,7 +118,7 @@ fn write_files(dir: &Path, run: &RunResult) -> io::Result<()> {
     let mut listed = Vec::new();
     for (name, bytes) in &files {
         write_file(&dir.join(name), bytes)?;
-        let crc = format!("{:08x}", crc32c::crc32c(bytes));
+        let crc = format!("{:08x}", crc32c(&[bytes]));
         listed.push(json!({"name": name, "bytes": bytes.len(), "crc32c": crc}));
     }
     let manifest = json!({

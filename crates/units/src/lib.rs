@@ -9,11 +9,15 @@
 //! | [`lane`] | [`Lane`]: a resource with foreground work and suspendable background work (decision 0001) |
 //! | [`bus`] | [`Bus`]: a channel or link that may be booked ahead |
 //! | [`geometry`] | [`Geometry`] of a flash array, [`Extent`], address types |
+//! | [`bits`] | ranges of bits, word by word |
+//! | [`checksum`] | [`checksum::crc32c`], of whatever is kept |
 //! | [`rng`] | [`Rng`], a fixed algorithm with fixed distributions: results do not move with a library |
 //! | [`histogram`] | [`Histogram`]: latencies in logarithmic buckets, one addition per request |
 //! | [`quantity`] | "16 MiB", "4 us", "80 %": the one parser of numbers with units |
 
+pub mod bits;
 pub mod bus;
+pub mod checksum;
 pub mod geometry;
 pub mod histogram;
 pub mod lane;

@@ -27,6 +27,7 @@
 
 use crate::WorkloadError;
 use crate::columns::{Columns, Origin, ROWS_MAX};
+use nvlab_units::checksum::crc32c;
 use std::io::Write;
 
 const MAGIC: [u8; 8] = *b"\x89NVT\r\n\x1a\n";
@@ -71,14 +72,14 @@ pub fn encode(columns: &Columns, mut out: impl Write) -> std::io::Result<()> {
     for part in &parts {
         header.extend_from_slice(&start.to_le_bytes());
         header.extend_from_slice(&(part.len() as u64).to_le_bytes());
-        header.extend_from_slice(&crc32c::crc32c(part).to_le_bytes());
+        header.extend_from_slice(&crc32c(&[part]).to_le_bytes());
         start += part.len() as u64;
     }
     let mut front = MAGIC.to_vec();
     front.extend_from_slice(&version.to_le_bytes());
     front.extend_from_slice(&(header_bytes as u32).to_le_bytes());
     front.extend_from_slice(&header);
-    front.extend_from_slice(&crc32c::crc32c(&front).to_le_bytes());
+    front.extend_from_slice(&crc32c(&[&front]).to_le_bytes());
     out.write_all(&front)?;
     parts.iter().try_for_each(|part| out.write_all(part))?;
     out.flush()
@@ -146,7 +147,7 @@ fn unfold(bytes: &[u8]) -> Result<Columns, String> {
     }
     let header_bytes = front.u32()? as usize;
     let mut header = Bytes(front.take(header_bytes)?);
-    if front.u32()? != crc32c::crc32c(&bytes[..MAGIC.len() + 8 + header_bytes]) {
+    if front.u32()? != crc32c(&[&bytes[..MAGIC.len() + 8 + header_bytes]]) {
         return Err("the checksum of its header is wrong".to_owned());
     }
     let rows = header.u64()?;
@@ -170,7 +171,7 @@ fn unfold(bytes: &[u8]) -> Result<Columns, String> {
         *part = range
             .and_then(|(start, end)| bytes.get(start..end))
             .ok_or_else(|| format!("the file ends inside its {name} column"))?;
-        if crc32c::crc32c(part) != crc {
+        if crc32c(&[part]) != crc {
             return Err(format!("the checksum of its {name} column is wrong"));
         }
     }

@@ -1,5 +1,6 @@
 //! The column file: what was written comes back, and nothing else does.
 
+use nvlab_units::checksum::crc32c;
 use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::{Op, Request, Time, nvt};
 use proptest::prelude::*;
@@ -114,7 +115,7 @@ fn claiming(bytes: &[u8], rows: u64) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[16..24].copy_from_slice(&rows.to_le_bytes());
     let end = 16 + u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
-    let crc = crc32c::crc32c(&bytes[..end]).to_le_bytes();
+    let crc = crc32c(&[&bytes[..end]]).to_le_bytes();
     bytes[end..end + 4].copy_from_slice(&crc);
     bytes
 }

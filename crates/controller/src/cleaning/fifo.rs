@@ -22,10 +22,10 @@ impl Fifo {
 
 impl CleaningPolicy for Fifo {
     fn closed(&mut self, table: &BlockTable, block: BlockId) {
-        self.lists.push((table.die_of(block)) as usize, block);
+        self.lists.push(table.die_of(block) as usize, block);
     }
     fn taken(&mut self, table: &BlockTable, block: BlockId) {
-        self.lists.unlink((table.die_of(block)) as usize, block);
+        self.lists.unlink(table.die_of(block) as usize, block);
     }
     fn choose(&mut self, table: &BlockTable, die: u32, _now: u64) -> Option<BlockId> {
         self.lists.iter(die as usize).find(|&block| table.gains(block))

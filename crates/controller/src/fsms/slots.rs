@@ -20,6 +20,7 @@ use super::SECTOR;
 use super::config::Update;
 use crate::ControllerError;
 use nvlab_medium::{InPlace, MediumError};
+use nvlab_units::checksum::crc32c;
 use nvlab_units::{Served, Time};
 
 const MAGIC: [u8; 8] = *b"nvlfsms1";
@@ -62,7 +63,7 @@ impl Layout {
         for (bytes, field) in bytes[8..20].chunks_mut(4).zip([sectors, self.slots, self.records]) {
             bytes.copy_from_slice(&field.to_le_bytes());
         }
-        let crc = crc32c::crc32c(&bytes[..20]);
+        let crc = crc32c(&[&bytes[..20]]);
         bytes[20..].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
@@ -382,7 +383,7 @@ fn sequence_of(record: &[u8]) -> u32 {
 
 /// Over everything but itself.
 fn record_crc(record: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&record[..4]), &record[8..])
+    crc32c(&[&record[..4], &record[8..]])
 }
 
 /// The record that begins these bytes, if there is a valid one.

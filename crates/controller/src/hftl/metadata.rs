@@ -12,6 +12,8 @@
 
 use crate::ControllerError;
 use nvlab_medium::{InPlace, MediumError};
+use nvlab_units::bits::words_of;
+use nvlab_units::checksum::crc32c;
 use nvlab_units::{BlockId, Geometry, Served, Time};
 
 const MAGIC: [u8; 8] = *b"nvlhftl1";
@@ -98,7 +100,7 @@ impl Layout {
         for (bytes, field) in bytes[8..24].chunks_mut(4).zip(fields) {
             bytes.copy_from_slice(&field.to_le_bytes());
         }
-        let crc = crc32c::crc32c(&bytes[..24]);
+        let crc = crc32c(&[&bytes[..24]]);
         bytes[24..].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
@@ -197,14 +199,12 @@ impl<P: InPlace> Metadata<P> {
         (page, count): (u32, u32),
         live: bool,
     ) -> Result<Time, ControllerError> {
-        let (mut page, limit, mut end) = (page, page + count, at);
-        while page < limit {
-            let next = ((page / 64 + 1) * 64).min(limit);
-            let mask = (u64::MAX >> (64 - (next - page))) << (page % 64);
-            let index = (block.0 * self.layout.words() + page / 64) as usize;
+        let first = (block.0 * self.layout.words()) as usize;
+        let mut end = at;
+        for (word, mask) in words_of(page as u64, count as u64) {
+            let index = first + word;
             let old = self.live[index];
             let new = if live { old | mask } else { old & !mask };
-            page = next;
             if new != old {
                 end = end.max(self.set_word(at, index, new)?);
             }

@@ -1,6 +1,8 @@
 //! Which units are live: a bit for each, so that who looks for the live units of a block need not ask the map about
 //! every one of them. The bits of a whole array stay in the caches of a processor where its maps do not.
 
+use nvlab_units::bits::words_of;
+
 const BITS: u32 = u64::BITS;
 
 /// A bit for every physical unit.
@@ -36,12 +38,16 @@ impl Live {
 
     /// The units from `first` on, `count` of them.
     pub fn set_many(&mut self, first: u32, count: u32) {
-        each_word(first, count, |word, mask| self.words[word] |= mask);
+        for (word, mask) in words_of(first as u64, count as u64) {
+            self.words[word] |= mask;
+        }
     }
 
     /// See `set_many`.
     pub fn clear_many(&mut self, first: u32, count: u32) {
-        each_word(first, count, |word, mask| self.words[word] &= !mask);
+        for (word, mask) in words_of(first as u64, count as u64) {
+            self.words[word] &= !mask;
+        }
     }
 
     /// Gives every live unit from `first` on, before `end`, to `take` until that says no; the unit it refused, or
@@ -62,16 +68,6 @@ impl Live {
             (base, mask) = (base + BITS, u64::MAX);
         }
         end
-    }
-}
-
-/// The words a range of bits lies in, each with the bits of the range.
-fn each_word(first: u32, count: u32, mut change: impl FnMut(usize, u64)) {
-    let (mut from, end) = (first as u64, first as u64 + count as u64);
-    while from < end {
-        let to = end.min((from / 64 + 1) * 64);
-        change((from / 64) as usize, (u64::MAX >> (64 - (to - from))) << (from % 64));
-        from = to;
     }
 }
 

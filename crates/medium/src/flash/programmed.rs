@@ -4,6 +4,7 @@
 
 use super::config::CellRules;
 use crate::MediumError;
+use nvlab_units::bits::words_of;
 use nvlab_units::{BlockId, Geometry};
 
 /// The pages of every block.
@@ -78,12 +79,9 @@ impl Programmed {
         let written = &mut self.written[block.0 as usize];
         *written = (*written).max(page + count);
         if self.words > 0 {
-            let (mut from, end) = (page, page + count);
-            while from < end {
-                let to = end.min((from / 64 + 1) * 64);
-                let mask = (u64::MAX >> (64 - (to - from))) << (from % 64);
-                self.bits[block.0 as usize * self.words + from as usize / 64] |= mask;
-                from = to;
+            let first = block.0 as usize * self.words;
+            for (word, mask) in words_of(page as u64, count as u64) {
+                self.bits[first + word] |= mask;
             }
         }
     }
