@@ -150,6 +150,28 @@ impl Outstanding {
 /// Requests between two questions whether to go on.
 const ASK_EVERY: u64 = 8192;
 
+/// When the host wants its requests.
+pub(super) trait Pace {
+    /// When the next one is wanted: the device has room at `room`, the one before it began at `now`.
+    fn wanted(&mut self, request: &Request, room: Time, now: Time) -> Time;
+    /// It was answered.
+    #[inline]
+    fn answered(&mut self, _wanted: Time, _end: Time) {}
+}
+
+/// At the moments of the workload, or whenever there is room, from `origin` on.
+struct Moments {
+    open: bool,
+    origin: Time,
+}
+
+impl Pace for Moments {
+    #[inline(always)]
+    fn wanted(&mut self, request: &Request, room: Time, _now: Time) -> Time {
+        if self.open { self.origin + Span::from_ps(request.at.ps()) } else { room.max(self.origin) }
+    }
+}
+
 /// Drives `device` with `workload` from `origin` on until the workload or the limit ends it. `queue` is how
 /// many requests the device takes at a time.
 pub fn drive<D: BlockDevice, W: Workload>(
@@ -165,6 +187,20 @@ pub fn drive<D: BlockDevice, W: Workload>(
         Pacing::Closed { depth } => (false, depth.min(queue)),
         Pacing::Program => unreachable!("run by super::program"),
     };
+    let mut moments = Moments { open, origin };
+    paced(device, (workload, &mut moments), origin, depth, limit, watch)
+}
+
+/// The same at whatever pace, at most `depth` requests at a time.
+#[inline(always)]
+pub(super) fn paced<D: BlockDevice, W: Workload>(
+    device: &mut D,
+    (workload, pace): (&mut W, &mut impl Pace),
+    origin: Time,
+    depth: u32,
+    limit: &Limit,
+    watch: &mut impl Watch<D>,
+) -> Result<Progress, DriveError> {
     let mut under_way = Outstanding::new(depth);
     let mut progress = Progress { now: origin, ..Progress::default() };
     let mut batch = Batch::new();
@@ -179,8 +215,8 @@ pub fn drive<D: BlockDevice, W: Workload>(
         announce(device, batch.requests());
         for request in batch.requests() {
             let room = under_way.room_at();
-            let wanted = if open { origin + Span::from_ps(request.at.ps()) } else { room.max(origin) };
-            let begin = wanted.max(room).max(if open { Time::ZERO } else { progress.now });
+            let wanted = pace.wanted(request, room, progress.now);
+            let begin = wanted.max(room).max(progress.now);
             let over = progress.requests >= limit.requests
                 || begin.ps() >= deadline
                 || progress.bytes >= limit.bytes
@@ -198,6 +234,7 @@ pub fn drive<D: BlockDevice, W: Workload>(
                 source,
             })?;
             under_way.add(end);
+            pace.answered(wanted, end);
             watch.served(request, wanted, end);
             progress.requests += 1;
             progress.now = begin;
@@ -231,7 +268,7 @@ fn announce<D: BlockDevice>(device: &D, requests: &[Request]) {
 }
 
 #[inline(always)]
-pub(super) fn serve<D: BlockDevice>(
+fn serve<D: BlockDevice>(
     device: &mut D,
     at: Time,
     request: &Request,
