@@ -1,7 +1,9 @@
 //! `nvlab cut`: an honest device loses nothing, one that ignores FLUSH is found out and its failure fails again.
 
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+mod common;
+
+use common::{Folder, said};
+use std::process::Output;
 
 const DESIGN: &str = "ssd-mlc-2010,media.mlc.blocks=64,ftl.spare=30%,ftl.buffer.size=1MiB";
 /// Writes numbers, each made durable before it is printed; so many of each that a buffer is not empty again soon.
@@ -12,40 +14,16 @@ const PROGRAM: &str = "for i in 1 2 3 4 5 6 7 8 9; do \
 const CHECK: &str = "program=for i in $(cat \"$NVLAB_MARKS\"); do \
     test $(dd if=\"$NVLAB_DEV\" bs=1M skip=$i count=1 2>/dev/null | tr -d $i | wc -c) = 0 || exit 1; done";
 
-/// A folder of its own, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("nvlab-cli-cut-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn cut(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nvlab"));
-        command.args(["cut", DESIGN]).args(arguments).current_dir(&self.0).stdin(Stdio::null());
-        command.output().unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+fn run_cut(folder: &Folder, arguments: &[&str]) -> Output {
+    folder.run(&[&["cut", DESIGN], arguments].concat())
 }
 
 #[test]
 fn a_lie_is_found_and_kept_for_replay() {
-    let folder = Folder::new("lie");
+    let folder = Folder::new("cut-lie");
     let cut = |more: &[&str], check: &str, program: &str| {
         let common = ["--fuse", "dev", "--cuts", "20", "--check", check];
-        folder.cut(&[&common[..], more, &["--", "sh", "-c", program]].concat())
+        run_cut(&folder, &[&common[..], more, &["--", "sh", "-c", program]].concat())
     };
     let honest = cut(&[], CHECK, PROGRAM);
     if honest.status.code() == Some(4) {
@@ -62,7 +40,7 @@ fn a_lie_is_found_and_kept_for_replay() {
     assert!(losses.iter().all(|loss| loss["of_device"] == true), "{found}");
     assert!(losses.iter().any(|loss| loss["on_it"] == true), "the program noticed nothing: {found}");
     assert!(said(&lying).contains("smallest failing run: 2 operations"), "{}", said(&lying));
-    let again = folder.cut(&["--replay", "cut-failure.nvcut"]);
+    let again = run_cut(&folder, &["--replay", "cut-failure.nvcut"]);
     assert_eq!(again.status.code(), Some(1), "{}", said(&again));
     assert!(said(&again).contains("was durable"), "{}", said(&again));
 
@@ -79,9 +57,9 @@ fn a_lie_is_found_and_kept_for_replay() {
 
 #[test]
 fn what_cannot_be_says_why() {
-    let folder = Folder::new("wrong");
+    let folder = Folder::new("cut-wrong");
     let wrong = |arguments: &[&str], why: &str| {
-        let output = folder.cut(arguments);
+        let output = run_cut(&folder, arguments);
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         assert!(said(&output).contains(why), "{}", said(&output));
     };

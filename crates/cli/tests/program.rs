@@ -1,52 +1,25 @@
 //! The program as other programs meet it: pipes, colours, JSON, interruptions, results that are kept.
 
+mod common;
+
+use common::Folder;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A run of a few milliseconds.
 const SMALL: [&str; 8] =
     ["run", "bench-4g", "-w", "zipf read=50% qd=4", "--precondition", "fresh", "--until", "2000 io"];
 
-/// A folder of its own, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("nvlab-cli-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn nvlab(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nvlab"));
-        command.args(arguments).current_dir(&self.0).stdin(Stdio::null());
-        for name in ["NO_COLOR", "CLICOLOR_FORCE", "NVLAB_OUT", "NVLAB_FORMAT", "NVLAB_JOBS"] {
-            command.env_remove(name);
-        }
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.nvlab(arguments).output().unwrap()
-    }
-
-    fn kept(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.0.join("runs")).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.retain(|name| !name.starts_with('.'));
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// The results it kept.
+fn kept_results(folder: &Folder) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.0.join("runs")).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| !name.starts_with('.'));
+    names.sort();
+    names
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -128,19 +101,19 @@ fn results_are_kept_and_reused() {
     assert_eq!(first.stdout, again.stdout, "the very same result, wall time included");
     let forced = folder.run(&small(&["--force"]));
     assert!(text(&forced.stderr).starts_with("bench-4g: run again, with the same result\n"));
-    assert_eq!(folder.kept().len(), 1);
+    assert_eq!(kept_results(&folder).len(), 1);
     folder.run(&small(&["--seed", "2"]));
-    assert_eq!(folder.kept().len(), 2);
+    assert_eq!(kept_results(&folder).len(), 2);
 
     // A result that says something else gives up its place and is not lost.
-    let result = folder.0.join("runs").join(&folder.kept()[0]).join("result.json");
+    let result = folder.0.join("runs").join(&kept_results(&folder)[0]).join("result.json");
     let changed =
         std::fs::read_to_string(&result).unwrap().replace("\"buffer_wait_s\": 0.0", "\"buffer_wait_s\": 1.0");
     std::fs::write(&result, changed).unwrap();
     for seed in ["1", "2"] {
         folder.run(&small(&["--force", "--seed", seed]));
     }
-    assert_eq!(folder.kept().iter().filter(|name| name.ends_with(".before-1")).count(), 1);
+    assert_eq!(kept_results(&folder).iter().filter(|name| name.ends_with(".before-1")).count(), 1);
 }
 
 #[test]
@@ -194,7 +167,7 @@ fn an_interruption_keeps_what_was_finished() {
     );
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(interrupted.elapsed() < Duration::from_secs(5));
-    assert_eq!(folder.kept().len(), 1);
+    assert_eq!(kept_results(&folder).len(), 1);
 }
 
 /// The smallest reproduction: claims hold, the page is there, and a second time nothing is run again.
@@ -209,9 +182,9 @@ fn reproduce_judges_claims_and_keeps_its_runs() {
     assert!(!rows.is_empty() && rows.iter().all(|row| row["verdict"] == "pass"), "{table}");
     let page = std::fs::read_to_string(folder.0.join("runs/reproduce-000-smoke.html")).unwrap();
     assert!(page.contains("<svg class=\"plot lines\""), "no figure");
-    let kept = folder.kept();
+    let kept = kept_results(&folder);
     let second = folder.run(&arguments);
-    assert_eq!((text(&second.stdout), folder.kept()), (text(&first.stdout), kept));
+    assert_eq!((text(&second.stdout), kept_results(&folder)), (text(&first.stdout), kept));
     let unknown = folder.run(&["reproduce", "000", "--only", "fig99"]);
     assert_eq!(unknown.status.code(), Some(2));
 }

@@ -1,34 +1,12 @@
 //! `nvlab serve`: the program's status is nvlab's, a state is found again, and what cannot be says why.
 
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+mod common;
 
-/// A folder of its own, removed at the end.
-struct Folder(PathBuf);
+use common::{Folder, said};
+use std::process::Output;
 
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("nvlab-cli-serve-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn serve(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nvlab"));
-        command.arg("serve").args(arguments).current_dir(&self.0).stdin(Stdio::null());
-        command.output().unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+fn run_serve(folder: &Folder, arguments: &[&str]) -> Output {
+    folder.run(&[&["serve"], arguments].concat())
 }
 
 /// True, after saying so, on a machine that does not permit userfaultfd.
@@ -42,8 +20,9 @@ fn skipped(output: &Output) -> bool {
 
 #[test]
 fn the_programs_status_is_nvlabs() {
-    let folder = Folder::new("status");
-    let serve = |script: &str| folder.serve(&["envy", "--mem", "--size", "4MiB", "--", "sh", "-c", script]);
+    let folder = Folder::new("serve-status");
+    let serve =
+        |script: &str| run_serve(&folder, &["envy", "--mem", "--size", "4MiB", "--", "sh", "-c", script]);
     let output = serve("echo \"to stdout $NVLAB_WINDOW\"");
     if skipped(&output) {
         return;
@@ -59,9 +38,9 @@ fn the_programs_status_is_nvlabs() {
 
 #[test]
 fn a_state_is_found_again() {
-    let folder = Folder::new("state");
+    let folder = Folder::new("serve-state");
     let serve = |more: &[&str]| {
-        folder.serve(&[&["envy", "--mem", "--state", "kept"][..], more, &["--", "true"][..]].concat())
+        run_serve(&folder, &[&["envy", "--mem", "--state", "kept"][..], more, &["--", "true"][..]].concat())
     };
     let output = serve(&["--size", "4MiB"]);
     if skipped(&output) {
@@ -77,11 +56,11 @@ fn a_state_is_found_again() {
 /// The program has the address in its environment; at the end it is said what was done, and the state is found again.
 #[test]
 fn a_block_device_is_served_and_kept() {
-    let folder = Folder::new("device");
+    let folder = Folder::new("serve-device");
     let design = "ssd-mlc-2010,media.mlc.blocks=64,ftl.spare=30%,ftl.buffer.size=1MiB";
     let serve = |script: &str| {
         let arguments = ["--nbd", "socket", "--time", "fast", "--state", "kept", "--", "sh", "-c", script];
-        folder.serve(&[&[design][..], &arguments].concat())
+        run_serve(&folder, &[&[design][..], &arguments].concat())
     };
     let output = serve("test -S socket && echo \"$NVLAB_URI\"");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
@@ -91,18 +70,18 @@ fn a_block_device_is_served_and_kept() {
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(said(&output).contains("as it was left"), "{}", said(&output));
     assert!(said(&output).contains("the power failed after 0 operations"), "{}", said(&output));
-    let other = folder.serve(&["ssd-mlc-2010", "--nbd", "socket", "--state", "kept", "--", "true"]);
+    let other = run_serve(&folder, &["ssd-mlc-2010", "--nbd", "socket", "--state", "kept", "--", "true"]);
     assert_eq!(other.status.code(), Some(2), "{}", said(&other));
     assert!(said(&other).contains("holds a device of another design"), "{}", said(&other));
-    let remote = folder.serve(&[design, "--nbd", "0.0.0.0:0", "--", "true"]);
+    let remote = run_serve(&folder, &[design, "--nbd", "0.0.0.0:0", "--", "true"]);
     assert!(said(&remote).contains("add --allow-remote"), "{}", said(&remote));
 }
 
 #[test]
 fn what_cannot_be_says_why() {
-    let folder = Folder::new("wrong");
+    let folder = Folder::new("serve-wrong");
     let wrong = |arguments: &[&str], why: &str| {
-        let output = folder.serve(arguments);
+        let output = run_serve(&folder, arguments);
         if !skipped(&output) {
             assert_eq!(output.status.code(), Some(2), "{}", said(&output));
             assert!(said(&output).contains(why), "{}", said(&output));

@@ -1,16 +1,14 @@
 //! A recorded run, cut at every operation: the promise is kept; by a device that ignores FLUSH it is not, and what shows it
 //! becomes small.
 
+mod common;
+
+use common::design;
 use nvlab_lab::design::Design;
 use nvlab_serve::cuts::replay::moments;
 use nvlab_serve::cuts::{Broken, Journal, Kind, Moment, Replayer, SharedJournal, shrink};
 use nvlab_serve::{Drive, DriveOptions, TimeMode};
 use nvlab_units::Rng;
-
-fn design(name: &str, sets: &[&str]) -> Design {
-    let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
-    Design::load(name, &sets).unwrap_or_else(|errors| panic!("{name}: {errors}"))
-}
 
 /// A volatile write buffer; one with a capacitor; none; a memory; a map in PRAM, and file-system metadata beside it.
 const DESIGNS: [(&str, &[&str]); 6] = [

@@ -58,8 +58,7 @@ const BYTES: usize = 6 << 20;
 
 fn design(number: usize) -> Design {
     let (name, sets) = DESIGNS[number];
-    let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
-    Design::load(name, &sets).unwrap_or_else(|errors| panic!("{name}: {errors}"))
+    common::design(name, sets)
 }
 
 fn options(state: Option<&Path>) -> DriveOptions {

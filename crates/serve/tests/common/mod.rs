@@ -3,6 +3,7 @@
 // Each test program uses some of it.
 #![allow(dead_code)]
 
+use nvlab_lab::design::Design;
 use nvlab_serve::{TimeMode, WindowError, WindowOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,6 +41,12 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// A design with settings of its own.
+pub fn design(name: &str, sets: &[&str]) -> Design {
+    let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+    Design::load(name, &sets).unwrap_or_else(|errors| panic!("{name}: {errors}"))
 }
 
 /// A window of so many pages, of which so many may be resident; faults are answered at once.
