@@ -238,7 +238,7 @@ impl<S: Store> PageMap<S> {
             // Only the last page of a block may be left unfull; the caller pads it, which programs what is
             // before it too.
             if self.page_is_full(index) {
-                self.program_pages(at, index, false)?;
+                self.program_pages(at, index, &[], false)?;
             }
             moving = rest;
         }
@@ -279,7 +279,7 @@ impl<S: Store> PageMap<S> {
             self.table.gain_many(block, 1);
             self.table.lose_many(victim, 1);
             if self.page_is_full(index) {
-                self.program_pages(at, index, false)?;
+                self.program_pages(at, index, &data, false)?;
             }
         }
         Ok(())

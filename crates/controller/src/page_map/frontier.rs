@@ -91,7 +91,9 @@ impl<S: Store> PageMap<S> {
         }
         if S::KEEPS {
             let spare = Spare { kind: unit.kind, lpa: unit.lpa, sequence: unit.sequence, stamp: self.stamp };
-            frontier.data.extend_from_slice(unit.data);
+            if self.geometry.units_per_page > 1 {
+                frontier.data.extend_from_slice(unit.data);
+            }
             frontier.spare.extend_from_slice(&spare.encode(unit.data));
             self.stamp += 1;
         }
@@ -106,12 +108,14 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Programs the full pages of a frontier that are not programmed yet, and closes the block if it is full.
-    /// A failed program moves its units and retires the block.
+    /// A failed program moves its units and retires the block. `data`: payload of the unit placed last, which a page of
+    /// one unit does not stage.
     #[inline]
     pub(super) fn program_pages(
         &mut self,
         at: Time,
         index: u32,
+        data: &[u8],
         over_channel: bool,
     ) -> Result<Ticket, ControllerError> {
         let frontier = &self.frontiers[index as usize];
@@ -121,7 +125,8 @@ impl<S: Store> PageMap<S> {
         } else {
             frontier.next / self.geometry.units_per_page
         };
-        let payload = Payload { data: &frontier.data, spare: &frontier.spare };
+        let held = if self.geometry.units_per_page == 1 { data } else { &frontier.data };
+        let payload = Payload { data: held, spare: &frontier.spare };
         let queued = self.nand.program(at, block, page, full - page, payload, over_channel);
         match queued {
             Ok(ticket) => {
@@ -137,7 +142,12 @@ impl<S: Store> PageMap<S> {
                 }
                 Ok(ticket)
             }
-            Err(MediumError::ProgramFailed(_)) => self.program_failed(at, index),
+            Err(MediumError::ProgramFailed(_)) => {
+                if self.geometry.units_per_page == 1 {
+                    self.frontiers[index as usize].data.extend_from_slice(data);
+                }
+                self.program_failed(at, index)
+            }
             Err(other) => panic!("frontier {index} broke a rule of the medium: {other}"),
         }
     }
@@ -181,7 +191,7 @@ impl<S: Store> PageMap<S> {
                 self.dies[die as usize].owed += 1;
             }
         }
-        self.program_pages(at, index, over_channel)?;
+        self.program_pages(at, index, &[], over_channel)?;
         Ok(())
     }
 

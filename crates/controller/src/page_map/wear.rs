@@ -116,7 +116,7 @@ impl<S: Store> PageMap<S> {
             self.forget(failed);
             self.stats.retire_units += 1;
             if self.page_is_full(index) {
-                ticket = self.program_pages(at, index, true)?;
+                ticket = self.program_pages(at, index, data, true)?;
             }
         }
         if let Some(error) = refused {

@@ -90,7 +90,7 @@ impl<S: Store> PageMap<S> {
             self.forget(old);
         }
         if self.page_is_full(index) {
-            let ticket = self.program_pages(now, index, true)?;
+            let ticket = self.program_pages(now, index, data, true)?;
             let die = self.die_of_frontier(index);
             if slot == NO_SLOT {
                 self.acknowledged = self.nand.finish(die, ticket, now).max(self.acknowledged);

@@ -11,6 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Extents of one answer about what is allocated.
 const EXTENTS_MAX: usize = 4096;
 
+/// Where the piece of a large request ends that begins at `from`: at a multiple, so that no unit is cut.
+fn piece_end(from: u64) -> u64 {
+    (from / WHOLE_MAX as u64 + 1) * WHOLE_MAX as u64
+}
+
 /// One connection.
 pub(super) struct Transmission<'a> {
     pub incoming: &'a mut Incoming,
@@ -106,9 +111,7 @@ impl Transmission<'_> {
                 drive.zero(session, (offset, bytes), Zero { may_trim, fast, fua })?
             }
             // The device has no cache that the host could fill.
-            command::CACHE if offset.checked_add(bytes).is_some_and(|end| end <= drive.capacity_bytes()) => {
-                None
-            }
+            command::CACHE if self.inside(request).is_some() => None,
             _ => return Err(Stop::Refused(error::INVALID)),
         };
         self.done(request);
@@ -159,39 +162,52 @@ impl Transmission<'_> {
         Ok(self.drive.read(self.session, request.offset, out.reserve(bytes as usize))?)
     }
 
+    /// Where a request's range ends, if the device has it.
+    fn inside(&self, request: &Request) -> Option<u64> {
+        let end = request.offset.checked_add(request.bytes as u64)?;
+        (end <= self.drive.capacity_bytes()).then_some(end)
+    }
+
     /// Data go to the device as they come, in pieces if there are many. All of them are taken, whatever becomes of the
     /// first.
     fn write(&mut self, request: &Request) -> Result<Due, Stop> {
+        let refused = match (self.allow(request), self.inside(request)) {
+            (Ok(()), Some(end)) => return self.write_pieces(request, end),
+            (Ok(()), None) => Stop::Refused(error::NO_SPACE),
+            (Err(why), _) => why,
+        };
+        self.skip(request.bytes as u64)?;
+        Err(refused)
+    }
+
+    /// Nobody wants these data any more.
+    fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        self.answers.send()?;
+        self.incoming.skip(bytes)
+    }
+
+    fn write_pieces(&mut self, request: &Request, end: u64) -> Result<Due, Stop> {
         let fua = request.flags & flag::FUA != 0;
-        let mut refused = self.allow(request).err();
-        let inside = request.offset.checked_add(request.bytes as u64);
-        if refused.is_none() && inside.is_none_or(|end| end > self.drive.capacity_bytes()) {
-            refused = Some(Stop::Refused(error::NO_SPACE));
-        }
-        let (mut left, mut due) = (request.bytes as usize, None);
-        while left > 0 {
-            let piece = left.min(WHOLE_MAX);
-            if self.incoming.len() < piece {
+        let (mut from, mut due) = (request.offset, None);
+        while from < end {
+            let to = end.min(piece_end(from));
+            let bytes = (to - from) as usize;
+            if self.incoming.len() < bytes {
                 self.answers.send()?;
             }
-            let offset = request.offset.wrapping_add((request.bytes as usize - left) as u64);
-            let data = self.incoming.need(piece)?;
-            if refused.is_none() {
-                match self.drive.write(self.session, offset, data, fua) {
-                    Ok(piece_due) => due = due.max(piece_due),
-                    Err(fault) => refused = Some(fault.into()),
+            let written = self.drive.write(self.session, from, self.incoming.need(bytes)?, fua);
+            self.incoming.consume(bytes);
+            from = to;
+            match written {
+                Ok(piece_due) => due = due.max(piece_due),
+                Err(fault) => {
+                    self.skip(end - from)?;
+                    return Err(fault.into());
                 }
             }
-            self.incoming.consume(piece);
-            left -= piece;
         }
-        match refused {
-            Some(why) => Err(why),
-            None => {
-                self.done(request);
-                Ok(due)
-            }
-        }
+        self.done(request);
+        Ok(due)
     }
 
     fn block_status(&mut self, request: &Request) -> Result<Due, Stop> {
