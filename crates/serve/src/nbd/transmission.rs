@@ -4,17 +4,13 @@ use super::answers::{Answers, Outgoing};
 use super::handshake::Agreed;
 use super::stream::{Incoming, WHOLE_MAX};
 use super::wire::{self, Request, chunk, command, error, flag};
+use crate::served::drive::pieces;
 use crate::served::{Drive, Due, Fault, Session, Zero};
 use std::io::{self, Error, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Extents of one answer about what is allocated.
 const EXTENTS_MAX: usize = 4096;
-
-/// Where the piece of a large request ends that begins at `from`: at a multiple, so that no unit is cut.
-fn piece_end(from: u64) -> u64 {
-    (from / WHOLE_MAX as u64 + 1) * WHOLE_MAX as u64
-}
 
 /// One connection.
 pub(super) struct Transmission<'a> {
@@ -111,7 +107,10 @@ impl Transmission<'_> {
                 drive.zero(session, (offset, bytes), Zero { may_trim, fast, fua })?
             }
             // The device has no cache that the host could fill.
-            command::CACHE if self.inside(request).is_some() => None,
+            command::CACHE => {
+                drive.check(offset, bytes)?;
+                None
+            }
             _ => return Err(Stop::Refused(error::INVALID)),
         };
         self.done(request);
@@ -162,21 +161,16 @@ impl Transmission<'_> {
         Ok(self.drive.read(self.session, request.offset, out.reserve(bytes as usize))?)
     }
 
-    /// Where a request's range ends, if the device has it.
-    fn inside(&self, request: &Request) -> Option<u64> {
-        let end = request.offset.checked_add(request.bytes as u64)?;
-        (end <= self.drive.capacity_bytes()).then_some(end)
-    }
-
     /// Data go to the device as they come, in pieces if there are many. All of them are taken, whatever becomes of the
     /// first.
     fn write(&mut self, request: &Request) -> Result<Due, Stop> {
-        let refused = match (self.allow(request), self.inside(request)) {
-            (Ok(()), Some(end)) => return self.write_pieces(request, end),
-            (Ok(()), None) => Stop::Refused(error::NO_SPACE),
+        let bytes = request.bytes as u64;
+        let refused = match (self.allow(request), self.drive.check(request.offset, bytes)) {
+            (Ok(()), Ok(())) => return self.write_pieces(request),
+            (Ok(()), Err(_)) => Stop::Refused(error::NO_SPACE),
             (Err(why), _) => why,
         };
-        self.skip(request.bytes as u64)?;
+        self.skip(bytes)?;
         Err(refused)
     }
 
@@ -186,22 +180,21 @@ impl Transmission<'_> {
         self.incoming.skip(bytes)
     }
 
-    fn write_pieces(&mut self, request: &Request, end: u64) -> Result<Due, Stop> {
+    fn write_pieces(&mut self, request: &Request) -> Result<Due, Stop> {
         let fua = request.flags & flag::FUA != 0;
-        let (mut from, mut due) = (request.offset, None);
-        while from < end {
-            let to = end.min(piece_end(from));
-            let bytes = (to - from) as usize;
-            if self.incoming.len() < bytes {
+        let (mut left, mut due) = (request.bytes as u64, None);
+        for (offset, bytes) in pieces(request.offset, left, WHOLE_MAX as u64) {
+            let here = bytes as usize;
+            if self.incoming.len() < here {
                 self.answers.send()?;
             }
-            let written = self.drive.write(self.session, from, self.incoming.need(bytes)?, fua);
-            self.incoming.consume(bytes);
-            from = to;
+            let written = self.drive.write(self.session, offset, self.incoming.need(here)?, fua);
+            self.incoming.consume(here);
+            left -= bytes;
             match written {
                 Ok(piece_due) => due = due.max(piece_due),
                 Err(fault) => {
-                    self.skip(end - from)?;
+                    self.skip(left)?;
                     return Err(fault.into());
                 }
             }

@@ -192,7 +192,8 @@ impl Drive {
         self.inner().on_cut.push(Box::new(hook));
     }
 
-    fn check(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
+    /// Whether the device has this range.
+    pub(crate) fn check(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
         match offset.checked_add(bytes) {
             Some(end) if end <= self.capacity_bytes => Ok(()),
             _ => Err(Fault::Range),
@@ -225,7 +226,7 @@ impl Drive {
     pub fn trim(&self, session: Session, offset: u64, bytes: u64, fua: bool) -> Result<Due, Fault> {
         self.check(offset, bytes)?;
         let mut due = None;
-        for (offset, bytes) in pieces(offset, bytes) {
+        for (offset, bytes) in pieces(offset, bytes, PIECE_BYTES) {
             let request = asked(Op::Trim, offset, bytes as u32, fua);
             due = self
                 .inner()
@@ -398,10 +399,11 @@ fn asked(op: Op, offset: u64, bytes: u32, fua: bool) -> Request {
     Request { op, offset, bytes, fua, ..Request::default() }
 }
 
-fn pieces(offset: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> {
+/// Pieces of a range the device has, each its offset and bytes, at most `most`: cut at multiples of that, so that no unit is
+/// cut.
+pub(crate) fn pieces(offset: u64, bytes: u64, most: u64) -> impl Iterator<Item = (u64, u64)> {
     let end = offset + bytes;
-    // Cut at multiples, so that no unit is cut.
-    let next = |from: u64| (from / PIECE_BYTES + 1) * PIECE_BYTES;
+    let next = move |from: u64| (from / most + 1) * most;
     std::iter::successors((bytes > 0).then_some(offset), move |&from| Some(next(from)))
         .take_while(move |&from| from < end)
         .map(move |from| (from, next(from).min(end) - from))
