@@ -126,7 +126,11 @@ impl<C: Controller> Attached<C> {
 /// The units from `first` to `end`; what no device can number becomes an extent no device has.
 #[inline]
 fn extent(first: u64, end: u64) -> Extent {
-    Extent { start: first.min(u32::MAX as u64) as u32, count: (end - first).min(u32::MAX as u64) as u32 }
+    let numbered = |units: u64| units.min(u32::MAX as u64) as u32;
+    match end <= u32::MAX as u64 {
+        true => Extent { start: first as u32, count: (end - first) as u32 },
+        false => Extent { start: numbered(first), count: numbered(end - first) },
+    }
 }
 
 impl<C: Controller> BlockDevice for Attached<C> {

@@ -90,7 +90,7 @@ impl Banks {
                 continue;
             }
             let span = time(load);
-            let one = lane.foreground(at, span, Interruption::Wait);
+            let one = lane.foreground(at, span, &Interruption::Wait);
             load.begin = one.start;
             busy = busy.saturating_add(span.ps());
             all = Some(match all {

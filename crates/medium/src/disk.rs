@@ -281,7 +281,7 @@ impl<S: Store> Disk<S> {
         self.stats.seek += seek;
         // The heads stay on the spiral: over the sector after the last.
         self.cylinder = self.cylinder_of(limit);
-        (self.lane.foreground(at, end - start, Interruption::Wait), passage)
+        (self.lane.foreground(at, end - start, &Interruption::Wait), passage)
     }
 
     fn check_readable(&self, first: u64, limit: u64) -> Result<(), MediumError> {

@@ -32,9 +32,9 @@ impl std::fmt::Debug for Histogram {
 
 #[inline]
 fn bucket_of(ns: u64) -> usize {
-    let ns = ns.min((1 << BITS) - 1);
     let shift = (u64::BITS - (ns | SUB).leading_zeros()) - SUB_BITS - 1;
-    (((shift as u64) << SUB_BITS) + (ns >> shift)) as usize
+    let bucket = (((shift as u64) << SUB_BITS) + (ns >> shift)) as usize;
+    bucket.min(BUCKETS - 1)
 }
 
 /// The largest value of a bucket.

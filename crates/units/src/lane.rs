@@ -125,9 +125,9 @@ impl Lane {
     /// Foreground work of length `span` that arrives at `at`: it begins when earlier foreground work is over
     /// and the background operation it meets has been dealt with.
     #[inline]
-    pub fn foreground(&mut self, at: Time, span: Span, interruption: Interruption) -> Served {
-        self.advance(at);
+    pub fn foreground(&mut self, at: Time, span: Span, interruption: &Interruption) -> Served {
         if self.done == self.queued {
+            self.now = self.now.max(at);
             let start = at.max(self.free_at);
             self.free_at = start + span;
             self.suspended_until = self.suspended_until.max(self.free_at);
@@ -136,15 +136,16 @@ impl Lane {
         self.foreground_first(at, span, interruption)
     }
 
-    /// The same where background work is pending.
-    fn foreground_first(&mut self, at: Time, span: Span, interruption: Interruption) -> Served {
+    /// The same where background work is pending, or was when the lane was last told of.
+    fn foreground_first(&mut self, at: Time, span: Span, interruption: &Interruption) -> Served {
+        self.advance(at);
         let mut start = at.max(self.free_at);
         let left = self.left_of_current();
         let mut resume = Span::ZERO;
         if left > 0 {
             // Suspended already: nothing to suspend a second time.
             let paused = self.suspended_until > at;
-            match interruption {
+            match *interruption {
                 Interruption::Wait if !paused => {
                     start = start.max(self.promise(Ticket(self.done + left), at));
                 }
@@ -312,8 +313,8 @@ mod tests {
     #[test]
     fn foreground_queues_in_order() {
         let mut lane = Lane::new();
-        let a = lane.foreground(us(10), Span::from_us(3), Interruption::Wait);
-        let b = lane.foreground(us(11), Span::from_us(3), Interruption::Wait);
+        let a = lane.foreground(us(10), Span::from_us(3), &Interruption::Wait);
+        let b = lane.foreground(us(11), Span::from_us(3), &Interruption::Wait);
         assert_eq!((a.start, a.end, b.start, b.end), (us(10), us(13), us(13), us(16)));
     }
 
@@ -331,10 +332,10 @@ mod tests {
         let mut lane = Lane::new();
         let erase = lane.background(us(0), Span::from_us(50), 1);
         // At 10 the erase is in progress: 2 us to suspend it, 1 us access, 5 us resume wait.
-        let read = lane.foreground(us(10), Span::from_us(1), SUSPEND);
+        let read = lane.foreground(us(10), Span::from_us(1), &SUSPEND);
         assert_eq!((read.start, read.end), (us(12), us(13)));
         // During the resume wait the erase is still suspended: no second latency.
-        let again = lane.foreground(us(15), Span::from_us(1), SUSPEND);
+        let again = lane.foreground(us(15), Span::from_us(1), &SUSPEND);
         assert_eq!((again.start, again.end), (us(15), us(16)));
         // 10 us were done, it goes on at 16 + 5: 40 us later it is ready, not a picosecond earlier.
         assert!(!lane.clone().is_done(erase, us(61).before(Span::from_ps(1))));
@@ -345,7 +346,7 @@ mod tests {
     fn without_suspend_an_access_waits_for_one_operation_only() {
         let mut lane = Lane::new();
         let copies = lane.background(us(0), Span::from_us(10), 5);
-        let read = lane.foreground(us(13), Span::from_us(1), Interruption::Wait);
+        let read = lane.foreground(us(13), Span::from_us(1), &Interruption::Wait);
         assert_eq!(
             (read.start, read.end),
             (us(20), us(21)),
@@ -358,14 +359,14 @@ mod tests {
     fn at_a_boundary_nothing_is_suspended() {
         let mut lane = Lane::new();
         lane.background(us(0), Span::from_us(10), 5);
-        let read = lane.foreground(us(20), Span::from_us(1), SUSPEND);
+        let read = lane.foreground(us(20), Span::from_us(1), &SUSPEND);
         assert_eq!((read.start, read.end), (us(20), us(21)));
     }
 
     #[test]
     fn what_has_not_begun_is_held_too() {
         let mut lane = Lane::new();
-        lane.foreground(us(0), Span::from_us(1), SUSPEND);
+        lane.foreground(us(0), Span::from_us(1), &SUSPEND);
         lane.hold(us(6));
         let program = lane.background(us(2), Span::from_us(10), 1);
         assert!(!lane.clone().is_done(program, us(16).before(Span::from_ps(1))));
@@ -377,7 +378,7 @@ mod tests {
         let mut lane = Lane::new();
         let program = lane.background(us(0), Span::from_us(100), 1);
         assert_eq!(lane.finish(program, us(10)), us(100));
-        let read = lane.foreground(us(20), Span::from_us(1), SUSPEND);
+        let read = lane.foreground(us(20), Span::from_us(1), &SUSPEND);
         assert_eq!(read.start, us(100), "the promised program is not suspended");
         assert!(!lane.clone().is_done(program, us(100).before(Span::from_ps(1))));
         assert!(lane.is_done(program, us(100)));
@@ -388,9 +389,9 @@ mod tests {
         let mut lane = Lane::new();
         let erase = lane.background(us(0), Span::from_us(1500), 1);
         let program = lane.background(us(2000), Span::from_us(100), 1);
-        let read = lane.foreground(us(400), Span::from_us(60), Interruption::Wait);
+        let read = lane.foreground(us(400), Span::from_us(60), &Interruption::Wait);
         assert_eq!((read.start, read.end), (us(1500), us(1560)), "waits for the erase in progress");
-        let between = lane.foreground(us(1700), Span::from_us(10), SUSPEND);
+        let between = lane.foreground(us(1700), Span::from_us(10), &SUSPEND);
         assert_eq!(between.end, us(1710), "nothing is in progress yet");
         assert!(lane.is_done(erase, us(1710)));
         assert!(!lane.clone().is_done(program, us(2099)) && lane.is_done(program, us(2100)));
@@ -400,7 +401,7 @@ mod tests {
     fn a_read_does_not_let_background_begin_before_its_time() {
         let mut lane = Lane::new();
         let erase = lane.background(us(100), Span::from_us(10), 1);
-        lane.foreground(us(20), Span::from_us(5), SUSPEND);
+        lane.foreground(us(20), Span::from_us(5), &SUSPEND);
         assert!(!lane.clone().is_done(erase, us(109)) && lane.is_done(erase, us(110)));
     }
 
@@ -432,7 +433,7 @@ mod tests {
         let mut lane = Lane::new();
         let first = lane.background(us(0), Span::from_us(100), 1);
         assert_eq!(lane.finish(first, us(10)), us(100));
-        lane.foreground(us(20), Span::from_us(1), SUSPEND);
+        lane.foreground(us(20), Span::from_us(1), &SUSPEND);
         let second = lane.background(us(20), Span::from_us(50), 1);
         assert_eq!(lane.finish(second, us(30)), us(151));
         for (at, done) in [(us(50), (false, false)), (us(100), (true, false)), (us(151), (true, true))] {
@@ -443,7 +444,7 @@ mod tests {
     #[test]
     fn background_uses_idle_time_only() {
         let mut lane = Lane::new();
-        lane.foreground(us(0), Span::from_us(10), SUSPEND);
+        lane.foreground(us(0), Span::from_us(10), &SUSPEND);
         let copy = lane.background(us(1), Span::from_us(4), 1);
         assert!(!lane.clone().is_done(copy, us(13)));
         assert!(lane.clone().is_done(copy, us(14)));
@@ -466,7 +467,7 @@ mod tests {
                 let span = Span::from_ns(rng.below(9_000) + 1);
                 match rng.below(3) {
                     0 => {
-                        let served = lane.foreground(now, span, suspend);
+                        let served = lane.foreground(now, span, &suspend);
                         assert!(served.start >= now && served.start >= last_end, "round {round}");
                         last_end = served.end;
                         work += span;

@@ -124,7 +124,7 @@ impl<S: Store> Envy<S> {
         if self.dies.len() == 1 {
             return self.nor.occupy(at, 0, flash.map_or(0, |flash| flash.1), span);
         }
-        let served = self.port.foreground(at, span, Interruption::Wait);
+        let served = self.port.foreground(at, span, &Interruption::Wait);
         match flash {
             None => served,
             Some((die, reads)) => self.nor.occupy(served.start, die, reads, span),

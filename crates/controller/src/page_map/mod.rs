@@ -262,14 +262,15 @@ impl<S: Store> PageMap<S> {
         if unit == NOTHING {
             return Ok(Served { start, end: start });
         }
-        match self.nand.read(start, Ppa(unit), 1, &mut []) {
-            Ok(served) => Ok(Served { start, end: served.end }),
+        let end = match self.nand.read(start, Ppa(unit), 1, &mut []) {
+            Ok(served) => served.end,
             Err(MediumError::Erased(_)) => {
                 self.stats.buffer_hits += 1;
-                Ok(Served { start, end: start })
+                start
             }
-            Err(source) => Err(ControllerError::Unreadable { lpa: extent.start, source }),
-        }
+            Err(source) => return Err(ControllerError::Unreadable { lpa: extent.start, source }),
+        };
+        Ok(Served { start, end })
     }
 
     fn read_run(

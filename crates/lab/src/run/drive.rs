@@ -26,14 +26,21 @@ impl Limit {
     /// Until the workload ends.
     pub const NONE: Limit =
         Limit { requests: u64::MAX, bytes: u64::MAX, written_bytes: u64::MAX, time: Span::from_ps(u64::MAX) };
+
+    /// True where no further request comes, apart from the limit of time.
+    fn is_reached(&self, progress: &Progress) -> bool {
+        progress.requests >= self.requests
+            || progress.bytes >= self.bytes
+            || progress.written_bytes >= self.written_bytes
+    }
 }
 
 /// What watches the requests of a run.
 pub trait Watch<D> {
     /// A request was served: wanted at `wanted`, done at `end`.
     fn served(&mut self, request: &Request, wanted: Time, end: Time);
-    /// About 32 requests were served.
-    fn batch(&mut self, _device: &D, _now: Time) {}
+    /// So many requests were served since it was told so before; about 32.
+    fn batch(&mut self, _device: &D, _requests: u64, _now: Time) {}
     /// False to stop the run (asked every few thousand requests).
     fn go_on(&mut self, _progress: &Progress) -> bool {
         true
@@ -53,6 +60,21 @@ pub struct Progress {
     pub now: Time,
     /// The workload came to its own end, before any limit.
     pub ended: bool,
+}
+
+impl Progress {
+    /// The same when `requests` are served too; the time is not known.
+    #[inline]
+    fn after(mut self, requests: &[Request]) -> Progress {
+        self.requests += requests.len() as u64;
+        for request in requests {
+            let written = if request.op == Op::Write { request.bytes } else { 0 };
+            let read = if request.op == Op::Read { request.bytes } else { 0 };
+            self.bytes += read as u64 + written as u64;
+            self.written_bytes += written as u64;
+        }
+        self
+    }
 }
 
 /// Why a run did not reach its end.
@@ -97,13 +119,13 @@ struct Entry {
 }
 
 impl Outstanding {
-    /// At most `depth` requests, at least one. To begin with all of them ended at time zero.
-    pub fn new(depth: u32) -> Outstanding {
+    /// At most `depth` requests, at least one. To begin with all of them ended at `origin`.
+    pub fn new(depth: u32, origin: Time) -> Outstanding {
         let depth = depth.max(1) as usize;
         let leaves = depth.next_power_of_two();
         let mut tree = Outstanding {
-            losers: vec![Entry { end: Time::ZERO, leaf: 0 }; leaves],
-            earliest: Entry { end: Time::ZERO, leaf: leaves },
+            losers: vec![Entry { end: origin, leaf: 0 }; leaves],
+            earliest: Entry { end: origin, leaf: leaves },
             depth,
         };
         // Leaves beyond the depth never win; the others are alike, so any may be the winner of any match.
@@ -112,7 +134,7 @@ impl Outstanding {
             while leaf < leaves {
                 leaf *= 2;
             }
-            let end = if leaf - leaves < depth { Time::ZERO } else { Time::MAX };
+            let end = if leaf - leaves < depth { origin } else { Time::MAX };
             tree.losers[node] = Entry { end, leaf };
         }
         tree
@@ -168,7 +190,7 @@ struct Moments {
 impl Pace for Moments {
     #[inline(always)]
     fn wanted(&mut self, request: &Request, room: Time, _now: Time) -> Time {
-        if self.open { self.origin + Span::from_ps(request.at.ps()) } else { room.max(self.origin) }
+        if self.open { self.origin + Span::from_ps(request.at.ps()) } else { room }
     }
 }
 
@@ -201,32 +223,35 @@ pub(super) fn paced<D: BlockDevice, W: Workload>(
     limit: &Limit,
     watch: &mut impl Watch<D>,
 ) -> Result<Progress, DriveError> {
-    let mut under_way = Outstanding::new(depth);
+    let mut under_way = Outstanding::new(depth, origin);
     let mut progress = Progress { now: origin, ..Progress::default() };
     let mut batch = Batch::new();
     let mut ask_at = ASK_EVERY;
     let deadline = origin.ps().saturating_add(limit.time.ps());
-    'run: loop {
+    loop {
         batch.clear();
         if workload.fill(&mut batch) == 0 {
             progress.ended = true;
             break;
         }
-        announce(device, batch.requests());
-        for request in batch.requests() {
+        let (mut requests, mut after) = (batch.requests(), progress.after(batch.requests()));
+        if limit.is_reached(&after) {
+            let reached = |n: &usize| limit.is_reached(&progress.after(&requests[..*n]));
+            requests = &requests[..(0..requests.len()).find(reached).unwrap_or(requests.len())];
+            after = progress.after(requests);
+        }
+        announce(device, requests, after.written_bytes > progress.written_bytes);
+        for (number, request) in requests.iter().enumerate() {
             let room = under_way.room_at();
             let wanted = pace.wanted(request, room, progress.now);
             let begin = wanted.max(room).max(progress.now);
-            let over = progress.requests >= limit.requests
-                || begin.ps() >= deadline
-                || progress.bytes >= limit.bytes
-                || progress.written_bytes >= limit.written_bytes;
-            if over {
-                break 'run;
+            if begin.ps() >= deadline {
+                after = progress.after(&requests[..number]);
+                break;
             }
             let payload = if device.wants_payload() { workload.payload(request) } else { &[] };
             let end = serve(device, begin, request, payload).map_err(|source| DriveError::Failed {
-                number: progress.requests,
+                number: progress.requests + number as u64,
                 op: request.op,
                 bytes: request.bytes,
                 offset: request.offset,
@@ -236,18 +261,14 @@ pub(super) fn paced<D: BlockDevice, W: Workload>(
             under_way.add(end);
             pace.answered(wanted, end);
             watch.served(request, wanted, end);
-            progress.requests += 1;
             progress.now = begin;
-            match request.op {
-                Op::Read => progress.bytes += request.bytes as u64,
-                Op::Write => {
-                    progress.bytes += request.bytes as u64;
-                    progress.written_bytes += request.bytes as u64;
-                }
-                Op::Trim | Op::Flush => {}
-            }
         }
-        watch.batch(device, progress.now);
+        let served = after.requests - progress.requests;
+        progress = Progress { now: progress.now, ..after };
+        if served < batch.len() as u64 {
+            break;
+        }
+        watch.batch(device, served, progress.now);
         if progress.requests >= ask_at {
             ask_at = progress.requests + ASK_EVERY;
             if !watch.go_on(&progress) {
@@ -259,12 +280,14 @@ pub(super) fn paced<D: BlockDevice, W: Workload>(
     Ok(progress)
 }
 
-/// Tells the device what comes, so that what it knows of it comes near.
+/// Tells the device what comes, so that what it knows of it comes near. `write`: some of them write.
 #[inline(always)]
-fn announce<D: BlockDevice>(device: &D, requests: &[Request]) {
+fn announce<D: BlockDevice>(device: &D, requests: &[Request], write: bool) {
     device.expect(requests.iter().map(|request| request.offset));
-    let writes = requests.iter().filter(|request| request.op == Op::Write);
-    device.expect_writes(writes.map(|request| request.offset));
+    if write {
+        let writes = requests.iter().filter(|request| request.op == Op::Write);
+        device.expect_writes(writes.map(|request| request.offset));
+    }
 }
 
 #[inline(always)]
@@ -295,7 +318,7 @@ mod tests {
     fn the_earliest_completion_makes_room() {
         let mut rng = Rng::new(2);
         for depth in [1, 2, 3, 7, 32] {
-            let mut heap = Outstanding::new(depth);
+            let mut heap = Outstanding::new(depth, Time::ZERO);
             let mut plain: Vec<Time> = Vec::new();
             for _ in 0..1000 {
                 let room = heap.room_at();

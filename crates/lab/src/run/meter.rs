@@ -22,12 +22,17 @@ pub type Totals = [OpTotals; TRANSACTION + 1];
 /// Totals of one kind of request.
 #[derive(Clone, Debug, Default)]
 pub struct OpTotals {
-    /// Requests.
-    pub count: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Latency.
+    /// Latency of each.
     pub latency: Histogram,
+}
+
+impl OpTotals {
+    /// Requests.
+    pub fn count(&self) -> u64 {
+        self.latency.count()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -42,8 +47,8 @@ struct Stretch {
 
 impl Stretch {
     fn requests(&self) -> u64 {
-        match self.ops[TRANSACTION].count {
-            0 => self.ops.iter().map(|op| op.count).sum(),
+        match self.ops[TRANSACTION].count() {
+            0 => self.ops.iter().map(OpTotals::count).sum(),
             transactions => transactions,
         }
     }
@@ -51,7 +56,6 @@ impl Stretch {
     fn join(&mut self, next: Stretch) {
         self.to = next.to;
         for (mine, theirs) in self.ops.iter_mut().zip(&next.ops) {
-            mine.count += theirs.count;
             mine.bytes += theirs.bytes;
             mine.latency.merge(&theirs.latency);
         }
@@ -62,7 +66,7 @@ impl Stretch {
 
     fn window(&self, origin: Time) -> Window {
         let (read, write) = (&self.ops[Op::Read as usize], &self.ops[Op::Write as usize]);
-        let quantile = |op: &OpTotals, q| if op.count == 0 { 0 } else { op.latency.quantile(q).ns() };
+        let quantile = |op: &OpTotals, q| if op.count() == 0 { 0 } else { op.latency.quantile(q).ns() };
         Window {
             from_s: self.from.since(origin).seconds(),
             to_s: self.to.since(origin).seconds(),
@@ -118,7 +122,6 @@ impl<F: FnMut(&Progress) -> bool> Meter<F> {
             AccessKind::Store => Op::Write,
         };
         let totals = &mut self.current[op as usize];
-        totals.count += 1;
         totals.bytes += access.bytes as u64;
         totals.latency.add(latency);
     }
@@ -126,10 +129,7 @@ impl<F: FnMut(&Progress) -> bool> Meter<F> {
     /// A transaction took `latency` from its arrival.
     #[inline]
     pub fn transaction(&mut self, latency: Span) {
-        let totals = &mut self.current[TRANSACTION];
-        totals.count += 1;
-        totals.latency.add(latency);
-        self.current_requests += 1;
+        self.current[TRANSACTION].latency.add(latency);
     }
 
     fn close(&mut self, counters: Counters, now: Time) {
@@ -160,14 +160,13 @@ impl<F: FnMut(&Progress) -> bool> Meter<F> {
 
     /// The totals per kind and the windows, after the last request was done at `end`.
     pub fn finish(mut self, counters: Counters, end: Time) -> (Totals, Vec<Window>) {
-        if self.current_requests > 0 {
+        if self.current.iter().any(|op| op.count() > 0) {
             self.close(counters, end);
         }
         let windows = self.stretches.iter().map(|stretch| stretch.window(self.origin)).collect();
         let mut totals: Totals = Default::default();
         for stretch in &self.stretches {
             for (total, part) in totals.iter_mut().zip(&stretch.ops) {
-                total.count += part.count;
                 total.bytes += part.bytes;
                 total.latency.merge(&part.latency);
             }
@@ -180,14 +179,13 @@ impl<D: Observed, F: FnMut(&Progress) -> bool> Watch<D> for Meter<F> {
     #[inline]
     fn served(&mut self, request: &Request, wanted: Time, end: Time) {
         let totals = &mut self.current[request.op as usize];
-        totals.count += 1;
         totals.bytes += request.bytes as u64;
         totals.latency.add(end.since(wanted));
-        self.current_requests += 1;
     }
 
     #[inline]
-    fn batch(&mut self, device: &D, now: Time) {
+    fn batch(&mut self, device: &D, requests: u64, now: Time) {
+        self.current_requests += requests;
         if self.current_requests >= self.window_requests {
             self.close(device.counters(), now);
         }

@@ -97,9 +97,9 @@ pub fn key(design: &Design, plan: &RunPlan) -> String {
 
 fn op_result(totals: &OpTotals, seconds: f64) -> OpResult {
     OpResult {
-        count: totals.count,
+        count: totals.count(),
         bytes: totals.bytes,
-        per_s: totals.count as f64 / seconds,
+        per_s: totals.count() as f64 / seconds,
         bytes_per_s: totals.bytes as f64 / seconds,
         latency: latency(&totals.latency),
         histogram: totals.latency.buckets().map(|(bound, count)| (bound.ns(), count)).collect(),
@@ -108,8 +108,8 @@ fn op_result(totals: &OpTotals, seconds: f64) -> OpResult {
 
 /// Requests; transactions where there are any, since loads and stores are parts of them.
 fn served(totals: &Totals) -> u64 {
-    match totals[TRANSACTION].count {
-        0 => totals.iter().map(|op| op.count).sum(),
+    match totals[TRANSACTION].count() {
+        0 => totals.iter().map(OpTotals::count).sum(),
         transactions => transactions,
     }
 }

@@ -66,7 +66,7 @@ where
         progress.requests += 1;
         progress.now = now;
         if progress.requests.is_multiple_of(BATCH) {
-            meter.batch(memory, now);
+            meter.batch(memory, BATCH, now);
         }
         if progress.requests.is_multiple_of(ASK_EVERY) && !Watch::<M>::go_on(meter, &progress) {
             return Err(DriveError::Stopped(progress.requests));

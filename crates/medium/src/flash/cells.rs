@@ -244,28 +244,45 @@ impl Cells {
         None
     }
 
+    /// Repeats a read that ended at `at` until its bit errors can be corrected. `Err` carries when the last,
+    /// fruitless, try ended.
+    fn read_again(
+        &mut self,
+        at: Time,
+        block: BlockId,
+        sense: Span,
+        units: u32,
+        errors: &BitErrors,
+    ) -> Result<Time, Time> {
+        let codewords = (units * self.config.geometry.unit_bytes * 8).div_ceil(errors.codeword_bits);
+        let retries = self.read_retries(block, errors, codewords);
+        let die = &mut self.dies[self.layout.die_of(block) as usize];
+        let mut end = at;
+        for _ in 0..retries.unwrap_or(errors.retries) {
+            end = die.foreground(end, sense, &self.config.timing.interruption).end;
+            self.stats.reads += 1;
+            self.stats.retries += 1;
+            self.stats.read_time += sense;
+        }
+        if retries.is_none() {
+            self.stats.failures[0] += 1;
+            return Err(end);
+        }
+        Ok(end)
+    }
+
     /// A foreground read of `units` units that lie behind one register, on die and channel.
     /// `Err` carries when the last, fruitless, try ended.
     #[inline(always)]
     pub fn read(&mut self, at: Time, block: BlockId, level: u32, units: u32) -> Result<Served, Time> {
         let die = self.layout.die_of(block);
-        let (sense, interruption) = (self.sense[level as usize], self.config.timing.interruption);
+        let sense = self.sense[level as usize];
         let transfer = self.unit_transfer * units as u64;
+        let interruption = &self.config.timing.interruption;
         let mut served = self.dies[die as usize].foreground(at, sense, interruption);
         self.host_reads[level as usize] += 1;
         if let Some(errors) = self.config.faults.bit_errors {
-            let codewords = (units * self.config.geometry.unit_bytes * 8).div_ceil(errors.codeword_bits);
-            let retries = self.read_retries(block, &errors, codewords);
-            for _ in 0..retries.unwrap_or(errors.retries) {
-                served.end = self.dies[die as usize].foreground(served.end, sense, interruption).end;
-                self.stats.reads += 1;
-                self.stats.retries += 1;
-                self.stats.read_time += sense;
-            }
-            if retries.is_none() {
-                self.stats.failures[0] += 1;
-                return Err(served.end);
-            }
+            served.end = self.read_again(served.end, block, sense, units, &errors)?;
         }
         let channel = self.channel[die as usize] as usize;
         served.end = self.channels[channel].book(at, served.end, transfer).end;

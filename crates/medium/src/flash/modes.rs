@@ -2,7 +2,7 @@
 
 use super::config::SlcMode;
 use crate::MediumError;
-use nvlab_units::{BlockId, Geometry, Ppa};
+use nvlab_units::{BlockId, Geometry};
 
 /// The mode of every block.
 #[derive(Clone, Debug, Default)]
@@ -47,15 +47,6 @@ impl Modes {
     pub fn check_pages(&self, block: BlockId, page: u32, count: u32, next: u32) -> Result<(), MediumError> {
         match self.is_slc(block) && page + count > self.pages_per_block {
             true => Err(MediumError::OutOfOrder { block, page, next }),
-            false => Ok(()),
-        }
-    }
-
-    /// Whether the block has this slot of a page in its mode.
-    #[inline]
-    pub fn check_slot(&self, block: BlockId, slot: u32, unit: Ppa) -> Result<(), MediumError> {
-        match self.is_slc(block) && slot >= self.units_per_page {
-            true => Err(MediumError::Erased(unit)),
             false => Ok(()),
         }
     }

@@ -174,33 +174,41 @@ impl<S: Store> Nand<S> {
         self.cells.layout.split(unit)
     }
 
-    #[inline]
-    fn check_readable(&self, unit: Ppa) -> Result<(BlockId, u32, u32), MediumError> {
+    /// The block of a unit that can be read and which read of its word line brings it, or why it cannot.
+    #[inline(always)]
+    fn readable(&self, unit: Ppa) -> Result<(BlockId, u32), MediumError> {
         let (block, page, slot) = self.split(unit);
-        match self.programmed.holds(block, page) {
-            None => return Err(MediumError::OutOfRange(unit.0 as u64, self.geometry().units())),
-            Some(false) => return Err(MediumError::Erased(unit)),
-            Some(true) => self.modes.check_slot(block, slot, unit)?,
+        match self.level_of(block, slot) {
+            Some(level) if self.is_programmed(block, page) && self.damaged.is_empty() => Ok((block, level)),
+            _ => self.readable_among_damaged(unit),
         }
-        if !self.damaged.is_empty() {
-            let number = block.0 * self.geometry().pages_per_block + page;
-            if self.damaged.iter().any(|&(damaged, _)| damaged == number) {
-                return Err(MediumError::Uncorrectable(unit));
-            }
-        }
-        Ok((block, page, slot))
     }
 
-    /// Which read of a word line brings `slot` of a page of the block.
+    /// The same where pages are damaged, or this one is not programmed.
+    #[cold]
+    fn readable_among_damaged(&self, unit: Ppa) -> Result<(BlockId, u32), MediumError> {
+        let (block, page, slot) = self.split(unit);
+        let Some(programmed) = self.programmed.holds(block, page) else {
+            return Err(MediumError::OutOfRange(unit.0 as u64, self.geometry().units()));
+        };
+        let level = self.level_of(block, slot).filter(|_| programmed).ok_or(MediumError::Erased(unit))?;
+        let number = block.0 * self.geometry().pages_per_block + page;
+        match self.damaged.iter().any(|&(damaged, _)| damaged == number) {
+            true => Err(MediumError::Uncorrectable(unit)),
+            false => Ok((block, level)),
+        }
+    }
+
+    /// Which read of a word line brings `slot` of a page of the block; `None` if it has no such slot in its mode.
     #[inline]
-    fn level_of(&self, block: BlockId, slot: u32) -> u32 {
+    fn level_of(&self, block: BlockId, slot: u32) -> Option<u32> {
         if self.modes.is_slc(block) {
-            return SLC_LEVEL;
+            return (slot < self.modes.units_per_page(block, self.geometry())).then_some(SLC_LEVEL);
         }
         let timing = &self.cells.config.timing;
         match timing.read.len() {
-            1 => 0,
-            levels => (slot / timing.units_per_read) % levels as u32,
+            1 => Some(0),
+            levels => Some((slot / timing.units_per_read) % levels as u32),
         }
     }
 
@@ -210,11 +218,11 @@ impl<S: Store> Nand<S> {
     /// Errors: [`MediumError::Erased`], [`MediumError::Uncorrectable`], [`MediumError::OutOfRange`].
     #[inline(always)]
     pub fn read(&mut self, at: Time, first: Ppa, count: u32, into: &mut [u8]) -> Result<Served, MediumError> {
-        let (block, _, slot) = self.check_readable(first)?;
+        let (block, level) = self.readable(first)?;
         if S::KEEPS {
             self.latest = self.latest.max(at);
         }
-        let served = self.cells.read(at, block, self.level_of(block, slot), count);
+        let served = self.cells.read(at, block, level, count);
         let served = served.map_err(|_| MediumError::Uncorrectable(first))?;
         if S::KEEPS {
             let bytes = self.geometry().unit_bytes as u64;
@@ -233,7 +241,7 @@ impl<S: Store> Nand<S> {
     /// Looks at one unit without spending time (its read is accounted elsewhere: [`Nand::relocation_reads`],
     /// or a scan's own count): payload and spare area.
     pub fn peek(&self, unit: Ppa, data: &mut [u8], spare: &mut [u8; SPARE_BYTES]) -> Result<(), MediumError> {
-        self.check_readable(unit)?;
+        self.readable(unit)?;
         self.store.read(unit.0 as u64 * self.geometry().unit_bytes as u64, data);
         self.store.read(self.spare_offset(unit), spare);
         Ok(())
@@ -242,11 +250,11 @@ impl<S: Store> Nand<S> {
     /// Reads the spare area of one unit (and with it the page); somebody waits.
     pub fn read_spare(&mut self, at: Time, unit: Ppa) -> (Time, Result<[u8; SPARE_BYTES], MediumError>) {
         let (block, _, slot) = self.split(unit);
-        let end = match self.cells.read(at, block, self.level_of(block, slot), 1) {
+        let end = match self.cells.read(at, block, self.level_of(block, slot).unwrap_or(SLC_LEVEL), 1) {
             Ok(served) => served.end,
             Err(end) => return (end, Err(MediumError::Uncorrectable(unit))),
         };
-        if let Err(error) = self.check_readable(unit) {
+        if let Err(error) = self.readable(unit) {
             return (end, Err(error));
         }
         let mut spare = [0; SPARE_BYTES];

@@ -202,7 +202,7 @@ impl<S: Store> Nor<S> {
         let mut ready = at;
         if before > 0 {
             let die = self.geometry().die_of(block);
-            let served = self.cells.die(die).foreground(at, sense, interruption);
+            let served = self.cells.die(die).foreground(at, sense, &interruption);
             self.cells.stats.reads += before;
             self.cells.stats.read_time += sense;
             (start, ready) = (Some(served.start), served.end);
@@ -325,7 +325,7 @@ impl<S: Store> Nor<S> {
         self.cells.stats.reads += reads;
         self.cells.stats.read_time.add_many(span, (reads > 0) as u64);
         let lane = self.cells.die(die);
-        let served = lane.foreground(at, span, interruption);
+        let served = lane.foreground(at, span, &interruption);
         if let Interruption::Suspend { resume, .. } = interruption {
             lane.hold(served.end + resume);
         }

@@ -22,7 +22,7 @@ pub fn metrics(drives: &[Arc<Drive>]) -> String {
         });
         rows.collect()
     };
-    let ops = each(&|counts, op| counts.totals[op as usize].count.to_string());
+    let ops = each(&|counts, op| counts.totals[op as usize].count().to_string());
     family("requests_total", "counter", "Requests served since the power came.", ops);
     let bytes = each(&|counts, op| counts.totals[op as usize].bytes.to_string());
     family("bytes_total", "counter", "Bytes of these requests.", bytes);

@@ -95,7 +95,7 @@ impl Sample {
         };
         let [old, new] = [&before.totals, &now.totals];
         let bytes = |op: Op| (new[op as usize].bytes - old[op as usize].bytes) as f64 / seconds;
-        let count = |op: &Op| new[*op as usize].count - old[*op as usize].count;
+        let count = |op: &Op| new[*op as usize].count() - old[*op as usize].count();
         let latency = |op: Op| recent(&old[op as usize].latency, &new[op as usize].latency);
         let host = now.device.host_units - before.device.host_units;
         let programmed = now.device.programmed_units - before.device.programmed_units;
@@ -252,7 +252,7 @@ mod tests {
         let mut counts = Counts::default();
         page.look(begun, std::slice::from_ref(&counts));
         counts.totals[Op::Write as usize].bytes = 4000;
-        counts.totals[Op::Write as usize].count = 8;
+        (0..8).for_each(|_| counts.totals[Op::Write as usize].latency.add(Span::ZERO));
         (counts.device.host_units, counts.device.programmed_units) = (2, 3);
         // Too soon.
         page.look(begun + Duration::from_millis(100), std::slice::from_ref(&counts));

@@ -438,7 +438,6 @@ impl Inner {
         let end = answered?;
         self.operations += 1;
         let totals = &mut self.totals[request.op as usize];
-        totals.count += 1;
         totals.bytes += request.bytes as u64;
         totals.latency.add(end.since(at));
         if let Some(record) = &mut self.record {
