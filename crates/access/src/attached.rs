@@ -195,8 +195,8 @@ impl<C: Controller> BlockDevice for Attached<C> {
     }
 
     #[inline]
-    fn expect(&self, offsets: impl Iterator<Item = u64>) {
-        self.controller.expect(offsets.map(|offset| self.units(offset) as u32));
+    fn expect(&self, offset: u64) {
+        self.controller.expect(self.units(offset) as u32);
     }
 
     #[inline]

@@ -48,14 +48,11 @@ pub trait BlockDevice {
     fn wants_payload(&self) -> bool {
         false
     }
-    /// Says which bytes will be asked for soon, so that what is known about them comes near.
-    fn expect(&self, _offsets: impl Iterator<Item = u64>)
-    where
-        Self: Sized,
-    {
-    }
-    /// Says which of these will be written, after [`BlockDevice::expect`]: what their old versions lie in comes
-    /// near too.
+    /// What lies there will be asked for some 30 requests from now: what is known about it comes near meanwhile.
+    #[inline]
+    fn expect(&self, _offset: u64) {}
+    /// These will be written next, after [`BlockDevice::expect`] of each: what their old versions lie in comes near
+    /// too.
     fn expect_writes(&self, _offsets: impl Iterator<Item = u64>)
     where
         Self: Sized,

@@ -92,7 +92,8 @@ impl<W: MemoryWindow> BlockDevice for RamDisk<W> {
         self.serve(at, |_, at| Ok(at))
     }
 
-    fn expect(&self, offsets: impl Iterator<Item = u64>) {
-        self.window.expect(offsets);
+    #[inline]
+    fn expect(&self, offset: u64) {
+        self.window.expect(offset);
     }
 }

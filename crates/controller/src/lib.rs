@@ -130,11 +130,11 @@ pub trait Controller {
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError>;
     /// Everything written before is durable at the end.
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError>;
-    /// Touches the map entries of units that will be written or read soon, so that their cache lines come in
-    /// together instead of one after the other.
+    /// The unit will be written or read some 30 requests from now: its map entry comes near meanwhile.
     #[inline]
-    fn expect(&self, _units: impl Iterator<Item = u32>) {}
-    /// The same for what is known of the old versions of units that will be written; after [`Controller::expect`].
+    fn expect(&self, _unit: u32) {}
+    /// These units will be written next: what is known of their old versions comes near, all at once. After
+    /// [`Controller::expect`] of each.
     #[inline]
     fn expect_writes(&self, _units: impl Iterator<Item = u32>) {}
 }

@@ -48,6 +48,7 @@ use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
 use nvlab_units::geometry::Divider;
 use nvlab_units::{Extent, Ppa, Served, Ticket, Time};
+use prefetch_index::prefetch_index;
 
 /// The logical page holds nothing; the logical block has no block.
 const NOTHING: u32 = u32::MAX;
@@ -289,12 +290,8 @@ impl<S: Store> Controller for BlockMap<S> {
     const KEEPS: bool = S::KEEPS;
 
     #[inline]
-    fn expect(&self, units: impl Iterator<Item = u32>) {
-        let mut sum = 0u32;
-        for unit in units {
-            sum = sum.wrapping_add(self.place.get(unit as usize).copied().unwrap_or(0));
-        }
-        std::hint::black_box(sum);
+    fn expect(&self, unit: u32) {
+        prefetch_index(&self.place, unit as usize);
     }
 
     fn capacity_units(&self) -> u32 {

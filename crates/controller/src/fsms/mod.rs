@@ -346,7 +346,7 @@ impl<C: BesidePram> Controller for Fsms<C> {
         Ok(Served { start, end })
     }
 
-    fn expect(&self, sectors: impl Iterator<Item = u32>) {
-        self.behind.expect(sectors.map(|sector| sector / self.per_unit));
+    fn expect(&self, sector: u32) {
+        self.behind.expect(sector / self.per_unit);
     }
 }

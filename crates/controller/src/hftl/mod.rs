@@ -40,6 +40,7 @@ use metadata::{Entry, Metadata, Use};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{InPlace, PowerCut, Store};
 use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
+use prefetch_index::prefetch_index;
 
 /// No logical unit.
 const NOBODY: u32 = u32::MAX;
@@ -297,12 +298,8 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
     const KEEPS: bool = S::KEEPS;
 
     #[inline]
-    fn expect(&self, units: impl Iterator<Item = u32>) {
-        let (mut sum, map) = (0u32, self.metadata.map());
-        for unit in units {
-            sum = sum.wrapping_add(map.get(unit as usize).copied().unwrap_or(0));
-        }
-        std::hint::black_box(sum);
+    fn expect(&self, unit: u32) {
+        prefetch_index(self.metadata.map(), unit as usize);
     }
 
     fn capacity_units(&self) -> u32 {

@@ -51,6 +51,7 @@ use live::Live;
 use nvlab_medium::flash::{Nand, SPARE_BYTES};
 use nvlab_medium::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
+use prefetch_index::prefetch_index;
 
 /// No physical unit: the logical unit holds nothing.
 const NOTHING: u32 = u32::MAX;
@@ -338,8 +339,8 @@ impl<S: Store> Controller for PageMap<S> {
     const KEEPS: bool = S::KEEPS;
 
     #[inline]
-    fn expect(&self, units: impl Iterator<Item = u32>) {
-        self.expect_map(units);
+    fn expect(&self, unit: u32) {
+        prefetch_index(&self.l2p, unit as usize);
     }
 
     #[inline]

@@ -58,7 +58,7 @@ impl Host {
         let mut batch = [0; 32];
         for _ in 0..pages / 32 {
             batch.fill_with(|| self.page());
-            device.expect(batch.iter().copied());
+            batch.iter().for_each(|&page| device.expect(page));
             for lpa in batch {
                 self.now = device.write(self.now, Extent::one(lpa), &[]).unwrap().end;
             }

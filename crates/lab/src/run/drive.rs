@@ -33,6 +33,19 @@ impl Limit {
             || progress.bytes >= self.bytes
             || progress.written_bytes >= self.written_bytes
     }
+
+    /// Those of `requests` that come before the limit is reached, apart from that of time, when a run is as far as
+    /// `progress`, and how far it is after them.
+    #[inline]
+    fn admits<'a>(&self, progress: &Progress, requests: &'a [Request]) -> (&'a [Request], Progress) {
+        let after = progress.after(requests);
+        if !self.is_reached(&after) {
+            return (requests, after);
+        }
+        let reached = |count: &usize| self.is_reached(&progress.after(&requests[..*count]));
+        let count = (0..requests.len()).find(reached).unwrap_or(requests.len());
+        (&requests[..count], progress.after(&requests[..count]))
+    }
 }
 
 /// What watches the requests of a run.
@@ -99,6 +112,14 @@ pub enum DriveError {
     /// Whoever watches wanted no more.
     #[error("stopped after {0} requests")]
     Stopped(u64),
+}
+
+impl DriveError {
+    #[cold]
+    fn failed(number: u64, request: &Request, at: Time, source: ControllerError) -> DriveError {
+        let Request { op, bytes, offset, .. } = *request;
+        DriveError::Failed { number, op, bytes, offset, at, source }
+    }
 }
 
 /// Completions of the requests under way, earliest first: a tree of losers (Knuth, volume 3, section 5.4.1).
@@ -225,23 +246,31 @@ pub(super) fn paced<D: BlockDevice, W: Workload>(
 ) -> Result<Progress, DriveError> {
     let mut under_way = Outstanding::new(depth, origin);
     let mut progress = Progress { now: origin, ..Progress::default() };
-    let mut batch = Batch::new();
     let mut ask_at = ASK_EVERY;
     let deadline = origin.ps().saturating_add(limit.time.ps());
+    // The next batch is known while this one is served, unless a limit is sure to end the run in this one.
+    let (mut batch, mut coming) = (&mut Batch::new(), &mut Batch::new());
+    workload.fill(coming);
+    coming.requests().iter().for_each(|request| device.expect(request.offset));
     loop {
-        batch.clear();
-        if workload.fill(&mut batch) == 0 {
+        std::mem::swap(&mut batch, &mut coming);
+        if batch.is_empty() {
             progress.ended = true;
             break;
         }
-        let (mut requests, mut after) = (batch.requests(), progress.after(batch.requests()));
-        if limit.is_reached(&after) {
-            let reached = |n: &usize| limit.is_reached(&progress.after(&requests[..*n]));
-            requests = &requests[..(0..requests.len()).find(reached).unwrap_or(requests.len())];
-            after = progress.after(requests);
+        let (requests, mut after) = limit.admits(&progress, batch.requests());
+        coming.clear();
+        if requests.len() == batch.len() {
+            workload.fill(coming);
         }
-        announce(device, requests, after.written_bytes > progress.written_bytes);
+        if after.written_bytes > progress.written_bytes {
+            let writes = requests.iter().filter(|request| request.op == Op::Write);
+            device.expect_writes(writes.map(|request| request.offset));
+        }
         for (number, request) in requests.iter().enumerate() {
+            if let Some(next) = coming.requests().get(number) {
+                device.expect(next.offset);
+            }
             let room = under_way.room_at();
             let wanted = pace.wanted(request, room, progress.now);
             let begin = wanted.max(room).max(progress.now);
@@ -250,19 +279,14 @@ pub(super) fn paced<D: BlockDevice, W: Workload>(
                 break;
             }
             let payload = if device.wants_payload() { workload.payload(request) } else { &[] };
-            let end = serve(device, begin, request, payload).map_err(|source| DriveError::Failed {
-                number: progress.requests + number as u64,
-                op: request.op,
-                bytes: request.bytes,
-                offset: request.offset,
-                at: begin,
-                source,
-            })?;
+            let end = serve(device, begin, request, payload)
+                .map_err(|why| DriveError::failed(progress.requests + number as u64, request, begin, why))?;
             under_way.add(end);
             pace.answered(wanted, end);
             watch.served(request, wanted, end);
             progress.now = begin;
         }
+        coming.requests().iter().skip(requests.len()).for_each(|request| device.expect(request.offset));
         let served = after.requests - progress.requests;
         progress = Progress { now: progress.now, ..after };
         if served < batch.len() as u64 {
@@ -278,16 +302,6 @@ pub(super) fn paced<D: BlockDevice, W: Workload>(
     }
     progress.now = progress.now.max(under_way.last());
     Ok(progress)
-}
-
-/// Tells the device what comes, so that what it knows of it comes near. `write`: some of them write.
-#[inline(always)]
-fn announce<D: BlockDevice>(device: &D, requests: &[Request], write: bool) {
-    device.expect(requests.iter().map(|request| request.offset));
-    if write {
-        let writes = requests.iter().filter(|request| request.op == Op::Write);
-        device.expect_writes(writes.map(|request| request.offset));
-    }
 }
 
 #[inline(always)]

@@ -56,8 +56,9 @@ impl<D: Device> BlockDevice for Carrying<D> {
     fn wants_payload(&self) -> bool {
         true
     }
-    fn expect(&self, offsets: impl Iterator<Item = u64>) {
-        self.device.expect(offsets);
+    #[inline]
+    fn expect(&self, offset: u64) {
+        self.device.expect(offset);
     }
     #[inline]
     fn expect_writes(&self, offsets: impl Iterator<Item = u64>) {

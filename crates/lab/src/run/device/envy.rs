@@ -193,8 +193,9 @@ impl BlockDevice for Pages<'_> {
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
         Ok(Served { start: at, end: at })
     }
-    fn expect(&self, offsets: impl Iterator<Item = u64>) {
-        MemoryWindow::expect(self.0, offsets);
+    #[inline]
+    fn expect(&self, offset: u64) {
+        MemoryWindow::expect(self.0, offset);
     }
 }
 
