@@ -11,6 +11,9 @@ pub trait Store {
     fn read(&self, offset: u64, into: &mut [u8]);
     /// Copies bytes in. Panics if the range is outside the store.
     fn write(&mut self, offset: u64, data: &[u8]);
+    /// The bytes from `offset` on will be read next: the first of them may come near meanwhile.
+    #[inline]
+    fn expect(&self, _offset: u64) {}
 }
 
 impl Store for () {

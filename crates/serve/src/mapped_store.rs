@@ -2,12 +2,16 @@
 
 use crate::sys::mapping::Mapping;
 use nvlab_medium::Store;
+use prefetch_index::prefetch_index;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const WORD: usize = 8;
 const HALF: usize = WORD / 2;
 /// Tables change at most a sector and the head of its journal record at once.
 const IN_WORDS_MAX: usize = 1024;
+const LINE: usize = 64;
+/// What the processor has to be told of the bytes that are read next: it finds the rest by itself.
+const EXPECTED: usize = 16 * LINE;
 
 /// Bytes of a medium, in a file or (for a window without state) in memory.
 #[derive(Debug)]
@@ -36,6 +40,12 @@ impl Store for MappedStore {
     fn read(&self, offset: u64, into: &mut [u8]) {
         let start = offset as usize;
         into.copy_from_slice(&self.mapping.as_slice()[start..start + into.len()]);
+    }
+
+    #[inline]
+    fn expect(&self, offset: u64) {
+        let bytes = self.mapping.as_slice();
+        (0..EXPECTED).step_by(LINE).for_each(|line| prefetch_index(bytes, offset as usize + line));
     }
 
     /// Every aligned word of 8 B, or of 4 B where a write covers no more of it, changes in one instruction: a kill leaves
@@ -68,7 +78,6 @@ impl Store for MappedStore {
 #[cfg(target_arch = "x86_64")]
 fn copy_past_caches(into: &mut [u8], data: &[u8]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-    const LINE: usize = 64;
     let lead = into.as_ptr().align_offset(LINE).min(into.len());
     let (head, data) = data.split_at(lead);
     let (head_into, into) = into.split_at_mut(lead);

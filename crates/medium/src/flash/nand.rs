@@ -231,6 +231,12 @@ impl<S: Store> Nand<S> {
         Ok(served)
     }
 
+    /// The unit will be read next: its payload comes near meanwhile.
+    #[inline]
+    pub fn expect(&self, unit: Ppa) {
+        self.store.expect(unit.0 as u64 * self.geometry().unit_bytes as u64);
+    }
+
     /// How many units from `first` on come with the same read of the cells.
     #[inline]
     pub fn units_together(&self, first: Ppa) -> u32 {
