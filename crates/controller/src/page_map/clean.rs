@@ -10,6 +10,7 @@ use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::cells::{LEVELS_MAX, SLC_LEVEL};
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Time};
+use prefetch_index::prefetch_index;
 
 /// Why a block is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,12 +170,13 @@ impl<S: Store> PageMap<S> {
         let unit = self.live.each(first + *next, end, |unit| {
             let taken = moving.len() < limit;
             if taken {
-                moving.push(Moving { from: unit, lpa: owners[(unit - first) as usize] });
+                let lpa = owners[(unit - first) as usize];
+                prefetch_index(&self.l2p, lpa as usize);
+                moving.push(Moving { from: unit, lpa });
             }
             taken
         });
         *next = unit - first;
-        self.expect_map(moving.iter().map(|unit| unit.lpa));
         unit == end
     }
 

@@ -232,17 +232,6 @@ impl<S: Store> PageMap<S> {
         self.layout.block_of(Ppa(unit))
     }
 
-    /// Loads the map entries of units that are about to be changed: all at once, where one after the other
-    /// would miss the caches one after the other.
-    #[inline]
-    fn expect_map(&self, units: impl Iterator<Item = u32>) {
-        let (mut sum, l2p) = (0u32, &self.l2p[..]);
-        for unit in units {
-            sum = sum.wrapping_add(l2p.get(unit as usize).copied().unwrap_or(0));
-        }
-        std::hint::black_box(sum);
-    }
-
     /// A unit's copy died.
     #[inline]
     fn forget(&mut self, unit: u32) {
