@@ -3,14 +3,13 @@
 use super::frontier::{NO_BLOCK, NO_SLOT, Unit};
 use super::spare::{Kind, Spare};
 use super::{Moving, NOTHING, PageMap};
-use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
+use crate::{Controller, ControllerError};
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::cells::{LEVELS_MAX, SLC_LEVEL};
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Time};
-use prefetch_index::prefetch_index;
 
 /// Why a block is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +170,7 @@ impl<S: Store> PageMap<S> {
             let taken = moving.len() < limit;
             if taken {
                 let lpa = owners[(unit - first) as usize];
-                prefetch_index(&self.l2p, lpa as usize);
+                self.expect(lpa);
                 moving.push(Moving { from: unit, lpa });
             }
             taken

@@ -282,7 +282,10 @@ impl<S: Store> PageMap<S> {
         let next_to_it = |i: &u32| self.l2p[(lpa + i) as usize] == unit + i;
         let run = 1 + (1..together).take_while(next_to_it).count() as u32;
         if S::KEEPS && run < left {
-            self.nand.expect(Ppa(self.l2p[(lpa + run) as usize]));
+            let next = self.l2p[(lpa + run) as usize];
+            if next != NOTHING {
+                self.nand.expect(Ppa(next));
+            }
         }
         match self.nand.read(at, Ppa(unit), run, into) {
             Ok(served) => Ok((run, served.end)),
