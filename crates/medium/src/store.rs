@@ -7,8 +7,14 @@
 pub trait Store {
     /// False if nothing is kept: callers skip work whose only purpose is payload.
     const KEEPS: bool;
+    /// True if what is kept lies in this program's memory for all to see: [`Store::view`].
+    const SHOWS: bool = false;
     /// Copies bytes out. Panics if the range is outside the store.
     fn read(&self, offset: u64, into: &mut [u8]);
+    /// Bytes where they lie. Panics if the range is outside the store, or if it does not show what it keeps.
+    fn view(&self, _offset: u64, _bytes: usize) -> &[u8] {
+        panic!("a store that does not show what it keeps")
+    }
     /// Copies bytes in. Panics if the range is outside the store.
     fn write(&mut self, offset: u64, data: &[u8]);
     /// The bytes from `offset` on will be read next: the first of them may come near meanwhile.
@@ -37,9 +43,12 @@ impl MemStore {
 
 impl Store for MemStore {
     const KEEPS: bool = true;
+    const SHOWS: bool = true;
     fn read(&self, offset: u64, into: &mut [u8]) {
-        let start = offset as usize;
-        into.copy_from_slice(&self.0[start..start + into.len()]);
+        into.copy_from_slice(self.view(offset, into.len()));
+    }
+    fn view(&self, offset: u64, bytes: usize) -> &[u8] {
+        &self.0[offset as usize..][..bytes]
     }
     fn write(&mut self, offset: u64, data: &[u8]) {
         let start = offset as usize;

@@ -1,0 +1,110 @@
+//! What a power cut does to an array: what was queued later than it never happened, what was under way is torn.
+
+use super::{Damage, Nand, Payload, SPARE_BYTES, Undo, Unsettled};
+use crate::flash::programmed::Pages;
+use crate::{PowerCut, Store};
+use nvlab_units::{BlockId, Ppa, Time};
+
+impl<S: Store> PowerCut for Nand<S> {
+    fn settle(&mut self, upto: Time) {
+        while let Some(oldest) = self.unsettled.front() {
+            if !self.cells.die(oldest.die).is_done(oldest.to, upto) {
+                break;
+            }
+            if let Some(Unsettled { undo: Undo::Erase { .. }, .. }) = self.unsettled.pop_front() {
+                self.erasing.pop_front();
+            }
+        }
+    }
+
+    fn cut(&mut self, at: Time) {
+        // Lanes were brought up to date to `latest` (a request waits for the controller and its transfer); what
+        // was done by then on one die must not be undone on another.
+        let at = at.max(self.latest);
+        while let Some(Unsettled { die, from, to, undo }) = self.unsettled.pop_back() {
+            let progress = self.cells.die(die).progress(at);
+            if to <= progress {
+                if let Undo::Erase { .. } = undo {
+                    self.erasing.pop_back();
+                }
+                continue;
+            }
+            let begun = from < progress;
+            match undo {
+                Undo::Program { block, page } if begun => self.tear_program(block, page),
+                Undo::Program { block, page } => {
+                    let number = block.0 * self.geometry().pages_per_block + page;
+                    self.damaged.retain(|&(damaged, _)| damaged != number);
+                    self.programmed.unset(block, page);
+                }
+                Undo::Erase { block, slc, pages, damage } if begun => {
+                    self.modes.set(block, slc);
+                    // What was unreadable before stays so.
+                    self.damaged.extend(damage);
+                    self.tear_erase(block, &pages);
+                }
+                Undo::Erase { block, slc, pages, damage } => {
+                    self.modes.set(block, slc);
+                    self.restore(block, &pages);
+                    self.damaged.extend(damage);
+                    if slc { self.cells.unerase_slc(block) } else { self.cells.unerase(block) }
+                }
+            }
+        }
+        self.cells.reset_lanes(at);
+        self.record_all();
+    }
+}
+
+impl<S: Store> Nand<S> {
+    /// Undoes the newest erase.
+    fn restore(&mut self, block: BlockId, pages: &Pages) {
+        let erasing = self.erasing.pop_back().expect("an entry for each unsettled erase");
+        assert_eq!(erasing.block, block, "the newest erase");
+        for (page, held) in &erasing.overwritten {
+            let (first, data_bytes, _) = self.page_place(block, *page);
+            let (data, spare) = held.split_at(data_bytes);
+            self.store.write(first.0 as u64 * self.geometry().unit_bytes as u64, data);
+            self.store.write(self.spare_offset(first), spare);
+        }
+        self.programmed.put_back(block, pages);
+    }
+
+    /// A program was under way: by seed the page is unreadable, garbled, or just made it.
+    fn tear_program(&mut self, block: BlockId, page: u32) {
+        let draw = self.cells.random();
+        match draw % 4 {
+            0 => {}
+            1 => {
+                let units = self.modes.units_per_page(block, self.geometry()) as usize;
+                let mut data = vec![0xff; units * self.geometry().unit_bytes as usize];
+                let mut spare = vec![0xff; units * SPARE_BYTES];
+                let first = self.geometry().first_unit(block).0 + page * self.geometry().units_per_page;
+                let first = Ppa(first);
+                self.store.read(first.0 as u64 * self.geometry().unit_bytes as u64, &mut data);
+                self.store.read(self.spare_offset(first), &mut spare);
+                // Cells still at 1 where the pulse had not reached: from a random place on, payload and spare.
+                let reached = (draw >> 8) as usize % (data.len() + spare.len());
+                for (i, byte) in data.iter_mut().chain(&mut spare).enumerate() {
+                    if i >= reached {
+                        *byte |= self.cells.random() as u8;
+                    }
+                }
+                self.put(block, page, Payload { data: &data, spare: &spare });
+            }
+            _ => self.damage(block, page, Damage::Torn),
+        }
+    }
+
+    /// An erase was under way: by seed each page still reads as before or is unreadable; the block must be
+    /// erased again.
+    fn tear_erase(&mut self, block: BlockId, pages: &Pages) {
+        self.restore(block, pages);
+        for page in 0..self.geometry().pages_per_block {
+            if !self.is_programmed(block, page) || !self.cells.random().is_multiple_of(3) {
+                self.damage(block, page, Damage::HalfErased);
+            }
+        }
+        self.programmed.set(block, 0, self.geometry().pages_per_block);
+    }
+}
