@@ -194,6 +194,13 @@ impl<C: Controller> BlockDevice for Attached<C> {
         Ok(Served { start, end: self.controller.flush(start)?.end })
     }
 
+    fn view(&self, offset: u64, bytes: u32) -> Option<&[u8]> {
+        let extent = self.touched(offset, bytes);
+        let aligned = extent.start as u64 * self.unit_bytes == offset
+            && extent.count as u64 * self.unit_bytes == bytes as u64;
+        if aligned { self.controller.view(extent) } else { None }
+    }
+
     #[inline]
     fn expect(&self, offset: u64) {
         self.controller.expect(self.units(offset) as u32);

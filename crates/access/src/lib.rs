@@ -37,6 +37,12 @@ pub trait BlockDevice {
     /// Reads `bytes` at `offset`.
     fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8])
     -> Result<Served, ControllerError>;
+    /// What lies there, where it lies in this program's memory, without spending time: from `offset` on as much of `bytes`
+    /// as lies in a row. After that a read of them may have an empty `into`. `None`: they must be read into a buffer, begin
+    /// or end within a unit, or cannot be read.
+    fn view(&self, _offset: u64, _bytes: u32) -> Option<&[u8]> {
+        None
+    }
     /// Writes `bytes` at `offset`.
     fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError>;
     /// Gives up the whole units inside a range; the rest stays.
@@ -48,7 +54,7 @@ pub trait BlockDevice {
     fn wants_payload(&self) -> bool {
         false
     }
-    /// What lies there will be asked for some 30 requests from now: what is known about it comes near meanwhile.
+    /// What lies there will be asked for soon, best some 30 requests from now: what is known about it comes near meanwhile.
     #[inline]
     fn expect(&self, _offset: u64) {}
     /// These will be written next, after [`BlockDevice::expect`] of each: what their old versions lie in comes near

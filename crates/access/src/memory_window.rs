@@ -31,7 +31,7 @@ pub trait MemoryWindow {
     fn abort(&mut self, at: Time) -> Result<Served, ControllerError>;
     /// Says that the whole pages inside a range hold nothing of value.
     fn discard(&mut self, at: Time, offset: u64, bytes: u64) -> Result<Served, ControllerError>;
-    /// What lies there will be asked for some 30 requests from now: what is known about it comes near meanwhile.
+    /// What lies there will be asked for soon, best some 30 requests from now: what is known about it comes near meanwhile.
     #[inline]
     fn expect(&self, _offset: u64) {}
 }

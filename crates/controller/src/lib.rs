@@ -121,8 +121,8 @@ pub trait Controller {
     fn capacity_units(&self) -> u32;
     /// Bytes of one unit.
     fn unit_bytes(&self) -> u32;
-    /// Reads units; `into` receives them if the medium keeps payload, otherwise it may be empty. Units never
-    /// written read as zero.
+    /// Reads units; `into` receives them if the medium keeps payload. It may be empty if it keeps none, or if
+    /// [`Controller::view`] shows it. Units never written read as zero.
     fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError>;
     /// Writes units; durable after the next flush (or at once, if the write buffer is protected or absent).
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError>;
@@ -130,7 +130,12 @@ pub trait Controller {
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError>;
     /// Everything written before is durable at the end.
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError>;
-    /// The unit will be written or read some 30 requests from now: its map entry comes near meanwhile.
+    /// Units where they lie in this program's memory, without spending time: from the first on as many as lie in a row,
+    /// at least one. `None`: they must be read into a buffer, or cannot be read.
+    fn view(&self, _extent: Extent) -> Option<&[u8]> {
+        None
+    }
+    /// The unit will be written or read soon, best some 30 requests from now: its map entry comes near meanwhile.
     #[inline]
     fn expect(&self, _unit: u32) {}
     /// These units will be written next: what is known of their old versions comes near, all at once. After

@@ -36,10 +36,14 @@ impl MappedStore {
 
 impl Store for MappedStore {
     const KEEPS: bool = true;
+    const SHOWS: bool = true;
 
     fn read(&self, offset: u64, into: &mut [u8]) {
-        let start = offset as usize;
-        into.copy_from_slice(&self.mapping.as_slice()[start..start + into.len()]);
+        into.copy_from_slice(self.view(offset, into.len()));
+    }
+
+    fn view(&self, offset: u64, bytes: usize) -> &[u8] {
+        &self.mapping.as_slice()[offset as usize..][..bytes]
     }
 
     #[inline]

@@ -147,6 +147,49 @@ fn it_is_a_plain_array() {
     }
 }
 
+/// Large reads are sent from the media, as far as the socket takes them at once.
+#[test]
+fn large_reads_are_whole_however_slowly_they_are_taken() {
+    const BYTES: u64 = 4 << 20;
+    let served = serve("large", &fast());
+    for structured in [false, true] {
+        let mut client = connect(&served.path, structured);
+        let mut rng = Rng::new(11 + structured as u64);
+        let mut model = vec![0u8; BYTES as usize];
+        client.request(command::TRIM, 0, 0, BYTES as u32);
+        client.done().unwrap();
+        // Units lie anywhere; some hold nothing, the last wait in the controller.
+        for _ in 0..1200 {
+            let offset = rng.below(BYTES / 4096) * 4096;
+            let data: Vec<u8> = (0..4096).map(|_| rng.bits() as u8).collect();
+            client.write(offset, &data, 0);
+            client.done().unwrap();
+            model[offset as usize..][..4096].copy_from_slice(&data);
+        }
+        let asked: Vec<(u64, u64)> = (0..24)
+            .map(|i| {
+                // Whole units most of the time.
+                let align = if i % 4 == 3 { 512 } else { 4096 };
+                let bytes = (1 + rng.below((2 << 20) / align)) * align;
+                (rng.below((BYTES - bytes) / align + 1) * align, bytes)
+            })
+            .collect();
+        // All of them before the first answer is taken: the socket is full soon.
+        let mut asking = client.stream.try_clone().unwrap();
+        for (i, &(offset, bytes)) in asked.iter().enumerate() {
+            let request =
+                Request { flags: 0, command: command::READ, cookie: i as u64, offset, bytes: bytes as u32 };
+            asking.write_all(&request.encode()).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        for (i, &(offset, bytes)) in asked.iter().enumerate() {
+            client.expect_cookie(i as u64);
+            let found = client.data(offset, bytes as usize).unwrap();
+            assert!(found == model[offset as usize..][..bytes as usize], "{bytes} B at {offset}");
+        }
+    }
+}
+
 #[test]
 fn wrong_requests_are_refused_and_the_next_is_served() {
     let served = serve("wrong", &fast());

@@ -287,7 +287,7 @@ impl<S: Store> Envy<S> {
         Media { nor: self.nor, sram: self.sram }
     }
 
-    /// The page will be asked for some 30 requests from now: its table entry comes near meanwhile.
+    /// The page will be asked for soon, best some 30 requests from now: its table entry comes near meanwhile.
     #[inline]
     pub fn expect(&self, page: u32) {
         prefetch_index(&self.l2p, page as usize);

@@ -201,12 +201,13 @@ impl<S: Store> PageMap<S> {
     }
 
     /// The payload of a unit that is staged.
-    pub(super) fn staged(&self, unit: Ppa, into: &mut [u8]) {
+    pub(super) fn staged(&self, unit: Ppa) -> &[u8] {
         let block = self.block_of(unit.0).0;
         let frontier = self.frontiers.iter().find(|frontier| frontier.block == block);
         let frontier = frontier.unwrap_or_else(|| panic!("unit {unit:?} is neither programmed nor staged"));
         let within = unit.0 - self.geometry.first_unit(BlockId(block)).0;
         let slot = (within - frontier.programmed * self.geometry.units_per_page) as usize;
-        into.copy_from_slice(&frontier.data[slot * into.len()..][..into.len()]);
+        let bytes = self.geometry.unit_bytes as usize;
+        &frontier.data[slot * bytes..][..bytes]
     }
 }

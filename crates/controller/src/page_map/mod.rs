@@ -48,7 +48,7 @@ use buffer::Buffer;
 use cache::Cache;
 use frontier::{Frontier, NO_BLOCK};
 use live::Live;
-use nvlab_medium::flash::{Nand, SPARE_BYTES};
+use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
 use prefetch_index::prefetch_index;
@@ -91,6 +91,8 @@ pub struct PageMap<S: Store = ()> {
     moving: Vec<Moving>,
     /// Host units between two steps of a cleaning.
     step_units: u32,
+    /// What a unit that holds nothing shows.
+    zeros: Vec<u8>,
     stats: PageMapStats,
 }
 
@@ -158,6 +160,7 @@ impl<S: Store> PageMap<S> {
             journal: trim::Journal::new(),
             moving: Vec::with_capacity(geometry.units_per_block() as usize),
             step_units: clean::STEP_UNITS_MIN.min(geometry.units_per_block() / 2),
+            zeros: vec![0; geometry.unit_bytes as usize * S::SHOWS as usize],
             stats: PageMapStats::default(),
             streams,
             table,
@@ -195,21 +198,6 @@ impl<S: Store> PageMap<S> {
     /// True if the unit holds something; otherwise it reads as zero.
     pub fn is_mapped(&self, lpa: u32) -> bool {
         self.l2p[lpa as usize] != NOTHING
-    }
-    /// Looks at a unit without spending time.
-    pub fn peek(&self, lpa: u32, into: &mut [u8]) -> Result<(), MediumError> {
-        let unit = self.l2p[lpa as usize];
-        if unit == NOTHING {
-            into.fill(0);
-            return Ok(());
-        }
-        match self.nand.peek(Ppa(unit), into, &mut [0; SPARE_BYTES]) {
-            Err(MediumError::Erased(_)) => {
-                self.staged(Ppa(unit), into);
-                Ok(())
-            }
-            other => other,
-        }
     }
     /// The number of the host's next write or trim. Every unit written takes one, a trim takes one.
     pub fn sequence(&self) -> u64 {
@@ -263,6 +251,14 @@ impl<S: Store> PageMap<S> {
         Ok(Served { start, end })
     }
 
+    /// How many of the units from `lpa` on, which lies in `unit`, come with the same read of the cells.
+    #[inline]
+    fn run_from(&self, lpa: u32, unit: u32, left: u32) -> u32 {
+        let together = self.nand.units_together(Ppa(unit)).min(left);
+        let next_to_it = |i: &u32| self.l2p[(lpa + i) as usize] == unit + i;
+        1 + (1..together).take_while(next_to_it).count() as u32
+    }
+
     fn read_run(
         &mut self,
         at: Time,
@@ -271,17 +267,15 @@ impl<S: Store> PageMap<S> {
         into: &mut [u8],
     ) -> Result<(u32, Time), ControllerError> {
         let unit = self.l2p[lpa as usize];
-        let bytes = self.geometry.unit_bytes as usize;
+        let (bytes, copies) = (self.geometry.unit_bytes as usize, S::KEEPS && !into.is_empty());
         if unit == NOTHING {
-            if S::KEEPS {
+            if copies {
                 into[..bytes].fill(0);
             }
             return Ok((1, at));
         }
-        let together = self.nand.units_together(Ppa(unit)).min(left);
-        let next_to_it = |i: &u32| self.l2p[(lpa + i) as usize] == unit + i;
-        let run = 1 + (1..together).take_while(next_to_it).count() as u32;
-        if S::KEEPS && run < left {
+        let run = self.run_from(lpa, unit, left);
+        if copies && run < left {
             let next = self.l2p[(lpa + run) as usize];
             if next != NOTHING {
                 self.nand.expect(Ppa(next));
@@ -291,8 +285,8 @@ impl<S: Store> PageMap<S> {
             Ok(served) => Ok((run, served.end)),
             Err(MediumError::Erased(_)) => {
                 // Not programmed yet: its page is still being filled in the controller.
-                if S::KEEPS {
-                    self.staged(Ppa(unit), &mut into[..bytes]);
+                if copies {
+                    into[..bytes].copy_from_slice(self.staged(Ppa(unit)));
                 }
                 self.stats.buffer_hits += 1;
                 Ok((1, at))
@@ -367,7 +361,7 @@ impl<S: Store> Controller for PageMap<S> {
         self.check_extent(extent)?;
         let (mut done, mut end) = (0, start);
         while done < extent.count {
-            let rest = if S::KEEPS {
+            let rest = if S::KEEPS && !into.is_empty() {
                 &mut into[done as usize * self.geometry.unit_bytes as usize..]
             } else {
                 &mut []
@@ -378,6 +372,22 @@ impl<S: Store> Controller for PageMap<S> {
         }
         self.stats.host_read_units += extent.count as u64;
         Ok(Served { start, end })
+    }
+
+    fn view(&self, extent: Extent) -> Option<&[u8]> {
+        if !S::SHOWS || self.check_extent(extent).is_err() {
+            return None;
+        }
+        let unit = self.l2p[extent.start as usize];
+        if unit == NOTHING {
+            return Some(&self.zeros);
+        }
+        // Many are asked for before the first is copied.
+        self.nand.expect(Ppa(unit));
+        match self.nand.view(Ppa(unit), self.run_from(extent.start, unit, extent.count)) {
+            Err(MediumError::Erased(_)) => Some(self.staged(Ppa(unit))),
+            found => found.ok(),
+        }
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! A page map for the model tests and the power-cut tests.
 
-pub use crate::array::{Ask, Model, UNIT, content, draw, perform};
+pub use crate::array::{Ask, Model, UNIT, content, draw, perform, seen};
 use nvlab_controller::PageMap;
 use nvlab_controller::page_map::{
     CacheFull, CacheTakes, Cleaning, Media, PageMapConfig, RecoveryReport, SlcCache, Streams, WearLevelling,
@@ -41,7 +41,7 @@ impl Setup {
             },
             timing: FlashTiming {
                 read: vec![Span::from_us(25)],
-                units_per_read: 1,
+                units_per_read: if self.dies == 1 { 1 } else { self.units_per_page.div_ceil(2) },
                 program: Span::from_us(200),
                 erase: Span::from_us(1500),
                 transfer: Rate::from_bytes_per_second(40_000_000),

@@ -1,6 +1,6 @@
 //! The page map against a plain array: random requests, every policy, with and without faults.
 
-use crate::device::{Model, Setup, UNIT, content, draw, perform, setups};
+use crate::device::{Model, Setup, UNIT, content, draw, perform, seen, setups};
 use nvlab_controller::{Controller, ControllerError, PageMap};
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::{BitErrors, Faults};
@@ -134,6 +134,22 @@ fn read_errors_are_retried_and_then_reported() {
     let stats = device.nand().stats();
     assert!(stats.retries > 10 && unreadable > 0, "{stats:?} {unreadable}");
     assert_eq!(stats.failures[0], unreadable);
+}
+
+/// What a read into a buffer and one in place cost and count is the same, and so is what they find.
+#[test]
+fn it_shows_what_it_reads() {
+    for setup in setups() {
+        let (_, mut device) = run(&setup, 9, 300);
+        let extent = Extent { start: 0, count: device.capacity_units() };
+        let mut other = device.clone();
+        let mut bytes = vec![0xee; extent.count as usize * UNIT];
+        let at = device.idle_at(Time::ZERO);
+        assert_eq!(device.read(at, extent, &mut bytes), other.read(at, extent, &mut []));
+        assert_eq!((device.stats(), device.nand().stats()), (other.stats(), other.nand().stats()));
+        assert!(seen(&other, extent) == bytes, "{setup:?}");
+        assert_eq!(device.view(Extent { count: extent.count + 1, ..extent }), None);
+    }
 }
 
 #[test]

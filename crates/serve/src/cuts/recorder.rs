@@ -26,8 +26,11 @@ impl Served for Recorder {
     fn unit_bytes(&self) -> u32 {
         self.device.unit_bytes()
     }
-    fn read(&mut self, at: Time, offset: u64, into: &mut [u8]) -> Result<Time, ControllerError> {
-        self.device.read(at, offset, into)
+    fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8]) -> Result<Time, ControllerError> {
+        self.device.read(at, offset, bytes, into)
+    }
+    fn view(&self, offset: u64, bytes: u32) -> Option<&[u8]> {
+        self.device.view(offset, bytes)
     }
     fn write(&mut self, at: Time, offset: u64, data: &[u8]) -> Result<Time, ControllerError> {
         let end = self.device.write(at, offset, data)?;

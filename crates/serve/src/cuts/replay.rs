@@ -157,7 +157,7 @@ impl Recovered {
 
     /// Reads bytes; the error says what cannot be read.
     pub fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), String> {
-        let read = self.device.read(self.now, offset, into);
+        let read = self.device.read(self.now, offset, into.len() as u32, into);
         self.now = read.map_err(|error| format!("byte {offset} cannot be read: {error}"))?;
         self.device.settle(self.now);
         Ok(())

@@ -10,12 +10,13 @@ use crate::sys::process;
 use nvlab_units::{Histogram, Span};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
-use std::io;
+use std::io::{self, IoSlice};
+use std::iter;
 use std::net::Shutdown;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Bytes of replies that are sent together.
+/// Bytes of replies that are sent together; a payload that is as large goes alone.
 const SEND_AT: usize = 128 << 10;
 /// A buffer that has grown beyond this is given back.
 const KEEP_BYTES: usize = 2 << 20;
@@ -49,6 +50,12 @@ impl Outgoing {
         self.used
     }
 
+    /// The first of them were sent.
+    fn consume(&mut self, bytes: usize) {
+        self.bytes.copy_within(bytes..self.used, 0);
+        self.used -= bytes;
+    }
+
     /// What was pushed after `bytes` were is taken back.
     pub fn truncate(&mut self, bytes: usize) {
         self.used = self.used.min(bytes);
@@ -80,6 +87,34 @@ impl Answers {
         match self {
             Answers::AtOnce { out, .. } | Answers::Held { out, .. } => out,
         }
+    }
+
+    /// True if so much payload is better sent from where it lies: [`Answers::payload`].
+    pub fn sends_in_place(&self, bytes: usize) -> bool {
+        match self {
+            Answers::AtOnce { link, .. } => bytes >= SEND_AT && !link.is_secure(),
+            Answers::Held { .. } => false,
+        }
+    }
+
+    /// The payload of a reply where it lies: what the socket takes without waiting is sent from there, after what was
+    /// written before; the rest is copied.
+    pub fn payload(&mut self, parts: &[&[u8]]) -> io::Result<()> {
+        let mut sent = 0;
+        if let Answers::AtOnce { link, out } = self {
+            let all = iter::once(out.here()).chain(parts.iter().copied());
+            let all: Vec<IoSlice<'_>> = all.map(IoSlice::new).collect();
+            sent = link.socket.write_now(&all)?;
+        }
+        let out = self.begin();
+        let mut skip = sent.saturating_sub(out.len());
+        out.consume(sent.min(out.len()));
+        for part in parts {
+            let here = skip.min(part.len());
+            out.push(&part[here..]);
+            skip -= here;
+        }
+        Ok(())
     }
 
     /// A reply is complete and due then.

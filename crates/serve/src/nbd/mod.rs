@@ -7,8 +7,11 @@
 //!    unknown are refused and skipped, and a request that cannot be understood ends its own connection only.
 //! 2. Answers come in the order in which they are due. A device whose time is real holds them in a thread of its own
 //!    (`answers`); otherwise one thread serves a connection, and answers what it has read at once before it waits.
-//! 3. A flush covers what was answered on every connection: they share one device.
-//! 4. After a power cut every connection is closed, unanswered.
+//! 3. A large read is sent from the media, without a copy in between, where the device shows its bytes and its answers
+//!    are neither held nor encrypted. The device is not asked anything else meanwhile, so nothing can change under it;
+//!    what the socket does not take without waiting is copied.
+//! 4. A flush covers what was answered on every connection: they share one device.
+//! 5. After a power cut every connection is closed, unanswered.
 //!
 //! | module | what |
 //! |---|---|

@@ -1,7 +1,8 @@
 //! A socket of either kind, and a buffer in front of a connection.
 
 use super::link::Link;
-use std::io::{self, ErrorKind, Read, Write};
+use crate::sys;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -39,6 +40,14 @@ impl Stream {
         match self {
             Stream::Unix(stream) => (&*stream).read(into),
             Stream::Tcp(stream) => (&*stream).read(into),
+        }
+    }
+
+    /// Sends of these parts what can be sent without waiting; gives how many bytes that were.
+    pub fn write_now(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => sys::send_now(stream, parts),
+            Stream::Tcp(stream) => sys::send_now(stream, parts),
         }
     }
 

@@ -158,7 +158,15 @@ impl Transmission<'_> {
         } else {
             out.push(&wire::simple_reply(error::NONE, request.cookie));
         }
-        Ok(self.drive.read(self.session, request.offset, out.reserve(bytes as usize))?)
+        if self.drive.shows(request.offset, bytes) && self.answers.sends_in_place(bytes as usize) {
+            let (range, answers) = ((request.offset, bytes), &mut self.answers);
+            let (due, sent) =
+                self.drive.read_in_place(self.session, range, |parts| answers.payload(parts))?;
+            sent?;
+            return Ok(due);
+        }
+        let into = self.answers.begin().reserve(bytes as usize);
+        Ok(self.drive.read(self.session, request.offset, into)?)
     }
 
     /// Data go to the device as they come, in pieces if there are many. All of them are taken, whatever becomes of the

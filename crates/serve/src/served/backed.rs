@@ -61,12 +61,11 @@ impl Backed {
         let (Some(battery), map) = (&mut self.battery, &self.map) else { return };
         // A write that failed wrote the first of them.
         for (lpa, sequence) in extent.units().zip(first..map.sequence()) {
-            battery.keep(lpa, sequence, |into| {
+            match map.view(Extent::one(lpa)) {
+                Some(data) => battery.keep(lpa, sequence, data),
                 // What was programmed meanwhile and cannot be read is lost with or without a battery.
-                if let Err(error) = map.peek(lpa, into) {
-                    eprintln!("nvlab: unit {lpa} was written and cannot be read: {error}");
-                }
-            });
+                None => eprintln!("nvlab: unit {lpa} was written and cannot be read"),
+            }
         }
     }
 }
@@ -88,6 +87,9 @@ impl Controller for Backed {
         let served = self.map.write(at, extent, data);
         self.keep(extent, first);
         served
+    }
+    fn view(&self, extent: Extent) -> Option<&[u8]> {
+        self.map.view(extent)
     }
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
         let before = self.map.sequence();

@@ -24,7 +24,6 @@ pub(crate) struct Battery {
     next_unit: u64,
     next_trim: u64,
     last_trim: Option<(Extent, u64)>,
-    data: Vec<u8>,
 }
 
 impl Battery {
@@ -48,7 +47,6 @@ impl Battery {
             next_unit: 0,
             next_trim: 0,
             last_trim: None,
-            data: vec![0; unit_bytes as usize],
         }
     }
 
@@ -60,14 +58,13 @@ impl Battery {
         self.units * (HEAD + self.unit_bytes) + slot % self.trims * HEAD
     }
 
-    /// Keeps the unit that was written as number `sequence`; `read` gives its bytes.
-    pub(crate) fn keep(&mut self, lpa: u32, sequence: u64, read: impl FnOnce(&mut [u8])) {
+    /// Keeps the unit that was written as number `sequence`.
+    pub(crate) fn keep(&mut self, lpa: u32, sequence: u64, data: &[u8]) {
         let at = self.unit_at(self.next_unit);
         self.next_unit += 1;
         self.store.write(at, &0u64.to_le_bytes());
-        read(&mut self.data);
         self.store.write(at + 8, &(lpa as u64).to_le_bytes());
-        self.store.write(at + HEAD, &self.data);
+        self.store.write(at + HEAD, data);
         self.store.write(at, &sequence.to_le_bytes());
         self.last_trim = None;
     }

@@ -6,6 +6,11 @@
 //!    answered any more. A new [`Session`] finds what survived.
 //! 3. After the device failed, everything is refused.
 
+mod ranges;
+
+pub use ranges::Zero;
+pub(crate) use ranges::pieces;
+
 use super::{Counts, DeviceState, Fault, Served, Start, Wear, build};
 use crate::WindowError;
 use crate::clock::{Clock, TimeMode};
@@ -23,12 +28,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-
-/// Bytes that are trimmed or zeroed before others get their turn.
-const PIECE_BYTES: u64 = 4 << 20;
-static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
-/// Units looked at for one answer about what is mapped.
-const STATUS_UNITS_MAX: u64 = 1 << 18;
 
 /// How a design is served.
 #[derive(Clone, Debug, Default)]
@@ -78,6 +77,8 @@ pub struct Drive {
     capacity_bytes: u64,
     unit_bytes: u32,
     trims_last: bool,
+    /// Its bytes lie in memory for all to see.
+    shows: bool,
     start: Start,
     time: TimeMode,
     /// Times the power came back; changed under the lock.
@@ -139,6 +140,7 @@ impl Drive {
             capacity_bytes: device.capacity_bytes(),
             unit_bytes: device.unit_bytes(),
             trims_last: device.trims_last(),
+            shows: device.view(0, device.unit_bytes()).is_some(),
             start: inner.state.start(),
             time: options.time,
             power,
@@ -203,8 +205,38 @@ impl Drive {
     /// Reads bytes; they are in `into` at once.
     pub fn read(&self, session: Session, offset: u64, into: &mut [u8]) -> Result<Due, Fault> {
         self.check(offset, into.len() as u64)?;
-        let request = asked(Op::Read, offset, into.len() as u32, false);
-        self.inner().serve(session, request, |device, at| device.read(at, offset, into))
+        let bytes = into.len() as u32;
+        let request = asked(Op::Read, offset, bytes, false);
+        self.inner().serve(session, request, |device, at| device.read(at, offset, bytes, into))
+    }
+
+    /// True if [`Drive::read_in_place`] can read this range.
+    pub(crate) fn shows(&self, offset: u64, bytes: u32) -> bool {
+        let unit = self.unit_bytes as u64;
+        self.shows && offset.is_multiple_of(unit) && (bytes as u64).is_multiple_of(unit)
+    }
+
+    /// Reads bytes where they lie in the media: `take` gets them in parts, in order, once they are sure, and what it made
+    /// of them is given back. Nobody else is served meanwhile.
+    pub(crate) fn read_in_place<R>(
+        &self,
+        session: Session,
+        (offset, bytes): (u64, u32),
+        take: impl FnOnce(&[&[u8]]) -> R,
+    ) -> Result<(Due, R), Fault> {
+        self.check(offset, bytes as u64)?;
+        let request = asked(Op::Read, offset, bytes, false);
+        let mut inner = self.inner();
+        let due = inner.serve(session, request, |device, at| device.read(at, offset, bytes, &mut []))?;
+        let device = inner.device.as_deref().expect("a device that answered");
+        let mut parts = Vec::with_capacity((bytes / self.unit_bytes) as usize);
+        let (mut at, end) = (offset, offset + bytes as u64);
+        while at < end {
+            let part = device.view(at, (end - at) as u32).expect("what was read can be seen");
+            parts.push(part);
+            at += part.len() as u64;
+        }
+        Ok((due, take(&parts)))
     }
 
     /// Writes bytes; with `fua` they are durable when the answer is due.
@@ -220,80 +252,6 @@ impl Drive {
         let lies = inner.ignore_flush;
         let request = asked(Op::Flush, 0, 0, false);
         inner.serve(session, request, |device, at| if lies { Ok(at) } else { device.flush(at) })
-    }
-
-    /// Gives up what the range holds.
-    pub fn trim(&self, session: Session, offset: u64, bytes: u64, fua: bool) -> Result<Due, Fault> {
-        self.check(offset, bytes)?;
-        let mut due = None;
-        for (offset, bytes) in pieces(offset, bytes, PIECE_BYTES) {
-            let request = asked(Op::Trim, offset, bytes as u32, fua);
-            due = self
-                .inner()
-                .serve(session, request, |device, at| device.trim(at, offset, bytes as u32))?
-                .or(due);
-        }
-        Ok(due)
-    }
-
-    /// The range reads as zero afterwards. `may_trim`: it need not keep its place. `fast`: only if that is quicker than
-    /// writing.
-    pub fn zero(&self, session: Session, range: (u64, u64), how: Zero) -> Result<Due, Fault> {
-        let (offset, bytes) = range;
-        self.check(offset, bytes)?;
-        let trims = how.may_trim && self.trims_last;
-        if how.fast && !trims {
-            return Err(Fault::NotFast);
-        }
-        let unit = self.unit_bytes as u64;
-        let (first, end) = (offset.next_multiple_of(unit), (offset + bytes) / unit * unit);
-        if !trims || first >= end {
-            return self.write_zeros(session, offset, bytes, how.fua);
-        }
-        let head = self.write_zeros(session, offset, first - offset, how.fua)?;
-        let tail = self.write_zeros(session, end, offset + bytes - end, how.fua)?;
-        let middle = self.trim(session, first, end - first, how.fua)?;
-        Ok(head.max(tail).max(middle))
-    }
-
-    fn write_zeros(&self, session: Session, mut offset: u64, bytes: u64, fua: bool) -> Result<Due, Fault> {
-        let (end, mut due) = (offset + bytes, None);
-        while offset < end {
-            let count = (end - offset).min(ZEROS.len() as u64);
-            due = self.write(session, offset, &ZEROS[..count as usize], fua)?.or(due);
-            offset += count;
-        }
-        Ok(due)
-    }
-
-    /// Gives (bytes, holds something) in order from `offset` on until the range ends, `give` returns false, or enough was
-    /// looked at.
-    pub fn mapped(
-        &self,
-        session: Session,
-        range: (u64, u64),
-        mut give: impl FnMut(u64, bool) -> bool,
-    ) -> Result<(), Fault> {
-        let (offset, bytes) = range;
-        self.check(offset, bytes)?;
-        let mut inner = self.inner();
-        let device = inner.available(session)?;
-        let (unit, end) = (self.unit_bytes as u64, offset + bytes);
-        let end = end.min((offset / unit + STATUS_UNITS_MAX) * unit);
-        let mut from = offset;
-        while from < end {
-            let mapped = device.is_mapped(from);
-            let mut to = (from / unit + 1) * unit;
-            while to < end && device.is_mapped(to) == mapped {
-                to += unit;
-            }
-            let to = to.min(end);
-            if !give(to - from, mapped) {
-                break;
-            }
-            from = to;
-        }
-        Ok(())
     }
 
     /// The power fails now and comes back.
@@ -384,29 +342,8 @@ impl Drive {
     }
 }
 
-/// How a range becomes zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Zero {
-    /// It need not keep its place.
-    pub may_trim: bool,
-    /// Only if that is quicker than writing.
-    pub fast: bool,
-    /// It is durable when the answer is due.
-    pub fua: bool,
-}
-
 fn asked(op: Op, offset: u64, bytes: u32, fua: bool) -> Request {
     Request { op, offset, bytes, fua, ..Request::default() }
-}
-
-/// Pieces of a range the device has, each its offset and bytes, at most `most`: cut at multiples of that, so that no unit is
-/// cut.
-pub(crate) fn pieces(offset: u64, bytes: u64, most: u64) -> impl Iterator<Item = (u64, u64)> {
-    let end = offset + bytes;
-    let next = move |from: u64| (from / most + 1) * most;
-    std::iter::successors((bytes > 0).then_some(offset), move |&from| Some(next(from)))
-        .take_while(move |&from| from < end)
-        .map(move |from| (from, next(from).min(end) - from))
 }
 
 impl Inner {

@@ -37,8 +37,10 @@ pub trait Served: Send {
     fn capacity_bytes(&self) -> u64;
     /// Bytes that are best read and written together.
     fn unit_bytes(&self) -> u32;
-    /// Reads bytes.
-    fn read(&mut self, at: Time, offset: u64, into: &mut [u8]) -> Result<Time, ControllerError>;
+    /// Reads bytes; `into` may be empty if [`Served::view`] shows them.
+    fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8]) -> Result<Time, ControllerError>;
+    /// What lies there, where it lies ([`nvlab_access::BlockDevice::view`]).
+    fn view(&self, offset: u64, bytes: u32) -> Option<&[u8]>;
     /// Writes bytes.
     fn write(&mut self, at: Time, offset: u64, data: &[u8]) -> Result<Time, ControllerError>;
     /// Gives up the whole units inside a range.
@@ -96,8 +98,11 @@ impl<D: Device + Send> Served for Plugged<D> {
     fn unit_bytes(&self) -> u32 {
         self.device().unit_bytes()
     }
-    fn read(&mut self, at: Time, offset: u64, into: &mut [u8]) -> Result<Time, ControllerError> {
-        self.device_mut().read(at, offset, into.len() as u32, into).map(|served| served.end)
+    fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8]) -> Result<Time, ControllerError> {
+        self.device_mut().read(at, offset, bytes, into).map(|served| served.end)
+    }
+    fn view(&self, offset: u64, bytes: u32) -> Option<&[u8]> {
+        self.device().view(offset, bytes)
     }
     fn write(&mut self, at: Time, offset: u64, data: &[u8]) -> Result<Time, ControllerError> {
         self.device_mut().write(at, offset, data.len() as u32, data).map(|served| served.end)

@@ -16,7 +16,7 @@ pub mod process;
 pub mod signals;
 pub mod socket;
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
 
 /// Asks for room for so many bytes that the other side of a socket has not taken yet; the system may give less.
@@ -26,6 +26,27 @@ pub fn send_buffer(socket: &impl AsRawFd, bytes: usize) -> io::Result<()> {
     let (socket, value) = (socket.as_raw_fd(), (&raw const bytes).cast());
     // SAFETY: the option is an `int`, which outlives the call.
     check(unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, value, length) }).map(|_| ())
+}
+
+/// Parts that one call may send (`IOV_MAX`).
+const PARTS_MAX: usize = 1024;
+
+/// Sends what a socket takes without waiting, of the first [`PARTS_MAX`] parts; gives how many bytes that were.
+pub fn send_now(socket: &impl AsRawFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    let parts = &parts[..parts.len().min(PARTS_MAX)];
+    // SAFETY: all-zero is an empty message.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    // The kernel only reads them.
+    message.msg_iov = parts.as_ptr().cast_mut().cast();
+    message.msg_iovlen = parts.len() as _;
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: an `IoSlice` is an `iovec`; the parts and what they point to are borrowed for the call.
+    let sent = check(unsafe { libc::sendmsg(socket.as_raw_fd(), &message, flags) });
+    match sent {
+        Ok(bytes) => Ok(bytes as usize),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
+        Err(error) => Err(error),
+    }
 }
 
 /// The result of a system call that answers -1 for an error.

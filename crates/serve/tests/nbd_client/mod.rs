@@ -119,6 +119,11 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
+    /// The next reply is of the request with this cookie.
+    pub fn expect_cookie(&mut self, cookie: u64) {
+        self.cookie = cookie;
+    }
+
     /// Sends a request.
     pub fn request(&mut self, command: u16, flags: u16, offset: u64, bytes: u32) {
         self.cookie += 1;

@@ -1,0 +1,108 @@
+//! Ranges of any length: trimmed, zeroed or looked at piece by piece, so that others get their turn.
+
+use super::{Drive, Due, Session, asked};
+use crate::served::Fault;
+use nvlab_workload::Op;
+
+/// Bytes that are trimmed or zeroed before others get their turn.
+const PIECE_BYTES: u64 = 4 << 20;
+static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
+/// Units looked at for one answer about what is mapped.
+const STATUS_UNITS_MAX: u64 = 1 << 18;
+
+/// How a range becomes zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Zero {
+    /// It need not keep its place.
+    pub may_trim: bool,
+    /// Only if that is quicker than writing.
+    pub fast: bool,
+    /// It is durable when the answer is due.
+    pub fua: bool,
+}
+
+impl Drive {
+    /// Gives up what the range holds.
+    pub fn trim(&self, session: Session, offset: u64, bytes: u64, fua: bool) -> Result<Due, Fault> {
+        self.check(offset, bytes)?;
+        let mut due = None;
+        for (offset, bytes) in pieces(offset, bytes, PIECE_BYTES) {
+            let request = asked(Op::Trim, offset, bytes as u32, fua);
+            due = self
+                .inner()
+                .serve(session, request, |device, at| device.trim(at, offset, bytes as u32))?
+                .or(due);
+        }
+        Ok(due)
+    }
+
+    /// The range reads as zero afterwards. `may_trim`: it need not keep its place. `fast`: only if that is quicker than
+    /// writing.
+    pub fn zero(&self, session: Session, range: (u64, u64), how: Zero) -> Result<Due, Fault> {
+        let (offset, bytes) = range;
+        self.check(offset, bytes)?;
+        let trims = how.may_trim && self.trims_last;
+        if how.fast && !trims {
+            return Err(Fault::NotFast);
+        }
+        let unit = self.unit_bytes as u64;
+        let (first, end) = (offset.next_multiple_of(unit), (offset + bytes) / unit * unit);
+        if !trims || first >= end {
+            return self.write_zeros(session, offset, bytes, how.fua);
+        }
+        let head = self.write_zeros(session, offset, first - offset, how.fua)?;
+        let tail = self.write_zeros(session, end, offset + bytes - end, how.fua)?;
+        let middle = self.trim(session, first, end - first, how.fua)?;
+        Ok(head.max(tail).max(middle))
+    }
+
+    fn write_zeros(&self, session: Session, mut offset: u64, bytes: u64, fua: bool) -> Result<Due, Fault> {
+        let (end, mut due) = (offset + bytes, None);
+        while offset < end {
+            let count = (end - offset).min(ZEROS.len() as u64);
+            due = self.write(session, offset, &ZEROS[..count as usize], fua)?.or(due);
+            offset += count;
+        }
+        Ok(due)
+    }
+
+    /// Gives (bytes, holds something) in order from `offset` on until the range ends, `give` returns false, or enough was
+    /// looked at.
+    pub fn mapped(
+        &self,
+        session: Session,
+        range: (u64, u64),
+        mut give: impl FnMut(u64, bool) -> bool,
+    ) -> Result<(), Fault> {
+        let (offset, bytes) = range;
+        self.check(offset, bytes)?;
+        let mut inner = self.inner();
+        let device = inner.available(session)?;
+        let (unit, end) = (self.unit_bytes as u64, offset + bytes);
+        let end = end.min((offset / unit + STATUS_UNITS_MAX) * unit);
+        let mut from = offset;
+        while from < end {
+            let mapped = device.is_mapped(from);
+            let mut to = (from / unit + 1) * unit;
+            while to < end && device.is_mapped(to) == mapped {
+                to += unit;
+            }
+            let to = to.min(end);
+            if !give(to - from, mapped) {
+                break;
+            }
+            from = to;
+        }
+        Ok(())
+    }
+}
+
+/// Pieces of a range the device has, each its offset and bytes, at most `most`: cut at multiples of that, so that no unit is
+/// cut.
+pub(crate) fn pieces(offset: u64, bytes: u64, most: u64) -> impl Iterator<Item = (u64, u64)> {
+    let end = offset + bytes;
+    let next = move |from: u64| (from / most + 1) * most;
+    std::iter::successors((bytes > 0).then_some(offset), move |&from| Some(next(from)))
+        .take_while(move |&from| from < end)
+        .map(move |from| (from, next(from).min(end) - from))
+}
