@@ -332,13 +332,28 @@ fn decent_bytes() -> Vec<u8> {
     let query = b"\0\0\0\0\0\0\0\x01\0\0\0\x0fbase:allocation";
     bytes.extend(Client::option_bytes(option::SET_META_CONTEXT, query));
     bytes.extend(Client::option_bytes(option::GO, b"\0\0\0\0\0\0"));
-    for i in 0..40u16 {
-        let (flags, offset) = (0, (i as u64) << 12);
-        bytes.extend(Request { flags, command: i % 9, cookie: i as u64, offset, bytes: 512 }.encode());
-        if i % 9 == command::WRITE {
+    // All commands there are and one there is not, again and again; the last read is large enough to be sent from the media.
+    let commands = [
+        command::READ,
+        command::WRITE,
+        command::FLUSH,
+        command::TRIM,
+        command::CACHE,
+        command::WRITE_ZEROES,
+        command::BLOCK_STATUS,
+        8,
+    ];
+    for i in 0..40 {
+        let (command, large) = (commands[i % commands.len()], i == 32);
+        let (offset, length) = ((i as u64) << 12, if large { 256 << 10 } else { 512 });
+        let (offset, length) = if command == command::FLUSH { (0, 0) } else { (offset, length) };
+        bytes.extend(Request { flags: 0, command, cookie: i as u64, offset, bytes: length }.encode());
+        if command == command::WRITE {
             bytes.extend([i as u8; 512]);
         }
     }
+    let leaves = Request { flags: 0, command: command::DISCONNECT, cookie: 40, offset: 0, bytes: 0 };
+    bytes.extend(leaves.encode());
     bytes
 }
 
