@@ -247,8 +247,19 @@ impl Held {
             }
             let Some(Reverse(mut reply)) = queue.replies.pop() else { continue };
             queue.bytes -= reply.out.len();
-            drop(queue);
             late.add(Span::from_ns((now - reply.due).as_nanos() as u64));
+            // What is due as well goes with it: waking the other side takes longer than a copy.
+            while reply.out.len() < SEND_AT
+                && queue.replies.peek().is_some_and(|Reverse(next)| next.due <= now)
+            {
+                let Some(Reverse(mut next)) = queue.replies.pop() else { break };
+                queue.bytes -= next.out.len();
+                late.add(Span::from_ns((now - next.due).as_nanos() as u64));
+                reply.out.push(next.out.here());
+                next.out.clear();
+                queue.unused.push(next.out);
+            }
+            drop(queue);
             let sent = drive.is_current(session) && link.write_all(reply.out.here()).is_ok();
             reply.out.clear();
             queue = self.queue();
