@@ -2,7 +2,9 @@
 # What serving costs and how well it keeps time, with fio as the client.
 #
 # 1. CPU time of the server for each request, against `nbdkit -t 1 memory` in the same run: both in turn, several rounds,
-#    least and median. The design keeps its media in memory and is the one that measures nvlab itself.
+#    least and median. The design keeps its media in memory and is the one that measures nvlab itself. Once with client and
+#    server on one core, where the figure is what the server does; once on all, where much of it is waking the other core.
+#    1 MiB is read twice: as random writes of 4 KiB left it, in 256 places, and as it was written, in order.
 # 2. Held answers (--time real): a device of 100 us at queue depth 1, one of 1 ms at depth 32, against the model.
 #
 # usage: cost.sh NVLAB [ROUNDS]
@@ -15,14 +17,18 @@ slow1ms='bench-16g-8x4,media.nand.blocks=32,ftl.spare=40%,path.kind=nvme,path.ra
 size=128m
 folder=$(mktemp -d)
 servers=
+# shellcheck disable=SC2154
 trap 'for server in $servers; do kill "$server" 2>/dev/null || true; done; rm -rf "$folder"' EXIT
 export NVLAB_NO_PROGRESS=1
 
 # Thousandths of a tick are not to be had: a row takes half a second of CPU time and more.
 ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 
+# On which cores, as a prefix of commands; empty: all.
+on=
+
 client() { # name, pattern, block size, depth, bytes
-    fio --name=x --ioengine=nbd --uri="nbd+unix:///?socket=$folder/$1.sock" --rw="$2" --bs="$3" --iodepth="$4" \
+    $on fio --name=x --ioengine=nbd --uri="nbd+unix:///?socket=$folder/$1.sock" --rw="$2" --bs="$3" --iodepth="$4" \
         --size=$size --io_size="$5" --minimal --terse-version=3
 }
 
@@ -31,52 +37,63 @@ wait_for() { # name
     echo "FAILED: no server at $1"; exit 1
 }
 
-measure() { # name, process, then as client; MiB
-    before=$(ticks "$2")
-    client "$1" "$3" "$4" "$5" "$6m" >/dev/null
-    echo "$3:$4:$5 $1 $(($(ticks "$2") - before)) $(($6 * 1024 / ${4%k}))" >>"$folder/rows"
+measure() { # row, name, process, then as client; MiB
+    before=$(ticks "$3")
+    client "$2" "$4" "$5" "$6" "$7m" >/dev/null
+    echo "$1 $2 $(($(ticks "$3") - before)) $(($7 * 1024 / ${5%k}))" >>"$folder/rows"
 }
 
-nbdkit -f -t 1 -U "$folder/nbdkit.sock" memory 128M &
-nbdkit=$!
-"$nvlab" serve "$design" --nbd "$folder/nvlab.sock" --time fast 2>/dev/null &
-ours=$!
-servers="$nbdkit $ours"
-wait_for nbdkit
-wait_for nvlab
-# Nothing is touched for the first time while it is measured: a log goes through all of the array.
-client nbdkit write 1024k 4 896m >/dev/null
-client nvlab write 1024k 4 896m >/dev/null
-for _ in $(seq "$rounds"); do
-    for row in 'randread 4k 1 256' 'randwrite 4k 1 256' 'randread 4k 32 512' 'randwrite 4k 32 512' \
-        'read 1024k 4 3072' 'write 1024k 4 3072'; do
-        # shellcheck disable=SC2086
-        measure nbdkit "$nbdkit" $row
-        # shellcheck disable=SC2086
-        measure nvlab "$ours" $row
+table() { # heading
+    $on nbdkit -f -t 1 -U "$folder/nbdkit.sock" memory 128M &
+    nbdkit=$!
+    $on "$nvlab" serve "$design" --nbd "$folder/nvlab.sock" --time fast 2>/dev/null &
+    ours=$!
+    servers="$nbdkit $ours"
+    wait_for nbdkit
+    wait_for nvlab
+    # Nothing is touched for the first time while it is measured: a log goes through all of the array.
+    client nbdkit write 1024k 4 896m >/dev/null
+    client nvlab write 1024k 4 896m >/dev/null
+    : >"$folder/rows"
+    for _ in $(seq "$rounds"); do
+        for row in '4k-read-qd1 randread 4k 1 256' '4k-write-qd1 randwrite 4k 1 256' \
+            '4k-read-qd32 randread 4k 32 512' '4k-write-qd32 randwrite 4k 32 512' \
+            '1m-read-scattered read 1024k 4 2048' '1m-write write 1024k 4 2048' '1m-read read 1024k 4 2048'; do
+            # shellcheck disable=SC2086
+            set -- "$1" $row
+            measure "$2" nbdkit "$nbdkit" "$3" "$4" "$5" "$6"
+            measure "$2" nvlab "$ours" "$3" "$4" "$5" "$6"
+        done
     done
-done
-kill "$nbdkit" "$ours"
-servers=
-sort -k1,1 -k2,2 "$folder/rows" | awk -v hz="$(getconf CLK_TCK)" '
-    { key = $1 " " $2; at[key]++; us[key, at[key]] = $3 * 1e6 / hz / $4; rows[$1] = 1 }
-    function order(key, count,    i, j, x) {
-        count = at[key]
-        for (i = 1; i <= count; i++)
-            for (j = i + 1; j <= count; j++)
-                if (us[key, j] < us[key, i]) { x = us[key, i]; us[key, i] = us[key, j]; us[key, j] = x }
-        least[key] = us[key, 1]; median[key] = us[key, int((count + 1) / 2)]
-    }
-    END {
-        print "us of CPU time for a request: least, median"
-        for (row in rows) {
-            ours = row " nvlab"; theirs = row " nbdkit"
-            order(ours); order(theirs)
-            verdict = median[ours] <= median[theirs] ? "ok" : "ABOVE"
-            printf "%-16s nvlab %7.2f %7.2f   nbdkit %7.2f %7.2f   %s\n", row, least[ours], median[ours],
-                least[theirs], median[theirs], verdict
+    kill "$nbdkit" "$ours"
+    wait "$nbdkit" "$ours" 2>/dev/null || true
+    rm -f "$folder/nbdkit.sock" "$folder/nvlab.sock"
+    servers=
+    sort -s -k1,2 "$folder/rows" | awk -v hz="$(getconf CLK_TCK)" -v heading="$1" '
+        { key = $1 " " $2; at[key]++; us[key, at[key]] = $3 * 1e6 / hz / $4; rows[$1] = 1 }
+        function order(key, count,    i, j, x) {
+            count = at[key]
+            for (i = 1; i <= count; i++)
+                for (j = i + 1; j <= count; j++)
+                    if (us[key, j] < us[key, i]) { x = us[key, i]; us[key, i] = us[key, j]; us[key, j] = x }
+            least[key] = us[key, 1]; median[key] = us[key, int((count + 1) / 2)]
         }
-    }'
+        END {
+            print "us of CPU time for a request: least, median; client and server " heading
+            for (row in rows) {
+                ours = row " nvlab"; theirs = row " nbdkit"
+                order(ours); order(theirs)
+                verdict = median[ours] <= median[theirs] ? "ok" : "ABOVE"
+                printf "%-18s nvlab %7.2f %7.2f   nbdkit %7.2f %7.2f   %s\n", row, least[ours], median[ours],
+                    least[theirs], median[theirs], verdict | "sort"
+            }
+        }'
+}
+
+on='taskset -c 0'
+table 'on one core'
+on=
+table 'on all cores'
 
 size=32m
 held() { # design, depth, requests of 4 KiB: p50 and mean of the model, p50 at the client (us), IOPS, depth
