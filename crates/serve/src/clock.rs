@@ -109,13 +109,13 @@ impl Clock {
     }
 }
 
-/// Sleeps, and spins for the last of it. Whoever wants the core gets it meanwhile: often the one who was answered last.
+/// Sleeps, and spins for the last of it.
 pub(crate) fn wait_until(due: Instant, spin: Duration) {
     if let Some(sleep) = due.checked_duration_since(Instant::now() + spin) {
         std::thread::sleep(sleep);
     }
     while Instant::now() < due {
-        std::thread::yield_now();
+        std::hint::spin_loop();
     }
 }
 

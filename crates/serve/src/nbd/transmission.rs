@@ -195,6 +195,10 @@ impl Transmission<'_> {
             let here = bytes as usize;
             if self.incoming.len() < here {
                 self.answers.send()?;
+                if (request.bytes as usize) < WHOLE_MAX {
+                    // The client is about to send the rest: on one core it does so now, and need not wake anybody.
+                    std::thread::yield_now();
+                }
             }
             let written = self.drive.write(self.session, offset, self.incoming.need(here)?, fua);
             self.incoming.consume(here);
