@@ -6,3 +6,4 @@ mod cache;
 mod device;
 mod model;
 mod power_cut;
+mod trims;

@@ -36,7 +36,7 @@ fn used(setup: &Setup, seed: u64) -> Moment {
     Moment { device, model, at: now, end: now, last: Ask::Flush }
 }
 
-fn acknowledge(setup: &Setup, model: &mut Model, ask: Ask, units: u32) {
+pub fn acknowledge(setup: &Setup, model: &mut Model, ask: Ask, units: u32) {
     match ask {
         // With checkpoints a flushed trim is durable; without, it is advice.
         Ask::Flush => model.durable(Extent { start: 0, count: units }, setup.checkpoint.is_some()),
