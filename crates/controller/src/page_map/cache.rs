@@ -221,7 +221,7 @@ impl<S: Store> PageMap<S> {
             return false;
         }
         self.erase(at, block);
-        true
+        self.table.state(block) != BlockState::Closed
     }
 }
 

@@ -317,6 +317,19 @@ impl<S: Store> PageMap<S> {
         Err(refused)
     }
 
+    /// Takes an erased block for something that is not data, without cleaning: `gains` is a die that will have one
+    /// more very soon. The last one of another die stays for its cleaner.
+    pub(super) fn take_erased(&mut self, gains: u32) -> Option<BlockId> {
+        if let Some(block) = self.checkpoint.pool.pop() {
+            return Some(block);
+        }
+        let left = |die: u32| self.dies[die as usize].free.len() + (die == gains) as usize;
+        let die = (0..self.geometry.dies()).max_by_key(|&die| left(die)).filter(|&die| left(die) > 1)?;
+        let block = self.take_free(die, true).ok()?;
+        self.table.set_state(block, BlockState::Map);
+        Some(block)
+    }
+
     /// Cleans a die until it can spare an erased block, and takes it.
     fn spare_block(&mut self, at: Time, die: u32) -> Result<BlockId, ControllerError> {
         let mut tries = 0;

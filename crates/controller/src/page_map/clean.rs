@@ -309,10 +309,15 @@ impl<S: Store> PageMap<S> {
     pub(super) fn erase(&mut self, at: Time, block: BlockId) {
         let protected = self.buffer.is_protected();
         let mut not_before = if protected { at } else { self.newer_versions_durable(at, block) };
-        if self.record_trims(at) {
+        let die = self.geometry.die_of(block);
+        if self.trims_pending() {
+            // A protected buffer keeps those that cannot be recorded now.
+            self.record_trims(at);
+            if !protected && !self.record_trims_at_once(at, die) {
+                return self.postpone_erase(block);
+            }
             not_before = not_before.max(self.finish_programs(at));
         }
-        let die = self.geometry.die_of(block);
         self.dies[die as usize].erases += 1;
         self.leaves_cache(block);
         match self.nand.erase(not_before, block) {
@@ -322,6 +327,13 @@ impl<S: Store> PageMap<S> {
             }
             Err(_) => self.mark_bad(block),
         }
+    }
+
+    /// A block without live units cannot be erased yet: the cleaner will meet it again.
+    #[cold]
+    fn postpone_erase(&mut self, block: BlockId) {
+        self.table.set_state(block, BlockState::Closed);
+        self.policy.closed(&self.table, block);
     }
 
     /// The version of a unit that was flushed last may lie, dead, in a block about to be erased while a newer

@@ -39,6 +39,7 @@ pub use cache::{CacheFull, CacheTakes, SlcCache};
 pub use config::{Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
 pub use recover::{Media, RecoveryReport};
 pub use stats::PageMapStats;
+pub use trim::trims_pending_max;
 
 use crate::cleaning::Policy;
 use crate::spare;

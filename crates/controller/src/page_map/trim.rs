@@ -7,8 +7,12 @@
 //! Format: the data of a unit of kind `Trim` holds records of 16 bytes, little-endian: first unit u32, units
 //! u32 (0 ends the list), sequence u64.
 //!
-//! Invariant: while trims are pending the journal has a page left for them, so recording them never has to
-//! clean.
+//! Invariants
+//! 1. No more trims are pending than a page of the journal holds. What keeps them elsewhere through a power cut
+//!    counts on it.
+//! 2. A trim is pending until the program of a page with its record is queued; a program that failed changes
+//!    nothing but the journal's next page.
+//! 3. Before a trim is heard the journal has two pages left, so recording it seldom has to look for a block.
 
 use super::frontier::NO_BLOCK;
 use super::spare::{Kind, Spare};
@@ -16,7 +20,7 @@ use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use nvlab_medium::Store;
 use nvlab_medium::flash::nand::Payload;
-use nvlab_units::{BlockId, Extent, Ticket, Time};
+use nvlab_units::{BlockId, Extent, Geometry, Ticket, Time};
 
 const RECORD_BYTES: usize = 16;
 
@@ -66,16 +70,21 @@ pub(super) fn decode(data: &[u8]) -> impl Iterator<Item = Record> {
     records.take_while(|record| record.extent.count > 0)
 }
 
+/// Trims that are pending at most: the records of a page.
+pub fn trims_pending_max(geometry: &Geometry) -> usize {
+    geometry.units_per_page as usize * (geometry.unit_bytes as usize / RECORD_BYTES)
+}
+
 impl<S: Store> PageMap<S> {
     fn records_per_page(&self) -> usize {
-        self.geometry.units_per_page as usize * (self.geometry.unit_bytes as usize / RECORD_BYTES)
+        trims_pending_max(&self.geometry)
     }
 
     /// Takes note of a trim; the journal was prepared for it.
     pub(super) fn note_trim(&mut self, at: Time, extent: Extent) {
         let sequence = self.sequence;
         self.sequence += 1;
-        if !self.checkpoint.is_on() {
+        if !self.checkpoint.is_on() || extent.count == 0 {
             return;
         }
         match self.journal.pending.last_mut() {
@@ -91,11 +100,22 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// Sees to it that the journal has two pages left.
+    /// Sees to it that the journal has room for another trim, and two pages left.
     pub(super) fn prepare_journal(&mut self, at: Time) -> Result<(), ControllerError> {
         if !self.checkpoint.is_on() {
             return Ok(());
         }
+        self.open_journal(at)?;
+        // A full page is pending only if its programs failed, or if it was handed over at recovery.
+        while self.journal.pending.len() >= self.records_per_page() {
+            self.record_trims(at);
+            self.open_journal(at)?;
+        }
+        Ok(())
+    }
+
+    /// Sees to it that the journal has two pages left.
+    fn open_journal(&mut self, at: Time) -> Result<(), ControllerError> {
         if self.journal.open != NO_BLOCK && self.journal.page + 2 <= self.geometry.pages_per_block {
             return Ok(());
         }
@@ -106,54 +126,71 @@ impl<S: Store> PageMap<S> {
             _ => self.finish_checkpoint(at)?,
         }
         let block = self.take_map_block(at, self.checkpoint.number)?;
-        self.journal.blocks.push(block);
-        (self.journal.open, self.journal.page) = (block.0, 0);
+        self.add_to_journal(block);
         Ok(())
     }
 
-    /// Programs the pending trims. True if there were any: then somebody should wait for the end.
-    pub(super) fn record_trims(&mut self, at: Time) -> bool {
-        if self.journal.pending.is_empty() {
-            return false;
-        }
+    fn add_to_journal(&mut self, block: BlockId) {
+        self.journal.blocks.push(block);
+        (self.journal.open, self.journal.page) = (block.0, 0);
+    }
+
+    pub(super) fn trims_pending(&self) -> bool {
+        !self.journal.pending.is_empty()
+    }
+
+    /// Programs the pending trims as far as the pages of the journal last.
+    pub(super) fn record_trims(&mut self, at: Time) {
         // A failed program spends a page; the journal has more than one.
-        while self.journal.open != NO_BLOCK && !self.record_on_page(at) {}
-        true
+        while self.trims_pending() && self.journal.open != NO_BLOCK {
+            self.record_on_page(at);
+        }
     }
 
     /// Sees to it that no trim is pending, whatever fails.
     pub(super) fn record_all_trims(&mut self, at: Time) -> Result<(), ControllerError> {
         self.record_trims(at);
-        while !self.journal.pending.is_empty() {
-            self.prepare_journal(at)?;
+        while self.trims_pending() {
+            self.open_journal(at)?;
             self.record_trims(at);
         }
         Ok(())
     }
 
-    /// Programs the pending trims on the next page of the journal; false if that failed.
-    fn record_on_page(&mut self, at: Time) -> bool {
+    /// Programs the trims that are pending still in new blocks of the journal, without cleaning for one; a block of
+    /// `die` is about to be erased. False if some of them stay pending for want of an erased block.
+    pub(super) fn record_trims_at_once(&mut self, at: Time, die: u32) -> bool {
+        while self.trims_pending() {
+            let Some(block) = self.take_erased(die) else { return false };
+            self.add_to_journal(block);
+            self.record_trims(at);
+        }
+        true
+    }
+
+    /// Programs pending trims, a page of them at most, on the next page of the journal. If that fails they stay.
+    fn record_on_page(&mut self, at: Time) {
         let (block, page) = (BlockId(self.journal.open), self.journal.page);
         self.journal.page += 1;
         if self.journal.page == self.geometry.pages_per_block {
             self.journal.open = NO_BLOCK;
         }
-        let (data, spare) = if S::KEEPS { self.encode_trims() } else { Default::default() };
+        let count = self.journal.pending.len().min(self.records_per_page());
+        let (data, spare) = if S::KEEPS { self.encode_trims(count) } else { Default::default() };
         self.stats.map_units += self.geometry.units_per_page as u64;
         let payload = Payload { data: &data, spare: &spare };
-        let Ok(ticket) = self.nand.program(at, block, page, 1, payload, true) else { return false };
+        let Ok(ticket) = self.nand.program(at, block, page, 1, payload, true) else { return };
         let die = self.geometry.die_of(block);
         self.dies[die as usize].last_program = ticket;
-        let queued = self.journal.pending.drain(..).map(|record| (record, die, ticket));
+        let queued = self.journal.pending.drain(..count).map(|record| (record, die, ticket));
         self.journal.in_flight.extend(queued);
-        true
     }
 
-    /// A page of the pending trims: data and spare areas.
-    fn encode_trims(&mut self) -> (Vec<u8>, Vec<u8>) {
+    /// A page with the first `count` pending trims: data and spare areas.
+    fn encode_trims(&mut self, count: usize) -> (Vec<u8>, Vec<u8>) {
         let (mut data, mut spare) = (Vec::new(), Vec::new());
         let bytes = self.geometry.unit_bytes as usize;
-        let mut units = self.journal.pending.chunks(bytes / RECORD_BYTES);
+        let mut units = self.journal.pending[..count].chunks(bytes / RECORD_BYTES);
         for _ in 0..self.geometry.units_per_page {
             let start = data.len();
             for record in units.next().unwrap_or(&[]) {
