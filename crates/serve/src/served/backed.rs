@@ -1,38 +1,35 @@
 //! A page map whose protected write buffer outlives this process: what it holds lies in a [`Battery`], too.
 
 use super::battery::Battery;
-use super::state::DeviceState;
-use crate::WindowError;
-use crate::mapped_store::MappedStore;
 use nvlab_controller::page_map::Media;
 use nvlab_controller::{Controller, ControllerError, PageMap};
 use nvlab_lab::design::PageMapped;
 use nvlab_lab::run::device::{Backing, BuildError, Counters, Insides, Mounted, Observed, Powered, page_map};
+use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
 use nvlab_units::{Extent, Served, Span, Time};
 
 /// The controller, and what holds its buffer if that is protected.
-pub struct Backed {
-    map: PageMap<MappedStore>,
-    battery: Option<Battery>,
+pub struct Backed<S: Store> {
+    map: PageMap<S>,
+    battery: Option<Battery<S>>,
 }
 
-impl Backed {
+impl<S: Store> Backed<S> {
     /// Over an array, new from the factory or found again; gives when it is ready.
-    pub(super) fn open(
-        state: &DeviceState,
+    pub(super) fn open<B: Backing<Store = S>>(
+        backing: &B,
         page: &PageMapped,
         seed: u64,
-        nand: Nand<MappedStore>,
-    ) -> Result<(Backed, Time), WindowError> {
+        nand: Nand<S>,
+    ) -> Result<(Backed<S>, Time), B::Error> {
         let config = page.config(seed);
-        let (unit, per_page) = (nand.geometry().unit_bytes, nand.geometry().units_per_page);
-        let battery = config.buffer.filter(|buffer| buffer.protected).map(|buffer| {
-            let store = state.store("battery", Battery::bytes(buffer.units, unit, per_page))?;
-            Ok::<_, WindowError>(Battery::new(store, buffer.units, unit, per_page))
-        });
-        let battery = battery.transpose()?;
-        if !state.is_used() {
+        let mut battery = None;
+        if let Some(buffer) = config.buffer.filter(|buffer| buffer.protected) {
+            let store = backing.store("battery", Battery::<S>::bytes(buffer.units, nand.geometry()))?;
+            battery = Some(Battery::new(store, buffer.units, nand.geometry()));
+        }
+        if !backing.is_used() {
             return Ok((Backed { map: page_map::fresh(page, seed, nand)?, battery }, Time::ZERO));
         }
         let mut media = Media::new(nand);
@@ -47,7 +44,7 @@ impl Backed {
     }
 
     /// What the buffer held is programmed before the host is served, so that the battery need not hold it any more.
-    fn emptied(mut self, at: Time, mut mounted: Mounted) -> Result<(Backed, Mounted), String> {
+    fn emptied(mut self, at: Time, mut mounted: Mounted) -> Result<(Backed<S>, Mounted), String> {
         if let Some(battery) = &mut self.battery {
             let end = self.map.power_down(at + mounted.time).map_err(|error| error.to_string())?;
             mounted.time = end.since(at);
@@ -70,7 +67,7 @@ impl Backed {
     }
 }
 
-impl Controller for Backed {
+impl<S: Store> Controller for Backed<S> {
     const KEEPS: bool = true;
 
     fn capacity_units(&self) -> u32 {
@@ -104,7 +101,7 @@ impl Controller for Backed {
     }
 }
 
-impl Observed for Backed {
+impl<S: Store> Observed for Backed<S> {
     fn counters(&self) -> Counters {
         self.map.counters()
     }
@@ -128,7 +125,7 @@ impl Observed for Backed {
     }
 }
 
-impl Powered for Backed {
+impl<S: Store> Powered for Backed<S> {
     fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
         let (map, mounted) = self.map.power_cycle(at)?;
         Backed { map, battery: self.battery }.emptied(at, mounted)

@@ -8,16 +8,15 @@
 //! The rings are as long as what the controller may hold: a slot of its buffer is taken again only after the unit in it
 //! was programmed, so the last so many units written hold all that are not.
 
-use crate::mapped_store::MappedStore;
 use nvlab_controller::page_map::Media;
 use nvlab_medium::Store;
-use nvlab_units::Extent;
+use nvlab_units::{Extent, Geometry};
 
 const HEAD: u64 = 16;
 
 /// The rings.
-pub(crate) struct Battery {
-    store: MappedStore,
+pub(crate) struct Battery<S: Store> {
+    store: S,
     unit_bytes: u64,
     units: u64,
     trims: u64,
@@ -26,24 +25,19 @@ pub(crate) struct Battery {
     last_trim: Option<(Extent, u64)>,
 }
 
-impl Battery {
-    /// Bytes for so many units, and the trims a controller with pages of so many may hold.
-    pub(crate) fn bytes(units: u32, unit_bytes: u32, units_per_page: u32) -> u64 {
-        units as u64 * (HEAD + unit_bytes as u64) + Battery::trims(unit_bytes, units_per_page) * HEAD
-    }
-
-    /// A controller programs its trims as soon as they fill a page.
-    fn trims(unit_bytes: u32, units_per_page: u32) -> u64 {
-        units_per_page as u64 * (unit_bytes as u64 / HEAD) + 1
+impl<S: Store> Battery<S> {
+    /// Bytes for so many units, and for the trims of a controller over such an array.
+    pub(crate) fn bytes(units: u32, geometry: &Geometry) -> u64 {
+        units as u64 * (HEAD + geometry.unit_bytes as u64) + trim_slots(geometry) * HEAD
     }
 
     /// Over a store of [`Battery::bytes`].
-    pub(crate) fn new(store: MappedStore, units: u32, unit_bytes: u32, units_per_page: u32) -> Battery {
+    pub(crate) fn new(store: S, units: u32, geometry: &Geometry) -> Battery<S> {
         Battery {
             store,
-            unit_bytes: unit_bytes as u64,
+            unit_bytes: geometry.unit_bytes as u64,
             units: units as u64,
-            trims: Battery::trims(unit_bytes, units_per_page),
+            trims: trim_slots(geometry),
             next_unit: 0,
             next_trim: 0,
             last_trim: None,
@@ -96,8 +90,8 @@ impl Battery {
         u64::from_le_bytes(bytes)
     }
 
-    /// Hands everything to a controller that will be recovered, in the order it was written. True if there was any.
-    pub(crate) fn give(&self, media: &mut Media<MappedStore>) -> bool {
+    /// Hands everything to a controller that will be recovered, in the order it was written.
+    pub(crate) fn give(&self, media: &mut Media<S>) {
         let filled = |at: &u64| self.word(*at) != 0;
         let mut units: Vec<u64> = (0..self.units).map(|slot| self.unit_at(slot)).filter(filled).collect();
         units.sort_by_key(|&at| self.word(at));
@@ -113,7 +107,6 @@ impl Battery {
             let extent = Extent { start: extent as u32, count: (extent >> 32) as u32 };
             media.hold_trim(extent, self.word(at));
         }
-        !units.is_empty() || !trims.is_empty()
     }
 
     /// Everything it held is programmed.
@@ -126,4 +119,9 @@ impl Battery {
         }
         self.last_trim = None;
     }
+}
+
+/// A controller programs its trims as soon as they fill a page.
+fn trim_slots(geometry: &Geometry) -> u64 {
+    geometry.units_per_page as u64 * (geometry.unit_bytes as u64 / HEAD) + 1
 }

@@ -116,7 +116,7 @@ impl DeviceState {
 impl Backing for DeviceState {
     type Store = MappedStore;
     type Error = WindowError;
-    type PageMap = Backed;
+    type PageMap = Backed<MappedStore>;
 
     fn store(&self, medium: &str, bytes: u64) -> Result<MappedStore, WindowError> {
         let Some(kept) = &self.kept else {
@@ -138,7 +138,7 @@ impl Backing for DeviceState {
         page: &PageMapped,
         seed: u64,
         nand: Nand<MappedStore>,
-    ) -> Result<(Backed, Time), WindowError> {
+    ) -> Result<(Backed<MappedStore>, Time), WindowError> {
         Backed::open(self, page, seed, nand)
     }
 }
