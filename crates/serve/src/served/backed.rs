@@ -1,5 +1,8 @@
 //! A page map whose protected write buffer outlives this process: what it holds lies in a [`Battery`], too.
 
+#[cfg(test)]
+mod tests;
+
 use super::battery::Battery;
 use nvlab_controller::page_map::Media;
 use nvlab_controller::{Controller, ControllerError, PageMap};
