@@ -2,13 +2,20 @@
 //! was acknowledged survives when this process is killed, too.
 //!
 //! Layout: a ring of entries for units (sequence u64, lpa u32, 4 zero bytes, the data), then a ring of entries for trims
-//! (sequence u64, first unit u32, units u32). A sequence of 0: nothing. An entry's sequence is cleared first and
-//! written last, so that a kill leaves no half of one.
+//! (sequence u64, first unit u32, units u32).
 //!
-//! The rings are as long as what the controller may hold: a slot of its buffer is taken again only after the unit in it
-//! was programmed, so the last so many units written hold all that are not.
+//! Invariants
+//! 1. A sequence of 0: nothing. An entry's sequence is cleared first and written last, so that a kill leaves no half of
+//!    one.
+//! 2. The rings are as long as what the controller may hold. A slot of its buffer is taken again only after the unit in
+//!    it was programmed, so the last so many units written hold all that are not; and no more trims are pending than a
+//!    page of its journal holds.
+//! 3. A trim that becomes part of the next is forgotten only when both are kept as one, in another slot.
+//!
+//! Whatever it keeps beyond what the controller still holds is harmless: recovery knows by the sequences what is older
+//! than the array, so [`Battery::clear`] may end anywhere, and a trim may be there twice.
 
-use nvlab_controller::page_map::Media;
+use nvlab_controller::page_map::{Media, trims_pending_max};
 use nvlab_medium::Store;
 use nvlab_units::{Extent, Geometry};
 
@@ -19,9 +26,10 @@ pub(crate) struct Battery<S: Store> {
     store: S,
     unit_bytes: u64,
     units: u64,
-    trims: u64,
     next_unit: u64,
-    next_trim: u64,
+    /// The slots for trims, in the order in which they were filled from `next_trim` on.
+    trims: Vec<u64>,
+    next_trim: usize,
     last_trim: Option<(Extent, u64)>,
 }
 
@@ -37,8 +45,8 @@ impl<S: Store> Battery<S> {
             store,
             unit_bytes: geometry.unit_bytes as u64,
             units: units as u64,
-            trims: trim_slots(geometry),
             next_unit: 0,
+            trims: (0..trim_slots(geometry)).collect(),
             next_trim: 0,
             last_trim: None,
         }
@@ -49,14 +57,14 @@ impl<S: Store> Battery<S> {
     }
 
     fn trim_at(&self, slot: u64) -> u64 {
-        self.units * (HEAD + self.unit_bytes) + slot % self.trims * HEAD
+        self.units * (HEAD + self.unit_bytes) + slot * HEAD
     }
 
     /// Keeps the unit that was written as number `sequence`.
     pub(crate) fn keep(&mut self, lpa: u32, sequence: u64, data: &[u8]) {
         let at = self.unit_at(self.next_unit);
         self.next_unit += 1;
-        self.store.write(at, &0u64.to_le_bytes());
+        self.forget(at);
         self.store.write(at + 8, &(lpa as u64).to_le_bytes());
         self.store.write(at + HEAD, data);
         self.store.write(at, &sequence.to_le_bytes());
@@ -66,22 +74,32 @@ impl<S: Store> Battery<S> {
     /// Keeps the trim that was heard as number `sequence`. One right behind the last becomes part of it, as in the
     /// controller's journal.
     pub(crate) fn keep_trim(&mut self, extent: Extent, sequence: u64) {
-        let mut whole = extent;
-        match self.last_trim {
-            Some((last, before))
-                if last.end() == extent.start as u64 && before + 1 == sequence && self.next_trim > 0 =>
-            {
-                whole = Extent { start: last.start, count: last.count + extent.count };
-                self.next_trim -= 1;
-            }
-            _ => {}
+        let merges = |&(last, before): &(Extent, u64)| {
+            last.end() == extent.start as u64 && before + 1 == sequence
+        };
+        let merged = self.last_trim.filter(merges);
+        let whole = merged.map_or(extent, |(last, _)| Extent { count: last.count + extent.count, ..last });
+        let slots = self.trims.len();
+        let (next, last) = (self.next_trim, (self.next_trim + slots - 1) % slots);
+        self.write_trim(self.trim_at(self.trims[next]), whole, sequence);
+        if merged.is_some() {
+            // Only now: the slot is free again, and the next to be taken.
+            self.forget(self.trim_at(self.trims[last]));
+            self.trims.swap(last, next);
+        } else {
+            self.next_trim = (next + 1) % slots;
         }
-        let at = self.trim_at(self.next_trim);
-        self.next_trim += 1;
-        self.store.write(at, &0u64.to_le_bytes());
-        self.store.write(at + 8, &(whole.start as u64 | (whole.count as u64) << 32).to_le_bytes());
-        self.store.write(at, &sequence.to_le_bytes());
         self.last_trim = Some((whole, sequence));
+    }
+
+    fn write_trim(&mut self, at: u64, extent: Extent, sequence: u64) {
+        self.forget(at);
+        self.store.write(at + 8, &(extent.start as u64 | (extent.count as u64) << 32).to_le_bytes());
+        self.store.write(at, &sequence.to_le_bytes());
+    }
+
+    fn forget(&mut self, at: u64) {
+        self.store.write(at, &0u64.to_le_bytes());
     }
 
     fn word(&self, at: u64) -> u64 {
@@ -100,7 +118,7 @@ impl<S: Store> Battery<S> {
             self.store.read(at + HEAD, &mut data);
             media.hold(self.word(at + 8) as u32, self.word(at), data);
         }
-        let mut trims: Vec<u64> = (0..self.trims).map(|slot| self.trim_at(slot)).filter(filled).collect();
+        let mut trims: Vec<u64> = self.trims.iter().map(|&slot| self.trim_at(slot)).filter(filled).collect();
         trims.sort_by_key(|&at| self.word(at));
         for &at in &trims {
             let extent = self.word(at + 8);
@@ -111,17 +129,13 @@ impl<S: Store> Battery<S> {
 
     /// Everything it held is programmed.
     pub(crate) fn clear(&mut self) {
-        for at in (0..self.units).map(|slot| self.unit_at(slot)).collect::<Vec<_>>() {
-            self.store.write(at, &0u64.to_le_bytes());
-        }
-        for at in (0..self.trims).map(|slot| self.trim_at(slot)).collect::<Vec<_>>() {
-            self.store.write(at, &0u64.to_le_bytes());
-        }
+        (0..self.units).for_each(|slot| self.forget(self.unit_at(slot)));
+        (0..self.trims.len() as u64).for_each(|slot| self.forget(self.trim_at(slot)));
         self.last_trim = None;
     }
 }
 
-/// A controller programs its trims as soon as they fill a page.
+/// One more than are pending: a trim that grows is kept anew before the old entry is forgotten.
 fn trim_slots(geometry: &Geometry) -> u64 {
-    geometry.units_per_page as u64 * (geometry.unit_bytes as u64 / HEAD) + 1
+    trims_pending_max(geometry) as u64 + 1
 }
