@@ -47,11 +47,6 @@ impl Journal {
         Journal { pending: Vec::new(), in_flight: Vec::new(), blocks: Vec::new(), open: NO_BLOCK, page: 0 }
     }
 
-    /// Lets go of what is programmed.
-    pub fn release(&mut self, mut is_done: impl FnMut(u32, Ticket) -> bool) {
-        self.in_flight.retain(|&(_, die, ticket)| !is_done(die, ticket));
-    }
-
     /// The power failed: what a protected buffer holds.
     pub fn survive(self) -> Vec<Record> {
         self.in_flight.into_iter().map(|(record, _, _)| record).chain(self.pending).collect()
@@ -183,7 +178,11 @@ impl<S: Store> PageMap<S> {
         let die = self.geometry.die_of(block);
         self.dies[die as usize].last_program = ticket;
         let queued = self.journal.pending.drain(..count).map(|record| (record, die, ticket));
-        self.journal.in_flight.extend(queued);
+        if S::KEEPS && self.buffer.is_protected() {
+            let nand = &mut self.nand;
+            self.journal.in_flight.retain(|&(_, die, ticket)| !nand.is_done(die, ticket, at));
+            self.journal.in_flight.extend(queued);
+        }
     }
 
     /// A page with the first `count` pending trims: data and spare areas.

@@ -43,7 +43,6 @@ impl<S: Store> PageMap<S> {
         if S::KEEPS {
             let nand = &mut self.nand;
             self.buffer.release(|die, ticket| nand.is_done(die, ticket, at));
-            self.journal.release(|die, ticket| nand.is_done(die, ticket, at));
         }
         if self.checkpoint.is_due(extent.count) {
             self.begin_checkpoint(now)?;
