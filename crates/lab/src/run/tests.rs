@@ -108,3 +108,5 @@ fn transactions_need_a_memory_that_is_large_enough() {
     assert_eq!(task.plan.limit.requests, 1_000_000, "{}", task.plan.workload_about);
     assert!(task.plan.workload_about.ends_with("until 1000000 transactions"), "{}", task.plan.workload_about);
 }
+
+mod endings;
