@@ -76,6 +76,9 @@ pub struct Lane {
     batches: VecDeque<Batch>,
 }
 
+/// More work than this never ends: 213 days, less what keeps [`Ticket::NEVER`] out of reach.
+const QUEUED_MAX: u64 = u64::MAX - 1;
+
 impl Lane {
     /// An idle lane.
     pub fn new() -> Lane {
@@ -172,13 +175,13 @@ impl Lane {
     /// Queues `count` background operations of length `each`, none of which may begin before `at`.
     #[inline]
     pub fn background(&mut self, at: Time, each: Span, count: u32) -> Ticket {
-        let (each, total) = (each.ps(), each.ps() * count as u64);
+        let (each, total) = (each.ps(), each.ps().saturating_mul(count as u64));
         if self.done == self.queued && !self.batches.is_empty() {
             self.batches.clear();
         }
         // The earliest the work before it can be over: `at` does not matter if it lies before that.
         let earliest = self.now.max(self.suspended_until).ps().saturating_add(self.queued - self.done);
-        self.queued += total;
+        self.queued = self.queued.saturating_add(total).min(QUEUED_MAX);
         match self.batches.back_mut() {
             Some(last) if last.each == each && at.ps() <= earliest => last.end = self.queued,
             _ if total == 0 => {}
@@ -439,6 +442,24 @@ mod tests {
         for (at, done) in [(us(50), (false, false)), (us(100), (true, false)), (us(151), (true, true))] {
             assert_eq!((lane.is_done(first, at), lane.is_done(second, at)), done, "at {at}");
         }
+    }
+
+    /// Work beyond the end of time is never done, and what was queued before it is told as ever.
+    #[test]
+    fn work_that_passes_213_days_never_ends() {
+        let mut lane = Lane::new();
+        let day = Span::from_ms(24 * 3600 * 1000);
+        let first = lane.background(us(0), day, 1);
+        let rest = lane.background(us(0), day, 300);
+        let more = lane.background(us(1), day * 2, u32::MAX);
+        assert!(!lane.clone().is_done(more, Time::MAX.before(Span::from_ps(2))));
+        assert_eq!(lane.clone().finish(first, us(0)), us(0) + day);
+        for ticket in [rest, more] {
+            assert!(lane.clone().finish(ticket, us(5)).is_over());
+        }
+        assert!(lane.finish(more, us(5)).is_over() && lane.finish(rest, us(6)).is_over());
+        assert!(lane.foreground(us(7), day, &SUSPEND).end.is_over());
+        assert!(!lane.is_done(Ticket::NEVER, Time::MAX));
     }
 
     #[test]

@@ -263,20 +263,20 @@ pub fn bandwidth(text: &str) -> Result<u64, QuantityError> {
 }
 
 /// A transfer rate either way round: "40 MB/s", or the time of one byte as datasheets give it, "30 ns/B". Never
-/// nothing: a [`Rate`] of 0 means "no limit".
+/// nothing: a [`Rate`] of 0 means "no limit"; and never so slow that 4 GiB take longer than there is time.
 pub fn rate(text: &str) -> Result<Rate, QuantityError> {
-    let help = "bytes per second (\"40 MB/s\"), or the time of one byte, below 8 s (\"30 ns/B\")";
+    let help = "bytes per second (\"40 MB/s\"), at least 1 kB/s, or the time of one byte (\"30 ns/B\"), at most 1 ms";
     let reader = Reader { text, wanted: "a transfer rate", help };
     let Some(each) = text.trim().strip_suffix("/B") else {
         return match bandwidth(text)? {
             0 => reader.error("nothing would ever arrive", help),
+            1..1000 => reader.error("it is too slow", help),
             bytes_per_second => Ok(Rate::from_bytes_per_second(bytes_per_second)),
         };
     };
     let read = text.to_string();
     match span(each).map_err(|error| QuantityError { read, wanted: reader.wanted, ..error })? {
-        // A rate keeps the time of 2^20 bytes as 64 bits of picoseconds.
-        each if each.ps() < 1 << 43 => Ok(Rate::from_span_per_byte(each)),
+        each if each <= Span::from_ms(1) => Ok(Rate::from_span_per_byte(each)),
         _ => reader.error("it is too slow", help),
     }
 }

@@ -1,8 +1,9 @@
 //! Simulated time. Not a clock: nothing below the serving edge reads one.
 //!
 //! The unit is the picosecond, because a 64 B transfer over a fast link takes 2.3 ns and a nanosecond would
-//! be wrong by a quarter. A `u64` of picoseconds reaches 213 days; arithmetic that would pass it panics
-//! rather than wrap, so a run that is too long fails loudly.
+//! be wrong by a quarter. A `u64` of picoseconds reaches 213 days; arithmetic that would pass them stays at
+//! [`Time::MAX`]. No moment lies after it, so whoever drives a device sees at the end that time ran out
+//! ([`Time::is_over`]) and refuses the result, without a check in every sum.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
@@ -15,19 +16,17 @@ pub struct Time(u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
-const OVERFLOW: &str = "simulated time passed 213 days (2^64 ps)";
-
 impl Time {
     /// The moment the device was switched on.
     pub const ZERO: Time = Time(0);
-    /// The last representable moment; "never" where a moment is wanted.
+    /// The last representable moment; "never" where a moment is wanted, and what a sum beyond 213 days is.
     pub const MAX: Time = Time(u64::MAX);
 
     /// A moment from picoseconds.
     pub const fn from_ps(ps: u64) -> Time {
         Time(ps)
     }
-    /// A moment from nanoseconds. Panics past 213 days.
+    /// A moment from nanoseconds.
     pub const fn from_ns(ns: u64) -> Time {
         Time(Span::from_ns(ns).0)
     }
@@ -47,6 +46,10 @@ impl Time {
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
+    /// True if this is past the 213 days there are.
+    pub const fn is_over(self) -> bool {
+        self.0 == u64::MAX
+    }
     /// The moment `span` before this one, or the beginning.
     pub const fn before(self, span: Span) -> Time {
         Time(self.0.saturating_sub(span.0))
@@ -61,23 +64,22 @@ impl Span {
     pub const fn from_ps(ps: u64) -> Span {
         Span(ps)
     }
-    /// A span from nanoseconds. Panics past 213 days.
+    /// A span from nanoseconds.
     pub const fn from_ns(ns: u64) -> Span {
-        Span(ns.checked_mul(1000).expect(OVERFLOW))
+        Span(ns.saturating_mul(1000))
     }
-    /// A span from microseconds. Panics past 213 days.
+    /// A span from microseconds.
     pub const fn from_us(us: u64) -> Span {
-        Span(us.checked_mul(1_000_000).expect(OVERFLOW))
+        Span(us.saturating_mul(1_000_000))
     }
-    /// A span from milliseconds. Panics past 213 days.
+    /// A span from milliseconds.
     pub const fn from_ms(ms: u64) -> Span {
-        Span(ms.checked_mul(1_000_000_000).expect(OVERFLOW))
+        Span(ms.saturating_mul(1_000_000_000))
     }
-    /// A span from seconds, rounded to a picosecond. Panics if negative, not finite or past 213 days.
+    /// A span from seconds, rounded to a picosecond. Panics if negative or no number.
     pub fn from_seconds(seconds: f64) -> Span {
-        let ps = (seconds * 1e12).round();
-        assert!(ps >= 0.0 && ps < u64::MAX as f64, "{seconds} s: {OVERFLOW}");
-        Span(ps as u64)
+        assert!(seconds >= 0.0, "a span of {seconds} s");
+        Span((seconds * 1e12).round() as u64)
     }
     /// Picoseconds.
     pub const fn ps(self) -> u64 {
@@ -105,7 +107,7 @@ impl Add<Span> for Time {
     type Output = Time;
     #[inline]
     fn add(self, span: Span) -> Time {
-        Time(self.0.checked_add(span.0).expect(OVERFLOW))
+        Time(self.0.saturating_add(span.0))
     }
 }
 impl AddAssign<Span> for Time {
@@ -126,7 +128,7 @@ impl Add for Span {
     type Output = Span;
     #[inline]
     fn add(self, other: Span) -> Span {
-        Span(self.0.checked_add(other.0).expect(OVERFLOW))
+        Span(self.0.saturating_add(other.0))
     }
 }
 impl AddAssign for Span {
@@ -152,7 +154,7 @@ impl Mul<u64> for Span {
     type Output = Span;
     #[inline]
     fn mul(self, count: u64) -> Span {
-        Span(self.0.checked_mul(count).expect(OVERFLOW))
+        Span(self.0.saturating_mul(count))
     }
 }
 impl Div<u64> for Span {
@@ -245,7 +247,7 @@ impl Rate {
             rate => Rate { ps_per_mib: ((1u128 << 20) * 1_000_000_000_000 / rate as u128) as u64 },
         }
     }
-    /// A rate from the time one byte takes.
+    /// A rate from the time one byte takes, below 8 s.
     pub fn from_span_per_byte(per_byte: Span) -> Rate {
         Rate { ps_per_mib: per_byte.ps() << 20 }
     }
@@ -285,8 +287,12 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "213 days")]
-    fn time_does_not_wrap() {
-        let _ = Time::MAX + Span::from_ps(1);
+    fn time_that_runs_out_stays_at_its_end() {
+        let last = Time::MAX.before(Span::from_ps(1));
+        assert!(!last.is_over() && (last + Span::from_ps(1)).is_over() && (Time::MAX + Span::from_ns(1)).is_over());
+        let day = Span::from_ms(24 * 3600 * 1000);
+        assert!(!(Time::ZERO + day * 213).is_over() && (Time::ZERO + day * 214).is_over());
+        assert!((Time::ZERO + (day * 200 + day * 200)).is_over());
+        assert!((Time::ZERO + Span::from_seconds(1e30)).is_over() && Time::from_ns(u64::MAX).is_over());
     }
 }

@@ -4,6 +4,7 @@
 //! loop begins each at its moment and waits only if the device's queue is full. Latency counts from the moment
 //! the host wanted the request. The device is called in the order in which requests begin.
 
+use super::device::Observed;
 use nvlab_access::BlockDevice;
 use nvlab_controller::ControllerError;
 use nvlab_units::{Span, Time};
@@ -109,6 +110,17 @@ pub enum DriveError {
         /// Why.
         source: ControllerError,
     },
+    /// What was accepted cannot be finished.
+    #[error("work that was accepted after {at} simulated cannot be finished: {source}")]
+    Unfinished {
+        /// When it was to be finished.
+        at: Time,
+        /// Why.
+        source: ControllerError,
+    },
+    /// The clock of a device ends.
+    #[error("simulated time passed 213 days, which is all there is, after {0} requests")]
+    OutOfTime(u64),
     /// Whoever watches wanted no more.
     #[error("stopped after {0} requests")]
     Stopped(u64),
@@ -301,7 +313,20 @@ pub(super) fn paced<D: BlockDevice, W: Workload>(
         }
     }
     progress.now = progress.now.max(under_way.last());
+    within_time(progress.now, progress.requests)?;
     Ok(progress)
+}
+
+/// Refuses a moment after `requests` that is not within the time there is. A sum that passes the end stays there and no
+/// request begins then, so that asking at the end of a run is enough.
+pub(super) fn within_time(moment: Time, requests: u64) -> Result<Time, DriveError> {
+    if moment.is_over() { Err(DriveError::OutOfTime(requests)) } else { Ok(moment) }
+}
+
+/// When a device has done everything that was asked of it, by `requests` requests until `at`.
+pub(super) fn idle_at(device: &mut impl Observed, at: Time, requests: u64) -> Result<Time, DriveError> {
+    let idle = device.idle_at(at).map_err(|source| DriveError::Unfinished { at, source })?;
+    within_time(idle, requests)
 }
 
 #[inline(always)]

@@ -115,6 +115,14 @@ pub enum RunError {
         /// What `--until` said.
         until: String,
     },
+    /// The power failed after the run, and nothing came back.
+    #[error("{design}: after a power cut at the end of the run nothing is mounted: {why}")]
+    Unmounted {
+        /// The design.
+        design: String,
+        /// Why.
+        why: String,
+    },
     /// No request at all.
     #[error("{design}: the workload has no requests within the limit")]
     Nothing {
@@ -187,7 +195,7 @@ pub fn run_transactions<W: WindowWorkload>(
     });
     let driven = transactions::drive(&mut memory, &mut workload, origin, &plan.limit, &mut meter);
     let progress = checked(plan, driven, origin)?;
-    Ok(finish(Run { design, plan, prepared, origin, progress, clock }, &mut memory, meter))
+    finish(Run { design, plan, prepared, origin, progress, clock }, &mut memory, meter)
 }
 
 /// A run, for a device of whatever kind.
@@ -240,17 +248,29 @@ fn run_requests<D: Device, W: Workload>(
         }
     };
     let progress = checked(plan, driven, origin)?;
-    let now = progress.now;
-    let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter);
-    let mount = mount(device, now);
+    let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter)?;
+    let mount = mount(device, plan, &progress)?;
     Ok(RunResult { client_bytes: workload.client_bytes(), program, mount, ..result })
 }
 
-/// What a mount takes if the power fails now; `None` if the media keep no bytes.
-fn mount<D: Device>(device: D, now: Time) -> Option<MountResult> {
-    let mounted = D::KEEPS.then(|| device.power_cycle(now))?;
-    let (_, found) = mounted.unwrap_or_else(|why| panic!("nothing is mounted after a power cut: {why}"));
-    Some(MountResult { time_s: found.time.seconds(), nand_reads: found.nand_reads })
+/// What a mount takes if the power fails at the end of a run; `None` if the media keep no bytes.
+fn mount<D: Device>(
+    device: D,
+    plan: &RunPlan,
+    progress: &Progress,
+) -> Result<Option<MountResult>, RunError> {
+    if !D::KEEPS {
+        return Ok(None);
+    }
+    let (_, found) = device
+        .power_cycle(progress.now)
+        .map_err(|why| RunError::Unmounted { design: plan.design_name.clone(), why })?;
+    drive::within_time(progress.now + found.time, progress.requests).map_err(|source| failed(plan, source))?;
+    Ok(Some(MountResult { time_s: found.time.seconds(), nand_reads: found.nand_reads }))
+}
+
+fn failed(plan: &RunPlan, source: DriveError) -> RunError {
+    RunError::Failed { design: plan.design_name.clone(), source, asked: plan.requests_asked }
 }
 
 fn unprepared(plan: &RunPlan, source: DriveError) -> RunError {
@@ -260,8 +280,7 @@ fn unprepared(plan: &RunPlan, source: DriveError) -> RunError {
 /// Refuses a run that did less than it was to do.
 fn checked(plan: &RunPlan, driven: Result<Progress, DriveError>, origin: Time) -> Result<Progress, RunError> {
     let name = || plan.design_name.clone();
-    let failed = |source| RunError::Failed { design: name(), source, asked: plan.requests_asked };
-    let progress = driven.map_err(failed)?;
+    let progress = driven.map_err(|source| failed(plan, source))?;
     if progress.requests == 0 {
         return Err(RunError::Nothing { design: name() });
     }
@@ -298,16 +317,17 @@ fn finish<D: Observed, F: FnMut(&Progress) -> bool>(
     run: Run<'_>,
     device: &mut D,
     meter: Meter<F>,
-) -> RunResult {
+) -> Result<RunResult, RunError> {
     let Run { design, plan, prepared, origin, progress, clock } = run;
     // What is queued at the end belongs to the run: shares of busy time are over the time until it is done.
-    let busy_span = device.idle_at(progress.now).since(origin);
+    let idle = drive::idle_at(device, progress.now, progress.requests);
+    let busy_span = idle.map_err(|source| failed(plan, source))?.since(origin);
     let (totals, series) = meter.finish(device.counters(), progress.now);
     let span = progress.now.since(origin);
     let mut result = summary::summarize(design, plan, device, prepared, &totals, span, busy_span);
     result.series = series;
     result.wall_s = clock.elapsed().as_secs_f64();
-    result
+    Ok(result)
 }
 
 fn share_done(plan: &RunPlan, progress: &Progress, origin: Time) -> f64 {

@@ -7,7 +7,7 @@
 //! earlier half agree within 1 %. The span grows with the search, so that a slow drift is not taken for rest.
 
 use super::device::Observed;
-use super::drive::{DriveError, Limit, Progress, drive};
+use super::drive::{DriveError, Limit, Progress, drive, idle_at};
 use super::meter::Unmeasured;
 use crate::result::Precondition;
 use nvlab_access::BlockDevice;
@@ -149,7 +149,7 @@ pub fn prepare<D: BlockDevice + Observed, W: Workload>(
 ) -> Result<Time, DriveError> {
     let mut watch = Unmeasured(|_: &Progress| go_on("preparing", 0.0));
     let progress = drive(device, &mut Preparation(workload), at, DEPTH, &Limit::NONE, &mut watch)?;
-    Ok(if progress.requests == 0 { at } else { device.idle_at(progress.now) })
+    if progress.requests == 0 { Ok(at) } else { idle_at(device, progress.now, progress.requests) }
 }
 
 /// The stores of transactions, each as the page it changes.
@@ -209,31 +209,31 @@ pub fn precondition<D: BlockDevice + Observed, W: Workload>(
 ) -> Result<(Precondition, Time), DriveError> {
     let mut report =
         Precondition { kind: state.name().into(), host_bytes: 0, last_windows: [0.0; 2], converged: true };
-    let mut now = Time::ZERO;
     if state == State::Fresh {
-        return Ok((report, now));
+        return Ok((report, Time::ZERO));
     }
     let capacity = device.capacity_bytes();
     let mut fill = Fill { next: 0, end: capacity };
     let share = |progress: &Progress| progress.written_bytes as f64 / capacity as f64;
     let mut watch = Unmeasured(|progress: &Progress| go_on("filling", share(progress)));
-    now = drive(device, &mut fill, now, DEPTH, &Limit::NONE, &mut watch)?.now;
+    let mut done = drive(device, &mut fill, Time::ZERO, DEPTH, &Limit::NONE, &mut watch)?;
     report.host_bytes = capacity;
     if state == State::Steady {
         let footprint = workload.as_ref().map_or(0..capacity, |workload| workload.footprint());
         let mut written = 0;
         report.converged = false;
         if let Some(mut workload) = workload {
-            written = settle(device, &mut workload, &mut now, &mut report, &mut go_on)?;
+            written = settle(device, &mut workload, &mut done, &mut report, &mut go_on)?;
         }
         if written == 0 {
             let unit_bytes = device.unit_bytes();
             let (first, end) = (footprint.start / unit_bytes as u64, footprint.end / unit_bytes as u64);
             let rng = Rng::stream(seed, "precondition");
             let mut scatter = Scatter { rng, first, units: (end - first).max(1), unit_bytes };
-            settle(device, &mut scatter, &mut now, &mut report, &mut go_on)?;
+            settle(device, &mut scatter, &mut done, &mut report, &mut go_on)?;
         }
     }
+    let now = done.now;
     let flushed = device.flush(now).map_err(|source| DriveError::Failed {
         number: 0,
         op: Op::Flush,
@@ -243,14 +243,14 @@ pub fn precondition<D: BlockDevice + Observed, W: Workload>(
         source,
     })?;
     // The measured run begins on a device that has nothing left to do.
-    Ok((report, device.idle_at(flushed.end)))
+    Ok((report, idle_at(device, flushed.end, done.requests)?))
 }
 
 /// Writes until two windows agree; gives the bytes written, 0 if the workload hardly writes.
 fn settle<D: BlockDevice + Observed, W: Workload>(
     device: &mut D,
     workload: &mut W,
-    now: &mut Time,
+    done: &mut Progress,
     report: &mut Precondition,
     go_on: &mut impl FnMut(&str, f64) -> bool,
 ) -> Result<u64, DriveError> {
@@ -267,8 +267,8 @@ fn settle<D: BlockDevice + Observed, W: Workload>(
         let before = device.counters();
         let share = |progress: &Progress| round as f64 + progress.written_bytes as f64 / window as f64;
         let mut watch = Unmeasured(|progress: &Progress| go_on("settling", share(progress) / 2.0));
-        let progress = drive(device, &mut AtOnce(workload), *now, DEPTH, &limit, &mut watch)?;
-        *now = progress.now;
+        let progress = drive(device, &mut AtOnce(workload), done.now, DEPTH, &limit, &mut watch)?;
+        (done.now, done.requests) = (progress.now, done.requests + progress.requests);
         if progress.written_bytes < window {
             return Ok(if progress.written_bytes * 2 < window { 0 } else { total });
         }

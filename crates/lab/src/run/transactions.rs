@@ -6,7 +6,7 @@
 //! before it ends.
 
 use super::device::Observed;
-use super::drive::{DriveError, Limit, Progress, Watch};
+use super::drive::{DriveError, Limit, Progress, Watch, within_time};
 use super::meter::Meter;
 use nvlab_access::MemoryWindow;
 use nvlab_units::{Span, Time};
@@ -72,5 +72,6 @@ where
             return Err(DriveError::Stopped(progress.requests));
         }
     }
+    within_time(progress.now, progress.requests)?;
     Ok(progress)
 }

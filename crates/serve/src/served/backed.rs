@@ -111,8 +111,8 @@ impl<S: Store> Observed for Backed<S> {
     fn reset_stats(&mut self) {
         self.map.reset_stats();
     }
-    fn idle_at(&mut self, at: Time) -> Time {
-        self.map.idle_at(at)
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        Observed::idle_at(&mut self.map, at)
     }
     fn settle(&mut self, upto: Time) {
         self.map.settle(upto);

@@ -301,7 +301,8 @@ impl Drive {
         self.inner().record.take()
     }
 
-    /// What was done to the device since it was opened, or since the power came back last; `None` if it was lost.
+    /// What was done to the device since it was opened, or since the power came back last; `None` if it was lost or cannot finish
+    /// what it accepted.
     pub fn result(&self) -> Option<RunResult> {
         let mut inner = self.inner();
         let now = inner.clock.now();
@@ -325,7 +326,8 @@ impl Drive {
         let (origin, totals) = (inner.origin, inner.totals.clone());
         let wall_s = inner.clock.running().as_secs_f64();
         let device = inner.device.as_mut()?;
-        let (span, busy) = (now.since(origin), device.observed_mut().idle_at(now).since(origin));
+        let idle = device.observed_mut().idle_at(now).ok()?;
+        let (span, busy) = (now.since(origin), idle.since(origin));
         let result = summarize(&self.design, &plan, device.observed(), prepared, &totals, span, busy);
         Some(RunResult { wall_s, ..result })
     }

@@ -5,7 +5,7 @@ use super::power::{Mounted, Powered};
 use super::{Causes, Counters, Insides, LogInsides, Observed};
 use crate::design::{BlockMapped, Design};
 use nvlab_controller::block_map::{BlockMapStats, Cause, Media};
-use nvlab_controller::{BlockMap, Controller};
+use nvlab_controller::{BlockMap, Controller, ControllerError};
 use nvlab_medium::Store;
 use nvlab_units::{Span, Time};
 
@@ -49,8 +49,8 @@ impl<S: Store> Observed for BlockMap<S> {
     fn reset_stats(&mut self) {
         BlockMap::reset_stats(self);
     }
-    fn idle_at(&mut self, at: Time) -> Time {
-        BlockMap::idle_at(self, at)
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        Ok(BlockMap::idle_at(self, at))
     }
     fn settle(&mut self, upto: Time) {
         BlockMap::settle(self, upto);

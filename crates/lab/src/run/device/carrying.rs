@@ -73,7 +73,7 @@ impl<D: Device> Observed for Carrying<D> {
     fn reset_stats(&mut self) {
         self.device.reset_stats();
     }
-    fn idle_at(&mut self, at: Time) -> Time {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.device.idle_at(at)
     }
     fn settle(&mut self, upto: Time) {

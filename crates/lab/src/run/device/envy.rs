@@ -71,8 +71,8 @@ impl<S: Store> Observed for Envy<S> {
     fn reset_stats(&mut self) {
         Envy::reset_stats(self);
     }
-    fn idle_at(&mut self, at: Time) -> Time {
-        Envy::idle_at(self, at)
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        Ok(Envy::idle_at(self, at))
     }
     fn settle(&mut self, upto: Time) {
         Envy::settle(self, upto);
@@ -127,7 +127,7 @@ impl<S: Store> Observed for RamDisk<Envy<S>> {
     fn reset_stats(&mut self) {
         Observed::reset_stats(self.window_mut());
     }
-    fn idle_at(&mut self, at: Time) -> Time {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
         Observed::idle_at(self.window_mut(), at)
     }
     fn settle(&mut self, upto: Time) {
@@ -206,7 +206,7 @@ impl Observed for Pages<'_> {
     fn reset_stats(&mut self) {
         Observed::reset_stats(self.0);
     }
-    fn idle_at(&mut self, at: Time) -> Time {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
         Observed::idle_at(self.0, at)
     }
     fn unit_bytes(&self) -> u32 {

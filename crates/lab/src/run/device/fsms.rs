@@ -18,7 +18,7 @@ impl<C: Observed, S: Store> Observed for Beside<C, Pram<S>> {
         self.controller.reset_stats();
         self.pram.pcm_mut().reset_stats();
     }
-    fn idle_at(&mut self, at: Time) -> Time {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.controller.idle_at(at)
     }
     fn settle(&mut self, upto: Time) {
@@ -44,7 +44,7 @@ impl<C: BesidePram + Observed> Observed for Fsms<C> {
         Fsms::reset_stats(self);
         self.behind_mut().reset_stats();
     }
-    fn idle_at(&mut self, at: Time) -> Time {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.behind_mut().idle_at(at)
     }
     fn settle(&mut self, upto: Time) {

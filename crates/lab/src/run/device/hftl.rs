@@ -6,7 +6,7 @@ use super::pram::Pram;
 use super::{Causes, Counters, Insides, Observed};
 use crate::design::{Design, PramMapped};
 use nvlab_controller::hftl::{Hftl, HftlStats, Media};
-use nvlab_controller::{BesidePram, Controller};
+use nvlab_controller::{BesidePram, Controller, ControllerError};
 use nvlab_medium::Store;
 use nvlab_units::{Span, Time};
 
@@ -54,9 +54,8 @@ impl<S: Store> Observed for Hftl<S, Pram<S>> {
         Hftl::reset_stats(self);
         self.pram_mut().pcm_mut().reset_stats();
     }
-    fn idle_at(&mut self, at: Time) -> Time {
-        let end = Hftl::idle_at(self, at);
-        end.unwrap_or_else(|error| panic!("work that was accepted is not finished: {error}"))
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        Hftl::idle_at(self, at)
     }
     fn settle(&mut self, upto: Time) {
         Hftl::settle(self, upto);

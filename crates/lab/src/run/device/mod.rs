@@ -29,7 +29,7 @@ pub use power::{Device, Mounted, Powered};
 use crate::design::Design;
 use crate::result::{CacheResult, MemoryResult, PramResult};
 use nvlab_access::{Attached, HostPath};
-use nvlab_controller::Controller;
+use nvlab_controller::{Controller, ControllerError};
 use nvlab_medium::Store;
 use nvlab_medium::flash::{Cells, FlashStats, Nand};
 use nvlab_units::{Geometry, Span, Time, Total};
@@ -154,8 +154,8 @@ pub trait Observed {
     fn counters(&self) -> Counters;
     /// Begins counting anew; wear stays.
     fn reset_stats(&mut self);
-    /// When everything queued will be done; a promise.
-    fn idle_at(&mut self, at: Time) -> Time;
+    /// When everything queued will be done; a promise. An error: what was accepted cannot be finished.
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError>;
     /// Says that no power cut will come before `upto`; only what keeps bytes remembers what a cut would undo.
     fn settle(&mut self, _upto: Time) {}
     /// Bytes of a mapping unit.
@@ -185,7 +185,7 @@ impl<C: Controller + Observed> Observed for Attached<C> {
         self.controller_mut().reset_stats();
         Attached::reset_stats(self);
     }
-    fn idle_at(&mut self, at: Time) -> Time {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.controller_mut().idle_at(at)
     }
     fn settle(&mut self, upto: Time) {

@@ -84,8 +84,8 @@ impl<S: Store> Observed for PageMap<S> {
     fn reset_stats(&mut self) {
         PageMap::reset_stats(self);
     }
-    fn idle_at(&mut self, at: Time) -> Time {
-        PageMap::idle_at(self, at)
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        Ok(PageMap::idle_at(self, at))
     }
     fn settle(&mut self, upto: Time) {
         PageMap::settle(self, upto);

@@ -20,7 +20,7 @@ pub trait Powered: Controller + Observed + Sized {
     fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String>;
     /// The power will be switched off in good order; gives when it may be.
     fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
-        Ok(self.idle_at(at))
+        self.idle_at(at)
     }
     /// True if the unit holds something; otherwise it reads as zero.
     fn is_mapped(&self, unit: u32) -> bool;

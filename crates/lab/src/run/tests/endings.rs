@@ -1,6 +1,10 @@
 //! How a run ends that cannot come to its end: with an error that says why, never with a panic.
 
+use super::super::device::{Counters, Device, Insides, Mounted, Observed};
 use super::*;
+use nvlab_access::BlockDevice;
+use nvlab_controller::ControllerError;
+use nvlab_units::{Served, Span};
 
 fn set(name: &str, sets: &[&str]) -> Design {
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
@@ -43,13 +47,89 @@ fn a_run_that_passes_213_days_is_an_error() {
 #[test]
 fn queued_work_that_passes_213_days_is_an_error() {
     let design = set("ssd-tlc", &["media.tlc.program=24 h", "ftl.buffer.size=128 MiB"]);
-    let why = ends(design, "seq bs=1MiB", "100 io", State::Fresh);
+    let why = ends(design, "sequential bs=1MiB", "100 io", State::Fresh);
     assert!(why.contains("simulated time passed 213 days"), "{why}");
 }
 
 /// A run keeps within the time, the mount after it does not.
 #[test]
 fn a_mount_that_passes_213_days_is_an_error() {
-    let why = ends(set("hftl", &["media.nand.read=24 h"]), "seq bs=2KiB", "200 io", State::Fresh);
+    let why = ends(set("hftl", &["media.nand.read=24 h"]), "sequential bs=2KiB", "200 io", State::Fresh);
     assert!(why.contains("simulated time passed 213 days"), "{why}");
+}
+
+/// A device that serves everything and fails at the very end.
+#[derive(Debug)]
+struct Failing;
+
+impl BlockDevice for Failing {
+    fn capacity_bytes(&self) -> u64 {
+        4096
+    }
+    fn read(&mut self, at: Time, _: u64, _: u32, _: &mut [u8]) -> Result<Served, ControllerError> {
+        Ok(Served { start: at, end: at })
+    }
+    fn write(&mut self, at: Time, _: u64, _: u32, _: &[u8]) -> Result<Served, ControllerError> {
+        Ok(Served { start: at, end: at })
+    }
+    fn trim(&mut self, at: Time, _: u64, _: u32) -> Result<Served, ControllerError> {
+        Ok(Served { start: at, end: at })
+    }
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
+        Ok(Served { start: at, end: at })
+    }
+}
+
+impl Observed for Failing {
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+    fn reset_stats(&mut self) {}
+    fn idle_at(&mut self, _: Time) -> Result<Time, ControllerError> {
+        Err(ControllerError::EndOfLife { die: 0, bad: 3, blocks: 8 })
+    }
+    fn unit_bytes(&self) -> u32 {
+        4096
+    }
+    fn blocks(&self) -> u32 {
+        1
+    }
+    fn insides(&self, _: Span) -> Insides<'_> {
+        unreachable!("a run that fails is not looked into")
+    }
+}
+
+impl Device for Failing {
+    const KEEPS: bool = true;
+
+    fn power_cycle(self, _: Time) -> Result<(Self, Mounted), String> {
+        Err("no root page is whole".into())
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        Ok(at)
+    }
+    fn is_mapped(&self, _: u64) -> bool {
+        false
+    }
+    fn trims_last(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn work_that_cannot_be_finished_is_an_error() {
+    let source = Source::read("uniform bs=4KiB", None).unwrap();
+    let settings = Settings { seed: 1, until: Some("10 io".parse().unwrap()), state: State::Fresh };
+    let design = set("ssd-tlc", &[]);
+    let task = Task::new(design.clone(), "x".into(), &source, settings).unwrap();
+    let make = |seed| source.open(4096, seed).unwrap().workload;
+    let ran = run_requests(Failing, &design, &task.plan, make, &mut |_, _| true);
+    let why = ran.unwrap_err().to_string();
+    assert!(why.starts_with("x: work that was accepted after 0 simulated cannot be finished: die 0"), "{why}");
+
+    let why = mount(Failing, &task.plan, &Progress::default()).unwrap_err().to_string();
+    assert_eq!(
+        why,
+        "x: after a power cut at the end of the run nothing is mounted: no root page is whole"
+    );
 }
