@@ -1,0 +1,63 @@
+//! Devices that this machine has no memory for: checked without building them, and refused with the number before anything
+//! is allocated.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{Folder, said};
+use std::process::{Command, Output, Stdio};
+
+/// 12 TB: 368 dies, 3 G mapping units.
+const BIG: &str = r#"[design]
+extends = "builtin:ssd-tlc"
+[media.dram]
+size = "16 GiB"
+[array]
+channels = 16
+ways = 23
+[ftl.buffer]
+size = "256 MiB"
+"#;
+
+/// The program with 2 GiB of address space.
+fn limited(folder: &Folder, arguments: &[&str]) -> Output {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 2097152; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_nvlab")]);
+    command.args(arguments).current_dir(&folder.0).stdin(Stdio::null());
+    for name in ["NO_COLOR", "CLICOLOR_FORCE", "NVLAB_OUT", "NVLAB_FORMAT", "NVLAB_JOBS"] {
+        command.env_remove(name);
+    }
+    command.output().unwrap()
+}
+
+#[test]
+fn a_design_is_checked_without_its_device() {
+    let folder = Folder::new("memory-check");
+    std::fs::write(folder.0.join("big.toml"), BIG).unwrap();
+    let output = limited(&folder, &["design", "check", "big.toml"]);
+    assert_eq!((output.status.code(), said(&output).as_str()), (Some(0), ""));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "big.toml: correct\n");
+}
+
+#[test]
+fn a_device_that_finds_no_memory_is_refused() {
+    let folder = Folder::new("memory-run");
+    std::fs::write(folder.0.join("big.toml"), BIG).unwrap();
+    let workload = ["-w", "uniform", "--until", "10 io", "--precondition", "fresh"];
+    let refused = |arguments: &[&str]| {
+        let output = limited(&folder, arguments);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(4), "{arguments:?}: {text}");
+        assert!(text.contains("its device takes 25.") && text.contains(" GiB of memory, "), "{text}");
+        assert!(text.contains(" are available on this machine"), "{text}");
+    };
+    refused(&[&["run", "big.toml"][..], &workload].concat());
+    refused(&["serve", "big.toml", "--nbd", "nbd.sock", "--", "true"]);
+    refused(&["image", "big.toml", "image.bin", "true"]);
+    assert!(!folder.0.join("image.bin").exists());
+    // What finds memory is run all the same.
+    let compared = limited(&folder, &[&["compare", "bench-4g", "big.toml", "-j", "1"][..], &workload].concat());
+    assert_eq!(compared.status.code(), Some(3), "{}", said(&compared));
+    assert!(String::from_utf8_lossy(&compared.stdout).contains("bench-4g"), "{}", said(&compared));
+}
