@@ -63,6 +63,7 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Failure {
         match &error {
             RunError::Unbuildable { .. } | RunError::Nothing { .. } => Failure::Input(error.to_string()),
+            RunError::NoMemory { .. } => Failure::Machine(error.to_string()),
             RunError::Precondition { source: DriveError::Stopped(_), .. }
             | RunError::Failed { source: DriveError::Stopped(_), .. } => {
                 Failure::Interrupted("interrupted".to_string())

@@ -10,7 +10,7 @@
 
 use crate::design::{Design, Ftl};
 use crate::result::RouteResult;
-use crate::run::device::{self, Device, InMemory, Visit};
+use crate::run::device::{self, BuildError, Device, InMemory, Visit};
 use nvlab_units::{Span, Time};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -68,6 +68,9 @@ pub enum ImageError {
     /// The design cannot be built.
     #[error("{0}")]
     Unbuildable(String),
+    /// This machine has no memory for its device.
+    #[error("{0}")]
+    Memory(String),
     /// The file cannot be read or written.
     #[error("{path}: {source}")]
     File {
@@ -107,8 +110,11 @@ pub fn run(
         return Err(ImageError::NotABlockDevice(design.name.clone()));
     }
     let tools = Tools { plan, commands, tool };
-    device::build(design, plan.seed, &InMemory, tools)
-        .map_err(|why| ImageError::Unbuildable(why.to_string()))?
+    device::build(design, plan.seed, &InMemory { filled: false }, tools)
+        .map_err(|why| match why {
+            BuildError::Memory(_) => ImageError::Memory(why.to_string()),
+            BuildError::Design(_) | BuildError::Recovery(_) => ImageError::Unbuildable(why.to_string()),
+        })?
 }
 
 struct Tools<'a, F> {

@@ -38,6 +38,48 @@ pub struct StartGapConfig {
     pub permutation: Option<u64>,
 }
 
+impl StartGapConfig {
+    /// Lines of a region over a memory of so many bytes that keeps so many whole in a power cut; or why it cannot work.
+    fn lines(&self, capacity_bytes: u64, atomic_bytes: u32) -> Result<u64, String> {
+        check_power_of_two(self.line_bytes as u64, "line bytes of start-gap")?;
+        if self.line_bytes < 8 || self.regions == 0 || self.interval == 0 {
+            return Err(format!(
+                "start-gap wants lines of at least 8 B, at least 1 region and an interval of at least 1, not \
+                 {} B, {} and {}",
+                self.line_bytes, self.regions, self.interval
+            ));
+        }
+        if atomic_bytes < 8 {
+            return Err(
+                "start-gap wants a memory that keeps an aligned write of 8 B whole in a power cut".into()
+            );
+        }
+        let room = capacity_bytes / self.regions as u64 / self.line_bytes as u64;
+        let interval = self.interval as u64;
+        let mut lines = room.saturating_sub(2) * interval / (interval + 1);
+        while lines > 0 && lines + 1 + self.ring(lines) > room {
+            lines -= 1;
+        }
+        if lines < 2 {
+            return Err(format!(
+                "{room} lines of {} B in a region are too few for start-gap: give more memory or fewer regions",
+                self.line_bytes
+            ));
+        }
+        Ok(lines)
+    }
+
+    /// Lines of the ring behind a region of so many lines.
+    fn ring(&self, lines: u64) -> u64 {
+        lines.div_ceil(self.interval as u64) + 1
+    }
+
+    /// Bytes that are left of a memory of so many bytes that keeps so many whole in a power cut; or why it cannot work.
+    pub fn capacity_bytes(&self, of_bytes: u64, atomic_bytes: u32) -> Result<u64, String> {
+        Ok(self.lines(of_bytes, atomic_bytes)? * self.regions as u64 * self.line_bytes as u64)
+    }
+}
+
 /// One region: where its gap is.
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
@@ -66,37 +108,12 @@ pub struct StartGap<M> {
 impl<M: InPlace> StartGap<M> {
     /// In front of a memory that was never written, or why this cannot work.
     pub fn new(config: StartGapConfig, medium: M) -> Result<StartGap<M>, String> {
-        check_power_of_two(config.line_bytes as u64, "line bytes of start-gap")?;
-        if config.line_bytes < 8 || config.regions == 0 || config.interval == 0 {
-            return Err(format!(
-                "start-gap wants lines of at least 8 B, at least 1 region and an interval of at least 1, not \
-                 {} B, {} and {}",
-                config.line_bytes, config.regions, config.interval
-            ));
-        }
-        if medium.atomic_bytes() < 8 {
-            return Err(
-                "start-gap wants a memory that keeps an aligned write of 8 B whole in a power cut".into()
-            );
-        }
-        let room = medium.capacity() / config.regions as u64 / config.line_bytes as u64;
-        let interval = config.interval as u64;
-        let ring = |lines: u64| lines.div_ceil(interval) + 1;
-        let mut lines = room.saturating_sub(2) * interval / (interval + 1);
-        while lines > 0 && lines + 1 + ring(lines) > room {
-            lines -= 1;
-        }
-        if lines < 2 {
-            return Err(format!(
-                "{room} lines of {} B in a region are too few for start-gap: give more memory or fewer regions",
-                config.line_bytes
-            ));
-        }
+        let lines = config.lines(medium.capacity(), medium.atomic_bytes())?;
         let total = lines * config.regions as u64;
         Ok(StartGap {
             permutation: config.permutation.map(|seed| Permutation::new(total, seed)),
             regions: vec![Region::default(); config.regions as usize],
-            ring: ring(lines),
+            ring: config.ring(lines),
             lines,
             ready: Time::ZERO,
             moved: 0,

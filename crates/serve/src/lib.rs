@@ -119,6 +119,9 @@ pub enum WindowError {
     /// What was asked for cannot be.
     #[error("{0}")]
     Options(String),
+    /// This machine has no memory for the device.
+    #[error("{0}")]
+    Memory(String),
     /// A file of the state is not what it should be.
     #[error("{}: {why}", path.display())]
     State {

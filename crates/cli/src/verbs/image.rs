@@ -84,6 +84,7 @@ impl From<ImageError> for Failure {
     fn from(error: ImageError) -> Failure {
         match error {
             ImageError::Device(_) => Failure::Check(error.to_string()),
+            ImageError::Memory(_) => Failure::Machine(error.to_string()),
             _ => Failure::Input(error.to_string()),
         }
     }

@@ -116,7 +116,9 @@ fn ended(status: ExitStatus) -> Result<(), Failure> {
 impl From<WindowError> for Failure {
     fn from(error: WindowError) -> Failure {
         match error {
-            WindowError::NotPermitted(_) | WindowError::Io { .. } => Failure::Machine(error.to_string()),
+            WindowError::NotPermitted(_) | WindowError::Io { .. } | WindowError::Memory(_) => {
+                Failure::Machine(error.to_string())
+            }
             WindowError::Program { .. }
             | WindowError::Options(_)
             | WindowError::State { .. }

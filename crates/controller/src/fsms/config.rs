@@ -35,44 +35,57 @@ pub enum Update {
     InPlace,
 }
 
-/// The part of the PRAM beside `behind` a configuration gives, as (offset, bytes); or why it cannot work.
+impl FsmsConfig {
+    /// The part of a PRAM of `pram_bytes` this gives, as (offset, bytes), where `taken` bytes are the controller's own and
+    /// the device behind has so many units of so many bytes; or why it cannot work.
+    pub fn check(
+        &self,
+        (units, unit_bytes): (u32, u32),
+        pram_bytes: u64,
+        taken: u64,
+    ) -> Result<(u64, u64), String> {
+        if !unit_bytes.is_multiple_of(SECTOR as u32) {
+            return Err(format!(
+                "the device behind has units of {unit_bytes} B: they must be whole sectors of {SECTOR} B"
+            ));
+        }
+        let sectors = units as u64 * (unit_bytes / SECTOR as u32) as u64;
+        if sectors >= u32::MAX as u64 {
+            return Err(format!(
+                "the device behind has {sectors} sectors, fewer than {} can be numbered",
+                u32::MAX
+            ));
+        }
+        if let Some(region) = self.regions.iter().find(|region| region.end() > sectors) {
+            return Err(format!(
+                "metadata sectors {} to {} were named, the device ends at {sectors}",
+                region.start,
+                region.end()
+            ));
+        }
+        if self.journal_records == 0 {
+            return Err("the journal needs at least 1 record".into());
+        }
+        // A sector's own size, so that no wear line of the part is shared with the controller behind.
+        let offset = taken.next_multiple_of(SECTOR as u64);
+        let left = pram_bytes.saturating_sub(offset);
+        let bytes = self.pram_bytes.unwrap_or(left);
+        if bytes > left {
+            return Err(format!("{bytes} B of PRAM were asked for, of which {left} B are free"));
+        }
+        match Layout::new((offset, bytes), self.journal_records).slots {
+            0 => Err(format!(
+                "a PRAM of {bytes} B has no room for a sector beside a journal of {} records",
+                self.journal_records
+            )),
+            _ => Ok((offset, bytes)),
+        }
+    }
+}
+
+/// The same for a device, whose memory must not tear entries.
 pub(super) fn check(config: &FsmsConfig, behind: &impl BesidePram) -> Result<(u64, u64), String> {
-    let unit_bytes = behind.unit_bytes();
-    if !unit_bytes.is_multiple_of(SECTOR as u32) {
-        return Err(format!(
-            "the device behind has units of {unit_bytes} B: they must be whole sectors of {SECTOR} B"
-        ));
-    }
-    let sectors = behind.capacity_units() as u64 * (unit_bytes / SECTOR as u32) as u64;
-    if sectors >= u32::MAX as u64 {
-        return Err(format!(
-            "the device behind has {sectors} sectors, fewer than {} can be numbered",
-            u32::MAX
-        ));
-    }
-    if let Some(region) = config.regions.iter().find(|region| region.end() > sectors) {
-        return Err(format!(
-            "metadata sectors {} to {} were named, the device ends at {sectors}",
-            region.start,
-            region.end()
-        ));
-    }
-    if config.journal_records == 0 {
-        return Err("the journal needs at least 1 record".into());
-    }
     pram::check_atomic(behind.pram(), "fsms changes its table in place")?;
-    // A sector's own size, so that no wear line of the part is shared with the controller behind.
-    let offset = behind.pram_taken().next_multiple_of(SECTOR as u64);
-    let left = behind.pram().capacity().saturating_sub(offset);
-    let bytes = config.pram_bytes.unwrap_or(left);
-    if bytes > left {
-        return Err(format!("{bytes} B of PRAM were asked for, of which {left} B are free"));
-    }
-    match Layout::new((offset, bytes), config.journal_records).slots {
-        0 => Err(format!(
-            "a PRAM of {bytes} B has no room for a sector beside a journal of {} records",
-            config.journal_records
-        )),
-        _ => Ok((offset, bytes)),
-    }
+    let device = (behind.capacity_units(), behind.unit_bytes());
+    config.check(device, behind.pram().capacity(), behind.pram_taken())
 }

@@ -4,7 +4,7 @@ use crate::page_map::{Cleaning, WearLevelling};
 use crate::pram;
 use nvlab_medium::InPlace;
 use nvlab_medium::flash::FlashConfig;
-use nvlab_units::Span;
+use nvlab_units::{Geometry, Span};
 
 /// A page map in byte-addressable non-volatile memory over a NAND array.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,11 @@ pub struct HftlConfig {
 }
 
 impl HftlConfig {
+    /// Bytes of the memory that map and block table of an array take.
+    pub fn pram_bytes(&self, geometry: &Geometry) -> u64 {
+        super::metadata::Layout::new(self.logical_units, geometry).bytes()
+    }
+
     /// Checks that it can work over an array and a memory of so many bytes for the map; otherwise says why not.
     pub fn check(&self, flash: &FlashConfig, pram_bytes: u64) -> Result<(), String> {
         let geometry = &flash.geometry;
@@ -60,7 +65,7 @@ impl HftlConfig {
                 geometry.blocks()
             ));
         }
-        let needed = super::metadata::Layout::new(self.logical_units, geometry).bytes();
+        let needed = self.pram_bytes(geometry);
         if needed > pram_bytes {
             return Err(format!(
                 "the map and the block table take {needed} B, the memory for them has {pram_bytes} B"

@@ -100,8 +100,15 @@ impl Streams {
     }
 }
 
+impl PageMapConfig {
+    /// Checks that it can work over an array; otherwise says why not.
+    pub fn check(&self, flash: &FlashConfig) -> Result<(), String> {
+        check(self, flash)
+    }
+}
+
 /// Why a configuration cannot work over an array, if so.
-pub(super) fn check(config: &PageMapConfig, flash: &FlashConfig) -> Result<(), String> {
+fn check(config: &PageMapConfig, flash: &FlashConfig) -> Result<(), String> {
     let geometry = &flash.geometry;
     geometry.check()?;
     if config.free_blocks_min == 0 {

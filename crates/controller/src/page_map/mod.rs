@@ -137,7 +137,7 @@ impl<S: Store> PageMap<S> {
     /// A controller that knows nothing of its blocks yet.
     fn empty(config: PageMapConfig, nand: Nand<S>) -> Result<PageMap<S>, String> {
         let geometry = *nand.geometry();
-        config::check(&config, nand.config())?;
+        config.check(nand.config())?;
         let (dies, blocks) = (geometry.dies(), geometry.blocks_per_die);
         let streams = config.streams.count();
         let table = BlockTable::new(dies, blocks, geometry.units_per_block(), geometry.units_per_page);

@@ -64,26 +64,30 @@ impl Design {
         Some(flash_config(flash, CellRules::Nand, (log.geometry, 1, log.transfer), seed))
     }
 
-    /// What a controller itself says about a design whose values are right one by one.
+    /// What the controller itself, and a driver in front, say about a design whose values are right one by one. Nothing
+    /// is built.
     pub(super) fn check_controller(&self) -> Result<(), String> {
+        let flash = self.flash_config(0);
         match &self.ftl {
-            // Whether blocks, buffer and map fit was checked with the keys that say so.
-            Ftl::Page(_) => Ok(()),
+            Ftl::Page(page) => page.config(0).check(&flash)?,
             Ftl::Blocks(blocks) => {
                 let log = self.log_config(blocks, 0);
-                blocks.config().check(&self.flash_config(0), log.as_ref(), blocks.slc_log.is_some())
+                blocks.config().check(&flash, log.as_ref(), blocks.slc_log.is_some())?;
             }
-            Ftl::Hftl(hftl) => {
-                let (pcm, _) = self.pcm_config(&hftl.pram, 0);
-                pcm.check()?;
-                hftl.config(0).check(&self.flash_config(0), pcm.capacity_bytes)
-            }
+            Ftl::Hftl(hftl) => hftl.config(0).check(&flash, self.pram_bytes(&hftl.pram)?)?,
             Ftl::Envy(envy) => {
                 let ram = envy.ram_config(self, 0);
                 ram.check()?;
-                envy.config(self).check(&envy.nor_config(self, 0).flash, &ram)
+                envy.config(self).check(&envy.nor_config(self, 0).flash, &ram)?;
             }
         }
+        let Some(route) = &self.route else { return Ok(()) };
+        let taken = match &self.ftl {
+            Ftl::Hftl(hftl) => hftl.config(0).pram_bytes(&flash.geometry),
+            _ => 0,
+        };
+        let device = (self.ftl.logical_units(), self.ftl.unit_bytes());
+        route.config().check(device, self.pram_bytes(&route.pram)?, taken).map(|_| ())
     }
 
     /// What the media cost. The data medium counts with all its dies, a log with its blocks, any other medium once.

@@ -122,4 +122,14 @@ impl Design {
         });
         (config, levelling)
     }
+
+    /// Bytes of a PRAM of the design that a controller can use, or why it cannot be.
+    pub(super) fn pram_bytes(&self, name: &str) -> Result<u64, String> {
+        let (config, levelling) = self.pcm_config(name, 0);
+        config.check()?;
+        match levelling {
+            None => Ok(config.capacity_bytes),
+            Some(levelling) => levelling.capacity_bytes(config.capacity_bytes, config.atomic_bytes),
+        }
+    }
 }

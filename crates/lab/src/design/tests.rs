@@ -1,6 +1,8 @@
 //! Tests of designs as a whole: files, errors as people see them, precedence, and garbage.
 
 use super::*;
+use crate::run::device::{self, BuildError, Device, NoBytes, Visit};
+use nvlab_units::Time;
 
 mod cache;
 mod envy;
@@ -22,6 +24,16 @@ fn page_map(design: &Design) -> &PageMapped {
         Ftl::Page(page) => page,
         other => panic!("{}: {other:?}", design.name),
     }
+}
+
+/// Builds the device of a design and throws it away.
+fn build(design: &Design) -> Result<(), BuildError> {
+    struct Drop;
+    impl Visit for Drop {
+        type Output = ();
+        fn visit<D: Device>(self, _: D, _: Time) {}
+    }
+    device::build(design, 1, &NoBytes, Drop)
 }
 
 /// The errors of a design that must be wrong.

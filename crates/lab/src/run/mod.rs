@@ -15,7 +15,7 @@ mod program;
 mod summary;
 pub mod transactions;
 
-pub use device::{BuildError, try_build};
+pub use device::BuildError;
 pub use drive::{DriveError, Limit, Progress};
 pub use precondition::State;
 pub use summary::{key, summarize};
@@ -60,6 +60,14 @@ pub enum RunError {
         /// Its name.
         design: String,
         /// Why.
+        why: String,
+    },
+    /// This machine has no memory for its device.
+    #[error("design {design}: {why}")]
+    NoMemory {
+        /// Its name.
+        design: String,
+        /// How much it takes, and how much there is.
         why: String,
     },
     /// A program of loads and stores on a device of blocks.
@@ -152,7 +160,7 @@ pub fn run<W: Workload>(
     let keeps = keeps_payload(design) && make(plan.seed).carries_payload();
     let requests = Requests { design, plan, make, on_progress };
     let ran = match keeps {
-        true => device::build(design, plan.seed, &InMemory, requests),
+        true => device::build(design, plan.seed, &InMemory { filled: plan.state != State::Fresh }, requests),
         false => device::build(design, plan.seed, &NoBytes, requests),
     };
     ran.map_err(|why| unbuildable(plan, why))?
@@ -165,7 +173,11 @@ fn keeps_payload(design: &Design) -> bool {
 }
 
 fn unbuildable(plan: &RunPlan, why: BuildError) -> RunError {
-    RunError::Unbuildable { design: plan.design_name.clone(), why: why.to_string() }
+    let (design, text) = (plan.design_name.clone(), why.to_string());
+    match why {
+        BuildError::Memory(_) => RunError::NoMemory { design, why: text },
+        BuildError::Design(_) | BuildError::Recovery(_) => RunError::Unbuildable { design, why: text },
+    }
 }
 
 /// Runs transactions on a design, which must be a memory. `own` is another copy of the workload, without an end and

@@ -148,6 +148,7 @@ impl From<BuildError> for WindowError {
         match error {
             BuildError::Design(why) => WindowError::Options(why),
             BuildError::Recovery(why) => WindowError::Recovery(why),
+            BuildError::Memory(_) => WindowError::Memory(error.to_string()),
         }
     }
 }

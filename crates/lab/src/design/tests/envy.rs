@@ -1,7 +1,7 @@
 //! eNVy: what its design says, and what is wrong with one.
 
 use super::super::*;
-use super::{errors_of, load};
+use super::{build, errors_of, load};
 use nvlab_controller::envy::{Cleaning, Gathering};
 use nvlab_units::Span;
 
@@ -33,7 +33,7 @@ fn the_system_of_the_paper() {
     assert_eq!((nor.flash.timing.program, nor.flash.timing.erase), (Span::from_us(4), Span::from_ms(50)));
     let sram = envy(&design).ram_config(&design, 1);
     assert_eq!((sram.capacity_bytes, sram.word_bytes, sram.read.first), (64 << 20, 256, Span::from_ns(100)));
-    assert_eq!(crate::run::try_build(&design, 1), Ok(()));
+    assert_eq!(build(&design), Ok(()));
 }
 
 /// A narrow array moves and programs a page in steps; a word lies in one of them.
@@ -47,7 +47,7 @@ fn the_prototype_is_narrow() {
     let timing = envy(&design).nor_config(&design, 1).flash.timing;
     assert_eq!((timing.program, timing.read[0]), (Span::from_us(32), Span::from_ns(100)));
     assert_eq!(design.price().total_usd(), Some(128.0 * 30.0 + 5.0 * 120.0));
-    assert_eq!(crate::run::try_build(&design, 1), Ok(()));
+    assert_eq!(build(&design), Ok(()));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! PRAM beside NAND: the board of system 003, and what is wrong with such designs.
 
-use super::{errors_of, load};
-use crate::run::try_build;
+use super::{build, errors_of, load};
 use nvlab_medium::pcm::Tear;
 use nvlab_units::Span;
 
@@ -15,7 +14,7 @@ fn the_board_of_the_paper() {
         // 4.25 and 1.7 MB/s for pages of 2 KiB.
         assert_eq!((timing.read[0], timing.program), (Span::from_us(482), Span::from_us(1205)), "{name}");
         assert_eq!(timing.erase, Span::from_us(1400));
-        assert_eq!(try_build(&design, 1), Ok(()), "{name}");
+        assert_eq!(build(&design), Ok(()), "{name}");
     }
     let hftl = load("hftl-fsms", &[]);
     assert_eq!(hftl.media.keys().collect::<Vec<_>>(), ["nand", "pram"], "one PRAM for both");
@@ -37,7 +36,7 @@ fn lines_of_pram_may_move_round() {
     let (_, levelling) = design.pcm_config("pram", 1);
     let levelling = levelling.unwrap();
     assert_eq!((levelling.line_bytes, levelling.regions, levelling.interval), (64, 128, 100));
-    assert_eq!(try_build(&design, 1), Ok(()));
+    assert_eq!(build(&design), Ok(()));
 }
 
 #[test]

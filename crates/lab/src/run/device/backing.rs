@@ -1,6 +1,7 @@
 //! What the media of a device keep their bytes in: nothing, memory, or what the serving edge brings. The same builders
 //! make a device over any of them, new from the factory or found again.
 
+use super::memory::{NotEnough, Payload};
 use super::page_map;
 use super::power::Powered;
 use crate::design::PageMapped;
@@ -8,6 +9,7 @@ use nvlab_controller::PageMap;
 use nvlab_medium::flash::{FlashConfig, Nand, SlcMode};
 use nvlab_medium::{MemStore, Store};
 use nvlab_units::Time;
+use nvlab_units::quantity::display_bytes;
 use thiserror::Error;
 
 /// Why a device cannot be built.
@@ -19,6 +21,13 @@ pub enum BuildError {
     /// The controller could not find everything again in its media.
     #[error("{0}")]
     Recovery(String),
+    /// This machine has no memory for it.
+    #[error(
+        "its device takes {} of memory, {} are available on this machine",
+        display_bytes(_0.needed),
+        display_bytes(_0.available)
+    )]
+    Memory(NotEnough),
 }
 
 /// Gives every medium of one device its store.
@@ -32,6 +41,10 @@ pub trait Backing {
     /// A store of so many bytes for the medium of this name (`nand`, `log`, `pram`, `nor`, `sram`): all zero, or what an
     /// earlier program left in it.
     fn store(&self, medium: &str, bytes: u64) -> Result<Self::Store, Self::Error>;
+    /// What the stores will keep.
+    fn payload(&self) -> Payload {
+        if Self::Store::KEEPS { Payload::AsWritten } else { Payload::Nothing }
+    }
     /// True if an earlier program left a device in the stores. What it had queued counts as done.
     fn is_used(&self) -> bool {
         false
@@ -63,7 +76,10 @@ impl Backing for NoBytes {
 
 /// Keeps what is written as long as the device is there.
 #[derive(Clone, Copy, Debug)]
-pub struct InMemory;
+pub struct InMemory {
+    /// The whole device will be written.
+    pub filled: bool,
+}
 
 impl Backing for InMemory {
     type Store = MemStore;
@@ -71,6 +87,9 @@ impl Backing for InMemory {
     type PageMap = PageMap<MemStore>;
     fn store(&self, _: &str, bytes: u64) -> Result<MemStore, BuildError> {
         Ok(MemStore::new(bytes))
+    }
+    fn payload(&self) -> Payload {
+        if self.filled { Payload::All } else { Payload::AsWritten }
     }
     fn page_map(
         &self,

@@ -1,10 +1,10 @@
 //! From a design to its device. The kind of controller is looked at here and nowhere else: what is to be done with the
 //! device is generic ([`Visit`]), so that the inner loop calls the controller it was made for.
 
-use super::backing::{Backing, BuildError, NoBytes};
+use super::backing::{Backing, BuildError};
 use super::power::{Device, Powered};
 use super::pram::Pram;
-use super::{blocks, envy, hftl, link, page_map};
+use super::{blocks, envy, hftl, link, memory, page_map};
 use crate::design::{Design, Ftl, Route};
 use nvlab_access::{Attached, RamDisk};
 use nvlab_controller::fsms::Fsms;
@@ -19,7 +19,8 @@ pub trait Visit {
     fn visit<D: Device + Send + 'static>(self, device: D, ready: Time) -> Self::Output;
 }
 
-/// Builds the device of a design, or finds it again in its stores, and hands it to `visit`. A memory is a RAM disk.
+/// Builds the device of a design, or finds it again in its stores, and hands it to `visit`. A memory is a RAM disk. A
+/// device that this machine has no memory for is refused before anything is allocated.
 pub fn build<B: Backing, V: Visit>(
     design: &Design,
     seed: u64,
@@ -28,14 +29,17 @@ pub fn build<B: Backing, V: Visit>(
 ) -> Result<V::Output, B::Error> {
     match &design.ftl {
         Ftl::Page(page) => {
+            memory::check(design, backing.payload())?;
             let built = page_map::build(design, page, seed, backing)?;
             beside_pram(design, seed, backing, built, visit)
         }
         Ftl::Blocks(blocks) => {
+            memory::check(design, backing.payload())?;
             let built = blocks::build(design, blocks, seed, backing)?;
             beside_pram(design, seed, backing, built, visit)
         }
         Ftl::Hftl(hftl) => {
+            memory::check(design, backing.payload())?;
             let (hftl, ready) = hftl::build(design, hftl, seed, backing)?;
             match &design.route {
                 None => Ok(visit.visit(Attached::new(hftl, link(design)), ready)),
@@ -86,14 +90,4 @@ where
         false => (Fsms::new(route.config(), behind).map_err(BuildError::Design)?, ready),
     };
     Ok(visit.visit(Attached::new(fsms, link(design)), ready))
-}
-
-/// Builds the device a design describes and throws it away: says whether it can be built.
-pub fn try_build(design: &Design, seed: u64) -> Result<(), BuildError> {
-    struct Drop;
-    impl Visit for Drop {
-        type Output = ();
-        fn visit<D: Device>(self, _: D, _: Time) {}
-    }
-    build(design, seed, &NoBytes, Drop)
 }

@@ -2,7 +2,7 @@
 
 use super::backing::{Backing, BuildError};
 use super::power::{Device, Mounted};
-use super::{Causes, Counters, Insides, Observed};
+use super::{Causes, Counters, Insides, Observed, memory};
 use crate::design::{self, Design};
 use crate::result::{MemoryResult, TimeSplit};
 use nvlab_access::{BlockDevice, MemoryWindow, RamDisk};
@@ -24,6 +24,7 @@ pub fn build<B: Backing>(
     seed: u64,
     backing: &B,
 ) -> Result<(Envy<B::Store>, Time), B::Error> {
+    memory::check(design, backing.payload())?;
     let config = envy.config(design);
     let (nor, sram) = (envy.nor_config(design, seed), envy.ram_config(design, seed));
     let geometry = nor.flash.geometry;

@@ -7,6 +7,7 @@
 //! | [`page_map`], [`blocks`], [`hftl`], [`envy`] | a file for each kind of controller |
 //! | [`fsms`], [`pram`] | the driver that may stand in front, and the memory both use |
 //! | [`backing`] | what media keep their bytes in |
+//! | [`memory`] | what a device takes of this machine's memory, known before it is built |
 //! | [`power`] | the power fails and comes back, or is switched off |
 //! | [`carrying`] | a device that keeps bytes, where the workload may carry none |
 
@@ -17,12 +18,13 @@ pub mod carrying;
 pub mod envy;
 pub mod fsms;
 pub mod hftl;
+pub mod memory;
 pub mod page_map;
 pub mod power;
 pub mod pram;
 
 pub use backing::{Backing, BuildError, InMemory, NoBytes};
-pub use build::{Visit, build, try_build};
+pub use build::{Visit, build};
 pub use carrying::Carrying;
 pub use power::{Device, Mounted, Powered};
 

@@ -28,10 +28,10 @@ fn a_run_that_passes_213_days_is_an_error() {
         ("ssd-tlc", &["path.overhead.host=24 h"], UNIFORM, State::Full),
         ("ssd-tlc", &["media.tlc.program=24 h"], UNIFORM, State::Fresh),
         ("ssd-tlc", &["media.tlc.program=24 h"], "uniform bs=64KiB rate=10k/s", State::Fresh),
-        ("ssd-tlc", &["media.tlc.read=24 h"], "uniform bs=4KiB read=50% rate=10k/s", State::Fresh),
+        ("ssd-tlc", &["media.tlc.read=24 h"], "uniform bs=4KiB read=50% rate=10k/s", State::Full),
         ("ssd-tlc", &["media.tlc.erase=24 h"], UNIFORM, State::Steady),
         ("mlc-bast", &["media.mlc.program=24 h"], UNIFORM, State::Fresh),
-        ("mlc-fast", &["media.mlc.read=24 h"], UNIFORM, State::Fresh),
+        ("mlc-fast", &["media.mlc.read=24 h"], "uniform bs=4KiB read=50%", State::Full),
         ("hftl", &["media.pram.write=24 h"], UNIFORM, State::Fresh),
         ("hftl-fsms", &["media.pram.write=24 h"], "iozone mode=write record=4KiB file=1MiB", State::Fresh),
         ("envy", &["path.overhead.device=24 h"], "tpca branches=3 accounts=1000", State::Fresh),
@@ -46,7 +46,7 @@ fn a_run_that_passes_213_days_is_an_error() {
 /// What is queued behind the last request belongs to the run, too.
 #[test]
 fn queued_work_that_passes_213_days_is_an_error() {
-    let design = set("ssd-tlc", &["media.tlc.program=24 h", "ftl.buffer.size=128 MiB"]);
+    let design = set("ssd-tlc", &["media.tlc.program=24 h", "ftl.buffer.size=128 MiB", "array.channels=1"]);
     let why = ends(design, "sequential bs=1MiB", "100 io", State::Fresh);
     assert!(why.contains("simulated time passed 213 days"), "{why}");
 }
@@ -54,7 +54,12 @@ fn queued_work_that_passes_213_days_is_an_error() {
 /// A run keeps within the time, the mount after it does not.
 #[test]
 fn a_mount_that_passes_213_days_is_an_error() {
-    let why = ends(set("hftl", &["media.nand.read=24 h"]), "sequential bs=2KiB", "200 io", State::Fresh);
+    let why = ends(
+        set("mlc-bast", &["media.mlc.read=10 min"]),
+        "iozone mode=write record=4KiB file=1MiB",
+        "200 io",
+        State::Fresh,
+    );
     assert!(why.contains("simulated time passed 213 days"), "{why}");
 }
 
