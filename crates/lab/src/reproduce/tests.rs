@@ -40,6 +40,16 @@ at = { cleaner = "greedy" }
 to = { cleaner = "fifo" }
 measure = "waf"
 basis = "stated"
+[[row]]
+claim = "a number that goes in"
+where = "here"
+at = { locality = "50/50", cleaner = "greedy" }
+measure = "capacity"
+input = true
+expected = 122406567936
+within = [122e9, 123e9]
+basis = "stated"
+note = "114 GiB of the design, in round numbers"
 [[plot]]
 x = "locality"
 series = "cleaner"
@@ -132,6 +142,8 @@ fn mistakes_are_refused_with_their_line() {
         ),
         ("basis = \"derived\"", "basis = \"guess\"", "`basis` is stated, cited, derived or assumed"),
         ("expected = 2.0\n", "", "`band` needs `expected`; use `within`"),
+        ("note = \"114 GiB of the design, in round numbers\"\n", "", "`within` needs a `note`: the reason of the band"),
+        ("expected = 122406567936\nwithin = [122e9, 123e9]\n", "", "`input` needs a band: what is put in is known"),
         ("check = \"below\"", "check = \"above\"", "`check` is one of value, ratio, excess, saving"),
         (
             "at = { cleaner = \"greedy\" }",
@@ -166,6 +178,7 @@ fn verdicts_and_pages_follow_what_was_measured() {
     assert_eq!((judged[0].verdict, judged[0].measured), (Verdict::Pass, Some(2.1)));
     assert_eq!(judged[1].verdict, Verdict::Reported);
     assert!((judged[1].measured.unwrap() - 3.0 / 3.5).abs() < 1e-12);
+    assert_eq!(judged[2].verdict, Verdict::Input, "what was put in is no finding, so it does not pass");
     let page = page::page("Test", "nvlab", std::slice::from_ref(&whole));
     assert!(
         page.contains("greedy, theory")
@@ -175,11 +188,13 @@ fn verdicts_and_pages_follow_what_was_measured() {
     assert!(!page.contains("<script") && !page.contains("style="), "nothing that the policy would stop");
     let without = Measured { experiment: &experiment, results: measured(runs, Some(0)) };
     let verdicts: Vec<Verdict> = judge(&without).iter().map(|judged| judged.verdict).collect();
-    assert_eq!(verdicts, [Verdict::Missing, Verdict::Missing]);
+    assert_eq!(verdicts, [Verdict::Missing; 3]);
     let mut worse = experiment.clone();
     worse.rows[0].band = Some([1.0, 2.05]);
+    worse.rows[2].band = Some([0.0, 1.0]);
     let worse = Measured { experiment: &worse, results: measured(runs, None) };
-    assert_eq!(judge(&worse)[0].verdict, Verdict::Differs);
+    let verdicts: Vec<Verdict> = judge(&worse).iter().map(|judged| judged.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Differs, Verdict::Reported, Verdict::Differs]);
 }
 
 #[test]
