@@ -164,8 +164,9 @@ fn verdict(
         |verdict| judged.iter().flat_map(|(_, judged)| judged).filter(|one| one.verdict == verdict).count();
     let (pass, differs, missing) = (count(Verdict::Pass), count(Verdict::Differs), count(Verdict::Missing));
     output.note(format_args!(
-        "{pass} pass, {differs} differ, {} reported, {missing} missing",
-        count(Verdict::Reported)
+        "{pass} pass, {differs} differ, {} reported, {} inputs, {missing} missing",
+        count(Verdict::Reported),
+        count(Verdict::Input)
     ));
     if failed > 0 {
         return Err(Failure::Points(format!("{failed} of {points} points gave no result")));

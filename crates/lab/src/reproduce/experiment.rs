@@ -12,6 +12,8 @@
 //! [[row]]                         # a claim
 //! claim = "..."                   where = "figure 8"           basis = "stated"
 //! at = { locality = "50/50" }     measure = "clean.cost"       expected = 4.0      band = "2 %"
+//! # or: within = [3.5, 4.4]       note = "why these limits"    # or neither: the row is reported
+//! # input = true                  # a parameter of the design: shown, held to its band, never counted as a pass
 //! [[plot]]
 //! x = "locality"                  series = "cleaner"           measure = "clean.cost"
 //! [[plot.curve]]
@@ -127,6 +129,8 @@ pub struct Row {
     pub expected: Option<f64>,
     /// What is accepted; `None`: reported only.
     pub band: Option<[f64; 2]>,
+    /// The measure is put in, not found out: it never counts as a pass.
+    pub input: bool,
     /// How sure the expectation is.
     pub basis: Basis,
     /// The reason of the band, or of a deviation.
@@ -344,13 +348,20 @@ fn row(table: &Table<'_>, experiment: &Experiment, smoke: bool) -> Read<Option<R
     let basis = Basis::ALL.iter().find(|(name, _)| *name == basis).map(|(_, basis)| *basis);
     let basis = basis.ok_or_else(|| table.wrong("basis", "is stated, cited, derived or assumed"))?;
     let note = table.text("note")?.unwrap_or_default();
+    let input = table.flag("input")?.unwrap_or(false);
+    if table.range("within")?.is_some() && note.is_empty() {
+        return Err(table.wrong("within", "needs a `note`: the reason of the band"));
+    }
+    if input && band.is_none() {
+        return Err(table.wrong("input", "needs a band: what is put in is known"));
+    }
     let in_smoke = table.flag("smoke")?.unwrap_or(true);
     table.end()?;
     let (Some(from), Some(to)) = (from, to) else { return Ok(None) };
     if smoke && !in_smoke {
         return Ok(None);
     }
-    let row = Row { claim, place, at: from, to, check, measure, expected, band, basis, note };
+    let row = Row { claim, place, at: from, to, check, measure, expected, band, input, basis, note };
     free_axes(table, experiment, &row)?;
     Ok(Some(row))
 }

@@ -14,6 +14,8 @@ pub enum Verdict {
     Differs,
     /// There is no band.
     Reported,
+    /// Within its band, but put in by the design or the workload: no finding, so no pass.
+    Input,
     /// A run it needs gave no result, or the result has no such number.
     Missing,
 }
@@ -25,6 +27,7 @@ impl Verdict {
             Verdict::Pass => "pass",
             Verdict::Differs => "differs",
             Verdict::Reported => "reported",
+            Verdict::Input => "input",
             Verdict::Missing => "missing",
         }
     }
@@ -57,8 +60,9 @@ pub fn judge<'a>(measured: &Measured<'a>) -> Vec<Judged<'a>> {
         let verdict = match (value, row.band) {
             (None, _) => Verdict::Missing,
             (Some(_), None) => Verdict::Reported,
-            (Some(value), Some([low, high])) if low <= value && value <= high => Verdict::Pass,
-            _ => Verdict::Differs,
+            (Some(value), Some([low, high])) if !(low..=high).contains(&value) => Verdict::Differs,
+            (Some(_), Some(_)) if row.input => Verdict::Input,
+            (Some(_), Some(_)) => Verdict::Pass,
         };
         Judged { row, measured: value, verdict }
     };

@@ -2,8 +2,8 @@
 //!
 //! 1. A claim and the number expected of it live in `experiments/SEED/FIGURE.toml` and nowhere else, each with
 //!    its basis. Code knows only how to run, measure, compare and draw.
-//! 2. A verdict is about the band of the file. A claim without a band is reported, and a point that could not be
-//!    run is missing; neither is ever counted as passed.
+//! 2. A verdict is about the band of the file. A claim without a band is reported, a number that was put in is an
+//!    input, and a point that could not be run is missing; none of them is ever counted as passed.
 //! 3. A run is an ordinary one: the same key, the same directory of results, so that an interrupted reproduction
 //!    goes on where it was, and every point can be looked at by itself.
 //!

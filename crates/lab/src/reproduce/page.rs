@@ -74,7 +74,8 @@ fn claims(measured: &[Measured<'_>]) -> String {
             ]);
         }
     }
-    let about = "A claim without a band is reported as it comes out. Basis: stated in the source, cited from another \
+    let about = "A claim without a band is reported as it comes out; an input is a number that the design or the \
+                 workload puts in, shown beside what the source says. Basis: stated in the source, cited from another \
                  public one, derived from stated numbers.";
     section("claims", "Claims", about, &table.html())
 }

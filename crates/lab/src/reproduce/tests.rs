@@ -142,8 +142,16 @@ fn mistakes_are_refused_with_their_line() {
         ),
         ("basis = \"derived\"", "basis = \"guess\"", "`basis` is stated, cited, derived or assumed"),
         ("expected = 2.0\n", "", "`band` needs `expected`; use `within`"),
-        ("note = \"114 GiB of the design, in round numbers\"\n", "", "`within` needs a `note`: the reason of the band"),
-        ("expected = 122406567936\nwithin = [122e9, 123e9]\n", "", "`input` needs a band: what is put in is known"),
+        (
+            "note = \"114 GiB of the design, in round numbers\"\n",
+            "",
+            "`within` needs a `note`: the reason of the band",
+        ),
+        (
+            "expected = 122406567936\nwithin = [122e9, 123e9]\n",
+            "",
+            "`input` needs a band: what is put in is known",
+        ),
         ("check = \"below\"", "check = \"above\"", "`check` is one of value, ratio, excess, saving"),
         (
             "at = { cleaner = \"greedy\" }",
