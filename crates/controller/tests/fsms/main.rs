@@ -1,8 +1,10 @@
-//! FSMS under a real FAT implementation, held against a plain image, over hFTL and over log blocks; power cuts.
+//! FSMS under a real FAT implementation, held against a plain image, over hFTL and over log blocks; power cuts; volumes that lie.
 
 mod devices;
 mod files;
+mod hostile;
 mod image;
 mod power_cut;
 mod rules;
+mod volume;
 mod walk;
