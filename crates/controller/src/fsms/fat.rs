@@ -57,6 +57,10 @@ fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]])
 }
 
+const DIRECTORY_BYTES_MAX: u32 = 65_536 * 32;
+/// From here on the entries of FAT32 are marks: bad clusters, ends of chains.
+const FAT32_CLUSTERS_MAX: u64 = 0x0fff_fff7 - 2;
+
 /// What a boot sector says of the volume that begins with it, on a device of `sectors`.
 pub(super) fn parse(boot: &[u8], base: u32, sectors: u32) -> FileSystem {
     if &boot[3..11] == b"EXFAT   " {
@@ -95,7 +99,7 @@ fn volume(boot: &[u8], base: u32, sectors: u32) -> Option<Volume> {
     let data = root + root_sectors as u64;
     let clusters = (total as u64).checked_sub(data)? / per_cluster as u64;
     let end = base as u64 + total as u64 * factor as u64;
-    if clusters == 0 || fat_sectors == 0 || end > sectors as u64 {
+    if !(1..=FAT32_CLUSTERS_MAX).contains(&clusters) || fat_sectors == 0 || end > sectors as u64 {
         return None;
     }
     let kind = match clusters {
@@ -152,7 +156,8 @@ impl Volume {
             FatKind::Fat16 => (from / 2, to.div_ceil(2)),
             FatKind::Fat32 => (from / 4, to.div_ceil(4)),
         };
-        first.max(2) as u32..(end as u32).min(self.clusters + 2)
+        let end = end.min(self.clusters as usize + 2);
+        first.clamp(2, end.max(2)) as u32..end as u32
     }
 
     /// What an entry says, from the bytes of the FAT that begin at `start`; `None` if it is not among them.
@@ -165,6 +170,16 @@ impl Volume {
             FatKind::Fat16 => u16_at(bytes, 0),
             FatKind::Fat32 => u32_at(bytes, 0) & 0x0fff_ffff,
         })
+    }
+
+    /// The most clusters a directory may have: 65,536 entries of 32 B (FAT specification 1.03, page 33).
+    pub(super) fn directory_clusters_max(&self) -> u32 {
+        (DIRECTORY_BYTES_MAX / SECTOR as u32 / self.cluster_sectors).max(1)
+    }
+
+    /// True if a directory ends in these bytes: an entry that begins with 0 says that none follows.
+    pub(super) fn ends_directory(&self, bytes: &[u8]) -> bool {
+        bytes.chunks_exact(32).any(|entry| entry[0] == 0)
     }
 
     /// The subdirectories a directory's bytes name, by first cluster.

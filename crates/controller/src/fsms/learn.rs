@@ -42,6 +42,26 @@ impl Bits {
     }
 }
 
+/// A walk of directories: each cluster is entered once by a name, and walked once as part of a directory.
+struct Walk {
+    queue: Vec<u32>,
+    named: Bits,
+    walked: Bits,
+}
+
+impl Walk {
+    fn new(volume: &Volume) -> Walk {
+        let clusters = volume.clusters + 2;
+        Walk { queue: Vec::new(), named: Bits::new(clusters), walked: Bits::new(clusters) }
+    }
+    fn name(&mut self, cluster: u32) {
+        if !self.named.get(cluster) {
+            self.named.set(cluster);
+            self.queue.push(cluster);
+        }
+    }
+}
+
 /// The part of `extent` inside `[start, start + count)`.
 fn inside(extent: Extent, start: u32, count: u32) -> Option<Extent> {
     let from = extent.start.max(start);
@@ -121,9 +141,8 @@ impl<C: BesidePram> Fsms<C> {
         for (sector, bytes) in extent.units().zip(data.chunks(SECTOR)) {
             let Some(cluster) = volume.cluster_of(sector) else { continue };
             let first = sector == volume.sector_of(cluster);
-            if first && volume.begins_directory(bytes, cluster) && !self.directories.get(cluster) {
-                self.directories.set(cluster);
-                self.stats.directories_learnt += 1;
+            if first && volume.begins_directory(bytes, cluster) {
+                self.mark(cluster);
             }
         }
     }
@@ -197,29 +216,45 @@ impl<C: BesidePram> Fsms<C> {
         Some((volume.entry(&bytes, first as usize * SECTOR, cluster)?, end))
     }
 
-    /// Marks a cluster and those that follow it in the FAT as directories.
-    fn mark_chain(&mut self, at: Time, volume: &Volume, first: u32) -> Time {
-        let (mut cluster, mut now) = (first, at);
-        while volume.has(cluster) && !self.directories.get(cluster) {
+    fn mark(&mut self, cluster: u32) {
+        if !self.directories.get(cluster) {
             self.directories.set(cluster);
             self.stats.directories_learnt += 1;
+        }
+    }
+
+    /// Marks a cluster and those that follow it in the FAT as directories, no more than a directory can have.
+    fn mark_chain(&mut self, at: Time, volume: &Volume, first: u32) {
+        let (mut cluster, mut now) = (first, at);
+        for _ in 0..volume.directory_clusters_max() {
+            if !volume.has(cluster) || self.directories.get(cluster) {
+                break;
+            }
+            self.mark(cluster);
             let Some((next, end)) = self.fat_entry(now, volume, cluster) else { break };
             (cluster, now) = (next, end);
         }
-        now
     }
 
     fn learn_subdirectories(&mut self, at: Time, volume: &Volume, bytes: &[u8]) -> Time {
-        let found = volume.subdirectories(bytes).collect();
-        self.enter_directories(at, volume, found)
+        let mut named =
+            volume.subdirectories(bytes).filter(|&cluster| !self.directories.get(cluster)).peekable();
+        if named.peek().is_none() {
+            return at;
+        }
+        let mut walk = Walk::new(volume);
+        named.for_each(|cluster| walk.name(cluster));
+        self.enter_directories(at, volume, walk)
     }
 
-    /// Marks directories and all below them.
-    fn enter_directories(&mut self, at: Time, volume: &Volume, mut found: Vec<u32>) -> Time {
+    /// Marks directories and all below them. Entering a cluster by a name reads one sector of it and its FAT entry,
+    /// and every cluster of a directory is read once, so this takes no longer than the directories and the clusters
+    /// they name are large, whatever cycles the FAT and the names make.
+    fn enter_directories(&mut self, at: Time, volume: &Volume, mut walk: Walk) -> Time {
         let mut now = at;
-        while let Some(first) = found.pop() {
+        while let Some(first) = walk.queue.pop() {
             if !self.directories.get(first) {
-                now = self.enter_directory(now, volume, first, &mut found);
+                now = self.enter_directory(now, volume, first, &mut walk);
             }
         }
         now
@@ -227,30 +262,51 @@ impl<C: BesidePram> Fsms<C> {
 
     /// Marks a directory and collects its subdirectories. A name alone proves nothing (a client may free a directory
     /// before it deletes the name, or fill in an entry field by field over an old one): the FAT must say that it
-    /// is in use, and unless it is the root it must begin as a directory. One that does not yet is recognised
-    /// when it does.
-    fn enter_directory(&mut self, at: Time, volume: &Volume, first: u32, found: &mut Vec<u32>) -> Time {
-        let cluster = |cluster| Extent { start: volume.sector_of(cluster), count: volume.cluster_sectors };
-        let Some((mut bytes, mut now)) = self.look(at, cluster(first)) else { return at };
-        if first != volume.root_cluster && !volume.begins_directory(&bytes, first) {
+    /// is in use, and it must begin as a directory. One that does not yet is recognised when it does.
+    fn enter_directory(&mut self, at: Time, volume: &Volume, first: u32, walk: &mut Walk) -> Time {
+        let Some((next, now)) = self.fat_entry(at, volume, first) else { return at };
+        if next == 0 {
             return now;
         }
-        match self.fat_entry(now, volume, first) {
-            Some((entry, end)) if entry != 0 => now = end,
-            _ => return now,
+        let Some((bytes, now)) = self.look(now, Extent::one(volume.sector_of(first))) else { return now };
+        match volume.begins_directory(&bytes, first) {
+            true => self.walk_chain(now, volume, (first, Some(next)), walk),
+            false => now,
         }
-        now = self.mark_chain(now, volume, first);
-        let (mut last, mut left) = (first, volume.clusters);
-        loop {
-            found.extend(volume.subdirectories(&bytes));
-            left -= 1;
-            let Some((next, end)) = self.fat_entry(now, volume, last) else { return now };
-            if !volume.has(next) || left == 0 {
-                return end;
+    }
+
+    /// Marks the clusters of a directory, of which the FAT entry of the first may be known, and reads their names up
+    /// to the end mark. The chain ends at a cluster that was walked already, and where the specification ends it:
+    /// a directory has at most 65,536 entries.
+    fn walk_chain(
+        &mut self,
+        at: Time,
+        volume: &Volume,
+        (first, mut known): (u32, Option<u32>),
+        walk: &mut Walk,
+    ) -> Time {
+        let (mut cluster, mut now, mut ended) = (first, at, false);
+        for _ in 0..volume.directory_clusters_max() {
+            if !volume.has(cluster) || walk.walked.get(cluster) {
+                break;
             }
-            let Some((more, end)) = self.look(end, cluster(next)) else { return end };
-            (bytes, now, last) = (more, end, next);
+            walk.walked.set(cluster);
+            self.mark(cluster);
+            let sectors = Extent { start: volume.sector_of(cluster), count: volume.cluster_sectors };
+            if let Some((bytes, end)) = (!ended).then(|| self.look(now, sectors)).flatten() {
+                volume.subdirectories(&bytes).for_each(|cluster| walk.name(cluster));
+                (now, ended) = (end, volume.ends_directory(&bytes));
+            }
+            cluster = match known.take() {
+                Some(next) => next,
+                None => {
+                    let Some((next, end)) = self.fat_entry(now, volume, cluster) else { break };
+                    now = end;
+                    next
+                }
+            };
         }
+        now
     }
 
     /// Reads the volume on the device, if there is one, and all its directories. Gives when that was done.
@@ -268,8 +324,9 @@ impl<C: BesidePram> Fsms<C> {
         self.adopt(found);
         let Some(volume) = self.volume() else { return Ok(now) };
         if volume.has(volume.root_cluster) {
-            self.directories.clear(volume.root_cluster);
-            return Ok(self.enter_directories(now, &volume, vec![volume.root_cluster]));
+            let mut walk = Walk::new(&volume);
+            now = self.walk_chain(now, &volume, (volume.root_cluster, None), &mut walk);
+            return Ok(self.enter_directories(now, &volume, walk));
         }
         let root = Extent { start: volume.root, count: volume.data - volume.root };
         let mut bytes = vec![0; root.count as usize * SECTOR];
