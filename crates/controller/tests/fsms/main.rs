@@ -4,6 +4,7 @@ mod devices;
 mod files;
 mod hostile;
 mod image;
+mod journal;
 mod power_cut;
 mod rules;
 mod volume;
