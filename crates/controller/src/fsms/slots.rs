@@ -4,8 +4,8 @@
 //! Format, little-endian, every part aligned to 8 bytes:
 //! - header (64 B): magic, sectors of the device u32, slots u32, journal records u32, crc32c of these;
 //! - table, 4 B per slot: sector + 1, or 0 if the slot is free;
-//! - journal records: sequence u32, crc32c u32; slot u64; changed: u64, a bit per 8 B of the sector; then those
-//!   8 bytes each;
+//! - journal records: sequence, low half u32, crc32c u32; slot u32, sequence, high half u32; changed: u64, a bit
+//!   per 8 B of the sector; then those 8 bytes each. 64 bits of sequence do not wrap: a record takes 10 us at least;
 //! - slots of 512 B.
 //!
 //! Invariants
@@ -51,11 +51,15 @@ impl Layout {
     fn table(&self, slot: u32) -> u64 {
         self.offset + HEADER_BYTES + slot as u64 * 4
     }
-    fn record(&self, record: u32) -> u64 {
-        self.table(self.slots).next_multiple_of(8) + record as u64 * RECORD_BYTES
+    fn journal(&self) -> u64 {
+        self.table(self.slots).next_multiple_of(8)
+    }
+    /// Where the record of a sequence number lies.
+    fn record(&self, sequence: u64) -> u64 {
+        self.journal() + sequence % self.records as u64 * RECORD_BYTES
     }
     fn slot(&self, slot: u32) -> u64 {
-        self.record(self.records) + slot as u64 * SECTOR as u64
+        self.journal() + self.records as u64 * RECORD_BYTES + slot as u64 * SECTOR as u64
     }
     fn header(&self, sectors: u32) -> [u8; HEADER_USED] {
         let mut bytes = [0; HEADER_USED];
@@ -91,7 +95,7 @@ pub(super) struct Slots {
     index: Vec<u32>,
     pages: Vec<[u32; TOGETHER as usize]>,
     /// Number of the next journal record, and the slot the last one names.
-    sequence: u32,
+    sequence: u64,
     journalled: u32,
     record: Vec<u8>,
     /// When everything written so far is durable.
@@ -269,8 +273,8 @@ impl Slots {
     ) -> Result<Change, ControllerError> {
         let mut now = at;
         if self.update == Update::Journalled {
-            let record = self.layout.record(self.sequence % self.layout.records);
-            self.sequence = self.sequence.wrapping_add(1);
+            let record = self.layout.record(self.sequence);
+            self.sequence += 1;
             let served = pram.write(now, record, RECORD_BYTES, &[]);
             now = self.ended(served)?;
         }
@@ -288,17 +292,18 @@ impl Slots {
     ) -> Result<Time, ControllerError> {
         let mut record = std::mem::take(&mut self.record);
         record.clear();
-        record.extend(self.sequence.to_le_bytes());
+        record.extend((self.sequence as u32).to_le_bytes());
         record.extend([0; 4]);
-        record.extend((slot as u64).to_le_bytes());
+        record.extend(slot.to_le_bytes());
+        record.extend(((self.sequence >> 32) as u32).to_le_bytes());
         record.extend(changed.to_le_bytes());
         for (_, piece) in data.chunks(PIECE).enumerate().filter(|(i, _)| changed >> i & 1 == 1) {
             record.extend_from_slice(piece);
         }
         let crc = record_crc(&record);
         record[4..8].copy_from_slice(&crc.to_le_bytes());
-        let offset = self.layout.record(self.sequence % self.layout.records);
-        self.sequence = self.sequence.wrapping_add(1);
+        let offset = self.layout.record(self.sequence);
+        self.sequence += 1;
         // The head makes it valid: last.
         let body = self.put(pram, at, offset + PIECE as u64, &record[PIECE..])?;
         let end = self.put(pram, body, offset, &record[..PIECE])?;
@@ -344,11 +349,11 @@ impl Slots {
             }
         }
         self.free.retain(|&slot| self.held[slot as usize] == NONE);
-        let first = (self.layout.record(0) - offset) as usize;
+        let first = (self.layout.journal() - offset) as usize;
         let records = bytes[first..].chunks(RECORD_BYTES as usize);
         let newest = records.filter_map(valid_record).max_by_key(|record| sequence_of(record));
         let Some(record) = newest else { return Ok(served.end) };
-        self.sequence = sequence_of(record).wrapping_add(1);
+        self.sequence = sequence_of(record) + 1;
         let slot = u32::from_le_bytes(record[8..12].try_into().expect("4 bytes"));
         let changed = u64::from_le_bytes(record[16..24].try_into().expect("8 bytes"));
         if slot == NONE {
@@ -377,8 +382,9 @@ impl Slots {
     }
 }
 
-fn sequence_of(record: &[u8]) -> u32 {
-    u32::from_le_bytes(record[..4].try_into().expect("4 bytes"))
+fn sequence_of(record: &[u8]) -> u64 {
+    let half = |at: usize| u32::from_le_bytes(record[at..at + 4].try_into().expect("4 bytes")) as u64;
+    half(12) << 32 | half(0)
 }
 
 /// Over everything but itself.
