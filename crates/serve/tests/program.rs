@@ -8,6 +8,7 @@ use nvlab_serve::{Found, Server, WindowError};
 use nvlab_units::Rng;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,6 +17,8 @@ const PAGES: u64 = 1024;
 const RESIDENT: u64 = PAGES / 4;
 /// 1 to this: so many keys has the C program's table.
 const KEYS: u64 = PAGES * common::PAGE / 16 / 2;
+/// Where a server says how its program ended, in the test's folder.
+const ENDED: &str = "ended";
 
 fn mix(mut x: u64) -> u64 {
     x ^= x >> 30;
@@ -53,12 +56,15 @@ fn served_by_another_process() {
         }
     };
     let file = window(&server);
-    run(&server, Path::new(program), &["update".as_ref(), &file, ack.as_ref(), first.as_ref()]);
+    let status = run(&server, Path::new(program), &["update".as_ref(), &file, ack.as_ref(), first.as_ref()]);
+    std::fs::write(ENDED, status.to_string()).unwrap();
     server.close().unwrap();
 }
 
 fn start(folder: &Folder, state: &Path, program: &Path, ack: &Path, first: u64) -> Child {
-    let _ = std::fs::remove_file(ack);
+    for gone in [ack, &folder.0.join(ENDED)] {
+        let _ = std::fs::remove_file(gone);
+    }
     let arguments = [state, program, ack].map(|path| path.to_str().unwrap().to_string());
     let arguments = [arguments.join("\n"), first.to_string()].join("\n");
     Command::new(std::env::current_exe().unwrap())
@@ -75,6 +81,28 @@ fn acknowledged(ack: &Path) -> Option<(u64, i32)> {
     let bytes = std::fs::read(ack).ok()?;
     let word = |i: usize| Some(u64::from_ne_bytes(bytes.get(i * 8..i * 8 + 8)?.try_into().unwrap()));
     Some((word(0)?, word(1)? as i32))
+}
+
+/// Waits until the program has acknowledged so many operations and says which process it is. A program that ended
+/// instead is said to have, and how.
+fn at_work(server: &mut Child, folder: &Folder, ack: &Path, operations: u64) -> i32 {
+    let give_up = Instant::now() + Duration::from_secs(30);
+    loop {
+        match acknowledged(ack) {
+            Some((n, process)) if n >= operations => return process,
+            _ => lives(server, folder),
+        }
+        assert!(Instant::now() < give_up, "the program does nothing");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Nobody has ended yet: the program runs until it is killed.
+fn lives(server: &mut Child, folder: &Folder) {
+    if let Some(status) = server.try_wait().unwrap() {
+        let program = std::fs::read_to_string(folder.0.join(ENDED)).unwrap_or_else(|_| "nothing".into());
+        panic!("the server ended ({status}), and the program before it ({program})");
+    }
 }
 
 fn kill(process: i32) {
@@ -98,7 +126,8 @@ fn dump(folder: &Folder, state: &Path, program: &Path, founds: &mut Vec<Found>) 
     let out = folder.0.join("dump");
     let _ = std::fs::remove_file(&out);
     let file = window(&server);
-    assert!(run(&server, program, &["dump".as_ref(), &file, out.as_ref()]).success());
+    let status = run(&server, program, &["dump".as_ref(), &file, out.as_ref()]);
+    assert!(status.success(), "the program that reads the table: {status}");
     server.close().unwrap();
     let bytes = std::fs::read(&out).unwrap();
     let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().unwrap());
@@ -127,15 +156,9 @@ fn nothing_acknowledged_is_lost() {
     let mut rng = Rng::stream(seed, "kills");
     for round in 0..16 {
         let mut server = start(&folder, &state, &program, &ack, done + 1);
-        let give_up = Instant::now() + Duration::from_secs(30);
-        let process = loop {
-            assert!(Instant::now() < give_up, "round {round}: the program does nothing");
-            match acknowledged(&ack) {
-                Some((_, process)) => break process,
-                None => std::thread::sleep(Duration::from_millis(1)),
-            }
-        };
+        let process = at_work(&mut server, &folder, &ack, 0);
         std::thread::sleep(Duration::from_micros(rng.below(400_000)));
+        lives(&mut server, &folder);
         match round % 4 {
             0 => kill(server.id() as i32),
             1 => kill(process),
@@ -184,20 +207,14 @@ fn a_grandchild_ends_with_its_server() {
     }
     let program = folder.program("hash_table");
     let (script, ack) = (folder.0.join("script"), folder.0.join("ack"));
-    let text = format!("#!/bin/sh\n{} \"$@\" &\nwait\n", program.display());
+    let text = format!("#!/bin/sh\n{} \"$@\" &\nwait $!\n", program.display());
     std::fs::write(&script, text).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
     let mut server = start(&folder, &folder.0.join("state"), &script, &ack, 1);
-    let give_up = Instant::now() + Duration::from_secs(20);
-    let process = loop {
-        assert!(Instant::now() < give_up, "the program does nothing");
-        match acknowledged(&ack) {
-            Some((n, process)) if n > 100 => break process,
-            _ => std::thread::sleep(Duration::from_millis(1)),
-        }
-    };
+    let process = at_work(&mut server, &folder, &ack, 100);
     kill(server.id() as i32);
     server.wait().unwrap();
+    let give_up = Instant::now() + Duration::from_secs(20);
     // SAFETY: signal 0 only asks whether the process is there.
     while unsafe { libc::kill(process, 0) } == 0 {
         // Ended, and not yet waited for by whoever adopted it.
@@ -216,6 +233,31 @@ fn a_grandchild_ends_with_its_server() {
         value.is_some_and(|&value| value == last || value == last + 1),
         "{value:?} where {last} was stored"
     );
+}
+
+/// No program is killed by what the kernel says late of the handshake: 2 in 100,000 mappings were, when the socket of the
+/// handshake was also the lifeline. NVLAB_TEST_MAPPINGS=1000000 makes so many.
+#[test]
+fn a_mapping_does_not_end_its_program() {
+    let folder = Folder::new("mappings");
+    let Some(server) = permitted(Server::open(&options(PAGES, RESIDENT, None))) else { return };
+    let count = std::env::var("NVLAB_TEST_MAPPINGS").unwrap_or_else(|_| "2000".into());
+    let status = run(&server, &folder.program("mappings"), &[count.as_ref()]);
+    assert!(status.success(), "among {count} mappings: {status}");
+    server.close().unwrap();
+}
+
+/// What comes late on the socket of the handshake ends nobody; a lifeline that is closed does.
+#[test]
+fn a_lifeline_and_nothing_else_ends_the_program() {
+    let folder = Folder::new("lifeline");
+    let Some(server) = permitted(Server::open(&options(PAGES, RESIDENT, None))) else { return };
+    let program = folder.program("lifeline");
+    let late = run(&server, &program, &["late".as_ref()]);
+    assert!(late.success(), "a notification of the handshake came late: {late}");
+    let closed = run(&server, &program, &["close".as_ref()]);
+    assert_eq!(closed.signal(), Some(libc::SIGKILL), "the lifeline was closed: {closed}");
+    server.close().unwrap();
 }
 
 #[test]
