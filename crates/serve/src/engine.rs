@@ -439,9 +439,21 @@ mod tests {
     use super::*;
 
     /// A device smaller than the window: what it cannot bring gives an error to who asks, not a wait; what is
-    /// resident stays usable.
+    /// resident stays usable. The same where the mapping was write-protected while it was empty, as the door does.
     #[test]
     fn a_failed_device_leaves_nobody_waiting() {
+        for protected in [false, true] {
+            let (done, wait) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                fail_a_device(protected);
+                let _ = done.send(());
+            });
+            let waited = wait.recv_timeout(std::time::Duration::from_secs(20));
+            waited.unwrap_or_else(|error| panic!("{error}; the mapping was protected before: {protected}"));
+        }
+    }
+
+    fn fail_a_device(protected: bool) {
         use crate::clock::TimeMode;
         use crate::device::DeviceConfig;
         use crate::handler::Handler;
@@ -459,6 +471,9 @@ mod tests {
         let mut memory = Mapping::of_file(&file, 128 * PAGE).unwrap();
         let address = memory.start().expose_provenance() as u64;
         faults.register(address, 128 * PAGE).unwrap();
+        if protected {
+            assert_eq!(faults.protect(address, 128 * PAGE).unwrap(), Answered::Done);
+        }
         let mut engine = Engine::new(device, file, 128, 32, 4).unwrap();
         let process = std::process::id() as i32;
         engine.admit(Client { faults, process, address, first_page: 0, pages: 128 });
@@ -467,8 +482,10 @@ mod tests {
         // Through the system, which turns the signal into an error.
         let mut sink = file::anonymous(c"sink", false).unwrap();
         let absent = 100 * PAGE_BYTES;
-        let error = io::Write::write(&mut sink, &memory.as_slice()[absent..absent + 1]).unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::EFAULT), "{error}");
+        for _ in 0..2 {
+            let error = io::Write::write(&mut sink, &memory.as_slice()[absent..absent + 1]).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EFAULT), "{error}");
+        }
         assert!(handler.shared.engine().failure().unwrap().contains("page 100"));
         assert_eq!(memory.as_slice()[5], 6);
         let absent = 9 * PAGE_BYTES;
