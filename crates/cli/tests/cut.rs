@@ -3,7 +3,10 @@
 mod common;
 
 use common::{Folder, said};
-use std::process::Output;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 const DESIGN: &str = "ssd-mlc-2010,media.mlc.blocks=64,ftl.spare=30%,ftl.buffer.size=1MiB";
 /// Writes numbers, each made durable before it is printed; so many of each that a buffer is not empty again soon.
@@ -76,4 +79,113 @@ fn what_cannot_be_says_why() {
     wrong(&[], "PROGRAM");
     std::fs::write(folder.0.join("torn"), "[{\"schema\":\"nvlab.cut/1\"").unwrap();
     wrong(&["--replay", "torn"], "torn: ");
+}
+
+/// Links that another user put where names can be foretold are neither followed nor used.
+#[test]
+fn nothing_is_written_through_a_link() {
+    let folder = Folder::new("cut-links");
+    let (victim, trap, tmp) = (folder.0.join("victim"), folder.0.join("trap"), folder.0.join("tmp"));
+    fs::write(&victim, "precious").unwrap();
+    [&trap, &tmp].map(|folder| fs::create_dir(folder).unwrap());
+    let script = "ln -s \"$PWD/trap\" tmp/nvlab-cut-$$ && ln -s \"$PWD/victim\" /dev/shm/nvlab-cut-$$ && exec \"$0\" \"$@\"";
+    let write = "printf x | dd of=\"$NVLAB_DEV\" conv=notrunc,fsync";
+    let arguments = ["cut", DESIGN, "--fuse", "dev", "--cuts", "3", "--check", "program=true", "--", "sh", "-c"];
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_nvlab")]).args(arguments).arg(write);
+    command.env("TMPDIR", &tmp).current_dir(&folder.0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let link = PathBuf::from(format!("/dev/shm/nvlab-cut-{}", child.id()));
+    let output = child.wait_with_output().unwrap();
+    let _ = fs::remove_file(link);
+    if output.status.code() == Some(4) {
+        return eprintln!("SKIPPED: {}", said(&output));
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(fs::read(&victim).unwrap(), b"precious");
+    assert_eq!(names(&trap), [""; 0], "a folder of somebody else was used");
+    assert_eq!(names(&tmp), [format!("nvlab-cut-{}", link_number(&tmp))]);
+
+    // The file of a failure is replaced only if it is one.
+    std::os::unix::fs::symlink(&victim, folder.0.join("cut-failure.nvcut")).unwrap();
+    let lie = ["--fuse", "dev", "--cuts", "3", "--ignore-flush", "--", "sh", "-c", write];
+    let output = run_cut(&folder, &lie);
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert!(said(&output).contains("cut-failure.nvcut"), "{}", said(&output));
+    assert_eq!(fs::read(&victim).unwrap(), b"precious");
+}
+
+/// The number of the process in the name of the only link there.
+fn link_number(folder: &Path) -> String {
+    names(folder)[0].rsplit('-').next().unwrap().to_string()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Ended while the program is recorded, or while a cut is checked: no mount, loop device, folder, shared memory or process
+/// stays behind.
+#[test]
+fn an_end_by_signal_leaves_nothing_behind() {
+    for phase in ["run", "check"] {
+        let folder = Folder::new(&format!("cut-term-{phase}"));
+        let (tmp, ready) = (folder.0.join("tmp"), folder.0.join("ready"));
+        fs::create_dir(&tmp).unwrap();
+        let program = format!(
+            "echo x >file; sync; test $NVLAB_PHASE = {phase} || exit 0; sleep 61 & \
+             echo \"$! $NVLAB_DEV\" >{ready}.new && mv {ready}.new {ready}; wait",
+            ready = ready.display()
+        );
+        let arguments =
+            ["cut", DESIGN, "--cuts", "5", "--check", "fs=ext4,program", "--", "sh", "-c", &program];
+        let mut command = folder.nvlab(&arguments);
+        command.env("TMPDIR", &tmp).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let begun = Instant::now();
+        while !ready.exists() && child.try_wait().unwrap().is_none() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{phase}: nothing happens");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if child.try_wait().unwrap().is_some() {
+            return eprintln!("SKIPPED: {}", said(&child.wait_with_output().unwrap()));
+        }
+        let asked = Instant::now();
+        assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        let left = left_behind(&folder, &fs::read_to_string(&ready).unwrap());
+        assert_eq!(left, [""; 0], "{phase}: {}: {}", output.status, said(&output));
+        assert_eq!(output.status.code(), Some(130), "{phase}: {}", said(&output));
+        assert!(asked.elapsed() < Duration::from_secs(20), "{phase}: it took {:?}", asked.elapsed());
+    }
+}
+
+/// What is still there of a run in this folder whose program said its number and where its device was; let go of.
+fn left_behind(folder: &Folder, ready: &str) -> Vec<String> {
+    let (process, device) = ready.trim().split_once(' ').unwrap();
+    let mut left = Vec::new();
+    if Path::new("/proc").join(process).exists() {
+        left.push(format!("process {process}"));
+        let _ = Command::new("kill").args(["-9", process]).status();
+    }
+    let here = folder.0.to_str().unwrap();
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    for mount in mounts.lines().rev().filter_map(|line| line.split(' ').nth(1)) {
+        if mount.starts_with(here) {
+            left.push(format!("mounted: {mount}"));
+            let _ = Command::new("umount").args(["-l", mount]).status();
+        }
+    }
+    let loops = Command::new("losetup").args(["-n", "-O", "NAME,BACK-FILE"]).output().unwrap();
+    for line in String::from_utf8_lossy(&loops.stdout).lines().filter(|line| line.contains(here) || line.contains(device)) {
+        left.push(format!("loop device: {line}"));
+        let _ = Command::new("losetup").args(["-d", line.split(' ').next().unwrap()]).status();
+    }
+    left.extend(names(&folder.0.join("tmp")));
+    if Path::new(device).exists() {
+        left.push(format!("device: {device}"));
+        let _ = fs::remove_file(device);
+    }
+    left
 }
