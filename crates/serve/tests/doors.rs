@@ -47,6 +47,9 @@ fn the_control_socket_pulls_the_plug() {
     drive.read(session, 0, &mut [0; 512]).unwrap();
     assert!(drive.read(session, 0, &mut [0; 512]).is_err());
     assert!(ask(&path, "cut after 0\n").starts_with("error: `0`"));
+    // More operations than will ever be: no cut comes.
+    assert_eq!(ask(&path, &format!("cut after {}\n", u64::MAX)), "ok\n");
+    drive.read(drive.session(), 0, &mut [0; 512]).unwrap();
     assert!(ask(&path, "whatever\n").starts_with("error: write status"));
     assert!(ask(&path, "status\n").contains("nvlab_power_cuts_total{device=\"mlc\"} 2\n"));
     drop(door);
