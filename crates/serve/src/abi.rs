@@ -10,12 +10,16 @@
 //! | program | [`HELLO`] | 0, 0, 0 | |
 //! | server | [`OFFER`] | window bytes, page bytes, 0 | the resident file |
 //! | program | [`ATTACH`] | address, offset in the window, bytes | the userfaultfd of this mapping |
-//! | server | [`READY`] | 0, 0, 0 | |
+//! | server | [`READY`] | 0, 0, 0 | the program's end of a lifeline |
 //!
-//! Whoever meets anything else closes the socket.
+//! Whoever meets anything else closes the socket. When READY was taken both close it.
+//!
+//! A lifeline is a pair of sockets through which nothing is ever sent: the program asks the kernel to be killed when the
+//! server's end closes. It is not the socket of the handshake, because the kernel may deliver the notification of a packet
+//! (READY) after the packet was received.
 
 /// First word of every message: protocol name and version.
-pub const MAGIC: u64 = u64::from_be_bytes(*b"nvlabw01");
+pub const MAGIC: u64 = u64::from_be_bytes(*b"nvlabw02");
 /// The program asks for the window.
 pub const HELLO: u64 = 1;
 /// The server hands out the resident file.

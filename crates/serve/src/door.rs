@@ -4,8 +4,9 @@
 //! mapping must lie inside the window, a descriptor must be a userfaultfd that watches what it says. A caller that is
 //! silent is left after [`PATIENCE`]; none can end the server.
 //!
-//! The socket of a process's first mapping stays open, on both sides: the preloaded library has asked the kernel to kill
-//! the process when it closes, so that no program waits for a server that was killed.
+//! With READY a program gets a lifeline (see `abi.rs`), whose other end stays open here as long as the program has it: the
+//! preloaded library has asked the kernel to kill the process when it closes, so that no program waits for a server that
+//! was killed.
 
 use crate::WindowError;
 use crate::abi::{self, Message, PAGE_BYTES};
@@ -54,7 +55,7 @@ impl Door {
                 }
                 lifelines.retain(Socket::is_open);
                 match welcome(&caller, &shared, bytes) {
-                    Ok(()) => lifelines.push(caller),
+                    Ok(lifeline) => lifelines.push(lifeline),
                     Err(error) => eprintln!("nvlab: the memory window: a caller was refused: {error}"),
                 }
             }
@@ -84,8 +85,8 @@ impl Drop for Door {
     }
 }
 
-/// The handshake (see `abi.rs`).
-fn welcome(caller: &Socket, shared: &Shared, window: u64) -> io::Result<()> {
+/// The handshake (see `abi.rs`). Gives this side of the program's lifeline.
+fn welcome(caller: &Socket, shared: &Shared, window: u64) -> io::Result<Socket> {
     caller.limit(PATIENCE)?;
     let (caller_process, caller_user) = caller.peer()?;
     if caller_user != process::user() {
@@ -110,8 +111,11 @@ fn welcome(caller: &Socket, shared: &Shared, window: u64) -> io::Result<()> {
     }
     let page = PAGE_BYTES as u64;
     let (first_page, pages) = ((offset / page) as u32, (bytes / page) as u32);
+    let [lifeline, theirs] = Socket::pair()?;
     shared.admit(Client { faults, process: caller_process, address, first_page, pages })?;
-    caller.send(&Message { magic: abi::MAGIC, kind: abi::READY, ..Message::default() }, None)
+    let ready = Message { magic: abi::MAGIC, kind: abi::READY, ..Message::default() };
+    caller.send(&ready, Some(theirs.as_raw_fd()))?;
+    Ok(lifeline)
 }
 
 fn expect(caller: &Socket, kind: u64) -> io::Result<(Message, Option<OwnedFd>)> {

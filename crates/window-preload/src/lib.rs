@@ -7,7 +7,7 @@
 //!
 //! Rules
 //! 1. The program keeps a copy of its userfaultfd: should the server be killed, a fault waits instead of being answered
-//!    with zeros by the kernel; and the kernel kills the program, because the socket of its first mapping closes.
+//!    with zeros by the kernel; and the kernel kills the program, because the lifeline of its first mapping closes.
 //! 2. The window is shared memory: a private mapping of it is refused, and so are moving or growing a mapping and
 //!    giving its contents up (MADV_REMOVE). A raw system call comes past this; the server then kills the program.
 //! 3. A child made by fork has no window: its pages would not be watched. It may map the file again.
@@ -212,12 +212,12 @@ fn map_window(request: &Request) -> (*mut c_void, usize) {
         return (refuse("it is mapped too often: unmap some, each as a whole", ENOMEM), 0);
     };
     match map_watched(request, &socket, &file, &faults, bytes) {
-        Ok(address) => {
+        Ok((address, lifeline)) => {
             range.fill(address as u64, bytes as u64, faults);
             // SAFETY: no arguments.
             let process = unsafe { getpid() };
             if LIFELINE_OF.swap(process, Ordering::Relaxed) != process {
-                std::mem::forget(socket);
+                std::mem::forget(lifeline);
             }
             (address, bytes)
         }
@@ -228,14 +228,14 @@ fn map_window(request: &Request) -> (*mut c_void, usize) {
     }
 }
 
-/// Maps `bytes` of the file and has their faults watched. An error without words has its errno.
+/// Maps `bytes` of the file and has their faults watched; gives the lifeline, too. An error without words has its errno.
 fn map_watched(
     request: &Request,
     socket: &Fd,
     file: &Fd,
     faults: &Fd,
     bytes: usize,
-) -> Result<*mut c_void, Option<&'static str>> {
+) -> Result<(*mut c_void, Fd), Option<&'static str>> {
     // Nothing may be there before it is watched, or the kernel would fill what is absent with zeros. A program that
     // locks all its memory (mlockall) has every mapping filled at once, but for one it may not touch.
     let flags = request.flags & !(MAP_POPULATE | MAP_LOCKED);
@@ -248,28 +248,28 @@ fn map_watched(
     }
     // SAFETY: the mapping just made. Resident pages must be free to leave, so it is not locked.
     unsafe { munlock(address, bytes) };
-    let attached = attach(socket, faults, address, request.offset as u64, bytes).and_then(|()| {
+    let attached = attach(socket, faults, address, request.offset as u64, bytes).and_then(|lifeline| {
         // SAFETY: as before; the program asked for this protection.
         match unsafe { mprotect(address, bytes, request.protection) } {
-            0 => Ok(()),
+            0 => Ok((address, lifeline)),
             _ => Err("it cannot be made accessible"),
         }
     });
-    attached.map(|()| address).map_err(|why| {
+    attached.map_err(|why| {
         // SAFETY: the mapping made above, which nobody else knows of yet.
         unsafe { syscall(numbers::MUNMAP, address, bytes) };
         Some(why)
     })
 }
 
-/// Has the faults of a fresh mapping watched, by the server.
+/// Has the faults of a fresh mapping watched, by the server; gives the lifeline.
 fn attach(
     socket: &Fd,
     faults: &Fd,
     address: *mut c_void,
     offset: u64,
     bytes: usize,
-) -> Result<(), &'static str> {
+) -> Result<Fd, &'static str> {
     let mut range =
         abi::RangeMode { start: address as u64, bytes: bytes as u64, mode: abi::MODE_ALL, answer: 0 };
     // SAFETY: the range is the mapping just made; advice changes nothing of its contents.
@@ -285,18 +285,19 @@ fn attach(
     }
     let message =
         Message { magic: abi::MAGIC, kind: abi::ATTACH, a: address as u64, b: offset, c: bytes as u64 };
-    if !send(socket, &message, Some(faults)) || receive(socket, abi::READY).is_none() {
+    let ready = send(socket, &message, Some(faults)).then(|| receive(socket, abi::READY)).flatten();
+    let Some((_, Some(lifeline))) = ready else {
         return Err("the server refused the mapping");
-    }
-    match end_with(socket) {
-        true => Ok(()),
+    };
+    match end_with(&lifeline) {
+        true => Ok(lifeline),
         false => Err("this program cannot be made to end with the server"),
     }
 }
 
-/// Has the kernel kill this process when the other side closes the socket. Nothing else comes through it any more. Fails
-/// if it is closed already: of that no signal comes.
-fn end_with(socket: &Fd) -> bool {
+/// Has the kernel kill this process when the other side closes the lifeline. Nothing may ever have been sent through it: the
+/// kernel may notify of that when it was received long ago. Fails if it is closed already: of that no signal comes.
+fn end_with(lifeline: &Fd) -> bool {
     const F_SETFL: c_int = 4;
     const F_SETOWN: c_int = 8;
     const F_SETSIG: c_int = 10;
@@ -305,10 +306,10 @@ fn end_with(socket: &Fd) -> bool {
     let mut byte = 0u8;
     // SAFETY: changes flags of a socket that is borrowed for the calls, and has room for the byte it looks at.
     unsafe {
-        fcntl(socket.0, F_SETOWN, getpid() as c_long) == 0
-            && fcntl(socket.0, F_SETSIG, SIGKILL) == 0
-            && fcntl(socket.0, F_SETFL, O_ASYNC) == 0
-            && recv(socket.0, (&raw mut byte).cast(), 1, MSG_PEEK_AT_ONCE) == -1
+        fcntl(lifeline.0, F_SETOWN, getpid() as c_long) == 0
+            && fcntl(lifeline.0, F_SETSIG, SIGKILL) == 0
+            && fcntl(lifeline.0, F_SETFL, O_ASYNC) == 0
+            && recv(lifeline.0, (&raw mut byte).cast(), 1, MSG_PEEK_AT_ONCE) == -1
             && error() == EAGAIN
     }
 }

@@ -39,6 +39,16 @@ impl Socket {
         Ok(socket)
     }
 
+    /// Two that are connected to each other.
+    pub fn pair() -> io::Result<[Socket; 2]> {
+        let (kind, mut fds) = (libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, [-1; 2]);
+        // SAFETY: the kernel writes two new descriptors, owned by nobody else.
+        unsafe {
+            check(libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()))?;
+            Ok(fds.map(|fd| Socket(OwnedFd::from_raw_fd(fd))))
+        }
+    }
+
     fn new() -> io::Result<Socket> {
         let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
         // SAFETY: the new descriptor is owned by nobody else.
@@ -158,6 +168,12 @@ impl Socket {
         }
         let word = |i: usize| u64::from_ne_bytes(packet[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
         Ok((Message { magic: word(0), kind: word(1), a: word(2), b: word(3), c: word(4) }, first))
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 

@@ -15,7 +15,7 @@ struct message {
     uint64_t magic, kind, a, b, c;
 };
 
-static const uint64_t MAGIC = 0x6e766c6162773031u; /* nvlabw01 */
+static const uint64_t MAGIC = 0x6e766c6162773032u; /* nvlabw02 */
 static uint64_t window;
 
 static int dial(void) {
