@@ -93,6 +93,8 @@ pub const MODE_ALL: u64 = 1 | 2 | 4;
 pub const COPY_PROTECTED: u64 = 2;
 /// `UFFDIO_WRITEPROTECT_MODE_WP`.
 pub const PROTECT: u64 = 1;
+/// `UFFDIO_WRITEPROTECT_MODE_DONTWAKE`.
+pub const PERMIT_ASLEEP: u64 = 2;
 /// `UFFD_EVENT_PAGEFAULT`.
 pub const EVENT_PAGEFAULT: u8 = 0x12;
 /// The fault was a store.

@@ -397,6 +397,7 @@ impl Engine {
     /// A fault that cannot be answered with a page.
     fn poison(&mut self, index: usize, address: u64) {
         let Some(client) = &self.clients[index] else { return };
+        // Also one that was poisoned for another thread: that still waits.
         let poisoned = client.faults.poison(address).and_then(|_| client.faults.wake(address));
         match poisoned {
             Ok(Answered::Gone) => self.clients[index] = None,

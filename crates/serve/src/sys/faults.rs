@@ -161,10 +161,17 @@ impl Faults {
         self.answer(abi::IOCTL_WAKE, &raw mut range)
     }
 
-    /// Who touches this page, now or later, gets SIGBUS (Linux 6.6).
+    /// Who touches this absent page, now or later, gets SIGBUS (Linux 6.6). [`Answered::Present`]: there is a page, or it was
+    /// poisoned before.
+    ///
+    /// Write-protecting what is not mapped leaves a marker in the page table, and so does taking a protected page out of
+    /// the file; the kernel poisons nothing where one is, so it goes first.
     pub fn poison(&self, address: u64) -> io::Result<Answered> {
-        let mut range = RangeMode { start: address, bytes: PAGE_BYTES as u64, mode: 0, answer: 0 };
-        self.answer(abi::IOCTL_POISON, &raw mut range)
+        let page = |mode| RangeMode { start: address, bytes: PAGE_BYTES as u64, mode, answer: 0 };
+        match self.answer(abi::IOCTL_WRITEPROTECT, &raw mut page(abi::PERMIT_ASLEEP))? {
+            Answered::Done | Answered::Present => self.answer(abi::IOCTL_POISON, &raw mut page(0)),
+            gone => Ok(gone),
+        }
     }
 
     fn request<T>(&self, request: u64, argument: *mut T) -> io::Result<libc::c_int> {
