@@ -19,16 +19,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Named {
     /// For results: `ssd-tlc ftl.clean.kind=fifo`.
     pub name: String,
+    /// What was changed of it: `ftl.clean.kind=fifo`.
+    pub changes: Vec<String>,
     pub design: Design,
 }
 
 impl Named {
     pub fn load(argument: &str, sets: &[String]) -> Result<Named, Failure> {
-        let (name, mut own) = split(argument);
-        own.extend(sets.iter().cloned());
-        let design = Design::load(name, &own)?;
-        let name = std::iter::once(name.to_string()).chain(own).collect::<Vec<_>>().join(" ");
-        Ok(Named { name, design })
+        let (name, mut changes) = split(argument);
+        changes.extend(sets.iter().cloned());
+        let design = Design::load(name, &changes)?;
+        let words: Vec<&str> = std::iter::once(name).chain(changes.iter().map(String::as_str)).collect();
+        Ok(Named { name: words.join(" "), changes, design })
     }
 }
 

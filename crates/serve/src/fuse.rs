@@ -43,12 +43,13 @@ pub struct FuseMount {
 }
 
 impl FuseMount {
-    /// Mounts it: a file for each device, with its name.
+    /// Mounts it: a file for each device, with its name. The folder is made if there is none.
     pub fn open(folder: &Path, devices: Vec<(String, Arc<Drive>)>) -> Result<FuseMount, WindowError> {
         if !Path::new("/dev/fuse").exists() {
             let why = io::Error::new(io::ErrorKind::NotFound, "there is no /dev/fuse");
             return Err(WindowError::io("cannot mount by FUSE (see nvlab doctor)")(why));
         }
+        make(folder)?;
         let held = devices.iter().any(|(_, drive)| drive.holds_answers());
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("nvlab".into()), MountOption::NoSuid];
@@ -70,6 +71,20 @@ impl FuseMount {
         let what = format!("cannot unmount {}", self.folder.display());
         session.umount_and_join().map_err(WindowError::io(what))
     }
+}
+
+/// Makes the folder, unless a server that was killed left its mount there.
+fn make(folder: &Path) -> Result<(), WindowError> {
+    if let Err(error) = std::fs::metadata(folder)
+        && error.raw_os_error() == Some(libc::ENOTCONN)
+    {
+        let why = format!(
+            "{0}: a server that was killed left it mounted; unmount it: `fusermount3 -u {0}`, as root `umount {0}`",
+            folder.display()
+        );
+        return Err(WindowError::Options(why));
+    }
+    std::fs::create_dir_all(folder).map_err(WindowError::io(format!("cannot make {}", folder.display())))
 }
 
 struct Files {

@@ -77,6 +77,7 @@ mod sys;
 pub mod window;
 
 pub use clock::TimeMode;
+pub use folder::file_name;
 pub use served::{Drive, DriveOptions};
 pub use server::Server;
 pub use service::WindowOptions;

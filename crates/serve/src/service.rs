@@ -96,18 +96,29 @@ impl Service {
         let sizes = config.media_bytes();
         let (mut kept, stores) = match state {
             Some(state) => {
-                let media = [state.medium("nor", sizes[0], &found)?, state.medium("sram", sizes[1], &found)?];
-                let stores = [Mapping::of_file(&media[0], sizes[0]), Mapping::of_file(&media[1], sizes[1])];
-                (Some(Kept { state, media }), stores)
+                let (nor, nor_file) = state.medium("nor", sizes[0], &found)?;
+                let (sram, sram_file) = state.medium("sram", sizes[1], &found)?;
+                if found == Found::Fresh {
+                    state.warn_of_room(sizes.iter().sum())?;
+                }
+                (Some(Kept { state, media: [nor_file, sram_file] }), [nor, sram])
             }
-            None => (None, sizes.map(Mapping::anonymous)),
+            None => {
+                let memory = |bytes| {
+                    Mapping::anonymous(bytes)
+                        .map_err(WindowError::io(format!("cannot have {bytes} B of memory for the media")))
+                };
+                (None, [memory(sizes[0])?, memory(sizes[1])?])
+            }
         };
-        let [nor, sram] = stores;
-        let map = WindowError::io("cannot map the media");
-        let stores = [nor, sram].into_iter().collect::<Result<Vec<Mapping>, _>>().map_err(map)?;
-        let stores: [Mapping; 2] = stores.try_into().expect("two mappings were made");
         let device =
-            Device::open(&config, stores.map(MappedStore::new), found != Found::Fresh, options.time)?;
+            Device::open(&config, stores.map(MappedStore::new), found != Found::Fresh, options.time);
+        let device = device.map_err(|error| match (error, &options.state) {
+            (WindowError::Recovery(why), Some(folder)) => {
+                WindowError::Recovery(format!("{} (nor, sram): {why}", folder.display()))
+            }
+            (error, _) => error,
+        })?;
         let resident = resident(kept.as_ref(), &found, bytes, limit)?;
         if let Some(kept) = &mut kept {
             kept.state.mark_open()?;

@@ -14,8 +14,9 @@
 //! they may be torn beyond what the controller can recover.
 
 use crate::WindowError;
-use crate::folder::{Folder, Stage, check_format, private};
+use crate::folder::{Folder, Stage, check_format, open_file, private};
 use crate::sys::file;
+use crate::sys::mapping::Mapping;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -105,8 +106,13 @@ impl State {
         self.record.window_bytes
     }
 
-    /// A medium's file, made or found.
-    pub(crate) fn medium(&self, name: &str, bytes: u64, found: &Found) -> Result<File, WindowError> {
+    /// A medium, made or found, and its file.
+    pub(crate) fn medium(
+        &self,
+        name: &str,
+        bytes: u64,
+        found: &Found,
+    ) -> Result<(Mapping, File), WindowError> {
         self.folder.medium(name, bytes, *found == Found::Fresh)
     }
 
@@ -114,7 +120,7 @@ impl State {
     pub(crate) fn resident(&self, found: &Found) -> Result<File, WindowError> {
         let path = resident_path(&self.record.id);
         let failed = || WindowError::io(format!("cannot use {}", path.display()));
-        let file = private().open(&path).map_err(failed())?;
+        let file = open_file(private().create(true), &path)?;
         // A program that outlived its server still has it: it must not store while somebody else serves.
         if !file::lock(&file).map_err(failed())? {
             return Err(WindowError::Busy(self.folder.path().to_path_buf()));
@@ -124,6 +130,11 @@ impl State {
         }
         file.set_len(self.record.window_bytes).map_err(failed())?;
         Ok(file)
+    }
+
+    /// Says so if media of so many bytes may outgrow the disk.
+    pub(crate) fn warn_of_room(&self, bytes: u64) -> Result<(), WindowError> {
+        self.folder.warn_of_room(bytes)
     }
 
     /// From now on the resident file may hold what the media do not.

@@ -152,10 +152,6 @@ impl Drive {
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// The design's own name, as a file may be called.
-    pub fn file_name(&self) -> String {
-        self.design.name.replace(['/', '\0'], "-")
-    }
     /// Bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
@@ -267,7 +263,7 @@ impl Drive {
     /// The power fails during the operation that comes so many after the last.
     pub fn cut_after(&self, operations: u64) {
         let mut inner = self.inner();
-        inner.cut_at = Some(inner.operations + operations);
+        inner.cut_at = Some(inner.operations.saturating_add(operations));
     }
 
     /// What was asked and done so far.

@@ -65,7 +65,7 @@ pub trait Served: Send {
 
 /// Builds the device of a design over its media: as new, or found again in them. The second value is when it is ready.
 pub(crate) fn build(design: &Design, state: &DeviceState) -> Result<(Box<dyn Served>, Time), WindowError> {
-    device::build(design, state.seed(), state, Boxed)
+    device::build(design, state.seed(), state, Boxed).map_err(|error| state.blame(error))
 }
 
 /// Puts a device of whatever kind behind one dynamic call for each request.

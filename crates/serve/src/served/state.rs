@@ -58,7 +58,14 @@ pub struct DeviceState {
 struct Kept {
     folder: Folder,
     record: RefCell<Record>,
-    media: RefCell<Vec<File>>,
+    media: RefCell<Vec<Medium>>,
+}
+
+#[derive(Debug)]
+struct Medium {
+    name: String,
+    bytes: u64,
+    file: File,
 }
 
 impl DeviceState {
@@ -100,14 +107,31 @@ impl DeviceState {
 
     /// From now on an end without [`DeviceState::mark_closed`] is a power cut.
     pub(crate) fn mark_open(&self) -> Result<(), WindowError> {
-        self.kept.as_ref().map_or(Ok(()), |kept| kept.mark(Stage::Open))
+        let Some(kept) = &self.kept else { return Ok(()) };
+        if self.start == Start::Fresh {
+            kept.folder.warn_of_room(kept.media.borrow().iter().map(|medium| medium.bytes).sum())?;
+        }
+        kept.mark(Stage::Open)
+    }
+
+    /// The same error, with the files it is about.
+    pub(crate) fn blame(&self, error: WindowError) -> WindowError {
+        match (&self.kept, error) {
+            (Some(kept), WindowError::Recovery(why)) => {
+                let media = kept.media.borrow();
+                let names: Vec<&str> = media.iter().map(|medium| medium.name.as_str()).collect();
+                let folder = kept.folder.path().display();
+                WindowError::Recovery(format!("{folder} ({}): {why}", names.join(", ")))
+            }
+            (_, error) => error,
+        }
     }
 
     /// The device was switched off in good order; its files are on disk at the end.
     pub(crate) fn mark_closed(&self) -> Result<(), WindowError> {
         let Some(kept) = &self.kept else { return Ok(()) };
         let media = kept.media.borrow();
-        let synced = media.iter().try_for_each(|file| file.sync_data());
+        let synced = media.iter().try_for_each(|medium| medium.file.sync_data());
         synced.map_err(WindowError::io("cannot write the media files to disk"))?;
         kept.mark(Stage::Closed)
     }
@@ -124,10 +148,8 @@ impl Backing for DeviceState {
             let failed = format!("cannot have {bytes} B of memory for the medium {medium}");
             return mapping.map(MappedStore::streaming).map_err(WindowError::io(failed));
         };
-        let file = kept.folder.medium(medium, bytes, !self.is_used())?;
-        let failed = WindowError::io(format!("cannot use {}", kept.folder.path().join(medium).display()));
-        let mapping = Mapping::of_file(&file, bytes).map_err(failed)?;
-        kept.media.borrow_mut().push(file);
+        let (mapping, file) = kept.folder.medium(medium, bytes, !self.is_used())?;
+        kept.media.borrow_mut().push(Medium { name: medium.to_string(), bytes, file });
         Ok(MappedStore::streaming(mapping))
     }
     fn is_used(&self) -> bool {

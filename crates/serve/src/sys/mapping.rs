@@ -1,6 +1,6 @@
 //! Memory mapped from a file, or from nothing.
 
-use super::check;
+use super::{bus, check};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,6 +11,7 @@ use std::ptr::{NonNull, null_mut};
 pub struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
+    told: Option<bus::Told>,
 }
 
 // SAFETY: a mapping belongs to the process, not to a thread; it is changed only through `&mut self` or raw pointers.
@@ -49,12 +50,19 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// Should a page of it not be to be had later, this is said and the process ends ([`bus`]).
+    pub fn say_at_fault(&mut self, text: String) -> io::Result<()> {
+        let start = self.start().addr();
+        self.told = bus::say_at_fault(start..start + self.bytes, text)?;
+        Ok(())
+    }
+
     fn map(bytes: u64, protection: libc::c_int, flags: libc::c_int, fd: libc::c_int) -> io::Result<Mapping> {
         let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
         // SAFETY: the system chooses the place, so no mapping of anybody is replaced.
         let start = unsafe { libc::mmap(null_mut(), bytes, protection, flags, fd, 0) };
         match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().addr() != usize::MAX => Ok(Mapping { start, bytes }),
+            Some(start) if start.as_ptr().addr() != usize::MAX => Ok(Mapping { start, bytes, told: None }),
             _ => Err(io::Error::last_os_error()),
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`bus`] | a word before a mapped file that fails ends the process |
 //! | [`faults`] | userfaultfd: who faulted, and the answers |
 //! | [`file`] | files in shared memory: locks, holes |
 //! | [`mapping`] | memory mapped from files |
@@ -9,6 +10,7 @@
 //! | [`signals`] | ends, and pulled plugs |
 //! | [`socket`] | packets with a descriptor |
 
+pub mod bus;
 pub mod faults;
 pub mod file;
 pub mod mapping;

@@ -9,8 +9,16 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 static BELL: AtomicI32 = AtomicI32::new(-1);
 static END: AtomicBool = AtomicBool::new(false);
 static PLUG: AtomicBool = AtomicBool::new(false);
+static DEADLY: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn note(signal: libc::c_int) {
+    if signal != libc::SIGUSR1 && DEADLY.load(Ordering::Acquire) {
+        // SAFETY: both calls may be made in a handler. The signal comes again when this one is done, and ends the process.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        }
+    }
     match signal {
         libc::SIGUSR1 => PLUG.store(true, Ordering::Release),
         _ => END.store(true, Ordering::Release),
@@ -65,6 +73,13 @@ impl Signals {
         Ok(Signals { bell })
     }
 
+    /// Until it is dropped, SIGINT and SIGTERM end the process at once, as they would without a handler: for what takes long
+    /// and may be killed.
+    pub fn deadly(&self) -> Deadly {
+        DEADLY.store(true, Ordering::Release);
+        Deadly(())
+    }
+
     /// Waits for a signal, or for a process to end.
     pub fn wait(&self, program: Option<&OwnedFd>) -> io::Result<Woken> {
         loop {
@@ -83,6 +98,16 @@ impl Signals {
             // Rung by a signal, which is looked at first.
             let _ = (&self.bell).read(&mut [0; 8]);
         }
+    }
+}
+
+/// See [`Signals::deadly`].
+#[derive(Debug)]
+pub struct Deadly(());
+
+impl Drop for Deadly {
+    fn drop(&mut self) {
+        DEADLY.store(false, Ordering::Release);
     }
 }
 

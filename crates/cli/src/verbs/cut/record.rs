@@ -8,7 +8,7 @@ use crate::runs::Named;
 use nvlab_serve::cuts::{Journal, SharedJournal};
 use nvlab_serve::fuse::FuseMount;
 use nvlab_serve::nbd::{Address, Export, NbdServer};
-use nvlab_serve::{Drive, DriveOptions, TimeMode, WindowError};
+use nvlab_serve::{Drive, DriveOptions, TimeMode, WindowError, file_name};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -44,10 +44,9 @@ pub fn record(
     let files = args.fuse.as_ref().or(own.as_ref());
     let (mut mount, mut file) = (None, None);
     if let Some(files) = files {
-        let made = fs::create_dir_all(files);
-        made.map_err(|error| Failure::machine(format_args!("cannot make {}", files.display()), &error))?;
-        mount = Some(FuseMount::open(files, vec![(drive.file_name(), Arc::clone(&drive))])?);
-        let path = files.join(drive.file_name());
+        let name = file_name(&named.design.name)?;
+        mount = Some(FuseMount::open(files, vec![(name.into(), Arc::clone(&drive))])?);
+        let path = files.join(name);
         file = Some(fs::canonicalize(&path).map_err(|error| Failure::machine(path.display(), &error))?);
     }
     let mut first = 1;

@@ -12,7 +12,9 @@ use nvlab_serve::control::{Door, Doorkeeper};
 use nvlab_serve::fuse::FuseMount;
 use nvlab_serve::nbd::{Address, Export, NbdServer, Security, TlsMode};
 use nvlab_serve::served::Start;
-use nvlab_serve::{Drive, DriveOptions, Signals, WindowError, Woken, end_with_parent, process_file};
+use nvlab_serve::{
+    Drive, DriveOptions, Signals, WindowError, Woken, end_with_parent, file_name, process_file,
+};
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::trace::{self, Format as TraceFormat};
 use serde_json::json;
@@ -27,14 +29,20 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     }
     let addresses = addresses(args)?;
     let security = security(args)?;
+    let designs = load(args)?;
+    let names = file_names(args, &designs)?;
     let signals = Signals::install().map_err(|error| Failure::machine("cannot take signals", &error))?;
-    let drives = open(output, args)?;
+    let drives = {
+        // A device that is being opened serves nobody: to end now is to be killed.
+        let _deadly = signals.deadly();
+        open(output, args, &designs, &names)?
+    };
     let export = |drive: &Arc<Drive>| Export { name: drive.name().into(), drive: Arc::clone(drive) };
     let mut server = match &addresses.nbd {
         Some(address) => Some(NbdServer::start_with(address, drives.iter().map(export).collect(), security)?),
         None => None,
     };
-    let mount = args.fuse.as_deref().map(|folder| mount(folder, &drives)).transpose()?;
+    let mount = args.fuse.as_deref().map(|folder| mount(folder, &names, &drives)).transpose()?;
     let mut doors = Vec::new();
     if let Some(path) = &args.control {
         doors.push(Doorkeeper::open(Door::Control, &Address::Unix(path.clone()), drives.clone())?);
@@ -43,7 +51,7 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
         doors.push(Doorkeeper::open(Door::Http, address, drives.clone())?);
     }
     let uri = server.as_ref().map(|server| server.uri().to_string());
-    let file = args.fuse.as_ref().map(|folder| folder.join(drives[0].file_name()));
+    let file = args.fuse.as_ref().map(|folder| folder.join(&names[0]));
     for (what, place) in [("nbd", &uri), ("fuse", &file.as_ref().map(|file| file.display().to_string()))] {
         if let Some(place) = place {
             output.note(format_args!("{what:8} {place}"));
@@ -111,17 +119,51 @@ fn addresses(args: &Serve) -> Result<Addresses, Failure> {
     Ok(Addresses { nbd, http })
 }
 
-fn open(output: &Output, args: &Serve) -> Result<Vec<Arc<Drive>>, Failure> {
-    let mut drives: Vec<Arc<Drive>> = Vec::new();
+fn load(args: &Serve) -> Result<Vec<Named>, Failure> {
+    let mut designs: Vec<Named> = Vec::new();
     for argument in &args.designs {
         let named = Named::load(argument, &args.set)?;
-        if drives.iter().any(|drive| drive.name() == named.name) {
+        if designs.iter().any(|other| other.name == named.name) {
             return Err(Failure::Input(format!("{} is there twice", named.name)));
         }
+        designs.push(named);
+    }
+    Ok(designs)
+}
+
+/// What the devices' files and folders are called, where they have any: as the design; among several with what was changed
+/// of it, so that variants of one design have each their own, the same with whatever others they are served.
+fn file_names(args: &Serve, designs: &[Named]) -> Result<Vec<String>, Failure> {
+    let several = designs.len() > 1;
+    if args.fuse.is_none() && !(several && args.state.is_some()) {
+        return Ok(vec![String::new(); designs.len()]);
+    }
+    let mut names: Vec<String> = Vec::new();
+    for named in designs {
+        let changes = named.changes.iter().filter(|_| several).map(|change| change.replace('/', "-"));
+        let words: Vec<String> = std::iter::once(named.design.name.clone()).chain(changes).collect();
+        let name = file_name(&words.join(","))?.to_string();
+        if names.contains(&name) {
+            let why = format!("two of these designs are called `{name}`: give one another design.name");
+            return Err(Failure::Input(why));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+fn open(
+    output: &Output,
+    args: &Serve,
+    designs: &[Named],
+    names: &[String],
+) -> Result<Vec<Arc<Drive>>, Failure> {
+    let mut drives: Vec<Arc<Drive>> = Vec::new();
+    for (named, name) in designs.iter().zip(names) {
         // Several devices have a folder each.
-        let state = args.state.as_ref().map(|folder| match args.designs.len() {
+        let state = args.state.as_ref().map(|folder| match designs.len() {
             1 => folder.clone(),
-            _ => folder.join(&named.design.name),
+            _ => folder.join(name),
         });
         let options = DriveOptions {
             state,
@@ -145,10 +187,8 @@ fn open(output: &Output, args: &Serve) -> Result<Vec<Arc<Drive>>, Failure> {
     Ok(drives)
 }
 
-fn mount(folder: &Path, drives: &[Arc<Drive>]) -> Result<FuseMount, Failure> {
-    std::fs::create_dir_all(folder)
-        .map_err(|error| Failure::machine(format_args!("cannot make {}", folder.display()), &error))?;
-    let devices = drives.iter().map(|drive| (drive.file_name(), Arc::clone(drive)));
+fn mount(folder: &Path, names: &[String], drives: &[Arc<Drive>]) -> Result<FuseMount, Failure> {
+    let devices = names.iter().zip(drives).map(|(name, drive)| (name.clone(), Arc::clone(drive)));
     Ok(FuseMount::open(folder, devices.collect())?)
 }
 
