@@ -109,7 +109,7 @@ fn a_lie_is_found_and_made_small() {
     let journal = recorded(&design, 11);
     let replayer = Replayer { design: &design, ignore_flush: true };
     let (moment, _) = broken(&replayer, &journal, true).expect("a flush was ignored");
-    let (small, moment) = shrink::fewer(&replayer, &journal, &moment);
+    let (small, moment) = shrink::fewer(&replayer, &journal, &moment, || true);
     // A write and the flush that said it was durable.
     assert_eq!((small.len(), moment.operation), (2, 2));
     assert_eq!((small.entry(1).kind, small.entry(2).kind), (Kind::Write, Kind::Flush));

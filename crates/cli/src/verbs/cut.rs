@@ -3,11 +3,12 @@
 mod check;
 mod filesystem;
 mod record;
+mod watch;
 
 use crate::args::Cut;
 use crate::failure::Failure;
 use crate::output::{Output, quoted};
-use crate::runs::{Named, interrupted};
+use crate::runs::Named;
 use check::{Checks, Loss};
 use nvlab_lab::report::Format;
 use nvlab_serve::cuts::replay::moments;
@@ -15,9 +16,11 @@ use nvlab_serve::cuts::{Journal, Moment, Replayer, shrink};
 use record::{Recording, record};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::fs;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use tempfile::TempDir;
+use watch::Watch;
 
 /// Losses that are said one by one.
 const SAID_MAX: usize = 5;
@@ -38,19 +41,25 @@ const SCHEMA: &str = "nvlab.cut/1";
 
 pub fn cut(output: &Output, args: &Cut) -> Result<(), Failure> {
     let named = Named::load(&args.design, &args.set)?;
-    let folder = std::env::temp_dir().join(format!("nvlab-cut-{}", std::process::id()));
-    let made = fs::create_dir_all(&folder);
-    made.map_err(|error| Failure::machine(format_args!("cannot make {}", folder.display()), &error))?;
-    let result = Checks::new(args, &folder).and_then(|checks| {
-        let bench = Bench { output, args, named: &named, checks };
-        match &args.replay {
-            Some(file) => bench.replay(file),
-            None => record(output, args, &named, &bench.checks, &folder).and_then(|it| bench.explore(&it)),
+    let watch = Watch::new()?;
+    // It holds a socket, a copy of a device and mount points, all of them done with when it goes.
+    let folder = private_folder(&std::env::temp_dir())?;
+    let checks = Checks::new(args, folder.path(), &watch)?;
+    let bench = Bench { output, args, named: &named, checks, watch: &watch };
+    match &args.replay {
+        Some(file) => bench.replay(file),
+        None => {
+            let recording = record(output, args, &named, &bench.checks, folder.path())?;
+            bench.explore(&recording)
         }
-    });
-    // It holds a socket, a copy of a device and mount points, all of them done with.
-    let _ = fs::remove_dir_all(&folder);
-    result
+    }
+}
+
+/// A new folder with a name that nobody can foretell, for this user alone; removed with all that is in it when it goes.
+fn private_folder(inside: &Path) -> Result<TempDir, Failure> {
+    let mut named = tempfile::Builder::new();
+    let made = named.prefix("nvlab-cut-").permissions(Permissions::from_mode(0o700)).tempdir_in(inside);
+    made.map_err(|error| Failure::machine(format_args!("cannot make a folder in {}", inside.display()), &error))
 }
 
 /// What every cut has in common.
@@ -58,7 +67,8 @@ struct Bench<'a> {
     output: &'a Output,
     args: &'a Cut,
     named: &'a Named,
-    checks: Checks,
+    checks: Checks<'a>,
+    watch: &'a Watch,
 }
 
 impl Bench<'_> {
@@ -79,9 +89,7 @@ impl Bench<'_> {
         let mut losses: Vec<(Moment, Loss)> = Vec::new();
         let mut passed = recording.first - 1;
         for moment in &chosen {
-            if interrupted().load(Ordering::Relaxed) {
-                return Err(Failure::Interrupted("interrupted".into()));
-            }
+            self.watch.go_on()?;
             let recovered = replayer.cut(journal, moment)?;
             match self.checks.lost(recovered, &mut promise, (journal, moment))? {
                 None if losses.is_empty() => passed = moment.operation,
@@ -128,6 +136,7 @@ impl Bench<'_> {
         let replayer = self.replayer(self.args.ignore_flush);
         let mut said = loss.what.clone();
         let earlier = shrink::earlier(*moment, passed, |moment| {
+            self.watch.go_on()?;
             let recovered = replayer.cut(journal, moment)?;
             let lost = self.checks.lost(recovered, &mut replayer.promise()?, (journal, moment))?;
             let is_lost = lost.as_ref().is_some_and(|lost| lost.shrinks == loss.shrinks);
@@ -137,7 +146,7 @@ impl Bench<'_> {
             Ok::<bool, Failure>(is_lost)
         })?;
         let (journal, small) = match loss.shrinks {
-            true => shrink::fewer(&replayer, journal, &earlier),
+            true => shrink::fewer(&replayer, journal, &earlier, || self.watch.go_on().is_ok()),
             false => {
                 let numbers: Vec<u64> = (1..=earlier.operation).collect();
                 (journal.with_only(&numbers), earlier)

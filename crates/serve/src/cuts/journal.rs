@@ -8,8 +8,9 @@
 
 use nvlab_units::Time;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// What changes a device.
@@ -114,9 +115,18 @@ impl Journal {
         part
     }
 
-    /// Writes it, and `about` on top; the file is replaced.
+    /// Writes it, and `about` on top; a file that is there is replaced when the new one is whole. Anything else that is
+    /// there stays: a link that somebody put in the place, or a device.
     pub fn save(&self, path: &Path, about: &impl Serialize) -> io::Result<()> {
-        let mut out = BufWriter::new(File::create(path)?);
+        if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
+            return Err(io::Error::new(ErrorKind::AlreadyExists, "what is there is not a file"));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut named = tempfile::Builder::new();
+        // What the umask leaves, as of any file that is made.
+        let named = named.permissions(Permissions::from_mode(0o666));
+        let beside = named.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        let mut out = BufWriter::new(beside);
         serde_json::to_writer(&mut out, &(about, &self.marks))?;
         out.write_all(b"\n")?;
         let mut packed = zstd::Encoder::new(out, 3)?;
@@ -127,7 +137,9 @@ impl Journal {
             packed.write_all(&entry.bytes.to_le_bytes())?;
             packed.write_all(self.data(entry))?;
         }
-        packed.finish()?.flush()
+        let beside = packed.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+        beside.persist(path).map_err(|error| error.error)?;
+        Ok(())
     }
 
     /// Reads it, and what stands on top.

@@ -25,8 +25,14 @@ pub fn earlier<E>(
 }
 
 /// The operations of a moment at which the device breaks its promise, without those that are not needed for that: delta
-/// debugging (Zeller and Hildebrandt, TSE 2002), by complements. The last operation stays.
-pub fn fewer(replayer: &Replayer<'_>, journal: &Journal, moment: &Moment) -> (Journal, Moment) {
+/// debugging (Zeller and Hildebrandt, TSE 2002), by complements. The last operation stays. When `go_on` says no, the
+/// fewest found so far are enough.
+pub fn fewer(
+    replayer: &Replayer<'_>,
+    journal: &Journal,
+    moment: &Moment,
+    go_on: impl Fn() -> bool,
+) -> (Journal, Moment) {
     let mut trials = 0;
     let mut breaks = |numbers: &[u64]| {
         trials += 1;
@@ -34,7 +40,7 @@ pub fn fewer(replayer: &Replayer<'_>, journal: &Journal, moment: &Moment) -> (Jo
         let moment = Moment { operation: part.len(), ..*moment };
         // A device that does not come back at all is a failure of its own, not this one.
         let broken = replayer.broken(&part, &moment).is_ok_and(|broken| broken.is_some());
-        (broken, trials >= TRIALS_MAX)
+        (broken, trials >= TRIALS_MAX || !go_on())
     };
     let mut kept: Vec<u64> = (1..=moment.operation).collect();
     let mut parts = 2;

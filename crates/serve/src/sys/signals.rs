@@ -80,6 +80,11 @@ impl Signals {
         Deadly(())
     }
 
+    /// True if an end was asked for that [`Signals::wait`] has not told of.
+    pub fn end_was_asked(&self) -> bool {
+        END.load(Ordering::Acquire)
+    }
+
     /// Waits for a signal, or for a process to end.
     pub fn wait(&self, program: Option<&OwnedFd>) -> io::Result<Woken> {
         loop {

@@ -1,17 +1,23 @@
 //! What is looked at after a cut: the promise of the device, the file system on it, what the program finds.
 
 use super::filesystem::FileSystem;
+use super::private_folder;
+use super::watch::Watch;
 use crate::args::Cut;
 use crate::failure::Failure;
 use nvlab_serve::cuts::{Journal, Moment, Promise, Recovered};
 use nvlab_serve::{WindowError, end_with_parent};
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::IsTerminal;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
 
 /// The checks that were asked for; that of the device is always made.
-pub struct Checks {
+pub struct Checks<'a> {
+    pub watch: &'a Watch,
     pub filesystem: Option<FileSystem>,
     /// Program and arguments.
     pub program: Option<Vec<OsString>>,
@@ -19,11 +25,13 @@ pub struct Checks {
     image: PathBuf,
     mount_point: PathBuf,
     marks: PathBuf,
+    /// Where the copy lies, if not in the folder with the others.
+    _memory: Option<TempDir>,
 }
 
-impl Checks {
+impl Checks<'_> {
     /// Reads `--check`; `folder` is for copies of the device.
-    pub fn new(args: &Cut, folder: &Path) -> Result<Checks, Failure> {
+    pub fn new<'a>(args: &Cut, folder: &Path, watch: &'a Watch) -> Result<Checks<'a>, Failure> {
         let (mut filesystem, mut program) = (None, None);
         for what in args.check.iter().flat_map(|list| split(list)) {
             let slot_taken = match what.split_once('=') {
@@ -55,10 +63,10 @@ impl Checks {
         let (mount_point, marks) = (folder.join("mnt"), folder.join("marks"));
         // Written and mounted for every cut: in memory where that is to be had.
         let memory = Path::new("/dev/shm");
-        let image = if memory.is_dir() { memory } else { folder };
-        let image = image.join(format!("nvlab-cut-{}", std::process::id()));
-        fs::create_dir_all(&mount_point).map_err(|error| Failure::machine(mount_point.display(), &error))?;
-        Ok(Checks { filesystem, program, image, mount_point, marks })
+        let memory = memory.is_dir().then(|| private_folder(memory)).transpose()?;
+        let image = memory.as_ref().map_or(folder, TempDir::path).join("image");
+        fs::create_dir(&mount_point).map_err(|error| Failure::machine(mount_point.display(), &error))?;
+        Ok(Checks { watch, filesystem, program, image, mount_point, marks, _memory: memory })
     }
 
     /// Where file systems are mounted.
@@ -133,21 +141,15 @@ impl Checks {
         command
             .env("NVLAB_DEV", &self.image)
             .env("NVLAB_MARKS", &self.marks)
-            .stdout(std::process::Stdio::null());
-        let started =
-            command.spawn().map_err(|source| WindowError::Program { program: words[0].clone(), source });
-        let status =
-            started?.wait().map_err(|error| Failure::machine("cannot wait for the check", &error))?;
+            .stdout(Stdio::null());
+        let started = command.spawn();
+        let mut started =
+            started.map_err(|source| WindowError::Program { program: words[0].clone(), source })?;
+        let status = self.watch.wait(&mut started)?;
         match status.success() {
             true => Ok(()),
             false => Err(Failure::Check(format!("the check of the program ended with {status}"))),
         }
-    }
-}
-
-impl Drop for Checks {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.image);
     }
 }
 
@@ -160,7 +162,8 @@ fn split(list: &str) -> Vec<&str> {
     }
 }
 
-/// The program in one of its phases; it begins in the mount point if there is one.
+/// The program in one of its phases, in a process group of its own, so that all it starts can be ended with it; it begins in
+/// the mount point if there is one.
 pub fn command(words: &[OsString], phase: &str, mount_point: Option<&Path>) -> Command {
     let (program, arguments) = words.split_first().expect("a program has a name");
     // Relative to where nvlab was started, wherever the program begins.
@@ -171,6 +174,11 @@ pub fn command(words: &[OsString], phase: &str, mount_point: Option<&Path>) -> C
     command.args(arguments).env("NVLAB_PHASE", phase);
     if let Some(folder) = mount_point {
         command.current_dir(folder).env("NVLAB_MNT", folder);
+    }
+    command.process_group(0);
+    // A group in the background that reads from a terminal is stopped.
+    if std::io::stdin().is_terminal() {
+        command.stdin(Stdio::null());
     }
     end_with_parent(&mut command);
     command

@@ -3,6 +3,11 @@
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// How often, and with what time in between, a mount that is in use is tried to be let go.
+const TRIES: u32 = 40;
+const BETWEEN: Duration = Duration::from_millis(25);
 
 /// A file system that survives power cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +95,17 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // What cannot be let go now goes with its last user.
-        if self.is_mounted {
+        // Programs that were killed take a moment to go.
+        let mut tries = (0..TRIES).take_while(|_| self.is_mounted);
+        let unmounted = tries.any(|_| {
+            let done = tool(&["umount"], &self.folder).is_ok();
+            if !done {
+                std::thread::sleep(BETWEEN);
+            }
+            done
+        });
+        if self.is_mounted && !unmounted {
+            // What cannot be let go now goes with its last user.
             let _ = tool(&["umount", "-l"], &self.folder);
         }
         if let Some(device) = &self.device {

@@ -26,7 +26,7 @@ pub fn record(
     output: &Output,
     args: &Cut,
     named: &Named,
-    checks: &Checks,
+    checks: &Checks<'_>,
     folder: &Path,
 ) -> Result<Recording, Failure> {
     let journal = SharedJournal::default();
@@ -57,7 +57,7 @@ pub fn record(
         mounted = Some(filesystem.mount_device(file, checks.mount_point())?);
     }
     let mount_point = mounted.is_some().then(|| checks.mount_point());
-    let status = run(args, &journal, server.uri(), file.as_deref(), mount_point)?;
+    let status = run(args, checks, &journal, (server.uri(), file.as_deref(), mount_point))?;
     mounted.map_or(Ok(()), |mounted| mounted.close())?;
     server.stop();
     mount.map_or(Ok(()), FuseMount::close)?;
@@ -74,12 +74,12 @@ pub fn record(
     Ok(Recording { journal, first })
 }
 
+/// Runs the program on the device at (address, file, mount point).
 fn run(
     args: &Cut,
+    checks: &Checks<'_>,
     journal: &SharedJournal,
-    uri: &str,
-    file: Option<&Path>,
-    mount_point: Option<&Path>,
+    (uri, file, mount_point): (&str, Option<&Path>, Option<&Path>),
 ) -> Result<ExitStatus, Failure> {
     let mut command = command(&args.program, "run", mount_point);
     command.env("NVLAB_URI", uri).stdout(Stdio::piped());
@@ -88,10 +88,15 @@ fn run(
     let mut child =
         started.map_err(|source| WindowError::Program { program: args.program[0].clone(), source })?;
     let lines = BufReader::new(child.stdout.take().expect("it is piped"));
-    // They end when the program and all that it started have closed their output.
-    for line in lines.split(b'\n') {
-        let line = line.map_err(|error| Failure::machine("cannot read what the program prints", &error))?;
-        journal.lock().mark(String::from_utf8_lossy(&line).into_owned());
-    }
-    child.wait().map_err(|error| Failure::machine("cannot wait for the program", &error))
+    let marks = journal.clone();
+    let reader = std::thread::spawn(move || {
+        // They end when the program and all that it started have closed their output.
+        lines.split(b'\n').try_for_each(|line| {
+            marks.lock().mark(String::from_utf8_lossy(&line?).into_owned());
+            Ok(())
+        })
+    });
+    let status = checks.watch.wait(&mut child)?;
+    checks.watch.join(reader, child.id())?;
+    Ok(status)
 }
