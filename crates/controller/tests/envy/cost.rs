@@ -1,7 +1,7 @@
 //! Cleaning costs: against u / (1 - u), the FIFO closed form and the table of figure 8.
 
 use crate::device::Setup;
-use nvlab_controller::envy::{Cleaning, Gathering};
+use nvlab_controller::envy::{Cleaning, Gathering, Locality};
 use nvlab_controller::{Controller, Envy};
 use nvlab_units::{Extent, Rng, Span, Time};
 
@@ -27,19 +27,24 @@ fn array(cleaning: Cleaning, segments: u32, pages: u32) -> (Setup, Envy<()>) {
 }
 
 /// `share` of the writes go to `1 - share` of the pages, uniformly (10/90: 0.9). Pages are hot by a scrambled
-/// number, so that nothing is sorted at the beginning.
+/// number, so that nothing is sorted at the beginning; or, in order of address, the first ones are.
 struct Host {
     rng: Rng,
     pages: u64,
     hot: u64,
     share: f64,
+    scrambled: bool,
     now: Time,
 }
 
 impl Host {
     fn new(pages: u32, share: f64) -> Host {
         let hot = (pages as f64 * (1.0 - share)) as u64;
-        Host { rng: Rng::new(11), pages: pages as u64, hot, share, now: Time::ZERO }
+        Host { rng: Rng::new(11), pages: pages as u64, hot, share, scrambled: true, now: Time::ZERO }
+    }
+
+    fn in_order_of_address(self) -> Host {
+        Host { scrambled: false, ..self }
     }
 
     fn page(&mut self) -> u32 {
@@ -49,7 +54,10 @@ impl Host {
             self.hot + self.rng.below(self.pages - self.hot)
         };
         // An odd factor that shares no divisor with the number of pages scrambles without a table.
-        (number * 2_654_435_761 % self.pages) as u32
+        match self.scrambled {
+            true => (number * 2_654_435_761 % self.pages) as u32,
+            false => number as u32,
+        }
     }
 
     /// Writes pages; gives the cleaning cost meanwhile.
@@ -114,6 +122,32 @@ fn fifo_costs_what_the_closed_form_says() {
 fn pure_gathering_under_uniform_writes_costs_4() {
     let found = cost(Cleaning::gathering(1), 128, 1024, 0.5, 20, 20);
     assert!((found / 4.0 - 1.0).abs() < 0.02, "{found}");
+}
+
+/// The cost of gathering that starts sorted, over overwrites `warm` to `warm + measured` of the space.
+fn sorted_cost(partition: u32, share: f64, warm: u64, measured: u64) -> f64 {
+    let sorted = Some(Locality { data: 1.0 - share, writes: share });
+    let cleaning = Cleaning::Gathering(Gathering { sorted, ..Gathering::new(partition) });
+    let (_, mut device) = array(cleaning, 128, 512);
+    let mut host = Host::new(device.capacity_units(), share).in_order_of_address();
+    let space = device.capacity_units() as u64;
+    host.write(&mut device, space * warm);
+    let cost = host.write(&mut device, space * measured);
+    device.check();
+    cost
+}
+
+/// A sorted start is where the rule ends: from then on the cost is that of the ideal split, 16 x (1 - x) for
+/// partitions of one segment at 80 %. An independent simulation of the rule is 1 % above it at 512 pages a
+/// segment, with what still moves: 2.56, 1.45 and 0.77 at these localities. Started 4 % away from the rule's
+/// split, or moving pages before all partitions are known, it is 5 to 12 % above it for hundreds of overwrites.
+#[test]
+fn a_sorted_start_costs_the_ideal_split_at_once() {
+    for share in [0.8, 0.9, 0.95] {
+        let expected = 16.0 * share * (1.0 - share);
+        let found = sorted_cost(1, share, 10, 10);
+        assert!((found / expected - 1.0).abs() < 0.025, "{share}: {found}, expected {expected}");
+    }
 }
 
 /// Where nothing moves between partitions of one segment, every segment keeps its share of live pages: the
