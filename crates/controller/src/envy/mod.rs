@@ -156,7 +156,12 @@ impl<S: Store> Envy<S> {
         let erases = nor.cells().erase_counts();
         let pools = segments::pools(&config, &geometry);
         Ok(Envy {
-            first_pages: start::first_pages(config.cleaning, config.logical_pages, &pools),
+            first_pages: start::first_pages(
+                config.cleaning,
+                config.logical_pages,
+                &pools,
+                geometry.pages_per_block,
+            ),
             layout: Layout::new(&geometry),
             map: table::Layout::new(&config, &geometry, sram.config().word_bytes as u64),
             l2p: vec![NOTHING; config.logical_pages as usize],
