@@ -325,6 +325,13 @@ pub struct PramResult {
     pub line_writes_mean: f64,
     /// See `line_writes_mean`.
     pub line_writes_max: u32,
+    /// Life until the line most written is worn out, of what it were if all lines wore alike and wear levelling
+    /// wrote nothing itself; from the writes that lines have borne since new. `None` if nothing was written.
+    #[serde(default)]
+    pub life_share: Option<f64>,
+    /// Bytes of registers that wear levelling needs beside the memory.
+    #[serde(default)]
+    pub level_bytes: u64,
     /// Writes a line bears.
     pub rated_writes: u32,
     /// Years until the line most written reaches them, at this run's rate; `None` if nothing was written.

@@ -147,9 +147,17 @@ impl<M: InPlace> StartGap<M> {
     pub fn config(&self) -> &StartGapConfig {
         &self.config
     }
-    /// Lines moved so far.
+    /// Lines moved so far; a move writes the line and notes the number of moves.
     pub fn moved(&self) -> u64 {
         self.moved
+    }
+    /// Bytes of registers a controller needs beside the memory: of each region the moves (from which start and gap
+    /// follow) and the writes since the last, and the keys of the permutation.
+    pub fn register_bytes(&self) -> u64 {
+        let Region { moves, writes } = Region::default();
+        let region = (size_of_val(&moves) + size_of_val(&writes)) as u64;
+        let keys = self.permutation.as_ref().map_or(0, |permutation| size_of_val(&permutation.keys) as u64);
+        region * self.regions.len() as u64 + keys
     }
 
     fn reload(&mut self, at: Time) -> Result<Time, MediumError> {

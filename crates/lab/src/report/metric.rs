@@ -306,6 +306,8 @@ const ROWS: &[Row] = &[
     ("pram.words", "words programmed", Unit::Count, Better::Less, "program steps of PRAM", |r| r.pram.as_ref().map(|p| p.words_programmed as f64)),
     ("pram.line", "worst line", Unit::Count, Better::Less, "writes that the line of PRAM most written has borne since new", |r| r.pram.as_ref().map(|p| p.line_writes_max as f64)),
     ("pram.lifetime", "PRAM lifetime", Unit::Years, Better::More, "years until the line of PRAM most written is worn out at this load", |r| r.pram.as_ref().and_then(|p| p.years)),
+    ("pram.life", "share of ideal life", Unit::Share, Better::More, "life until the line of PRAM most written is worn out, of what it were if all lines wore alike", |r| r.pram.as_ref().and_then(|p| p.life_share)),
+    ("pram.registers", "levelling registers", Unit::Bytes, Better::Less, "registers that wear levelling of PRAM needs beside the memory", |r| r.pram.as_ref().map(|p| p.level_bytes as f64)),
     ("mount.time", "mount", Unit::Seconds, Better::Less, "time of a mount after a power cut at the end", |r| r.mount.map(|m| m.time_s)),
     ("mount.reads", "mount reads", Unit::Count, Better::Less, "pages of flash read by a mount after a power cut at the end", |r| r.mount.map(|m| m.nand_reads as f64)),
     ("program.time", "run time", Unit::Seconds, Better::Less, "what a recorded program takes, from its first request to its last answer", |r| r.program.map(|_| r.simulated_s)),

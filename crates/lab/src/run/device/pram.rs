@@ -62,12 +62,21 @@ impl<S: Store> Pram<S> {
         }
     }
 
+    fn levelled(&self) -> Option<&StartGap<Pcm<S>>> {
+        match self {
+            Pram::Plain(_) => None,
+            Pram::Levelled(levelled) => Some(levelled),
+        }
+    }
+
     /// What it did in a run of this length.
     pub fn result(&self, map_bytes: u64, span: Span) -> PramResult {
         let (pcm, stats) = (self.pcm(), self.pcm().stats());
         let wear = pcm.wear();
         let mean = wear.iter().map(|&writes| writes as f64).sum::<f64>() / wear.len().max(1) as f64;
         let most = wear.iter().copied().max().unwrap_or(0);
+        // A move writes the line, and the number of moves.
+        let levelling = 2.0 * self.levelled().map_or(0, StartGap::moved) as f64 / wear.len().max(1) as f64;
         let rated = pcm.config().wear.map_or(0, |wear| wear.endurance);
         // At the rate of this run, spread over the lines as all writes so far are.
         let per_line_and_s = stats.write.count as f64 / wear.len().max(1) as f64 / span.seconds().max(1e-12);
@@ -81,6 +90,8 @@ impl<S: Store> Pram<S> {
             words_spared: stats.steps_spared,
             line_writes_mean: mean,
             line_writes_max: most,
+            life_share: (most > 0).then(|| (mean - levelling) / most as f64),
+            level_bytes: self.levelled().map_or(0, StartGap::register_bytes),
             rated_writes: rated,
             years: (worst > 0.0).then(|| rated as f64 / worst / SECONDS_PER_YEAR),
             route: None,
