@@ -162,12 +162,8 @@ fn verdict(
 ) -> Result<(), Failure> {
     let count =
         |verdict| judged.iter().flat_map(|(_, judged)| judged).filter(|one| one.verdict == verdict).count();
-    let (pass, differs, missing) = (count(Verdict::Pass), count(Verdict::Differs), count(Verdict::Missing));
-    output.note(format_args!(
-        "{pass} pass, {differs} differ, {} reported, {} inputs, {missing} missing",
-        count(Verdict::Reported),
-        count(Verdict::Input)
-    ));
+    let (differs, missing) = (count(Verdict::Differs), count(Verdict::Missing));
+    output.note(reproduce::summary(judged.iter().flat_map(|(_, judged)| judged)));
     if failed > 0 {
         return Err(Failure::Points(format!("{failed} of {points} points gave no result")));
     }

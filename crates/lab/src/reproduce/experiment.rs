@@ -89,6 +89,8 @@ pub enum Check {
     Value,
     /// The measure at `at` over the measure at `to`.
     Ratio,
+    /// The sum of the measure along the line `at` over that along the line `to`.
+    SumRatio,
     /// How much more the measure is at `at` than at `to`, in %: a price.
     Excess,
     /// How much less, in %: an improvement of a time.
@@ -328,6 +330,7 @@ fn row(table: &Table<'_>, experiment: &Experiment, smoke: bool) -> Read<Option<R
     let check = match (table.text("check")?.as_deref(), around) {
         (None | Some("value"), None) => Check::Value,
         (Some("ratio"), None) => Check::Ratio,
+        (Some("sum-ratio"), None) => Check::SumRatio,
         (Some("excess"), None) => Check::Excess,
         (Some("saving"), None) => Check::Saving,
         (Some("saving-rises"), None) => Check::SavingRises,
@@ -337,7 +340,7 @@ fn row(table: &Table<'_>, experiment: &Experiment, smoke: bool) -> Read<Option<R
         (Some("least-at"), None) => Check::LeastAt,
         (Some("steepening"), Some(around)) => Check::Steepening { around },
         _ => {
-            let all = "value, ratio, excess, saving, saving-rises, crossing, below, largest, least-at, or steepening with `around`";
+            let all = "value, ratio, sum-ratio, excess, saving, saving-rises, crossing, below, largest, least-at, or steepening with `around`";
             return Err(table.wrong("check", format!("is one of {all}")));
         }
     };
@@ -371,7 +374,7 @@ fn free_axes(table: &Table<'_>, experiment: &Experiment, row: &Row) -> Read<()> 
     let (line, two) = match row.check {
         Check::Value => (0, false),
         Check::Ratio | Check::Excess | Check::Saving => (0, true),
-        Check::Crossing | Check::Below | Check::SavingRises => (1, true),
+        Check::SumRatio | Check::Crossing | Check::Below | Check::SavingRises => (1, true),
         Check::Largest | Check::LeastAt | Check::Steepening { .. } => (1, false),
     };
     let wanted = experiment.axes.len().saturating_sub(line);

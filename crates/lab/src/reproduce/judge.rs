@@ -2,6 +2,7 @@
 
 use super::experiment::{At, Check, Experiment, Measure, Row};
 use super::points::number_of;
+use crate::design::source::Basis;
 use crate::report::metric;
 use crate::result::RunResult;
 
@@ -69,6 +70,32 @@ pub fn judge<'a>(measured: &Measured<'a>) -> Vec<Judged<'a>> {
     measured.experiment.rows.iter().map(judged).collect()
 }
 
+/// How many verdicts there are of each kind, and how sure the expectations are that passed: what is derived is no
+/// claim of the source.
+pub fn summary<'a>(judged: impl Iterator<Item = &'a Judged<'a>> + Clone) -> String {
+    let count = |verdict| judged.clone().filter(|one| one.verdict == verdict).count();
+    let passed = judged.clone().filter(|one| one.verdict == Verdict::Pass);
+    let of_basis = Basis::ALL.iter().filter_map(|&(name, basis)| {
+        let count = passed.clone().filter(|one| one.row.basis == basis).count();
+        (count > 0).then(|| format!("{count} {name}"))
+    });
+    let bases = match of_basis.collect::<Vec<_>>().join(", ") {
+        bases if bases.is_empty() => bases,
+        bases => format!(" ({bases})"),
+    };
+    let [pass, differs, reported, input, missing] =
+        [Verdict::Pass, Verdict::Differs, Verdict::Reported, Verdict::Input, Verdict::Missing].map(count);
+    format!("{pass} pass{bases}, {differs} differ, {reported} reported, {input} inputs, {missing} missing")
+}
+
+/// The claims of the sources that passed.
+pub fn passed_claims<'a>(judged: impl Iterator<Item = &'a Judged<'a>>) -> Vec<&'a str> {
+    let of_source = |one: &&Judged<'_>| {
+        one.verdict == Verdict::Pass && matches!(one.row.basis, Basis::Stated | Basis::Cited)
+    };
+    judged.filter(of_source).map(|one| one.row.claim.as_str()).collect()
+}
+
 impl Measured<'_> {
     /// The measure at a point of [`Experiment::points`].
     pub fn value(&self, index: usize, measure: &Measure) -> Option<f64> {
@@ -88,12 +115,18 @@ impl Measured<'_> {
         points.collect::<Option<Vec<_>>>().filter(|points| !points.is_empty())
     }
 
+    /// The sum along a line, whose places need not be numbers.
+    fn sum(&self, at: &At, measure: &Measure) -> Option<f64> {
+        self.experiment.line(at).iter().map(|(_, index)| self.value(*index, measure)).sum()
+    }
+
     fn check(&self, row: &Row) -> Option<f64> {
         let line = |at: &At| self.line(at, &row.measure);
         let point = |at: &At| self.value(self.experiment.index(at)?, &row.measure);
         match &row.check {
             Check::Value => point(&row.at),
             Check::Ratio => Some(point(&row.at)? / point(&row.to)?),
+            Check::SumRatio => Some(self.sum(&row.at, &row.measure)? / self.sum(&row.to, &row.measure)?),
             Check::Excess => Some((point(&row.at)? / point(&row.to)? - 1.0) * 100.0),
             Check::Saving => Some(saving(point(&row.at)?, point(&row.to)?)),
             Check::SavingRises => {

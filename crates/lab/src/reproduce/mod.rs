@@ -22,7 +22,7 @@ pub mod points;
 mod reader;
 
 pub use experiment::Experiment;
-pub use judge::{Judged, Measured, Verdict, judge};
+pub use judge::{Judged, Measured, Verdict, judge, passed_claims, summary};
 pub use points::Point;
 pub use reader::ExperimentError;
 

@@ -1,7 +1,7 @@
 //! A reproduction as one HTML file: the table of claims, then every figure. No scripts, no network.
 
 use super::experiment::Experiment;
-use super::judge::{Judged, Measured, judge};
+use super::judge::{Judged, Measured, judge, passed_claims, summary};
 use super::plot;
 use crate::report::html::text::{Table, details, escape, section};
 use crate::report::html::{REPORT_CSS, digest};
@@ -27,10 +27,18 @@ pub fn shown(judged: &Judged<'_>) -> [String; 3] {
 
 /// All experiments of a system as a page. `about` says what was run: `nvlab 0.1.0, seed 1`.
 pub fn page(title: &str, about: &str, measured: &[Measured<'_>]) -> String {
+    let judged: Vec<Judged<'_>> = measured.iter().flat_map(judge).collect();
+    let passed = match passed_claims(judged.iter()).join("; ") {
+        claims if claims.is_empty() => "No claim of the source passed.".to_string(),
+        claims => format!("Claims of the source that passed: {claims}."),
+    };
     let mut body = format!(
-        "<header>\n<h1>{}</h1>\n<p class=\"about\">{}</p>\n</header>\n",
+        "<header>\n<h1>{}</h1>\n<p class=\"about\">{}</p>\n<p class=\"about\">{}.</p>\n<p class=\"about\">{}</p>\n\
+         </header>\n",
         escape(title),
-        escape(about)
+        escape(about),
+        escape(&summary(judged.iter())),
+        escape(&passed)
     );
     body += &claims(measured);
     for measured in measured {

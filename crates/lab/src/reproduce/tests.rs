@@ -187,7 +187,14 @@ fn verdicts_and_pages_follow_what_was_measured() {
     assert_eq!(judged[1].verdict, Verdict::Reported);
     assert!((judged[1].measured.unwrap() - 3.0 / 3.5).abs() < 1e-12);
     assert_eq!(judged[2].verdict, Verdict::Input, "what was put in is no finding, so it does not pass");
+    assert_eq!(
+        summary(judged.iter()),
+        "1 pass (1 derived), 0 differ, 1 reported, 1 inputs, 0 missing",
+        "what is derived is no claim of the source"
+    );
+    assert_eq!(passed_claims(judged.iter()), [""; 0]);
     let page = page::page("Test", "nvlab", std::slice::from_ref(&whole));
+    assert!(page.contains("No claim of the source passed.") && page.contains("1 pass (1 derived)"));
     assert!(
         page.contains("greedy, theory")
             && page.contains("verdict pass")
@@ -203,6 +210,13 @@ fn verdicts_and_pages_follow_what_was_measured() {
     let worse = Measured { experiment: &worse, results: measured(runs, None) };
     let verdicts: Vec<Verdict> = judge(&worse).iter().map(|judged| judged.verdict).collect();
     assert_eq!(verdicts, [Verdict::Differs, Verdict::Reported, Verdict::Differs]);
+    let mut sums = experiment.clone();
+    sums.rows[1].check = experiment::Check::SumRatio;
+    sums.rows[1].band = Some([0.8, 0.9]);
+    let sums = Measured { experiment: &sums, results: measured(runs, None) };
+    let judged = judge(&sums);
+    assert_eq!(judged[1].measured, Some((2.1 + 3.0) / (2.5 + 3.5)));
+    assert_eq!(passed_claims(judged.iter()), ["a line"]);
 }
 
 #[test]
