@@ -129,3 +129,40 @@ impl<S: Store> PowerCut for Pram<S> {
         each!(self, memory => memory.cut(at));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nvlab_medium::banks::Access;
+    use nvlab_medium::pcm::{LineWear, PcmConfig, Selection, Tear};
+
+    /// A write of 512 B wears each of its 8 lines, so each lasts as many such writes as it is rated for.
+    #[test]
+    fn a_line_lives_as_long_as_it_takes_to_write_it_out() {
+        let config = PcmConfig {
+            capacity_bytes: 2048,
+            word_bytes: 2,
+            read: Access { first: Span::from_ns(80), next: Span::from_ns(10) },
+            program: Span::from_us(10),
+            words_per_step: 1,
+            selection: Selection::Differing { share: 1.0 },
+            wear: Some(LineWear { line_bytes: 64, endurance: 1_000_000, refuse: false }),
+            atomic_bytes: 8,
+            tear: Tear::Atomic,
+            banks: 1,
+            stripe_bytes: 64,
+            seed: 1,
+        };
+        let mut pram = Pram::Plain(Box::new(Pcm::new(config, ())));
+        for _ in 0..500 {
+            pram.write(Time::ZERO, 0, 512, &[]).unwrap();
+        }
+        pram.pcm_mut().reset_stats();
+        for _ in 0..1000 {
+            pram.write(Time::ZERO, 0, 512, &[]).unwrap();
+        }
+        let result = pram.result(0, Span::from_ms(1_000));
+        let seconds = result.years.unwrap() * SECONDS_PER_YEAR;
+        assert!((seconds - 1000.0).abs() < 1e-6, "{seconds} s at 1000 writes a second");
+    }
+}
