@@ -289,7 +289,11 @@ mod tests {
     #[test]
     fn time_that_runs_out_stays_at_its_end() {
         let last = Time::MAX.before(Span::from_ps(1));
-        assert!(!last.is_over() && (last + Span::from_ps(1)).is_over() && (Time::MAX + Span::from_ns(1)).is_over());
+        assert!(
+            !last.is_over()
+                && (last + Span::from_ps(1)).is_over()
+                && (Time::MAX + Span::from_ns(1)).is_over()
+        );
         let day = Span::from_ms(24 * 3600 * 1000);
         assert!(!(Time::ZERO + day * 213).is_over() && (Time::ZERO + day * 214).is_over());
         assert!((Time::ZERO + (day * 200 + day * 200)).is_over());
