@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Folder, said};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 /// 12 TB: 368 dies, 3 G mapping units.
 const BIG: &str = r#"[design]
@@ -22,13 +22,7 @@ size = "256 MiB"
 
 /// The program with 2 GiB of address space.
 fn limited(folder: &Folder, arguments: &[&str]) -> Output {
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -v 2097152; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_nvlab")]);
-    command.args(arguments).current_dir(&folder.0).stdin(Stdio::null());
-    for name in ["NO_COLOR", "CLICOLOR_FORCE", "NVLAB_OUT", "NVLAB_FORMAT", "NVLAB_JOBS"] {
-        command.env_remove(name);
-    }
-    command.output().unwrap()
+    folder.nvlab_limited(2 << 20, arguments).output().unwrap()
 }
 
 #[test]
@@ -55,9 +49,14 @@ fn a_device_that_finds_no_memory_is_refused() {
     refused(&[&["run", "big.toml"][..], &workload].concat());
     refused(&["serve", "big.toml", "--nbd", "nbd.sock", "--", "true"]);
     refused(&["image", "big.toml", "image.bin", "true"]);
+    // Its tables fit, the bytes of its media do not.
+    let output = limited(&folder, &["image", "ssd-tlc", "image.bin", "true"]);
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert!(said(&output).contains("its device takes 130 GiB of memory, "), "{}", said(&output));
     assert!(!folder.0.join("image.bin").exists());
     // What finds memory is run all the same.
-    let compared = limited(&folder, &[&["compare", "bench-4g", "big.toml", "-j", "1"][..], &workload].concat());
+    let compared =
+        limited(&folder, &[&["compare", "bench-4g", "big.toml", "-j", "1"][..], &workload].concat());
     assert_eq!(compared.status.code(), Some(3), "{}", said(&compared));
     assert!(String::from_utf8_lossy(&compared.stdout).contains("bench-4g"), "{}", said(&compared));
 }

@@ -110,11 +110,10 @@ pub fn run(
         return Err(ImageError::NotABlockDevice(design.name.clone()));
     }
     let tools = Tools { plan, commands, tool };
-    device::build(design, plan.seed, &InMemory { filled: false }, tools)
-        .map_err(|why| match why {
-            BuildError::Memory(_) => ImageError::Memory(why.to_string()),
-            BuildError::Design(_) | BuildError::Recovery(_) => ImageError::Unbuildable(why.to_string()),
-        })?
+    device::build(design, plan.seed, &InMemory { filled: false }, tools).map_err(|why| match why {
+        BuildError::Memory(_) => ImageError::Memory(why.to_string()),
+        BuildError::Design(_) | BuildError::Recovery(_) => ImageError::Unbuildable(why.to_string()),
+    })?
 }
 
 struct Tools<'a, F> {

@@ -19,8 +19,21 @@ impl Folder {
 
     /// The program, run in this folder and by nothing but its arguments.
     pub fn nvlab(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nvlab"));
-        command.args(arguments).current_dir(&self.0).stdin(Stdio::null());
+        let mut command = self.in_folder(Command::new(env!("CARGO_BIN_EXE_nvlab")));
+        command.args(arguments);
+        command
+    }
+
+    /// The same with so many KiB of address space.
+    pub fn nvlab_limited(&self, kib: u64, arguments: &[&str]) -> Command {
+        let mut command = self.in_folder(Command::new("sh"));
+        command.args(["-c", &format!("ulimit -v {kib}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_nvlab")]);
+        command.args(arguments);
+        command
+    }
+
+    fn in_folder(&self, mut command: Command) -> Command {
+        command.current_dir(&self.0).stdin(Stdio::null());
         for name in ["NO_COLOR", "CLICOLOR_FORCE", "NVLAB_OUT", "NVLAB_FORMAT", "NVLAB_JOBS"] {
             command.env_remove(name);
         }

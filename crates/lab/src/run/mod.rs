@@ -266,18 +266,15 @@ fn run_requests<D: Device, W: Workload>(
 }
 
 /// What a mount takes if the power fails at the end of a run; `None` if the media keep no bytes.
-fn mount<D: Device>(
-    device: D,
-    plan: &RunPlan,
-    progress: &Progress,
-) -> Result<Option<MountResult>, RunError> {
+fn mount<D: Device>(device: D, plan: &RunPlan, progress: &Progress) -> Result<Option<MountResult>, RunError> {
     if !D::KEEPS {
         return Ok(None);
     }
     let (_, found) = device
         .power_cycle(progress.now)
         .map_err(|why| RunError::Unmounted { design: plan.design_name.clone(), why })?;
-    drive::within_time(progress.now + found.time, progress.requests).map_err(|source| failed(plan, source))?;
+    drive::within_time(progress.now + found.time, progress.requests)
+        .map_err(|source| failed(plan, source))?;
     Ok(Some(MountResult { time_s: found.time.seconds(), nand_reads: found.nand_reads }))
 }
 

@@ -1,7 +1,7 @@
 //! What the media of a device keep their bytes in: nothing, memory, or what the serving edge brings. The same builders
 //! make a device over any of them, new from the factory or found again.
 
-use super::memory::{NotEnough, Payload};
+use super::memory::{self, NotEnough, Payload};
 use super::page_map;
 use super::power::Powered;
 use crate::design::PageMapped;
@@ -86,7 +86,12 @@ impl Backing for InMemory {
     type Error = BuildError;
     type PageMap = PageMap<MemStore>;
     fn store(&self, _: &str, bytes: u64) -> Result<MemStore, BuildError> {
-        Ok(MemStore::new(bytes))
+        match memory::reservable() {
+            Some(available) if bytes > available => {
+                Err(BuildError::Memory(NotEnough { needed: bytes, available }))
+            }
+            _ => Ok(MemStore::new(bytes)),
+        }
     }
     fn payload(&self) -> Payload {
         if self.filled { Payload::All } else { Payload::AsWritten }

@@ -3,7 +3,7 @@
 //! The tables of controllers and media are counted as they are laid out, what is small is in a share on top.
 //! `tests/memory.rs` holds the figure against devices that were built: from what they take to 15 % more. Bytes that media
 //! keep in memory are counted only if the run is sure to write them all ([`Payload::All`]): a store takes no memory for
-//! what was never written.
+//! what was never written, only addresses, which the system may refuse too ([`reservable`]).
 
 use super::backing::BuildError;
 use crate::design::{BlockMapped, Design, Envy, Ftl, PageMapped, PramMapped, Route};
@@ -91,12 +91,15 @@ fn page_map(design: &Design, page: &PageMapped, payload: Payload) -> u64 {
     let frontiers = geometry.dies() as u64 * page.streams.count() as u64;
     // What is staged of a page, and its bytes and spare area.
     let frontier = geometry.units_per_page as u64 * 24 + payload.kept(geometry.page_bytes());
-    let buffer = page.buffer.as_ref().map_or(0, |buffer| {
-        buffer.bytes / page.unit_bytes as u64 * 16 + payload.kept(buffer.bytes)
-    });
+    let buffer = page
+        .buffer
+        .as_ref()
+        .map_or(0, |buffer| buffer.bytes / page.unit_bytes as u64 * 16 + payload.kept(buffer.bytes));
     // A mount looks for the newest version of every unit; a checkpoint is a copy of the map.
     let recovery = payload.kept(16 * logical + 4 * logical);
-    4 * raw + raw / 8 + 4 * logical
+    4 * raw
+        + raw / 8
+        + 4 * logical
         + blocks(geometry, geometry.units_per_block() as u64 + 1)
         + frontiers * (256 + frontier)
         + geometry.units_per_block() as u64 * 16
@@ -120,8 +123,11 @@ fn block_map(design: &Design, map: &BlockMapped, payload: Payload) -> u64 {
         Log::Shared { .. } => 4 * log_geometry.units(),
     };
     // A mount looks for the newest version of every page, and remembers all it found.
-    let recovery = payload.kept(8 * logical) + payload.written(24 * (geometry.units() + log_geometry.units()));
-    4 * logical + map.second_chance as u64 * logical + 4 * logical_blocks
+    let recovery =
+        payload.kept(8 * logical) + payload.written(24 * (geometry.units() + log_geometry.units()));
+    4 * logical
+        + map.second_chance as u64 * logical
+        + 4 * logical_blocks
         + 4 * geometry.blocks() as u64
         + bits
         + of_log
@@ -135,7 +141,10 @@ fn hftl_map(design: &Design, map: &PramMapped, payload: Payload) -> u64 {
     let geometry = &flash.geometry;
     // Pages each belong to, and the tables that lie in PRAM: map, block entries, live bits.
     let live = geometry.blocks() as u64 * geometry.pages_per_block.div_ceil(64) as u64 * 8;
-    4 * geometry.units() + 4 * map.logical_units as u64 + 8 * geometry.blocks() as u64 + live
+    4 * geometry.units()
+        + 4 * map.logical_units as u64
+        + 8 * geometry.blocks() as u64
+        + live
         + blocks(geometry, geometry.units_per_block() as u64 + 1)
         + array(&flash, false, payload)
         + pcm(design, &map.pram, payload)
@@ -150,7 +159,9 @@ fn envy_map(design: &Design, envy: &Envy, payload: Payload) -> u64 {
         0 => 0,
         pages => pages as u64 * 8 + envy.logical_pages as u64 / 8,
     };
-    4 * geometry.units() + 4 * envy.logical_pages as u64 + 4 * envy.cache_entries as u64
+    4 * geometry.units()
+        + 4 * envy.logical_pages as u64
+        + 4 * envy.cache_entries as u64
         + 24 * envy.buffer_pages as u64
         + 96 * geometry.blocks() as u64
         + geometry.pages_per_block as u64 * 16
@@ -183,21 +194,43 @@ fn fsms(design: &Design, route: &Route, payload: Payload) -> u64 {
 
 /// Bytes this program may still take without others or itself being driven out; `None` if this machine does not say.
 pub fn available() -> Option<u64> {
-    let read = |path: &str| std::fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo").and_then(|text| kib(&text, "MemAvailable:"));
     let groups = read("/proc/self/cgroup").map_or(Vec::new(), |text| groups(&text));
     let limited = groups.iter().filter_map(|group| {
         let number = |file: &str| read(&format!("{group}/{file}"))?.trim().parse::<u64>().ok();
         let limit = number("memory.max")?;
         // Pages of files that nobody uses are given back when memory is short.
-        let idle = read(&format!("{group}/memory.stat")).and_then(|text| field(&text, "inactive_file ")).unwrap_or(0);
+        let idle = read(&format!("{group}/memory.stat"))
+            .and_then(|text| field(&text, "inactive_file "))
+            .unwrap_or(0);
         Some(limit.saturating_sub(number("memory.current")?.saturating_sub(idle)))
     });
-    let space = read("/proc/self/limits").zip(read("/proc/self/status")).and_then(|(limits, status)| {
-        let limit = field(&limits, "Max address space ")?;
-        Some(limit.saturating_sub(kib(&status, "VmSize:")?))
-    });
-    machine.into_iter().chain(limited).chain(space).min()
+    machine.into_iter().chain(limited).chain(space()).min()
+}
+
+/// Bytes that one store may reserve, however few of them are written; `None` if nothing limits that.
+pub(super) fn reservable() -> Option<u64> {
+    let policy = read("/proc/sys/vm/overcommit_memory").unwrap_or_default();
+    let meminfo = read("/proc/meminfo").unwrap_or_default();
+    let machine = match policy.trim() {
+        "1" => None,
+        "2" => kib(&meminfo, "CommitLimit:")
+            .zip(kib(&meminfo, "Committed_AS:"))
+            .map(|(limit, taken)| limit.saturating_sub(taken)),
+        // More than the machine has at all is refused.
+        _ => kib(&meminfo, "MemTotal:").map(|total| total + kib(&meminfo, "SwapTotal:").unwrap_or(0)),
+    };
+    machine.into_iter().chain(space()).min()
+}
+
+/// Bytes of address space that are left, where they are limited.
+fn space() -> Option<u64> {
+    let limit = field(&read("/proc/self/limits")?, "Max address space ")?;
+    Some(limit.saturating_sub(kib(&read("/proc/self/status")?, "VmSize:")?))
+}
+
+fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok()
 }
 
 /// The folders of a control group and those around it, from `/proc/self/cgroup`.
@@ -228,7 +261,8 @@ mod tests {
 
     #[test]
     fn what_the_system_says_is_read() {
-        let meminfo = "MemTotal:       16306528 kB\nMemFree:          219316 kB\nMemAvailable:    9876540 kB\n";
+        let meminfo =
+            "MemTotal:       16306528 kB\nMemFree:          219316 kB\nMemAvailable:    9876540 kB\n";
         assert_eq!(kib(meminfo, "MemAvailable:"), Some(9_876_540 << 10));
         assert_eq!(kib("", "MemAvailable:"), None);
         let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
@@ -237,7 +271,10 @@ mod tests {
         assert_eq!(field(&limits.replace("4294967296", "unlimited"), "Max address space "), None);
         let own = "0::/user.slice/a.scope\n";
         let root = "/sys/fs/cgroup";
-        assert_eq!(groups(own), [root.to_string(), format!("{root}/user.slice"), format!("{root}/user.slice/a.scope")]);
+        assert_eq!(
+            groups(own),
+            [root.to_string(), format!("{root}/user.slice"), format!("{root}/user.slice/a.scope")]
+        );
         assert_eq!((groups("0::/\n"), groups("1:memory:/x\n")), (vec![root.to_string()], Vec::new()));
         assert!(available().is_none_or(|bytes| bytes > 1 << 20));
     }
