@@ -16,6 +16,7 @@
 //! - Not there: the log of TFS4, its processor time, and dates finer than FAT's 2 s: a record is taken to need as
 //!   long as at 1 MB/s, which is when a date changes.
 
+mod image;
 mod record;
 mod spec;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Running the client over an image in memory and keeping what it asks.
 
+use super::image::Image;
 use super::{Iozone, IozoneConfig, Mode, Recording, Sync};
 use crate::{Op, Request};
 use fatfs::{
@@ -51,7 +52,7 @@ type Answer = std::result::Result<Served, ControllerError>;
 
 /// A device that answers at once and keeps what it was asked.
 struct Recorder {
-    image: Vec<u8>,
+    image: Image,
     requests: Vec<Request>,
     payload: Vec<u8>,
 }
@@ -65,18 +66,14 @@ impl Recorder {
 
 impl BlockDevice for Recorder {
     fn capacity_bytes(&self) -> u64 {
-        self.image.len() as u64
+        self.image.len()
     }
     fn read(&mut self, _: Time, offset: u64, bytes: u32, into: &mut [u8]) -> Answer {
-        into.copy_from_slice(&self.image[offset as usize..][..bytes as usize]);
+        self.image.read(offset, into);
         Ok(self.record(Op::Read, offset, bytes, 0))
     }
     fn write(&mut self, _: Time, offset: u64, bytes: u32, data: &[u8]) -> Answer {
-        let held = &mut self.image[offset as usize..][..bytes as usize];
-        // What stays zero takes no memory.
-        if held != data {
-            held.copy_from_slice(data);
-        }
+        self.image.write(offset, data);
         let mut payload = 0;
         if data.iter().any(|&byte| byte != 0) {
             payload = (self.payload.len() / SECTOR) as u32 + 1;
@@ -116,12 +113,12 @@ pub(super) fn record(config: &IozoneConfig, volume_bytes: u64, seed: u64) -> Res
 
 /// A volume of `bytes` on a device of `device_bytes`, formatted.
 fn format(config: &IozoneConfig, device_bytes: u64, bytes: u64) -> Result<Cache> {
-    let recorder =
-        Recorder { image: vec![0; device_bytes as usize], requests: Vec::new(), payload: Vec::new() };
+    let too_large = |_| Error::other("a FAT volume has fewer than 2^32 sectors of 512 B: span=2TB, or less");
+    let sectors = u32::try_from(bytes / SECTOR as u64).map_err(too_large)?;
+    let recorder = Recorder { image: Image::new(device_bytes), requests: Vec::new(), payload: Vec::new() };
     let cache = RefCell::new(SectorCache::new(recorder, config.cache_bytes));
-    let options = FormatVolumeOptions::new()
-        .bytes_per_cluster(config.cluster_bytes)
-        .total_sectors((bytes / SECTOR as u64) as u32);
+    let options =
+        FormatVolumeOptions::new().bytes_per_cluster(config.cluster_bytes).total_sectors(sectors);
     let options = match config.fat {
         Some(kind) => options.fat_type(kind),
         None => options,
@@ -134,7 +131,8 @@ fn format(config: &IozoneConfig, device_bytes: u64, bytes: u64) -> Result<Cache>
 /// Where the clusters of a formatted volume begin, from its boot sector (fatgen103: reserved sectors, FATs, root).
 fn data_offset(cache: &Cache) -> u64 {
     let cache = cache.borrow();
-    let boot = &cache.device().image[..SECTOR];
+    let mut boot = [0; SECTOR];
+    cache.device().image.read(0, &mut boot);
     let number = |offset: usize| u16::from_le_bytes([boot[offset], boot[offset + 1]]) as u64;
     let fat = if number(22) != 0 { number(22) } else { number(36) | number(38) << 16 };
     (number(14) + boot[16] as u64 * fat) * SECTOR as u64 + number(17) * 32
