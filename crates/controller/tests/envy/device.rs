@@ -53,8 +53,6 @@ impl Setup {
                 endurance: Endurance { cycles: 1_000_000, spread: 0.0 },
                 faults: Faults::NONE,
             },
-            page_buffer: None,
-            conditioning: None,
         }
     }
 

@@ -205,8 +205,7 @@ impl Envy {
     pub fn nor_config(&self, design: &Design, seed: u64) -> NorConfig {
         let mut flash = design.flash_config(seed);
         flash.timing.program = flash.timing.program * self.page_steps as u64;
-        let page_buffer = None;
-        NorConfig { flash, page_buffer, conditioning: None }
+        NorConfig { flash }
     }
 
     /// The memory of page table and buffer of a design, for [`nvlab_medium::ram`]. It is at least as large as this

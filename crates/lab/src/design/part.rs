@@ -59,8 +59,6 @@ pub struct Flash {
     pub endurance: u32,
     /// Relative standard deviation of the cycles a block bears.
     pub endurance_spread: f64,
-    /// Bytes of a page buffer, and the write rate through it (NOR).
-    pub page_buffer: Option<(u64, Rate)>,
     /// What goes wrong; the seed is 0 here.
     pub faults: Faults,
     /// Price by raw capacity.

@@ -17,4 +17,4 @@ mod programmed;
 pub use cells::{Cells, FlashStats, SlcOperations};
 pub use config::{BitErrors, CellRules, Endurance, Faults, FlashConfig, FlashTiming, SlcMode};
 pub use nand::{Nand, SPARE_BYTES};
-pub use nor::{Nor, NorConfig, PageBuffer};
+pub use nor::{Nor, NorConfig};

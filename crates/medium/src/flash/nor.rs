@@ -30,21 +30,6 @@ pub struct NorConfig {
     /// that of one page (eNVy figure 12: 100 ns; 28F016SV: 65 ns), the program time that of one page (4 us; 6
     /// us), the erase time that of one block in every chip (50 ms; 600 ms).
     pub flash: FlashConfig,
-    /// A buffer in the part that programs faster than byte after byte.
-    pub page_buffer: Option<PageBuffer>,
-    /// Time to program one page to 0 before an erase, where the controller must do that ("conditioning",
-    /// system 001 slides 14, 15). `None`: the erase time contains it.
-    pub conditioning: Option<Span>,
-}
-
-/// A page buffer, as the 28F016SV has two of in every chip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageBuffer {
-    /// Bytes it holds, over all chips in lockstep (28F016SV: 256 for each). A program of more than one page
-    /// and at most this goes through it; others go byte after byte (system 001 slide 37).
-    pub bytes: u32,
-    /// Time of one page through the buffer (28F016SV: 465 KB/s for each chip, so 2.15 us).
-    pub program: Span,
 }
 
 impl NorConfig {
@@ -83,10 +68,6 @@ struct UndoErase {
 #[derive(Clone, Debug)]
 pub struct Nor<S: Store = ()> {
     cells: Cells,
-    page_buffer: Option<PageBuffer>,
-    conditioning: Option<Span>,
-    /// Programming one page without the buffer.
-    program: Span,
     half_erased: BTreeSet<BlockId>,
     unsettled: VecDeque<Unsettled>,
     /// The latest time the lanes were told of; a cut cannot come before it (as in [`super::nand`]).
@@ -104,10 +85,7 @@ impl<S: Store> Nor<S> {
     pub fn new(config: NorConfig, store: S) -> Nor<S> {
         config.check().expect("a NOR array that can exist");
         Nor {
-            program: config.flash.timing.program,
             cells: Cells::new(config.flash),
-            page_buffer: config.page_buffer,
-            conditioning: config.conditioning,
             half_erased: BTreeSet::new(),
             unsettled: VecDeque::new(),
             latest: Time::ZERO,
@@ -246,10 +224,6 @@ impl<S: Store> Nor<S> {
             self.latest = self.latest.max(at);
         }
         let (die, page) = (self.geometry().die_of(block), self.geometry().page_bytes());
-        let buffered = self
-            .page_buffer
-            .filter(|buffer| bytes <= buffer.bytes as u64 && touched(offset, bytes, page) > 1);
-        self.cells.config.timing.program = buffered.map_or(self.program, |buffer| buffer.program);
         let mut last = self.cells.die(die).last();
         for (at_byte, count) in pieces(offset, bytes, page) {
             let from = last;
@@ -287,11 +261,12 @@ impl<S: Store> Nor<S> {
             self.check_pages(block, first, data)?;
         }
         let mut last = Ticket::default();
+        let program = self.cells.config.timing.program;
         // With payload each page is remembered by itself: a cut may leave some of them.
         let (steps, pages) = if S::KEEPS { (count, 1) } else { (1, count) };
         for step in 0..steps {
             let from = self.cells.die(die).last();
-            last = self.cells.die(die).background(at, self.program + transfer, pages);
+            last = self.cells.die(die).background(at, program + transfer, pages);
             if S::KEEPS {
                 let page = self.geometry().page_bytes();
                 let new = &data[(step as u64 * page) as usize..][..page as usize];
@@ -299,7 +274,7 @@ impl<S: Store> Nor<S> {
             }
         }
         self.cells.stats.programs += count as u64;
-        self.cells.stats.program_time.add_many(self.program, count as u64);
+        self.cells.stats.program_time.add_many(program, count as u64);
         self.cells.stats.transfer_time.add_many(transfer, count as u64);
         Ok(last)
     }
@@ -332,7 +307,7 @@ impl<S: Store> Nor<S> {
         served
     }
 
-    /// Queues an erase, with the conditioning before it where the part needs that.
+    /// Queues an erase.
     ///
     /// Errors: [`MediumError::OutOfRange`]; [`MediumError::BadBlock`]; [`MediumError::EraseFailed`]: the block
     /// should be marked bad, what it holds is undefined.
@@ -343,12 +318,8 @@ impl<S: Store> Nor<S> {
         if self.cells.is_bad(block) {
             return Err(MediumError::BadBlock(block));
         }
-        let (die, pages) = (self.geometry().die_of(block), self.geometry().pages_per_block);
+        let die = self.geometry().die_of(block);
         let from = self.cells.die(die).last();
-        if let Some(each) = self.conditioning {
-            self.cells.die(die).background(at, each, pages);
-            self.cells.stats.erase_time += each * pages as u64;
-        }
         let to = self.cells.erase(at, die);
         let fails = self.cells.erase_fails(block);
         if S::KEEPS {
@@ -456,7 +427,7 @@ impl<S: Store> Nor<S> {
         self.put(offset, &reached);
     }
 
-    /// Leaves a block, by seed, cleared up to some byte (conditioning), with some bits already set, with most
+    /// Leaves a block, by seed, cleared up to some byte (a part clears before it sets), with some bits already set, with most
     /// bits set, or looking erased.
     fn half_erase(&mut self, block: BlockId, old: &[u8]) {
         let (kind, reached) = (self.cells.random() % 4, self.cells.random() as usize % old.len());

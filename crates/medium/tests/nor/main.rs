@@ -4,9 +4,7 @@
 mod model;
 
 use model::{Change, Model, Op, Step, check_ticket, draw, perform};
-use nvlab_medium::flash::{
-    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig, PageBuffer,
-};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
 use nvlab_medium::{MediumError, MemStore, PowerCut};
 use nvlab_units::{BlockId, Geometry, Interruption, Rate, Rng, Span, Time};
 use std::collections::BTreeSet;
@@ -39,8 +37,6 @@ fn small(seed: u64) -> NorConfig {
             endurance: Endurance { cycles: 10_000, spread: 0.0 },
             faults: Faults { seed, ..Faults::NONE },
         },
-        page_buffer: None,
-        conditioning: None,
     }
 }
 
@@ -58,51 +54,40 @@ fn contents(nor: &Nor<MemStore>) -> Vec<u8> {
     all
 }
 
-fn variants(seed: u64) -> [NorConfig; 3] {
-    let conditioned = NorConfig { conditioning: Some(Span::from_us(3)), ..small(seed) };
-    let buffer = Some(PageBuffer { bytes: 8, program: Span::from_ns(1_400) });
-    [small(seed), conditioned, NorConfig { page_buffer: buffer, ..small(seed) }]
-}
-
 #[test]
 fn random_operations_and_cut_after_cut() {
     for seed in 0..100 {
-        for config in variants(seed) {
-            let mut rng = Rng::stream(seed, "nor");
-            let mut nor = new(config.clone());
-            let mut model = Model::new(&config, vec![0xFF; BYTES], BTreeSet::new());
-            let mut now = Time::ZERO;
-            for _ in 0..5 {
-                let (before, half) = (model.image.clone(), model.half_erased.clone());
-                for _ in 0..30 {
-                    now += Span::from_ns(rng.below(20_000));
-                    let op = draw(&mut rng, &model.image);
-                    perform(&mut nor, &mut model, now, &op);
-                    assert!(contents(&nor) == model.image, "seed {seed}");
-                    if rng.chance(0.1) {
-                        nor.settle(now);
-                    }
+        let config = small(seed);
+        let mut rng = Rng::stream(seed, "nor");
+        let mut nor = new(config.clone());
+        let mut model = Model::new(&config, vec![0xFF; BYTES], BTreeSet::new());
+        let mut now = Time::ZERO;
+        for _ in 0..5 {
+            let (before, half) = (model.image.clone(), model.half_erased.clone());
+            for _ in 0..30 {
+                now += Span::from_ns(rng.below(20_000));
+                let op = draw(&mut rng, &model.image);
+                perform(&mut nor, &mut model, now, &op);
+                assert!(contents(&nor) == model.image, "seed {seed}");
+                if rng.chance(0.1) {
+                    nor.settle(now);
                 }
-                now += Span::from_ns(rng.below(150_000));
-                nor.cut(now);
-                let found = contents(&nor);
-                let (erasing, _) = model.check_cut(&before, now, &found);
-                // Half-erased is what was being erased, and what had been and whose erase had not begun.
-                let erased = |block: &usize| {
-                    let is_it = |step: &Step| matches!(step.change, Change::Erase(it) if it == *block);
-                    model.steps.iter().any(|step| is_it(step) && step.begin < now)
-                };
-                let mut half: BTreeSet<usize> = half.into_iter().filter(|block| !erased(block)).collect();
-                half.extend(erasing);
-                for block in 0..4 {
-                    assert_eq!(
-                        nor.is_half_erased(BlockId(block as u32)),
-                        half.contains(&block),
-                        "seed {seed}"
-                    );
-                }
-                model = Model::new(&config, found, half);
             }
+            now += Span::from_ns(rng.below(150_000));
+            nor.cut(now);
+            let found = contents(&nor);
+            let (erasing, _) = model.check_cut(&before, now, &found);
+            // Half-erased is what was being erased, and what had been and whose erase had not begun.
+            let erased = |block: &usize| {
+                let is_it = |step: &Step| matches!(step.change, Change::Erase(it) if it == *block);
+                model.steps.iter().any(|step| is_it(step) && step.begin < now)
+            };
+            let mut half: BTreeSet<usize> = half.into_iter().filter(|block| !erased(block)).collect();
+            half.extend(erasing);
+            for block in 0..4 {
+                assert_eq!(nor.is_half_erased(BlockId(block as u32)), half.contains(&block), "seed {seed}");
+            }
+            model = Model::new(&config, found, half);
         }
     }
 }
@@ -111,57 +96,56 @@ fn random_operations_and_cut_after_cut() {
 fn cut_at_every_moment() {
     let (mut bits, mut looks_erased, mut torn_erases) = ([0, 0], 0, 0);
     for seed in 0..6 {
-        for config in variants(seed) {
-            let mut rng = Rng::stream(seed, "nor cuts");
-            let (mut nor, mut now) = (new(config.clone()), Time::ZERO);
-            let mut model = Model::new(&config, vec![0xFF; BYTES], BTreeSet::new());
-            let mut ops = Vec::new();
-            for _ in 0..14 {
-                now += Span::from_ns(rng.below(12_000));
-                ops.push((now, draw(&mut rng, &model.image)));
-                perform(&mut nor, &mut model, now, &ops[ops.len() - 1].1);
+        let config = small(seed);
+        let mut rng = Rng::stream(seed, "nor cuts");
+        let (mut nor, mut now) = (new(config.clone()), Time::ZERO);
+        let mut model = Model::new(&config, vec![0xFF; BYTES], BTreeSet::new());
+        let mut ops = Vec::new();
+        for _ in 0..14 {
+            now += Span::from_ns(rng.below(12_000));
+            ops.push((now, draw(&mut rng, &model.image)));
+            perform(&mut nor, &mut model, now, &ops[ops.len() - 1].1);
+        }
+        let mut moments = BTreeSet::new();
+        for Step { begin, done, .. } in &model.steps {
+            let middle = *begin + (*done - *begin) / 2;
+            moments.extend([
+                begin.before(PS),
+                *begin,
+                *begin + PS,
+                middle,
+                done.before(PS),
+                *done,
+                *done + PS,
+            ]);
+        }
+        for (i, cut) in moments.into_iter().enumerate() {
+            let flash =
+                FlashConfig { faults: Faults { seed: i as u64, ..Faults::NONE }, ..config.flash.clone() };
+            let mut nor = new(NorConfig { flash, ..config.clone() });
+            let mut replay = Model::new(&config, vec![0xFF; BYTES], BTreeSet::new());
+            for (at, op) in ops.iter().filter(|(at, _)| *at <= cut) {
+                perform(&mut nor, &mut replay, *at, op);
             }
-            let mut moments = BTreeSet::new();
-            for Step { begin, done, .. } in &model.steps {
-                let middle = *begin + (*done - *begin) / 2;
-                moments.extend([
-                    begin.before(PS),
-                    *begin,
-                    *begin + PS,
-                    middle,
-                    done.before(PS),
-                    *done,
-                    *done + PS,
-                ]);
+            nor.cut(cut);
+            let found = contents(&nor);
+            let (erasing, [cleared, kept]) = replay.check_cut(&[0xFF; BYTES], cut, &found);
+            bits = [bits[0] + cleared, bits[1] + kept];
+            let torn_here = erasing.len();
+            for block in erasing {
+                torn_erases += 1;
+                let held = &found[block * BLOCK..(block + 1) * BLOCK];
+                looks_erased += held.iter().all(|&byte| byte == 0xFF) as u32;
+                let refused = nor.program(cut, (block * BLOCK) as u64, 1, &[0]);
+                assert_eq!(refused, Err(MediumError::ProgramFailed(BlockId(block as u32))));
+                nor.erase(cut, BlockId(block as u32)).unwrap();
+                nor.program(cut, (block * BLOCK) as u64, 1, &[0x5A]).unwrap();
             }
-            for (i, cut) in moments.into_iter().enumerate() {
-                let flash =
-                    FlashConfig { faults: Faults { seed: i as u64, ..Faults::NONE }, ..config.flash.clone() };
-                let mut nor = new(NorConfig { flash, ..config.clone() });
-                let mut replay = Model::new(&config, vec![0xFF; BYTES], BTreeSet::new());
-                for (at, op) in ops.iter().filter(|(at, _)| *at <= cut) {
-                    perform(&mut nor, &mut replay, *at, op);
-                }
-                nor.cut(cut);
-                let found = contents(&nor);
-                let (erasing, [cleared, kept]) = replay.check_cut(&[0xFF; BYTES], cut, &found);
-                bits = [bits[0] + cleared, bits[1] + kept];
-                let torn_here = erasing.len();
-                for block in erasing {
-                    torn_erases += 1;
-                    let held = &found[block * BLOCK..(block + 1) * BLOCK];
-                    looks_erased += held.iter().all(|&byte| byte == 0xFF) as u32;
-                    let refused = nor.program(cut, (block * BLOCK) as u64, 1, &[0]);
-                    assert_eq!(refused, Err(MediumError::ProgramFailed(BlockId(block as u32))));
-                    nor.erase(cut, BlockId(block as u32)).unwrap();
-                    nor.program(cut, (block * BLOCK) as u64, 1, &[0x5A]).unwrap();
-                }
-                // Erases that had not begun do not wear; those torn were done again above.
-                let is_erase = |step: &&Step| matches!(step.change, Change::Erase(_)) && step.begin < cut;
-                let erases = replay.steps.iter().filter(is_erase).count() + torn_here;
-                let counted = nor.cells().erase_counts().iter().map(|&count| count as usize).sum::<usize>();
-                assert_eq!(counted, erases);
-            }
+            // Erases that had not begun do not wear; those torn were done again above.
+            let is_erase = |step: &&Step| matches!(step.change, Change::Erase(_)) && step.begin < cut;
+            let erases = replay.steps.iter().filter(is_erase).count() + torn_here;
+            let counted = nor.cells().erase_counts().iter().map(|&count| count as usize).sum::<usize>();
+            assert_eq!(counted, erases);
         }
     }
     assert!(bits[0] > 100 && bits[1] > 100, "torn programs clear some bits and not others: {bits:?}");
@@ -241,34 +225,33 @@ fn failures_leave_what_was_there_readable() {
 /// Times do not depend on whether bytes are kept, nor on the bytes.
 #[test]
 fn payload_does_not_change_the_time() {
-    for config in variants(0) {
-        let (mut with, mut without) = (new(config.clone()), Nor::new(config, ()));
-        let (mut rng, mut now) = (Rng::new(4), Time::ZERO);
-        for _ in 0..500 {
-            now += Span::from_ns(rng.below(20_000));
-            match (rng.chance(0.5), draw(&mut rng, &contents(&with))) {
-                (true, Op::Program { offset, data }) => {
-                    let (offset, bytes) = (offset as u64, data.len() as u64);
-                    let ticket = with.program(now, offset, bytes, &data);
-                    assert_eq!(ticket, without.program(now, offset, bytes, &[]));
-                }
-                (false, Op::Program { offset, mut data }) => {
-                    let (offset, bytes) = (offset as u64, data.len() as u64);
-                    let served = with.read(now, offset, bytes, &mut data);
-                    assert_eq!(served, without.read(now, offset, bytes, &mut []));
-                }
-                (_, Op::Erase(block)) => {
-                    let block = BlockId(block as u32);
-                    assert_eq!(with.erase(now, block), without.erase(now, block));
-                }
+    let config = small(0);
+    let (mut with, mut without) = (new(config.clone()), Nor::new(config, ()));
+    let (mut rng, mut now) = (Rng::new(4), Time::ZERO);
+    for _ in 0..500 {
+        now += Span::from_ns(rng.below(20_000));
+        match (rng.chance(0.5), draw(&mut rng, &contents(&with))) {
+            (true, Op::Program { offset, data }) => {
+                let (offset, bytes) = (offset as u64, data.len() as u64);
+                let ticket = with.program(now, offset, bytes, &data);
+                assert_eq!(ticket, without.program(now, offset, bytes, &[]));
+            }
+            (false, Op::Program { offset, mut data }) => {
+                let (offset, bytes) = (offset as u64, data.len() as u64);
+                let served = with.read(now, offset, bytes, &mut data);
+                assert_eq!(served, without.read(now, offset, bytes, &mut []));
+            }
+            (_, Op::Erase(block)) => {
+                let block = BlockId(block as u32);
+                assert_eq!(with.erase(now, block), without.erase(now, block));
             }
         }
-        assert_eq!(with.stats(), without.stats());
     }
+    assert_eq!(with.stats(), without.stats());
 }
 
-/// 28F016SV, system 001 slides 14, 15 and 31, and section 1.4: 163 KB/s byte by byte, 465 KB/s through the page
-/// buffer, 64.4 KiB/s with the erase; eight chips in lockstep are eight times as fast.
+/// 28F016SV, system 001 slides 14, 15 and 31, and section 1.4: 163 KB/s byte by byte, 64.4 KiB/s with the erase; eight
+/// chips in lockstep are eight times as fast.
 #[test]
 fn rates_of_the_28f016sv() {
     for chips in [1, 8] {
@@ -280,7 +263,6 @@ fn rates_of_the_28f016sv() {
         config.flash.timing.program = Span::from_us(6);
         config.flash.timing.erase = Span::from_ms(600);
         let block = 65_536 * chips as u64;
-        let buffer = PageBuffer { bytes: 256 * chips, program: Span::from_ns(2_150) };
         let time = |config: &NorConfig, piece: u64, erase: bool| {
             let mut nor = Nor::new(config.clone(), ());
             for offset in (0..block).step_by(piece as usize) {
@@ -296,10 +278,7 @@ fn rates_of_the_28f016sv() {
         let close = |rate: f64, expected: f64| (rate / expected - 1.0).abs() < 0.03;
         assert!(close(time(&config, 512, false), 163_000.0));
         assert!(close(time(&config, 512, true), 64.4 * 1024.0));
-        config.page_buffer = Some(buffer);
-        assert!(close(time(&config, 256 * chips as u64, false), 465_000.0));
-        assert!(close(time(&config, 512 * chips as u64, false), 163_000.0), "too long for the buffer");
-        assert!(close(time(&config, chips as u64, false), 163_000.0), "too short for the buffer");
+        assert!(close(time(&config, chips as u64, false), 163_000.0));
         let mut nor = Nor::new(config, ());
         let read = nor.read(Time::ZERO, 0, 512, &mut []).unwrap();
         assert_eq!(read.end, Time::ZERO + Span::from_ns(65) * (512 / chips as u64));

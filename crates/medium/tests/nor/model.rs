@@ -45,9 +45,7 @@ impl Model {
 
     fn program(&mut self, at: Time, offset: usize, data: &[u8]) -> Time {
         let pages: BTreeSet<usize> = (offset..offset + data.len()).map(|byte| byte / 4).collect();
-        let buffer =
-            self.config.page_buffer.filter(|buffer| pages.len() > 1 && data.len() <= buffer.bytes as usize);
-        let each = buffer.map_or(self.config.flash.timing.program, |buffer| buffer.program);
+        let each = self.config.flash.timing.program;
         let mut end = at;
         for page in pages {
             let (start, limit) = (offset.max(page * 4), (offset + data.len()).min(page * 4 + 4));
@@ -58,9 +56,8 @@ impl Model {
     }
 
     fn erase(&mut self, at: Time, block: usize) -> Time {
-        let conditioning = self.config.conditioning.map_or(Span::ZERO, |each| each * 8);
         self.half_erased.remove(&block);
-        self.step(at, block / 2, conditioning + self.config.flash.timing.erase, Change::Erase(block))
+        self.step(at, block / 2, self.config.flash.timing.erase, Change::Erase(block))
     }
 
     /// Checks what a cut left. Returns the blocks that were being erased and how many bits of programs under

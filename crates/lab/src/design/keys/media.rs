@@ -184,23 +184,6 @@ pub const KEYS: &[Key] = &[
         "\"40 MB/s\"",
     ),
     key(
-        "media.*.page_buffer",
-        &["nor"],
-        SIZE,
-        Nothing("the chip has none"),
-        "A page buffer of the chip for faster bulk writes. Kept for the models that use it; the page map does \
-         not.",
-        "\"256 B\"",
-    ),
-    key(
-        "media.*.page_buffer_rate",
-        &["nor"],
-        Shape::Rate,
-        Nothing("the chip has none"),
-        "Write rate through the page buffers.",
-        "\"465 kB/s\"",
-    ),
-    key(
         "media.*.endurance",
         &["nand", "nor", "pcm"],
         Shape::Count { min: 1, max: u32::MAX as u64 },

@@ -91,8 +91,6 @@ impl Reader<'_> {
         let transfer = self.rate("transfer").or(no_limit);
         let endurance = self.count("endurance");
         let endurance_spread = self.share("endurance_spread");
-        let page_buffer =
-            if nand { None } else { self.size("page_buffer").zip(self.rate("page_buffer_rate")) };
         let faults = self.faults();
         let price = self.price();
         let interruption = match (suspend?, resume?) {
@@ -122,7 +120,6 @@ impl Reader<'_> {
             transfer: transfer?,
             endurance: endurance?,
             endurance_spread: endurance_spread?,
-            page_buffer,
             faults: faults?,
             price,
         })
