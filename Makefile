@@ -5,13 +5,15 @@ TRACE = $(RECORDED) copies=40
 FTLS = ssd-mlc-2010 mlc-block mlc-bast mlc-fast fusion-fast hybrid-slc-mlc hot-cold
 CLEANERS = ssd-tlc ssd-tlc,ftl.clean.kind=fifo ssd-tlc,ftl.clean.kind=cost-benefit ssd-tlc,ftl.clean.kind=d-choices ssd-tlc,ftl.clean.kind=windowed-greedy
 
-.PHONY: run ftls test test-real check-theory bench lint docs
+.PHONY: run ftls test fuzz test-real check-theory bench lint docs
 
 run: ; @$(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html
 
 ftls: ; @$(NVLAB) compare $(FTLS) -w '$(RECORDED) copies=3' --precondition full -m iops,write.mean,write.p99,waf,data.erases,log.erases,media.time,lifetime,price.flash,memory --html runs/ftls.html
 
 test: ; cargo test --workspace --locked
+
+fuzz: ; NVLAB_FUZZ_COUNT=20000 cargo test -p nvlab-cli --locked --test fuzz -- --nocapture
 
 test-real: ; cargo build --release --quiet --locked -p nvlab-cli && tests/real/all.sh $${CARGO_TARGET_DIR:-target}/release/nvlab
 
