@@ -1,6 +1,7 @@
 //! The served device against a plain array: reads, writes, trims and zeros; restarts and kills of its server; power cuts.
 
 mod common;
+mod damaged;
 
 use common::Folder;
 use nvlab_lab::design::Design;
