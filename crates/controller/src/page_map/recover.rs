@@ -25,6 +25,9 @@ use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Extent, Ppa, Span, Time};
 
+/// Writes and trims have smaller numbers: more than any device lives to see.
+const SEQUENCES: u64 = 1 << 62;
+
 /// What a power cut leaves of a controller: the array, and what a protected buffer held.
 #[derive(Debug)]
 pub struct Media<S: Store> {
@@ -48,6 +51,31 @@ impl<S: Store> Media<S> {
     /// A protected buffer held this trim, heard as number `sequence`.
     pub fn hold_trim(&mut self, extent: Extent, sequence: u64) {
         self.trims.push(Record { extent, sequence });
+    }
+
+    /// Whether what was held can be of a controller so configured.
+    fn check(&self, config: &PageMapConfig) -> Result<(), String> {
+        let (units, unit_bytes) = (config.logical_units, self.nand.geometry().unit_bytes as usize);
+        let numbered = |sequence: u64| (1..SEQUENCES).contains(&sequence);
+        for Held { lpa, sequence, data, .. } in &self.held {
+            if *lpa >= units || !numbered(*sequence) || data.len() != unit_bytes {
+                return Err(format!(
+                    "the write buffer is said to have held unit {lpa} as write {sequence} with {} B; the device has \
+                     {units} units of {unit_bytes} B",
+                    data.len()
+                ));
+            }
+        }
+        for Record { extent, sequence } in &self.trims {
+            if extent.count == 0 || extent.end() > units as u64 || !numbered(*sequence) {
+                return Err(format!(
+                    "the write buffer is said to have held a trim of {} units from {} on as number {sequence}; the \
+                     device has {units} units",
+                    extent.count, extent.start
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -91,6 +119,7 @@ impl<S: Store> PageMap<S> {
         at: Time,
     ) -> Result<(PageMap<S>, RecoveryReport), String> {
         assert!(S::KEEPS, "recovery reads payload");
+        media.check(&config)?;
         let mut map = PageMap::empty(config, media.nand)?;
         let mut report = RecoveryReport::default();
         let (firsts, mut now) = map.read_first_units(at);

@@ -12,6 +12,9 @@ use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
 use nvlab_units::{Extent, Served, Span, Time};
 
+/// The medium of the battery, as the backing knows it.
+pub(super) const BATTERY: &str = "battery";
+
 /// The controller, and what holds its buffer if that is protected.
 pub struct Backed<S: Store> {
     map: PageMap<S>,
@@ -19,17 +22,19 @@ pub struct Backed<S: Store> {
 }
 
 impl<S: Store> Backed<S> {
-    /// Over an array, new from the factory or found again; gives when it is ready.
+    /// Over an array, new from the factory or found again; gives when it is ready. `refused` makes an error of what is
+    /// wrong with the battery.
     pub(super) fn open<B: Backing<Store = S>>(
         backing: &B,
         page: &PageMapped,
         seed: u64,
         nand: Nand<S>,
+        refused: impl FnOnce(String) -> B::Error,
     ) -> Result<(Backed<S>, Time), B::Error> {
         let config = page.config(seed);
         let mut battery = None;
         if let Some(buffer) = config.buffer.filter(|buffer| buffer.protected) {
-            let store = backing.store("battery", Battery::<S>::bytes(buffer.units, nand.geometry()))?;
+            let store = backing.store(BATTERY, Battery::<S>::bytes(buffer.units, nand.geometry()))?;
             battery = Some(Battery::new(store, buffer.units, nand.geometry()));
         }
         if !backing.is_used() {
@@ -37,7 +42,7 @@ impl<S: Store> Backed<S> {
         }
         let mut media = Media::new(nand);
         if let Some(battery) = &battery {
-            battery.give(&mut media);
+            battery.give(&mut media).map_err(refused)?;
         }
         let cache = page.cache.as_ref().map(|cache| cache.config);
         let found = page_map::recover(config, cache, media, Time::ZERO).map_err(BuildError::Recovery)?;

@@ -1,12 +1,12 @@
 //! What a protected write buffer holds, in a mapped file: it stands for the memory behind the capacitor, so that what
 //! was acknowledged survives when this process is killed, too.
 //!
-//! Layout: a ring of entries for units (sequence u64, lpa u32, 4 zero bytes, the data), then a ring of entries for trims
-//! (sequence u64, first unit u32, units u32).
+//! Layout, little-endian: a ring of entries for units (sequence u64, lpa u32, crc32c u32, the data), then one of entries
+//! for trims (sequence u64, first unit u32, units u32, crc32c u32, 4 zero bytes). The checksum is over everything else.
 //!
 //! Invariants
 //! 1. A sequence of 0: nothing. An entry's sequence is cleared first and written last, so that a kill leaves no half of
-//!    one.
+//!    one. What has a sequence and not its checksum was not written here: the file is refused.
 //! 2. The rings are as long as what the controller may hold. A slot of its buffer is taken again only after the unit in
 //!    it was programmed, so the last so many units written hold all that are not; and no more trims are pending than a
 //!    page of its journal holds.
@@ -17,9 +17,11 @@
 
 use nvlab_controller::page_map::{Media, trims_pending_max};
 use nvlab_medium::Store;
+use nvlab_units::checksum::crc32c;
 use nvlab_units::{Extent, Geometry};
 
-const HEAD: u64 = 16;
+const UNIT_HEAD: u64 = 16;
+const TRIM: u64 = 24;
 
 /// The rings.
 pub(crate) struct Battery<S: Store> {
@@ -36,7 +38,7 @@ pub(crate) struct Battery<S: Store> {
 impl<S: Store> Battery<S> {
     /// Bytes for so many units, and for the trims of a controller over such an array.
     pub(crate) fn bytes(units: u32, geometry: &Geometry) -> u64 {
-        units as u64 * (HEAD + geometry.unit_bytes as u64) + trim_slots(geometry) * HEAD
+        units as u64 * (UNIT_HEAD + geometry.unit_bytes as u64) + trim_slots(geometry) * TRIM
     }
 
     /// Over a store of [`Battery::bytes`].
@@ -53,21 +55,23 @@ impl<S: Store> Battery<S> {
     }
 
     fn unit_at(&self, slot: u64) -> u64 {
-        slot % self.units * (HEAD + self.unit_bytes)
+        slot * (UNIT_HEAD + self.unit_bytes)
     }
 
     fn trim_at(&self, slot: u64) -> u64 {
-        self.units * (HEAD + self.unit_bytes) + slot * HEAD
+        self.unit_at(self.units) + slot * TRIM
     }
 
     /// Keeps the unit that was written as number `sequence`.
     pub(crate) fn keep(&mut self, lpa: u32, sequence: u64, data: &[u8]) {
         let at = self.unit_at(self.next_unit);
-        self.next_unit += 1;
+        self.next_unit = (self.next_unit + 1) % self.units;
+        let sequence = sequence.to_le_bytes();
+        let crc = crc32c(&[&sequence, &lpa.to_le_bytes(), data]);
         self.forget(at);
-        self.store.write(at + 8, &(lpa as u64).to_le_bytes());
-        self.store.write(at + HEAD, data);
-        self.store.write(at, &sequence.to_le_bytes());
+        self.store.write(at + 8, &(lpa as u64 | (crc as u64) << 32).to_le_bytes());
+        self.store.write(at + UNIT_HEAD, data);
+        self.store.write(at, &sequence);
         self.last_trim = None;
     }
 
@@ -93,9 +97,13 @@ impl<S: Store> Battery<S> {
     }
 
     fn write_trim(&mut self, at: u64, extent: Extent, sequence: u64) {
+        let sequence = sequence.to_le_bytes();
+        let extent = (extent.start as u64 | (extent.count as u64) << 32).to_le_bytes();
+        let crc = crc32c(&[&sequence, &extent]);
         self.forget(at);
-        self.store.write(at + 8, &(extent.start as u64 | (extent.count as u64) << 32).to_le_bytes());
-        self.store.write(at, &sequence.to_le_bytes());
+        self.store.write(at + 8, &extent);
+        self.store.write(at + 16, &(crc as u64).to_le_bytes());
+        self.store.write(at, &sequence);
     }
 
     fn forget(&mut self, at: u64) {
@@ -108,23 +116,33 @@ impl<S: Store> Battery<S> {
         u64::from_le_bytes(bytes)
     }
 
-    /// Hands everything to a controller that will be recovered, in the order it was written.
-    pub(crate) fn give(&self, media: &mut Media<S>) {
-        let filled = |at: &u64| self.word(*at) != 0;
-        let mut units: Vec<u64> = (0..self.units).map(|slot| self.unit_at(slot)).filter(filled).collect();
-        units.sort_by_key(|&at| self.word(at));
-        for &at in &units {
-            let mut data = vec![0; self.unit_bytes as usize];
-            self.store.read(at + HEAD, &mut data);
-            media.hold(self.word(at + 8) as u32, self.word(at), data);
+    /// Hands everything to a controller that will be recovered, in the order it was written; or says at which byte lies
+    /// something that was not written here.
+    pub(crate) fn give<M: Store>(&self, media: &mut Media<M>) -> Result<(), String> {
+        let mut data = vec![0; self.unit_bytes as usize];
+        for (sequence, at) in self.filled((0..self.units).map(|slot| self.unit_at(slot))) {
+            let lpa_and_crc = self.word(at + 8);
+            let lpa = lpa_and_crc as u32;
+            self.store.read(at + UNIT_HEAD, &mut data);
+            let crc = crc32c(&[&sequence.to_le_bytes(), &lpa.to_le_bytes(), &data]);
+            check(at, crc, lpa_and_crc >> 32, "unit")?;
+            media.hold(lpa, sequence, data.clone());
         }
-        let mut trims: Vec<u64> = self.trims.iter().map(|&slot| self.trim_at(slot)).filter(filled).collect();
-        trims.sort_by_key(|&at| self.word(at));
-        for &at in &trims {
+        for (sequence, at) in self.filled(self.trims.iter().map(|&slot| self.trim_at(slot))) {
             let extent = self.word(at + 8);
-            let extent = Extent { start: extent as u32, count: (extent >> 32) as u32 };
-            media.hold_trim(extent, self.word(at));
+            let crc = crc32c(&[&sequence.to_le_bytes(), &extent.to_le_bytes()]);
+            check(at, crc, self.word(at + 16), "trim")?;
+            media.hold_trim(Extent { start: extent as u32, count: (extent >> 32) as u32 }, sequence);
         }
+        Ok(())
+    }
+
+    /// Sequence and place of the entries that are not empty, oldest first.
+    fn filled(&self, places: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
+        let entries = places.map(|at| (self.word(at), at));
+        let mut filled: Vec<(u64, u64)> = entries.filter(|&(sequence, _)| sequence != 0).collect();
+        filled.sort_unstable();
+        filled
     }
 
     /// Everything it held is programmed.
@@ -138,4 +156,14 @@ impl<S: Store> Battery<S> {
 /// One more than are pending: a trim that grows is kept anew before the old entry is forgotten.
 fn trim_slots(geometry: &Geometry) -> u64 {
     trims_pending_max(geometry) as u64 + 1
+}
+
+fn check(at: u64, crc: u32, found: u64, what: &str) -> Result<(), String> {
+    match found == crc as u64 {
+        true => Ok(()),
+        false => Err(format!(
+            "the entry of a {what} at byte {at} has not its checksum (0x{found:08x}, its content says 0x{crc:08x}): \
+             something else wrote to the file, and what the write buffer held is lost"
+        )),
+    }
 }

@@ -5,12 +5,13 @@
 //! | `DIR/lock` | held by the server |
 //! | `DIR/device.json` | the design with every value, the seed, the stage |
 //! | `DIR/nand`, `DIR/log`, `DIR/pram`, `DIR/nor`, ... | the media, mapped: sparse files as large as the raw array |
+//! | `DIR/battery` | what a protected write buffer holds (`battery.rs`) |
 //!
 //! The media are changed by plain stores into mapped files: a killed server loses nothing that was durable, and its
 //! controller finds everything again as after a power cut. The files reach the disk when the kernel pleases, or at an
 //! orderly end: a crash of the whole machine may lose more than the device would have.
 
-use super::backed::Backed;
+use super::backed::{BATTERY, Backed};
 use crate::WindowError;
 use crate::folder::{Folder, Stage, check_format};
 use crate::mapped_store::MappedStore;
@@ -161,7 +162,8 @@ impl Backing for DeviceState {
         seed: u64,
         nand: Nand<MappedStore>,
     ) -> Result<(Backed<MappedStore>, Time), WindowError> {
-        Backed::open(self, page, seed, nand)
+        let path = || self.kept.as_ref().map_or(BATTERY.into(), |kept| kept.folder.path().join(BATTERY));
+        Backed::open(self, page, seed, nand, |why| WindowError::State { path: path(), why })
     }
 }
 

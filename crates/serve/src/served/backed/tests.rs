@@ -130,7 +130,7 @@ impl World {
     fn found(&self) -> Backed<Mortal> {
         let battery = self.battery();
         let mut media = Media::new(Nand::reopen(self.flash.clone(), self.store(&self.nand), None));
-        battery.give(&mut media);
+        battery.give(&mut media).unwrap();
         let (map, mounted): (_, Mounted) =
             page_map::recover(self.config.clone(), None, media, Time::ZERO).unwrap();
         Backed { map, battery: Some(battery) }.emptied(Time::ZERO, mounted).unwrap().0
