@@ -38,6 +38,7 @@ fn device(path: HostPath) -> Attached<PageMap<MemStore>> {
         streams: Streams::One,
         wear: WearLevelling { dynamic: false, static_threshold: None },
         trim: true,
+        verify_reads: false,
         buffer: None,
         checkpoint_units: None,
         overhead: Span::ZERO,

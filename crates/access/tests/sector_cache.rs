@@ -42,6 +42,7 @@ fn device() -> Attached<PageMap<MemStore>> {
         streams: Streams::One,
         wear: WearLevelling { dynamic: false, static_threshold: None },
         trim: true,
+        verify_reads: false,
         buffer: None,
         checkpoint_units: None,
         overhead: Span::ZERO,

@@ -68,6 +68,7 @@ fn measure(percent: u32, millions: u64) {
         free_blocks_min: 2,
         wear: WearLevelling { dynamic: true, static_threshold: None },
         trim: true,
+        verify_reads: false,
         lookup: Span::from_ns(90),
         overhead: Span::ZERO,
         seed: 1,

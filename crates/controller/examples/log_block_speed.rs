@@ -61,6 +61,7 @@ fn measure(name: &str, log: Log, slc_blocks: u32, millions: u64) {
         second_chance: false,
         wear: BlockWear { dynamic: true, static_threshold: None },
         trim: true,
+        verify_reads: false,
         overhead: Span::ZERO,
     };
     let mut device: BlockMap = BlockMap::new(config, Nand::new(data, ()), slc).expect("a design that works");

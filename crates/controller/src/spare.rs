@@ -1,9 +1,13 @@
 //! What is written beside a unit: enough to find it again without any map.
 //!
-//! Format, little-endian, [`SPARE_BYTES`] in all: kind u8, 3 zero bytes, lpa u32, sequence u64, stamp u64,
-//! crc32c u32 over all of these and the unit's data.
+//! Format, little-endian, [`SPARE_BYTES`] in all: kind u8, guard u24, lpa u32, sequence u64, stamp u64, crc32c u32 over all
+//! of these, the guard taken as 0, and the unit's data. The guard is the lower part of the crc32c of everything else in the
+//! spare area: with it the spare area tells whose the unit is where its data were damaged. A page that was torn is garbled
+//! from some place on, its spare areas last, so that what a guard vouches for was programmed whole.
 
-use nvlab_medium::flash::SPARE_BYTES;
+use nvlab_medium::flash::{Nand, SPARE_BYTES};
+use nvlab_medium::{MediumError, Store};
+use nvlab_units::Ppa;
 use nvlab_units::checksum::crc32c;
 
 /// What a unit holds.
@@ -21,10 +25,15 @@ pub(crate) enum Kind {
     Padding = 0xa1,
 }
 
+/// Beside the kind: the data had not their checksum when they were copied here.
+const DAMAGED: u8 = 2;
+
 /// The spare area of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spare {
     pub kind: Kind,
+    /// The data are not what the host wrote: a read must fail.
+    pub damaged: bool,
     pub lpa: u32,
     /// Which write of the host this is; a relocated unit keeps it.
     pub sequence: u64,
@@ -36,29 +45,83 @@ impl Spare {
     /// The spare area beside `data`.
     pub fn encode(&self, data: &[u8]) -> [u8; SPARE_BYTES] {
         let mut bytes = [0; SPARE_BYTES];
-        bytes[0] = self.kind as u8;
+        bytes[0] = self.kind as u8 | if self.damaged { DAMAGED } else { 0 };
         bytes[4..8].copy_from_slice(&self.lpa.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.stamp.to_le_bytes());
-        let crc = crc32c(&[&bytes[..24], data]);
+        let crc = crc(&bytes, data);
         bytes[24..28].copy_from_slice(&crc.to_le_bytes());
+        let guard = guard(&bytes);
+        bytes[1..4].copy_from_slice(&guard);
         bytes
     }
 
     /// What a spare area says; `None` if it or the data beside it is not what was written.
     pub fn decode(bytes: &[u8; SPARE_BYTES], data: &[u8]) -> Option<Spare> {
-        let word = |range: std::ops::Range<usize>| {
-            bytes[range].iter().rev().fold(0u64, |word, &byte| word << 8 | byte as u64)
-        };
-        let crc = crc32c(&[&bytes[..24], data]);
-        if word(24..28) != crc as u64 {
-            return None;
-        }
+        (word(&bytes[24..28]) == crc(bytes, data) as u64).then(|| Spare::parse(bytes)).flatten()
+    }
+
+    /// The same where the data beside it are known to be damaged; `None` if it is not what was written either.
+    pub fn of_damaged(bytes: &[u8; SPARE_BYTES]) -> Option<Spare> {
+        let spare = (guard(bytes) == bytes[1..4]).then(|| Spare::parse(bytes)).flatten();
+        spare.map(|spare| Spare { damaged: true, ..spare })
+    }
+
+    /// What a spare area says that was encoded here and is not programmed yet.
+    pub fn of_staged(bytes: &[u8]) -> Spare {
+        let spare = bytes.try_into().ok().and_then(Spare::parse);
+        spare.expect("a spare area that was encoded here")
+    }
+
+    fn parse(bytes: &[u8; SPARE_BYTES]) -> Option<Spare> {
         let kind = [Kind::Data, Kind::Checkpoint, Kind::Trim, Kind::Merged, Kind::Padding]
             .into_iter()
-            .find(|k| *k as u8 == bytes[0])?;
-        Some(Spare { kind, lpa: word(4..8) as u32, sequence: word(8..16), stamp: word(16..24) })
+            .find(|kind| *kind as u8 == bytes[0] & !DAMAGED)?;
+        let damaged = bytes[0] & DAMAGED != 0;
+        let (lpa, sequence, stamp) = (word(&bytes[4..8]) as u32, word(&bytes[8..16]), word(&bytes[16..24]));
+        Some(Spare { kind, damaged, lpa, sequence, stamp })
     }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, &byte| word << 8 | byte as u64)
+}
+
+fn crc(bytes: &[u8; SPARE_BYTES], data: &[u8]) -> u32 {
+    crc32c(&[&[bytes[0], 0, 0, 0], &bytes[4..24], data])
+}
+
+fn guard(bytes: &[u8; SPARE_BYTES]) -> [u8; 3] {
+    let [a, b, c, _] = crc32c(&[&bytes[..1], &bytes[4..]]).to_le_bytes();
+    [a, b, c]
+}
+
+/// The spare area of a unit and its payload, which gets into `data`. Data that have not their checksum are told as damaged
+/// if their spare area is whole.
+///
+/// Errors: [`MediumError::Erased`]; [`MediumError::Uncorrectable`]: `data` holds zeros, or what nobody knows.
+pub(crate) fn peek<S: Store>(nand: &Nand<S>, unit: Ppa, data: &mut [u8]) -> Result<Spare, MediumError> {
+    let mut spare = [0; SPARE_BYTES];
+    if let Err(error) = nand.peek(unit, data, &mut spare) {
+        data.fill(0);
+        return Err(error);
+    }
+    let found = Spare::decode(&spare, data).or_else(|| Spare::of_damaged(&spare));
+    found.ok_or(MediumError::Uncorrectable(unit))
+}
+
+/// Checks that a unit which was read holds what the host wrote to `lpa`. `data`: what was read; empty: the store shows it.
+pub(crate) fn verify<S: Store>(
+    nand: &mut Nand<S>,
+    unit: Ppa,
+    lpa: u32,
+    data: &[u8],
+) -> Result<(), MediumError> {
+    let spare = nand.spare(unit)?;
+    let found = Spare::decode(&spare, if data.is_empty() { nand.view(unit, 1)? } else { data });
+    let holds =
+        |spare: Spare| matches!(spare.kind, Kind::Data | Kind::Merged) && spare.lpa == lpa && !spare.damaged;
+    if found.is_some_and(holds) { Ok(()) } else { Err(nand.reject(unit)) }
 }
 
 #[cfg(test)]
@@ -67,16 +130,21 @@ mod tests {
 
     #[test]
     fn any_changed_bit_is_noticed() {
-        let spare = Spare { kind: Kind::Data, lpa: 77, sequence: 1 << 40, stamp: 3 };
+        let spare = Spare { kind: Kind::Data, damaged: false, lpa: 77, sequence: 1 << 40, stamp: 3 };
         let mut data = *b"the data beside it";
         let mut bytes = spare.encode(&data);
         assert_eq!(Spare::decode(&bytes, &data), Some(spare));
         for bit in 0..SPARE_BYTES * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Spare::decode(&bytes, &data), None, "bit {bit}");
+            let in_guard = (8..32).contains(&bit);
+            assert_eq!(Spare::decode(&bytes, &data), in_guard.then_some(spare), "bit {bit}");
+            assert_eq!(Spare::of_damaged(&bytes), None, "bit {bit}");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         data[3] ^= 4;
         assert_eq!(Spare::decode(&bytes, &data), None);
+        let damaged = Spare { damaged: true, ..spare };
+        assert_eq!(Spare::of_damaged(&bytes), Some(damaged));
+        assert_eq!(Spare::decode(&damaged.encode(&data), &data), Some(damaged));
     }
 }

@@ -191,6 +191,7 @@ fn device(cleaning: Cleaning, blocks: u32, pages: u32, logical_units: u32) -> Pa
         streams: Streams::One,
         wear: WearLevelling { dynamic: false, static_threshold: None },
         trim: true,
+        verify_reads: false,
         buffer: None,
         checkpoint_units: None,
         overhead: Span::ZERO,

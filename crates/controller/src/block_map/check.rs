@@ -1,9 +1,8 @@
 //! Every invariant, checked over the whole structure; for tests.
 
 use super::{BlockMap, DATA, IN_PLACE, NOTHING};
-use crate::spare::Spare;
+use crate::spare;
 use nvlab_medium::Store;
-use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_units::{BlockId, Ppa};
 
 /// What a block is used for.
@@ -103,10 +102,8 @@ impl<S: Store> BlockMap<S> {
             other => panic!("{lpa} at {address} is in a block that is {other:?}"),
         }
         if S::KEEPS {
-            let (mut data, mut spare) = (vec![0; self.page.len()], [0; SPARE_BYTES]);
-            let peeked = self.areas[area].nand.peek(Ppa(page), &mut data, &mut spare);
-            let found = peeked.ok().and_then(|()| Spare::decode(&spare, &data));
-            assert_eq!(found.map(|found| found.lpa), Some(lpa), "at {address}");
+            let found = spare::peek(&self.areas[area].nand, Ppa(page), &mut vec![0; self.page.len()]);
+            assert_eq!(found.map(|found| found.lpa), Ok(lpa), "at {address}");
         }
     }
 }

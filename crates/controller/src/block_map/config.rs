@@ -21,6 +21,9 @@ pub struct BlockMapConfig {
     pub wear: BlockWear,
     /// Whether the host's trims are heard.
     pub trim: bool,
+    /// The checksum beside a unit is checked when the host reads it: what does not match is unreadable. Only where the
+    /// medium keeps payload; otherwise damaged data are returned as they are.
+    pub verify_reads: bool,
     /// Time the controller itself takes for a request, before the medium is asked.
     pub overhead: Span,
 }

@@ -5,7 +5,7 @@
 
 use super::{BlockMap, Cause, DATA, IN_PLACE, NOTHING};
 use crate::ControllerError;
-use crate::spare::{Kind, Spare};
+use crate::spare::{self, Kind, Spare};
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::cells::SLC_LEVEL;
 use nvlab_medium::flash::nand::Payload;
@@ -222,17 +222,15 @@ impl<S: Store> BlockMap<S> {
     pub(super) fn fetch(&mut self, lpa: u32, kind: Kind) -> [u8; SPARE_BYTES] {
         let address = self.newest(lpa).unwrap_or_else(|| panic!("page {lpa} holds nothing to be copied"));
         let (area, page) = self.locate(address);
-        let mut spare = [0; SPARE_BYTES];
-        let peeked = self.areas[area].nand.peek(Ppa(page), &mut self.page, &mut spare);
-        let found = peeked.ok().and_then(|()| Spare::decode(&spare, &self.page));
-        match found {
-            Some(found) if found.lpa == lpa => {
-                let copy = Spare { kind, lpa, sequence: found.sequence, stamp: self.stamp };
-                self.stamp += 1;
-                copy.encode(&self.page)
-            }
-            other => panic!("page {lpa} at {address} holds {other:?}"),
-        }
+        let found = spare::peek(&self.areas[area].nand, Ppa(page), &mut self.page).ok();
+        assert!(found.is_none_or(|found| found.lpa == lpa), "page {lpa} at {address} holds {found:?}");
+        // What has not its checksum moves as it is: a read fails. Where nobody knows its number, the last one given is as
+        // good: it is the newest of its page.
+        let damaged = found.is_none_or(|found| found.damaged);
+        let sequence = found.map_or(self.sequence - 1, |found| found.sequence);
+        let copy = Spare { kind, damaged, lpa, sequence, stamp: self.stamp };
+        self.stamp += 1;
+        copy.encode(&self.page)
     }
 
     /// The pages of a logical block are together in `block`, which replaces its data block.

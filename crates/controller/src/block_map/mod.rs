@@ -40,6 +40,7 @@ pub use config::{BlockMapConfig, BlockWear, Log};
 pub use recover::{Media, RecoveryReport};
 pub use stats::{BlockMapStats, ByCause, Cause, Operations};
 
+use crate::spare;
 use crate::{Controller, ControllerError};
 use area::Area;
 use bast::Bast;
@@ -280,9 +281,14 @@ impl<S: Store> BlockMap<S> {
             return Ok(at);
         };
         let (area, page) = self.locate(address);
-        let read = self.areas[area].nand.read(at, Ppa(page), 1, into);
         self.counts(area).at(Cause::Host).reads += 1;
-        read.map(|served| served.end).map_err(|source| ControllerError::Unreadable { lpa, source })
+        let unreadable = |source| ControllerError::Unreadable { lpa, source };
+        let nand = &mut self.areas[area].nand;
+        let served = nand.read(at, Ppa(page), 1, into).map_err(unreadable)?;
+        if S::KEEPS && self.config.verify_reads {
+            spare::verify(nand, Ppa(page), lpa, into).map_err(unreadable)?;
+        }
+        Ok(served.end)
     }
 }
 

@@ -11,8 +11,8 @@
 //! Recovery erases nothing that is needed before its copies are done, so it may itself be cut at any operation.
 
 use super::{BlockMap, BlockMapConfig, Cause, DATA, IN_PLACE, Log, NOTHING};
-use crate::spare::{Kind, Spare};
-use nvlab_medium::flash::{Nand, SPARE_BYTES};
+use crate::spare::{self, Kind, Spare};
+use nvlab_medium::flash::Nand;
 use nvlab_medium::{PowerCut, Store};
 use nvlab_units::{BlockId, Ppa, Span, Time};
 
@@ -119,6 +119,7 @@ impl<S: Store> BlockMap<S> {
                         continue;
                     };
                     report.pages_found += 1;
+                    report.pages_damaged += spare.damaged as u64;
                     self.stamp = self.stamp.max(spare.stamp + 1);
                     begun = begun.min(spare.stamp);
                     merged = if spare.kind == Kind::Merged { Some(spare.stamp) } else { merged };
@@ -140,9 +141,8 @@ impl<S: Store> BlockMap<S> {
     }
 
     fn decode(&mut self, area: usize, page: u32) -> Option<Spare> {
-        let mut spare = [0; SPARE_BYTES];
-        self.areas[area].nand.peek(Ppa(page), &mut self.page, &mut spare).ok()?;
-        Spare::decode(&spare, &self.page).filter(|spare| spare.lpa < self.config.logical_units)
+        let spare = spare::peek(&self.areas[area].nand, Ppa(page), &mut self.page).ok()?;
+        (spare.lpa < self.config.logical_units).then_some(spare)
     }
 
     /// The logical block whose data block this could be.

@@ -108,7 +108,8 @@ impl<S: Store> BlockMap<S> {
         index: u32,
         page: HostPage<'_>,
     ) -> Result<Time, Failed> {
-        let spare = Spare { kind: Kind::Data, lpa: page.lpa, sequence: self.sequence, stamp: self.stamp };
+        let (lpa, sequence, stamp) = (page.lpa, self.sequence, self.stamp);
+        let spare = Spare { kind: Kind::Data, damaged: false, lpa, sequence, stamp };
         let encoded;
         let payload = if S::KEEPS {
             encoded = spare.encode(page.data);

@@ -8,11 +8,10 @@ use super::metadata::{Entry, Use};
 use super::write::Placed;
 use super::{Frontier, Hftl, MOVED, NO_BLOCK};
 use crate::cleaning::CleaningPolicy;
-use crate::spare::Spare;
+use crate::spare::{self, Kind, Spare};
 use crate::table::BlockState;
 use crate::wear;
 use crate::{Controller, ControllerError};
-use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{InPlace, PowerCut, Store};
 use nvlab_units::{BlockId, Ppa, Ticket, Time};
@@ -117,9 +116,6 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         self.table.set_state(victim, BlockState::Cleaning);
         let mut moved = self.moved.pop().unwrap_or_default();
         self.gather_live(victim, &mut moved);
-        if S::KEEPS {
-            self.give_up_unreadable(at, &mut moved)?;
-        }
         let pages = moved.len() as u32;
         self.nand.relocation_reads(at, die, &[pages], pages);
         match cause {
@@ -155,27 +151,15 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         }
     }
 
-    /// The payload of a page and its spare area; `None` if it cannot be read.
-    fn peek(&self, page: u32, data: &mut Vec<u8>) -> Option<Spare> {
+    /// The payload of a page on its way out, and the spare area of its copy. What has not its checksum moves as it is: a
+    /// read fails.
+    fn fetch(&mut self, moved: Moved, data: &mut Vec<u8>) -> Spare {
         data.resize(self.geometry.unit_bytes as usize, 0);
-        let mut spare = [0; SPARE_BYTES];
-        self.nand.peek(Ppa(page), data, &mut spare).ok()?;
-        Spare::decode(&spare, data)
-    }
-
-    /// What cannot be read cannot be moved: it is lost, and no entry names it any more.
-    fn give_up_unreadable(&mut self, at: Time, moved: &mut Vec<Moved>) -> Result<(), ControllerError> {
-        let mut data = Vec::new();
-        let lost: Vec<Moved> =
-            moved.iter().copied().filter(|moved| self.peek(moved.from, &mut data).is_none()).collect();
-        for Moved { lpa, from, .. } in lost {
-            let end = self.metadata.unmap(at, lpa, 1)?;
-            self.forget(from);
-            self.bury(end, from)?;
-            self.stats.lost_units += 1;
-            moved.retain(|moved| moved.from != from);
-        }
-        Ok(())
+        let Moved { lpa, from, .. } = moved;
+        let unknown = Spare { kind: Kind::Data, damaged: true, lpa, sequence: 0, stamp: 0 };
+        let spare = spare::peek(&self.nand, Ppa(from), data).unwrap_or(unknown);
+        self.stats.lost_units += spare.damaged as u64;
+        spare
     }
 
     /// Copies pages, as many as fit into a block at a time.
@@ -225,7 +209,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         }
         let mut data = Vec::new();
         for (moved, page) in run.iter().zip(page..) {
-            let spare = self.peek(moved.from, &mut data).expect("a page that was read before").encode(&data);
+            let spare = self.fetch(*moved, &mut data).encode(&data);
             let queued = self.nand.program(at, block, page, 1, Payload { data: &data, spare: &spare }, false);
             queued.unwrap_or_else(|error| broken(error));
         }
@@ -242,10 +226,12 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let birth = self.table.birth(victim);
         let mut data = Vec::new();
         for i in 0..moved.len() {
-            let Moved { lpa, from, .. } = moved[i];
-            let spare = if S::KEEPS { self.peek(from, &mut data) } else { None };
-            let sequence = spare.map_or(0, |spare| spare.sequence);
-            match self.program(at, (die, MOVED), lpa, sequence, &data, false) {
+            let lpa = moved[i].lpa;
+            let mut spare = Spare { kind: Kind::Data, damaged: false, lpa, sequence: 0, stamp: 0 };
+            if S::KEEPS {
+                spare = self.fetch(moved[i], &mut data);
+            }
+            match self.program(at, (die, MOVED), spare, &data, false) {
                 Ok(Placed { page, .. }) => {
                     self.gained(page, birth);
                     moved[i].to = page;

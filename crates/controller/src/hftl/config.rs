@@ -20,6 +20,9 @@ pub struct HftlConfig {
     pub wear: WearLevelling,
     /// Whether the host's trims are heard. They are durable: the map is.
     pub trim: bool,
+    /// The checksum beside a unit is checked when the host reads it: what does not match is unreadable. Only where the
+    /// medium keeps payload; otherwise damaged data are returned as they are.
+    pub verify_reads: bool,
     /// Time to look up one map entry (PRAM: one asynchronous and one synchronous word, 90 ns). A look-up slips in
     /// between two words being programmed, so it is not queued behind updates that were accepted for later.
     pub lookup: Span,

@@ -34,6 +34,7 @@ pub use mount::{Media, MountReport};
 pub use stats::HftlStats;
 
 use crate::cleaning::{CleaningPolicy, Policy};
+use crate::spare;
 use crate::table::{BlockState, BlockTable};
 use crate::{BesidePram, Controller, ControllerError};
 use metadata::{Entry, Metadata, Use};
@@ -323,8 +324,11 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
                     end = end.max(looked_up);
                 }
                 Some(page) => {
-                    let served = self.nand.read(looked_up, Ppa(page), 1, into);
-                    let served = served.map_err(|source| ControllerError::Unreadable { lpa, source })?;
+                    let unreadable = |source| ControllerError::Unreadable { lpa, source };
+                    let served = self.nand.read(looked_up, Ppa(page), 1, into).map_err(unreadable)?;
+                    if S::KEEPS && self.config.verify_reads {
+                        spare::verify(&mut self.nand, Ppa(page), lpa, into).map_err(unreadable)?;
+                    }
                     end = end.max(served.end);
                 }
             }

@@ -27,7 +27,7 @@ pub struct HftlStats {
     pub wear_moves: u64,
     /// Blocks retired.
     pub retired_blocks: u64,
-    /// Units lost because their only copy could not be read when it was to be moved.
+    /// Units lost: their only copy could not be read when it was to be moved. One that moves again counts again.
     pub lost_units: u64,
     /// Updates of the metadata in PRAM: of map entries, block table entries and live bits.
     pub map_updates: u64,

@@ -27,7 +27,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let die = self.open_for_host(at)?;
         let sequence = self.sequence;
         self.sequence += 1;
-        let Placed { page, ticket, marked } = self.program(at, (die, HOST), lpa, sequence, data, true)?;
+        let spare = Spare { kind: Kind::Data, damaged: false, lpa, sequence, stamp: sequence };
+        let Placed { page, ticket, marked } = self.program(at, (die, HOST), spare, data, true)?;
         self.gained(page, sequence);
         self.next_die = if die + 1 == self.geometry.dies() { 0 } else { die + 1 };
         let programmed = self.nand.finish(die, ticket, at).max(marked);
@@ -101,8 +102,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         &mut self,
         at: Time,
         (die, stream): (u32, usize),
-        lpa: u32,
-        sequence: u64,
+        beside: Spare,
         data: &[u8],
         host: bool,
     ) -> Result<Placed, ControllerError> {
@@ -115,7 +115,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             self.latest = self.latest.max(at);
             let mut spare = [0; SPARE_BYTES];
             if S::KEEPS {
-                spare = Spare { kind: Kind::Data, lpa, sequence, stamp: sequence }.encode(data);
+                spare = beside.encode(data);
             }
             let queued = self.nand.program(at, block, next, 1, Payload { data, spare: &spare }, host);
             if !matches!(queued, Ok(_) | Err(MediumError::ProgramFailed(_))) {
@@ -127,7 +127,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             match queued {
                 Ok(ticket) => {
                     let page = self.geometry.first_unit(block).0 + next;
-                    self.owner[page as usize] = lpa;
+                    self.owner[page as usize] = beside.lpa;
                     return Ok(Placed { page, ticket, marked });
                 }
                 Err(_) => self.leave_behind(at, (die, stream), block)?,

@@ -254,7 +254,8 @@ impl<S: Store> PageMap<S> {
             data.extend_from_slice(&attempt.bytes[content as usize * page_bytes..][..page_bytes]);
             for (unit, number) in data.chunks(unit_bytes as usize).zip(content * units_per_page as u64..) {
                 let (sequence, stamp) = (self.checkpoint.number, self.stamp);
-                let beside = Spare { kind: Kind::Checkpoint, lpa: number as u32, sequence, stamp };
+                let beside =
+                    Spare { kind: Kind::Checkpoint, damaged: false, lpa: number as u32, sequence, stamp };
                 self.stamp += 1;
                 spare.extend_from_slice(&beside.encode(unit));
             }

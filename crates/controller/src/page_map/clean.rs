@@ -1,14 +1,13 @@
 //! Relocation: the live units of a block are copied elsewhere on its die, then it is erased.
 
 use super::frontier::{NO_BLOCK, NO_SLOT, Unit};
-use super::spare::{Kind, Spare};
+use super::spare::{self, Kind};
 use super::{Moving, NOTHING, PageMap};
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use crate::{Controller, ControllerError};
-use nvlab_medium::flash::SPARE_BYTES;
+use nvlab_medium::Store;
 use nvlab_medium::flash::cells::{LEVELS_MAX, SLC_LEVEL};
-use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Time};
 
 /// Why a block is emptied.
@@ -258,21 +257,18 @@ impl<S: Store> PageMap<S> {
         let die = self.die_of_frontier(index);
         let mut data = vec![0; if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 }];
         for &Moving { from, lpa } in moving {
-            let mut sequence = 0;
+            let (mut sequence, mut damaged) = (0, false);
             if S::KEEPS {
-                match self.peek_valid(Ppa(from), &mut data) {
-                    Ok(spare) => sequence = spare.sequence,
-                    Err(_) => {
-                        self.l2p[lpa as usize] = NOTHING;
-                        self.live.clear(from);
-                        self.table.lose_many(victim, 1);
-                        self.stats.lost_units += 1;
-                        continue;
-                    }
+                match spare::peek(&self.nand, Ppa(from), &mut data) {
+                    Ok(spare) => (sequence, damaged) = (spare.sequence, spare.damaged),
+                    // Nobody knows its number. It is the newest of its unit, so the last one given is as good.
+                    Err(_) => (sequence, damaged) = (self.sequence - 1, true),
                 }
+                // It moves as it is, or an older version would come back; a read fails.
+                self.stats.lost_units += damaged as u64;
             }
             let block = self.open_for_moving(die, index, birth)?;
-            let moved = Unit { kind: Kind::Data, lpa, sequence, slot: NO_SLOT, data: &data };
+            let moved = Unit { kind: Kind::Data, lpa, damaged, sequence, slot: NO_SLOT, data: &data };
             let address = self.place(index, moved, from);
             self.l2p[lpa as usize] = address;
             self.live.set(address);
@@ -296,13 +292,6 @@ impl<S: Store> PageMap<S> {
             self.table.set_birth(block, birth);
         }
         Ok(block)
-    }
-
-    /// The payload and spare area of a unit, checked.
-    pub(super) fn peek_valid(&self, unit: Ppa, data: &mut [u8]) -> Result<Spare, MediumError> {
-        let mut spare = [0; SPARE_BYTES];
-        self.nand.peek(unit, data, &mut spare)?;
-        Spare::decode(&spare, data).ok_or(MediumError::Uncorrectable(unit))
     }
 
     /// Erases a block without live units and puts it among the free ones, or retires it if that fails.

@@ -18,6 +18,9 @@ pub struct PageMapConfig {
     pub wear: WearLevelling,
     /// Whether the host's trims are heard.
     pub trim: bool,
+    /// The checksum beside a unit is checked when the host reads it: what does not match is unreadable. Only where the
+    /// medium keeps payload; otherwise damaged data are returned as they are.
+    pub verify_reads: bool,
     /// Write buffer; `None`: a write is acknowledged when its page is programmed.
     pub buffer: Option<WriteBuffer>,
     /// Host units written between two checkpoints of the map; `None`: recovery scans the whole array.

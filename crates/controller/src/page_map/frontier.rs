@@ -61,6 +61,8 @@ impl Frontier {
 pub(super) struct Unit<'a> {
     pub kind: Kind,
     pub lpa: u32,
+    /// Its data had not their checksum.
+    pub damaged: bool,
     pub sequence: u64,
     pub slot: u64,
     /// Empty if no payload is kept.
@@ -90,7 +92,8 @@ impl<S: Store> PageMap<S> {
             frontier.staged.push(Staged { lpa: unit.lpa, slot: unit.slot, replaces });
         }
         if S::KEEPS {
-            let spare = Spare { kind: unit.kind, lpa: unit.lpa, sequence: unit.sequence, stamp: self.stamp };
+            let Unit { kind, lpa, damaged, sequence, .. } = unit;
+            let spare = Spare { kind, damaged, lpa, sequence, stamp: self.stamp };
             if self.geometry.units_per_page > 1 {
                 frontier.data.extend_from_slice(unit.data);
             }
@@ -181,8 +184,14 @@ impl<S: Store> PageMap<S> {
         }
         let nothing = vec![0; if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 }];
         while !self.page_is_full(index) {
-            let padding =
-                Unit { kind: Kind::Padding, lpa: NOTHING, sequence: 0, slot: NO_SLOT, data: &nothing };
+            let padding = Unit {
+                kind: Kind::Padding,
+                lpa: NOTHING,
+                damaged: false,
+                sequence: 0,
+                slot: NO_SLOT,
+                data: &nothing,
+            };
             self.place(index, padding, NOTHING);
             self.stats.padding_units += 1;
             if over_channel {

@@ -283,6 +283,10 @@ impl<S: Store> PageMap<S> {
             }
         }
         match self.nand.read(at, Ppa(unit), run, into) {
+            Ok(served) if S::KEEPS && self.config.verify_reads => {
+                self.verify_run(lpa, unit, run, into)?;
+                Ok((run, served.end))
+            }
             Ok(served) => Ok((run, served.end)),
             Err(MediumError::Erased(_)) => {
                 // Not programmed yet: its page is still being filled in the controller.
@@ -294,6 +298,17 @@ impl<S: Store> PageMap<S> {
             }
             Err(source) => Err(ControllerError::Unreadable { lpa, source }),
         }
+    }
+
+    /// Checks what was read against its checksums.
+    fn verify_run(&mut self, first: u32, unit: u32, run: u32, data: &[u8]) -> Result<(), ControllerError> {
+        let bytes = self.geometry.unit_bytes as usize;
+        for i in 0..run {
+            let data = if data.is_empty() { data } else { &data[i as usize * bytes..][..bytes] };
+            let verified = spare::verify(&mut self.nand, Ppa(unit + i), first + i, data);
+            verified.map_err(|source| ControllerError::Unreadable { lpa: first + i, source })?;
+        }
+        Ok(())
     }
 
     /// Checks every invariant; for tests.

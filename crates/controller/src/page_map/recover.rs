@@ -15,7 +15,7 @@ use super::buffer::Held;
 use super::checkpoint::Checkpoint;
 use super::clean::Cause;
 use super::config::PageMapConfig;
-use super::spare::{Kind, Spare};
+use super::spare::{self, Kind, Spare};
 use super::trim::{self, Record};
 use super::{NOTHING, PageMap};
 use crate::ControllerError;
@@ -96,6 +96,14 @@ pub struct RecoveryReport {
     pub units_restored: u64,
 }
 
+/// What the controller wrote for itself was damaged: without it old versions would come back unnoticed.
+fn damaged(what: &str, unit: Ppa) -> String {
+    format!(
+        "{what}, in unit {} of the array, has not its checksum: something else changed the medium",
+        unit.0
+    )
+}
+
 /// What the first unit of a block says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
@@ -123,13 +131,13 @@ impl<S: Store> PageMap<S> {
         let mut map = PageMap::empty(config, media.nand)?;
         let mut report = RecoveryReport::default();
         let (firsts, mut now) = map.read_first_units(at);
-        let checkpoint = map.newest_checkpoint(&mut now, &firsts, &mut report);
+        let checkpoint = map.newest_checkpoint(&mut now, &firsts, &mut report)?;
         let mut newest = vec![(0, 0); map.l2p.len()];
         if let Some(checkpoint) = &checkpoint {
             map.adopt(checkpoint, &firsts);
         }
         now = map.scan(now, &firsts, checkpoint.as_ref(), &mut newest, &mut report);
-        now = map.replay_trims(now, &firsts, media.trims, checkpoint.as_ref(), &mut newest);
+        now = map.replay_trims(now, &firsts, media.trims, checkpoint.as_ref(), &mut newest)?;
         let rebuilt = map.rebuild_tables(now, &firsts);
         let restored =
             rebuilt.and_then(|()| map.restore(now, media.held, checkpoint.as_ref(), &newest, &mut report));
@@ -152,7 +160,7 @@ impl<S: Store> PageMap<S> {
             firsts.push(match spare {
                 Err(MediumError::Erased(_)) => First::Erased,
                 Err(_) => First::Unreadable,
-                Ok(_) => match self.peek_valid(unit, &mut data) {
+                Ok(_) => match spare::peek(&self.nand, unit, &mut data) {
                     Ok(spare) => {
                         self.stamp = self.stamp.max(spare.stamp + 1);
                         First::Says(spare)
@@ -170,7 +178,7 @@ impl<S: Store> PageMap<S> {
         now: &mut Time,
         firsts: &[First],
         report: &mut RecoveryReport,
-    ) -> Option<Checkpoint> {
+    ) -> Result<Option<Checkpoint>, String> {
         let number = |first: &First| match first {
             First::Says(spare) if spare.kind == Kind::Checkpoint => Some(spare.sequence),
             _ => None,
@@ -184,20 +192,25 @@ impl<S: Store> PageMap<S> {
                 .map(BlockId)
                 .filter(|block| number(&firsts[block.0 as usize]) == Some(newest))
                 .collect();
-            if let Some(checkpoint) = self.read_checkpoint(now, &blocks, newest) {
+            if let Some(checkpoint) = self.read_checkpoint(now, &blocks, newest)? {
                 // One that went bad is read like the others, but not used again.
                 blocks.retain(|&block| !self.nand.cells().is_bad(block));
                 blocks.iter().for_each(|&block| self.table.set_state(block, BlockState::Map));
                 self.checkpoint.blocks = blocks;
                 self.sequence = self.sequence.max(checkpoint.sequence);
                 report.checkpoint = Some(newest);
-                return Some(checkpoint);
+                return Ok(Some(checkpoint));
             }
         }
-        None
+        Ok(None)
     }
 
-    fn read_checkpoint(&mut self, now: &mut Time, blocks: &[BlockId], number: u64) -> Option<Checkpoint> {
+    fn read_checkpoint(
+        &mut self,
+        now: &mut Time,
+        blocks: &[BlockId],
+        number: u64,
+    ) -> Result<Option<Checkpoint>, String> {
         let unit_bytes = self.geometry.unit_bytes as usize;
         let needed = super::checkpoint::blocks_needed(&self.config, &self.geometry) as usize;
         let mut bytes = vec![0; needed * self.geometry.block_bytes() as usize];
@@ -206,16 +219,20 @@ impl<S: Store> PageMap<S> {
         for &block in blocks {
             *now = self.read_block(*now, block);
             for unit in self.written_units(block) {
-                let Ok(spare) = self.peek_valid(unit, &mut data) else { continue };
+                let Ok(spare) = spare::peek(&self.nand, unit, &mut data) else { continue };
                 if spare.kind == Kind::Checkpoint && spare.sequence == number {
+                    if spare.damaged {
+                        return Err(damaged("a checkpoint of the map", unit));
+                    }
                     let start = spare.lpa as usize * unit_bytes;
-                    bytes.get_mut(start..start + unit_bytes)?.copy_from_slice(&data);
+                    let Some(place) = bytes.get_mut(start..start + unit_bytes) else { return Ok(None) };
+                    place.copy_from_slice(&data);
                     found += 1;
                 }
             }
         }
-        let checkpoint = Checkpoint::decode(&bytes, self.config.logical_units)?;
-        (found == self.checkpoint_units()).then_some(checkpoint)
+        let checkpoint = Checkpoint::decode(&bytes, self.config.logical_units);
+        Ok(checkpoint.filter(|_| found == self.checkpoint_units()))
     }
 
     fn written_units(&self, block: BlockId) -> impl Iterator<Item = Ppa> + use<S> {
@@ -285,10 +302,12 @@ impl<S: Store> PageMap<S> {
             report.blocks_scanned += 1;
             end = end.max(self.read_block(at, block));
             for unit in self.written_units(block) {
-                let Ok(spare) = self.peek_valid(unit, &mut data) else {
+                let Ok(spare) = spare::peek(&self.nand, unit, &mut data) else {
                     report.units_damaged += 1;
                     continue;
                 };
+                // It is the newest all the same: an older version must not come back in its place.
+                report.units_damaged += spare.damaged as u64;
                 self.stamp = self.stamp.max(spare.stamp + 1);
                 if spare.kind != Kind::Data || spare.lpa >= self.config.logical_units {
                     continue;
@@ -317,7 +336,7 @@ impl<S: Store> PageMap<S> {
         held: Vec<Record>,
         checkpoint: Option<&Checkpoint>,
         newest: &mut [(u64, u64)],
-    ) -> Time {
+    ) -> Result<Time, String> {
         let mut end = at;
         let mut data = vec![0; self.geometry.unit_bytes as usize];
         let mut records = held.clone();
@@ -331,8 +350,12 @@ impl<S: Store> PageMap<S> {
             end = end.max(self.read_block(at, block));
             let before = records.len();
             for unit in self.written_units(block) {
-                if let Ok(Spare { kind: Kind::Trim, .. }) = self.peek_valid(unit, &mut data) {
-                    records.extend(trim::decode(&data));
+                match spare::peek(&self.nand, unit, &mut data) {
+                    Ok(Spare { kind: Kind::Trim, damaged: true, .. }) => {
+                        return Err(damaged("the journal of trims", unit));
+                    }
+                    Ok(Spare { kind: Kind::Trim, .. }) => records.extend(trim::decode(&data)),
+                    _ => {}
                 }
             }
             if records.len() > before {
@@ -346,7 +369,7 @@ impl<S: Store> PageMap<S> {
             self.apply_trim(record, newest);
         }
         self.journal.pending = held;
-        end
+        Ok(end)
     }
 
     /// Live counts, block states, the cleaning policy's order and the free blocks, from the map.

@@ -40,7 +40,7 @@ pub struct PageMapStats {
     pub wear_moves: u64,
     /// Blocks retired.
     pub retired_blocks: u64,
-    /// Units lost because their only copy could not be read when it was to be moved.
+    /// Units lost: their only copy could not be read when it was to be moved. One that moves again counts again.
     pub lost_units: u64,
     /// Host time spent waiting for room in the write buffer.
     pub buffer_wait: Total,

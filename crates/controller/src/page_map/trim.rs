@@ -199,7 +199,7 @@ impl<S: Store> PageMap<S> {
             }
             data.resize(start + bytes, 0);
             let (sequence, stamp) = (self.sequence, self.stamp);
-            let beside = Spare { kind: Kind::Trim, lpa: NOTHING, sequence, stamp };
+            let beside = Spare { kind: Kind::Trim, damaged: false, lpa: NOTHING, sequence, stamp };
             spare.extend_from_slice(&beside.encode(&data[start..]));
             self.stamp += 1;
         }

@@ -7,7 +7,7 @@
 
 use super::clean::Cause;
 use super::frontier::{NO_BLOCK, NO_SLOT, Staged, Unit};
-use super::spare::Kind;
+use super::spare::{Kind, Spare};
 use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
@@ -105,10 +105,15 @@ impl<S: Store> PageMap<S> {
                 self.fall_back(failed, *staged, die);
                 continue;
             }
-            let sequence = if S::KEEPS { stored_sequence(&spare[i * SPARE_BYTES..]) } else { 0 };
+            let (mut sequence, mut damaged) = (0, false);
+            if S::KEEPS {
+                let spare = Spare::of_staged(&spare[i * SPARE_BYTES..][..SPARE_BYTES]);
+                (sequence, damaged) = (spare.sequence, spare.damaged);
+            }
             let target = BlockId(self.frontiers[index as usize].block);
             let data = &data[i * bytes..(i + 1) * bytes];
-            let unit = Unit { kind: Kind::Data, lpa: staged.lpa, sequence, slot: staged.slot, data };
+            let Staged { lpa, slot, .. } = *staged;
+            let unit = Unit { kind: Kind::Data, lpa, damaged, sequence, slot, data };
             let address = self.place(index, unit, staged.replaces);
             self.l2p[staged.lpa as usize] = address;
             self.live.set(address);
@@ -165,9 +170,4 @@ impl<S: Store> PageMap<S> {
             self.policy.closed(&self.table, block);
         }
     }
-}
-
-/// The sequence number in a spare area that was encoded here.
-fn stored_sequence(spare: &[u8]) -> u64 {
-    u64::from_le_bytes(spare[8..16].try_into().expect("a spare area"))
 }

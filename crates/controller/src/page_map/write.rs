@@ -77,7 +77,7 @@ impl<S: Store> PageMap<S> {
             }
         }
         let block = BlockId(self.frontiers[index as usize].block);
-        let unit = Unit { kind: Kind::Data, lpa, sequence, slot, data };
+        let unit = Unit { kind: Kind::Data, lpa, damaged: false, sequence, slot, data };
         let address = self.place(index, unit, old);
         self.sequence += restored.is_none() as u64;
         self.stats.cache_units += (self.cache.is_some() && self.nand.is_slc(block)) as u64;

@@ -100,6 +100,7 @@ impl Setup {
             second_chance: self.second_chance,
             wear: self.wear,
             trim: true,
+            verify_reads: false,
             overhead: Span::from_us(2),
         }
     }

@@ -82,6 +82,7 @@ impl Behind for Paged {
             free_blocks_min: 2,
             wear: WearLevelling { dynamic: true, static_threshold: None },
             trim: true,
+            verify_reads: false,
             lookup: Span::from_ns(90),
             overhead: Span::from_us(2),
             seed: 1,
@@ -108,6 +109,7 @@ impl Behind for Logged {
             slc_log: false,
             wear: BlockWear { dynamic: true, static_threshold: None },
             trim: true,
+            verify_reads: false,
             overhead: Span::from_us(2),
         };
         let nand = nand(CellRules::NandAnyOrder, units, unit_bytes);

@@ -80,6 +80,7 @@ impl Setup {
             free_blocks_min: self.free_blocks_min,
             wear: WearLevelling { dynamic: true, static_threshold: self.static_wear.then_some(4) },
             trim: true,
+            verify_reads: false,
             lookup: Span::from_ns(90),
             overhead: Span::from_us(2),
             seed: 1,

@@ -63,6 +63,7 @@ impl Setup {
             streams: self.streams,
             wear: WearLevelling { dynamic: true, static_threshold: self.static_wear.then_some(4) },
             trim: true,
+            verify_reads: false,
             buffer: self.buffer.map(|protected| WriteBuffer {
                 units: 4 * self.dies * self.units_per_page + 3,
                 protected,

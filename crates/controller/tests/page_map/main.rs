@@ -3,6 +3,7 @@
 #[path = "../array/mod.rs"]
 mod array;
 mod cache;
+mod checksums;
 mod device;
 mod model;
 mod power_cut;

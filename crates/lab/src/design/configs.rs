@@ -151,6 +151,7 @@ impl PageMapped {
             streams: self.streams,
             wear: self.wear,
             trim: self.trim,
+            verify_reads: self.verify_reads,
             buffer: self.buffer.as_ref().map(|buffer| WriteBuffer {
                 units: units(buffer.bytes) as u32,
                 protected: buffer.protected,
@@ -178,6 +179,7 @@ impl BlockMapped {
             second_chance: self.second_chance,
             wear: self.wear,
             trim: self.trim,
+            verify_reads: self.verify_reads,
             overhead: self.overhead,
         }
     }

@@ -80,6 +80,8 @@ pub struct PageMapped {
     pub logical_units: u32,
     /// Whether trim is heard.
     pub trim: bool,
+    /// Whether checksums are checked when the host reads.
+    pub verify_reads: bool,
     /// Which data shares a block.
     pub streams: Streams,
     /// Erased blocks of a die below which cleaning begins.
@@ -156,6 +158,8 @@ pub struct BlockMapped {
     pub wear: BlockWear,
     /// Whether trim is heard.
     pub trim: bool,
+    /// Whether checksums are checked when the host reads.
+    pub verify_reads: bool,
     /// The controller's own time for a request.
     pub overhead: Span,
 }

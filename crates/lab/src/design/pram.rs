@@ -27,6 +27,8 @@ pub struct PramMapped {
     pub logical_units: u32,
     /// The host's trim is heard.
     pub trim: bool,
+    /// Checksums are checked when the host reads.
+    pub verify_reads: bool,
     /// Erased blocks of a die at which cleaning begins.
     pub free_blocks_min: u32,
     /// Looking up an entry.
@@ -48,6 +50,7 @@ impl PramMapped {
             free_blocks_min: self.free_blocks_min,
             wear: self.wear,
             trim: self.trim,
+            verify_reads: self.verify_reads,
             lookup: self.lookup,
             overhead: self.overhead,
             seed,

@@ -191,6 +191,11 @@ impl Cells {
         self.erases[block.0 as usize] as f64 / self.config.endurance.cycles.max(1) as f64
     }
 
+    /// A read brought data that are not what was programmed.
+    pub(super) fn count_failed_read(&mut self) {
+        self.stats.failures[0] += 1;
+    }
+
     /// Draws whether one program operation on `block` fails.
     pub fn program_fails(&mut self, block: BlockId) -> bool {
         let rate = self.config.faults.program_failure;

@@ -279,6 +279,20 @@ impl<S: Store> Nand<S> {
         (end, Ok(spare))
     }
 
+    /// The spare area of a unit that can be read, without spending time (it comes with the unit).
+    pub fn spare(&self, unit: Ppa) -> Result<[u8; SPARE_BYTES], MediumError> {
+        self.readable(unit)?;
+        let mut spare = [0; SPARE_BYTES];
+        self.store.read(self.spare_offset(unit), &mut spare);
+        Ok(spare)
+    }
+
+    /// What was read from the unit is not what was programmed, its controller says: a failed read.
+    pub fn reject(&mut self, unit: Ppa) -> MediumError {
+        self.cells.count_failed_read();
+        MediumError::Uncorrectable(unit)
+    }
+
     fn spare_offset(&self, unit: Ppa) -> u64 {
         self.geometry().bytes() + unit.0 as u64 * SPARE_BYTES as u64
     }

@@ -225,6 +225,18 @@ pub const KEYS: &[Key] = &[
         example: "true",
     },
     Key {
+        path: "ftl.verify_reads",
+        kinds: &["page", "block", "bast", "fast", "hftl"],
+        shape: Shape::Flag,
+        preset: Nothing("checksums are checked by recovery and relocation only"),
+        about: "Whether the checksum (CRC-32C) in the spare area beside each unit is checked whenever the host reads it. A \
+                unit that does not match is unreadable (an I/O error, counted among the read failures), never returned as \
+                good, not even after it was moved or found again by a recovery. It costs no modelled time: a controller \
+                computes it while the data passes. Only a device that keeps bytes has something to check: one that is \
+                served, or a run whose workload carries data.",
+        example: "true",
+    },
+    Key {
         path: "ftl.streams",
         kinds: &["page"],
         shape: Shape::OneOf(&[

@@ -28,6 +28,7 @@ pub fn read(
     let log = log_keys(context, media, kind);
     let wear = wear(context, kind);
     let trim = context.flag("ftl.trim", kind);
+    let verify_reads = context.flag("ftl.verify_reads", kind).unwrap_or(false);
     let overhead = context.time("ftl.overhead", kind);
     let room = room(context, kind);
     if path.is_some_and(|path| path.kind == PathKind::MemoryBus) {
@@ -82,6 +83,7 @@ pub fn read(
         bought_bytes,
         wear: wear?,
         trim: trim?,
+        verify_reads,
         overhead: overhead?,
     };
     Some((Array { gang, planes, transfer, geometry, units_per_read }, ftl))

@@ -26,6 +26,7 @@ pub fn read(
     let wear = wear(context, KIND);
     let streams = streams(context);
     let trim = context.flag("ftl.trim", KIND);
+    let verify_reads = context.flag("ftl.verify_reads", KIND).unwrap_or(false);
     let free_blocks_min = context.count("ftl.free_blocks_min", KIND);
     let overhead = context.time("ftl.overhead", KIND);
     let share = space::spare(context, KIND, SPARE);
@@ -55,6 +56,7 @@ pub fn read(
         unit_bytes: unit as u32,
         logical_units,
         trim: trim?,
+        verify_reads,
         streams,
         free_blocks_min: free_blocks_min?,
         overhead: overhead?,

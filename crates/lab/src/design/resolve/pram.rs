@@ -28,6 +28,7 @@ pub fn read(
     let cleaning = page::cleaning(context, KIND);
     let wear = page::wear(context, KIND);
     let trim = context.flag("ftl.trim", KIND);
+    let verify_reads = context.flag("ftl.verify_reads", KIND).unwrap_or(false);
     let free_blocks_min = context.count("ftl.free_blocks_min", KIND);
     let overhead = context.time("ftl.overhead", KIND);
     let share = space::spare(context, KIND, SPARE);
@@ -52,6 +53,7 @@ pub fn read(
         unit_bytes: unit as u32,
         logical_units,
         trim: trim?,
+        verify_reads,
         free_blocks_min: free_blocks_min?,
         lookup: lookup?,
         overhead: overhead?,

@@ -100,6 +100,7 @@ impl World {
             streams: Streams::HostAndRelocated,
             wear: WearLevelling { dynamic: true, static_threshold: None },
             trim: true,
+            verify_reads: false,
             buffer: Some(WriteBuffer { units: buffer, protected: true, store: Span::from_us(1) }),
             checkpoint_units: Some(150),
             overhead: Span::from_us(2),
