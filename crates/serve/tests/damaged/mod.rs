@@ -1,10 +1,12 @@
 //! The files of a served device are changed behind its back.
 
-use super::{BYTES, Model, design, open, options};
-use crate::common::Folder;
+use super::{BYTES, DESIGNS, Model, design, open, options};
+use crate::common::{self, Folder};
 use nvlab_lab::design::Design;
-use nvlab_serve::served::{Drive, Zero};
+use nvlab_serve::served::{Drive, Fault, Zero};
 use nvlab_units::Rng;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// A fresh folder with a device that was written and whose server was killed, and what it holds.
 fn written(what: &str, design: &Design) -> (Folder, Model) {
@@ -52,4 +54,60 @@ fn a_battery_that_somebody_changed_is_refused() {
     }
     std::fs::write(&path, &held).unwrap();
     open(0, Some(&folder.0));
+}
+
+/// Changes bits of payload in a medium's file; gives how many.
+fn damage(path: &Path, rng: &mut Rng) -> u32 {
+    let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+    // Spare areas and records come after the payload.
+    let end = file.metadata().unwrap().len() * 9 / 10;
+    let mut changed = 0;
+    for _ in 0..20_000 {
+        let (at, mut around) = (rng.below(end - 64), [0; 64]);
+        file.read_exact_at(&mut around, at).unwrap();
+        if changed < 40 && around.iter().filter(|byte| **byte != 0).count() > 32 {
+            file.write_all_at(&[around[0] ^ 1 << rng.below(8)], at).unwrap();
+            changed += 1;
+        }
+    }
+    changed
+}
+
+/// Bits of the medium's file change while nobody serves it: what is read is what was written, or an error.
+#[test]
+fn damaged_data_are_not_returned_where_reads_are_verified() {
+    let mut opened = 0;
+    for (number, (name, sets)) in DESIGNS.iter().enumerate().filter(|(_, (name, _))| *name != "envy-128m") {
+        let design = common::design(name, &[*sets, &["ftl.verify_reads=true"]].concat());
+        for closed in [true, false] {
+            let (folder, model) = written(&format!("damaged-{number}"), &design);
+            if closed {
+                Drive::open(name, &design, &options(Some(&folder.0))).unwrap().close().unwrap();
+            }
+            let mut rng = Rng::new(number as u64);
+            assert!(damage(&folder.0.join("nand"), &mut rng) > 0, "{name}");
+            let drive = match Drive::open(name, &design, &options(Some(&folder.0))) {
+                Ok(drive) => drive,
+                Err(error) => {
+                    assert!(error.to_string().contains("has not its checksum"), "{name}: {error}");
+                    continue;
+                }
+            };
+            opened += 1;
+            let mut unreadable = 0;
+            let mut found = vec![1; 4096];
+            for (offset, held) in (0..).step_by(4096).zip(model.now.chunks(4096)) {
+                match drive.read(drive.session(), offset, &mut found) {
+                    Ok(_) => assert!(found == held, "{name}: {offset} holds something else"),
+                    Err(Fault::Device(why)) => {
+                        assert!(why.to_string().contains("is unreadable"), "{name}: {why}");
+                        unreadable += 1;
+                    }
+                    Err(fault) => panic!("{name}: {fault}"),
+                }
+            }
+            assert!(unreadable > 0, "{name}: nothing of it was hit");
+        }
+    }
+    assert!(opened > 10, "only {opened} devices could be opened again");
 }
