@@ -297,3 +297,43 @@ fn what_is_mapped_is_told() {
         .unwrap();
     assert_eq!(seen, [(1 << 20, false)]);
 }
+
+/// Pieces of a long range reach the device one after the other, and it may answer an early one last.
+#[test]
+fn a_range_is_answered_when_the_last_of_its_pieces_is_done() {
+    const SLOWER: u32 = 1000;
+    let (name, sets) = DESIGNS[0];
+    let design = common::design(name, &[sets, &["array.channels=2", "array.ways=2"]].concat());
+    let slow = DriveOptions { time: TimeMode::Slower(SLOWER), record: true, ..options(None) };
+    let drive = Drive::open(name, &design, &slow).unwrap();
+    let session = drive.session();
+    let mut rng = Rng::new(4);
+    let mut dues = Vec::new();
+    for _ in 0..120 {
+        let bytes = 4096 * (1 + rng.below(400));
+        let offset = 4096 * rng.below((drive.capacity_bytes() - bytes) / 4096);
+        let first = drive.operations();
+        let due = match rng.below(4) {
+            0 => drive.trim(session, offset, bytes, false).unwrap(),
+            _ => drive.zero(session, (offset, bytes), Zero::default()).unwrap(),
+        };
+        dues.push((first as usize, drive.operations() as usize, due.expect("answers are held")));
+    }
+    let record = drive.take_record().unwrap();
+    let ends: Vec<u64> =
+        record.at_ps().iter().zip(record.response_ps().unwrap()).map(|(at, took)| at + took).collect();
+    // Against the first of one piece: the wall's scale is known only by its differences.
+    let (origin, _, zero) = *dues.iter().find(|(first, end, _)| end - first == 1).unwrap();
+    let mut early = 0;
+    for &(first, end, due) in &dues {
+        let latest = *ends[first..end].iter().max().unwrap();
+        early += (latest > ends[end - 1]) as u32;
+        let expected = (latest as i128 - ends[origin] as i128) * SLOWER as i128 / 1000;
+        let found = match due.checked_duration_since(zero) {
+            Some(later) => later.as_nanos() as i128,
+            None => -(zero.duration_since(due).as_nanos() as i128),
+        };
+        assert!((found - expected).abs() <= 2, "due {found} ns after the first, its pieces {expected} ns");
+    }
+    assert!(early > 5, "only {early} ranges had a piece that was answered after its last");
+}
