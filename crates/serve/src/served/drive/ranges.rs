@@ -1,4 +1,5 @@
-//! Ranges of any length: trimmed, zeroed or looked at piece by piece, so that others get their turn.
+//! Ranges of any length: trimmed, zeroed or looked at piece by piece, so that others get their turn. A range is answered when
+//! the last of its pieces is done, whichever that is.
 
 use super::{Drive, Due, Session, asked};
 use crate::served::Fault;
@@ -28,10 +29,9 @@ impl Drive {
         let mut due = None;
         for (offset, bytes) in pieces(offset, bytes, PIECE_BYTES) {
             let request = asked(Op::Trim, offset, bytes as u32, fua);
-            due = self
-                .inner()
-                .serve(session, request, |device, at| device.trim(at, offset, bytes as u32))?
-                .or(due);
+            let trimmed =
+                self.inner().serve(session, request, |device, at| device.trim(at, offset, bytes as u32))?;
+            due = due.max(trimmed);
         }
         Ok(due)
     }
@@ -60,7 +60,7 @@ impl Drive {
         let (end, mut due) = (offset + bytes, None);
         while offset < end {
             let count = (end - offset).min(ZEROS.len() as u64);
-            due = self.write(session, offset, &ZEROS[..count as usize], fua)?.or(due);
+            due = due.max(self.write(session, offset, &ZEROS[..count as usize], fua)?);
             offset += count;
         }
         Ok(due)
