@@ -3,7 +3,7 @@
 use crate::sys::mapping::Mapping;
 use nvlab_medium::Store;
 use prefetch_index::prefetch_index;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 const WORD: usize = 8;
 const HALF: usize = WORD / 2;
@@ -52,11 +52,13 @@ impl Store for MappedStore {
         (0..EXPECTED).step_by(LINE).for_each(|line| prefetch_index(bytes, offset as usize + line));
     }
 
+    /// Writes reach the memory in the order of the calls, so that a kill leaves what was written before it and nothing else.
     /// Every aligned word of 8 B, or of 4 B where a write covers no more of it, changes in one instruction: a kill leaves
     /// it old or new, as a power cut leaves the entries of tables in PRAM and SRAM. Payload, which is longer than any
     /// table changes at once, is copied as the machine pleases.
     #[inline]
     fn write(&mut self, offset: u64, data: &[u8]) {
+        compiler_fence(Ordering::Release);
         let start = offset as usize;
         let into = &mut self.mapping.as_mut_slice()[start..start + data.len()];
         if data.len() > IN_WORDS_MAX {
