@@ -117,8 +117,7 @@ fn format(config: &IozoneConfig, device_bytes: u64, bytes: u64) -> Result<Cache>
     let sectors = u32::try_from(bytes / SECTOR as u64).map_err(too_large)?;
     let recorder = Recorder { image: Image::new(device_bytes), requests: Vec::new(), payload: Vec::new() };
     let cache = RefCell::new(SectorCache::new(recorder, config.cache_bytes));
-    let options =
-        FormatVolumeOptions::new().bytes_per_cluster(config.cluster_bytes).total_sectors(sectors);
+    let options = FormatVolumeOptions::new().bytes_per_cluster(config.cluster_bytes).total_sectors(sectors);
     let options = match config.fat {
         Some(kind) => options.fat_type(kind),
         None => options,
