@@ -34,6 +34,8 @@ pub struct PcmStats {
     pub steps: u64,
     /// Steps a write spared because no word in them differed.
     pub steps_spared: u64,
+    /// Lines worn, each once by a write that programmed a word of it.
+    pub lines_worn: u64,
 }
 
 /// Phase-change memory.
@@ -279,6 +281,7 @@ impl<S: Store> Pcm<S> {
             let line = offset >> self.plan_shift;
             let writes = &mut self.wear[line as usize];
             *writes = writes.saturating_add(1);
+            self.stats.lines_worn += 1;
             if S::KEEPS {
                 self.store.write(wear_record(&self.config, line), &writes.to_le_bytes());
             }

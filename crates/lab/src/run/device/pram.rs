@@ -79,7 +79,7 @@ impl<S: Store> Pram<S> {
         let levelling = 2.0 * self.levelled().map_or(0, StartGap::moved) as f64 / wear.len().max(1) as f64;
         let rated = pcm.config().wear.map_or(0, |wear| wear.endurance);
         // At the rate of this run, spread over the lines as all writes so far are.
-        let per_line_and_s = stats.write.count as f64 / wear.len().max(1) as f64 / span.seconds().max(1e-12);
+        let per_line_and_s = stats.lines_worn as f64 / wear.len().max(1) as f64 / span.seconds().max(1e-12);
         let worst = per_line_and_s * most as f64 / mean.max(1e-12);
         PramResult {
             size_bytes: pcm.config().capacity_bytes,
