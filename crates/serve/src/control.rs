@@ -14,14 +14,13 @@ use crate::WindowError;
 use crate::http::metrics::metrics;
 use crate::http::{REQUEST_MAX, Site};
 use crate::nbd::Address;
-use crate::nbd::server::{Listener, listen};
-use crate::nbd::stream::Stream;
+use crate::net::listen::{Listener, listen};
+use crate::net::stream::Stream;
 use crate::served::Drive;
 use crate::sys::{file, signals};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -44,13 +43,12 @@ pub enum Door {
 pub struct Doorkeeper {
     bell: Arc<File>,
     thread: Option<JoinHandle<()>>,
-    path: Option<PathBuf>,
 }
 
 impl Doorkeeper {
     /// Opens it.
     pub fn open(door: Door, address: &Address, drives: Vec<Arc<Drive>>) -> Result<Doorkeeper, WindowError> {
-        let (listener, path, _) = listen(address)?;
+        let (listener, _) = listen(address)?;
         let bell = Arc::new(file::event().map_err(WindowError::io("cannot make an event counter"))?);
         let rung = Arc::clone(&bell);
         let mut site = Site::new(drives.clone(), address.is_remote());
@@ -65,7 +63,7 @@ impl Doorkeeper {
         };
         let thread = std::thread::Builder::new().name("nvlab-control".into()).spawn(body);
         let thread = thread.map_err(WindowError::io("cannot start a thread"))?;
-        Ok(Doorkeeper { bell, thread: Some(thread), path })
+        Ok(Doorkeeper { bell, thread: Some(thread) })
     }
 }
 
@@ -75,9 +73,6 @@ impl Drop for Doorkeeper {
             && let Some(thread) = self.thread.take()
         {
             let _ = thread.join();
-        }
-        if let Some(path) = &self.path {
-            let _ = std::fs::remove_file(path);
         }
     }
 }

@@ -49,6 +49,7 @@
 //! | [`fuse`] | the same as files |
 //! | [`cuts`] | a recorded run, done again up to a power cut |
 //! | [`control`], [`http`] | its control socket; its live page and metrics |
+//! | `net` | the sockets that callers of all of these come to |
 //! | [`abi`], `sys` | kernel and handshake; system calls (all of `unsafe`) |
 
 #[cfg(not(target_os = "linux"))]
@@ -68,6 +69,7 @@ pub mod http;
 pub mod latency;
 pub mod mapped_store;
 pub mod nbd;
+mod net;
 pub mod served;
 pub mod server;
 mod service;

@@ -1,8 +1,8 @@
 //! From the greeting to an export.
 
+use super::incoming::Incoming;
 use super::link::Link;
 use super::server::Export;
-use super::stream::Incoming;
 use super::tls::Security;
 use super::wire::{self, can, info, option, reply};
 use std::io::{self, Error, ErrorKind};

@@ -1,7 +1,7 @@
 //! A connection: a socket, and TLS on it once that was agreed.
 
-use super::stream::Stream;
 use super::tls::Tls;
+use crate::net::stream::Stream;
 use rustls::ServerConfig;
 use std::io;
 use std::sync::{Arc, OnceLock};

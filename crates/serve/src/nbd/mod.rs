@@ -16,7 +16,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`wire`] | numbers and formats, as functions on bytes |
-//! | `stream` | a socket of either kind, and a buffer in front of a connection |
+//! | `incoming` | a buffer in front of a connection |
 //! | `link`, `tls` | a connection, encrypted or not |
 //! | `handshake` | from the greeting to an export |
 //! | `transmission` | requests |
@@ -25,12 +25,13 @@
 
 mod answers;
 mod handshake;
+mod incoming;
 mod link;
 pub mod server;
-pub(crate) mod stream;
 mod tls;
 mod transmission;
 pub mod wire;
 
-pub use server::{Address, Export, Lateness, NbdServer};
+pub use crate::net::listen::Address;
+pub use server::{Export, Lateness, NbdServer};
 pub use tls::{Security, TlsMode};

@@ -2,21 +2,19 @@
 
 use super::answers::{Answers, Held, Outgoing};
 use super::handshake::shake;
+use super::incoming::Incoming;
 use super::link::Link;
-use super::stream::{Incoming, Stream};
 use super::tls::Security;
 use super::transmission::Transmission;
 use crate::WindowError;
+use crate::net::listen::{Address, Listener, listen};
 use crate::served::Drive;
-use crate::sys::{self, file};
+use crate::sys::file;
 use nvlab_units::{Histogram, Span};
-use std::fs::{self, File, Permissions};
-use std::io::{self, ErrorKind, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener};
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::Shutdown;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -24,8 +22,6 @@ use std::time::{Duration, Instant};
 
 /// Connections at a time; more are closed at once.
 const CONNECTIONS_MAX: usize = 64;
-/// Bytes of answers that a Unix socket may hold: a large one is then sent without waiting half-way. TCP finds its own.
-const SEND_BUFFER_BYTES: usize = 2 << 20;
 /// Whoever is silent so long before it has chosen an export is left.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(20);
 /// Whoever does not take an answer for so long is left.
@@ -39,37 +35,6 @@ pub struct Export {
     pub name: String,
     /// The device.
     pub drive: Arc<Drive>,
-}
-
-/// Where clients come.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// A socket in the file system, for the same user.
-    Unix(PathBuf),
-    /// A port of this machine.
-    Tcp(SocketAddr),
-}
-
-impl Address {
-    /// From `HOST:PORT` (a number and a port) or a path.
-    pub fn parse(text: &str) -> Address {
-        let host = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
-        match host.as_deref().unwrap_or(text).parse() {
-            Ok(address) => Address::Tcp(address),
-            Err(_) => Address::Unix(text.into()),
-        }
-    }
-
-    /// True if others than this machine could come.
-    pub fn is_remote(&self) -> bool {
-        match self {
-            Address::Unix(_) => false,
-            Address::Tcp(address) => match address.ip() {
-                IpAddr::V4(ip) => !ip.is_loopback(),
-                IpAddr::V6(ip) => !ip.is_loopback(),
-            },
-        }
-    }
 }
 
 /// How late answers were that were held.
@@ -94,17 +59,10 @@ struct Shared {
     late: Mutex<Histogram>,
 }
 
-/// A socket that is dialled.
-pub(crate) enum Listener {
-    Unix(UnixListener),
-    Tcp(TcpListener),
-}
-
 /// A server.
 pub struct NbdServer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    path: Option<PathBuf>,
     uri: String,
 }
 
@@ -121,7 +79,7 @@ impl NbdServer {
         security: Option<Security>,
     ) -> Result<NbdServer, WindowError> {
         assert!(!exports.is_empty(), "a server without an export");
-        let (listener, path, mut uri) = listen(address)?;
+        let (listener, mut uri) = listen(address)?;
         if security.as_ref().is_some_and(|security| security.required) {
             uri.insert("nbd".len(), 's');
         }
@@ -147,7 +105,7 @@ impl NbdServer {
             .name("nvlab-nbd".into())
             .spawn(move || accept(&of_thread, &listener))
             .map_err(WindowError::io("cannot start a thread"))?;
-        Ok(NbdServer { shared, thread: Some(thread), path, uri })
+        Ok(NbdServer { shared, thread: Some(thread), uri })
     }
 
     /// Where clients come, as a URI.
@@ -170,10 +128,6 @@ impl NbdServer {
         self.shared.stopping.store(true, Ordering::Release);
         let rung = (&self.shared.bell).write_all(&1u64.to_ne_bytes());
         let _ = rung.is_ok().then(|| thread.join());
-        if let Some(path) = &self.path {
-            // Somebody may have removed it.
-            let _ = fs::remove_file(path);
-        }
     }
 }
 
@@ -191,56 +145,6 @@ impl Shared {
     /// Every connection is closed as it is.
     fn disconnect(&self) {
         lock(&self.open).iter().for_each(|(_, link)| link.socket.shutdown(Shutdown::Both));
-    }
-}
-
-/// Listens; with the path to be removed at the end, and the address as a URI.
-pub(crate) fn listen(address: &Address) -> Result<(Listener, Option<PathBuf>, String), WindowError> {
-    match address {
-        Address::Unix(path) => {
-            let failed = || WindowError::io(format!("cannot listen at {}", path.display()));
-            // Left behind by a server that was killed.
-            if let Err(error) = UnixStream::connect(path)
-                && error.kind() == ErrorKind::ConnectionRefused
-            {
-                fs::remove_file(path).map_err(failed())?;
-            }
-            let listener = UnixListener::bind(path).map_err(failed())?;
-            fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed())?;
-            let absolute = path.canonicalize().map_err(failed())?;
-            let uri = format!("nbd+unix:///?socket={}", absolute.display());
-            Ok((Listener::Unix(listener), Some(absolute), uri))
-        }
-        Address::Tcp(address) => {
-            let failed = || WindowError::io(format!("cannot listen at {address}"));
-            let listener = TcpListener::bind(address).map_err(failed())?;
-            let uri = format!("nbd://{}", listener.local_addr().map_err(failed())?);
-            Ok((Listener::Tcp(listener), None, uri))
-        }
-    }
-}
-
-impl Listener {
-    pub(crate) fn accept(&self) -> io::Result<Stream> {
-        match self {
-            Listener::Unix(listener) => {
-                let stream = listener.accept()?.0;
-                sys::send_buffer(&stream, SEND_BUFFER_BYTES)?;
-                Ok(Stream::Unix(stream))
-            }
-            Listener::Tcp(listener) => {
-                let stream = listener.accept()?.0;
-                stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
-            }
-        }
-    }
-
-    pub(crate) fn fd(&self) -> i32 {
-        match self {
-            Listener::Unix(listener) => listener.as_raw_fd(),
-            Listener::Tcp(listener) => listener.as_raw_fd(),
-        }
     }
 }
 

@@ -4,8 +4,8 @@
 //! decrypted, never while a socket waits. What rustls wants to send of itself (the answer to a change of keys) goes out
 //! with the next answer, as TLS 1.3 allows.
 
-use super::stream::Stream;
 use crate::WindowError;
+use crate::net::stream::Stream;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

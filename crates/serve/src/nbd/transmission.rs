@@ -2,7 +2,7 @@
 
 use super::answers::{Answers, Outgoing};
 use super::handshake::Agreed;
-use super::stream::{Incoming, WHOLE_MAX};
+use super::incoming::{Incoming, WHOLE_MAX};
 use super::wire::{self, Request, chunk, command, error, flag};
 use crate::served::drive::pieces;
 use crate::served::{Drive, Due, Fault, Session, Zero};

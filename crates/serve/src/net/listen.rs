@@ -1,0 +1,184 @@
+//! Addresses, listeners, and the path of a socket in the file system.
+//!
+//! A server that was killed leaves its socket behind. Only that is removed, and never anything else: what lies at the path
+//! must be a socket that no process has ([`remove_dead`]). At the end a server removes the socket it made itself, if
+//! that is what still lies there.
+
+use super::stream::Stream;
+use crate::WindowError;
+use crate::sys::{self, file};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Error, ErrorKind};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Bytes of answers that a Unix socket may hold: a large one is then sent without waiting half-way. TCP finds its own.
+const SEND_BUFFER_BYTES: usize = 2 << 20;
+/// Another server that looks at a path in the same folder is waited for so long.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Where clients come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A socket in the file system, for the same user.
+    Unix(PathBuf),
+    /// A port of this machine.
+    Tcp(SocketAddr),
+}
+
+impl Address {
+    /// From `HOST:PORT` (a number and a port) or a path.
+    pub fn parse(text: &str) -> Address {
+        let host = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+        match host.as_deref().unwrap_or(text).parse() {
+            Ok(address) => Address::Tcp(address),
+            Err(_) => Address::Unix(text.into()),
+        }
+    }
+
+    /// True if others than this machine could come.
+    pub fn is_remote(&self) -> bool {
+        match self {
+            Address::Unix(_) => false,
+            Address::Tcp(address) => match address.ip() {
+                IpAddr::V4(ip) => !ip.is_loopback(),
+                IpAddr::V6(ip) => !ip.is_loopback(),
+            },
+        }
+    }
+}
+
+/// A socket that is dialled.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Unix {
+        // In this order: the file is removed first.
+        _file: SocketFile,
+        listener: UnixListener,
+    },
+    Tcp(TcpListener),
+}
+
+/// The path of a socket that this process listens at; removed at the end, before the socket is closed: until then no other
+/// file has its number.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    made: Metadata,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if fs::symlink_metadata(&self.path).is_ok_and(|found| is_same_socket(&found, &self.made)) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn is_same_socket(one: &Metadata, other: &Metadata) -> bool {
+    one.file_type().is_socket() && (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Listens; with the address as a URI.
+pub(crate) fn listen(address: &Address) -> Result<(Listener, String), WindowError> {
+    match address {
+        Address::Unix(path) => {
+            let failed = || WindowError::io(format!("cannot listen at {}", path.display()));
+            let listener = bind(path).map_err(failed())?;
+            let absolute = path.canonicalize().map_err(failed())?;
+            let made = fs::symlink_metadata(&absolute).map_err(failed())?;
+            let file = SocketFile { path: absolute, made };
+            fs::set_permissions(&file.path, Permissions::from_mode(0o600)).map_err(failed())?;
+            let uri = format!("nbd+unix:///?socket={}", file.path.display());
+            Ok((Listener::Unix { _file: file, listener }, uri))
+        }
+        Address::Tcp(address) => {
+            let failed = || WindowError::io(format!("cannot listen at {address}"));
+            let listener = TcpListener::bind(address).map_err(failed())?;
+            let uri = format!("nbd://{}", listener.local_addr().map_err(failed())?);
+            Ok((Listener::Tcp(listener), uri))
+        }
+    }
+}
+
+/// Binds a path, which may have the socket of a server that was killed.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    match UnixListener::bind(path) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+        bound => return bound,
+    }
+    // Another server that found the same socket must not remove the one made here.
+    let _locked = lock_folder(path)?;
+    remove_dead(path)?;
+    UnixListener::bind(path)
+}
+
+/// Locks the folder of a path, as every server does before it removes a socket there.
+fn lock_folder(path: &Path) -> io::Result<File> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let (folder, begun) = (File::open(folder)?, Instant::now());
+    while !file::lock(&folder)? {
+        if begun.elapsed() > LOCK_PATIENCE {
+            return Err(Error::new(ErrorKind::WouldBlock, "its folder is locked by somebody else"));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(folder)
+}
+
+/// Removes a socket that no process has; anything else is left and is an error. The folder is locked.
+fn remove_dead(path: &Path) -> io::Result<()> {
+    // Held open, so that another file cannot get its number meanwhile.
+    let flags = libc::O_PATH | libc::O_NOFOLLOW;
+    let held = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let found = held.metadata()?;
+    if !found.file_type().is_socket() {
+        return Err(Error::new(
+            ErrorKind::AlreadyExists,
+            "it exists and is not a socket: it is left as it is",
+        ));
+    }
+    // A datagram is no way in, but the kernel says whether anybody has the socket, of whatever kind it is, listening or
+    // not yet; and nobody is called by that.
+    let this = format!("/proc/self/fd/{}", held.as_raw_fd());
+    match UnixDatagram::unbound()?.connect(&this) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+        Err(error) if error.raw_os_error() != Some(libc::EPROTOTYPE) => return Err(error),
+        _ => return Err(Error::new(ErrorKind::AddrInUse, "it is in use: somebody listens there")),
+    }
+    match is_same_socket(&fs::symlink_metadata(path)?, &found) {
+        true => fs::remove_file(path),
+        false => Err(Error::new(ErrorKind::AddrInUse, "it is in use: somebody has just come there")),
+    }
+}
+
+impl Listener {
+    pub(crate) fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Unix { listener, .. } => {
+                let stream = listener.accept()?.0;
+                sys::send_buffer(&stream, SEND_BUFFER_BYTES)?;
+                Ok(Stream::Unix(stream))
+            }
+            Listener::Tcp(listener) => {
+                let stream = listener.accept()?.0;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+
+    pub(crate) fn fd(&self) -> i32 {
+        match self {
+            Listener::Unix { listener, .. } => listener.as_raw_fd(),
+            Listener::Tcp(listener) => listener.as_raw_fd(),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! A connected socket of either kind.
+
+use crate::sys;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// A connected socket.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    pub fn shutdown(&self, how: Shutdown) {
+        // It may be closed already: all the same.
+        let _ = match self {
+            Stream::Unix(stream) => stream.shutdown(how),
+            Stream::Tcp(stream) => stream.shutdown(how),
+        };
+    }
+
+    /// A read or write that takes longer fails.
+    pub fn limit(&self, reads: Option<Duration>, writes: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(reads).and_then(|()| stream.set_write_timeout(writes))
+            }
+            Stream::Tcp(stream) => {
+                stream.set_read_timeout(reads).and_then(|()| stream.set_write_timeout(writes))
+            }
+        }
+    }
+
+    pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&*stream).read(into),
+            Stream::Tcp(stream) => (&*stream).read(into),
+        }
+    }
+
+    /// Sends of these parts what can be sent without waiting; gives how many bytes that were.
+    pub fn write_now(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => sys::send_now(stream, parts),
+            Stream::Tcp(stream) => sys::send_now(stream, parts),
+        }
+    }
+
+    pub fn write_all(&self, data: &[u8]) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => (&*stream).write_all(data),
+            Stream::Tcp(stream) => (&*stream).write_all(data),
+        }
+    }
+}
