@@ -29,6 +29,9 @@ pub enum Failure {
     /// The program that was served ended like this; it has said why.
     #[error("the program ended with status {0}")]
     Program(u8),
+    /// nvlab itself is wrong, and said so when it panicked: 70.
+    #[error("{0}")]
+    Fault(String),
     /// Ctrl-C: 130.
     #[error("{0}")]
     Interrupted(String),
@@ -49,6 +52,7 @@ impl Failure {
             Failure::Points(_) => 3,
             Failure::Machine(_) => 4,
             Failure::Program(status) => *status,
+            Failure::Fault(_) => STATUS_FAULT,
             Failure::Interrupted(_) => STATUS_INTERRUPTED,
         }
     }

@@ -155,6 +155,9 @@ pub enum WindowError {
     /// The device failed; nothing was written back after that.
     #[error("the device failed: {0}")]
     Failed(String),
+    /// This program is wrong: it panicked, and did nothing more to what it served then.
+    #[error("this is a fault of nvlab, not of your input: {0}")]
+    Fault(String),
 }
 
 impl WindowError {

@@ -125,6 +125,20 @@ impl From<WindowError> for Failure {
             | WindowError::Size { .. }
             | WindowError::Busy(_) => Failure::Input(error.to_string()),
             WindowError::Recovery(_) | WindowError::Failed(_) => Failure::Check(error.to_string()),
+            WindowError::Fault(_) => Failure::Fault(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_that_panicked_is_a_fault_of_nvlab() {
+        let failure =
+            Failure::from(WindowError::Fault("its controller panicked: index out of bounds".into()));
+        assert_eq!(failure.status(), 70);
+        assert!(failure.to_string().contains("index out of bounds"));
     }
 }

@@ -148,6 +148,14 @@ impl Drive {
         })
     }
 
+    /// The same with something in front of its device, which nobody has used yet.
+    pub fn wrapped(self, wrap: impl FnOnce(Box<dyn Served>) -> Box<dyn Served>) -> Drive {
+        let mut inner = self.inner();
+        inner.device = inner.device.take().map(wrap);
+        drop(inner);
+        self
+    }
+
     /// Name of the design.
     pub fn name(&self) -> &str {
         &self.name
