@@ -26,14 +26,25 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The engine. A panic while it was held ended every client already.
+    /// The engine; after a panic of somebody who held it it is good for counts and for ending clients, see
+    /// [`Shared::whole`].
     pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses after a panic of somebody who held the engine: no page is served or written back any more, so that the
+    /// next start finds media and resident pages as a kill would have left them.
+    pub(crate) fn whole(&self) -> Result<(), WindowError> {
+        match self.engine.is_poisoned() {
+            true => Err(WindowError::Fault("the memory window panicked (see above)".into())),
+            false => Ok(()),
+        }
     }
 
     /// Has the faults of one more mapping answered; refuses if nobody is there to do it.
     pub(crate) fn admit(&self, client: Client) -> io::Result<()> {
         let mut engine = self.engine();
+        self.whole().map_err(io::Error::other)?;
         if self.ended.load(Ordering::Acquire) {
             return Err(io::Error::other("the fault handler has ended"));
         }
@@ -133,6 +144,7 @@ fn serve(shared: &Shared) -> io::Result<()> {
             }
         }
         let mut engine = shared.engine();
+        shared.whole().map_err(io::Error::other)?;
         for (entry, &number) in waiting[1..].iter().zip(&numbers) {
             // A descriptor made to wait, which would stop everybody, is answered with an error.
             if entry.revents & libc::POLLERR != 0 {

@@ -176,7 +176,10 @@ impl Service {
         let mut from = 0;
         // In pieces, so that faults are answered in between.
         loop {
-            let next = self.shared().engine().write_back_from(from)?;
+            let mut engine = self.shared().engine();
+            self.shared().whole()?;
+            let next = engine.write_back_from(from)?;
+            drop(engine);
             let Some(next) = next else { break };
             from = next;
             std::thread::yield_now();
@@ -231,4 +234,33 @@ fn resident(kept: Option<&Kept>, found: &Found, bytes: u64, limit: usize) -> Res
         )));
     }
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Somebody panics while it changes the engine: no page is written back any more, and the next start recovers the
+    /// window as after a kill.
+    #[test]
+    fn after_a_panic_nothing_is_written_back() {
+        let folder = std::env::temp_dir().join(format!("nvlab-serve-window-panic-{}", std::process::id()));
+        let options =
+            WindowOptions { bytes: Some(256 << 10), state: Some(folder.clone()), ..WindowOptions::default() };
+        let mut service = match Service::open(&options) {
+            Err(WindowError::NotPermitted(error)) => return eprintln!("SKIPPED: {error}"),
+            opened => opened.unwrap(),
+        };
+        let shared = Arc::clone(service.shared());
+        let panics = move || {
+            let _engine = shared.engine();
+            panic!("while it has the engine");
+        };
+        assert!(std::thread::spawn(panics).join().is_err());
+        assert!(matches!(service.sync(), Err(WindowError::Fault(_))));
+        assert!(matches!(service.close(), Err(WindowError::Fault(_))));
+        drop(service);
+        assert_eq!(*Service::open(&options).unwrap().found(), Found::Resident);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

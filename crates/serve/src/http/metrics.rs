@@ -47,6 +47,8 @@ pub fn metrics(drives: &[Arc<Drive>]) -> String {
     let erases = one(&|counts| counts.device.erases.to_string());
     family("erases_total", "counter", "Blocks erased.", erases);
     family("power_cuts_total", "counter", "Power cuts.", one(&|counts| counts.cuts.to_string()));
+    let lost = one(&|counts| u8::from(counts.lost.is_some()).to_string());
+    family("device_lost", "gauge", "1 if every request is refused, because the device failed.", lost);
     let wear = all.iter().flat_map(|(name, counts)| {
         let wear = counts.wear.iter();
         wear.flat_map(|wear| [("min", wear.min as f64), ("mean", wear.mean), ("max", wear.max as f64)])

@@ -4,7 +4,9 @@
 //!    due. A client that holds its answers until then sees the modelled device.
 //! 2. After a cut whoever used the device before is refused ([`Fault::PowerLost`]): what was not answered by then is not
 //!    answered any more. A new [`Session`] finds what survived.
-//! 3. After the device failed, everything is refused.
+//! 3. After the device was lost, everything is refused: it did not come back after a cut, or its controller panicked.
+//!    Then nobody can say what the controller holds: it is never asked anything again, its media stay as they are, and
+//!    the next start recovers them as after a kill.
 
 mod ranges;
 
@@ -24,9 +26,11 @@ use nvlab_lab::run::{Limit, RunPlan, State, summarize};
 use nvlab_units::{Rng, Span, Time};
 use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::{Op, Request};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 /// How a design is served.
@@ -86,7 +90,25 @@ pub struct Drive {
     inner: Mutex<Inner>,
 }
 
+/// Why a device is served no more.
+#[derive(Clone, Debug)]
+enum Lost {
+    /// It was not found again after a power cut.
+    Recovery(String),
+    /// It panicked.
+    Panic(String),
+}
+
+impl Lost {
+    fn why(&self) -> &str {
+        match self {
+            Lost::Recovery(why) | Lost::Panic(why) => why,
+        }
+    }
+}
+
 struct Inner {
+    name: String,
     /// `None` after it was lost.
     device: Option<Box<dyn Served>>,
     state: DeviceState,
@@ -97,7 +119,7 @@ struct Inner {
     cut_at: Option<u64>,
     ignore_flush: bool,
     rng: Rng,
-    lost: Option<String>,
+    lost: Option<Lost>,
     totals: Totals,
     /// Since when is counted.
     origin: Time,
@@ -119,6 +141,7 @@ impl Drive {
         let origin = Origin { format: "nvlab serve".into(), hash: 0 };
         let power = Arc::<AtomicU64>::default();
         let inner = Inner {
+            name: name.to_string(),
             clock: Clock::new(options.time, ready),
             power: Arc::clone(&power),
             operations: 0,
@@ -174,8 +197,13 @@ impl Drive {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // A panic in the device has been reported; what it left behind is refused by the controller's own checks.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(|poisoned| {
+            // Whoever had it panicked outside of [`Inner::guarded`]: all the same.
+            let mut inner = poisoned.into_inner();
+            inner.lose("somebody who used it panicked (see above)");
+            self.inner.clear_poison();
+            inner
+        })
     }
 
     /// A client comes.
@@ -260,12 +288,10 @@ impl Drive {
 
     /// The power fails now and comes back.
     pub fn cut(&self) -> Result<Cut, Fault> {
-        let mut inner = self.inner();
-        if let Some(why) = &inner.lost {
-            return Err(Fault::Lost(why.clone()));
-        }
-        let at = inner.clock.now();
-        inner.cut(at)
+        self.inner().guarded(|inner| {
+            inner.present()?;
+            inner.cut(inner.clock.now())
+        })
     }
 
     /// The power fails during the operation that comes so many after the last.
@@ -285,7 +311,7 @@ impl Drive {
             cuts: inner.cuts.len() as u64,
             last_cut: inner.cuts.last().copied(),
             now,
-            lost: inner.lost.clone(),
+            lost: inner.lost.as_ref().map(|lost| lost.why().to_string()),
             wear: observed.map(|observed| Wear::of(observed, now.since(inner.origin))),
         }
     }
@@ -341,11 +367,20 @@ impl Drive {
         let mut inner = self.inner();
         let now = inner.clock.now();
         let Some(device) = &mut inner.device else {
-            return Err(WindowError::Failed(inner.lost.clone().unwrap_or_default()));
+            return Err(match inner.lost.clone() {
+                Some(Lost::Panic(why)) => WindowError::Fault(why),
+                lost => WindowError::Failed(lost.map(|lost| lost.why().to_string()).unwrap_or_default()),
+            });
         };
         device.power_down(now).map_err(|error| WindowError::Failed(error.to_string()))?;
         inner.state.mark_closed()
     }
+}
+
+/// What a panic said.
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
 }
 
 fn asked(op: Op, offset: u64, bytes: u32, fua: bool) -> Request {
@@ -357,14 +392,58 @@ impl Inner {
         if self.power.load(Ordering::Relaxed) != session.power {
             return Err(Fault::PowerLost);
         }
-        match (&mut self.device, &self.lost) {
-            (Some(device), _) => Ok(device.as_mut()),
-            (None, why) => Err(Fault::Lost(why.clone().unwrap_or_default())),
+        self.present()
+    }
+
+    fn present(&mut self) -> Result<&mut dyn Served, Fault> {
+        match &mut self.device {
+            Some(device) => Ok(device.as_mut()),
+            None => {
+                Err(Fault::Lost(self.lost.as_ref().map(|lost| lost.why().to_string()).unwrap_or_default()))
+            }
+        }
+    }
+
+    /// Does something with the device, which is lost if it panics.
+    #[inline]
+    fn guarded<R>(&mut self, act: impl FnOnce(&mut Inner) -> Result<R, Fault>) -> Result<R, Fault> {
+        match catch_unwind(AssertUnwindSafe(|| act(self))) {
+            Ok(done) => done,
+            Err(panic) => {
+                self.lose(&format!("its controller panicked: {}", panic_text(&*panic)));
+                self.present().map(|_| unreachable!("a device that was lost"))
+            }
+        }
+    }
+
+    /// Nobody uses the device any more.
+    #[cold]
+    fn lose(&mut self, why: &str) {
+        mapped_store::publish();
+        // It is not dropped: what a controller that panicked would do then is anybody's guess, too.
+        std::mem::forget(self.device.take());
+        if self.lost.is_none() {
+            eprintln!(
+                "nvlab: {}: {why}; from now on every request is refused, and its media stay as they are for the next \
+                 start",
+                self.name
+            );
+            self.lost = Some(Lost::Panic(why.to_string()));
         }
     }
 
     #[inline]
     fn serve(
+        &mut self,
+        session: Session,
+        request: Request,
+        ask: impl FnOnce(&mut dyn Served, Time) -> Result<Time, ControllerError>,
+    ) -> Result<Due, Fault> {
+        self.guarded(|inner| inner.serve_unguarded(session, request, ask))
+    }
+
+    #[inline]
+    fn serve_unguarded(
         &mut self,
         session: Session,
         request: Request,
@@ -406,7 +485,7 @@ impl Inner {
             Ok(ready) => ready,
             Err(why) => {
                 self.device = None;
-                self.lost = Some(why.clone());
+                self.lost = Some(Lost::Recovery(why.clone()));
                 return Err(Fault::Lost(why));
             }
         };

@@ -250,6 +250,7 @@ fn finish(
     record: Option<(PathBuf, TraceFormat)>,
 ) -> Result<(), Failure> {
     let mut results: Vec<RunResult> = Vec::new();
+    let mut closed = Ok(());
     for drive in drives {
         let cuts = drive.cuts();
         if !cuts.is_empty() {
@@ -266,7 +267,8 @@ fn finish(
             output.note(format_args!("{}: {report}", path.display()));
         }
         results.extend(drive.result());
-        drive.close()?;
+        // The others are closed in good order all the same.
+        closed = closed.and(drive.close());
     }
     match output.format {
         Format::Json | Format::JsonLines => {
@@ -275,5 +277,5 @@ fn finish(
         // stdout is the program's.
         _ => results.iter().for_each(|result| output.note(run_text(result, output.style()))),
     }
-    Ok(())
+    closed.map_err(Failure::from)
 }
