@@ -15,6 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 fn drive() -> Arc<Drive> {
     let sets = ["media.mlc.blocks=64", "ftl.spare=30%", "ftl.buffer.size=1MiB"].map(String::from);
@@ -119,4 +120,27 @@ fn a_fuse_file_is_the_device() {
     assert_eq!(found, [7; 10_000]);
     drop(file);
     mount.close().unwrap();
+}
+
+/// Callers that say nothing, or a byte now and then, keep nobody waiting.
+#[test]
+fn silent_callers_keep_nobody_waiting() {
+    let folder = Folder::new("silent");
+    for (door, question, answer) in [
+        (Door::Control, "status\n", "nvlab_erases_total"),
+        (Door::Http, "GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK"),
+    ] {
+        let path = folder.0.join(format!("{door:?}"));
+        let _door = Doorkeeper::open(door, &Address::Unix(path.clone()), vec![drive()]).unwrap();
+        let silent: Vec<UnixStream> = (0..20).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        let begun = Instant::now();
+        assert!(ask(&path, question).contains(answer));
+        assert!(begun.elapsed() < Duration::from_secs(1), "{door:?}: {:?}", begun.elapsed());
+        // They are left.
+        let mut drips = &silent[0];
+        while begun.elapsed() < Duration::from_secs(6) && drips.write(b"s").is_ok() {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        assert!(begun.elapsed() < Duration::from_secs(6), "{door:?}: still listened to");
+    }
 }
