@@ -8,24 +8,24 @@
 //! | `cut after N` | the power fails during the N-th operation from now |
 //! | `stop` | ends the server in good order |
 //!
-//! A caller that is silent or slow is left; callers are served one after the other.
+//! Each caller is served in a thread of its own; one that is silent or slow is left, and keeps nobody waiting.
 
 use crate::WindowError;
 use crate::http::metrics::metrics;
 use crate::http::{REQUEST_MAX, Site};
 use crate::nbd::Address;
-use crate::net::listen::{Listener, listen};
+use crate::net::listen::listen;
+use crate::net::log::Log;
+use crate::net::room::{Caller, Limits, Room};
 use crate::net::stream::Stream;
 use crate::served::Drive;
-use crate::sys::{file, signals};
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use crate::sys::signals;
+use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// For one read or write, and for a whole question.
+/// For a whole question, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LINE_MAX: usize = 4096;
 
@@ -41,7 +41,7 @@ pub enum Door {
 /// An open door, and the thread at it.
 #[derive(Debug)]
 pub struct Doorkeeper {
-    bell: Arc<File>,
+    room: Arc<Room>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -49,27 +49,31 @@ impl Doorkeeper {
     /// Opens it.
     pub fn open(door: Door, address: &Address, drives: Vec<Arc<Drive>>) -> Result<Doorkeeper, WindowError> {
         let (listener, _) = listen(address)?;
-        let bell = Arc::new(file::event().map_err(WindowError::io("cannot make an event counter"))?);
-        let rung = Arc::clone(&bell);
-        let mut site = Site::new(drives.clone(), address.is_remote());
-        let body = move || {
-            let mut waiting = [file::readable(rung.as_raw_fd()), file::readable(listener.fd())];
-            while waiting[0].revents == 0 {
-                if file::wait_readable(&mut waiting).is_ok() && waiting[1].revents != 0 {
-                    // A caller that breaks off has only itself to blame.
-                    let _ = welcome(door, &listener, &drives, &mut site);
-                }
-            }
+        let name = match door {
+            Door::Control => "control",
+            Door::Http => "http",
         };
-        let thread = std::thread::Builder::new().name("nvlab-control".into()).spawn(body);
+        let limits = Limits { greeting: PATIENCE, ..Limits::default() };
+        let room = Room::new(name, limits, Log::default());
+        let room = Arc::new(room.map_err(WindowError::io("cannot make an event counter"))?);
+        let site = Arc::new(Site::new(drives, address.is_remote()));
+        let of_thread = Arc::clone(&room);
+        let body = move || {
+            of_thread.attend(&listener, move |caller| {
+                // A caller that breaks off has only itself to blame.
+                let _ = welcome(door, caller, &site);
+                Ok(())
+            });
+        };
+        let thread = std::thread::Builder::new().name(format!("nvlab-{name}")).spawn(body);
         let thread = thread.map_err(WindowError::io("cannot start a thread"))?;
-        Ok(Doorkeeper { bell, thread: Some(thread) })
+        Ok(Doorkeeper { room, thread: Some(thread) })
     }
 }
 
 impl Drop for Doorkeeper {
     fn drop(&mut self) {
-        if (&*self.bell).write_all(&1u64.to_ne_bytes()).is_ok()
+        if self.room.stop().is_ok()
             && let Some(thread) = self.thread.take()
         {
             let _ = thread.join();
@@ -77,24 +81,30 @@ impl Drop for Doorkeeper {
     }
 }
 
-fn welcome(door: Door, listener: &Listener, drives: &[Arc<Drive>], site: &mut Site) -> io::Result<()> {
-    let stream = listener.accept()?;
-    stream.limit(Some(PATIENCE), Some(PATIENCE))?;
-    let answer = match door {
-        Door::Control => {
-            let asked = read_until(&stream, b"\n", LINE_MAX)?;
-            control(asked.lines().next().unwrap_or_default(), drives)
-        }
-        Door::Http => site.answer(&read_until(&stream, b"\r\n\r\n", REQUEST_MAX)?),
+fn welcome(door: Door, caller: &Caller, site: &Site) -> io::Result<()> {
+    // How long a question may take is the room's affair.
+    caller.stream.limit(None, Some(PATIENCE))?;
+    let (end, room): (&[u8], _) = match door {
+        Door::Control => (b"\n", LINE_MAX),
+        Door::Http => (b"\r\n\r\n", REQUEST_MAX),
     };
-    stream.write_all(answer.as_bytes())
+    let asked = read_until(&caller.stream, end, room)?;
+    if caller.is_out() {
+        // What came is perhaps half a command.
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    caller.works();
+    let answer = match door {
+        Door::Control => control(asked.lines().next().unwrap_or_default(), site.drives()),
+        Door::Http => site.answer(&asked),
+    };
+    caller.write_all(answer.as_bytes())
 }
 
-/// What came up to `end`, or to the end of it, of the room or of our patience.
+/// What came up to `end`, or to the end of it or of the room.
 fn read_until(stream: &Stream, end: &[u8], room: usize) -> io::Result<String> {
     let (mut bytes, mut piece) = (Vec::new(), [0; 512]);
-    let begun = Instant::now();
-    while !bytes.ends_with(end) && bytes.len() < room && begun.elapsed() < PATIENCE {
+    while !bytes.ends_with(end) && bytes.len() < room {
         match stream.read(&mut piece)? {
             0 => break,
             count => bytes.extend_from_slice(&piece[..count]),

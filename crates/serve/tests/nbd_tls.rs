@@ -8,7 +8,7 @@ use nbd_client::{Client, wait_for_operations};
 use nvlab_lab::design::Design;
 use nvlab_serve::TimeMode;
 use nvlab_serve::nbd::wire::{self, command, option, reply};
-use nvlab_serve::nbd::{Address, Export, NbdServer, Security};
+use nvlab_serve::nbd::{Address, Export, NbdServer, Options, Security};
 use nvlab_serve::served::{Drive, DriveOptions};
 use nvlab_units::Rng;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -58,7 +58,8 @@ fn serve(name: &str, time: TimeMode, required: bool, verify_peer: bool) -> Serve
     let drive = Drive::open("bench-4g", &Design::load("bench-4g", &sets).unwrap(), &options).unwrap();
     let drive = Arc::new(drive);
     let exports = vec![Export { name: "bench-4g".into(), drive: Arc::clone(&drive) }];
-    let server = NbdServer::start_with(&Address::Unix(path.clone()), exports, Some(security)).unwrap();
+    let options = Options { security: Some(security), ..Options::default() };
+    let server = NbdServer::start_with(&Address::Unix(path.clone()), exports, options).unwrap();
     Served { server, drive, path, issuer, _folder: folder }
 }
 

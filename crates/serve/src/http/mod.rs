@@ -1,4 +1,4 @@
-//! A small door for browsers and Prometheus: requests are read, bounded and answered one after the other.
+//! A small door for browsers and Prometheus: requests are read, bounded and answered.
 //!
 //! | path | what |
 //! |---|---|
@@ -17,7 +17,7 @@ use crate::served::Drive;
 use page::Page;
 use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of a request at most, all its headers together.
 pub(crate) const REQUEST_MAX: usize = 16 << 10;
@@ -32,7 +32,7 @@ svg{display:block;background:#8881;color:#0072b2}.lost{color:#d55e00;font-weight
 /// Answers requests about these devices.
 pub(crate) struct Site {
     drives: Vec<Arc<Drive>>,
-    page: Page,
+    page: Mutex<Page>,
     /// Callers may name this machine as they like.
     remote: bool,
 }
@@ -46,11 +46,16 @@ struct Answer {
 
 impl Site {
     pub(crate) fn new(drives: Vec<Arc<Drive>>, remote: bool) -> Site {
-        Site { drives, page: Page::default(), remote }
+        Site { drives, page: Mutex::default(), remote }
+    }
+
+    /// What it tells about.
+    pub(crate) fn drives(&self) -> &[Arc<Drive>] {
+        &self.drives
     }
 
     /// The whole answer to a request; `request` ends with an empty line, or was cut off.
-    pub(crate) fn answer(&mut self, request: &str) -> String {
+    pub(crate) fn answer(&self, request: &str) -> String {
         let Answer { status, kind, body } = self.find(request);
         let mut text =
             format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
@@ -64,7 +69,7 @@ impl Site {
         text
     }
 
-    fn find(&mut self, request: &str) -> Answer {
+    fn find(&self, request: &str) -> Answer {
         let plain = "text/plain; charset=utf-8";
         let refused = |status, why: &str| Answer { status, kind: plain, body: format!("{why}\n") };
         if !request.ends_with("\r\n\r\n") {
@@ -83,7 +88,11 @@ impl Site {
         }
         let ok = |kind, body| Answer { status: "200 OK", kind, body };
         match path.split('?').next().unwrap_or_default() {
-            "/" => ok("text/html; charset=utf-8", self.page.html(&self.drives)),
+            "/" => {
+                // Curves at most: a panic spoils nothing else.
+                let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
+                ok("text/html; charset=utf-8", page.html(&self.drives))
+            }
             "/style.css" => ok("text/css; charset=utf-8", STYLE.into()),
             "/metrics" => ok("text/plain; version=0.0.4", metrics::metrics(&self.drives)),
             _ => refused("404 Not Found", "there are / and /metrics"),
@@ -132,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_refused() {
-        let mut site = Site::new(Vec::new(), false);
+        let site = Site::new(Vec::new(), false);
         for (request, status) in [
             ("GET / HTTP/1.1\r\n\r\n", "200"),
             ("HEAD / HTTP/1.1\r\n\r\n", "200"),

@@ -104,7 +104,7 @@ impl Answers {
         if let Answers::AtOnce { link, out } = self {
             let all = iter::once(out.here()).chain(parts.iter().copied());
             let all: Vec<IoSlice<'_>> = all.map(IoSlice::new).collect();
-            sent = link.socket.write_now(&all)?;
+            sent = link.caller.stream.write_now(&all)?;
         }
         let out = self.begin();
         let mut skip = sent.saturating_sub(out.len());
@@ -178,16 +178,32 @@ struct Queue {
     broken: bool,
 }
 
+impl Queue {
+    /// The other side has gone, or is to go.
+    fn give_up(&mut self, link: &Link) {
+        self.broken = true;
+        self.replies.clear();
+        link.caller.stream.shutdown(Shutdown::Both);
+    }
+}
+
 /// Replies that are not due yet, and the timer's bell.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Held {
+    link: Arc<Link>,
     queue: Mutex<Queue>,
     added: Condvar,
     taken: Condvar,
 }
 
 impl Held {
+    /// None yet.
+    pub fn new(link: Arc<Link>) -> Held {
+        Held { link, queue: Mutex::default(), added: Condvar::new(), taken: Condvar::new() }
+    }
+
     fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Replies are added and taken whole: a panic leaves none half.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -203,6 +219,7 @@ impl Held {
         }
         queue.number += 1;
         queue.bytes += out.len();
+        self.link.caller.owe();
         let number = queue.number;
         let first = queue.replies.peek().is_none_or(|Reverse(reply)| due < reply.due);
         queue.replies.push(Reverse(Reply { due, number, out }));
@@ -219,7 +236,7 @@ impl Held {
     }
 
     /// The timer: sends each reply when it is due, until the last. Gives how late they were.
-    pub fn run(&self, link: &Link, drive: &Drive, session: Session) -> Histogram {
+    pub fn run(&self, drive: &Drive, session: Session) -> Histogram {
         let mut late = Histogram::new();
         // A kernel that cannot has answers that are later, which is told.
         let _ = process::sleep_precisely();
@@ -249,6 +266,7 @@ impl Held {
                 continue;
             }
             let Some(Reverse(mut reply)) = queue.replies.pop() else { continue };
+            let mut together = 1;
             queue.bytes -= reply.out.len();
             late.add(Span::from_ns((now - reply.due).as_nanos() as u64));
             // What is due as well goes with it: waking the other side takes longer than a copy.
@@ -261,18 +279,24 @@ impl Held {
                 reply.out.push(next.out.here());
                 next.out.clear();
                 queue.unused.push(next.out);
+                together += 1;
             }
             drop(queue);
-            let sent = drive.is_current(session) && link.write_all(reply.out.here()).is_ok();
+            let sent = drive.is_current(session) && self.link.write_all(reply.out.here()).is_ok();
+            self.link.caller.pay(together);
             reply.out.clear();
             queue = self.queue();
             queue.unused.push(reply.out);
-            if !sent && !queue.broken {
-                queue.broken = true;
-                queue.replies.clear();
-                link.socket.shutdown(Shutdown::Both);
+            if !sent {
+                queue.give_up(&self.link);
             }
             self.taken.notify_one();
         }
+    }
+
+    /// The timer ended before its time: nobody gets another answer, and nobody waits for one.
+    pub fn give_up(&self) {
+        self.queue().give_up(&self.link);
+        self.taken.notify_one();
     }
 }

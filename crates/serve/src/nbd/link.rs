@@ -1,7 +1,7 @@
 //! A connection: a socket, and TLS on it once that was agreed.
 
 use super::tls::Tls;
-use crate::net::stream::Stream;
+use crate::net::room::Caller;
 use rustls::ServerConfig;
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -9,13 +9,13 @@ use std::sync::{Arc, OnceLock};
 /// A connected client.
 #[derive(Debug)]
 pub(super) struct Link {
-    pub socket: Stream,
+    pub caller: Arc<Caller>,
     tls: OnceLock<Tls>,
 }
 
 impl Link {
-    pub fn new(socket: Stream) -> Link {
-        Link { socket, tls: OnceLock::new() }
+    pub fn new(caller: Arc<Caller>) -> Link {
+        Link { caller, tls: OnceLock::new() }
     }
 
     /// True if what is said is encrypted.
@@ -25,28 +25,28 @@ impl Link {
 
     /// From now on everything is encrypted.
     pub fn secure(&self, config: Arc<ServerConfig>) -> io::Result<()> {
-        let tls = Tls::begin(&self.socket, config)?;
+        let tls = Tls::begin(&self.caller.stream, config)?;
         self.tls.set(tls).map_err(|_| io::Error::other("TLS was begun twice"))
     }
 
     pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         match self.tls.get() {
-            None => self.socket.read(into),
-            Some(tls) => tls.read(&self.socket, into),
+            None => self.caller.stream.read(into),
+            Some(tls) => tls.read(&self.caller, into),
         }
     }
 
     pub fn write_all(&self, data: &[u8]) -> io::Result<()> {
         match self.tls.get() {
-            None => self.socket.write_all(data),
-            Some(tls) => tls.write_all(&self.socket, data),
+            None => self.caller.write_all(data),
+            Some(tls) => tls.write_all(&self.caller, data),
         }
     }
 
     /// Says, where there is a way to, that the end is meant.
     pub fn end(&self) {
         if let Some(tls) = self.tls.get() {
-            tls.end(&self.socket);
+            tls.end(&self.caller);
         }
     }
 }

@@ -33,5 +33,7 @@ mod transmission;
 pub mod wire;
 
 pub use crate::net::listen::Address;
-pub use server::{Export, Lateness, NbdServer};
+pub use crate::net::log::Log;
+pub use crate::net::room::Limits;
+pub use server::{Export, Lateness, NbdServer, Options};
 pub use tls::{Security, TlsMode};

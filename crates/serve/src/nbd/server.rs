@@ -7,27 +7,19 @@ use super::link::Link;
 use super::tls::Security;
 use super::transmission::Transmission;
 use crate::WindowError;
-use crate::net::listen::{Address, Listener, listen};
+use crate::net::listen::{Address, listen};
+use crate::net::log::Log;
+use crate::net::room::{Caller, Limits, Room};
 use crate::served::Drive;
-use crate::sys::file;
 use nvlab_units::{Histogram, Span};
-use std::fs::File;
-use std::io::{self, Write};
-use std::net::Shutdown;
-use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Connections at a time; more are closed at once.
-const CONNECTIONS_MAX: usize = 64;
-/// Whoever is silent so long before it has chosen an export is left.
-const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(20);
 /// Whoever does not take an answer for so long is left.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
-/// When the server stops, what was begun is answered for so long.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A device and its name.
 pub struct Export {
@@ -50,12 +42,21 @@ pub struct Lateness {
     pub max: Span,
 }
 
+/// How a server treats its clients.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// Whether they may or must use TLS.
+    pub security: Option<Security>,
+    /// How many may come, and how long they may be silent.
+    pub limits: Limits,
+    /// Where it says what it refused, and why a connection ended.
+    pub log: Log,
+}
+
 struct Shared {
     exports: Vec<Export>,
     security: Option<Security>,
-    stopping: AtomicBool,
-    bell: File,
-    open: Mutex<Vec<(u64, Arc<Link>)>>,
+    room: Arc<Room>,
     late: Mutex<Histogram>,
 }
 
@@ -69,41 +70,40 @@ pub struct NbdServer {
 impl NbdServer {
     /// Listens, and serves whoever comes. Every cut of one of the devices closes the connections.
     pub fn start(address: &Address, exports: Vec<Export>) -> Result<NbdServer, WindowError> {
-        NbdServer::start_with(address, exports, None)
+        NbdServer::start_with(address, exports, Options::default())
     }
 
-    /// The same, where clients may or must use TLS.
+    /// The same, as the options say.
     pub fn start_with(
         address: &Address,
         exports: Vec<Export>,
-        security: Option<Security>,
+        options: Options,
     ) -> Result<NbdServer, WindowError> {
         assert!(!exports.is_empty(), "a server without an export");
+        let Options { security, limits, log } = options;
         let (listener, mut uri) = listen(address)?;
         if security.as_ref().is_some_and(|security| security.required) {
             uri.insert("nbd".len(), 's');
         }
-        let bell = file::event().map_err(WindowError::io("cannot make an event counter"))?;
-        let shared = Arc::new(Shared {
-            exports,
-            security,
-            stopping: AtomicBool::new(false),
-            bell,
-            open: Mutex::default(),
-            late: Mutex::new(Histogram::new()),
-        });
+        let room = Room::new("nbd", limits, log).map_err(WindowError::io("cannot make an event counter"))?;
+        let late = Mutex::new(Histogram::new());
+        let shared = Arc::new(Shared { exports, security, room: Arc::new(room), late });
         for export in &shared.exports {
             let weak = Arc::downgrade(&shared);
             export.drive.on_cut(move |_| {
                 if let Some(shared) = weak.upgrade() {
-                    shared.disconnect();
+                    shared.room.disconnect();
                 }
             });
         }
         let of_thread = Arc::clone(&shared);
+        let body = move || {
+            let room = Arc::clone(&of_thread.room);
+            room.attend(&listener, move |caller| connection(&of_thread, caller));
+        };
         let thread = std::thread::Builder::new()
             .name("nvlab-nbd".into())
-            .spawn(move || accept(&of_thread, &listener))
+            .spawn(body)
             .map_err(WindowError::io("cannot start a thread"))?;
         Ok(NbdServer { shared, thread: Some(thread), uri })
     }
@@ -125,9 +125,10 @@ impl NbdServer {
     /// Answers what was begun, then closes every connection.
     pub fn stop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
-        self.shared.stopping.store(true, Ordering::Release);
-        let rung = (&self.shared.bell).write_all(&1u64.to_ne_bytes());
-        let _ = rung.is_ok().then(|| thread.join());
+        if self.shared.room.stop().is_ok() {
+            // It said why, if it panicked.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -138,87 +139,47 @@ impl Drop for NbdServer {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Lists and counts: whole after a panic, too.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
-    /// Every connection is closed as it is.
-    fn disconnect(&self) {
-        lock(&self.open).iter().for_each(|(_, link)| link.socket.shutdown(Shutdown::Both));
-    }
-}
-
-fn accept(shared: &Arc<Shared>, listener: &Listener) {
-    let mut threads: Vec<JoinHandle<()>> = Vec::new();
-    let mut number = 0;
-    let mut waiting = [file::readable(shared.bell.as_raw_fd()), file::readable(listener.fd())];
-    while !shared.stopping.load(Ordering::Acquire) {
-        if file::wait_readable(&mut waiting).is_err() || waiting[1].revents == 0 {
-            continue;
-        }
-        // A caller that has gone again, or no descriptor left: others may come.
-        let Ok(stream) = listener.accept() else {
-            std::thread::sleep(Duration::from_millis(10));
-            continue;
-        };
-        threads.retain(|thread| !thread.is_finished());
-        if threads.len() >= CONNECTIONS_MAX {
-            eprintln!("nvlab: nbd: {CONNECTIONS_MAX} connections are open: one more is refused");
-            continue;
-        }
-        number += 1;
-        let (link, shared) = (Arc::new(Link::new(stream)), Arc::clone(shared));
-        lock(&shared.open).push((number, Arc::clone(&link)));
-        let body = move || {
-            match connection(&shared, &link) {
-                Ok(()) => link.end(),
-                Err(_) if shared.stopping.load(Ordering::Acquire) => {}
-                Err(error) => eprintln!("nvlab: nbd: a connection ended: {error}"),
-            }
-            link.socket.shutdown(Shutdown::Both);
-            lock(&shared.open).retain(|(other, _)| *other != number);
-        };
-        match std::thread::Builder::new().name("nvlab-nbd-client".into()).spawn(body) {
-            Ok(thread) => threads.push(thread),
-            Err(error) => eprintln!("nvlab: nbd: cannot start a thread: {error}"),
-        }
-    }
-    // What was sent is still served, what comes is not read any more.
-    lock(&shared.open).iter().for_each(|(_, link)| link.socket.shutdown(Shutdown::Read));
-    let until = Instant::now() + STOP_PATIENCE;
-    while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    shared.disconnect();
-    for thread in threads {
-        // It said why, if it panicked.
-        let _ = thread.join();
-    }
-}
-
-fn connection(shared: &Shared, link: &Arc<Link>) -> io::Result<()> {
-    link.socket.limit(Some(HANDSHAKE_PATIENCE), Some(ANSWER_PATIENCE))?;
-    let mut incoming = Incoming::new(Arc::clone(link));
-    let agreed = shake(&mut incoming, link, &shared.exports, shared.security.as_ref())?;
-    let Some(agreed) = agreed else { return Ok(()) };
-    link.socket.limit(None, Some(ANSWER_PATIENCE))?;
+fn connection(shared: &Shared, caller: &Arc<Caller>) -> io::Result<()> {
+    // How long it may greet is the room's affair.
+    caller.stream.limit(None, Some(ANSWER_PATIENCE))?;
+    let link = Arc::new(Link::new(Arc::clone(caller)));
+    let mut incoming = Incoming::new(Arc::clone(&link));
+    let agreed = shake(&mut incoming, &link, &shared.exports, shared.security.as_ref())?;
+    let Some(agreed) = agreed else {
+        link.end();
+        return Ok(());
+    };
+    caller.works();
     let drive = &*shared.exports[agreed.export].drive;
     let session = drive.session();
     let mut serve = |answers: &mut Answers| {
-        let stopping = &shared.stopping;
-        Transmission { incoming: &mut incoming, answers, drive, session, agreed, stopping }.run()
+        let (stopping, caller) = (shared.room.stopping(), &**caller);
+        Transmission { incoming: &mut incoming, answers, drive, session, agreed, stopping, caller }.run()
     };
     if !drive.holds_answers() {
-        return serve(&mut Answers::AtOnce { link: Arc::clone(link), out: Outgoing::default() });
+        serve(&mut Answers::AtOnce { link: Arc::clone(&link), out: Outgoing::default() })?;
+        link.end();
+        return Ok(());
     }
-    let held = Arc::new(Held::default());
+    let held = Arc::new(Held::new(Arc::clone(&link)));
     std::thread::scope(|scope| {
-        let timer = scope.spawn(|| held.run(link, drive, session));
-        let served = serve(&mut Answers::Held { held: Arc::clone(&held), out: Outgoing::default() });
+        let timer = scope.spawn(|| {
+            let run = catch_unwind(AssertUnwindSafe(|| held.run(drive, session)));
+            run.inspect_err(|_| held.give_up())
+        });
+        let mut answers = Answers::Held { held: Arc::clone(&held), out: Outgoing::default() };
+        let served = catch_unwind(AssertUnwindSafe(|| serve(&mut answers)));
+        // Also after a panic, or the timer would wait for more for ever.
         held.end();
-        if let Ok(late) = timer.join() {
+        if let Ok(Ok(late)) = timer.join() {
             lock(&shared.late).merge(&late);
         }
-        served
-    })
+        served.unwrap_or_else(|panic| resume_unwind(panic))
+    })?;
+    link.end();
+    Ok(())
 }

@@ -5,6 +5,7 @@
 //! with the next answer, as TLS 1.3 allows.
 
 use crate::WindowError;
+use crate::net::room::Caller;
 use crate::net::stream::Stream;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -15,7 +16,7 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Encrypted bytes read at once.
 const INCOMING_BYTES: usize = 128 << 10;
@@ -110,8 +111,9 @@ pub(super) struct Tls {
     outgoing: Mutex<Vec<u8>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Refused after a panic: nobody knows what was encrypted by then.
+fn lock<T>(mutex: &Mutex<T>) -> io::Result<MutexGuard<'_, T>> {
+    mutex.lock().map_err(|_| io::Error::other("TLS panicked"))
 }
 
 /// A socket as rustls wants it for the handshake.
@@ -149,18 +151,18 @@ impl Tls {
 
     /// What came, decrypted; 0: the other side ended. Requests have lengths, so an end that was cut off is seen all the
     /// same.
-    pub fn read(&self, socket: &Stream, into: &mut [u8]) -> io::Result<usize> {
-        let mut incoming = lock(&self.incoming);
+    pub fn read(&self, caller: &Caller, into: &mut [u8]) -> io::Result<usize> {
+        let mut incoming = lock(&self.incoming)?;
         let incoming = &mut *incoming;
         loop {
-            let mut session = lock(&self.session);
+            let mut session = lock(&self.session)?;
             match session.reader().read(into) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 read => return read,
             }
             if incoming.start == incoming.end {
                 drop(session);
-                let count = socket.read(&mut incoming.buffer)?;
+                let count = caller.stream.read(&mut incoming.buffer)?;
                 if count == 0 {
                     return Ok(0);
                 }
@@ -172,25 +174,25 @@ impl Tls {
             if let Err(error) = session.process_new_packets() {
                 drop(session);
                 // It is told why, if it listens.
-                let _ = self.write_all(socket, &[]);
+                let _ = self.write_all(caller, &[]);
                 return Err(io::Error::new(ErrorKind::InvalidData, error));
             }
         }
     }
 
     /// Sends bytes, encrypted.
-    pub fn write_all(&self, socket: &Stream, mut data: &[u8]) -> io::Result<()> {
-        let mut outgoing = lock(&self.outgoing);
+    pub fn write_all(&self, caller: &Caller, mut data: &[u8]) -> io::Result<()> {
+        let mut outgoing = lock(&self.outgoing)?;
         loop {
             outgoing.clear();
-            let mut session = lock(&self.session);
+            let mut session = lock(&self.session)?;
             let taken = session.writer().write(data)?;
             data = &data[taken..];
             while session.wants_write() {
                 session.write_tls(&mut *outgoing)?;
             }
             drop(session);
-            socket.write_all(&outgoing)?;
+            caller.write_all(&outgoing)?;
             if data.is_empty() {
                 return Ok(());
             }
@@ -198,9 +200,11 @@ impl Tls {
     }
 
     /// Says that nothing more will be sent.
-    pub fn end(&self, socket: &Stream) {
-        lock(&self.session).send_close_notify();
+    pub fn end(&self, caller: &Caller) {
+        let Ok(mut session) = lock(&self.session) else { return };
+        session.send_close_notify();
+        drop(session);
         // It may have gone.
-        let _ = self.write_all(socket, &[]);
+        let _ = self.write_all(caller, &[]);
     }
 }

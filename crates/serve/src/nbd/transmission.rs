@@ -4,6 +4,7 @@ use super::answers::{Answers, Outgoing};
 use super::handshake::Agreed;
 use super::incoming::{Incoming, WHOLE_MAX};
 use super::wire::{self, Request, chunk, command, error, flag};
+use crate::net::room::Caller;
 use crate::served::drive::pieces;
 use crate::served::{Drive, Due, Fault, Session, Zero};
 use std::io::{self, Error, ErrorKind};
@@ -21,6 +22,7 @@ pub(super) struct Transmission<'a> {
     pub agreed: Agreed,
     /// The server stops: what has not been begun is refused.
     pub stopping: &'a AtomicBool,
+    pub caller: &'a Caller,
 }
 
 /// Why a request has no ordinary answer.
@@ -57,9 +59,11 @@ impl Transmission<'_> {
         loop {
             if self.incoming.len() < wire::REQUEST_BYTES {
                 self.answers.send()?;
+                self.caller.rests();
                 if !self.incoming.wait(wire::REQUEST_BYTES)? {
                     return Ok(());
                 }
+                self.caller.works();
             }
             let head = self.incoming.here(wire::REQUEST_BYTES).try_into().expect("a request's head");
             let Some(request) = Request::parse(head) else {
@@ -187,7 +191,10 @@ impl Transmission<'_> {
     /// Nobody wants these data any more.
     fn skip(&mut self, bytes: u64) -> io::Result<()> {
         self.answers.send()?;
-        self.incoming.skip(bytes)
+        self.caller.is_halfway();
+        self.incoming.skip(bytes)?;
+        self.caller.works();
+        Ok(())
     }
 
     fn write_pieces(&mut self, request: &Request) -> Result<Due, Stop> {
@@ -201,6 +208,9 @@ impl Transmission<'_> {
                     // The client is about to send the rest: on one core it does so now, and need not wake anybody.
                     std::thread::yield_now();
                 }
+                self.caller.is_halfway();
+                self.incoming.wait(here)?;
+                self.caller.works();
             }
             let written = self.drive.write(self.session, offset, self.incoming.need(here)?, fua);
             self.incoming.consume(here);

@@ -2,7 +2,7 @@
 
 use crate::sys;
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -14,6 +14,17 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
+    /// Of the other side, if it has one.
+    pub fn address(&self) -> Option<IpAddr> {
+        match self {
+            Stream::Unix(_) => None,
+            // Who has gone meanwhile is nowhere.
+            Stream::Tcp(stream) => {
+                Some(stream.peer_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip()))
+            }
+        }
+    }
+
     pub fn shutdown(&self, how: Shutdown) {
         // It may be closed already: all the same.
         let _ = match self {

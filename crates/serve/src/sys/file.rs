@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::path::Path;
+use std::time::Duration;
 
 /// A file in memory that goes with its last user.
 pub fn anonymous(name: &CStr, sealable: bool) -> io::Result<File> {
@@ -87,8 +88,14 @@ pub fn event() -> io::Result<File> {
 
 /// Waits until one of these can be read.
 pub fn wait_readable(waiting: &mut [libc::pollfd]) -> io::Result<()> {
+    wait_readable_for(waiting, None)
+}
+
+/// The same, for so long.
+pub fn wait_readable_for(waiting: &mut [libc::pollfd], time: Option<Duration>) -> io::Result<()> {
+    let milliseconds = time.map_or(-1, |time| time.as_millis().min(i32::MAX as u128) as libc::c_int);
     // SAFETY: the slice is borrowed for the call with its length.
-    match check(unsafe { libc::poll(waiting.as_mut_ptr(), waiting.len() as libc::nfds_t, -1) }) {
+    match check(unsafe { libc::poll(waiting.as_mut_ptr(), waiting.len() as libc::nfds_t, milliseconds) }) {
         Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
         _ => Ok(()),
     }

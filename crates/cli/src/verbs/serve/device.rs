@@ -10,7 +10,7 @@ use nvlab_lab::report::{Format, run_text};
 use nvlab_lab::result::RunResult;
 use nvlab_serve::control::{Door, Doorkeeper};
 use nvlab_serve::fuse::FuseMount;
-use nvlab_serve::nbd::{Address, Export, NbdServer, Security, TlsMode};
+use nvlab_serve::nbd::{Address, Export, NbdServer, Options, Security, TlsMode};
 use nvlab_serve::served::Start;
 use nvlab_serve::{
     Drive, DriveOptions, Signals, WindowError, Woken, end_with_parent, file_name, process_file,
@@ -39,7 +39,10 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     };
     let export = |drive: &Arc<Drive>| Export { name: drive.name().into(), drive: Arc::clone(drive) };
     let mut server = match &addresses.nbd {
-        Some(address) => Some(NbdServer::start_with(address, drives.iter().map(export).collect(), security)?),
+        Some(address) => {
+            let options = Options { security, ..Options::default() };
+            Some(NbdServer::start_with(address, drives.iter().map(export).collect(), options)?)
+        }
         None => None,
     };
     let mount = args.fuse.as_deref().map(|folder| mount(folder, &names, &drives)).transpose()?;
