@@ -5,6 +5,7 @@ use super::link::Link;
 use super::server::Export;
 use super::tls::Security;
 use super::wire::{self, can, info, option, reply};
+use crate::net::log::Log;
 use std::io::{self, Error, ErrorKind};
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ struct Handshake<'a> {
     link: &'a Link,
     exports: &'a [Export],
     security: Option<&'a Security>,
+    log: &'a Log,
     no_zeroes: bool,
     structured: bool,
     /// The export for which block status was agreed.
@@ -43,6 +45,7 @@ pub(super) fn shake(
     link: &Link,
     exports: &[Export],
     security: Option<&Security>,
+    log: &Log,
 ) -> io::Result<Option<Agreed>> {
     let mut greeting = wire::MAGIC.to_be_bytes().to_vec();
     greeting.extend(wire::OPTION_MAGIC.to_be_bytes());
@@ -59,7 +62,7 @@ pub(super) fn shake(
     let no_zeroes = flags & wire::NO_ZEROES as u32 != 0;
     let out = Vec::new();
     let (structured, allocation) = (false, None);
-    Handshake { incoming, link, exports, security, no_zeroes, structured, allocation, out }.talk()
+    Handshake { incoming, link, exports, security, log, no_zeroes, structured, allocation, out }.talk()
 }
 
 impl Handshake<'_> {
@@ -117,7 +120,7 @@ impl Handshake<'_> {
         }
         self.incoming.skip(bytes as u64)?;
         let why = if self.is_refused(number) { reply::ERR_TLS_REQD } else { reply::ERR_TOO_BIG };
-        self.reply(number, why, &[]);
+        self.reply(number, why, &[b"it is too long, or comes before STARTTLS"]);
         self.send()
     }
 
@@ -145,6 +148,11 @@ impl Handshake<'_> {
     }
 
     fn reply(&mut self, number: u32, kind: u32, data: &[&[u8]]) {
+        // Asking for what there is not is how clients find out.
+        if kind & reply::IS_ERROR != 0 && kind != reply::ERR_UNSUP {
+            let why = String::from_utf8_lossy(data.first().copied().unwrap_or_default());
+            self.log.say(format_args!("nbd: option {number} was refused: {why}"));
+        }
         wire::option_reply(&mut self.out, number, kind, data);
     }
 

@@ -19,7 +19,7 @@
 //! | `incoming` | a buffer in front of a connection |
 //! | `link`, `tls` | a connection, encrypted or not |
 //! | `handshake` | from the greeting to an export |
-//! | `transmission` | requests |
+//! | `transmission`, `refusal` | requests; which are refused, and why |
 //! | `answers` | replies: sent at once, or held |
 //! | [`server`] | listeners and connections |
 
@@ -27,6 +27,7 @@ mod answers;
 mod handshake;
 mod incoming;
 mod link;
+mod refusal;
 pub mod server;
 mod tls;
 mod transmission;

@@ -148,7 +148,8 @@ fn connection(shared: &Shared, caller: &Arc<Caller>) -> io::Result<()> {
     caller.stream.limit(None, Some(ANSWER_PATIENCE))?;
     let link = Arc::new(Link::new(Arc::clone(caller)));
     let mut incoming = Incoming::new(Arc::clone(&link));
-    let agreed = shake(&mut incoming, &link, &shared.exports, shared.security.as_ref())?;
+    let log = &shared.room.log;
+    let agreed = shake(&mut incoming, &link, &shared.exports, shared.security.as_ref(), log)?;
     let Some(agreed) = agreed else {
         link.end();
         return Ok(());
@@ -158,7 +159,7 @@ fn connection(shared: &Shared, caller: &Arc<Caller>) -> io::Result<()> {
     let session = drive.session();
     let mut serve = |answers: &mut Answers| {
         let (stopping, caller) = (shared.room.stopping(), &**caller);
-        Transmission { incoming: &mut incoming, answers, drive, session, agreed, stopping, caller }.run()
+        Transmission { incoming: &mut incoming, answers, drive, session, agreed, stopping, caller, log }.run()
     };
     if !drive.holds_answers() {
         serve(&mut Answers::AtOnce { link: Arc::clone(&link), out: Outgoing::default() })?;

@@ -3,7 +3,9 @@
 use super::answers::{Answers, Outgoing};
 use super::handshake::Agreed;
 use super::incoming::{Incoming, WHOLE_MAX};
+use super::refusal::{Named, Refusal, check};
 use super::wire::{self, Request, chunk, command, error, flag};
+use crate::net::log::Log;
 use crate::net::room::Caller;
 use crate::served::drive::pieces;
 use crate::served::{Drive, Due, Fault, Session, Zero};
@@ -12,6 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Extents of one answer about what is allocated.
 const EXTENTS_MAX: usize = 4096;
+
+/// Bytes of a refused write that are read past; whoever announces more is told, and left. No client does that by accident:
+/// it was told what the most is ([`wire::PAYLOAD_MAX`]).
+const SKIP_MAX: u64 = 2 * wire::PAYLOAD_MAX as u64;
 
 /// One connection.
 pub(super) struct Transmission<'a> {
@@ -23,12 +29,15 @@ pub(super) struct Transmission<'a> {
     /// The server stops: what has not been begun is refused.
     pub stopping: &'a AtomicBool,
     pub caller: &'a Caller,
+    pub log: &'a Log,
 }
 
 /// Why a request has no ordinary answer.
 enum Stop {
-    /// It is answered with this error.
-    Refused(u32),
+    /// It is answered with an error.
+    Refused(Refusal),
+    /// The same, and the connection ends: too many data would follow.
+    Left(Refusal),
     /// The power failed: nobody answers.
     PowerLost,
     /// The connection failed.
@@ -38,12 +47,15 @@ enum Stop {
 impl From<Fault> for Stop {
     fn from(fault: Fault) -> Stop {
         match fault {
-            Fault::Range => Stop::Refused(error::INVALID),
-            Fault::NotFast => Stop::Refused(error::NOT_SUPPORTED),
-            Fault::NoRoom(_) => Stop::Refused(error::NO_SPACE),
-            Fault::Device(_) | Fault::Lost(_) => Stop::Refused(error::IO),
             Fault::PowerLost => Stop::PowerLost,
+            fault => Stop::Refused(Refusal::Device(fault)),
         }
+    }
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Stop {
+        Stop::Refused(refusal)
     }
 }
 
@@ -77,12 +89,16 @@ impl Transmission<'_> {
             let served = self.serve(&request);
             let due = match served {
                 Ok(due) => due,
-                Err(Stop::Refused(error)) => {
-                    let structured = self.agreed.structured;
-                    let out = self.answers.begin();
-                    out.truncate(start);
-                    refuse(out, structured, &request, error);
+                Err(Stop::Refused(why)) => {
+                    self.refuse(start, &request, &why);
                     None
+                }
+                Err(Stop::Left(why)) => {
+                    self.refuse(start, &request, &why);
+                    self.answers.end(None)?;
+                    self.answers.send()?;
+                    let why = format!("the data of {} are not read past", Named(&request));
+                    return Err(Error::new(ErrorKind::InvalidData, why));
                 }
                 Err(Stop::PowerLost) => return Ok(()),
                 Err(Stop::Broken(error)) => return Err(error),
@@ -92,16 +108,24 @@ impl Transmission<'_> {
     }
 
     fn serve(&mut self, request: &Request) -> Result<Due, Stop> {
-        // First of all: its data are in the way of the next request.
-        if request.command == command::WRITE {
-            return self.write(request);
+        let stopping = self.stopping.load(Ordering::Relaxed);
+        if let Err(why) = check(request, &self.agreed, self.drive, stopping) {
+            return Err(match request.command {
+                // Its data are in the way of the next request.
+                command::WRITE if request.bytes as u64 > SKIP_MAX => Stop::Left(why),
+                command::WRITE => match self.skip(request.bytes as u64) {
+                    Ok(()) => why.into(),
+                    Err(error) => error.into(),
+                },
+                _ => why.into(),
+            });
         }
-        self.allow(request)?;
         let (drive, session) = (self.drive, self.session);
         let (offset, bytes) = (request.offset, request.bytes as u64);
         let fua = request.flags & flag::FUA != 0;
         let due = match request.command {
             command::READ => return self.read(request),
+            command::WRITE => return self.write(request),
             command::BLOCK_STATUS => return self.block_status(request),
             command::FLUSH => drive.flush(session)?,
             command::TRIM => drive.trim(session, offset, bytes, fua)?,
@@ -112,37 +136,22 @@ impl Transmission<'_> {
                 drive.check(offset, bytes).map_err(|_| Stop::Refused(error::NO_SPACE))?;
                 drive.zero(session, (offset, bytes), Zero { may_trim, fast, fua })?
             }
-            // The device has no cache that the host could fill.
-            command::CACHE => {
-                drive.check(offset, bytes)?;
-                None
-            }
-            _ => return Err(Stop::Refused(error::INVALID)),
+            // CACHE: the device has no cache that the host could fill.
+            _ => None,
         };
         self.done(request);
         Ok(due)
     }
 
-    /// Whether a request is one that may be asked.
-    fn allow(&self, request: &Request) -> Result<(), Stop> {
-        if self.stopping.load(Ordering::Relaxed) {
-            return Err(Stop::Refused(error::SHUTDOWN));
+    /// Answers with an error, in place of what was written from `start` on.
+    fn refuse(&mut self, start: usize, request: &Request, why: &Refusal) {
+        if !why.is_expected() {
+            self.log.say(format_args!("nbd: {} was refused: {why}", Named(request)));
         }
-        let allowed = match request.command {
-            command::READ if self.agreed.structured => flag::FUA | flag::DF,
-            command::WRITE_ZEROES => flag::FUA | flag::NO_HOLE | flag::FAST_ZERO,
-            command::BLOCK_STATUS => flag::FUA | flag::REQ_ONE,
-            _ => flag::FUA,
-        };
-        let sized = match request.command {
-            command::FLUSH => request.bytes == 0 && request.offset == 0,
-            command::READ | command::WRITE => (1..=wire::PAYLOAD_MAX).contains(&request.bytes),
-            _ => request.bytes > 0,
-        };
-        match request.flags & !allowed == 0 && sized {
-            true => Ok(()),
-            false => Err(Stop::Refused(error::INVALID)),
-        }
+        let (structured, error) = (self.agreed.structured, why.error(request));
+        let out = self.answers.begin();
+        out.truncate(start);
+        refuse(out, structured, request, error);
     }
 
     /// The answer of whatever has no data.
@@ -175,19 +184,6 @@ impl Transmission<'_> {
         Ok(self.drive.read(self.session, request.offset, into)?)
     }
 
-    /// Data go to the device as they come, in pieces if there are many. All of them are taken, whatever becomes of the
-    /// first.
-    fn write(&mut self, request: &Request) -> Result<Due, Stop> {
-        let bytes = request.bytes as u64;
-        let refused = match (self.allow(request), self.drive.check(request.offset, bytes)) {
-            (Ok(()), Ok(())) => return self.write_pieces(request),
-            (Ok(()), Err(_)) => Stop::Refused(error::NO_SPACE),
-            (Err(why), _) => why,
-        };
-        self.skip(bytes)?;
-        Err(refused)
-    }
-
     /// Nobody wants these data any more.
     fn skip(&mut self, bytes: u64) -> io::Result<()> {
         self.answers.send()?;
@@ -197,7 +193,9 @@ impl Transmission<'_> {
         Ok(())
     }
 
-    fn write_pieces(&mut self, request: &Request) -> Result<Due, Stop> {
+    /// Data go to the device as they come, in pieces if there are many. All of them are taken, whatever becomes of the
+    /// first.
+    fn write(&mut self, request: &Request) -> Result<Due, Stop> {
         let fua = request.flags & flag::FUA != 0;
         let (mut left, mut due) = (request.bytes as u64, None);
         for (offset, bytes) in pieces(request.offset, left, WHOLE_MAX as u64) {
@@ -228,9 +226,6 @@ impl Transmission<'_> {
     }
 
     fn block_status(&mut self, request: &Request) -> Result<Due, Stop> {
-        if !self.agreed.allocation {
-            return Err(Stop::Refused(error::INVALID));
-        }
         let most = if request.flags & flag::REQ_ONE != 0 { 1 } else { EXTENTS_MAX };
         let out = self.answers.begin();
         let head = out.len();

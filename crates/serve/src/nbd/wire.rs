@@ -64,6 +64,8 @@ pub mod reply {
     pub const INFO: u32 = 3;
     /// A context of block status.
     pub const META_CONTEXT: u32 = 4;
+    /// This bit is set in every reply that refuses.
+    pub const IS_ERROR: u32 = 1 << 31;
     /// The option is not known.
     pub const ERR_UNSUP: u32 = 0x8000_0001;
     /// The option is malformed or comes at the wrong time.

@@ -1,0 +1,114 @@
+//! Which requests are refused, and why: decided here alone, before anything is done for them.
+
+use super::handshake::Agreed;
+use super::wire::{self, Request, command, error, flag};
+use crate::served::{Drive, Fault};
+use std::fmt;
+
+/// Why a request is answered with an error.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// There is no such command.
+    Command,
+    /// The command does not have these flags.
+    Flags(u16),
+    /// The command cannot have so many bytes.
+    Bytes,
+    /// It reaches past the end of the device.
+    PastEnd,
+    /// It was not agreed that this may be asked.
+    NotAgreed,
+    /// The server stops.
+    Stopping,
+    /// The device did not do it.
+    Device(Fault),
+}
+
+impl Refusal {
+    /// The error that the client is told.
+    pub fn error(&self, request: &Request) -> u32 {
+        match self {
+            Refusal::PastEnd if request.command == command::WRITE => error::NO_SPACE,
+            Refusal::Command | Refusal::Flags(_) | Refusal::Bytes | Refusal::PastEnd | Refusal::NotAgreed => {
+                error::INVALID
+            }
+            Refusal::Stopping => error::SHUTDOWN,
+            Refusal::Device(Fault::Range) => error::INVALID,
+            Refusal::Device(Fault::NotFast) => error::NOT_SUPPORTED,
+            Refusal::Device(Fault::NoRoom(_)) => error::NO_SPACE,
+            Refusal::Device(Fault::Device(_) | Fault::Lost(_) | Fault::PowerLost) => error::IO,
+        }
+    }
+
+    /// True if nothing is wrong that has not been said: a device that is lost said so once, a client asks whether zeros
+    /// are quick, and the server stops because somebody wanted that.
+    pub fn is_expected(&self) -> bool {
+        matches!(self, Refusal::Stopping | Refusal::Device(Fault::Lost(_) | Fault::NotFast))
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Command => out.write_str("there is no such command"),
+            Refusal::Flags(flags) => write!(out, "it cannot have the flags {flags:#x}"),
+            Refusal::Bytes => write!(
+                out,
+                "reads and writes have 1 to {} B, a flush has none and no offset, and others at least 1",
+                wire::PAYLOAD_MAX
+            ),
+            Refusal::PastEnd => out.write_str("it reaches past the end of the device"),
+            Refusal::NotAgreed => out.write_str("block status was not agreed on"),
+            Refusal::Stopping => out.write_str("the server stops"),
+            Refusal::Device(fault) => fault.fmt(out),
+        }
+    }
+}
+
+/// Whether a request may be asked of a device.
+pub(super) fn check(
+    request: &Request,
+    agreed: &Agreed,
+    drive: &Drive,
+    stopping: bool,
+) -> Result<(), Refusal> {
+    let allowed = match request.command {
+        command::READ if agreed.structured => flag::FUA | flag::DF,
+        command::WRITE_ZEROES => flag::FUA | flag::NO_HOLE | flag::FAST_ZERO,
+        command::BLOCK_STATUS if !agreed.allocation => return Err(Refusal::NotAgreed),
+        command::BLOCK_STATUS => flag::FUA | flag::REQ_ONE,
+        command::READ | command::WRITE | command::FLUSH | command::TRIM | command::CACHE => flag::FUA,
+        _ => return Err(Refusal::Command),
+    };
+    let sized = match request.command {
+        command::FLUSH => request.bytes == 0 && request.offset == 0,
+        command::READ | command::WRITE => (1..=wire::PAYLOAD_MAX).contains(&request.bytes),
+        _ => request.bytes > 0,
+    };
+    match request.flags & !allowed {
+        _ if stopping => Err(Refusal::Stopping),
+        0 if !sized => Err(Refusal::Bytes),
+        0 => drive.check(request.offset, request.bytes as u64).map_err(|_| Refusal::PastEnd),
+        others => Err(Refusal::Flags(others)),
+    }
+}
+
+/// A request as a log has it.
+pub(super) struct Named<'a>(pub &'a Request);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Request { command, bytes, offset, .. } = *self.0;
+        let name = match command {
+            command::READ => "a read",
+            command::WRITE => "a write",
+            command::FLUSH => "a flush",
+            command::TRIM => "a trim",
+            command::CACHE => "a cache",
+            command::WRITE_ZEROES => "a write of zeros",
+            command::BLOCK_STATUS => "a block status",
+            _ => return write!(out, "command {command} of {bytes} B at {offset}"),
+        };
+        write!(out, "{name} of {bytes} B at {offset}")
+    }
+}
