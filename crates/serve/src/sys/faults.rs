@@ -167,11 +167,14 @@ impl Faults {
     /// Write-protecting what is not mapped leaves a marker in the page table, and so does taking a protected page out of
     /// the file; the kernel poisons nothing where one is, so it goes first.
     pub fn poison(&self, address: u64) -> io::Result<Answered> {
-        let page = |mode| RangeMode { start: address, bytes: PAGE_BYTES as u64, mode, answer: 0 };
-        match self.answer(abi::IOCTL_WRITEPROTECT, &raw mut page(abi::PERMIT_ASLEEP))? {
-            Answered::Done | Answered::Present => self.answer(abi::IOCTL_POISON, &raw mut page(0)),
-            gone => Ok(gone),
+        let mut range =
+            RangeMode { start: address, bytes: PAGE_BYTES as u64, mode: abi::PERMIT_ASLEEP, answer: 0 };
+        match self.answer(abi::IOCTL_WRITEPROTECT, &raw mut range)? {
+            Answered::Done | Answered::Present => {}
+            gone => return Ok(gone),
         }
+        range.mode = 0;
+        self.answer(abi::IOCTL_POISON, &raw mut range)
     }
 
     fn request<T>(&self, request: u64, argument: *mut T) -> io::Result<libc::c_int> {
