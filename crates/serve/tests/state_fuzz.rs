@@ -258,10 +258,16 @@ fn a_corrupted_state_is_a_device_or_an_error() {
     let place = Arc::new(Mutex::new(String::new()));
     let told = Arc::clone(&place);
     let hook = std::panic::take_hook();
+    let (case_now, path) = (Arc::new(AtomicU64::new(u64::MAX)), folder.0.join("state"));
+    let case_then = Arc::clone(&case_now);
     std::panic::set_hook(Box::new(move |panic| {
         *told.lock().unwrap() = panic.to_string();
+        if std::thread::current().name() == Some("nvlab-window") {
+            // The handler of a window's faults ends the process: this is the last that can be said.
+            let case = case_then.load(Ordering::Relaxed);
+            let _ = writeln!(std::io::stderr(), "NVLAB_TEST_SEED={seed} NVLAB_TEST_STATE={case} window: {panic}");
+        }
     }));
-    let (case_now, path) = (Arc::new(AtomicU64::new(u64::MAX)), folder.0.join("state"));
     let watched = Arc::clone(&case_now);
     std::thread::spawn(move || {
         loop {

@@ -143,7 +143,8 @@ fn place(bytes: &[u8], rng: &mut Rng) -> usize {
 fn range(bytes: &[u8], rng: &mut Rng) -> std::ops::Range<usize> {
     let unit = *pick(&[1, 4, 8, 16, 64, 512, 4096], rng);
     let start = place(bytes, rng) / unit * unit;
-    let length = unit * (1 + rng.below(1 << rng.below(6)) as usize);
+    let most = 1 << rng.below(6);
+    let length = unit * (1 + rng.below(most) as usize);
     start..(start + length).min(bytes.len())
 }
 
@@ -163,7 +164,8 @@ fn edit(bytes: &mut Vec<u8>, other: &[u8], rng: &mut Rng) -> String {
             format!("{} B instead of {length}", bytes.len())
         }
         2..=5 => {
-            let flips = 1 + rng.below(1 << rng.below(7));
+            let most = 1 << rng.below(7);
+            let flips = 1 + rng.below(most);
             let places: Vec<usize> = (0..flips).map(|_| place(bytes, rng)).collect();
             places.iter().for_each(|&at| bytes[at] ^= 1 << rng.below(8));
             format!("a bit flipped at each of {places:?}")
