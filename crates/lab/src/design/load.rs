@@ -113,6 +113,9 @@ fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
             // A medium nothing uses (inherited, say) is checked, but it is no part of the device.
             let unused: Vec<String> =
                 design.media.keys().filter(|name| !design.uses(name)).cloned().collect();
+            if let Some(error) = set_in_vain(&context.top, &unused) {
+                return Err(error.into());
+            }
             design.media.retain(|name, _| !unused.contains(name));
             context.resolved.retain(|resolved| {
                 match resolved.path.split('.').collect::<Vec<_>>().as_slice() {
@@ -126,6 +129,15 @@ fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
         }
         _ => Err(DesignErrors(sorted(context.errors))),
     }
+}
+
+/// A value the user asked for of a medium that is no part of the device.
+fn set_in_vain(top: &Layer, unused: &[String]) -> Option<DesignError> {
+    top.leaves.iter().filter(|(_, leaf)| leaf.at.source.kind == SourceKind::Set).find_map(|(path, leaf)| {
+        let name = unused.iter().find(|name| path.starts_with(&format!("media.{name}.")))?;
+        let error = DesignError::at(leaf.key.clone(), format!("`{path}` changes nothing"), "not used");
+        Some(error.help(format!("this design does not use the medium `{name}`")))
+    })
 }
 
 /// The order in which a design is written: about itself, its media one after the other, its controller; the keys of a

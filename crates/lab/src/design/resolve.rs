@@ -53,6 +53,12 @@ fn media(context: &mut Context) -> Media {
             continue;
         }
         if let Some(part) = part::read(context, &table) {
+            if let Part::Disk(_) = part {
+                let at = format!("{table}.{}", if part_name.is_some() { "part" } else { "kind" });
+                let problem = format!("`{table}` is a disk, which no controller of a design uses");
+                context.wrong(&at, problem, "flash for the data; ram or pcm for map and buffer");
+                continue;
+            }
             media.insert(name, Medium { part_name, part });
         }
     }

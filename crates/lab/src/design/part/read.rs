@@ -104,10 +104,13 @@ impl Reader<'_> {
             self.context.wrong(&self.path("one_shot"), problem, "pages of a block must be a multiple of it");
             return None;
         }
+        let (cell, page_bytes, oob_bytes, faults) = (cell?, page_bytes?, oob_bytes?, faults?);
+        self.check_cell(&cell, one_shot)?;
+        self.check_codewords(page_bytes, oob_bytes, faults.bit_errors.as_ref())?;
         Some(Flash {
-            cell: cell?,
-            page_bytes: page_bytes?,
-            oob_bytes: oob_bytes?,
+            cell,
+            page_bytes,
+            oob_bytes,
             pages_per_block,
             blocks_per_plane: blocks_per_plane?,
             planes: planes?,
@@ -120,9 +123,38 @@ impl Reader<'_> {
             transfer: transfer?,
             endurance: endurance?,
             endurance_spread: endurance_spread?,
-            faults: faults?,
+            faults,
             price,
         })
+    }
+
+    /// A word line has a page for each bit of its cells, and no more.
+    fn check_cell(&mut self, cell: &str, one_shot: u32) -> Option<()> {
+        let bits = ["slc", "mlc", "tlc", "qlc"].iter().position(|name| *name == cell).map(|at| at as u32 + 1);
+        if bits.is_none_or(|bits| one_shot <= bits) {
+            return Some(());
+        }
+        let problem = format!("a word line of {cell} has fewer than {one_shot} pages");
+        self.context.wrong(
+            &self.path("one_shot"),
+            problem,
+            "a page for each bit of a cell at most: see `cell`",
+        );
+        None
+    }
+
+    /// The codewords of a page, parity included, lie in the page and its spare area.
+    fn check_codewords(&mut self, page: u64, oob: u64, errors: Option<&BitErrors>) -> Option<()> {
+        let Some(codeword) = errors.map(|errors| errors.codeword_bits as u64 / 8) else { return Some(()) };
+        let count = page.div_ceil(codeword);
+        if count * codeword <= page + oob {
+            return Some(());
+        }
+        let problem = format!(
+            "{count} codeword(s) of {codeword} B are more than a page of {page} B and its {oob} B of spare area"
+        );
+        self.context.wrong(&self.path("ecc.codeword"), problem, "smaller codewords, or a larger `oob`");
+        None
     }
 
     /// Pages of a block, from `pages` or `block`.

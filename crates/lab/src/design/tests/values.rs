@@ -168,3 +168,24 @@ fn defaults_and_examples_are_values_of_their_keys() {
         assert!(key.about.ends_with(['.', ')']), "{}: {}", key.path, key.about);
     }
 }
+
+/// What would be read and change nothing is refused; what is only checked contradicts something.
+#[test]
+fn nothing_is_set_in_vain() {
+    let nor = errors_of("envy", &["media.flash.page_buffer=256 B"]);
+    assert!(nor.contains("there is no key `media.flash.page_buffer`"), "{nor}");
+    let unused = errors_of("lbftl", &["media.pram.write=1 us"]);
+    assert!(unused.contains("`media.pram.write` changes nothing"), "{unused}");
+    assert!(unused.contains("this design does not use the medium `pram`"), "{unused}");
+    let disk = small("[ftl]\n", "[media.disk]\npart = \"disk-7200\"\n[ftl]\n").unwrap_err().to_string();
+    assert!(disk.contains("`media.disk` is a disk, which no controller of a design uses"), "{disk}");
+    let cell = errors_of("ssd-tlc", &["media.tlc.cell=mlc"]);
+    assert!(cell.contains("a word line of mlc has fewer than 3 pages"), "{cell}");
+    let ecc = ["kind=threshold", "rate_fresh=1e-5", "rate_worn=1e-3", "codeword=4608 B", "correctable=60"];
+    let ecc: Vec<String> = ecc.iter().map(|set| format!("media.tlc.ecc.{set}")).collect();
+    let mut sets: Vec<&str> = ecc.iter().map(String::as_str).collect();
+    load("ssd-tlc", &sets);
+    sets.push("media.tlc.oob=1 KiB");
+    let spare = errors_of("ssd-tlc", &sets);
+    assert!(spare.contains("4 codeword(s) of 4608 B are more than a page of 16384 B and its 1024 B"), "{spare}");
+}
