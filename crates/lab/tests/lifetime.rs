@@ -1,0 +1,133 @@
+//! How long a device lasts follows from what was programmed: no run, however short and whatever came before it, promises
+//! more than rated cycles times the bytes of the flash.
+
+use nvlab_lab::design::{BUILT_IN, Design, Ftl};
+use nvlab_lab::plan::{Settings, Source, Task};
+use nvlab_lab::report::{Assertion, Format, compare_text};
+use nvlab_lab::result::RunResult;
+use nvlab_lab::run::State;
+
+fn run(design: Design, workload: &str, until: &str, state: State) -> RunResult {
+    let source = Source::read(workload, None).unwrap();
+    let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state };
+    let name = design.name.clone();
+    Task::new(design, name, &source, settings).unwrap().run(&mut |_, _| true).unwrap()
+}
+
+fn load(name: &str, sets: &[&str]) -> Design {
+    let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+    Design::load(name, &sets).unwrap_or_else(|errors| panic!("{name}: {errors}"))
+}
+
+/// The design with so few blocks that it is written within a moment.
+fn small(name: &str) -> Design {
+    let medium = load(name, &[]).ftl.medium().to_string();
+    let sizes = [16, 32, 64, 128, 256, 1024].map(|blocks| format!("media.{medium}.blocks={blocks}"));
+    let found = sizes.into_iter().find_map(|size| {
+        let design = Design::load(name, std::slice::from_ref(&size)).ok()?;
+        // What cannot be built shows only then.
+        let source = Source::read("uniform rw=randwrite bs=16KiB", None).unwrap();
+        let settings = Settings { seed: 1, until: Some("1 io".parse().unwrap()), state: State::Full };
+        Task::new(design, name.into(), &source, settings).ok()?.run(&mut |_, _| true).ok()?;
+        Design::load(name, &[size]).ok()
+    });
+    found.unwrap_or_else(|| panic!("{name} cannot be made small"))
+}
+
+/// The share of the cells' life that the programs of a run take, of the array that is worn out first.
+fn worn_share(design: &Design, run: &RunResult) -> f64 {
+    let data = match &design.ftl {
+        Ftl::Envy(envy) => envy.nor_config(design, 1).flash,
+        _ => design.flash_config(1),
+    };
+    let log = match &design.ftl {
+        Ftl::Blocks(blocks) => design.log_config(blocks, 1),
+        _ => None,
+    };
+    let share = |role: &str, pages: u64| {
+        let Some(medium) = run.media.iter().find(|medium| medium.role == role) else { return 0.0 };
+        medium.programs as f64 / (medium.rated_cycles as f64 * medium.blocks as f64 * pages as f64)
+    };
+    let slc = design.ftl.slc().map_or(1, |slc| slc.mode.pages_per_block);
+    let data = share("data", data.geometry.pages_per_block as u64) + share("slc", slc as u64);
+    data.max(log.map_or(0.0, |log| share("log", log.geometry.pages_per_block as u64)))
+}
+
+#[test]
+fn no_design_promises_more_than_its_cells_bear() {
+    for (name, _) in BUILT_IN {
+        for state in [State::Fresh, State::Full, State::Steady] {
+            for until in ["40 io", "2000 io"] {
+                let run = run(small(name), "uniform rw=randwrite bs=16KiB", until, state);
+                let (what, worn) =
+                    (format!("{name} {} {until}", state.name()), worn_share(&small(name), &run));
+                let Some(promised) = run.lifetime.host_bytes else {
+                    assert_eq!(worn, 0.0, "{what}: programmed, and lasts without end");
+                    continue;
+                };
+                let asked = (run.write.count * 16384) as f64;
+                assert!(
+                    promised * worn <= asked * 1.000_001,
+                    "{what}: {promised:e} bytes, {worn:e} for {asked}"
+                );
+                let per_day = promised / run.design.capacity_bytes as f64 / (5.0 * 365.25);
+                assert!((run.lifetime.drive_writes_per_day.unwrap() / per_day - 1.0).abs() < 1e-9, "{what}");
+            }
+        }
+    }
+}
+
+/// 3,000 cycles of 129 GiB are 0.42 PB. Erases lag programs after `full` and `fresh`: counted alone they promised 24 PB
+/// and 108 drive writes a day.
+#[test]
+fn a_short_run_after_full_is_not_taken_for_a_long_life() {
+    for state in [State::Fresh, State::Full] {
+        let run = run(small("ssd-tlc"), "uniform rw=randwrite bs=4KiB qd=32", "3000 io", state);
+        let most = run.lifetime.rated_cycles as f64 * run.design.raw_bytes as f64;
+        let promised =
+            run.lifetime.host_bytes.unwrap_or_else(|| panic!("{}: nothing is promised", state.name()));
+        assert!(promised <= most, "{}: {promised:e} of {most:e}", state.name());
+        assert!(promised > most / 50.0, "{}: {promised:e} of {most:e}", state.name());
+        assert_eq!(
+            run.lifetime.years_worst_block, None,
+            "blocks were erased {} times",
+            run.flash.cycles_mean
+        );
+    }
+}
+
+fn verdict(text: &str, run: &RunResult) -> (bool, String) {
+    let verdict = Assertion::parse(text).unwrap().check(run).unwrap_or_else(|error| panic!("{error}"));
+    (verdict.holds, verdict.text)
+}
+
+#[test]
+fn without_end_is_only_what_programs_nothing() {
+    let reads = run(small("ssd-tlc"), "uniform rw=randread bs=4KiB", "100 io", State::Full);
+    assert_eq!(reads.lifetime.years, None);
+    let (holds, text) = verdict("lifetime > 5 years", &reads);
+    assert!(holds && text.ends_with("lifetime is without end: nothing was programmed"), "{text}");
+    // A memory whose buffer holds all that was stored: nobody knows what will have to be programmed.
+    let stores = run(small("envy"), "uniform rw=randwrite bs=512B", "20 io", State::Fresh);
+    assert_eq!((stores.flash.programs, stores.lifetime.years), (0, None));
+    let (holds, text) = verdict("lifetime > 5 years", &stores);
+    assert!(!holds && text.contains("lifetime is not determined: nothing of what the host wrote"), "{text}");
+    assert!(!verdict("lifetime < 5 years", &stores).0, "neither answer is true");
+    let error = Assertion::parse("log.lifetime > 5 years").unwrap().check(&reads).unwrap_err();
+    assert!(error.ends_with("has no log.lifetime"), "a drive without a log: {error}");
+}
+
+/// A slower device wears more slowly: that is no merit.
+#[test]
+fn a_closed_loop_compares_bytes_not_years() {
+    let of = |workload: &str| run(small("ssd-tlc"), workload, "3000 io", State::Full);
+    let table = |run: &RunResult| {
+        let groups = [vec![run.clone()], vec![run.clone()]];
+        compare_text::<&str>(&groups, &[], Format::Csv).unwrap()
+    };
+    let closed = table(&of("uniform rw=randwrite bs=4KiB qd=32"));
+    assert!(closed.contains("lifetime.bytes") && closed.contains("lifetime.dwpd"), "{closed}");
+    assert!(!closed.contains("lifetime_years"), "{closed}");
+    let open = table(&of("uniform rw=randwrite bs=4KiB rate=10k/s"));
+    assert!(open.contains("lifetime_years") && !open.contains("lifetime.dwpd"), "{open}");
+}
