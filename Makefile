@@ -9,7 +9,7 @@ CLEANERS = ssd-tlc ssd-tlc,ftl.clean.kind=fifo ssd-tlc,ftl.clean.kind=cost-benef
 
 run: ; @$(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html
 
-ftls: ; @$(NVLAB) compare $(FTLS) -w '$(RECORDED) copies=3' --precondition full -m iops,write.mean,write.p99,waf,data.erases,log.erases,media.time,lifetime,price.flash,memory --html runs/ftls.html
+ftls: ; @$(NVLAB) compare $(FTLS) -w '$(RECORDED) copies=3' --precondition full -m iops,write.mean,write.p99,waf,data.erases,log.erases,media.time,tbw,price.flash,memory --html runs/ftls.html
 
 test: ; cargo test --workspace --locked
 

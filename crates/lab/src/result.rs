@@ -60,6 +60,9 @@ pub struct RunResult {
     pub media: Vec<MediumResult>,
     /// When it will be worn out.
     pub lifetime: Lifetime,
+    /// The device set the pace, as fast as it could: a slower one wears more slowly, so that years compare nothing.
+    #[serde(default)]
+    pub closed_loop: bool,
     /// What it costs.
     pub price: Price,
     /// Bytes of memory the controller's tables take in this simulator, and per logical unit.
@@ -86,6 +89,14 @@ pub struct RunResult {
     pub mount: Option<MountResult>,
     /// The run in up to 400 windows of equally many requests.
     pub series: Vec<Window>,
+}
+
+impl RunResult {
+    /// Why there is no lifetime: true if nothing wears the device, false if it is not known what will.
+    pub fn without_end(&self) -> bool {
+        let programmed = self.flash.programs + self.flash.erases;
+        self.lifetime.years.is_none() && programmed == 0 && self.write.bytes == 0
+    }
 }
 
 /// A recorded program on this device (`think=keep`).
@@ -225,11 +236,17 @@ pub struct MediumResult {
     pub program_s: f64,
     /// See `read_s`.
     pub erase_s: f64,
-    /// Blocks the erases are spread over.
+    /// Bytes programmed, with those of the write buffer that will be.
+    #[serde(default)]
+    pub programmed_bytes: u64,
+    /// Blocks the wear is spread over.
     pub blocks: u32,
     /// Rated cycles of a block.
     pub rated_cycles: u32,
-    /// Years until these blocks reach them on average, at this run's rate; `None` if nothing was erased.
+    /// Cycles of the mean block in this run: erases, or what the bytes programmed need, whichever is more.
+    #[serde(default)]
+    pub cycles: f64,
+    /// Years until these blocks reach the rated ones on average, at this run's rate; `None` if nothing was programmed.
     pub years: Option<f64>,
 }
 
@@ -390,11 +407,13 @@ pub struct TimeSplit {
 /// When the flash will be worn out at this workload's rate: of several media the one that is worn out first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lifetime {
-    /// Years until the mean block reaches its rated cycles; `None` if nothing was erased.
+    /// Years until the mean block reaches its rated cycles; `None` if nothing was programmed.
     pub years: Option<f64>,
-    /// The same if the block most worn since new set the pace.
+    /// The same if the block most worn since new set the pace; `None` while the mean block was erased fewer than ten
+    /// times.
     pub years_worst_block: Option<f64>,
-    /// Host bytes that may be written in all (TBW).
+    /// Host bytes that may be written in all (TBW): what is programmed for them is rated cycles times the blocks' bytes
+    /// at most. `None` if the host wrote nothing.
     pub host_bytes: Option<f64>,
     /// Full drive writes per day over five years that this allows.
     pub drive_writes_per_day: Option<f64>,

@@ -42,13 +42,17 @@ u is the share of live units in the blocks that were cleaned. It is the measure 
         names: &["lifetime"],
         title: "Lifetime: how long the flash lasts at the rate of this workload",
         text: "\
-\x20 days = rated cycles x blocks / erases per day
+\x20 days = rated cycles x blocks / cycles per day;  host bytes = rated cycles x bytes of flash / waf
 
-It takes the erases of the measured part of the run and assumes that wear is spread evenly; the
-spread of the erase counts is reported beside it, and the part's rated `endurance` is the limit.
-A workload without writes lasts for ever. For a memory the pages programmed are counted instead,
-since each will have to be erased and a short run erases few segments (eNVy section 5.5):
-  days = rated cycles x pages / (pages flushed per day x (1 + cleaning cost))",
+Cycles of a run are its erases, or the bytes it programmed over those of a block, whichever is
+more: what is programmed has to be erased one day (eNVy section 5.5), and erases lag behind on a
+device that begins with erased blocks; a block erased before it was full costs a cycle all the same.
+Wear is taken to be spread evenly; the spread of the erase counts is reported beside it, and the
+block most worn once the mean block was erased ten times. The part's `endurance` is the rated limit.
+If the device sets the pace (a closed loop), a slower one wears more slowly: compare lifetime.bytes
+(tbw) and lifetime.dwpd, not years. Without end is only what programs nothing for a host that writes
+nothing; if all that was written is still in a buffer, the lifetime is not determined and no
+assertion about it holds.",
     },
     Topic {
         names: &["steady-state", "steady", "precondition"],

@@ -3,6 +3,7 @@
 //! Format: `METRIC OPERATOR VALUE`; operators `< <= > >= == !=`; the value has the units of the metric
 //! (`nvlab_units::quantity`), years and dollars too (`5 years`, `62 USD`).
 
+use super::human;
 use super::metric::{self, Metric, Unit};
 use crate::result::RunResult;
 use nvlab_units::quantity;
@@ -88,14 +89,18 @@ impl Assertion {
         Ok(Assertion { text: text.to_string(), metric, operator, value })
     }
 
-    /// Checks a run. A device that does not wear lives for ever; any other value that is missing is an error, for
-    /// neither answer would be true.
+    /// Checks a run. A device that nothing wears lives for ever, and of one whose wear is not known no assertion holds.
+    /// Any other value that is missing is an error, for neither answer would be true.
     pub fn check(&self, run: &RunResult) -> Result<Verdict, String> {
         let name = &self.metric.name;
         let (value, shown) = match self.metric.of(run) {
             Some(value) => (value, self.metric.unit.shown(value).to_string()),
-            None if self.metric.unit == Unit::Years => {
-                (f64::INFINITY, "without end: nothing was erased".into())
+            None if self.metric.is_life_of(run) && run.without_end() => {
+                (f64::INFINITY, human::unworn(run).into())
+            }
+            None if self.metric.is_life_of(run) => {
+                let (text, why) = (&self.text, human::unworn(run));
+                return Ok(Verdict { holds: false, text: format!("{text} does not hold: {name} is {why}") });
             }
             None => {
                 let design = &run.design.name;
@@ -116,7 +121,7 @@ fn value_of(text: &str, unit: Unit) -> Result<f64, String> {
         Unit::Count => quantity::count(text).map(|count| count as f64).map_err(said),
         Unit::Nanoseconds => quantity::span(text).map(|span| span.ps() as f64 / 1e3).map_err(said),
         Unit::Seconds => quantity::span(text).map(|span| span.ps() as f64 / 1e12).map_err(said),
-        Unit::Bytes => quantity::bytes(text).map(|bytes| bytes as f64).map_err(said),
+        Unit::Bytes | Unit::BytesDecimal => quantity::bytes(text).map(|bytes| bytes as f64).map_err(said),
         Unit::BytesPerSecond => quantity::bandwidth(text).map(|rate| rate as f64).map_err(said),
         Unit::PerSecond if text.contains('/') => quantity::rate_per_second(text).map_err(said),
         Unit::PerSecond => quantity::count(text).map(|count| count as f64).map_err(said),
@@ -224,7 +229,13 @@ mod tests {
         run.lifetime.years = None;
         assert_eq!(
             check("lifetime > 5 years", &run),
-            "lifetime > 5 years holds: lifetime is without end: nothing was erased"
+            "lifetime > 5 years does not hold: lifetime is not determined: nothing of what the host wrote was \
+             programmed yet"
+        );
+        (run.flash.programs, run.flash.erases, run.write.bytes) = (0, 0, 0);
+        assert_eq!(
+            check("lifetime > 5 years", &run),
+            "lifetime > 5 years holds: lifetime is without end: nothing was programmed"
         );
     }
 }

@@ -74,6 +74,11 @@ pub fn compare_text<S: AsRef<str>>(
 const OF_DEVICE: [&str; 6] =
     ["iops", "write.bandwidth", "read.bandwidth", "write.p99_9", "read.p99", "price"];
 
+/// What life is compared by. In a closed loop the slower device lives longer: there bytes are compared, not years.
+pub(super) fn life<'a>(mut runs: impl Iterator<Item = &'a RunResult>) -> &'static [&'static str] {
+    if runs.any(|run| run.closed_loop) { &["lifetime.bytes", "lifetime.dwpd"] } else { &["lifetime"] }
+}
+
 /// Large requests are measured in bytes per second, small ones in requests; no column without any value.
 fn default_columns(groups: &[Vec<RunResult>]) -> Vec<Metric> {
     let runs = || groups.iter().flatten();
@@ -99,11 +104,14 @@ fn default_columns(groups: &[Vec<RunResult>]) -> Vec<Metric> {
         "read.p99",
         "waf",
         "erases",
-        "lifetime",
         "price",
     ];
     let of_program = runs().any(|run| run.program.is_some());
-    let names = names.iter().filter(|&&name| !of_program || !OF_DEVICE.contains(&name));
+    let names = names.into_iter().filter(|name| !of_program || !OF_DEVICE.contains(name));
+    let names = names.flat_map(|name| match name {
+        "erases" => [&[name], life(runs())].concat(),
+        name => vec![name],
+    });
     let columns = names.map(|name| metric::find(name).expect("the table of metrics has them"));
     columns.filter(|column| runs().any(|run| column.of(run).is_some())).collect()
 }

@@ -267,7 +267,7 @@ impl Page {
             parts.push(keep(&format!("{busy} in all")));
             parts.push(keep(&match medium.years {
                 Some(years) => format!("lasts {}", number::years(years)),
-                None => "no wear".to_string(),
+                None => "nothing programmed".to_string(),
             }));
             self.line(&format!("  {}", medium.name), &parts.join(", "));
         }
@@ -359,25 +359,33 @@ pub(super) fn latencies(op: &OpResult) -> [f64; 7] {
     [latency.mean_ns, p50, p95, p99, p99_9, p99_99, max]
 }
 
-/// How long it lasts, in one line.
+/// How long it lasts, in one line: in years at the rate of the workload; if the device set the pace, in bytes first.
 pub(super) fn lifetime(run: &RunResult) -> String {
     let lifetime = &run.lifetime;
-    let Some(years) = lifetime.years else { return "without end: nothing was erased".to_string() };
-    let mut text = keep(&format!("{} at this load", number::years(years)));
-    if run.memory.is_some() {
-        text =
-            keep(&format!("{} ({} days) at this load", number::years(years), number::three(years * 365.25)));
-    }
+    let Some(years) = lifetime.years else { return unworn(run).to_string() };
+    let load = if run.closed_loop { "at this speed" } else { "at this load" };
+    let days = match run.memory {
+        Some(_) => format!(" ({} days)", number::three(years * 365.25)),
+        None => String::new(),
+    };
+    let mut text = keep(&format!("{}{days} {load}", number::years(years)));
     if let Some(worst) = lifetime.years_worst_block {
         text += &keep(&format!(" ({} by the most worn block)", number::years(worst)));
     }
-    if let Some(bytes) = lifetime.host_bytes {
-        text += &format!("; {}", keep(&format!("{} may be written", number::bytes_decimal(bytes))));
+    let bytes = lifetime.host_bytes.map(|bytes| format!("{} may be written", number::bytes_decimal(bytes)));
+    let per_day = lifetime.drive_writes_per_day;
+    let per_day = per_day.map(|count| format!("{} drive writes a day for 5 years", number::three(count)));
+    let mut parts: Vec<String> = [bytes, per_day].into_iter().flatten().map(|part| keep(&part)).collect();
+    parts.insert(if run.closed_loop { parts.len() } else { 0 }, text);
+    parts.join("; ")
+}
+
+/// Why a run has no lifetime.
+pub(super) fn unworn(run: &RunResult) -> &'static str {
+    match run.without_end() {
+        true => "without end: nothing was programmed",
+        false => "not determined: nothing of what the host wrote was programmed yet",
     }
-    if let Some(per_day) = lifetime.drive_writes_per_day {
-        text += &format!("; {}", keep(&format!("{} drive writes a day for 5 years", number::three(per_day))));
-    }
-    text
 }
 
 /// Write amplification has two decimals, so that its parts can be added in the head.

@@ -20,6 +20,8 @@ pub enum Unit {
     Seconds,
     /// Bytes.
     Bytes,
+    /// Bytes in powers of ten, as endurance is sold.
+    BytesDecimal,
     /// Bytes per second.
     BytesPerSecond,
     /// Events per second.
@@ -43,6 +45,7 @@ impl Unit {
             Unit::Nanoseconds => number::time_ns(value),
             Unit::Seconds => number::time_s(value),
             Unit::Bytes => number::bytes(value),
+            Unit::BytesDecimal => number::bytes_decimal(value),
             Unit::BytesPerSecond => number::bandwidth(value),
             Unit::PerSecond => number::per_second(value),
             Unit::Share => number::share(value),
@@ -57,7 +60,7 @@ impl Unit {
             Unit::Ratio | Unit::Count | Unit::Share => "",
             Unit::Nanoseconds => "_ns",
             Unit::Seconds => "_s",
-            Unit::Bytes => "_bytes",
+            Unit::Bytes | Unit::BytesDecimal => "_bytes",
             Unit::BytesPerSecond => "_bytes_per_s",
             Unit::PerSecond => "_per_s",
             Unit::Years => "_years",
@@ -107,6 +110,16 @@ impl Metric {
             Get::Run(get) => get(run),
             Get::Op(op, get) => Some(op(run)).filter(|op| op.count > 0).map(get),
         }
+    }
+
+    /// True if this is the life of something that the run's device has: without a value, nothing wore it.
+    pub fn is_life_of(&self, run: &RunResult) -> bool {
+        let of = match self.name.as_str() {
+            "log.lifetime" => of_role(run, &["log", "slc"], |_| 1.0).is_some(),
+            "pram.lifetime" => run.pram.is_some(),
+            name => name == "data.lifetime" || name.starts_with("lifetime"),
+        };
+        of && run.lifetime.years.is_none()
     }
 }
 
@@ -261,7 +274,7 @@ const ROWS: &[Row] = &[
     ("data.erases", "data erases", Unit::Count, Better::Less, "erases of the data medium", |r| of_role(r, &["data"], |m| m.erases as f64)),
     ("data.time", "data time", Unit::Seconds, Better::Less, "media.time of the data medium", |r| of_role(r, &["data"], busy_s)),
     ("data.lifetime", "data lifetime", Unit::Years, Better::More, "years until the mean block of the data medium is worn out", |r| r.media.iter().find(|m| m.role == "data")?.years),
-    ("data.endurance", "data endurance", Unit::Bytes, Better::More, "host bytes that may be written until the mean block of the data medium is worn out", |r| r.media.iter().find(|m| m.role == "data")?.years.map(|years| years * 365.25 * 86_400.0 * r.write.bytes_per_s)),
+    ("data.endurance", "data endurance", Unit::BytesDecimal, Better::More, "host bytes that may be written until the mean block of the data medium is worn out", |r| r.media.iter().find(|m| m.role == "data")?.years.map(|years| years * 365.25 * 86_400.0 * r.write.bytes_per_s)),
     ("log.reads", "log reads", Unit::Count, Better::Less, "cell reads of the log's own array, or of blocks in SLC mode", |r| of_role(r, &["log", "slc"], |m| m.reads as f64)),
     ("log.programs", "log programs", Unit::Count, Better::Less, "programs of the log's own array, or of blocks in SLC mode", |r| of_role(r, &["log", "slc"], |m| m.programs as f64)),
     ("log.erases", "log erases", Unit::Count, Better::Less, "erases of the log's own array, or of blocks in SLC mode", |r| of_role(r, &["log", "slc"], |m| m.erases as f64)),
@@ -272,10 +285,10 @@ const ROWS: &[Row] = &[
     ("cycles.mean", "cycles mean", Unit::Ratio, Better::Less, "mean erases of a block since new", |r| Some(r.flash.cycles_mean)),
     ("cycles.max", "cycles max", Unit::Count, Better::Less, "most erases of a block since new", |r| Some(r.flash.cycles_max as f64)),
     ("cycles.deviation", "cycles dev.", Unit::Ratio, Better::Less, "standard deviation of the erases of blocks since new", |r| Some(r.flash.cycles_deviation)),
-    ("lifetime", "lifetime", Unit::Years, Better::More, "years until the mean block is worn out at this load", |r| r.lifetime.years),
+    ("lifetime", "lifetime", Unit::Years, Better::More, "years until the mean block is worn out at this load; if the device sets the pace compare lifetime.bytes", |r| r.lifetime.years),
     ("lifetime.days", "days", Unit::Ratio, Better::More, "days until the mean block is worn out at this load", |r| r.lifetime.years.map(|years| years * 365.25)),
-    ("lifetime.worst", "first block", Unit::Years, Better::More, "years if the most worn block set the pace", |r| r.lifetime.years_worst_block),
-    ("lifetime.bytes", "endurance", Unit::Bytes, Better::More, "host bytes that may be written in all", |r| r.lifetime.host_bytes),
+    ("lifetime.worst", "first block", Unit::Years, Better::More, "years if the most worn block set the pace, once the mean block was erased ten times", |r| r.lifetime.years_worst_block),
+    ("lifetime.bytes", "endurance", Unit::BytesDecimal, Better::More, "host bytes that may be written in all: rated cycles times the bytes of the flash, over write amplification", |r| r.lifetime.host_bytes),
     ("lifetime.dwpd", "DWPD", Unit::Ratio, Better::More, "full drive writes per day over five years", |r| r.lifetime.drive_writes_per_day),
     ("price", "price", Unit::Usd, Better::Less, "all media", |r| r.price.total_usd),
     ("price.gib", "USD/GiB", Unit::UsdPerGib, Better::Less, "all media, for each GiB the host can address", |r| r.price.usd_per_gib),

@@ -105,6 +105,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
             ..WriteAmplification::default()
         },
         flash: flash(),
+        closed_loop: true,
         lifetime: Lifetime {
             years: Some(8.4),
             years_worst_block: Some(6.12),

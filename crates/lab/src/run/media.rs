@@ -1,19 +1,25 @@
 //! What each kind of flash of a device did: arrays one by one, and the blocks of an array that are used with one bit
 //! per cell apart from the others.
+//!
+//! The cycles of a run are the stricter of two counts. A page that was programmed has to be erased before it is
+//! programmed again, so that a cycle of a block bears no more programs than the block has pages: this count is right
+//! from the first program on, while erases lag behind it on a device that begins with erased blocks or has not come to
+//! cleaning. A block that is erased before it was full costs a whole cycle all the same: then erases are more.
 
 use super::device::{Insides, LogInsides};
 use super::summary::SECONDS_PER_YEAR;
 use crate::design::{Design, Ftl, PriceItem};
 use crate::result::MediumResult;
 use nvlab_medium::flash::{Cells, FlashStats};
+use nvlab_units::Geometry;
 
 /// Every kind of flash of a run of `seconds`, the data medium first.
 pub(super) fn media(design: &Design, insides: &Insides, seconds: f64) -> Vec<MediumResult> {
     let items = design.price().items;
-    let blocks = insides.geometry.blocks();
+    let geometry = &insides.geometry;
     let mut data = medium(design.ftl.medium(), "data", &items, insides.cells, &insides.flash);
-    let slc = slc_mode(design, insides.cells);
-    if let Some(slc) = &slc {
+    let mut slc = slc_mode(design, insides.cells);
+    if let Some((slc, _)) = &slc {
         data.reads -= slc.reads;
         data.programs -= slc.programs;
         data.erases -= slc.erases;
@@ -21,39 +27,65 @@ pub(super) fn media(design: &Design, insides: &Insides, seconds: f64) -> Vec<Med
         data.program_s -= slc.program_s;
         data.erase_s -= slc.erase_s;
     }
-    data.blocks = blocks;
-    data.years = match slc {
-        // eNVy counts pages to be erased one day, which is finer than erases.
-        None => years(insides.cycles, data.rated_cycles, seconds),
-        Some(_) => years(data.erases as f64 / blocks as f64, data.rated_cycles, seconds),
-    };
-    let mut media = vec![data];
-    media.extend(slc.map(|mut slc| {
-        // Any block may be used so: the erases are spread over all.
-        slc.blocks = blocks;
-        slc.years = years(slc.erases as f64 / blocks as f64, slc.rated_cycles, seconds);
-        slc
-    }));
-    if let (Ftl::Blocks(design), Some(LogInsides { cells, flash, geometry })) = (&design.ftl, &insides.log)
-        && let Some(own) = &design.own_log
-    {
-        let mut log = medium(&own.medium, "log", &items, cells, flash);
-        log.blocks = geometry.blocks();
-        log.years = years(log.erases as f64 / log.blocks as f64, log.rated_cycles, seconds);
-        media.push(log);
+    let mut log = log(design, insides, &items);
+    let mut programmed = program_units(&mut data, &Shape::of(geometry), geometry);
+    if let Some((slc, shape)) = &mut slc {
+        // Any block may be used so: the wear is spread over all.
+        programmed += program_units(slc, shape, geometry);
+        wear_out(slc, shape, geometry, seconds);
     }
-    media
+    if let Some((log, geometry)) = &mut log {
+        programmed += program_units(log, &Shape::of(geometry), geometry);
+        wear_out(log, &Shape::of(geometry), geometry, seconds);
+    }
+    // What the write buffer still holds at the end will be programmed.
+    let buffered = insides.causes.total().saturating_sub(programmed);
+    data.programmed_bytes += buffered * geometry.unit_bytes as u64;
+    wear_out(&mut data, &Shape::of(geometry), geometry, seconds);
+    let slc = slc.map(|(slc, _)| slc);
+    [Some(data), slc, log.map(|(log, _)| log)].into_iter().flatten().collect()
 }
 
 /// Years until the device is worn out: blocks that are used in two ways wear from both; of two arrays the first worn
-/// out counts.
-pub(super) fn years_of(media: &[MediumResult]) -> Option<f64> {
+/// out counts. And whether that is the array of the log.
+pub(super) fn years_of(media: &[MediumResult]) -> Option<(f64, bool)> {
     let rate = |roles: &[&str]| {
         let of = media.iter().filter(|medium| roles.contains(&medium.role.as_str()));
         of.filter_map(|medium| medium.years).map(|years| 1.0 / years).sum::<f64>()
     };
-    let fastest = rate(&["data", "slc"]).max(rate(&["log"]));
-    (fastest > 0.0).then(|| 1.0 / fastest)
+    let (data, log) = (rate(&["data", "slc"]), rate(&["log"]));
+    let fastest = data.max(log);
+    (fastest > 0.0).then(|| (1.0 / fastest, log > data))
+}
+
+/// What a block of a kind of flash holds.
+struct Shape {
+    pages_per_block: u32,
+    units_per_page: u32,
+}
+
+impl Shape {
+    /// With all bits of its cells.
+    fn of(geometry: &Geometry) -> Shape {
+        Shape { pages_per_block: geometry.pages_per_block, units_per_page: geometry.units_per_page }
+    }
+}
+
+/// Counts the bytes programmed; returns the units.
+fn program_units(medium: &mut MediumResult, shape: &Shape, geometry: &Geometry) -> u64 {
+    let units = medium.programs * shape.units_per_page as u64;
+    medium.programmed_bytes = units * geometry.unit_bytes as u64;
+    units
+}
+
+/// Cycles of the mean block, and the years they leave.
+fn wear_out(medium: &mut MediumResult, shape: &Shape, geometry: &Geometry, seconds: f64) {
+    let page_bytes = shape.units_per_page as u64 * geometry.unit_bytes as u64;
+    let fills = medium.programmed_bytes as f64 / (page_bytes * shape.pages_per_block as u64) as f64;
+    medium.blocks = geometry.blocks();
+    medium.cycles = fills.max(medium.erases as f64) / medium.blocks as f64;
+    medium.years = (medium.cycles > 0.0)
+        .then(|| medium.rated_cycles as f64 / (medium.cycles / seconds) / SECONDS_PER_YEAR);
 }
 
 fn medium(name: &str, role: &str, items: &[PriceItem], cells: &Cells, stats: &FlashStats) -> MediumResult {
@@ -69,33 +101,34 @@ fn medium(name: &str, role: &str, items: &[PriceItem], cells: &Cells, stats: &Fl
         read_s: stats.read_time.seconds(),
         program_s: stats.program_time.seconds(),
         erase_s: stats.erase_time.seconds(),
-        blocks: 0,
         rated_cycles: cells.config.endurance.cycles,
-        years: None,
+        ..MediumResult::default()
     }
 }
 
+/// The array of a log that has one of its own.
+fn log(design: &Design, insides: &Insides, items: &[PriceItem]) -> Option<(MediumResult, Geometry)> {
+    let (Ftl::Blocks(design), Some(log)) = (&design.ftl, &insides.log) else { return None };
+    let LogInsides { cells, flash, geometry } = log;
+    Some((medium(&design.own_log.as_ref()?.medium, "log", items, cells, flash), *geometry))
+}
+
 /// The blocks of the data array in SLC mode, if its controller uses some so.
-fn slc_mode(design: &Design, cells: &Cells) -> Option<MediumResult> {
+fn slc_mode(design: &Design, cells: &Cells) -> Option<(MediumResult, Shape)> {
     let slc = design.ftl.slc()?;
     let done = cells.slc_operations();
-    Some(MediumResult {
+    let medium = MediumResult {
         name: slc.medium.clone(),
         role: "slc".into(),
-        bytes: 0,
-        usd: None,
         reads: done.reads,
         programs: done.programs,
         erases: done.erases,
         read_s: slc.mode.read.seconds() * done.reads as f64,
         program_s: slc.mode.program.seconds() * done.programs as f64,
         erase_s: slc.mode.erase.seconds() * done.erases as f64,
-        blocks: 0,
         rated_cycles: slc.endurance,
-        years: None,
-    })
-}
-
-fn years(cycles: f64, rated: u32, seconds: f64) -> Option<f64> {
-    (cycles > 0.0).then(|| rated as f64 / (cycles / seconds) / SECONDS_PER_YEAR)
+        ..MediumResult::default()
+    };
+    let mode = &slc.mode;
+    Some((medium, Shape { pages_per_block: mode.pages_per_block, units_per_page: mode.units_per_page }))
 }

@@ -25,7 +25,7 @@ use crate::result::{MountResult, Precondition, RunResult};
 use device::{Carrying, Device, InMemory, NoBytes, Observed, Visit};
 use meter::Meter;
 use nvlab_units::Time;
-use nvlab_workload::{WindowWorkload, Workload};
+use nvlab_workload::{Pacing, WindowWorkload, Workload};
 use thiserror::Error;
 
 /// What to run, and how far.
@@ -202,12 +202,14 @@ pub fn run_transactions<W: WindowWorkload>(
     let (prepared, origin) = prepared.map_err(|source| unprepared(plan, source))?;
     Observed::reset_stats(&mut memory);
     let mut workload = workload;
+    let closed_loop = workload.pacing() != Pacing::Open;
     let mut meter = Meter::new(origin, memory.counters(), plan.requests_asked, |progress: &Progress| {
         on_progress("running", share_done(plan, progress, origin))
     });
     let driven = transactions::drive(&mut memory, &mut workload, origin, &plan.limit, &mut meter);
     let progress = checked(plan, driven, origin)?;
-    finish(Run { design, plan, prepared, origin, progress, clock }, &mut memory, meter)
+    let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut memory, meter)?;
+    Ok(RunResult { closed_loop, ..result })
 }
 
 /// A run, for a device of whatever kind.
@@ -262,7 +264,8 @@ fn run_requests<D: Device, W: Workload>(
     let progress = checked(plan, driven, origin)?;
     let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter)?;
     let mount = mount(device, plan, &progress)?;
-    Ok(RunResult { client_bytes: workload.client_bytes(), program, mount, ..result })
+    let closed_loop = workload.pacing() != Pacing::Open;
+    Ok(RunResult { client_bytes: workload.client_bytes(), closed_loop, program, mount, ..result })
 }
 
 /// What a mount takes if the power fails at the end of a run; `None` if the media keep no bytes.

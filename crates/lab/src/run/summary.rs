@@ -63,6 +63,7 @@ pub fn summarize(
         write_amplification: write_amplification(&insides),
         flash: flash(&insides, busy_span.seconds().max(1e-12)),
         lifetime: lifetime(&insides, years_of(&media), design, host_bytes, seconds),
+        closed_loop: false,
         media,
         price: Price {
             total_usd: price.total_usd(),
@@ -172,29 +173,31 @@ fn flash(insides: &Insides, seconds: f64) -> FlashResult {
     }
 }
 
-/// Rated cycles over the rate of cycles. The worst block's own rate is that of this run if it was erased in it
-/// evenly; wear levelling decides how far the two lie apart.
+/// Fewer cycles of the mean block since new say little of the block most worn: one more is over a tenth.
+const CYCLES_TOLD: f64 = 10.0;
+
+/// What the rate of cycles leaves, and the host bytes that can be written until then. The block most worn since new
+/// belongs to the array that is worn out first.
 fn lifetime(
     insides: &Insides,
-    years: Option<f64>,
+    years: Option<(f64, bool)>,
     design: &Design,
     host_bytes: u64,
     seconds: f64,
 ) -> Lifetime {
-    let rated = insides.cells.config.endurance.cycles;
-    let mut lifetime = Lifetime { rated_cycles: rated, ..Lifetime::default() };
-    let (Some(years), 1..) = (years, insides.causes.host) else { return lifetime };
-    let host_bytes_per_s = host_bytes as f64 / seconds;
-    let life_s = years * SECONDS_PER_YEAR;
-    lifetime.years = Some(years);
-    lifetime.host_bytes = Some(life_s * host_bytes_per_s);
-    let capacity = design.capacity_bytes() as f64;
-    lifetime.drive_writes_per_day = Some(life_s * host_bytes_per_s / capacity / (5.0 * 365.25));
-    let counts = insides.cells.erase_counts();
+    let rated_cycles = insides.cells.config.endurance.cycles;
+    let Some((years, by_log)) = years else { return Lifetime { rated_cycles, ..Lifetime::default() } };
+    // Nothing written, and yet programmed: moved by the device itself.
+    let host_bytes = (host_bytes > 0).then(|| years * SECONDS_PER_YEAR * (host_bytes as f64 / seconds));
+    let cells = insides.log.as_ref().filter(|_| by_log).map_or(insides.cells, |log| log.cells);
+    let counts = cells.erase_counts();
     let mean = counts.iter().map(|&n| n as f64).sum::<f64>() / counts.len() as f64;
     let most = counts.iter().copied().max().unwrap_or(0) as f64;
-    if most > 0.0 {
-        lifetime.years_worst_block = Some(life_s / SECONDS_PER_YEAR * mean / most);
+    Lifetime {
+        years: Some(years),
+        years_worst_block: (mean >= CYCLES_TOLD).then(|| years * mean / most),
+        host_bytes,
+        drive_writes_per_day: host_bytes.map(|bytes| bytes / design.capacity_bytes() as f64 / (5.0 * 365.25)),
+        rated_cycles,
     }
-    lifetime
 }

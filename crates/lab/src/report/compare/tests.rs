@@ -26,10 +26,10 @@ zipf theta=0.99 read=70% bs=4KiB qd=32, seed 1
   greedy   30.0 k/s   121 us        366 us        2.48 ms        183 us        3.00   12.3 k
   fifo     27.9 k/s   121 us same   366 us same   2.48 ms same   183 us same   3.24   12.3 k same
 
-  design   lifetime          price
-  ──────────────────────────────────────────
-  greedy   8.40 years        62.3 USD
-  fifo     8.40 years same   62.3 USD same
+  design   endurance     DWPD        price
+  ──────────────────────────────────────────────────
+  greedy   240 TB        1.13        62.3 USD
+  fifo     240 TB same   1.13 same   62.3 USD same
 
 greedy served 1.08 times more requests per second than fifo
 

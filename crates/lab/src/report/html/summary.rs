@@ -1,23 +1,14 @@
 //! The figures: one row for each run, and latency by run and kind of request.
 
 use super::text::{Labelled, Table, or_dash, section as section_of};
-use crate::report::metric::{self, Unit};
-use crate::report::{human, number};
+use crate::report::compare::life;
+use crate::report::{human, metric, number};
 
 /// Columns of the summary.
-const COLUMNS: [&str; 11] = [
-    "iops",
-    "read.bandwidth",
-    "write.bandwidth",
-    "read.p99",
-    "write.p99",
-    "waf",
-    "erases",
-    "lifetime",
-    "price",
-    "price.gib",
-    "memory",
-];
+const COLUMNS: [&str; 7] =
+    ["iops", "read.bandwidth", "write.bandwidth", "read.p99", "write.p99", "waf", "erases"];
+/// Columns behind the figures of life.
+const COLUMNS_LAST: [&str; 3] = ["price", "price.gib", "memory"];
 
 /// Summary and latency tables.
 pub(super) fn section(runs: &[Labelled<'_>]) -> String {
@@ -27,9 +18,10 @@ pub(super) fn section(runs: &[Labelled<'_>]) -> String {
 }
 
 fn figures(runs: &[Labelled<'_>]) -> String {
-    let columns = COLUMNS.map(|name| metric::find(name).expect("the table of metrics has them"));
+    let names = [&COLUMNS, life(runs.iter().map(|labelled| labelled.run)), &COLUMNS_LAST].concat();
+    let columns = names.into_iter().map(|name| metric::find(name).expect("the table of metrics has them"));
     let columns: Vec<_> =
-        columns.into_iter().filter(|column| runs.iter().any(|run| column.of(run.run).is_some())).collect();
+        columns.filter(|column| runs.iter().any(|run| column.of(run.run).is_some())).collect();
     let mut heads = vec!["design"];
     heads.extend(columns.iter().map(|column| column.title.as_str()));
     let mut table = Table::new("", 1, &heads);
@@ -39,7 +31,10 @@ fn figures(runs: &[Labelled<'_>]) -> String {
             let value = column.of(labelled.run);
             let baseline = column.of(runs[0].run).filter(|baseline| index > 0 && *baseline != 0.0);
             let ratio = value.zip(baseline).map(|(value, baseline)| ratio(value / baseline));
-            let missing = if column.unit == Unit::Years { "no wear" } else { "–" };
+            let missing = match column.is_life_of(labelled.run) {
+                true => human::unworn(labelled.run).split(':').next().unwrap_or_default(),
+                false => "–",
+            };
             let shown = value.map_or(missing.to_string(), |value| column.unit.shown(value).to_string());
             cells.push(format!("{shown}{}", ratio.unwrap_or_default()));
         }

@@ -98,7 +98,7 @@ fn results_without_anything_are_shown_too() {
     run.series.clear();
     let page = html(std::slice::from_ref(&run), "t");
     assert!(page.contains("The host wrote nothing."));
-    assert!(html(&[sample::run("ssd-tlc", 1), run], "t").contains("<td class=\"n\">no wear</td>"));
+    assert!(html(&[sample::run("ssd-tlc", 1), run], "t").contains("<td class=\"n\">without end</td>"));
     assert!(!page.replace(UPLOT_JS, "").contains("NaN"));
     assert!(html(&[], "t").contains("There are no results."));
 }

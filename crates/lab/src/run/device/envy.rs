@@ -94,9 +94,6 @@ impl<S: Store> Observed for Envy<S> {
             retired_blocks: 0,
             unaligned: 0.0,
             host_bytes: None,
-            // Every page that is programmed will have to be erased: finer than counting erases, of which a short run
-            // has few (section 5.5).
-            cycles: causes.total() as f64 / geometry.units() as f64,
             cells: nor.cells(),
             flash: nor.stats(),
             geometry,

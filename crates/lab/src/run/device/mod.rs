@@ -93,8 +93,6 @@ pub struct Insides<'a> {
     pub unaligned: f64,
     /// Bytes the host asked to write; `None`: what its requests say.
     pub host_bytes: Option<u64>,
-    /// Cycles that the mean block went through.
-    pub cycles: f64,
     /// Wear and rated life of the array.
     pub cells: &'a Cells,
     /// What the array counted.
@@ -125,7 +123,6 @@ impl<'a> Insides<'a> {
             retired_blocks: 0,
             unaligned: 0.0,
             host_bytes: None,
-            cycles: nand.stats().erases as f64 / nand.geometry().blocks() as f64,
             cells: nand.cells(),
             flash: nand.stats(),
             geometry: *nand.geometry(),
