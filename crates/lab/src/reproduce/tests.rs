@@ -204,6 +204,15 @@ fn verdicts_and_pages_follow_what_was_measured() {
     let without = Measured { experiment: &experiment, results: measured(runs, Some(0)) };
     let verdicts: Vec<Verdict> = judge(&without).iter().map(|judged| judged.verdict).collect();
     assert_eq!(verdicts, [Verdict::Missing; 3]);
+    let mut drifting = runs[0].clone();
+    drifting.precondition.converged = false;
+    let mut results = measured(runs, None);
+    results[0] = Some(&drifting);
+    let drifting = Measured { experiment: &experiment, results };
+    let shown: Vec<String> = judge(&drifting).iter().map(|judged| judged.shown()).collect();
+    assert_eq!(shown, ["pass, not steady", "reported, not steady", "input"]);
+    assert!(!judge(&drifting)[0].passes(), "a longer run may say something else");
+    assert!(judge(&whole)[0].passes());
     let mut worse = experiment.clone();
     worse.rows[0].band = Some([1.0, 2.05]);
     worse.rows[2].band = Some([0.0, 1.0]);
