@@ -128,7 +128,7 @@ fn table(judged: &[(&Experiment, Vec<Judged<'_>>)]) -> Table {
                 Cell::new(expected, number(row.expected)),
                 Cell::new(measured, number(judged.measured)),
                 Cell::new(band, row.band.map_or(Value::Null, |band| Value::from(band.to_vec()))),
-                Cell::text(judged.verdict.name()),
+                Cell::text(judged.shown()),
                 Cell::text(&row.claim),
             ]);
         }

@@ -43,6 +43,21 @@ pub struct Judged<'a> {
     pub measured: Option<f64>,
     /// What became of it.
     pub verdict: Verdict,
+    /// A run it needs was to be in steady state and was not: whatever the verdict is, it may change with the run's
+    /// length. Never counted as a pass.
+    pub unsteady: bool,
+}
+
+impl Judged<'_> {
+    /// The verdict as tables show it: `pass`, `differs, not steady`.
+    pub fn shown(&self) -> String {
+        let name = self.verdict.name();
+        if self.unsteady { format!("{name}, not steady") } else { name.to_string() }
+    }
+    /// True if it counts as a pass.
+    pub fn passes(&self) -> bool {
+        self.verdict == Verdict::Pass && !self.unsteady
+    }
 }
 
 /// An experiment with the results of its points.
@@ -65,7 +80,10 @@ pub fn judge<'a>(measured: &Measured<'a>) -> Vec<Judged<'a>> {
             (Some(_), Some(_)) if row.input => Verdict::Input,
             (Some(_), Some(_)) => Verdict::Pass,
         };
-        Judged { row, measured: value, verdict }
+        // What was put in does not depend on the state.
+        let unsteady =
+            verdict != Verdict::Input && measured.runs_of(row).any(|run| !run.precondition.converged);
+        Judged { row, measured: value, verdict, unsteady }
     };
     measured.experiment.rows.iter().map(judged).collect()
 }
@@ -74,7 +92,7 @@ pub fn judge<'a>(measured: &Measured<'a>) -> Vec<Judged<'a>> {
 /// claim of the source.
 pub fn summary<'a>(judged: impl Iterator<Item = &'a Judged<'a>> + Clone) -> String {
     let count = |verdict| judged.clone().filter(|one| one.verdict == verdict).count();
-    let passed = judged.clone().filter(|one| one.verdict == Verdict::Pass);
+    let passed = judged.clone().filter(|one| one.passes());
     let of_basis = Basis::ALL.iter().filter_map(|&(name, basis)| {
         let count = passed.clone().filter(|one| one.row.basis == basis).count();
         (count > 0).then(|| format!("{count} {name}"))
@@ -83,16 +101,20 @@ pub fn summary<'a>(judged: impl Iterator<Item = &'a Judged<'a>> + Clone) -> Stri
         bases if bases.is_empty() => bases,
         bases => format!(" ({bases})"),
     };
-    let [pass, differs, reported, input, missing] =
-        [Verdict::Pass, Verdict::Differs, Verdict::Reported, Verdict::Input, Verdict::Missing].map(count);
-    format!("{pass} pass{bases}, {differs} differ, {reported} reported, {input} inputs, {missing} missing")
+    let unsteady = match judged.clone().filter(|one| one.unsteady).count() {
+        0 => String::new(),
+        some => format!("; {some} not steady, of which none passes"),
+    };
+    let pass = passed.clone().count();
+    let [differs, reported, input, missing] =
+        [Verdict::Differs, Verdict::Reported, Verdict::Input, Verdict::Missing].map(count);
+    format!("{pass} pass{bases}, {differs} differ, {reported} reported, {input} inputs, {missing} missing{unsteady}")
 }
 
 /// The claims of the sources that passed.
 pub fn passed_claims<'a>(judged: impl Iterator<Item = &'a Judged<'a>>) -> Vec<&'a str> {
-    let of_source = |one: &&Judged<'_>| {
-        one.verdict == Verdict::Pass && matches!(one.row.basis, Basis::Stated | Basis::Cited)
-    };
+    let of_source =
+        |one: &&Judged<'_>| one.passes() && matches!(one.row.basis, Basis::Stated | Basis::Cited);
     judged.filter(of_source).map(|one| one.row.claim.as_str()).collect()
 }
 
@@ -106,6 +128,17 @@ impl Measured<'_> {
             Some(over) => metric::metric(over, run).filter(|&over| over != 0.0)?,
         };
         Some(value / over * measure.times)
+    }
+
+    /// The runs that a claim is measured on.
+    fn runs_of(&self, row: &Row) -> impl Iterator<Item = &RunResult> {
+        // Without `to` there is one point or line only.
+        let to = Some(&row.to).filter(|to| !to.is_empty());
+        let indices = std::iter::once(&row.at).chain(to).flat_map(|at| match self.experiment.index(at) {
+            Some(index) => vec![index],
+            None => self.experiment.line(at).into_iter().map(|(_, index)| index).collect(),
+        });
+        indices.filter_map(|index| self.results.get(index).copied().flatten())
     }
 
     /// A line: place on the free axis and measure. `None` if a point is missing or its place is no number.

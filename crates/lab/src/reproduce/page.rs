@@ -70,12 +70,12 @@ fn claims(measured: &[Measured<'_>]) -> String {
                 "" => String::new(),
                 note => format!("<small>{}</small>", escape(note)),
             };
-            let verdict = judged.verdict.name();
+            let class = if judged.unsteady { "unsteady" } else { judged.verdict.name() };
             table.row(&[
                 escape(&judged.row.claim) + &note,
                 escape(&judged.row.place),
                 judged.row.basis.name().to_string(),
-                format!("<span class=\"verdict {verdict}\">{verdict}</span>"),
+                format!("<span class=\"verdict {class}\">{}</span>", judged.shown()),
                 expected,
                 found,
                 band,
@@ -83,7 +83,8 @@ fn claims(measured: &[Measured<'_>]) -> String {
         }
     }
     let about = "A claim without a band is reported as it comes out; an input is a number that the design or the \
-                 workload puts in, shown beside what the source says. Basis: stated in the source, cited from another \
+                 workload puts in, shown beside what the source says. Not steady: a run had not reached its steady state, so that the number \
+                 would be another after a longer one. Basis: stated in the source, cited from another \
                  public one, derived from stated numbers.";
     section("claims", "Claims", about, &table.html())
 }
