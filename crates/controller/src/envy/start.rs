@@ -27,7 +27,7 @@ pub(super) fn first_pages(
         Cleaning::Gathering(Gathering { sorted, partition_segments, .. }) => (sorted, partition_segments),
         _ => (None, 1),
     };
-    let Locality { data, writes } = sorted.unwrap_or(Locality { data: 0.5, writes: 0.5 });
+    let data = sorted.map_or(0.5, |locality| locality.data);
     let segments: u32 = pools.iter().map(|pool| pool.size).sum();
     let live = logical_pages as f64 / (segments as f64 * pages_per_segment as f64);
     let fullest = |pool: &Pool| pool.limit as f64 / (pool.size as f64 * pages_per_segment as f64);

@@ -28,7 +28,10 @@ impl Refusal {
     /// The error that the client is told.
     pub fn error(&self, request: &Request) -> u32 {
         match self {
-            Refusal::PastEnd if request.command == command::WRITE => error::NO_SPACE,
+            // The protocol asks for this error of whatever writes, for INVALID of the rest.
+            Refusal::PastEnd if matches!(request.command, command::WRITE | command::WRITE_ZEROES) => {
+                error::NO_SPACE
+            }
             Refusal::Command | Refusal::Flags(_) | Refusal::Bytes | Refusal::PastEnd | Refusal::NotAgreed => {
                 error::INVALID
             }

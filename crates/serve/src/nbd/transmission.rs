@@ -132,8 +132,6 @@ impl Transmission<'_> {
             command::WRITE_ZEROES => {
                 let (may_trim, fast) =
                     (request.flags & flag::NO_HOLE == 0, request.flags & flag::FAST_ZERO != 0);
-                // The protocol asks for this error of whatever writes, for INVALID of the rest.
-                drive.check(offset, bytes).map_err(|_| Stop::Refused(error::NO_SPACE))?;
                 drive.zero(session, (offset, bytes), Zero { may_trim, fast, fua })?
             }
             // CACHE: the device has no cache that the host could fill.
