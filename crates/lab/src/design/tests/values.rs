@@ -1,7 +1,7 @@
 //! Precedence, origins, and what the values turn into.
 
 use super::super::*;
-use super::{SMALL, load, page_map, small};
+use super::{SMALL, errors_of, load, page_map, small};
 use nvlab_controller::page_map::{Cleaning, Streams, WearLevelling};
 use nvlab_units::Interruption;
 
