@@ -14,7 +14,8 @@
 //! 2. A cluster that became free is trimmed at the next flush, if its FAT entry is still 0 and nothing was written
 //!    to it since. (A client that writes the new contents of a cluster, flushes, and only then frees it for its old
 //!    owner would lose them; none is known.)
-//! 3. What was learnt is volatile: a mount reads the volume again.
+//! 3. What was learnt is volatile: a mount reads the volume again, each cluster at most once as part of a directory and
+//!    once because a directory names it, whatever the FAT says.
 //!
 //! Promises are those of the device behind; what is in PRAM is durable when its write is done. Trims cover the whole
 //! units of the device behind; sectors at the edges keep their contents.
