@@ -90,7 +90,8 @@ fn nothing_is_written_through_a_link() {
     [&trap, &tmp].map(|folder| fs::create_dir(folder).unwrap());
     let script = "ln -s \"$PWD/trap\" tmp/nvlab-cut-$$ && ln -s \"$PWD/victim\" /dev/shm/nvlab-cut-$$ && exec \"$0\" \"$@\"";
     let write = "printf x | dd of=\"$NVLAB_DEV\" conv=notrunc,fsync";
-    let arguments = ["cut", DESIGN, "--fuse", "dev", "--cuts", "3", "--check", "program=true", "--", "sh", "-c"];
+    let arguments =
+        ["cut", DESIGN, "--fuse", "dev", "--cuts", "3", "--check", "program=true", "--", "sh", "-c"];
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_nvlab")]).args(arguments).arg(write);
     command.env("TMPDIR", &tmp).current_dir(&folder.0).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -178,7 +179,10 @@ fn left_behind(folder: &Folder, ready: &str) -> Vec<String> {
         }
     }
     let loops = Command::new("losetup").args(["-n", "-O", "NAME,BACK-FILE"]).output().unwrap();
-    for line in String::from_utf8_lossy(&loops.stdout).lines().filter(|line| line.contains(here) || line.contains(device)) {
+    for line in String::from_utf8_lossy(&loops.stdout)
+        .lines()
+        .filter(|line| line.contains(here) || line.contains(device))
+    {
         left.push(format!("loop device: {line}"));
         let _ = Command::new("losetup").args(["-d", line.split(' ').next().unwrap()]).status();
     }

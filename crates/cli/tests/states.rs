@@ -34,7 +34,8 @@ fn variants_of_a_design_have_folders_and_files_of_their_own() {
     let refused: Vec<&Output> = outputs.iter().filter(|output| output.status.code() == Some(2)).collect();
     assert_eq!(refused.len(), 1, "{outputs:?}");
     assert!(said(refused[0]).contains("ftl.spare"), "{}", said(refused[0]));
-    let output = again(&["--fuse", "mounted"], "ls mounted | wc -l; printf x | dd of=\"$NVLAB_DEV\" conv=notrunc");
+    let output =
+        again(&["--fuse", "mounted"], "ls mounted | wc -l; printf x | dd of=\"$NVLAB_DEV\" conv=notrunc");
     if output.status.code() == Some(4) {
         return eprintln!("SKIPPED: {}", said(&output));
     }

@@ -15,8 +15,8 @@
 //! ([`crate::sys::bus`]), and what it answered before is kept.
 
 use crate::WindowError;
-use crate::sys::mapping::Mapping;
 use crate::sys::file;
+use crate::sys::mapping::Mapping;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -78,7 +78,9 @@ impl Folder {
         let path = self.path.join(self.record);
         let file = match open_file(private().write(false), &path) {
             Ok(file) => file,
-            Err(WindowError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(WindowError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
             Err(error) => return Err(error),
         };
         let mut text = String::new();
@@ -102,12 +104,7 @@ impl Folder {
     }
 
     /// A medium of so many bytes, mapped, and its file: made anew if `fresh`, otherwise found.
-    pub(crate) fn medium(
-        &self,
-        name: &str,
-        bytes: u64,
-        fresh: bool,
-    ) -> Result<(Mapping, File), WindowError> {
+    pub(crate) fn medium(&self, name: &str, bytes: u64, fresh: bool) -> Result<(Mapping, File), WindowError> {
         let path = self.path.join(name);
         let failed = || WindowError::io(format!("cannot use {}", path.display()));
         let file = open_file(private().create(fresh).truncate(fresh), &path)?;

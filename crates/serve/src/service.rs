@@ -111,8 +111,7 @@ impl Service {
                 (None, [memory(sizes[0])?, memory(sizes[1])?])
             }
         };
-        let device =
-            Device::open(&config, stores.map(MappedStore::new), found != Found::Fresh, options.time);
+        let device = Device::open(&config, stores.map(MappedStore::new), found != Found::Fresh, options.time);
         let device = device.map_err(|error| match (error, &options.state) {
             (WindowError::Recovery(why), Some(folder)) => {
                 WindowError::Recovery(format!("{} (nor, sram): {why}", folder.display()))

@@ -35,10 +35,7 @@ const DESIGNS: &[(&str, &[&str])] = &[
             "array.channels=1",
         ],
     ),
-    (
-        "ssd-mlc-2010",
-        &["media.mlc.blocks=64", "media.mlc.pages=8", "ftl.spare=30%", "ftl.buffer.size=64KiB"],
-    ),
+    ("ssd-mlc-2010", &["media.mlc.blocks=64", "media.mlc.pages=8", "ftl.spare=30%", "ftl.buffer.size=64KiB"]),
     ("bench-4g", &["media.nand.blocks=48", "media.nand.pages=8", "ftl.spare=30%"]),
     (
         "envy-128m",
@@ -170,7 +167,8 @@ fn states(folder: &Path) -> Vec<(Opener, Vec<Files>)> {
         let mut versions = Vec::new();
         for seed in 0..4 {
             let path = folder.join(format!("{name}-{seed}"));
-            let options = DriveOptions { state: Some(path.clone()), time: TimeMode::Fast, ..Default::default() };
+            let options =
+                DriveOptions { state: Some(path.clone()), time: TimeMode::Fast, ..Default::default() };
             let mut rng = Rng::stream(seed, "states");
             let drive = Drive::open(name, &design, &options).unwrap();
             for _ in 0..60 + 300 * seed {
@@ -238,8 +236,10 @@ fn wrong(folder: &Path, before: &Files, opened: &Result<(), WindowError>) -> Opt
 
 /// The resident pages of a window that was left open go with the test.
 fn forget_resident(folder: &Path) {
-    let record = fs::read_to_string(folder.join("state.json")).unwrap_or_default();
-    let id = record.split('"').find(|word| word.len() == 32);
+    let Some(Content::Bytes(record)) = get(folder).remove("state.json") else { return };
+    let record = String::from_utf8_lossy(&record).into_owned();
+    let id =
+        record.split('"').find(|word| word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let _ = id.map(|id| fs::remove_file(format!("/dev/shm/nvlab-window-{id}")));
 }
 
@@ -265,7 +265,8 @@ fn a_corrupted_state_is_a_device_or_an_error() {
         if std::thread::current().name() == Some("nvlab-window") {
             // The handler of a window's faults ends the process: this is the last that can be said.
             let case = case_then.load(Ordering::Relaxed);
-            let _ = writeln!(std::io::stderr(), "NVLAB_TEST_SEED={seed} NVLAB_TEST_STATE={case} window: {panic}");
+            let _ =
+                writeln!(std::io::stderr(), "NVLAB_TEST_SEED={seed} NVLAB_TEST_STATE={case} window: {panic}");
         }
     }));
     let watched = Arc::clone(&case_now);
@@ -288,8 +289,7 @@ fn a_corrupted_state_is_a_device_or_an_error() {
         let (_, others) = &states[rng.below(states.len() as u64) as usize];
         let others = if rng.chance(0.7) { versions } else { others };
         let other = &others[rng.below(others.len() as u64) as usize];
-        let what: Vec<String> =
-            (0..1 + rng.below(3)).map(|_| corrupt(&mut files, other, &mut rng)).collect();
+        let what: Vec<String> = (0..1 + rng.below(3)).map(|_| corrupt(&mut files, other, &mut rng)).collect();
         let _ = fs::remove_dir_all(&path);
         put(&files, &path);
         let visited = catch_unwind(AssertUnwindSafe(|| opener.visit(&path, &mut rng)));
@@ -305,7 +305,10 @@ fn a_corrupted_state_is_a_device_or_an_error() {
         }
         if let Some(fault) = fault {
             let kind = fault.lines().next().unwrap_or_default().split('`').next().unwrap().to_string();
-            let story = format!("NVLAB_TEST_SEED={seed} NVLAB_TEST_STATE={case} {}: {what:?}\n  {fault}", opener.name());
+            let story = format!(
+                "NVLAB_TEST_SEED={seed} NVLAB_TEST_STATE={case} {}: {what:?}\n  {fault}",
+                opener.name()
+            );
             found.entry(kind).or_insert((0, story)).0 += 1;
         }
     }
@@ -317,5 +320,8 @@ fn a_corrupted_state_is_a_device_or_an_error() {
     eprintln!("{} states, {opened_well} of them could be opened", cases.end - cases.start);
     // Neither are all refused nor is nothing looked at.
     let count = cases.end - cases.start;
-    assert!(count < 100 || (opened_well > count / 10 && opened_well < count * 9 / 10), "{opened_well} of {count}");
+    assert!(
+        count < 100 || (opened_well > count / 10 && opened_well < count * 9 / 10),
+        "{opened_well} of {count}"
+    );
 }

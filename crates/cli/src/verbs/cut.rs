@@ -59,7 +59,9 @@ pub fn cut(output: &Output, args: &Cut) -> Result<(), Failure> {
 fn private_folder(inside: &Path) -> Result<TempDir, Failure> {
     let mut named = tempfile::Builder::new();
     let made = named.prefix("nvlab-cut-").permissions(Permissions::from_mode(0o700)).tempdir_in(inside);
-    made.map_err(|error| Failure::machine(format_args!("cannot make a folder in {}", inside.display()), &error))
+    made.map_err(|error| {
+        Failure::machine(format_args!("cannot make a folder in {}", inside.display()), &error)
+    })
 }
 
 /// What every cut has in common.

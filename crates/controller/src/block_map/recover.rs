@@ -94,7 +94,7 @@ impl<S: Store> BlockMap<S> {
         }
         map.place_logged(&scanned, &newest);
         let rests = map.choose_data_blocks(&scanned, &newest);
-        map.give_roles(now, &scanned, &rests);
+        map.give_roles(now, &scanned, &rests)?;
         report.merges = map.merge_rests(now, &rests).map_err(|error| error.to_string())?;
         report.time = now.since(at);
         Ok((map, report))
@@ -241,7 +241,7 @@ impl<S: Store> BlockMap<S> {
     }
 
     /// Says of every block what it is used for; erases those that hold nothing.
-    fn give_roles(&mut self, at: Time, scanned: &[Scanned], rests: &[(u32, u32)]) {
+    fn give_roles(&mut self, at: Time, scanned: &[Scanned], rests: &[(u32, u32)]) -> Result<(), String> {
         let mut used: Vec<Vec<bool>> =
             self.areas.iter().map(|area| vec![false; area.geometry.blocks() as usize]).collect();
         let data = self.data.iter().copied().filter(|&block| block != NOTHING);
@@ -254,7 +254,7 @@ impl<S: Store> BlockMap<S> {
         logs.sort_by_key(|block| block.begun);
         for log in logs {
             used[log.area][log.block as usize] = true;
-            self.adopt_log_block(log);
+            self.adopt_log_block(log)?;
         }
         for (area, used) in used.iter().enumerate() {
             for block in 0..self.areas[area].geometry.blocks() {
@@ -271,12 +271,16 @@ impl<S: Store> BlockMap<S> {
                 }
             }
         }
+        Ok(())
     }
 
-    /// A block of newest pages out of place goes on as a log block.
-    fn adopt_log_block(&mut self, log: &Scanned) {
+    /// A block of newest pages out of place goes on as a log block; or why this controller has none like it.
+    fn adopt_log_block(&mut self, log: &Scanned) -> Result<(), String> {
+        let named = |found: &&Found| self.place[found.lpa as usize] == found.address;
+        let strange = |why| Err(format!("block {} of array {} {why}", log.block, log.area));
         let die = self.areas[log.area].die_of(log.block);
         match self.config.log {
+            Log::Shared { .. } if log.area != self.log_area() => return strange("is no log block"),
             Log::Shared { .. } => {
                 for found in &log.found {
                     self.owner[(found.address - self.log_base) as usize] = found.lpa;
@@ -284,13 +288,19 @@ impl<S: Store> BlockMap<S> {
                 self.found_log_block(die, log.block);
             }
             Log::PerBlock { .. } => {
-                let live = log.found.iter().find(|found| self.place[found.lpa as usize] == found.address);
-                let Some(live) = live else { panic!("log block {} holds nothing newest", log.block) };
-                let lbn = self.split(live.lpa).0;
+                let mut owners = log.found.iter().filter(named).map(|found| self.split(found.lpa).0);
+                let Some(lbn) = owners.next() else { return strange("holds nothing newest") };
+                if owners.any(|other| other != lbn) || self.home(lbn) != die {
+                    return strange("holds pages of several logical blocks, or of another die");
+                }
+                if self.bast.of(lbn).is_some() {
+                    return strange("is the second log block of a logical block");
+                }
                 self.bast.give(lbn, die, log.block, false);
             }
-            Log::None => panic!("block {} holds pages out of place: {:?}", log.block, log.found),
+            Log::None => return strange("holds pages out of place"),
         }
+        Ok(())
     }
 
     /// Merges logical blocks that lie in more blocks than they may, or in bad ones.

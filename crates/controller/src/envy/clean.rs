@@ -79,7 +79,7 @@ impl<S: Store> Envy<S> {
         let (pool, birth) = (self.segments[victim as usize].pool, self.segments[victim as usize].birth);
         let leaving = &mut self.segments[victim as usize];
         (leaving.role, leaving.partner, leaving.in_place) = (Role::Leaving, target, in_place);
-        self.put_in_service(target, pool, order);
+        self.put_in_service(at, target, pool, order);
         self.segments[target as usize].birth = birth;
         // First the one that says everything: recovery derives the other from it.
         self.record_segment(at, victim);

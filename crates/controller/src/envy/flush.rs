@@ -113,7 +113,7 @@ impl<S: Store> Envy<S> {
             }
             if let Some(fresh) = state.fresh.pop() {
                 state.active = fresh;
-                self.put_in_service(fresh, pool, self.begun);
+                self.put_in_service(now, fresh, pool, self.begun);
                 self.begun += 1;
                 self.record_segment(now, fresh);
                 return Some(now.max(self.written));
@@ -122,10 +122,24 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// An erased segment begins to hold data of a pool.
-    pub(super) fn put_in_service(&mut self, segment: u32, pool: u32, order: u64) {
-        let segment = &mut self.segments[segment as usize];
+    /// An erased segment begins to hold data of a pool. One that a recovery found and that is not blank (the medium is
+    /// damaged) is erased first.
+    pub(super) fn put_in_service(&mut self, at: Time, number: u32, pool: u32, order: u64) {
+        if std::mem::take(&mut self.segments[number as usize].unseen) && !self.is_blank(number) {
+            self.segments[number as usize].erases += 1;
+            self.queue_erase(at, number);
+        }
+        let segment = &mut self.segments[number as usize];
         assert_eq!((segment.role, segment.live, segment.next), (Role::Erased, 0, 0), "{segment:?}");
         (segment.role, segment.pool, segment.order) = (Role::InService, pool, order);
+    }
+
+    fn is_blank(&self, number: u32) -> bool {
+        let first = self.layout_first(number);
+        let mut page = vec![0; self.nor.geometry().unit_bytes as usize];
+        (first..first + self.nor.geometry().pages_per_block).all(|at| {
+            self.peek(at, 0, &mut page);
+            page.iter().all(|&byte| byte == 0xFF)
+        })
     }
 }

@@ -9,13 +9,17 @@
 //! Every step is recorded like in operation, so recovery may itself be cut at any moment.
 
 use super::header;
-use super::segments::{Role, Segment};
+use super::segments::{Pool, Role, Segment};
 use super::table::{Layout, Record};
 use super::{Envy, EnvyConfig, NOTHING, SLOT};
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
 use nvlab_medium::{PowerCut, Store};
 use nvlab_units::{Geometry, Span, Ticket, Time};
+
+/// Numbers in records that only grow never come here: what says so is damaged.
+const NUMBER_MAX: u64 = 1 << 62;
+const ERASES_MAX: u32 = 1 << 31;
 
 /// What a power cut leaves of a controller.
 #[derive(Clone, Debug)]
@@ -102,14 +106,16 @@ impl<S: Store> Envy<S> {
         let mut report = RecoveryReport::default();
         envy.written = at;
         envy.read_segments()?;
-        envy.read_transaction();
+        envy.read_transaction()?;
         let mut now = envy.read_table(at)?;
         now = envy.undo_transaction(now, &mut report)?;
         envy.read_slots()?;
         envy.rebuild(&mut report)?;
+        envy.check_segments()?;
         now = envy.find_active(now);
+        envy.check_pages()?;
         now = envy.erase_unsure(now, &mut report);
-        now = envy.finish_leaving(now, &mut report);
+        now = envy.finish_leaving(now, &mut report)?;
         envy.deal_all();
         report.time = now.since(at);
         Ok((envy, report))
@@ -124,9 +130,17 @@ impl<S: Store> Envy<S> {
                 2 => Role::Leaving,
                 _ => return Err(format!("the record of segment {number} is damaged: role {role}")),
             };
-            let named = segment.role == Role::Erased || segment.pool < self.pools.len() as u32;
-            let partner = segment.role != Role::Leaving || segment.partner < self.segments.len() as u32;
-            if !named || !partner {
+            let die = self.die_of_segment(number);
+            let pool = self.pools.get(segment.pool as usize);
+            let named = segment.role == Role::Erased || pool.is_some_and(|pool| pool.die == die);
+            let partner = segment.role != Role::Leaving
+                || segment.partner < self.segments.len() as u32
+                    && segment.partner != number
+                    && self.die_of_segment(segment.partner) == die;
+            let counted = segment.done <= self.nor.geometry().pages_per_block
+                && (segment.erases as u64).max(segment.order).max(segment.birth) < NUMBER_MAX
+                && segment.erases < ERASES_MAX;
+            if !named || !partner || !counted {
                 return Err(format!("the record of segment {number} is damaged: {segment:?}"));
             }
             self.begun = self.begun.max(segment.order + 1);
@@ -142,17 +156,25 @@ impl<S: Store> Envy<S> {
             history.interval = f64::from_bits(record.u64());
             history.cost = f64::from_bits(record.u64());
             history.cleaned_at = record.u64();
+            let good = |value: f64| value.is_finite() && value >= 0.0;
+            if !good(history.interval) || !good(history.cost) || history.cleaned_at >= NUMBER_MAX {
+                return Err(format!("the record of partition {number} is damaged: {history:?}"));
+            }
             self.flushes = self.flushes.max(history.cleaned_at);
         }
         Ok(())
     }
 
-    fn read_transaction(&mut self) {
+    fn read_transaction(&mut self) -> Result<(), String> {
         let mut bytes = [0; 64];
         self.sram.peek(self.map.transaction(), &mut bytes);
         let mut record = Record::from(bytes);
         self.transaction.number = record.u64();
         self.transaction.open = record.u32() != 0;
+        match self.transaction.number < NUMBER_MAX {
+            true => Ok(()),
+            false => Err(format!("the record of the transaction is damaged: {}", self.transaction.number)),
+        }
     }
 
     fn read_table(&mut self, at: Time) -> Result<Time, String> {
@@ -185,6 +207,9 @@ impl<S: Store> Envy<S> {
         let mut now = at;
         for (lpa, old) in self.durable_shadows() {
             self.check_location(lpa, old)?;
+            if lpa >= self.config.logical_pages {
+                return Err(format!("a shadow of the transaction is damaged: it is of page {lpa}"));
+            }
             self.l2p[lpa as usize] = old;
             self.publish_entry((now, now + cycle), lpa, old);
             now += cycle;
@@ -204,7 +229,8 @@ impl<S: Store> Envy<S> {
             let mut record = Record::from(bytes);
             let (_, origin, place) = (record.u32(), record.u32(), record.u64());
             let used = place > 0;
-            if used && (self.buffer.index(place - 1) != slot || origin >= self.pools.len() as u32) {
+            let good = origin < self.pools.len() as u32 && place < NUMBER_MAX;
+            if used && (!good || self.buffer.index(place - 1) != slot) {
                 return Err(format!("the record of slot {slot} is damaged"));
             }
             places[slot as usize] = place;
@@ -225,6 +251,9 @@ impl<S: Store> Envy<S> {
             }
             (held.owner, held.ticket) = (lpa, Ticket::NEVER);
             self.buffer.flushed = self.buffer.flushed.min(places[slot] - 1);
+        }
+        if self.buffer.waiting() > self.buffer.slots.len() as u64 {
+            return Err(format!("the slots are damaged: they span {} places", self.buffer.waiting()));
         }
         Ok(())
     }
@@ -279,6 +308,39 @@ impl<S: Store> Envy<S> {
         }
     }
 
+    /// The segments can be those of this array: a partition has no more than its share, each that is left has a partner of
+    /// its own, none is being erased that holds data.
+    fn check_segments(&self) -> Result<(), String> {
+        let mut partners = vec![false; self.segments.len()];
+        for (number, segment) in self.segments.iter().enumerate() {
+            let leaving = segment.role == Role::Leaving;
+            let alone = leaving && {
+                let partner = segment.partner as usize;
+                self.segments[partner].role != Role::InService
+                    || std::mem::replace(&mut partners[partner], true)
+            };
+            if alone || segment.erasing && segment.live > 0 {
+                return Err(format!("the record of segment {number} is damaged: {segment:?}"));
+            }
+        }
+        let many = |pool: &&Pool| pool.closed.len() > pool.size as usize || pool.occupied > pool.limit;
+        match self.pools.iter().find(many) {
+            Some(pool) => Err(format!("the segments are damaged: {pool:?} has more than its share")),
+            None => Ok(()),
+        }
+    }
+
+    /// What the table names is programmed.
+    fn check_pages(&self) -> Result<(), String> {
+        for (page, &lpa) in self.p2l.iter().enumerate().filter(|(_, lpa)| **lpa != NOTHING) {
+            let segment = self.segment_of(page as u32);
+            if page as u32 - self.layout_first(segment) >= self.segments[segment as usize].next {
+                return Err(format!("the page table is damaged: page {lpa} is at {page}, which is erased"));
+            }
+        }
+        Ok(())
+    }
+
     /// The active segment of each pool continues after its last page that is not blank. Reads them.
     fn find_active(&mut self, at: Time) -> Time {
         let mut now = at;
@@ -330,7 +392,6 @@ impl<S: Store> Envy<S> {
             if !segment.erasing {
                 continue;
             }
-            assert_eq!(segment.live, 0, "segment {number}: {segment:?}");
             self.segments[number as usize].erases += 1;
             self.record_segment(at, number);
             self.queue_erase(at, number);
@@ -360,6 +421,7 @@ impl<S: Store> Envy<S> {
             for &segment in &erased {
                 let segment = &mut self.segments[segment as usize];
                 (segment.next, segment.done, segment.pool) = (0, 0, NOTHING);
+                segment.unseen = true;
             }
             self.deal_erased(die, erased);
         }

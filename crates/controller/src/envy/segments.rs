@@ -46,6 +46,8 @@ pub(super) struct Segment {
     pub partner: u32,
     /// The partner takes over the place in the order: a swap for wear, not a clean.
     pub in_place: bool,
+    /// Found erased by a recovery and not looked at since: its pages are blank if the medium kept them.
+    pub unseen: bool,
     /// Copies out of it that are not known to be done (payload only).
     pub pinned: u32,
 }
@@ -65,6 +67,7 @@ impl Segment {
             erasing: false,
             partner: NO_SEGMENT,
             in_place: false,
+            unseen: false,
             pinned: 0,
         }
     }

@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 
 impl<S: Store> Envy<S> {
     /// Copies out of segments that are being left what is still in them, and erases them.
-    pub(super) fn finish_leaving(&mut self, at: Time, report: &mut RecoveryReport) -> Time {
+    pub(super) fn finish_leaving(&mut self, at: Time, report: &mut RecoveryReport) -> Result<Time, String> {
         let is_leaving = |&number: &u32| self.segments[number as usize].role == Role::Leaving;
         let leaving: Vec<u32> = (0..self.segments.len() as u32).filter(is_leaving).collect();
         let (mut now, mut moving) = (at, Vec::new());
@@ -32,7 +32,7 @@ impl<S: Store> Envy<S> {
             let own = moving.iter().filter(|one| self.segment_of(one.from) == number);
             let own: Vec<Moving> = own.copied().collect();
             let partner = self.segments[number as usize].partner;
-            self.place_again(now.max(self.written), partner, own, &mut ends);
+            self.place_again(now.max(self.written), partner, own, &mut ends)?;
             now = self.finish_all(now);
             for (segment, &end) in self.segments.iter_mut().zip(&ends) {
                 if segment.role == Role::InService {
@@ -44,7 +44,7 @@ impl<S: Store> Envy<S> {
             report.segments_erased += 1;
             now = self.finish_all(now);
         }
-        now
+        Ok(now)
     }
 
     /// Finds the copies that were made but not recorded and makes them complete: those that are whole first, so that
@@ -86,16 +86,27 @@ impl<S: Store> Envy<S> {
     }
 
     /// Copies pages to blank ones, the partner's if it has some: for each page that was on its way there is one.
-    fn place_again(&mut self, at: Time, partner: u32, moving: Vec<Moving>, ends: &mut [u32]) {
+    fn place_again(
+        &mut self,
+        at: Time,
+        partner: u32,
+        moving: Vec<Moving>,
+        ends: &mut [u32],
+    ) -> Result<(), String> {
         let pages = self.nor.geometry().pages_per_block;
         for one in moving {
             let blank = |other: &u32| {
                 self.segments[*other as usize].role == Role::InService && ends[*other as usize] < pages
             };
             let target = [partner].into_iter().chain(0..self.segments.len() as u32).find(blank);
-            let target = target.expect("a page for one that was on its way");
+            let Some(target) = target else {
+                return Err(format!(
+                    "no page is erased for {one:?}, which was on its way: the segments are damaged"
+                ));
+            };
             self.copy_to(at, self.layout_first(target) + ends[target as usize], one, ends);
         }
+        Ok(())
     }
 
     /// Pages programmed, in part perhaps, behind what is recorded, that are nobody's: those of partners last, as the

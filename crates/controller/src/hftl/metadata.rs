@@ -19,6 +19,8 @@ use nvlab_units::{BlockId, Geometry, Served, Time};
 const MAGIC: [u8; 8] = *b"nvlhftl1";
 const HEADER_BYTES: u64 = 64;
 const HEADER_USED: usize = 28;
+/// No block was ever erased so often.
+const ERASES_MAX: u32 = 1 << 31;
 
 /// What a block is used for, as its entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,14 +263,27 @@ impl<P: InPlace> Metadata<P> {
         let (table, live) = (self.layout.entry(BlockId(0)) as usize, self.layout.word(0) as usize);
         let map = self.layout.map(0) as usize;
         for (i, (entry, bytes)) in self.entries.iter_mut().zip(bytes[table..live].chunks(8)).enumerate() {
-            *entry =
-                Entry::decode(bytes).ok_or_else(|| format!("the entry of block {i} says nothing known"))?;
+            let found = Entry::decode(bytes).filter(|found| found.erases <= ERASES_MAX);
+            let found = found.filter(|found| found.written as u32 <= self.layout.pages);
+            *entry = found.ok_or_else(|| {
+                format!("the entry of block {i}, at byte {} of the PRAM, is damaged", table + i * 8)
+            })?;
         }
         for (word, bytes) in self.live.iter_mut().zip(bytes[live..map].chunks(8)) {
             *word = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
         }
-        for (page, bytes) in self.map.iter_mut().zip(bytes[map..].chunks(4)) {
+        let mut named = vec![false; self.layout.blocks as usize * self.layout.pages as usize];
+        for (lpa, (page, bytes)) in self.map.iter_mut().zip(bytes[map..].chunks(4)).enumerate() {
             *page = u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
+            let Some(physical) = page.checked_sub(1) else { continue };
+            let first = named.get_mut(physical as usize).is_some_and(|named| !std::mem::replace(named, true));
+            if !first {
+                return Err(format!(
+                    "the map is damaged at byte {} of the PRAM: it names page {physical} for {lpa}, which there is not, or \
+                     which holds another",
+                    map + lpa * 4
+                ));
+            }
         }
         self.end = served.end;
         Ok(served.end)

@@ -61,11 +61,29 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                 hftl.table.gain(hftl.layout.block_of(Ppa(page)));
             }
         }
+        hftl.check_found()?;
         let end = hftl.take_up(loaded, &mut report).map_err(|error| error.to_string())?;
         hftl.latest = end;
         report.nand_reads = hftl.nand.stats().reads - before;
         report.time = end.since(at);
         Ok((hftl, report))
+    }
+
+    /// What the map names is programmed, and in no block that should be erased. It is after every power cut; a memory or an
+    /// array that is damaged says otherwise.
+    fn check_found(&self) -> Result<(), String> {
+        for lpa in 0..self.config.logical_units {
+            let Some(page) = self.metadata.lookup(lpa) else { continue };
+            let block = self.layout.block_of(Ppa(page));
+            let erased = matches!(self.metadata.entry(block).used, Use::Free | Use::Erasing);
+            if erased || !self.nand.is_programmed(block, page - self.geometry.first_unit(block).0) {
+                let entry = self.metadata.entry(block);
+                return Err(format!(
+                    "the map names page {page} for {lpa}, which is erased: {block:?} {entry:?}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn take_up(&mut self, at: Time, report: &mut MountReport) -> Result<Time, ControllerError> {
@@ -79,8 +97,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                 continue;
             }
             match entry.used {
-                Use::Free => self.dies[die].free.push(block),
-                Use::Erasing => {
+                Use::Free if self.nand.pages_written(block) == 0 => self.dies[die].free.push(block),
+                Use::Free | Use::Erasing => {
                     report.erased += 1;
                     self.erase(end, block)?;
                 }
@@ -103,7 +121,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let die = self.geometry.die_of(block) as usize;
         let stream = [HOST, MOVED].into_iter().find(|&stream| self.dies[die].open[stream].block == NO_BLOCK);
         let entry = Entry { written: written as u16, ..self.metadata.entry(block) };
-        match stream.filter(|_| written < self.geometry.pages_per_block) {
+        let full = written == self.geometry.pages_per_block || self.nand.cells().is_bad(block);
+        match stream.filter(|_| !full) {
             Some(stream) => {
                 self.dies[die].open[stream] = Frontier { block: block.0, next: written, ready: read };
                 self.table.set_state(block, BlockState::Open);
@@ -129,6 +148,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                 _ => low = middle + 1,
             }
         }
-        (low, now)
+        // In any order there may be a hole before the last of them.
+        (low.max(self.nand.pages_written(block)), now)
     }
 }

@@ -98,12 +98,15 @@ impl<S: Store> PageMap<S> {
             heard: Time::ZERO,
         };
         let mut found: Vec<BlockId> = (0..self.geometry.blocks()).map(BlockId).collect();
-        found.retain(|&block| self.nand.is_slc(block) && self.table.state(block) == BlockState::Closed);
+        found.retain(|&block| self.nand.is_slc(block) && self.table.state(block) != BlockState::Bad);
         found.sort_by_key(|&block| self.table.birth(block));
         for block in found {
             let die = self.geometry.die_of(block) as usize;
+            // Each that will be erased, also one that a damaged record puts into this mode.
             cache.blocks[die] += 1;
-            cache.filled[die].push_back(block);
+            if self.table.state(block) == BlockState::Closed {
+                cache.filled[die].push_back(block);
+            }
         }
         self.cache = Some(cache);
         Ok(self)

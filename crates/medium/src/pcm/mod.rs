@@ -190,7 +190,8 @@ impl<S: Store> Pcm<S> {
         for (line, writes) in (0..).zip(&mut pcm.wear) {
             let mut record = [0; 4];
             pcm.store.read(wear_record(&pcm.config, line), &mut record);
-            *writes = u32::from_le_bytes(record);
+            // More is a damaged record: no line is written so often.
+            *writes = u32::from_le_bytes(record).min(1 << 31);
         }
         pcm
     }

@@ -77,7 +77,8 @@ pub fn get(folder: &Path) -> Files {
 
 /// One thing that happens to a state; in words. `other` is a state that parts may come from.
 pub fn corrupt(files: &mut Files, other: &Files, rng: &mut Rng) -> String {
-    let names: Vec<String> = files.keys().filter(|name| *name != "lock" && *name != LETTERS).cloned().collect();
+    let names: Vec<String> =
+        files.keys().filter(|name| *name != "lock" && *name != LETTERS).cloned().collect();
     let Some(name) = (!names.is_empty()).then(|| pick(&names, rng).clone()) else {
         return "nothing is left".into();
     };
@@ -235,7 +236,8 @@ fn edit_text(bytes: &mut Vec<u8>, rng: &mut Rng) -> String {
             "all nines"
         }
         _ => {
-            let words = ["\"open\"", "\"closed\"", "-1", "1e99", "null", "[]", "\"\"", "18446744073709551616"];
+            let words =
+                ["\"open\"", "\"closed\"", "-1", "1e99", "null", "[]", "\"\"", "18446744073709551616"];
             let before = line.find(':').map_or("", |colon| &line[..colon + 1]);
             lines[at] = format!("{before} {},", pick(&words, rng));
             "another value"

@@ -138,10 +138,7 @@ impl Checks<'_> {
     fn run(&self, mount_point: Option<&Path>) -> Result<(), Failure> {
         let Some(words) = &self.program else { return Ok(()) };
         let mut command = command(words, "check", mount_point);
-        command
-            .env("NVLAB_DEV", &self.image)
-            .env("NVLAB_MARKS", &self.marks)
-            .stdout(Stdio::null());
+        command.env("NVLAB_DEV", &self.image).env("NVLAB_MARKS", &self.marks).stdout(Stdio::null());
         let started = command.spawn();
         let mut started =
             started.map_err(|source| WindowError::Program { program: words[0].clone(), source })?;

@@ -30,13 +30,15 @@ pub fn build<B: Backing, V: Visit>(
     match &design.ftl {
         Ftl::Page(page) => {
             memory::check(design, backing.payload())?;
+            let pram = pram_beside(design, seed, backing)?;
             let built = page_map::build(design, page, seed, backing)?;
-            beside_pram(design, seed, backing, built, visit)
+            beside_pram(design, backing, built, pram, visit)
         }
         Ftl::Blocks(blocks) => {
             memory::check(design, backing.payload())?;
+            let pram = pram_beside(design, seed, backing)?;
             let built = blocks::build(design, blocks, seed, backing)?;
-            beside_pram(design, seed, backing, built, visit)
+            beside_pram(design, backing, built, pram, visit)
         }
         Ftl::Hftl(hftl) => {
             memory::check(design, backing.payload())?;
@@ -54,21 +56,30 @@ pub fn build<B: Backing, V: Visit>(
     }
 }
 
-/// A controller without PRAM of its own; the memory is beside it if a driver in front wants it.
-fn beside_pram<B: Backing, C, V: Visit>(
+/// The memory that a driver in front of a controller wants. Before the controller: one that finds everything again changes
+/// its array, and by then it must be known that the other media are there.
+fn pram_beside<B: Backing>(
     design: &Design,
     seed: u64,
     backing: &B,
+) -> Result<Option<(Pram<B::Store>, Time)>, B::Error> {
+    design.route.as_ref().map(|route| Pram::build(design, &route.pram, seed, backing)).transpose()
+}
+
+/// A controller without PRAM of its own; the memory is beside it if a driver in front wants it.
+fn beside_pram<B: Backing, C, V: Visit>(
+    design: &Design,
+    backing: &B,
     (controller, ready): (C, Time),
+    pram: Option<(Pram<B::Store>, Time)>,
     visit: V,
 ) -> Result<V::Output, B::Error>
 where
     C: Powered + Send + 'static,
 {
-    match &design.route {
-        None => Ok(visit.visit(Attached::new(controller, link(design)), ready)),
-        Some(route) => {
-            let (pram, found) = Pram::build(design, &route.pram, seed, backing)?;
+    match (&design.route, pram) {
+        (None, _) | (_, None) => Ok(visit.visit(Attached::new(controller, link(design)), ready)),
+        (Some(route), Some((pram, found))) => {
             routed(design, route, backing, (Beside { controller, pram }, ready.max(found)), visit)
         }
     }

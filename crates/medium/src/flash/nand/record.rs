@@ -20,6 +20,8 @@ const TORN: u8 = 2;
 const HALF_ERASED: u8 = 3;
 
 const BLOCK_BYTES: u64 = 8;
+/// No block was ever erased so often: a record that says more is damaged.
+const ERASES_MAX: u32 = 1 << 31;
 const BAD: u32 = 1;
 const SLC: u32 = 2;
 
@@ -59,13 +61,15 @@ impl<S: Store> Nand<S> {
             nand.store.read(nand.block_record(block), &mut record);
             let [count, flags] =
                 [0, 4].map(|i| u32::from_le_bytes(record[i..i + 4].try_into().expect("4 B")));
-            erases[block.0 as usize] = count;
+            erases[block.0 as usize] = count.min(ERASES_MAX);
             if flags & BAD != 0 {
                 nand.cells.mark_bad(block);
             }
-            nand.modes.set(block, flags & SLC != 0);
+            let mode = slc.filter(|_| flags & SLC != 0);
+            nand.modes.set(block, mode.is_some());
             nand.store.read(nand.page_record(block, 0), &mut pages);
-            for (page, &state) in (0..).zip(&pages).filter(|(_, state)| **state != ERASED) {
+            let pages = &pages[..mode.map_or(pages.len(), |mode| mode.pages_per_block as usize)];
+            for (page, &state) in (0..).zip(pages).filter(|(_, state)| **state != ERASED) {
                 nand.programmed.set(block, page, 1);
                 match state {
                     TORN => nand.damage(block, page, Damage::Torn),
