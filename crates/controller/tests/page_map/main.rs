@@ -5,6 +5,7 @@ mod array;
 mod cache;
 mod checksums;
 mod device;
+mod dies;
 mod model;
 mod power_cut;
 mod trims;
