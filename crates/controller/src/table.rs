@@ -26,6 +26,9 @@ pub struct BlockTable {
     live: Vec<u32>,
     state: Vec<BlockState>,
     birth: Vec<u64>,
+    /// Of each die: live units, and blocks that hold no data of the host's (bad, or the map's).
+    die_live: Vec<u32>,
+    apart: Vec<u32>,
     blocks_per_die: u32,
     by_die: Divider,
     units_per_block: u32,
@@ -41,6 +44,8 @@ impl BlockTable {
             live: vec![0; blocks],
             state: vec![BlockState::Free; blocks],
             birth: vec![0; blocks],
+            die_live: vec![0; dies as usize],
+            apart: vec![0; dies as usize],
             blocks_per_die,
             by_die: Divider::new(blocks_per_die),
             units_per_block,
@@ -56,6 +61,7 @@ impl BlockTable {
     #[inline]
     pub fn gain_many(&mut self, block: BlockId, units: u32) {
         self.live[block.0 as usize] += units;
+        self.die_live[self.by_die.divide(block.0) as usize] += units;
     }
     /// A unit of the block became live.
     #[inline]
@@ -65,11 +71,13 @@ impl BlockTable {
     /// Units of a block that is not closed died.
     pub fn lose_many(&mut self, block: BlockId, units: u32) {
         self.live[block.0 as usize] -= units;
+        self.die_live[self.by_die.divide(block.0) as usize] -= units;
     }
     /// A unit of the block died. True if the block is closed, so that a policy wants to know.
     #[inline]
     pub fn lose(&mut self, block: BlockId) -> bool {
         self.live[block.0 as usize] -= 1;
+        self.die_live[self.by_die.divide(block.0) as usize] -= 1;
         self.state[block.0 as usize] == BlockState::Closed
     }
     /// What the block is used for.
@@ -79,7 +87,10 @@ impl BlockTable {
     }
     /// Changes what the block is used for.
     pub fn set_state(&mut self, block: BlockId, state: BlockState) {
-        self.state[block.0 as usize] = state;
+        let before = std::mem::replace(&mut self.state[block.0 as usize], state);
+        let is_apart = |state| matches!(state, BlockState::Map | BlockState::Bad);
+        let apart = &mut self.apart[self.by_die.divide(block.0) as usize];
+        *apart = *apart + is_apart(state) as u32 - is_apart(before) as u32;
     }
     /// When the youngest data of the block was written, in host units written before.
     #[inline]
@@ -115,6 +126,12 @@ impl BlockTable {
     /// The closed blocks of a die.
     pub fn closed(&self, die: u32) -> impl Iterator<Item = BlockId> {
         self.die_blocks(die).filter(|&block| self.state(block) == BlockState::Closed)
+    }
+    /// Units of a die that hold nothing live, erased or dead: what its cleaner lives on.
+    #[inline]
+    pub fn spare(&self, die: u32) -> u32 {
+        let blocks = self.blocks_per_die - self.apart[die as usize];
+        (blocks * self.units_per_block).saturating_sub(self.die_live[die as usize])
     }
     /// Blocks of a die in a state.
     pub fn count(&self, die: u32, state: BlockState) -> u32 {

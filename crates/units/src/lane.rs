@@ -74,6 +74,8 @@ pub struct Lane {
     promise: Promise,
     promises: VecDeque<Promise>,
     batches: VecDeque<Batch>,
+    /// When the background queued last would be done if nothing came in between.
+    expected: Time,
 }
 
 /// More work than this never ends: 213 days, less what keeps [`Ticket::NEVER`] out of reach.
@@ -182,6 +184,8 @@ impl Lane {
         // The earliest the work before it can be over: `at` does not matter if it lies before that.
         let earliest = self.now.max(self.suspended_until).ps().saturating_add(self.queued - self.done);
         self.queued = self.queued.saturating_add(total).min(QUEUED_MAX);
+        let start = earliest.max(at.ps()).max(self.expected.ps());
+        self.expected = Time::from_ps(start.saturating_add(total));
         match self.batches.back_mut() {
             Some(last) if last.each == each && at.ps() <= earliest => last.end = self.queued,
             _ if total == 0 => {}
@@ -297,6 +301,14 @@ impl Lane {
         Ticket(self.queued)
     }
 
+    /// When everything told of so far will be over if nothing else comes: an estimate, which promises nothing and brings
+    /// nothing up to date. Before the present time of whoever asks: the lane is idle.
+    #[inline]
+    pub fn idle_from(&self) -> Time {
+        let background = self.now.max(self.suspended_until).ps().saturating_add(self.queued - self.done);
+        self.expected.max(self.free_at).max(Time::from_ps(background))
+    }
+
     /// When the foreground is free.
     pub fn free_at(&self) -> Time {
         self.free_at
@@ -319,6 +331,22 @@ mod tests {
         let a = lane.foreground(us(10), Span::from_us(3), &Interruption::Wait);
         let b = lane.foreground(us(11), Span::from_us(3), &Interruption::Wait);
         assert_eq!((a.start, a.end, b.start, b.end), (us(10), us(13), us(13), us(16)));
+    }
+
+    #[test]
+    fn the_estimate_of_its_idle_time_is_what_happens_if_nothing_comes() {
+        let mut lane = Lane::new();
+        assert_eq!(lane.idle_from(), Time::ZERO);
+        // Idle until 10, then 12 us of work; more that may not begin before 30; a read at 31 suspends that.
+        lane.background(us(10), Span::from_us(4), 3);
+        assert_eq!(lane.idle_from(), us(22));
+        let last = lane.background(us(30), Span::from_us(4), 1);
+        assert_eq!(lane.idle_from(), us(34));
+        lane.foreground(us(31), Span::from_us(3), &SUSPEND);
+        // 1 us was done, 2 + 3 us for the read, 5 us until it goes on.
+        assert_eq!(lane.idle_from(), us(31 + 2 + 3 + 5 + 3));
+        assert_eq!(lane.finish(last, us(33)), us(44));
+        assert_eq!(lane.idle_from(), us(44));
     }
 
     #[test]

@@ -308,8 +308,11 @@ impl<S: Store> PageMap<S> {
             return Ok(block);
         }
         let dies = self.geometry.dies();
+        let by_turn = |i: u32| ((turn + i as u64) % dies as u64) as u32;
+        let has_one = |&die: &u32| self.dies[die as usize].free.len() as u32 > self.config.free_blocks_min;
+        let at_once = (0..dies).map(by_turn).find(has_one);
         let mut refused = self.end_of_life(0);
-        for die in (0..dies).map(|i| ((turn + i as u64) % dies as u64) as u32) {
+        for die in at_once.into_iter().chain((0..dies).map(by_turn)) {
             match self.spare_block(at, die) {
                 Ok(block) => return Ok(block),
                 Err(error) => refused = error,

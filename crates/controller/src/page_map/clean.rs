@@ -19,24 +19,30 @@ pub(super) enum Cause {
     Retire,
 }
 
-/// A block that is being cleaned, a part at a time.
+/// A block that is being emptied, a part at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cleaning {
     victim: BlockId,
+    cause: Cause,
     /// Units of the victim looked at so far.
     next: u32,
     /// Its live and dead units when it was chosen: what must be moved, and what that gains.
     live: u32,
     gain: u32,
+    /// Of the gain, what the host has used up.
+    paid: u32,
 }
 
 /// Host units between two steps of a cleaning: a page, or enough to make a step worth its while.
 pub(super) const STEP_UNITS_MIN: u32 = 64;
+/// A block that is moved to level its wear gains little or nothing: it is paced as if a part of it, one in so many, were
+/// gained.
+const WEAR_PACE: u32 = 4;
 
 impl<S: Store> PageMap<S> {
-    /// The host put `units` more on a die. Where erased blocks are short, the cleaner moves its share: as much
-    /// of the victim as makes it empty by the time its gain is used up. So a host write never waits for whole
-    /// blocks, unless it outruns the flash.
+    /// The host put `units` more on a die, or would have if the die had room. Where erased blocks are short, the
+    /// cleaner moves its share: as much of the victim as makes it empty by the time its gain is used up. So a host write
+    /// never waits for whole blocks, unless it outruns the flash.
     #[inline(always)]
     pub(super) fn pace(&mut self, at: Time, die: u32, units: u32) -> Result<(), ControllerError> {
         let state = &mut self.dies[die as usize];
@@ -50,24 +56,58 @@ impl<S: Store> PageMap<S> {
         self.step(at, die)
     }
 
-    /// A step of the cleaning of a die, of as much as is owed.
+    /// A step of the cleaning of a die, of as much as is owed; what one victim does not take goes to the next.
     #[inline(never)]
     fn step(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
-        let state = &mut self.dies[die as usize];
-        let owed = std::mem::take(&mut state.owed) as u64;
-        if self.dies[die as usize].cleaning.is_none() && !self.begin_cleaning(die) {
-            return Ok(());
+        let mut owed = std::mem::take(&mut self.dies[die as usize].owed);
+        while owed > 0 && (self.needs_cleaning(die) && self.begin_cleaning(die) || self.is_cleaning(die)) {
+            let tight = self.is_tight(die);
+            let Some(cleaning) = &mut self.dies[die as usize].cleaning else { break };
+            let left = cleaning.gain.saturating_sub(cleaning.paid);
+            if owed < left && !tight {
+                cleaning.paid += owed;
+                let share = (owed as u64 * cleaning.live as u64).div_ceil(cleaning.gain as u64);
+                return self.clean_part(at, die, share as u32);
+            }
+            owed = owed.saturating_sub(left);
+            self.clean_part(at, die, u32::MAX)?;
         }
+        Ok(())
+    }
+
+    fn is_cleaning(&self, die: u32) -> bool {
+        self.dies[die as usize].cleaning.is_some()
+    }
+
+    /// True if erased blocks are short on a die and nothing is being done about it.
+    #[inline(always)]
+    fn needs_cleaning(&self, die: u32) -> bool {
         let state = &self.dies[die as usize];
-        let Some(Cleaning { live, gain, .. }) = state.cleaning else { return Ok(()) };
-        // The last erased block may be needed by this cleaning, and only its end gives one back.
-        let share = (owed * live as u64).div_ceil(gain as u64) as u32;
-        self.clean_part(at, die, if state.free.len() > 1 { share } else { u32::MAX })
+        state.cleaning.is_none() && state.free.len() as u32 <= self.config.free_blocks_min
+    }
+
+    /// True if what is left of the cleaning a die has begun takes all that is erased there: it must end before anybody
+    /// else takes of it.
+    fn is_tight(&self, die: u32) -> bool {
+        let state = &self.dies[die as usize];
+        let Some(cleaning) = state.cleaning else { return false };
+        let erased = state.free.len() as u32;
+        if erased > 1 {
+            return false;
+        }
+        // The last erased block; a failed program would take it.
+        if self.nand.cells().programs_may_fail() {
+            return true;
+        }
+        let frontier = &self.frontiers[(die * self.streams + self.config.streams.relocated()) as usize];
+        let begun = if frontier.block == NO_BLOCK { 0 } else { frontier.end - frontier.next };
+        let between = self.step_units + 2 * self.geometry.units_per_page;
+        begun + erased * self.geometry.units_per_block() < self.table.live(cleaning.victim) + between
     }
 
     /// Cleans one block of a die, or what is left of the one it has begun.
     pub(super) fn clean(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
-        if self.dies[die as usize].cleaning.is_none() && !self.begin_cleaning(die) {
+        if !self.is_cleaning(die) && !self.begin_cleaning(die) {
             return Err(self.end_of_life(die));
         }
         self.clean_part(at, die, u32::MAX)
@@ -76,26 +116,32 @@ impl<S: Store> PageMap<S> {
     /// Chooses a block to clean; false if none gains space.
     fn begin_cleaning(&mut self, die: u32) -> bool {
         let Some(victim) = self.policy.choose(&self.table, die, self.sequence) else { return false };
-        self.take(victim);
         self.stats.cleans += 1;
-        let live = self.table.live(victim);
-        let gain = self.geometry.units_per_block() - live;
-        self.stats.clean_live_units += live as u64;
-        self.dies[die as usize].cleaning = Some(Cleaning { victim, next: 0, live, gain });
+        self.stats.clean_live_units += self.table.live(victim) as u64;
+        self.begin(victim, Cause::Clean);
         true
     }
 
-    /// Moves about `units` live units of the block being cleaned, and erases it when nothing is left.
+    /// Begins to empty a closed block, a part at a time; nothing else is being emptied on its die.
+    pub(super) fn begin(&mut self, victim: BlockId, cause: Cause) {
+        self.take(victim);
+        let (live, units) = (self.table.live(victim), self.geometry.units_per_block());
+        let gain = (units - live).max(if cause == Cause::Wear { units / WEAR_PACE } else { 0 }).max(1);
+        let die = self.geometry.die_of(victim);
+        self.dies[die as usize].cleaning = Some(Cleaning { victim, cause, next: 0, live, gain, paid: 0 });
+    }
+
+    /// Moves about `units` live units of the block being emptied, and erases it when nothing is left.
     fn clean_part(&mut self, at: Time, die: u32, units: u32) -> Result<(), ControllerError> {
         let Some(mut cleaning) = self.dies[die as usize].cleaning else { return Ok(()) };
-        let moved = self.move_live(at, cleaning.victim, &mut cleaning.next, units, Cause::Clean);
+        let moved = self.move_live(at, cleaning.victim, &mut cleaning.next, units, cleaning.cause);
         // If it stopped half-way, what is left is looked at again.
         let finished = moved.inspect_err(|_| self.dies[die as usize].cleaning = None)?;
         self.dies[die as usize].cleaning = Some(cleaning);
         if finished {
             self.dies[die as usize].cleaning = None;
             self.erase(at, cleaning.victim);
-            self.level_wear(at, die)?;
+            self.level_wear(die);
         }
         Ok(())
     }

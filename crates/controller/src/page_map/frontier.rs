@@ -201,6 +201,9 @@ impl<S: Store> PageMap<S> {
             }
         }
         self.program_pages(at, index, &[], over_channel)?;
+        if over_channel {
+            self.pass_turn_of(at, index)?;
+        }
         Ok(())
     }
 

@@ -11,12 +11,14 @@
 //! 4. Sequence numbers grow with every host write; a relocated unit keeps its own. The newest readable copy
 //!    of a unit is the one with the highest number.
 //! 5. At least `free_blocks_min` blocks of a die are erased whenever host data opens one.
+//! 6. What is erased on a die is enough for the rest of the cleaning it has begun (see `clean`).
 //!
 //! | file | what |
 //! |---|---|
 //! | [`config`] | what it is told |
 //! | [`stats`] | what it counts |
 //! | `frontier` | the blocks being filled |
+//! | `spread` | which die the host's next page goes to |
 //! | `write`, `clean`, `wear` | the host's writes; relocation; wear levelling and retirement |
 //! | `buffer` | the write buffer: who waits, what survives |
 //! | [`cache`] | blocks in SLC mode in front of the others |
@@ -30,6 +32,7 @@ pub mod config;
 mod frontier;
 mod live;
 pub mod recover;
+mod spread;
 pub mod stats;
 mod trim;
 mod wear;
@@ -53,6 +56,7 @@ use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
 use prefetch_index::prefetch_index;
+use spread::Round;
 
 /// No physical unit: the logical unit holds nothing.
 const NOTHING: u32 = u32::MAX;
@@ -73,8 +77,8 @@ pub struct PageMap<S: Store = ()> {
     /// Frontier of die d, stream s at `d * streams + s`.
     frontiers: Vec<Frontier>,
     streams: u32,
-    /// The die the next page of each host stream goes to.
-    next_die: Vec<u32>,
+    /// The dies the next pages of each host stream go to.
+    rounds: Vec<Round>,
     buffer: Buffer,
     cache: Option<Cache>,
     /// A block was retired since the reserve of erased blocks was last looked at.
@@ -110,7 +114,7 @@ struct Die {
     free: Vec<BlockId>,
     /// Erases since wear was last looked at.
     erases: u32,
-    /// The block being cleaned, and the host units it has been given time for.
+    /// The block being emptied, and the host units it has been given time for.
     cleaning: Option<clean::Cleaning>,
     owed: u32,
     /// The place after the last program queued.
@@ -149,7 +153,7 @@ impl<S: Store> PageMap<S> {
             live: Live::new(geometry.units()),
             dies: vec![Die::default(); dies as usize],
             frontiers: vec![Frontier::new::<S>(&geometry); (dies * streams) as usize],
-            next_die: vec![0; streams as usize],
+            rounds: vec![Round::new(dies); (streams - 1).max(1) as usize],
             buffer: Buffer::new(config.buffer),
             cache: None,
             retired: false,

@@ -34,23 +34,21 @@ impl<S: Store> PageMap<S> {
         Ok(free.swap_remove(pick))
     }
 
-    /// Moves the least worn full block of a die if wear has spread too far.
-    pub(super) fn level_wear(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
-        let Some(threshold) = self.config.wear.static_threshold else { return Ok(()) };
+    /// Begins to move the least worn full block of a die if wear has spread too far.
+    pub(super) fn level_wear(&mut self, die: u32) {
+        let Some(threshold) = self.config.wear.static_threshold else { return };
         if self.dies[die as usize].erases < wear::LOOK_EVERY {
-            return Ok(());
+            return;
         }
         self.dies[die as usize].erases = 0;
         let lagging = wear::lagging(self.nand.cells(), &self.table, die, threshold);
-        let Some(least_worn) = lagging else { return Ok(()) };
+        let Some(least_worn) = lagging else { return };
         // Its data needs a block of its own: leave the cleaner's reserve alone.
         if (self.dies[die as usize].free.len() as u32) < self.config.free_blocks_min {
-            return Ok(());
+            return;
         }
         self.stats.wear_moves += 1;
-        self.relocate(at, least_worn, Cause::Wear)?;
-        self.erase(at, least_worn);
-        Ok(())
+        self.begin(least_worn, Cause::Wear);
     }
 
     /// Retirement takes erased blocks and gives none back: cleans until every die has its reserve again. A die

@@ -97,8 +97,8 @@ impl<S: Store> PageMap<S> {
             } else if self.geometry.units_per_page == 1 {
                 self.buffer.queued(slot, ticket);
             }
-            self.next_die[stream as usize] = die + 1;
             self.pace(now, die, self.geometry.units_per_page)?;
+            self.pass_turn(now, stream)?;
             if self.checkpoint.is_active() {
                 self.step_checkpoint(now);
             }
@@ -146,31 +146,24 @@ impl<S: Store> PageMap<S> {
     /// The frontier the next unit of a host stream goes to, with an open block.
     #[inline]
     fn open_for_host(&mut self, at: Time, stream: u32) -> Result<u32, ControllerError> {
-        let dies = self.geometry.dies();
-        let mut die = self.next_die[stream as usize];
-        if die >= dies {
-            die = 0;
-            self.next_die[stream as usize] = 0;
-        }
-        let index = die * self.streams + stream;
+        let index = self.rounds[stream as usize].die() * self.streams + stream;
         if self.frontiers[index as usize].block != NO_BLOCK {
             return Ok(index);
         }
-        self.open_slowly(at, stream, die)
+        self.open_slowly(at, stream)
     }
 
-    /// Opens a block on `die`, or on the next die that has room for one.
+    /// Opens a block on the die whose turn it is, or on the next one that has room. If none has, cleans until one has.
     #[cold]
-    fn open_slowly(&mut self, at: Time, stream: u32, first: u32) -> Result<u32, ControllerError> {
-        let dies = self.geometry.dies();
+    fn open_slowly(&mut self, at: Time, stream: u32) -> Result<u32, ControllerError> {
+        let (dies, first) = (self.geometry.dies(), self.rounds[stream as usize].die());
+        let from_first = move |i| (first + i) % dies;
+        let roomy = (0..dies).map(from_first).find(|&die| self.has_room(die, stream));
         let mut refused = Ok(0);
-        for die in (0..dies).map(|i| (first + i) % dies) {
+        for die in roomy.into_iter().chain((0..dies).map(from_first)) {
+            self.rounds[stream as usize].hand_to(die);
             let index = die * self.streams + stream;
-            self.next_die[stream as usize] = die;
-            if self.frontiers[index as usize].block != NO_BLOCK {
-                return Ok(index);
-            }
-            match self.make_room(at, die, index) {
+            match self.make_room(at, die, stream) {
                 Ok(()) => return Ok(index),
                 Err(error) => refused = Err(error),
             }
@@ -178,17 +171,17 @@ impl<S: Store> PageMap<S> {
         refused
     }
 
-    /// Cleans until the die can spare an erased block for the host, then opens it.
-    fn make_room(&mut self, at: Time, die: u32, index: u32) -> Result<(), ControllerError> {
+    /// Sees to it that the host's stream has an open block on the die; cleans as long as there is no room for one.
+    fn make_room(&mut self, at: Time, die: u32, stream: u32) -> Result<(), ControllerError> {
+        let index = die * self.streams + stream;
         // One pass over the die at most: if every block was cleaned and none is to spare, none will be.
         for _ in 0..=2 * self.geometry.blocks_per_die {
-            // Cleaning into a shared stream may have opened the block already.
-            if self.frontiers[index as usize].block != NO_BLOCK {
+            if self.has_room(die, stream) {
+                if self.frontiers[index as usize].block == NO_BLOCK {
+                    self.make_room_in_cache(at, die, stream);
+                    self.open(die, index)?;
+                }
                 return Ok(());
-            }
-            if self.dies[die as usize].free.len() as u32 > self.config.free_blocks_min {
-                self.make_room_in_cache(at, die, index % self.streams);
-                return self.open(die, index);
             }
             self.clean(at, die)?;
         }

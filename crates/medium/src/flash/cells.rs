@@ -182,6 +182,11 @@ impl Cells {
     pub fn die(&mut self, die: u32) -> &mut Lane {
         &mut self.dies[die as usize]
     }
+    /// When a die will have done what it was told, if nothing else comes ([`Lane::idle_from`]).
+    #[inline]
+    pub fn idle_from(&self, die: u32) -> Time {
+        self.dies[die as usize].idle_from()
+    }
     /// True if programs may fail, so that each must be looked at by itself.
     pub fn programs_may_fail(&self) -> bool {
         self.config.faults.program_failure > 0.0

@@ -424,6 +424,12 @@ impl<S: Store> Nand<S> {
         self.cells.die(die).last()
     }
 
+    /// When a die will have done what it was told, if nothing else comes: an estimate.
+    #[inline]
+    pub fn idle_from(&self, die: u32) -> Time {
+        self.cells.idle_from(die)
+    }
+
     /// True if a queued operation is done at `at`; promises nothing.
     pub fn is_done(&mut self, die: u32, ticket: Ticket, at: Time) -> bool {
         self.cells.die(die).is_done(ticket, at)
