@@ -72,11 +72,7 @@ pub fn read(
         memory: ram?.0,
         unit_bytes: unit as u32,
         logical_units,
-        log: match kind {
-            "block" => Log::None,
-            "bast" => Log::PerBlock { blocks },
-            _ => Log::Shared { sequential: log.sequential, random_blocks: blocks },
-        },
+        log: log.of_blocks(kind, blocks),
         own_log: own,
         slc_log: slc,
         second_chance: log.second_chance,
@@ -87,6 +83,17 @@ pub fn read(
         overhead: overhead?,
     };
     Some((Array { gang, planes, transfer, geometry, units_per_read }, ftl))
+}
+
+impl LogKeys {
+    /// The log of a map of this kind, of so many blocks.
+    fn of_blocks(&self, kind: &str, blocks: u32) -> Log {
+        match kind {
+            "block" => Log::None,
+            "bast" => Log::PerBlock { blocks },
+            _ => Log::Shared { sequential: self.sequential, random_blocks: blocks },
+        }
+    }
 }
 
 /// Where log and merges find room.
