@@ -55,6 +55,7 @@ impl Shape {
                 store: Span::from_us(1),
             }),
             checkpoint_units: None,
+            verify_reads: false,
             overhead: Span::from_us(2),
             seed: 1,
         };
