@@ -83,20 +83,33 @@ impl<S: Store> PageMap<S> {
     #[inline(never)]
     fn begin_round(&mut self, at: Time, stream: u32) -> Result<(), ControllerError> {
         let dies = self.geometry.dies();
+        let program = self.nand.config().timing.program;
+        let enough =
+            (0..dies).map(|die| self.table.spare(die) as u64).sum::<u64>() * SPARE_MIN / (16 * dies as u64);
+        let has_spare = |&die: &u32| self.table.spare(die) as u64 >= enough;
         let mut taking = std::mem::take(&mut self.rounds[stream as usize].dies);
         taking.clear();
-        let spare = |die: u32| self.table.spare(die) as u64;
-        let enough = (0..dies).map(spare).sum::<u64>() * SPARE_MIN / (16 * dies as u64);
-        taking.extend((0..dies).filter(|&die| spare(die) >= enough));
-        if taking.iter().any(|&die| self.has_room(die, stream)) {
-            taking.retain(|&die| self.has_room(die, stream));
+        let (mut soonest, mut all_have_room) = (Time::MAX, true);
+        for die in 0..dies {
+            let has_room = self.has_room(die, stream);
+            all_have_room &= has_room;
+            if has_room && has_spare(&die) {
+                taking.push(die);
+                soonest = soonest.min(self.nand.idle_from(die));
+            }
         }
-        let idle_from = |die: u32| self.nand.idle_from(die).max(at);
-        let soonest = taking.iter().map(|&die| idle_from(die)).min().unwrap_or(at);
-        let latest = soonest + self.nand.config().timing.program * QUEUE_MAX;
-        taking.retain(|&die| idle_from(die) <= latest);
+        if taking.is_empty() {
+            taking.extend((0..dies).filter(has_spare));
+            soonest = taking.iter().map(|&die| self.nand.idle_from(die)).min().unwrap_or(at);
+        }
+        let soonest = soonest.max(at);
+        let latest = soonest + program * QUEUE_MAX;
+        taking.retain(|&die| self.nand.idle_from(die) <= latest);
         self.rounds[stream as usize].dies = taking;
-        let latest = soonest + self.nand.config().timing.program * self.geometry.pages_per_block as u64;
+        if all_have_room {
+            return Ok(());
+        }
+        let latest = soonest + program * self.geometry.pages_per_block as u64;
         for die in 0..dies {
             if !self.has_room(die, stream) && self.nand.idle_from(die) <= latest {
                 self.pace(at, die, self.geometry.units_per_page)?;
