@@ -230,6 +230,18 @@ fn late_cost(run: &RunResult) -> Option<f64> {
     (!wrote.is_empty()).then_some(mean - 1.0)
 }
 
+/// Bytes of the page table of a memory, as the design counts them.
+fn table_bytes(run: &RunResult) -> Option<f64> {
+    run.memory.map(|memory| memory.table_bytes as f64)
+}
+
+/// What a byte of a memory's RAM costs.
+fn ram_usd(run: &RunResult) -> Option<f64> {
+    let is_flash = |name: &String| run.media.iter().any(|medium| medium.name == *name);
+    let ram = run.memory.and_then(|_| run.price.parts.iter().find(|(name, ..)| !is_flash(name)));
+    ram.and_then(|(_, bytes, usd)| Some((*usd)? / *bytes as f64))
+}
+
 /// Share of die time spent working.
 pub(super) fn busy_flash(run: &RunResult) -> f64 {
     run.flash.busy_read + run.flash.busy_program + run.flash.busy_erase
@@ -284,6 +296,7 @@ const ROWS: &[Row] = &[
     ("cycles.min", "cycles min", Unit::Count, Better::Neither, "fewest erases of a block since new", |r| Some(r.flash.cycles_min as f64)),
     ("cycles.mean", "cycles mean", Unit::Ratio, Better::Less, "mean erases of a block since new", |r| Some(r.flash.cycles_mean)),
     ("cycles.max", "cycles max", Unit::Count, Better::Less, "most erases of a block since new", |r| Some(r.flash.cycles_max as f64)),
+    ("cycles.spread", "cycles spread", Unit::Count, Better::Less, "most less fewest erases of a block since new", |r| Some((r.flash.cycles_max - r.flash.cycles_min) as f64)),
     ("cycles.deviation", "cycles dev.", Unit::Ratio, Better::Less, "standard deviation of the erases of blocks since new", |r| Some(r.flash.cycles_deviation)),
     ("lifetime", "lifetime", Unit::Years, Better::More, "years until the mean block is worn out at this load; if the device sets the pace compare lifetime.bytes", |r| r.lifetime.years),
     ("lifetime.days", "days", Unit::Ratio, Better::More, "days until the mean block is worn out at this load", |r| r.lifetime.years.map(|years| years * 365.25)),
@@ -291,6 +304,8 @@ const ROWS: &[Row] = &[
     ("lifetime.bytes", "endurance", Unit::BytesDecimal, Better::More, "host bytes that may be written in all: rated cycles times the bytes of the flash, over write amplification", |r| r.lifetime.host_bytes),
     ("lifetime.dwpd", "DWPD", Unit::Ratio, Better::More, "full drive writes per day over five years", |r| r.lifetime.drive_writes_per_day),
     ("price", "price", Unit::Usd, Better::Less, "all media", |r| r.price.total_usd),
+    ("price.table", "table price", Unit::Usd, Better::Less, "of a memory: what its page table costs at the price of the RAM it lies in", |r| Some(table_bytes(r)? * ram_usd(r)?)),
+    ("price.ram", "price as RAM", Unit::Usd, Better::Neither, "of a memory: what as many bytes as it has flash would cost in RAM alone", |r| Some(r.design.raw_bytes as f64 * ram_usd(r)?)),
     ("price.gib", "USD/GiB", Unit::UsdPerGib, Better::Less, "all media, for each GiB the host can address", |r| r.price.usd_per_gib),
     ("price.iops", "USD/IOPS", Unit::Usd, Better::Less, "all media, for each request per second", |r| r.price.total_usd.filter(|_| iops(r) > 0.0).map(|usd| usd / iops(r))),
     ("memory", "memory", Unit::Bytes, Better::Less, "memory of the controller's tables in this simulator", |r| Some(r.controller_memory_bytes as f64)),
@@ -330,7 +345,10 @@ const ROWS: &[Row] = &[
     ("requests", "requests", Unit::Count, Better::Neither, "requests served", |r| Some(r.requests_served as f64)),
     ("requests.missing", "missing", Unit::Count, Better::Less, "requests asked but not served", |r| r.requests_asked.map(|asked| asked as f64 - r.requests_served as f64)),
     ("simulated", "simulated", Unit::Seconds, Better::Neither, "simulated time", |r| Some(r.simulated_s)),
+    ("table", "page table", Unit::Bytes, Better::Less, "of a memory: its page table as the design counts it", table_bytes),
+    ("wear.swaps", "wear swaps", Unit::Count, Better::Neither, "of a memory: times that a worn and a young area changed their data", |r| r.memory.map(|m| m.wear_swaps as f64)),
     ("capacity", "capacity", Unit::Bytes, Better::More, "bytes the host can address", |r| Some(r.design.capacity_bytes as f64)),
+    ("raw", "raw", Unit::Bytes, Better::Neither, "bytes of flash", |r| Some(r.design.raw_bytes as f64)),
     ("precondition.bytes", "written before", Unit::Bytes, Better::Neither, "bytes written to bring the device to its state", |r| Some(r.precondition.host_bytes as f64)),
 ];
 

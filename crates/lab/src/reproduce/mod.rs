@@ -3,7 +3,8 @@
 //! 1. A claim and the number expected of it live in `experiments/SEED/FIGURE.toml` and nowhere else, each with
 //!    its basis. Code knows only how to run, measure, compare and draw.
 //! 2. A verdict is about the band of the file. A claim without a band is reported, a number that was put in is an
-//!    input, and a point that could not be run is missing; none of them is ever counted as passed.
+//!    input, and a point that could not be run is missing; none of them is ever counted as passed. Nor is a claim whose run was
+//!    short of the steady state it asked for: its verdict says so.
 //! 3. A run is an ordinary one: the same key, the same directory of results, so that an interrupted reproduction
 //!    goes on where it was, and every point can be looked at by itself.
 //!
@@ -37,7 +38,7 @@ macro_rules! built_in {
         ),*),*];
     };
 }
-built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifetime" "peak" "writes" "parallel" "programs" "warm-up"; "002": "time" "wear" "ftls" "database"; "003": "driver" "sector" "synthetic" "iozone" "iozone-full" "sync" "start-gap");
+built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifetime" "lifetime-total" "table" "uniform" "swap" "peak" "writes" "parallel" "programs" "warm-up"; "002": "time" "wear" "ftls" "database"; "003": "driver" "sector" "synthetic" "iozone" "iozone-full" "sync" "start-gap");
 
 /// Why there are no experiments to run.
 #[derive(Debug, Error)]
