@@ -247,6 +247,39 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().expect("a number"))
 }
 
+/// The state that is looked at.
+static CASE: AtomicU64 = AtomicU64::new(NO_CASE);
+const NO_CASE: u64 = u64::MAX;
+
+/// Gives what the last panic said. Panics are counted by where they come from; the first of each is told at the end.
+fn tell_panics(seed: u64) -> Arc<Mutex<String>> {
+    let place = Arc::new(Mutex::new(String::new()));
+    let told = Arc::clone(&place);
+    std::panic::set_hook(Box::new(move |panic| {
+        *told.lock().unwrap() = panic.to_string();
+        if std::thread::current().name() == Some("nvlab-window") {
+            // The handler of a window's faults ends the process: this is the last that can be said.
+            let case = CASE.load(Ordering::Relaxed);
+            let _ =
+                writeln!(std::io::stderr(), "NVLAB_TEST_SEED={seed} NVLAB_TEST_STATE={case} window: {panic}");
+        }
+    }));
+    place
+}
+
+fn give_up_on_hangs(seed: u64) {
+    std::thread::spawn(move || {
+        loop {
+            let before = CASE.load(Ordering::Relaxed);
+            std::thread::sleep(PATIENCE);
+            if before != NO_CASE && before == CASE.load(Ordering::Relaxed) {
+                eprintln!("NVLAB_TEST_SEED={seed} NVLAB_TEST_STATE={before} takes more than {PATIENCE:?}");
+                std::process::abort();
+            }
+        }
+    });
+}
+
 #[test]
 fn a_corrupted_state_is_a_device_or_an_error() {
     let folder = Folder::new("state-fuzz");
@@ -254,35 +287,12 @@ fn a_corrupted_state_is_a_device_or_an_error() {
     File::create(folder.0.join(ELSEWHERE)).unwrap().write_all(WRITTEN).unwrap();
     let (seed, only) = (number("NVLAB_TEST_SEED").unwrap_or(1), number("NVLAB_TEST_STATE"));
     let cases = only.map_or(0..number("NVLAB_TEST_STATES").unwrap_or(400), |only| only..only + 1);
-    // Panics are counted by where they come from; the first of each is told.
-    let place = Arc::new(Mutex::new(String::new()));
-    let told = Arc::clone(&place);
-    let hook = std::panic::take_hook();
-    let (case_now, path) = (Arc::new(AtomicU64::new(u64::MAX)), folder.0.join("state"));
-    let case_then = Arc::clone(&case_now);
-    std::panic::set_hook(Box::new(move |panic| {
-        *told.lock().unwrap() = panic.to_string();
-        if std::thread::current().name() == Some("nvlab-window") {
-            // The handler of a window's faults ends the process: this is the last that can be said.
-            let case = case_then.load(Ordering::Relaxed);
-            let _ =
-                writeln!(std::io::stderr(), "NVLAB_TEST_SEED={seed} NVLAB_TEST_STATE={case} window: {panic}");
-        }
-    }));
-    let watched = Arc::clone(&case_now);
-    std::thread::spawn(move || {
-        loop {
-            let before = watched.load(Ordering::Relaxed);
-            std::thread::sleep(PATIENCE);
-            if before != u64::MAX && before == watched.load(Ordering::Relaxed) {
-                eprintln!("NVLAB_TEST_SEED={seed} NVLAB_TEST_STATE={before} takes more than {PATIENCE:?}");
-                std::process::abort();
-            }
-        }
-    });
+    let place = tell_panics(seed);
+    give_up_on_hangs(seed);
+    let path = folder.0.join("state");
     let (mut found, mut opened_well) = (BTreeMap::<String, (u64, String)>::new(), 0);
     for case in cases.clone() {
-        case_now.store(case, Ordering::Relaxed);
+        CASE.store(case, Ordering::Relaxed);
         let mut rng = Rng::stream(seed, &format!("state {case}"));
         let (opener, versions) = &states[rng.below(states.len() as u64) as usize];
         let mut files = versions[rng.below(versions.len() as u64) as usize].clone();
@@ -312,8 +322,8 @@ fn a_corrupted_state_is_a_device_or_an_error() {
             found.entry(kind).or_insert((0, story)).0 += 1;
         }
     }
-    case_now.store(u64::MAX, Ordering::Relaxed);
-    std::panic::set_hook(hook);
+    CASE.store(NO_CASE, Ordering::Relaxed);
+    let _ = std::panic::take_hook();
     let stories: Vec<String> =
         found.values().map(|(count, story)| format!("{count} like this: {story}")).collect();
     assert!(stories.is_empty(), "{} kinds of {} states:\n{}", stories.len(), cases.end, stories.join("\n"));
