@@ -108,13 +108,14 @@ pub fn summary<'a>(judged: impl Iterator<Item = &'a Judged<'a>> + Clone) -> Stri
     let pass = passed.clone().count();
     let [differs, reported, input, missing] =
         [Verdict::Differs, Verdict::Reported, Verdict::Input, Verdict::Missing].map(count);
-    format!("{pass} pass{bases}, {differs} differ, {reported} reported, {input} inputs, {missing} missing{unsteady}")
+    format!(
+        "{pass} pass{bases}, {differs} differ, {reported} reported, {input} inputs, {missing} missing{unsteady}"
+    )
 }
 
 /// The claims of the sources that passed.
 pub fn passed_claims<'a>(judged: impl Iterator<Item = &'a Judged<'a>>) -> Vec<&'a str> {
-    let of_source =
-        |one: &&Judged<'_>| one.passes() && matches!(one.row.basis, Basis::Stated | Basis::Cited);
+    let of_source = |one: &&Judged<'_>| one.passes() && matches!(one.row.basis, Basis::Stated | Basis::Cited);
     judged.filter(of_source).map(|one| one.row.claim.as_str()).collect()
 }
 

@@ -152,7 +152,11 @@ fn mistakes_are_refused_with_their_line() {
             "",
             "`input` needs a band: what is put in is known",
         ),
-        ("check = \"below\"", "check = \"above\"", "`check` is one of value, ratio, sum-ratio, excess, saving"),
+        (
+            "check = \"below\"",
+            "check = \"above\"",
+            "`check` is one of value, ratio, sum-ratio, excess, saving",
+        ),
         (
             "at = { cleaner = \"greedy\" }",
             "at = { }",

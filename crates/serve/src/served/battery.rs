@@ -78,9 +78,8 @@ impl<S: Store> Battery<S> {
     /// Keeps the trim that was heard as number `sequence`. One right behind the last becomes part of it, as in the
     /// controller's journal.
     pub(crate) fn keep_trim(&mut self, extent: Extent, sequence: u64) {
-        let merges = |&(last, before): &(Extent, u64)| {
-            last.end() == extent.start as u64 && before + 1 == sequence
-        };
+        let merges =
+            |&(last, before): &(Extent, u64)| last.end() == extent.start as u64 && before + 1 == sequence;
         let merged = self.last_trim.filter(merges);
         let whole = merged.map_or(extent, |(last, _)| Extent { count: last.count + extent.count, ..last });
         let slots = self.trims.len();

@@ -187,5 +187,8 @@ fn nothing_is_set_in_vain() {
     load("ssd-tlc", &sets);
     sets.push("media.tlc.oob=1 KiB");
     let spare = errors_of("ssd-tlc", &sets);
-    assert!(spare.contains("4 codeword(s) of 4608 B are more than a page of 16384 B and its 1024 B"), "{spare}");
+    assert!(
+        spare.contains("4 codeword(s) of 4608 B are more than a page of 16384 B and its 1024 B"),
+        "{spare}"
+    );
 }

@@ -6,9 +6,7 @@ use super::super::battery::Battery;
 use super::{Backed, Mounted, page_map};
 use crate::mapped_store::MappedStore;
 use crate::sys::mapping::Mapping;
-use nvlab_controller::page_map::{
-    Cleaning, Media, PageMapConfig, Streams, WearLevelling, WriteBuffer,
-};
+use nvlab_controller::page_map::{Cleaning, Media, PageMapConfig, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Controller, PageMap};
 use nvlab_lab::run::device::Powered;
 use nvlab_medium::Store;
@@ -254,5 +252,10 @@ fn a_program_that_is_killed_between_any_two_stores_loses_nothing() {
         }
     }
     assert!(stops > 3000, "only {stops} places to stop");
-    assert!(broken.is_empty(), "{} of {stops} kills lost something: {:?} ...", broken.len(), &broken[..broken.len().min(9)]);
+    assert!(
+        broken.is_empty(),
+        "{} of {stops} kills lost something: {:?} ...",
+        broken.len(),
+        &broken[..broken.len().min(9)]
+    );
 }
