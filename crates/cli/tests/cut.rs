@@ -87,7 +87,7 @@ fn nothing_is_written_through_a_link() {
     let folder = Folder::new("cut-links");
     let (victim, trap, tmp) = (folder.0.join("victim"), folder.0.join("trap"), folder.0.join("tmp"));
     fs::write(&victim, "precious").unwrap();
-    [&trap, &tmp].map(|folder| fs::create_dir(folder).unwrap());
+    [&trap, &tmp].into_iter().for_each(|folder| fs::create_dir(folder).unwrap());
     let script = "ln -s \"$PWD/trap\" tmp/nvlab-cut-$$ && ln -s \"$PWD/victim\" /dev/shm/nvlab-cut-$$ && exec \"$0\" \"$@\"";
     let write = "printf x | dd of=\"$NVLAB_DEV\" conv=notrunc,fsync";
     let arguments =
