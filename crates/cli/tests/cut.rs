@@ -166,7 +166,9 @@ fn an_end_by_signal_leaves_nothing_behind() {
 fn left_behind(folder: &Folder, ready: &str) -> Vec<String> {
     let (process, device) = ready.trim().split_once(' ').unwrap();
     let mut left = Vec::new();
-    if Path::new("/proc").join(process).exists() {
+    // What ended and whose parent has not heard of it yet is gone all the same.
+    let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    if status.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z")) {
         left.push(format!("process {process}"));
         let _ = Command::new("kill").args(["-9", process]).status();
     }

@@ -108,7 +108,12 @@ fn a_server_can_be_ended_while_it_opens_a_state() {
     assert_eq!(killed.status.signal(), Some(9), "{}", said(&killed));
     let begun = Instant::now();
     let server = folder.nvlab(&arguments).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    // It looks through its medium as soon as that is mapped, for a long time.
+    let maps = format!("/proc/{}/maps", server.id());
+    while !std::fs::read_to_string(&maps).unwrap_or_default().contains("kept/nand") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it maps no medium");
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let killed = Command::new("kill").arg("-TERM").arg(server.id().to_string()).status();
     assert!(killed.unwrap().success());
     let output = server.wait_with_output().unwrap();
