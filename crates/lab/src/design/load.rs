@@ -131,9 +131,13 @@ fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
     }
 }
 
-/// A value the user asked for of a medium that is no part of the device.
+/// A value the user asked for that comes too late, or is of a medium that is no part of the device.
 fn set_in_vain(top: &Layer, unused: &[String]) -> Option<DesignError> {
     top.leaves.iter().filter(|(_, leaf)| leaf.at.source.kind == SourceKind::Set).find_map(|(path, leaf)| {
+        if path == "design.extends" {
+            let error = DesignError::at(leaf.key.clone(), format!("`{path}` changes nothing"), "too late");
+            return Some(error.help("name the other design itself, or write a file that extends it"));
+        }
         let name = unused.iter().find(|name| path.starts_with(&format!("media.{name}.")))?;
         let error = DesignError::at(leaf.key.clone(), format!("`{path}` changes nothing"), "not used");
         Some(error.help(format!("this design does not use the medium `{name}`")))

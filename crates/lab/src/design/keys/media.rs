@@ -176,14 +176,6 @@ pub const KEYS: &[Key] = &[
         "\"1200 MB/s\"",
     ),
     key(
-        "media.*.transfer",
-        &["nor"],
-        Shape::Rate,
-        Nothing("the times of reading and programming include it"),
-        "Rate of the chip's interface, where it adds to the times of the cells.",
-        "\"40 MB/s\"",
-    ),
-    key(
         "media.*.endurance",
         &["nand", "nor", "pcm"],
         Shape::Count { min: 1, max: u32::MAX as u64 },

@@ -73,6 +73,9 @@ impl Reader<'_> {
 
     fn flash(&mut self) -> Option<Flash> {
         let nand = self.kind == "nand";
+        if !nand {
+            self.refuse_nand_only()?;
+        }
         let cell = if nand { self.text("cell") } else { Some(String::new()) };
         let page_bytes = self.size("page");
         let oob_bytes = self.size("oob");
@@ -86,9 +89,8 @@ impl Reader<'_> {
         let suspend = self.time_or_none("suspend");
         let resume = self.time("resume");
         let copy_back = self.flag("copy_back");
-        // NOR: no transfer means that the times of the cells include it.
-        let no_limit = if nand { None } else { Some(Rate::from_bytes_per_second(0)) };
-        let transfer = self.rate("transfer").or(no_limit);
+        // The times of NOR cells include the transfer.
+        let transfer = if nand { self.rate("transfer") } else { Some(Rate::from_bytes_per_second(0)) };
         let endurance = self.count("endurance");
         let endurance_spread = self.share("endurance_spread");
         let faults = self.faults();
@@ -126,6 +128,15 @@ impl Reader<'_> {
             faults,
             price,
         })
+    }
+
+    /// What flash has by its key table and only NAND makes something of.
+    fn refuse_nand_only(&mut self) -> Option<()> {
+        let set = ["oob", "copy_back", "endurance_spread"].map(|key| self.path(key));
+        let path = set.iter().find(|path| self.context.has(path));
+        let Some(path) = path else { return Some(()) };
+        self.context.wrong(path, format!("`{path}` means nothing for NOR flash"), "leave it out");
+        None
     }
 
     /// A word line has a page for each bit of its cells, and no more.

@@ -238,7 +238,12 @@ fn shape(
         context.wrong("ftl.concurrent", problem, help);
         return None;
     }
-    let transfer = wiring.transfer.unwrap_or_else(|| array::ganged(flash, gang));
+    if wiring.transfer.is_some() {
+        let help = "leave it out: the times of reading and programming include the transfer";
+        context.wrong("array.transfer", "`array.transfer` means nothing for NOR flash", help);
+        return None;
+    }
+    let transfer = array::ganged(flash, gang);
     Some((Array { gang, planes, transfer, geometry, units_per_read: 1 }, narrow(unit / width)))
 }
 

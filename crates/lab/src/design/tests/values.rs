@@ -174,9 +174,20 @@ fn defaults_and_examples_are_values_of_their_keys() {
 fn nothing_is_set_in_vain() {
     let nor = errors_of("envy", &["media.flash.page_buffer=256 B"]);
     assert!(nor.contains("there is no key `media.flash.page_buffer`"), "{nor}");
+    for (key, value) in
+        [("oob", "8 B"), ("copy_back", "true"), ("endurance_spread", "5 %"), ("transfer", "40 MB/s")]
+    {
+        let path = format!("media.flash.{key}");
+        let why = errors_of("envy", &[&format!("{path}={value}")]);
+        assert!(why.contains(&format!("`{path}` means nothing for")), "{why}");
+    }
+    let wired = errors_of("envy", &["array.transfer=40 MB/s"]);
+    assert!(wired.contains("`array.transfer` means nothing for NOR flash"), "{wired}");
     let unused = errors_of("lbftl", &["media.pram.write=1 us"]);
     assert!(unused.contains("`media.pram.write` changes nothing"), "{unused}");
     assert!(unused.contains("this design does not use the medium `pram`"), "{unused}");
+    let late = errors_of("ssd-tlc", &["design.extends=builtin:hftl"]);
+    assert!(late.contains("`design.extends` changes nothing"), "{late}");
     let disk = small("[ftl]\n", "[media.disk]\npart = \"disk-7200\"\n[ftl]\n").unwrap_err().to_string();
     assert!(disk.contains("`media.disk` is a disk, which no controller of a design uses"), "{disk}");
     let cell = errors_of("ssd-tlc", &["media.tlc.cell=mlc"]);
