@@ -230,6 +230,11 @@ fn late_cost(run: &RunResult) -> Option<f64> {
     (!wrote.is_empty()).then_some(mean - 1.0)
 }
 
+/// Host bytes that may be written until a medium is worn out.
+fn endurance(run: &RunResult, medium: &MediumResult) -> Option<f64> {
+    medium.years.map(|years| years * 365.25 * 86_400.0 * run.write.bytes_per_s)
+}
+
 /// Bytes of the page table of a memory, as the design counts them.
 fn table_bytes(run: &RunResult) -> Option<f64> {
     run.memory.map(|memory| memory.table_bytes as f64)
@@ -286,12 +291,13 @@ const ROWS: &[Row] = &[
     ("data.erases", "data erases", Unit::Count, Better::Less, "erases of the data medium", |r| of_role(r, &["data"], |m| m.erases as f64)),
     ("data.time", "data time", Unit::Seconds, Better::Less, "media.time of the data medium", |r| of_role(r, &["data"], busy_s)),
     ("data.lifetime", "data lifetime", Unit::Years, Better::More, "years until the mean block of the data medium is worn out", |r| r.media.iter().find(|m| m.role == "data")?.years),
-    ("data.endurance", "data endurance", Unit::BytesDecimal, Better::More, "host bytes that may be written until the mean block of the data medium is worn out", |r| r.media.iter().find(|m| m.role == "data")?.years.map(|years| years * 365.25 * 86_400.0 * r.write.bytes_per_s)),
+    ("data.endurance", "data endurance", Unit::BytesDecimal, Better::More, "host bytes that may be written until the mean block of the data medium is worn out", |r| endurance(r, r.media.iter().find(|m| m.role == "data")?)),
     ("log.reads", "log reads", Unit::Count, Better::Less, "cell reads of the log's own array, or of blocks in SLC mode", |r| of_role(r, &["log", "slc"], |m| m.reads as f64)),
     ("log.programs", "log programs", Unit::Count, Better::Less, "programs of the log's own array, or of blocks in SLC mode", |r| of_role(r, &["log", "slc"], |m| m.programs as f64)),
     ("log.erases", "log erases", Unit::Count, Better::Less, "erases of the log's own array, or of blocks in SLC mode", |r| of_role(r, &["log", "slc"], |m| m.erases as f64)),
     ("log.time", "log time", Unit::Seconds, Better::Less, "media.time of the log's own array, or of blocks in SLC mode", |r| of_role(r, &["log", "slc"], busy_s)),
     ("log.lifetime", "log lifetime", Unit::Years, Better::More, "years until the mean block of the log's own array, or in SLC mode, is worn out", |r| r.media.iter().find(|m| m.role != "data")?.years),
+    ("log.endurance", "log endurance", Unit::BytesDecimal, Better::More, "host bytes that may be written until the mean block of the log's own array, or in SLC mode, is worn out", |r| endurance(r, r.media.iter().find(|m| m.role != "data")?)),
     ("price.flash", "flash price", Unit::Usd, Better::Less, "the flash alone", |r| r.media.iter().filter(|m| m.bytes > 0).map(|m| m.usd).sum::<Option<f64>>().filter(|_| !r.media.is_empty())),
     ("cycles.min", "cycles min", Unit::Count, Better::Neither, "fewest erases of a block since new", |r| Some(r.flash.cycles_min as f64)),
     ("cycles.mean", "cycles mean", Unit::Ratio, Better::Less, "mean erases of a block since new", |r| Some(r.flash.cycles_mean)),
