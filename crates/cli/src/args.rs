@@ -193,7 +193,7 @@ pub struct Simulation {
     /// (written) [default: the end of the workload, or 1 x capacity, or 1e6 io if it hardly writes]
     #[arg(long, value_name = "LIMIT")]
     pub until: Option<Until>,
-    /// Bring the device to a known state first: fresh | full | steady
+    /// Bring the device to a known state first: fresh | full | scattered | steady
     #[arg(long, default_value = "steady", value_name = "STATE", value_parser = state)]
     pub precondition: State,
     /// Run again even if the same run is among the results
@@ -208,7 +208,7 @@ pub struct Simulation {
 }
 
 fn state(text: &str) -> Result<State, String> {
-    State::parse(text).ok_or_else(|| "write fresh, full or steady".to_string())
+    State::parse(text).ok_or_else(|| "write fresh, full, scattered or steady".to_string())
 }
 
 #[derive(Args)]

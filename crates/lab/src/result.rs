@@ -132,7 +132,7 @@ pub struct DesignInfo {
 /// How the device was brought to its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Precondition {
-    /// `fresh`, `full` or `steady`.
+    /// `fresh`, `full`, `scattered` or `steady`.
     pub kind: String,
     /// Bytes written to get there.
     pub host_bytes: u64,

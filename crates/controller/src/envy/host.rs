@@ -217,7 +217,10 @@ impl<S: Store> Envy<S> {
         let pools = self.pools.len() as u32;
         let asked = match self.config.cleaning {
             Cleaning::Gathering(_) => match from {
-                NOTHING => self.first_pages.partition_point(|&first| first <= lpa) as u32 - 1,
+                NOTHING => {
+                    let place = self.first_place(lpa);
+                    self.first_pages.partition_point(|&first| first <= place) as u32 - 1
+                }
                 from if from & SLOT != 0 => self.buffer.slots[(from & !SLOT) as usize].origin,
                 from => self.segments[self.segment_of(from) as usize].pool,
             },
@@ -236,6 +239,18 @@ impl<S: Store> Envy<S> {
             pool.limit.saturating_sub(pool.occupied)
         });
         emptiest.expect("a pool")
+    }
+
+    /// The place of a page without origin among all pages, by which it is dealt to a partition.
+    #[inline]
+    fn first_place(&mut self, lpa: u32) -> u32 {
+        match &mut self.arrived {
+            Some(arrived) if *arrived < self.config.logical_pages => {
+                *arrived += 1;
+                *arrived - 1
+            }
+            _ => lpa,
+        }
     }
 
     /// What is at a location died.

@@ -108,6 +108,8 @@ pub struct Envy<S: Store = ()> {
     pools: Vec<Pool>,
     /// The first page of each pool, for pages written for the first time.
     first_pages: Vec<u32>,
+    /// How many of them came so far, if they are dealt as they come.
+    arrived: Option<u32>,
     dies: Vec<Die>,
     buffer: Buffer,
     transaction: Transaction,
@@ -162,6 +164,7 @@ impl<S: Store> Envy<S> {
                 &pools,
                 geometry.pages_per_block,
             ),
+            arrived: None,
             layout: Layout::new(&geometry),
             map: table::Layout::new(&config, &geometry, sram.config().word_bytes as u64),
             l2p: vec![NOTHING; config.logical_pages as usize],
@@ -241,6 +244,13 @@ impl<S: Store> Envy<S> {
                 return end;
             }
         }
+    }
+
+    /// From now on pages written for the first time go to the partitions of locality gathering in the order in which
+    /// they come, not of their addresses: a fill in random order then leaves the pages of any range of addresses in
+    /// every partition. A restart forgets it.
+    pub fn deal_as_written(&mut self) {
+        self.arrived = Some(0);
     }
 
     /// What the controller did so far.

@@ -1,6 +1,7 @@
 //! Where pages go when they are written for the first time, under locality gathering.
 //!
-//! Pages are dealt to the partitions in the order of their addresses. Where the locality of the writes is known
+//! Pages are dealt to the partitions in the order of their addresses, or, where a fill in random order shall scatter
+//! them, as they are written ([`Envy::deal_as_written`](super::Envy::deal_as_written)). Where the locality of the writes is known
 //! beforehand, the free space is dealt as the rule of equal products divides it in the end. Left to itself
 //! gathering gets there by what neighbours give each other, which takes thousands of overwrites of the array
 //! at 65,536 pages in a segment.

@@ -61,7 +61,10 @@ assertion about it holds.",
 A new drive has every block erased and cleans nothing. `--precondition` says where a run begins:
   fresh    every block erased: the first, flattering minutes
   full     every logical unit written once, in order
-  steady   written by the workload itself until write amplification has converged (the default)
+  scattered  every logical unit written once, in random order: what is hot by address is not
+           together on the medium (where locality gathering of eNVy has everything to do)
+  steady   full, then written by the workload itself until write amplification has converged (the
+           default)
 The report says how many times the capacity was written until then. With hot and cold data this
 can take hundreds of capacities, since the cold data must find its place.",
     },

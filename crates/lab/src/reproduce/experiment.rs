@@ -291,7 +291,7 @@ fn state(table: &Table<'_>) -> Read<Option<State>> {
         None => Ok(None),
         Some(text) => match State::parse(&text) {
             Some(state) => Ok(Some(state)),
-            None => Err(table.wrong("precondition", "is fresh, full or steady")),
+            None => Err(table.wrong("precondition", "is fresh, full, scattered or steady")),
         },
     }
 }

@@ -1,6 +1,7 @@
 //! Bringing a device to a known state before anything is measured.
 //!
-//! `full`: every logical unit is written once, in order. `steady`: then the workload's own writes (or uniform
+//! `full`: every logical unit is written once, in order. `scattered`: once, in random order, so that neighbours in
+//! address lie far apart on the medium and no locality of addresses is one of blocks. `steady`: as `full`, then the workload's own writes (or uniform
 //! ones of a unit, if it has too few), as fast as the device takes them, until write amplification stops moving.
 //! It is measured in windows of half a capacity, from the moment every block has been erased twice on average
 //! (before that the cleaner has hardly been met); it has stopped when the later half of all windows and the
@@ -12,6 +13,7 @@ use super::meter::Unmeasured;
 use crate::result::Precondition;
 use nvlab_access::BlockDevice;
 use nvlab_units::{Rng, Time};
+use nvlab_workload::generator::Scatter as Permutation;
 use nvlab_workload::{Access, AccessKind, Batch, Op, Pacing, Request, WindowWorkload, Workload};
 
 /// How a device is brought to a known state.
@@ -19,8 +21,10 @@ use nvlab_workload::{Access, AccessKind, Batch, Op, Pacing, Request, WindowWorkl
 pub enum State {
     /// As it comes from the factory.
     Fresh,
-    /// Every logical unit written once.
+    /// Every logical unit written once, in order.
     Full,
+    /// Every logical unit written once, in random order.
+    Scattered,
     /// Full, then written until write amplification has converged.
     #[default]
     Steady,
@@ -32,12 +36,15 @@ impl State {
         match self {
             State::Fresh => "fresh",
             State::Full => "full",
+            State::Scattered => "scattered",
             State::Steady => "steady",
         }
     }
     /// The state of a name.
     pub fn parse(name: &str) -> Option<State> {
-        [State::Fresh, State::Full, State::Steady].into_iter().find(|state| state.name() == name)
+        [State::Fresh, State::Full, State::Scattered, State::Steady]
+            .into_iter()
+            .find(|state| state.name() == name)
     }
 }
 
@@ -73,6 +80,41 @@ impl Workload for Fill {
     }
     fn footprint(&self) -> std::ops::Range<u64> {
         0..self.end
+    }
+}
+
+/// Writes of one unit over a whole device, every unit once, in random order.
+struct ScatteredFill {
+    next: u64,
+    order: Permutation,
+    units: u64,
+    unit_bytes: u32,
+}
+
+impl ScatteredFill {
+    fn new<D: BlockDevice + Observed>(device: &D, seed: u64) -> ScatteredFill {
+        let unit_bytes = device.unit_bytes();
+        let units = device.capacity_bytes() / unit_bytes as u64;
+        let order = Permutation::new(units, Rng::stream(seed, "fill").bits());
+        ScatteredFill { next: 0, order, units, unit_bytes }
+    }
+}
+
+impl Workload for ScatteredFill {
+    fn fill(&mut self, batch: &mut Batch) -> usize {
+        let count = (batch.room() as u64).min(self.units - self.next) as usize;
+        batch.extend(count, || {
+            self.next += 1;
+            let offset = self.order.place(self.next - 1) * self.unit_bytes as u64;
+            Request { offset, bytes: self.unit_bytes, op: Op::Write, ..Request::default() }
+        });
+        count
+    }
+    fn pacing(&self) -> Pacing {
+        Pacing::Closed { depth: DEPTH }
+    }
+    fn footprint(&self) -> std::ops::Range<u64> {
+        0..self.units * self.unit_bytes as u64
     }
 }
 
@@ -213,10 +255,16 @@ pub fn precondition<D: BlockDevice + Observed, W: Workload>(
         return Ok((report, Time::ZERO));
     }
     let capacity = device.capacity_bytes();
-    let mut fill = Fill { next: 0, end: capacity };
     let share = |progress: &Progress| progress.written_bytes as f64 / capacity as f64;
     let mut watch = Unmeasured(|progress: &Progress| go_on("filling", share(progress)));
-    let mut done = drive(device, &mut fill, Time::ZERO, DEPTH, &Limit::NONE, &mut watch)?;
+    let mut done = if state == State::Scattered {
+        device.expect_scattered_fill();
+        let mut fill = ScatteredFill::new(device, seed);
+        drive(device, &mut fill, Time::ZERO, DEPTH, &Limit::NONE, &mut watch)?
+    } else {
+        let mut fill = Fill { next: 0, end: capacity };
+        drive(device, &mut fill, Time::ZERO, DEPTH, &Limit::NONE, &mut watch)?
+    };
     report.host_bytes = capacity;
     if state == State::Steady {
         let footprint = workload.as_ref().map_or(0..capacity, |workload| workload.footprint());

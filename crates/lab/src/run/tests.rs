@@ -94,6 +94,29 @@ fn blocks_go_through_a_ram_disk() {
     assert!(same(&result, &run_on(small(&[]), "uniform bs=512B read=50%", "4000 io", State::Full).unwrap()));
 }
 
+/// A scattered fill writes every unit once, in an order that the seed decides, on a controller of any kind; under
+/// locality gathering it leaves hot addresses in every partition, where a fill in order gathers them.
+#[test]
+fn a_scattered_fill_mixes_what_lies_together_in_address() {
+    let unbuffered = || small(&["ftl.buffer.kind=none"]);
+    let hot = |state| run_on(unbuffered(), "words hot=10/90", "40k io", state).unwrap();
+    let (ordered, scattered) = (hot(State::Full), hot(State::Scattered));
+    assert_eq!(ordered.precondition.host_bytes, scattered.precondition.host_bytes);
+    assert_eq!(scattered.precondition.kind, "scattered");
+    let cost = |run: &RunResult| run.memory.as_ref().unwrap().cleaning_cost;
+    // Partitions of 4 segments that each hold all temperatures clean like FIFO: 2.5 and more at 10/90.
+    assert!(cost(&scattered) > 2.3 && cost(&ordered) < 1.9, "{} {}", cost(&scattered), cost(&ordered));
+    assert!(same(&scattered, &hot(State::Scattered)), "two runs differ");
+
+    let sets = ["media.tlc.blocks=24", "ftl.spare=30 %"].map(String::from);
+    let drive = || Design::load("ssd-tlc", &sets).unwrap();
+    // 16 units of 4 KiB: on a few pages of 16 KiB, or on as many as there are units.
+    let read = |state| run_on(drive(), "sequential rw=read bs=64KiB qd=1", "200 io", state).unwrap();
+    let (ordered, scattered) = (read(State::Full), read(State::Scattered));
+    assert_eq!(ordered.precondition.host_bytes, scattered.precondition.host_bytes);
+    assert!(scattered.flash.reads > 2 * ordered.flash.reads, "neighbours lie on the same pages");
+}
+
 #[test]
 fn transactions_need_a_memory_that_is_large_enough() {
     let source = Source::read(BANK, None).unwrap();

@@ -3,11 +3,12 @@
 //!
 //! At each clean the partition's product is compared with the average of all. Above it, pages leave: the first
 //! live ones of the victim (cold) to the next partition, the last ones (hot) to the one before. Below it, pages
-//! come in: the hot end of the next partition, the cold beginning of the one before. "To bring their products closer
-//! to the average" is meant of both: pages leave only for a neighbour whose product is lower and come only from one
-//! whose product is higher. (Moved to and from either neighbour, a mixed start took several times as long: 2.9 instead
-//! of 2.2 after 500 overwrites, 10/90, partitions of one segment of 128 pages.) How many: the free space the clean gains, times [`Gathering::step`], times the relative excess, divided among the neighbours; never
-//! more than [`Gathering::step_max`] of a segment, nor than fits.
+//! come in: the hot end of the next partition, the cold beginning of the one before. "To bring their products
+//! closer to the average" is meant of both: pages leave only for a neighbour whose product is lower and come only
+//! from one whose product is higher. (Moved to and from either neighbour, a mixed start took several times as
+//! long: 2.9 instead of 2.2 after 500 overwrites, 10/90, partitions of one segment of 128 pages.) How many: the
+//! free space the clean gains, times [`Gathering::step`], times the relative excess, divided among the neighbours;
+//! never more than [`Gathering::step_max`] of a segment, nor than fits.
 //!
 //! Where pages arrive matters: what comes from the next partition is colder than the rest and is put in front of
 //! the victim's pages, everything else is appended.

@@ -79,6 +79,9 @@ impl<D: Device> Observed for Carrying<D> {
     fn settle(&mut self, upto: Time) {
         self.device.settle(upto);
     }
+    fn expect_scattered_fill(&mut self) {
+        self.device.expect_scattered_fill();
+    }
     fn unit_bytes(&self) -> u32 {
         self.device.unit_bytes()
     }

@@ -78,6 +78,9 @@ impl<S: Store> Observed for Envy<S> {
     fn settle(&mut self, upto: Time) {
         Envy::settle(self, upto);
     }
+    fn expect_scattered_fill(&mut self) {
+        self.deal_as_written();
+    }
     fn unit_bytes(&self) -> u32 {
         Controller::unit_bytes(self)
     }
@@ -130,6 +133,9 @@ impl<S: Store> Observed for RamDisk<Envy<S>> {
     }
     fn settle(&mut self, upto: Time) {
         Envy::settle(self.window_mut(), upto);
+    }
+    fn expect_scattered_fill(&mut self) {
+        self.window_mut().deal_as_written();
     }
     fn unit_bytes(&self) -> u32 {
         Observed::unit_bytes(self.window())
@@ -206,6 +212,9 @@ impl Observed for Pages<'_> {
     }
     fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
         Observed::idle_at(self.0, at)
+    }
+    fn expect_scattered_fill(&mut self) {
+        self.0.deal_as_written();
     }
     fn unit_bytes(&self) -> u32 {
         Observed::unit_bytes(self.0)

@@ -157,6 +157,9 @@ pub trait Observed {
     fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError>;
     /// Says that no power cut will come before `upto`; only what keeps bytes remembers what a cut would undo.
     fn settle(&mut self, _upto: Time) {}
+    /// A fill in random order is about to begin: a controller that places pages by address places them as they are
+    /// written instead.
+    fn expect_scattered_fill(&mut self) {}
     /// Bytes of a mapping unit.
     fn unit_bytes(&self) -> u32;
     /// Blocks of the array.
