@@ -110,7 +110,10 @@ impl<S: Store> PageMap<S> {
         let soonest = soonest.max(at);
         let latest = soonest + program * QUEUE_MAX;
         taking.retain(|&die| self.nand.idle_from(die) <= latest);
-        let times = ROUND_UNITS.div_ceil(self.geometry.units_per_page);
+        // Going round again is for dies that are all alike: where some are left out, those that take part would soon have
+        // more to do than the others, or no room.
+        let all_take_part = taking.len() as u32 == dies;
+        let times = if all_take_part { ROUND_UNITS.div_ceil(self.geometry.units_per_page) } else { 1 };
         self.rounds[stream as usize] = Round { dies: taking, next: 0, again: times - 1 };
         if all_have_room {
             return Ok(());
