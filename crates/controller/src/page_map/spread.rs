@@ -4,8 +4,8 @@
 //! round the dies are chosen that take part in it, a page each: those with room in an open or an erased block, with as
 //! much spare space as the others (live data is spread evenly, so a block to clean costs the same everywhere, whatever
 //! the pattern of the host's writes), and with no more to do than the others (nobody queues behind a die that cleans
-//! while others are idle). Choosing costs a look at every die for each round; where pages are small the same dies are gone
-//! round several times.
+//! while others are idle). Choosing costs a look at every die for each round; where pages are small and all
+//! dies take part, they are gone round several times.
 //!
 //! Rejected: the best die for each page (a look at every die for each page); going round whatever happens (MQSim's static
 //! allocation: with an even number of versions of every unit one after the other, all the newest ones lie on half of the
