@@ -297,4 +297,21 @@ pub const SCENARIOS: &[Scenario] = &[
         until: "20000 io",
         state: State::Full,
     },
+    Scenario {
+        name: "a cache of hot data that is full",
+        builtin: "hot-cold",
+        sets: &[
+            "media.mlc.blocks=40",
+            "media.mlc.block=128 KiB",
+            "media.slc.block=64 KiB",
+            "ftl.utilization=50 %",
+            "ftl.hot_within=60 %",
+            "ftl.cache.size_min=5 %",
+            "ftl.cache.size_max=15 %",
+            "ftl.cache.when_full=direct",
+        ],
+        workload: "zipf theta=0.9 read=20% bs=4KiB qd=4",
+        until: "20000 io",
+        state: State::Full,
+    },
 ];

@@ -73,9 +73,6 @@ impl Reader<'_> {
 
     fn flash(&mut self) -> Option<Flash> {
         let nand = self.kind == "nand";
-        if !nand {
-            self.refuse_nand_only()?;
-        }
         let cell = if nand { self.text("cell") } else { Some(String::new()) };
         let page_bytes = self.size("page");
         let oob_bytes = self.size("oob");
@@ -107,6 +104,10 @@ impl Reader<'_> {
             return None;
         }
         let (cell, page_bytes, oob_bytes, faults) = (cell?, page_bytes?, oob_bytes?, faults?);
+        let (copy_back, endurance_spread) = (copy_back?, endurance_spread?);
+        if !nand {
+            self.check_nand_only(oob_bytes, copy_back, endurance_spread)?;
+        }
         self.check_cell(&cell, one_shot)?;
         self.check_codewords(page_bytes, oob_bytes, faults.bit_errors.as_ref())?;
         Some(Flash {
@@ -121,21 +122,21 @@ impl Reader<'_> {
             program: program?,
             erase: erase?,
             interruption,
-            copy_back: copy_back?,
+            copy_back,
             transfer: transfer?,
             endurance: endurance?,
-            endurance_spread: endurance_spread?,
+            endurance_spread,
             faults,
             price,
         })
     }
 
-    /// What flash has by its key table and only NAND makes something of.
-    fn refuse_nand_only(&mut self) -> Option<()> {
-        let set = ["oob", "copy_back", "endurance_spread"].map(|key| self.path(key));
-        let path = set.iter().find(|path| self.context.has(path));
-        let Some(path) = path else { return Some(()) };
-        self.context.wrong(path, format!("`{path}` means nothing for NOR flash"), "leave it out");
+    /// What flash has by its key table and only NAND makes something of: NOR has the defaults.
+    fn check_nand_only(&mut self, oob: u64, copy_back: bool, spread: f64) -> Option<()> {
+        let set = [("oob", oob > 0), ("copy_back", copy_back), ("endurance_spread", spread > 0.0)];
+        let Some((key, _)) = set.into_iter().find(|(_, set)| *set) else { return Some(()) };
+        let path = self.path(key);
+        self.context.wrong(&path, format!("`{path}` means nothing for NOR flash"), "leave it out");
         None
     }
 
