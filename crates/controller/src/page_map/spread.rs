@@ -4,8 +4,8 @@
 //! round the dies are chosen that take part in it, a page each: those with room in an open or an erased block, with as
 //! much spare space as the others (live data is spread evenly, so a block to clean costs the same everywhere, whatever
 //! the pattern of the host's writes), and with no more to do than the others (nobody queues behind a die that cleans
-//! while others are idle). Choosing costs a look at every die for each round; where pages are small and all
-//! dies take part, they are gone round several times.
+//! while others are idle). Choosing costs a look at every die for each round: a constant for each page, unless most
+//! dies cannot take part.
 //!
 //! Rejected: the best die for each page (a look at every die for each page); going round whatever happens (MQSim's static
 //! allocation: with an even number of versions of every unit one after the other, all the newest ones lie on half of the
@@ -22,21 +22,17 @@ use nvlab_units::Time;
 const SPARE_MIN: u64 = 15;
 /// Programs a die may have more to do than the one with the least.
 const QUEUE_MAX: u64 = 2;
-/// Units a die takes, at least, before the dies are chosen anew.
-const ROUND_UNITS: u32 = 8;
 
 /// The dies of a round of one host stream, and whose turn it is.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     dies: Vec<u32>,
     next: usize,
-    /// How often they are gone round after this time.
-    again: u32,
 }
 
 impl Round {
     pub fn new(dies: u32) -> Round {
-        Round { dies: (0..dies).collect(), next: 0, again: 0 }
+        Round { dies: (0..dies).collect(), next: 0 }
     }
 
     /// Whose turn it is.
@@ -61,8 +57,7 @@ impl<S: Store> PageMap<S> {
             return Ok(());
         }
         round.next = 0;
-        if round.again > 0 || self.geometry.dies() == 1 {
-            round.again = round.again.saturating_sub(1);
+        if self.geometry.dies() == 1 {
             return Ok(());
         }
         self.begin_round(at, stream)
@@ -110,18 +105,14 @@ impl<S: Store> PageMap<S> {
         let soonest = soonest.max(at);
         let latest = soonest + program * QUEUE_MAX;
         taking.retain(|&die| self.nand.idle_from(die) <= latest);
-        // Going round again is for dies that are all alike: where some are left out, those that take part would soon have
-        // more to do than the others, or no room.
-        let all_take_part = taking.len() as u32 == dies;
-        let times = if all_take_part { ROUND_UNITS.div_ceil(self.geometry.units_per_page) } else { 1 };
-        self.rounds[stream as usize] = Round { dies: taking, next: 0, again: times - 1 };
+        self.rounds[stream as usize].dies = taking;
         if all_have_room {
             return Ok(());
         }
         let latest = soonest + program * self.geometry.pages_per_block as u64;
         for die in 0..dies {
             if !self.has_room(die, stream) && self.nand.idle_from(die) <= latest {
-                self.pace(at, die, times * self.geometry.units_per_page)?;
+                self.pace(at, die, self.geometry.units_per_page)?;
             }
         }
         Ok(())
