@@ -27,14 +27,16 @@ const NO_FIGURE: &[(&str, &str)] = &[
     ("ftl.transaction_pages", "room in the memory; no workload begins a transaction of the hardware"),
     ("media.*.hold", "outages; no run has one"),
     ("media.*.atomic", "what a power cut tears"),
+    ("ftl.verify_reads", "takes no time; without bytes there is nothing to verify"),
 ];
 /// Keys of one kind of their table that change no figure there: eNVy is asked for one word at a time, a page map only takes
-/// the time to write a unit; partitions of several segments are never so uneven in a short run as the dead band is wide.
+/// the time to write a unit; partitions are never so uneven in a short run as the dead band is wide.
 const NO_FIGURE_OF: &[(&str, &str)] = &[
     ("media.*.banks", "ram"),
     ("media.*.stripe", "ram"),
     ("media.*.read_next", "ram"),
     ("ftl.clean.dead_band", "hybrid"),
+    ("ftl.clean.dead_band", "gathering"),
 ];
 
 /// Keys that say what the device is made of: another value needs other keys beside it. The scenarios are such values.

@@ -62,7 +62,7 @@ pub const SCENARIOS: &[Scenario] = &[
         builtin: "ssd-tlc",
         sets: &[
             "media.tlc.pages=48",
-            "media.tlc.blocks=16",
+            "media.tlc.blocks=24",
             "ftl.spare=45 %",
             "ftl.clean.kind=d-choices",
             "ftl.buffer.kind=none",
@@ -73,7 +73,7 @@ pub const SCENARIOS: &[Scenario] = &[
             "media.tlc.faults.program_failure=0.1 %",
             "media.tlc.faults.erase_failure=0.1 %",
             "media.tlc.ecc.kind=threshold",
-            "media.tlc.ecc.rate_fresh=1e-3",
+            "media.tlc.ecc.rate_fresh=1.5e-3",
             "media.tlc.ecc.rate_worn=4e-3",
             "media.tlc.ecc.codeword=4608 B",
             "media.tlc.ecc.correctable=60",
