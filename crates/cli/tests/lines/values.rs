@@ -108,11 +108,8 @@ pub fn always(verb: &str) -> &'static [(&'static str, &'static str)] {
 
 /// True for what a line may change or replace, as the help says.
 pub fn is_output(verb: &str, option: &str, value: &str) -> bool {
-    match (verb, option, value) {
-        (_, "--html" | "--out" | "--save" | "--state", _) => true,
-        ("image", "", "FILE") => true,
-        _ => false,
-    }
+    matches!(option, "--html" | "--out" | "--save" | "--state")
+        || (verb, option, value) == ("image", "", "FILE")
 }
 
 impl Values {

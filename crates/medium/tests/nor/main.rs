@@ -122,7 +122,7 @@ fn cut_at_every_moment() {
         for (i, cut) in moments.into_iter().enumerate() {
             let flash =
                 FlashConfig { faults: Faults { seed: i as u64, ..Faults::NONE }, ..config.flash.clone() };
-            let mut nor = new(NorConfig { flash, ..config.clone() });
+            let mut nor = new(NorConfig { flash });
             let mut replay = Model::new(&config, vec![0xFF; BYTES], BTreeSet::new());
             for (at, op) in ops.iter().filter(|(at, _)| *at <= cut) {
                 perform(&mut nor, &mut replay, *at, op);
@@ -196,7 +196,7 @@ fn rules() {
     nor.read(now, 28, 8, &mut across).unwrap();
     assert_eq!(across, [0xFF; 8], "a bad block still reads");
     let nand = FlashConfig { rules: CellRules::Nand, ..small(0).flash };
-    assert!(NorConfig { flash: nand, ..small(0) }.check().is_err());
+    assert!(NorConfig { flash: nand }.check().is_err());
 }
 
 #[test]

@@ -56,13 +56,12 @@ pub fn build<B: Backing, V: Visit>(
     }
 }
 
+/// A PRAM and when it is ready.
+type Ready<B> = (Pram<<B as Backing>::Store>, Time);
+
 /// The memory that a driver in front of a controller wants. Before the controller: one that finds everything again changes
 /// its array, and by then it must be known that the other media are there.
-fn pram_beside<B: Backing>(
-    design: &Design,
-    seed: u64,
-    backing: &B,
-) -> Result<Option<(Pram<B::Store>, Time)>, B::Error> {
+fn pram_beside<B: Backing>(design: &Design, seed: u64, backing: &B) -> Result<Option<Ready<B>>, B::Error> {
     design.route.as_ref().map(|route| Pram::build(design, &route.pram, seed, backing)).transpose()
 }
 
@@ -71,7 +70,7 @@ fn beside_pram<B: Backing, C, V: Visit>(
     design: &Design,
     backing: &B,
     (controller, ready): (C, Time),
-    pram: Option<(Pram<B::Store>, Time)>,
+    pram: Option<Ready<B>>,
     visit: V,
 ) -> Result<V::Output, B::Error>
 where
