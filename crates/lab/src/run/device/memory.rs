@@ -3,7 +3,7 @@
 //! The tables of controllers and media are counted as they are laid out, what is small is in a share on top.
 //! `tests/memory.rs` holds the figure against devices that were built: from what they take to 15 % more. Bytes that media
 //! keep in memory are counted only if the run is sure to write them all ([`Payload::All`]): a store takes no memory for
-//! what was never written, only addresses, which the system may refuse too ([`reservable`]).
+//! what was never written, only addresses, which the system may refuse too (`reservable`).
 
 use super::backing::BuildError;
 use crate::design::{BlockMapped, Design, Envy, Ftl, PageMapped, PramMapped, Route};
