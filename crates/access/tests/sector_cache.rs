@@ -2,7 +2,7 @@
 
 use nvlab_access::{Attached, BlockDevice, CachedDisk, HostPath, SectorCache};
 use nvlab_controller::PageMap;
-use nvlab_controller::page_map::{Cleaning, PageMapConfig, Streams, WearLevelling};
+use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling};
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_units::{Geometry, Interruption, Rate, Rng, Span};
@@ -36,6 +36,7 @@ fn device() -> Attached<PageMap<MemStore>> {
         faults: Faults::NONE,
     };
     let config = PageMapConfig {
+        allocation: Allocation::Dynamic,
         logical_units: (CAPACITY / 2048) as u32,
         cleaning: Cleaning::Greedy,
         free_blocks_min: 1,

@@ -23,12 +23,15 @@ pub enum BlockState {
 /// The blocks of an array, die by die.
 #[derive(Clone, Debug)]
 pub struct BlockTable {
-    live: Vec<u32>,
+    /// Of each block what cleaning it would not gain ([`BlockTable::kept`]).
+    kept: Vec<u32>,
     state: Vec<BlockState>,
     birth: Vec<u64>,
-    /// Of each die: live units, and blocks that hold no data of the host's (bad, or the map's).
+    /// Units each block can hold, where they differ (a superblock with a bad member); empty where all are alike.
+    capacity: Vec<u32>,
+    /// Of each die: live units, and units of the blocks that may hold data of the host's (not bad, not the map's).
     die_live: Vec<u32>,
-    apart: Vec<u32>,
+    die_units: Vec<u32>,
     blocks_per_die: u32,
     by_die: Divider,
     units_per_block: u32,
@@ -41,11 +44,12 @@ impl BlockTable {
     pub fn new(dies: u32, blocks_per_die: u32, units_per_block: u32, gain_min: u32) -> BlockTable {
         let blocks = (dies * blocks_per_die) as usize;
         BlockTable {
-            live: vec![0; blocks],
+            kept: vec![0; blocks],
             state: vec![BlockState::Free; blocks],
             birth: vec![0; blocks],
+            capacity: Vec::new(),
             die_live: vec![0; dies as usize],
-            apart: vec![0; dies as usize],
+            die_units: vec![blocks_per_die * units_per_block; dies as usize],
             blocks_per_die,
             by_die: Divider::new(blocks_per_die),
             units_per_block,
@@ -55,12 +59,17 @@ impl BlockTable {
     /// Live units of a block.
     #[inline]
     pub fn live(&self, block: BlockId) -> u32 {
-        self.live[block.0 as usize]
+        self.kept(block) - (self.units_per_block - self.capacity(block))
+    }
+    /// Units that cleaning the block does not gain: the live ones, and those a bad part of it cannot hold.
+    #[inline]
+    pub fn kept(&self, block: BlockId) -> u32 {
+        self.kept[block.0 as usize]
     }
     /// Units of the block became live.
     #[inline]
     pub fn gain_many(&mut self, block: BlockId, units: u32) {
-        self.live[block.0 as usize] += units;
+        self.kept[block.0 as usize] += units;
         self.die_live[self.by_die.divide(block.0) as usize] += units;
     }
     /// A unit of the block became live.
@@ -70,13 +79,13 @@ impl BlockTable {
     }
     /// Units of a block that is not closed died.
     pub fn lose_many(&mut self, block: BlockId, units: u32) {
-        self.live[block.0 as usize] -= units;
+        self.kept[block.0 as usize] -= units;
         self.die_live[self.by_die.divide(block.0) as usize] -= units;
     }
     /// A unit of the block died. True if the block is closed, so that a policy wants to know.
     #[inline]
     pub fn lose(&mut self, block: BlockId) -> bool {
-        self.live[block.0 as usize] -= 1;
+        self.kept[block.0 as usize] -= 1;
         self.die_live[self.by_die.divide(block.0) as usize] -= 1;
         self.state[block.0 as usize] == BlockState::Closed
     }
@@ -88,9 +97,32 @@ impl BlockTable {
     /// Changes what the block is used for.
     pub fn set_state(&mut self, block: BlockId, state: BlockState) {
         let before = std::mem::replace(&mut self.state[block.0 as usize], state);
-        let is_apart = |state| matches!(state, BlockState::Map | BlockState::Bad);
-        let apart = &mut self.apart[self.by_die.divide(block.0) as usize];
-        *apart = *apart + is_apart(state) as u32 - is_apart(before) as u32;
+        let capacity = self.capacity(block);
+        let held = |state| if holds_data(state) { capacity } else { 0 };
+        let units = &mut self.die_units[self.by_die.divide(block.0) as usize];
+        *units = *units - held(before) + held(state);
+    }
+    /// True if every block can hold as much as the others.
+    #[inline]
+    pub fn is_uniform(&self) -> bool {
+        self.capacity.is_empty()
+    }
+    /// Units the block can hold.
+    #[inline]
+    pub fn capacity(&self, block: BlockId) -> u32 {
+        self.capacity.get(block.0 as usize).copied().unwrap_or(self.units_per_block)
+    }
+    /// The block, which no policy may choose now, can hold so many units from now on: a part of it is bad.
+    pub fn set_capacity(&mut self, block: BlockId, units: u32) {
+        if self.capacity.is_empty() {
+            self.capacity = vec![self.units_per_block; self.kept.len()];
+        }
+        let before = std::mem::replace(&mut self.capacity[block.0 as usize], units);
+        self.kept[block.0 as usize] += before - units;
+        if holds_data(self.state(block)) {
+            let die_units = &mut self.die_units[self.by_die.divide(block.0) as usize];
+            *die_units = *die_units - before + units;
+        }
     }
     /// When the youngest data of the block was written, in host units written before.
     #[inline]
@@ -104,9 +136,9 @@ impl BlockTable {
     /// True if cleaning the block gains enough.
     #[inline]
     pub fn gains(&self, block: BlockId) -> bool {
-        self.live(block) + self.gain_min <= self.units_per_block
+        self.kept(block) + self.gain_min <= self.units_per_block
     }
-    /// Units of one block.
+    /// Units of one block without a bad part.
     pub fn units_per_block(&self) -> u32 {
         self.units_per_block
     }
@@ -130,8 +162,7 @@ impl BlockTable {
     /// Units of a die that hold nothing live, erased or dead: what its cleaner lives on.
     #[inline]
     pub fn spare(&self, die: u32) -> u32 {
-        let blocks = self.blocks_per_die - self.apart[die as usize];
-        (blocks * self.units_per_block).saturating_sub(self.die_live[die as usize])
+        self.die_units[die as usize].saturating_sub(self.die_live[die as usize])
     }
     /// Blocks of a die in a state.
     pub fn count(&self, die: u32, state: BlockState) -> u32 {
@@ -139,6 +170,10 @@ impl BlockTable {
     }
     /// Bytes of memory this table takes.
     pub fn memory_bytes(&self) -> u64 {
-        self.live.len() as u64 * (4 + 1 + 8)
+        self.kept.len() as u64 * (4 + 1 + 8) + self.capacity.len() as u64 * 4
     }
+}
+
+fn holds_data(state: BlockState) -> bool {
+    !matches!(state, BlockState::Map | BlockState::Bad)
 }

@@ -2,7 +2,6 @@
 //! block lags so far behind that its data should move. They decide nothing else; who moves, moves.
 
 use crate::table::BlockTable;
-use nvlab_medium::flash::Cells;
 use nvlab_units::BlockId;
 
 /// Erased blocks looked at for the least or most worn: few are erased except on a new device.
@@ -31,10 +30,14 @@ pub(crate) fn pick_free(free: usize, take: Take, erases: impl Fn(usize) -> u32) 
 }
 
 /// The least worn full block of a die, if the most worn block of the die was erased more than `threshold` times
-/// more.
-pub(crate) fn lagging(cells: &Cells, table: &BlockTable, die: u32, threshold: u32) -> Option<BlockId> {
-    let erases = |block: BlockId| cells.erase_count(block);
-    let most = table.die_blocks(die).map(erases).max().unwrap_or(0);
+/// more; `erases` counts those of a block.
+pub(crate) fn lagging(
+    erases: impl Fn(BlockId) -> u32,
+    table: &BlockTable,
+    die: u32,
+    threshold: u32,
+) -> Option<BlockId> {
+    let most = table.die_blocks(die).map(&erases).max().unwrap_or(0);
     let least_worn = table.closed(die).min_by_key(|&block| erases(block))?;
     (most - erases(least_worn) > threshold).then_some(least_worn)
 }

@@ -9,7 +9,7 @@
 //! Space in rotation: the erased blocks kept for cleaning never hold data when a victim is chosen, so they do
 //! not count ("net of reserved blocks").
 
-use nvlab_controller::page_map::{Cleaning, PageMapConfig, Streams, WearLevelling};
+use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling};
 use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
@@ -185,6 +185,7 @@ fn device(cleaning: Cleaning, blocks: u32, pages: u32, logical_units: u32) -> Pa
         faults: Faults::NONE,
     };
     let config = PageMapConfig {
+        allocation: Allocation::Dynamic,
         logical_units,
         cleaning,
         free_blocks_min: 1,

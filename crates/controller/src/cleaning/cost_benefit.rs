@@ -14,7 +14,7 @@ pub struct CostBenefit;
 /// What cleaning a block is worth at `now`.
 pub fn benefit(table: &BlockTable, block: BlockId, now: u64) -> f64 {
     let units = table.units_per_block() as f64;
-    let live = table.live(block) as f64;
+    let live = table.kept(block) as f64;
     (units - live) * now.saturating_sub(table.birth(block)) as f64 / (units + live)
 }
 

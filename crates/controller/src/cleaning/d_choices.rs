@@ -31,7 +31,7 @@ impl CleaningPolicy for DChoices {
             if table.state(block) != BlockState::Closed {
                 continue;
             }
-            if best.is_none_or(|best| table.live(block) < table.live(best)) {
+            if best.is_none_or(|best| table.kept(block) < table.kept(best)) {
                 best = Some(block);
             }
             drawn += 1;
@@ -40,6 +40,6 @@ impl CleaningPolicy for DChoices {
             }
         }
         let best = best.filter(|&block| table.gains(block));
-        best.or_else(|| table.closed(die).min_by_key(|&b| table.live(b)).filter(|&b| table.gains(b)))
+        best.or_else(|| table.closed(die).min_by_key(|&b| table.kept(b)).filter(|&b| table.gains(b)))
     }
 }

@@ -34,14 +34,14 @@ impl Greedy {
 
 impl CleaningPolicy for Greedy {
     fn closed(&mut self, table: &BlockTable, block: BlockId) {
-        let (die, live) = (table.die_of(block), table.live(block));
+        let (die, live) = (table.die_of(block), table.kept(block));
         self.lists.push(self.list(die, live), block);
         self.lowest[die as usize] = self.lowest[die as usize].min(live);
     }
 
     #[inline]
     fn lost(&mut self, table: &BlockTable, block: BlockId) {
-        let (die, live) = (table.die_of(block), table.live(block));
+        let (die, live) = (table.die_of(block), table.kept(block));
         self.lists.unlink(self.list(die, live + 1), block);
         self.lists.push(self.list(die, live), block);
         let lowest = &mut self.lowest[die as usize];
@@ -50,7 +50,7 @@ impl CleaningPolicy for Greedy {
 
     fn taken(&mut self, table: &BlockTable, block: BlockId) {
         let die = table.die_of(block);
-        self.lists.unlink(self.list(die, table.live(block)), block);
+        self.lists.unlink(self.list(die, table.kept(block)), block);
     }
 
     fn choose(&mut self, table: &BlockTable, die: u32, _now: u64) -> Option<BlockId> {

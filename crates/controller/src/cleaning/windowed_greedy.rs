@@ -31,7 +31,7 @@ impl CleaningPolicy for WindowedGreedy {
     fn choose(&mut self, table: &BlockTable, die: u32, _now: u64) -> Option<BlockId> {
         let list = die as usize;
         let window = self.lists.iter(list).take(self.window as usize);
-        let emptiest = window.min_by_key(|&block| table.live(block)).filter(|&block| table.gains(block));
+        let emptiest = window.min_by_key(|&block| table.kept(block)).filter(|&block| table.gains(block));
         // A window full of live data gains nothing: go on behind it.
         emptiest.or_else(|| self.lists.iter(list).find(|&block| table.gains(block)))
     }

@@ -323,7 +323,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             return Ok(());
         }
         self.dies[die as usize].erases = 0;
-        let lagging = wear::lagging(self.nand.cells(), &self.table, die, threshold);
+        let lagging =
+            wear::lagging(|block| self.nand.cells().erase_count(block), &self.table, die, threshold);
         let Some(least_worn) = lagging else { return Ok(()) };
         // Its data needs a block of its own: leave the cleaner's reserve alone.
         if (self.dies[die as usize].free.len() as u32) < self.config.free_blocks_min {

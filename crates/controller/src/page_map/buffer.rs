@@ -4,17 +4,19 @@
 //! no more than that. With payload the buffer also remembers what each slot holds until the program is done,
 //! because a protected buffer must give it back after a power cut.
 
+use super::array::Queued;
 use super::config::WriteBuffer;
 use nvlab_units::{Ticket, Time};
 use std::collections::VecDeque;
 
 /// A slot whose unit waits in a page that is not programmed yet.
 const STAGED: Ticket = Ticket::NEVER;
+const NOWHERE: Queued = Queued { lane: 0, ticket: STAGED };
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// The frontier the unit was placed in; its die says whom to ask.
-    frontier: u32,
+    /// Where it is staged: its frontier; where it is queued: the lane.
+    at: u32,
     ticket: Ticket,
 }
 
@@ -25,15 +27,14 @@ pub(super) struct Held {
     pub sequence: u64,
     pub admitted: Time,
     pub data: Vec<u8>,
-    die: u32,
     slot: u64,
-    ticket: Ticket,
+    queued: Queued,
 }
 
 impl Held {
     /// A unit that was kept outside this program.
     pub fn kept(lpa: u32, sequence: u64, data: Vec<u8>) -> Held {
-        Held { lpa, sequence, admitted: Time::ZERO, data, die: 0, slot: 0, ticket: STAGED }
+        Held { lpa, sequence, admitted: Time::ZERO, data, slot: 0, queued: NOWHERE }
     }
 }
 
@@ -43,8 +44,8 @@ pub(super) enum Oldest {
     Free,
     /// The page of this frontier must be programmed first, full or not.
     Staged { frontier: u32 },
-    /// A program that was queued through this frontier.
-    Queued { frontier: u32, ticket: Ticket },
+    /// A program that was queued.
+    Queued(Queued),
 }
 
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ pub(super) struct Buffer {
 impl Buffer {
     pub fn new(config: Option<WriteBuffer>) -> Buffer {
         let slots = config.map_or(0, |buffer| buffer.units as usize);
-        let unused = Slot { frontier: 0, ticket: Ticket::default() };
+        let unused = Slot { at: 0, ticket: Ticket::default() };
         Buffer { config, slots: vec![unused; slots], taken: 0, held: VecDeque::new() }
     }
 
@@ -83,9 +84,9 @@ impl Buffer {
     pub fn oldest(&self) -> Oldest {
         let slot = self.slots[self.index(self.taken)];
         match slot.ticket {
-            STAGED => Oldest::Staged { frontier: slot.frontier },
+            STAGED => Oldest::Staged { frontier: slot.at },
             ticket if ticket == Ticket::default() => Oldest::Free,
-            ticket => Oldest::Queued { frontier: slot.frontier, ticket },
+            ticket => Oldest::Queued(Queued { lane: slot.at, ticket }),
         }
     }
 
@@ -93,36 +94,36 @@ impl Buffer {
     #[inline]
     pub fn take(&mut self, frontier: u32) -> u64 {
         let index = self.index(self.taken);
-        self.slots[index] = Slot { frontier, ticket: STAGED };
+        self.slots[index] = Slot { at: frontier, ticket: STAGED };
         self.taken += 1;
         self.taken - 1
     }
 
     /// The unit of a slot is in a program now; `None`: it went elsewhere without one.
     #[inline]
-    pub fn queued(&mut self, slot: u64, ticket: Ticket) {
+    pub fn queued(&mut self, slot: u64, queued: Queued) {
         let index = self.index(slot);
-        self.slots[index].ticket = ticket;
+        self.slots[index] = Slot { at: queued.lane, ticket: queued.ticket };
     }
 
     /// Remembers what a slot holds (payload only).
     pub fn hold(&mut self, slot: u64, lpa: u32, sequence: u64, admitted: Time, data: &[u8]) {
         if self.is_protected() {
             let data = data.to_vec();
-            self.held.push_back(Held { lpa, sequence, admitted, data, die: 0, slot, ticket: STAGED });
+            self.held.push_back(Held { lpa, sequence, admitted, data, slot, queued: NOWHERE });
         }
     }
 
     /// The program of a held slot is queued (payload only).
-    pub fn held_queued(&mut self, slot: u64, die: u32, ticket: Ticket) {
+    pub fn held_queued(&mut self, slot: u64, queued: Queued) {
         if let Ok(index) = self.held.binary_search_by_key(&slot, |held| held.slot) {
-            (self.held[index].die, self.held[index].ticket) = (die, ticket);
+            self.held[index].queued = queued;
         }
     }
 
     /// Lets go of what is programmed, oldest first.
-    pub fn release(&mut self, mut is_done: impl FnMut(u32, Ticket) -> bool) {
-        while self.held.front().is_some_and(|held| held.ticket != STAGED && is_done(held.die, held.ticket)) {
+    pub fn release(&mut self, mut is_done: impl FnMut(Queued) -> bool) {
+        while self.held.front().is_some_and(|held| held.queued != NOWHERE && is_done(held.queued)) {
             self.held.pop_front();
         }
     }

@@ -73,7 +73,7 @@ impl<S: Store> PageMap<S> {
     /// The same controller with a cache of blocks in SLC mode, or why that cannot be. After a recovery it takes
     /// over the blocks it finds.
     pub fn with_cache(mut self, config: SlcCache) -> Result<PageMap<S>, String> {
-        let Some(mode) = self.nand.cells().slc_mode().copied() else {
+        let Some(mode) = self.array.nand().cells().slc_mode().copied() else {
             return Err("a cache of SLC blocks needs a part whose blocks can be used so".into());
         };
         if self.streams < 2 {
@@ -92,13 +92,13 @@ impl<S: Store> PageMap<S> {
         let mut cache = Cache {
             config,
             slots: mode.units_per_page,
-            end: mode.pages_per_block * self.geometry.units_per_page,
+            end: mode.pages_per_block * self.array.members_per_block() * self.geometry.units_per_page,
             blocks: vec![0; dies],
             filled: vec![VecDeque::new(); dies],
             heard: Time::ZERO,
         };
         let mut found: Vec<BlockId> = (0..self.geometry.blocks()).map(BlockId).collect();
-        found.retain(|&block| self.nand.is_slc(block) && self.table.state(block) != BlockState::Bad);
+        found.retain(|&block| self.array.is_slc(block) && self.table.state(block) != BlockState::Bad);
         found.sort_by_key(|&block| self.table.birth(block));
         for block in found {
             let die = self.geometry.die_of(block) as usize;
@@ -117,9 +117,10 @@ impl<S: Store> PageMap<S> {
         self.cache.as_ref().map(|cache| cache.config)
     }
 
-    /// Blocks of a die that are in SLC mode.
-    pub fn cache_blocks(&self, die: u32) -> u32 {
-        self.cache.as_ref().map_or(0, |cache| cache.blocks[die as usize])
+    /// Blocks of the array that are in SLC mode.
+    pub fn cache_blocks(&self) -> u32 {
+        let members = self.array.members_per_block();
+        self.cache.as_ref().map_or(0, |cache| cache.blocks.iter().sum::<u32>() * members)
     }
 
     /// A block is about to be opened for a stream of the host's on a die: makes room for it in the cache.
@@ -151,7 +152,7 @@ impl<S: Store> PageMap<S> {
     /// A block of the cache is full.
     pub(super) fn cache_filled(&mut self, block: BlockId) {
         let die = self.geometry.die_of(block) as usize;
-        if self.nand.is_slc(block)
+        if self.array.is_slc(block)
             && let Some(cache) = &mut self.cache
         {
             cache.filled[die].push_back(block);
@@ -161,7 +162,7 @@ impl<S: Store> PageMap<S> {
     /// A block that may be of the cache is about to be erased or retired.
     pub(super) fn leaves_cache(&mut self, block: BlockId) {
         let die = self.geometry.die_of(block) as usize;
-        if self.nand.is_slc(block)
+        if self.array.is_slc(block)
             && let Some(cache) = &mut self.cache
         {
             cache.blocks[die] -= 1;
@@ -195,12 +196,11 @@ impl<S: Store> PageMap<S> {
     /// Folds blocks of a die that is idle from `from` to `until`; the last one may take longer.
     #[cold]
     fn fold_die(&mut self, die: u32, from: Time, until: Time) {
-        let last = self.nand.last(die);
-        if !self.nand.is_done(die, last, from) {
+        if !self.array.is_idle(die, from) {
             return;
         }
-        let before = busy(&self.nand);
-        while busy(&self.nand) - before < (until - from).ps() as u128 {
+        let (before, lanes) = (busy(self.array.nand()), self.array.members_per_block());
+        while busy(self.array.nand()) - before < (until - from).ps() as u128 * lanes as u128 {
             if !self.fold_oldest(die, from) {
                 return;
             }
@@ -216,7 +216,7 @@ impl<S: Store> PageMap<S> {
         if being_cleaned || (self.dies[die as usize].free.len() as u32) < self.config.free_blocks_min {
             return false;
         }
-        self.stats.folds += 1;
+        self.stats.folds += self.array.members_per_block() as u64;
         if self.relocate(at, block, Cause::Fold).is_err() {
             // What is left goes back to the cleaner; whoever needs an erased block next is told.
             self.table.set_state(block, BlockState::Closed);

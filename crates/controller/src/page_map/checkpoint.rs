@@ -55,8 +55,9 @@ struct Attempt {
     journal: Vec<BlockId>,
     /// The snapshot; empty without payload.
     bytes: Vec<u8>,
-    /// The next page to program.
+    /// Pages programmed, and where the next goes: which of `blocks`, and its page.
     page: u64,
+    place: (usize, u32),
     /// What must be programmed before the header, on each die.
     before: Vec<Ticket>,
 }
@@ -174,9 +175,23 @@ impl<S: Store> PageMap<S> {
             let pages = self.checkpoint_pages();
             bytes.resize((pages * self.geometry.page_bytes()) as usize, 0);
         }
-        let (journal, before) = (self.close_journal(), self.last_tickets());
-        self.checkpoint.phase = Phase::Writing(Attempt { blocks, journal, bytes, page: 0, before });
+        let (journal, before) = (self.close_journal(), self.array.last());
+        let place = (0, self.array.next_page(blocks[0], 0));
+        self.checkpoint.phase = Phase::Writing(Attempt { blocks, journal, bytes, page: 0, place, before });
         Ok(())
+    }
+
+    /// Sets erased blocks apart for the first two checkpoints: where every block is a superblock nobody could take them later
+    /// without cleaning a whole one.
+    pub(super) fn fill_pool(&mut self) {
+        if !self.checkpoint.is_on() {
+            return;
+        }
+        for _ in 0..2 * blocks_needed(&self.config, &self.geometry) {
+            let Some(block) = self.dies[0].free.pop() else { return };
+            self.table.set_state(block, BlockState::Map);
+            self.checkpoint.pool.push(block);
+        }
     }
 
     /// One step of the checkpoint being written.
@@ -185,13 +200,13 @@ impl<S: Store> PageMap<S> {
             Phase::Idle => {}
             Phase::Writing(attempt) => {
                 let header = attempt.page + 1 == self.checkpoint_pages();
-                if header && !self.passed(&attempt.before, at) {
+                if header && !self.array.passed(&attempt.before, at) {
                     self.checkpoint.phase = Phase::Writing(attempt);
                 } else {
                     self.program_next(at, attempt);
                 }
             }
-            Phase::Committing(attempt, tickets) if self.passed(&tickets, at) => {
+            Phase::Committing(attempt, tickets) if self.array.passed(&tickets, at) => {
                 self.adopt_attempt(at, attempt)
             }
             committing => self.checkpoint.phase = committing,
@@ -208,7 +223,7 @@ impl<S: Store> PageMap<S> {
                 _ => true,
             };
             if header {
-                now = self.finish_all(now);
+                now = self.array.finish_all(now);
             }
             self.step_checkpoint(now);
         }
@@ -219,14 +234,6 @@ impl<S: Store> PageMap<S> {
         self.checkpoint.units.div_ceil(self.geometry.units_per_page as u64)
     }
 
-    fn last_tickets(&mut self) -> Vec<Ticket> {
-        (0..self.geometry.dies()).map(|die| self.nand.last(die)).collect()
-    }
-
-    fn passed(&mut self, tickets: &[Ticket], at: Time) -> bool {
-        tickets.iter().zip(0..).all(|(&ticket, die)| self.nand.is_done(die, ticket, at))
-    }
-
     /// The header is programmed: the previous checkpoint and its journal have said their part.
     fn adopt_attempt(&mut self, at: Time, attempt: Attempt) {
         let old = std::mem::replace(&mut self.checkpoint.blocks, attempt.blocks);
@@ -234,10 +241,8 @@ impl<S: Store> PageMap<S> {
         for block in old.into_iter().chain(attempt.journal) {
             if self.checkpoint.pool.len() == pool_max {
                 self.erase(at, block);
-            } else if self.nand.erase(at, block).is_ok() {
+            } else if self.erase_at(at, block) {
                 self.checkpoint.pool.push(block);
-            } else {
-                self.mark_bad(block);
             }
         }
     }
@@ -247,7 +252,8 @@ impl<S: Store> PageMap<S> {
         let Geometry { units_per_page, pages_per_block, unit_bytes, .. } = self.geometry;
         let pages = self.checkpoint_pages();
         let content = (attempt.page + 1) % pages;
-        let block = attempt.blocks[(attempt.page / pages_per_block as u64) as usize];
+        let (which, page) = attempt.place;
+        let block = attempt.blocks[which];
         let (mut data, mut spare) = (Vec::new(), Vec::new());
         if S::KEEPS {
             let page_bytes = self.geometry.page_bytes() as usize;
@@ -262,36 +268,42 @@ impl<S: Store> PageMap<S> {
         }
         self.stats.map_units += units_per_page as u64;
         let payload = Payload { data: &data, spare: &spare };
-        let within = (attempt.page % pages_per_block as u64) as u32;
-        match self.nand.program(at, block, within, 1, payload, true) {
+        match self.array.program(at, block, page, 1, payload, true) {
             Ok(_) if attempt.page + 1 == pages => {
-                let tickets = self.last_tickets();
+                let tickets = self.array.last();
                 self.checkpoint.phase = Phase::Committing(attempt, tickets);
             }
             Ok(_) => {
                 attempt.page += 1;
+                attempt.place = match self.array.next_page(block, page + 1) {
+                    next if next < pages_per_block => (which, next),
+                    _ => (which + 1, self.array.next_page(attempt.blocks[which + 1], 0)),
+                };
                 self.checkpoint.phase = Phase::Writing(attempt);
             }
-            Err(MediumError::ProgramFailed(_)) => self.abandon(at, attempt, block),
+            Err(MediumError::ProgramFailed(_)) => self.abandon(at, attempt, block, page),
             Err(other) => panic!("a checkpoint broke a rule of the medium: {other}"),
         }
     }
 
     /// A program failed: this checkpoint will not exist. The next one is due at once.
-    fn abandon(&mut self, at: Time, attempt: Attempt, failed: BlockId) {
+    fn abandon(&mut self, at: Time, attempt: Attempt, failed: BlockId, page: u32) {
         self.checkpoint.since = self.checkpoint.every.unwrap_or(0);
         self.journal.blocks.extend(attempt.journal);
         for block in attempt.blocks {
-            if block == failed { self.mark_bad(block) } else { self.erase(at, block) }
+            if block == failed { self.retire(at, block, page) } else { self.erase(at, block) }
         }
     }
 
     fn take_map_blocks(&mut self, at: Time) -> Result<Vec<BlockId>, ControllerError> {
-        let needed = blocks_needed(&self.config, &self.geometry);
+        let mut left = self.checkpoint_pages();
         let mut blocks = Vec::new();
-        for i in 0..needed {
-            match self.take_map_block(at, self.checkpoint.number + i) {
-                Ok(block) => blocks.push(block),
+        while left > 0 {
+            match self.take_map_block(at, self.checkpoint.number + blocks.len() as u64) {
+                Ok(block) => {
+                    left = left.saturating_sub(self.array.pages_left(block, 0) as u64);
+                    blocks.push(block);
+                }
                 Err(error) => {
                     // They were not written to: they are erased still.
                     self.checkpoint.pool.extend(blocks);
@@ -309,7 +321,7 @@ impl<S: Store> PageMap<S> {
         }
         let dies = self.geometry.dies();
         let by_turn = |i: u32| ((turn + i as u64) % dies as u64) as u32;
-        let has_one = |&die: &u32| self.dies[die as usize].free.len() as u32 > self.config.free_blocks_min;
+        let has_one = |&die: &u32| self.erased_blocks(die) > self.config.free_blocks_min;
         let at_once = (0..dies).map(by_turn).find(has_one);
         let mut refused = self.end_of_life(0);
         for die in at_once.into_iter().chain((0..dies).map(by_turn)) {
@@ -337,7 +349,7 @@ impl<S: Store> PageMap<S> {
     /// Cleans a die until it can spare an erased block, and takes it.
     fn spare_block(&mut self, at: Time, die: u32) -> Result<BlockId, ControllerError> {
         let mut tries = 0;
-        while self.dies[die as usize].free.len() as u32 <= self.config.free_blocks_min {
+        while self.erased_blocks(die) <= self.config.free_blocks_min {
             tries += 1;
             if tries > 2 * self.geometry.blocks_per_die {
                 return Err(self.end_of_life(die));

@@ -1,5 +1,6 @@
-//! Relocation: the live units of a block are copied elsewhere on its die, then it is erased.
+//! Relocation: the live units of a block are copied elsewhere on its die (out of a superblock: on any), then it is erased.
 
+use super::array::Erased;
 use super::frontier::{NO_BLOCK, NO_SLOT, Unit};
 use super::spare::{self, Kind};
 use super::{Moving, NOTHING, PageMap};
@@ -33,6 +34,21 @@ pub(super) struct Cleaning {
     paid: u32,
 }
 
+/// Reads of a relocation on one lane: of each page of a word line, and the units they bring.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reads {
+    levels: [u32; LEVELS_MAX + 1],
+    units: u32,
+}
+
+impl Reads {
+    #[inline]
+    fn add(&mut self, level: usize, senses: u32, units: u32) {
+        self.levels[level] += senses;
+        self.units += units;
+    }
+}
+
 /// Host units between two steps of a cleaning: a page, or enough to make a step worth its while.
 pub(super) const STEP_UNITS_MIN: u32 = 64;
 /// A block that is moved to level its wear gains little or nothing: it is paced as if a part of it, one in so many, were
@@ -45,10 +61,14 @@ impl<S: Store> PageMap<S> {
     /// never waits for whole blocks, unless it outruns the flash.
     #[inline(always)]
     pub(super) fn pace(&mut self, at: Time, die: u32, units: u32) -> Result<(), ControllerError> {
-        let state = &mut self.dies[die as usize];
-        if state.cleaning.is_none() && state.free.len() as u32 > self.config.free_blocks_min {
+        if !self.dies[die as usize].emptied.is_empty() {
+            self.erase_emptied(at, die, false);
+        }
+        let state = &self.dies[die as usize];
+        if state.cleaning.is_none() && self.erased_blocks(die) > self.config.free_blocks_min {
             return Ok(());
         }
+        let state = &mut self.dies[die as usize];
         state.owed += units;
         if state.owed < self.step_units {
             return Ok(());
@@ -62,6 +82,9 @@ impl<S: Store> PageMap<S> {
         let mut owed = std::mem::take(&mut self.dies[die as usize].owed);
         while owed > 0 && (self.needs_cleaning(die) && self.begin_cleaning(die) || self.is_cleaning(die)) {
             let tight = self.is_tight(die);
+            if tight && self.erase_emptied(at, die, true) {
+                continue;
+            }
             let Some(cleaning) = &mut self.dies[die as usize].cleaning else { break };
             let left = cleaning.gain.saturating_sub(cleaning.paid);
             if owed < left && !tight {
@@ -83,7 +106,7 @@ impl<S: Store> PageMap<S> {
     #[inline(always)]
     fn needs_cleaning(&self, die: u32) -> bool {
         let state = &self.dies[die as usize];
-        state.cleaning.is_none() && state.free.len() as u32 <= self.config.free_blocks_min
+        state.cleaning.is_none() && self.erased_blocks(die) <= self.config.free_blocks_min
     }
 
     /// True if what is left of the cleaning a die has begun takes all that is erased there: it must end before anybody
@@ -91,22 +114,32 @@ impl<S: Store> PageMap<S> {
     fn is_tight(&self, die: u32) -> bool {
         let state = &self.dies[die as usize];
         let Some(cleaning) = state.cleaning else { return false };
-        let erased = state.free.len() as u32;
-        if erased > 1 {
+        let erased: u32 = state.free.iter().map(|&block| self.table.capacity(block)).sum();
+        if erased > self.geometry.units_per_block() {
             return false;
         }
         // The last erased block; a failed program would take it.
-        if self.nand.cells().programs_may_fail() {
+        if self.array.nand().cells().programs_may_fail() {
             return true;
         }
         let frontier = &self.frontiers[(die * self.streams + self.config.streams.relocated()) as usize];
-        let begun = if frontier.block == NO_BLOCK { 0 } else { frontier.end - frontier.next };
+        let begun = match frontier.block {
+            NO_BLOCK => 0,
+            block => {
+                let per_page = self.geometry.units_per_page;
+                let pages = self.array.pages_left(BlockId(block), frontier.next / per_page);
+                pages * per_page - frontier.next % per_page
+            }
+        };
         let between = self.step_units + 2 * self.geometry.units_per_page;
-        begun + erased * self.geometry.units_per_block() < self.table.live(cleaning.victim) + between
+        begun + erased < self.table.live(cleaning.victim) + between
     }
 
     /// Cleans one block of a die, or what is left of the one it has begun.
     pub(super) fn clean(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+        if self.erase_emptied(at, die, true) {
+            return Ok(());
+        }
         if !self.is_cleaning(die) && !self.begin_cleaning(die) {
             return Err(self.end_of_life(die));
         }
@@ -116,7 +149,7 @@ impl<S: Store> PageMap<S> {
     /// Chooses a block to clean; false if none gains space.
     fn begin_cleaning(&mut self, die: u32) -> bool {
         let Some(victim) = self.policy.choose(&self.table, die, self.sequence) else { return false };
-        self.stats.cleans += 1;
+        self.stats.cleans += self.array.members_per_block() as u64;
         self.stats.clean_live_units += self.table.live(victim) as u64;
         self.begin(victim, Cause::Clean);
         true
@@ -126,7 +159,10 @@ impl<S: Store> PageMap<S> {
     pub(super) fn begin(&mut self, victim: BlockId, cause: Cause) {
         self.take(victim);
         let (live, units) = (self.table.live(victim), self.geometry.units_per_block());
-        let gain = (units - live).max(if cause == Cause::Wear { units / WEAR_PACE } else { 0 }).max(1);
+        let gain = units
+            .saturating_sub(self.table.kept(victim))
+            .max(if cause == Cause::Wear { units / WEAR_PACE } else { 0 })
+            .max(1);
         let die = self.geometry.die_of(victim);
         self.dies[die as usize].cleaning = Some(Cleaning { victim, cause, next: 0, live, gain, paid: 0 });
     }
@@ -140,7 +176,11 @@ impl<S: Store> PageMap<S> {
         self.dies[die as usize].cleaning = Some(cleaning);
         if finished {
             self.dies[die as usize].cleaning = None;
-            self.erase(at, cleaning.victim);
+            if self.array.members_per_block() > 1 && self.buffer.is_protected() {
+                self.erase_later(cleaning.victim);
+            } else {
+                self.erase(at, cleaning.victim);
+            }
             self.level_wear(die);
         }
         Ok(())
@@ -165,7 +205,7 @@ impl<S: Store> PageMap<S> {
 
     /// Copies live units of a block elsewhere on its die, from unit `next` of the block on, about `units` of
     /// them: whole pages where they go to. True if none is left.
-    fn move_live(
+    pub(super) fn move_live(
         &mut self,
         at: Time,
         victim: BlockId,
@@ -180,9 +220,9 @@ impl<S: Store> PageMap<S> {
         let limit = (begun as u64 + units as u64).next_multiple_of(per_page as u64) - begun as u64;
         let mut moving = std::mem::take(&mut self.moving);
         let finished = self.gather_live(victim, next, limit as usize, &mut moving);
-        self.queue_reads(at, die, &moving);
+        self.queue_reads(at, victim, &moving);
         let birth = self.table.birth(victim);
-        let moved = if S::KEEPS || self.nand.cells().programs_may_fail() {
+        let moved = if S::KEEPS || self.array.nand().cells().programs_may_fail() {
             self.move_one_by_one(at, index, victim, &moving, birth)
         } else {
             self.move_in_runs(at, index, victim, &moving, birth)
@@ -206,7 +246,7 @@ impl<S: Store> PageMap<S> {
     /// Collects live units of a block from unit `next` on, at most `limit`; true if the end was reached.
     fn gather_live(&self, block: BlockId, next: &mut u32, limit: usize, moving: &mut Vec<Moving>) -> bool {
         let first = self.geometry.first_unit(block).0;
-        let end = first + self.nand.pages_written(block) * self.geometry.units_per_page;
+        let end = first + self.array.units_written(block);
         // A cache line of owners at a time, all under way together.
         let owners = &self.p2l[first as usize..end as usize];
         let lines = owners[*next as usize..].iter().step_by(16);
@@ -224,27 +264,38 @@ impl<S: Store> PageMap<S> {
         unit == end
     }
 
-    /// Queues the reads of the cells that bring the units in.
-    fn queue_reads(&mut self, at: Time, die: u32, moving: &[Moving]) {
-        let timing = &self.nand.config().timing;
+    /// Queues the reads of the cells that bring the units in, which lie in one block.
+    fn queue_reads(&mut self, at: Time, block: BlockId, moving: &[Moving]) {
+        let timing = &self.array.nand().config().timing;
         let (levels, per_read) = (timing.read.len(), timing.units_per_read);
-        let slc = moving.first().is_some_and(|unit| self.nand.is_slc(self.block_of(unit.from)));
-        let mut reads = [0u32; LEVELS_MAX + 1];
-        if levels == 1 && per_read == 1 && !slc {
-            reads[0] = moving.len() as u32;
+        let slc = self.array.is_slc(block);
+        let one_die = self.array.members_per_block() == 1;
+        let mut reads = std::mem::take(&mut self.reads);
+        if levels == 1 && per_read == 1 && !slc && one_die {
+            reads[0].add(0, moving.len() as u32, moving.len() as u32);
         } else {
-            let mut last = u32::MAX;
+            let (mut last, mut member, mut level) = (u32::MAX, 0, 0);
             for unit in moving {
                 // Blocks begin at a multiple of a register's units, so the number of a register is global.
                 let register = unit.from / per_read;
+                let senses = (register != last) as u32;
                 if register != last {
                     let place = register as usize % (self.geometry.units_per_page / per_read) as usize;
-                    reads[if slc { SLC_LEVEL as usize } else { place % levels }] += 1;
+                    level = if slc { SLC_LEVEL as usize } else { place % levels };
+                    member = if one_die { 0 } else { self.array.lane_of(Ppa(unit.from)) as usize };
                     last = register;
                 }
+                reads[member].add(level, senses, 1);
             }
         }
-        self.nand.relocation_reads(at, die, &reads, moving.len() as u32);
+        let first = if one_die { self.geometry.die_of(block) } else { 0 };
+        for (lane, reads) in (first..).zip(&mut reads) {
+            let Reads { levels, units } = std::mem::take(reads);
+            if units > 0 {
+                self.array.nand_mut().relocation_reads(at, lane, &levels, units);
+            }
+        }
+        self.reads = reads;
     }
 
     /// Moves units without payload, as many as fit into a block at a time.
@@ -258,17 +309,18 @@ impl<S: Store> PageMap<S> {
     ) -> Result<(), ControllerError> {
         let die = self.die_of_frontier(index);
         while !moving.is_empty() {
-            let block = self.open_for_moving(die, index, birth)?;
-            let frontier = &mut self.frontiers[index as usize];
+            let block = self.open_for_moving(at, die, index, birth)?;
+            let frontier = &self.frontiers[index as usize];
             // Host units wait in the begun page: it is finished and programmed by itself, so that they are not
             // told the end of the whole run.
             let page = self.geometry.units_per_page;
-            let room = if frontier.staged.is_empty() {
-                self.geometry.units_per_block() - frontier.next
+            let pages = if frontier.staged.is_empty() {
+                self.array.pages_in_a_row(block, frontier.next / page)
             } else {
-                page - frontier.next % page
-            } as usize;
-            let (run, rest) = moving.split_at(moving.len().min(room));
+                1
+            };
+            let room = pages * page - frontier.next % page;
+            let (run, rest) = moving.split_at(moving.len().min(room as usize));
             let first = self.geometry.first_unit(block).0 + frontier.next;
             let (l2p, owners) = (&mut self.l2p[..], &mut self.p2l[first as usize..][..run.len()]);
             for ((owner, unit), to) in owners.iter_mut().zip(run).zip(first..) {
@@ -278,7 +330,10 @@ impl<S: Store> PageMap<S> {
             self.live.set_many(first, run.len() as u32);
             let (from, to) = (run[0].from, run[run.len() - 1].from);
             self.live.clear_many(from, to + 1 - from);
-            frontier.next += run.len() as u32;
+            self.frontiers[index as usize].next += run.len() as u32;
+            if self.array.members_per_block() > 1 {
+                self.skip_bad_pages(index);
+            }
             self.table.gain_many(block, run.len() as u32);
             self.table.lose_many(victim, run.len() as u32);
             // Only the last page of a block may be left unfull; the caller pads it, which programs what is
@@ -305,7 +360,7 @@ impl<S: Store> PageMap<S> {
         for &Moving { from, lpa } in moving {
             let (mut sequence, mut damaged) = (0, false);
             if S::KEEPS {
-                match spare::peek(&self.nand, Ppa(from), &mut data) {
+                match spare::peek(self.array.nand(), self.array.place(Ppa(from)), &mut data) {
                     Ok(spare) => (sequence, damaged) = (spare.sequence, spare.damaged),
                     // Nobody knows its number. It is the newest of its unit, so the last one given is as good.
                     Err(_) => (sequence, damaged) = (self.sequence - 1, true),
@@ -313,7 +368,7 @@ impl<S: Store> PageMap<S> {
                 // It moves as it is, or an older version would come back; a read fails.
                 self.stats.lost_units += damaged as u64;
             }
-            let block = self.open_for_moving(die, index, birth)?;
+            let block = self.open_for_moving(at, die, index, birth)?;
             let moved = Unit { kind: Kind::Data, lpa, damaged, sequence, slot: NO_SLOT, data: &data };
             let address = self.place(index, moved, from);
             self.l2p[lpa as usize] = address;
@@ -329,9 +384,15 @@ impl<S: Store> PageMap<S> {
     }
 
     /// The open block of the frontier relocated data goes to; its data is at least as young as `birth`.
-    fn open_for_moving(&mut self, die: u32, index: u32, birth: u64) -> Result<BlockId, ControllerError> {
+    fn open_for_moving(
+        &mut self,
+        at: Time,
+        die: u32,
+        index: u32,
+        birth: u64,
+    ) -> Result<BlockId, ControllerError> {
         if self.frontiers[index as usize].block == NO_BLOCK {
-            self.open(die, index)?;
+            self.open(at, die, index)?;
         }
         let block = BlockId(self.frontiers[index as usize].block);
         if birth > self.table.birth(block) {
@@ -340,28 +401,67 @@ impl<S: Store> PageMap<S> {
         Ok(block)
     }
 
-    /// Erases a block without live units and puts it among the free ones, or retires it if that fails.
+    /// Erases a block without live units and puts it among the free ones; what fails is retired.
     pub(super) fn erase(&mut self, at: Time, block: BlockId) {
         let protected = self.buffer.is_protected();
-        let mut not_before = if protected { at } else { self.newer_versions_durable(at, block) };
-        let die = self.geometry.die_of(block);
+        let mut not_before = match protected {
+            // What was moved out of the block goes before its erase: on its die by order, elsewhere by time.
+            true if self.array.members_per_block() == 1 => at,
+            true => self.array.finish_programs(at),
+            false => self.newer_versions_durable(at, block),
+        };
         if self.trims_pending() {
             // A protected buffer keeps those that cannot be recorded now.
             self.record_trims(at);
-            if !protected && !self.record_trims_at_once(at, die) {
+            if !protected && !self.record_trims_at_once(at, self.geometry.die_of(block)) {
                 return self.postpone_erase(block);
             }
-            not_before = not_before.max(self.finish_programs(at));
+            not_before = not_before.max(self.array.finish_programs(at));
         }
+        self.erase_from(not_before, block);
+    }
+
+    /// A superblock was emptied. To promise when the copies are programmed would hold up reads, so it is erased when they are.
+    fn erase_later(&mut self, block: BlockId) {
+        let copies = self.array.last_programs();
+        self.dies[self.geometry.die_of(block) as usize].emptied.push_back((block, copies));
+    }
+
+    /// Erases the superblocks whose copies are programmed by `at`; the first in any case if somebody needs it. False if there
+    /// was none to erase.
+    pub(super) fn erase_emptied(&mut self, at: Time, die: u32, needed: bool) -> bool {
+        let mut erased = false;
+        while let Some((block, copies)) = self.dies[die as usize].emptied.front() {
+            let (block, done) = (*block, self.array.passed(copies, at));
+            if !done && (erased || !needed) {
+                break;
+            }
+            self.dies[die as usize].emptied.pop_front();
+            if done && !self.trims_pending() {
+                self.erase_from(at, block);
+            } else {
+                self.erase(at, block);
+            }
+            erased = true;
+        }
+        erased
+    }
+
+    fn erase_from(&mut self, not_before: Time, block: BlockId) {
+        let die = self.geometry.die_of(block);
         self.dies[die as usize].erases += 1;
         self.leaves_cache(block);
-        match self.nand.erase(not_before, block) {
-            Ok(_) => {
-                self.table.set_state(block, BlockState::Free);
-                self.dies[die as usize].free.push(block);
-            }
-            Err(_) => self.mark_bad(block),
+        if self.erase_at(not_before, block) {
+            self.table.set_state(block, BlockState::Free);
+            self.dies[die as usize].free.push(block);
         }
+    }
+
+    /// Queues the erase of a block. False if nothing of it can be used again.
+    pub(super) fn erase_at(&mut self, at: Time, block: BlockId) -> bool {
+        let Erased { failed, left } = self.array.erase(at, block);
+        self.note_bad(block, failed);
+        left > 0
     }
 
     /// A block without live units cannot be erased yet: the cleaner will meet it again.
@@ -384,9 +484,10 @@ impl<S: Store> PageMap<S> {
             }
         }
         // Without a buffer every host program was promised when it was queued.
-        if self.buffer.config().is_none() && self.geometry.units_per_page == 1 {
+        let one_die = self.array.members_per_block() == 1;
+        if self.buffer.config().is_none() && self.geometry.units_per_page == 1 && one_die {
             return at.max(self.promised);
         }
-        self.finish_programs(at)
+        self.array.finish_programs(at)
     }
 }

@@ -1,13 +1,15 @@
 //! What a page-mapped controller is told: plain data, filled from a design.
 
 use nvlab_medium::flash::FlashConfig;
-use nvlab_units::Span;
+use nvlab_units::{Geometry, Span};
 
 /// A page-mapped controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageMapConfig {
     /// Units the host may address; the rest of the array is over-provisioning.
     pub logical_units: u32,
+    /// What is opened, filled, cleaned and erased as a whole.
+    pub allocation: Allocation,
     /// Which block is cleaned next.
     pub cleaning: Cleaning,
     /// Erased blocks of a die below which cleaning begins; at least 1.
@@ -29,6 +31,30 @@ pub struct PageMapConfig {
     pub overhead: Span,
     /// Seed of random choices (d-choices).
     pub seed: u64,
+}
+
+/// What is opened, filled, cleaned and erased as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocation {
+    /// A block of one die; the host's next page goes to a die with room and little to do.
+    Dynamic,
+    /// A superblock: the blocks of the same number on all dies, filled a page each in turn.
+    Superblock,
+}
+
+impl Allocation {
+    /// The shape of an array as its blocks are allocated: superblocks are the long blocks of one die.
+    pub fn geometry(self, array: &Geometry) -> Geometry {
+        match self {
+            Allocation::Dynamic => *array,
+            Allocation::Superblock => Geometry {
+                channels: 1,
+                dies_per_channel: 1,
+                pages_per_block: array.pages_per_block * array.dies(),
+                ..*array
+            },
+        }
+    }
 }
 
 /// Which block is cleaned next.
@@ -112,8 +138,13 @@ impl PageMapConfig {
 
 /// Why a configuration cannot work over an array, if so.
 fn check(config: &PageMapConfig, flash: &FlashConfig) -> Result<(), String> {
-    let geometry = &flash.geometry;
-    geometry.check()?;
+    flash.geometry.check()?;
+    let geometry = &config.allocation.geometry(&flash.geometry);
+    if config.allocation == Allocation::Superblock && flash.timing.copy_back {
+        return Err(
+            "what is moved out of a superblock may go to another die: the array cannot copy back".into()
+        );
+    }
     if config.free_blocks_min == 0 {
         return Err("at least one block of a die must stay erased for cleaning (free_blocks_min)".into());
     }
@@ -128,11 +159,15 @@ fn check(config: &PageMapConfig, flash: &FlashConfig) -> Result<(), String> {
     let left = (geometry.blocks() as u64).saturating_sub(set_apart) * geometry.units_per_block() as u64;
     if config.logical_units == 0 || config.logical_units as u64 > left {
         return Err(format!(
-            "{} logical units of {} B do not fit: of {} blocks {set_apart} are kept for cleaning, open streams \
+            "{} logical units of {} B do not fit: of {} {} {set_apart} are kept for cleaning, open streams \
              and checkpoints, {left} units are left; give more spare or more blocks",
             config.logical_units,
             geometry.unit_bytes,
-            geometry.blocks()
+            geometry.blocks(),
+            match config.allocation {
+                Allocation::Dynamic => "blocks",
+                Allocation::Superblock => "superblocks",
+            }
         ));
     }
     if let Some(buffer) = config.buffer {

@@ -1,5 +1,6 @@
 //! The blocks being filled: one per die and stream. Units are staged until a page is full, then programmed.
 
+use super::array::Queued;
 use super::spare::{Kind, Spare};
 use super::{NOTHING, PageMap};
 use crate::ControllerError;
@@ -8,7 +9,7 @@ use crate::table::BlockState;
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Geometry, Ppa, Ticket, Time};
+use nvlab_units::{BlockId, Geometry, Ppa, Time};
 
 pub(super) const NO_BLOCK: u32 = u32::MAX;
 /// A staged unit that takes no slot of the write buffer.
@@ -88,7 +89,7 @@ impl<S: Store> PageMap<S> {
             frontier.next += self.geometry.units_per_page - frontier.slots;
         }
         self.p2l[address as usize] = if unit.kind == Kind::Data { unit.lpa } else { NOTHING };
-        if self.geometry.units_per_page > 1 || S::KEEPS || self.nand.cells().programs_may_fail() {
+        if self.geometry.units_per_page > 1 || S::KEEPS || self.array.nand().cells().programs_may_fail() {
             frontier.staged.push(Staged { lpa: unit.lpa, slot: unit.slot, replaces });
         }
         if S::KEEPS {
@@ -100,7 +101,20 @@ impl<S: Store> PageMap<S> {
             frontier.spare.extend_from_slice(&spare.encode(unit.data));
             self.stamp += 1;
         }
+        if self.array.members_per_block() > 1 {
+            self.skip_bad_pages(index);
+        }
         address
+    }
+
+    /// A page was filled, perhaps: the next one is on a good member of the superblock.
+    pub(super) fn skip_bad_pages(&mut self, index: u32) {
+        let frontier = &mut self.frontiers[index as usize];
+        let per_page = self.geometry.units_per_page;
+        if frontier.next.is_multiple_of(per_page) {
+            let page = self.array.next_page(BlockId(frontier.block), frontier.next / per_page);
+            frontier.next = (page * per_page).min(frontier.end);
+        }
     }
 
     /// True if the page being filled is full.
@@ -111,7 +125,7 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Programs the full pages of a frontier that are not programmed yet, and closes the block if it is full.
-    /// A failed program moves its units and retires the block. `data`: payload of the unit placed last, which a page of
+    /// A failed program moves its units and retires the block. Returns the program queued last. `data`: payload of the unit placed last, which a page of
     /// one unit does not stage.
     #[inline]
     pub(super) fn program_pages(
@@ -120,7 +134,7 @@ impl<S: Store> PageMap<S> {
         index: u32,
         data: &[u8],
         over_channel: bool,
-    ) -> Result<Ticket, ControllerError> {
+    ) -> Result<Queued, ControllerError> {
         let frontier = &self.frontiers[index as usize];
         let (block, page) = (BlockId(frontier.block), frontier.programmed);
         let full = if self.geometry.units_per_page == 1 {
@@ -130,20 +144,18 @@ impl<S: Store> PageMap<S> {
         };
         let held = if self.geometry.units_per_page == 1 { data } else { &frontier.data };
         let payload = Payload { data: held, spare: &frontier.spare };
-        let queued = self.nand.program(at, block, page, full - page, payload, over_channel);
+        let queued = self.array.program(at, block, page, full - page, payload, over_channel);
         match queued {
-            Ok(ticket) => {
-                let die = self.die_of_frontier(index);
-                self.dies[die as usize].last_program = ticket;
+            Ok(queued) => {
                 if self.frontiers[index as usize].staged.is_empty() {
                     self.frontiers[index as usize].programmed = full;
                 } else {
-                    self.unstage(index, full, ticket);
+                    self.unstage(index, full, queued);
                 }
                 if self.frontiers[index as usize].next == self.frontiers[index as usize].end {
                     self.close(index);
                 }
-                Ok(ticket)
+                Ok(queued)
             }
             Err(MediumError::ProgramFailed(_)) => {
                 if self.geometry.units_per_page == 1 {
@@ -156,13 +168,12 @@ impl<S: Store> PageMap<S> {
     }
 
     /// The staged units are in a program now.
-    fn unstage(&mut self, index: u32, programmed: u32, ticket: Ticket) {
-        let die = self.die_of_frontier(index);
+    fn unstage(&mut self, index: u32, programmed: u32, queued: Queued) {
         let frontier = &mut self.frontiers[index as usize];
         for staged in frontier.staged.drain(..).filter(|staged| staged.slot != NO_SLOT) {
-            self.buffer.queued(staged.slot, ticket);
+            self.buffer.queued(staged.slot, queued);
             if S::KEEPS {
-                self.buffer.held_queued(staged.slot, die, ticket);
+                self.buffer.held_queued(staged.slot, queued);
             }
         }
         frontier.programmed = programmed;
@@ -178,9 +189,14 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Fills the rest of a page with nothing and programs it. Does nothing if no unit is staged.
-    pub(super) fn pad(&mut self, at: Time, index: u32, over_channel: bool) -> Result<(), ControllerError> {
+    pub(super) fn pad(
+        &mut self,
+        at: Time,
+        index: u32,
+        over_channel: bool,
+    ) -> Result<Queued, ControllerError> {
         if self.frontiers[index as usize].block == NO_BLOCK || self.page_is_full(index) {
-            return Ok(());
+            return Ok(Queued::default());
         }
         let nothing = vec![0; if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 }];
         while !self.page_is_full(index) {
@@ -200,16 +216,16 @@ impl<S: Store> PageMap<S> {
                 self.dies[die as usize].owed += 1;
             }
         }
-        self.program_pages(at, index, &[], over_channel)?;
+        let queued = self.program_pages(at, index, &[], over_channel)?;
         if over_channel {
             self.pass_turn_of(at, index)?;
         }
-        Ok(())
+        Ok(queued)
     }
 
     /// Pads every page that is partly filled.
     pub(super) fn pad_all(&mut self, at: Time) -> Result<(), ControllerError> {
-        (0..self.frontiers.len() as u32).try_for_each(|index| self.pad(at, index, true))
+        (0..self.frontiers.len() as u32).try_for_each(|index| self.pad(at, index, true).map(|_| ()))
     }
 
     /// The payload of a unit that is staged.

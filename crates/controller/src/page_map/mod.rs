@@ -7,16 +7,17 @@
 //! 1. A physical unit is live iff `l2p[p2l[unit]] == unit`; a bit for each unit says so too.
 //! 2. `table.live(block)` is the number of live units in the block.
 //! 3. A block is erased only after every copy that replaces its live units, and (without a protected buffer)
-//!    every newer version of its dead units, is programmed or queued before the erase on the same die.
+//!    every newer version of its dead units, is programmed, or queued before the erase on the same die.
 //! 4. Sequence numbers grow with every host write; a relocated unit keeps its own. The newest readable copy
 //!    of a unit is the one with the highest number.
-//! 5. At least `free_blocks_min` blocks of a die are erased whenever host data opens one.
+//! 5. At least `free_blocks_min` blocks of a die are erased whenever host data opens one (of superblocks one or two fewer).
 //! 6. What is erased on a die is enough for the rest of the cleaning it has begun (see `clean`).
 //!
 //! | file | what |
 //! |---|---|
 //! | [`config`] | what it is told |
 //! | [`stats`] | what it counts |
+//! | `array` | die by die or superblocks: what a block of the map is on the medium |
 //! | `frontier` | the blocks being filled |
 //! | `spread` | which die the host's next page goes to |
 //! | `write`, `clean`, `wear` | the host's writes; relocation; wear levelling and retirement |
@@ -24,6 +25,7 @@
 //! | [`cache`] | blocks in SLC mode in front of the others |
 //! | `checkpoint`, `trim`, [`recover`] | what is written beside the data, and how it is found again |
 
+mod array;
 mod buffer;
 pub mod cache;
 mod checkpoint;
@@ -39,7 +41,7 @@ mod wear;
 mod write;
 
 pub use cache::{CacheFull, CacheTakes, SlcCache};
-pub use config::{Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
+pub use config::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
 pub use recover::{Media, RecoveryReport};
 pub use stats::PageMapStats;
 pub use trim::trims_pending_max;
@@ -48,6 +50,7 @@ use crate::cleaning::Policy;
 use crate::spare;
 use crate::table::{BlockState, BlockTable};
 use crate::{Controller, ControllerError};
+use array::Array;
 use buffer::Buffer;
 use cache::Cache;
 use frontier::{Frontier, NO_BLOCK};
@@ -57,6 +60,7 @@ use nvlab_medium::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
 use prefetch_index::prefetch_index;
 use spread::Round;
+use std::collections::VecDeque;
 
 /// No physical unit: the logical unit holds nothing.
 const NOTHING: u32 = u32::MAX;
@@ -67,7 +71,7 @@ pub struct PageMap<S: Store = ()> {
     config: PageMapConfig,
     geometry: Geometry,
     layout: Layout,
-    nand: Nand<S>,
+    array: Array<S>,
     l2p: Vec<u32>,
     p2l: Vec<u32>,
     live: Live,
@@ -94,6 +98,8 @@ pub struct PageMap<S: Store = ()> {
     journal: trim::Journal,
     /// Live units of the block being cleaned; kept to allocate once.
     moving: Vec<Moving>,
+    /// Reads of a relocation on each lane of a block; all zero between two.
+    reads: Vec<clean::Reads>,
     /// Host units between two steps of a cleaning.
     step_units: u32,
     /// What a unit that holds nothing shows.
@@ -117,8 +123,8 @@ struct Die {
     /// The block being emptied, and the host units it has been given time for.
     cleaning: Option<clean::Cleaning>,
     owed: u32,
-    /// The place after the last program queued.
-    last_program: Ticket,
+    /// Superblocks that hold nothing live, to be erased when each lane has passed its place.
+    emptied: VecDeque<(BlockId, Vec<Ticket>)>,
 }
 
 impl<S: Store> PageMap<S> {
@@ -127,7 +133,7 @@ impl<S: Store> PageMap<S> {
         let mut map = PageMap::empty(config, nand)?;
         for block in 0..map.geometry.blocks() {
             let block = BlockId(block);
-            if map.nand.cells().is_bad(block) {
+            if map.array.capacity(block) == 0 {
                 map.table.set_state(block, BlockState::Bad);
             } else {
                 map.dies[map.geometry.die_of(block) as usize].free.push(block);
@@ -135,16 +141,27 @@ impl<S: Store> PageMap<S> {
         }
         // Blocks are taken from the end: lowest first.
         map.dies.iter_mut().for_each(|die| die.free.reverse());
+        if map.array.members_per_block() > 1 {
+            map.fill_pool();
+        }
         Ok(map)
     }
 
     /// A controller that knows nothing of its blocks yet.
     fn empty(config: PageMapConfig, nand: Nand<S>) -> Result<PageMap<S>, String> {
-        let geometry = *nand.geometry();
+        let geometry = config.allocation.geometry(nand.geometry());
         config.check(nand.config())?;
+        let array = Array::new(nand, config.allocation);
         let (dies, blocks) = (geometry.dies(), geometry.blocks_per_die);
         let streams = config.streams.count();
-        let table = BlockTable::new(dies, blocks, geometry.units_per_block(), geometry.units_per_page);
+        let units_per_block = geometry.units_per_block();
+        let mut table = BlockTable::new(dies, blocks, units_per_block, geometry.units_per_page);
+        for block in (0..geometry.blocks()).map(BlockId) {
+            let capacity = array.capacity(block);
+            if capacity > 0 && capacity < units_per_block {
+                table.set_capacity(block, capacity);
+            }
+        }
         Ok(PageMap {
             policy: Policy::new(config.cleaning, &table, dies, config.seed),
             layout: Layout::new(&geometry),
@@ -164,13 +181,14 @@ impl<S: Store> PageMap<S> {
             checkpoint: checkpoint::State::new(&config, &geometry),
             journal: trim::Journal::new(),
             moving: Vec::with_capacity(geometry.units_per_block() as usize),
+            reads: vec![clean::Reads::default(); array.members_per_block() as usize],
             step_units: clean::STEP_UNITS_MIN.min(geometry.units_per_block() / 2),
             zeros: vec![0; geometry.unit_bytes as usize * S::SHOWS as usize],
             stats: PageMapStats::default(),
             streams,
             table,
             geometry,
-            nand,
+            array,
             config,
         })
     }
@@ -182,15 +200,15 @@ impl<S: Store> PageMap<S> {
     /// Begins counting anew, in the medium too; wear stays.
     pub fn reset_stats(&mut self) {
         self.stats = PageMapStats::default();
-        self.nand.reset_stats();
+        self.array.nand_mut().reset_stats();
     }
     /// The medium.
     pub fn nand(&self) -> &Nand<S> {
-        &self.nand
+        self.array.nand()
     }
     /// The medium, to say what the power did ([`PowerCut`]).
     pub fn nand_mut(&mut self) -> &mut Nand<S> {
-        &mut self.nand
+        self.array.nand_mut()
     }
     /// What it was told.
     pub fn config(&self) -> &PageMapConfig {
@@ -211,6 +229,24 @@ impl<S: Store> PageMap<S> {
     /// Bytes of memory the controller's tables take.
     pub fn memory_bytes(&self) -> u64 {
         (self.l2p.len() + self.p2l.len()) as u64 * 4 + self.live.memory_bytes() + self.table.memory_bytes()
+    }
+
+    /// The erased blocks of a die that are as good as whole ones.
+    #[inline]
+    fn erased_blocks(&self, die: u32) -> u32 {
+        let free = &self.dies[die as usize].free;
+        if self.table.is_uniform() {
+            return free.len() as u32;
+        }
+        let units: u64 = free.iter().map(|&block| self.table.capacity(block) as u64).sum();
+        (units / self.geometry.units_per_block() as u64) as u32
+    }
+
+    /// Erased blocks of a die that stay when the host opens one. Of superblocks there is no other die to go to while one is
+    /// cleaned, and a wait for all of one would be long: two of the reserve are lent, for which the cleaner is paced.
+    fn left_to_cleaner(&self) -> u32 {
+        let reserve = self.config.free_blocks_min;
+        if self.array.members_per_block() > 1 { reserve.saturating_sub(2).max(1) } else { reserve }
     }
 
     fn check_extent(&self, extent: Extent) -> Result<(), ControllerError> {
@@ -245,7 +281,7 @@ impl<S: Store> PageMap<S> {
         if unit == NOTHING {
             return Ok(Served { start, end: start });
         }
-        let end = match self.nand.read(start, Ppa(unit), 1, &mut []) {
+        let end = match self.array.read(start, Ppa(unit), 1, &mut []) {
             Ok(served) => served.end,
             Err(MediumError::Erased(_)) => {
                 self.stats.buffer_hits += 1;
@@ -259,7 +295,7 @@ impl<S: Store> PageMap<S> {
     /// How many of the units from `lpa` on, which lies in `unit`, come with the same read of the cells.
     #[inline]
     fn run_from(&self, lpa: u32, unit: u32, left: u32) -> u32 {
-        let together = self.nand.units_together(Ppa(unit)).min(left);
+        let together = self.array.units_together(Ppa(unit)).min(left);
         let next_to_it = |i: &u32| self.l2p[(lpa + i) as usize] == unit + i;
         1 + (1..together).take_while(next_to_it).count() as u32
     }
@@ -283,10 +319,10 @@ impl<S: Store> PageMap<S> {
         if copies && run < left {
             let next = self.l2p[(lpa + run) as usize];
             if next != NOTHING {
-                self.nand.expect(Ppa(next));
+                self.array.expect(Ppa(next));
             }
         }
-        match self.nand.read(at, Ppa(unit), run, into) {
+        match self.array.read(at, Ppa(unit), run, into) {
             Ok(served) if S::KEEPS && self.config.verify_reads => {
                 self.verify_run(lpa, unit, run, into)?;
                 Ok((run, served.end))
@@ -309,7 +345,8 @@ impl<S: Store> PageMap<S> {
         let bytes = self.geometry.unit_bytes as usize;
         for i in 0..run {
             let data = if data.is_empty() { data } else { &data[i as usize * bytes..][..bytes] };
-            let verified = spare::verify(&mut self.nand, Ppa(unit + i), first + i, data);
+            let place = self.array.place(Ppa(unit + i));
+            let verified = spare::verify(self.array.nand_mut(), place, first + i, data);
             verified.map_err(|source| ControllerError::Unreadable { lpa: first + i, source })?;
         }
         Ok(())
@@ -336,7 +373,7 @@ impl<S: Store> PageMap<S> {
             let open = self.frontiers.iter().any(|frontier| frontier.block == block.0);
             assert_eq!(open, state == BlockState::Open, "{block:?} is {state:?}");
             let erased = state == BlockState::Free || self.checkpoint.keeps(block);
-            assert!(!erased || self.nand.pages_written(block) == 0, "{block:?} is not erased");
+            assert!(!erased || self.array.is_erased(block), "{block:?} is not erased");
         }
         assert!(
             self.frontiers.iter().all(|f| f.block == NO_BLOCK || f.next < self.geometry.units_per_block())
@@ -403,8 +440,12 @@ impl<S: Store> Controller for PageMap<S> {
             return Some(&self.zeros);
         }
         // Many are asked for before the first is copied.
-        self.nand.expect(Ppa(unit));
-        match self.nand.view(Ppa(unit), self.run_from(extent.start, unit, extent.count)) {
+        self.array.expect(Ppa(unit));
+        match self
+            .array
+            .nand()
+            .view(self.array.place(Ppa(unit)), self.run_from(extent.start, unit, extent.count))
+        {
             Err(MediumError::Erased(_)) => Some(self.staged(Ppa(unit))),
             found => found.ok(),
         }
@@ -452,30 +493,12 @@ impl<S: Store> PageMap<S> {
     fn drain(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.pad_all(at)?;
         self.record_all_trims(at)?;
-        Ok(self.finish_programs(at))
-    }
-
-    /// Promises the end of every program queued.
-    fn finish_programs(&mut self, at: Time) -> Time {
-        let mut end = at;
-        for (die, known) in self.dies.iter().enumerate() {
-            end = end.max(self.nand.finish(die as u32, known.last_program, at));
-        }
-        end
-    }
-
-    /// Promises the end of everything queued.
-    fn finish_all(&mut self, at: Time) -> Time {
-        let ends = (0..self.geometry.dies()).map(|die| {
-            let last = self.nand.last(die);
-            self.nand.finish(die, last, at)
-        });
-        ends.max().unwrap_or(at)
+        Ok(self.array.finish_programs(at))
     }
 
     /// When everything queued will be done; a promise (see [`nvlab_units::Lane::finish`]).
     pub fn idle_at(&mut self, at: Time) -> Time {
-        self.finish_all(at)
+        self.array.finish_all(at)
     }
 
     /// Programs what the write buffer holds, protected or not: the power will be switched off in good order.
@@ -485,6 +508,6 @@ impl<S: Store> PageMap<S> {
 
     /// Says that no power cut will come before `upto`.
     pub fn settle(&mut self, upto: Time) {
-        self.nand.settle(upto);
+        self.array.nand_mut().settle(upto);
     }
 }

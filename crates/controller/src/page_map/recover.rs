@@ -9,6 +9,9 @@
 //! 5. Blocks without live units are erased; partly filled ones are closed. What a protected buffer held and
 //!    the array does not is written again.
 //!
+//! All of this looks at the blocks of the medium, each by itself: in a superblock too its members were programmed in
+//! order, begun and erased one by one. What they hold is then counted for the superblock.
+//!
 //! Recovery changes nothing that a second recovery would need, so it may itself be cut at any operation.
 
 use super::buffer::Held;
@@ -115,9 +118,9 @@ enum First {
 impl<S: Store> PageMap<S> {
     /// The power fails at `at`. What is left can be recovered.
     pub fn power_cut(mut self, at: Time) -> Media<S> {
-        self.nand.cut(at);
+        self.array.nand_mut().cut(at);
         let trims = if self.buffer.is_protected() { self.journal.survive() } else { Vec::new() };
-        Media { nand: self.nand, held: self.buffer.survive(at), trims }
+        Media { nand: self.array.into_nand(), held: self.buffer.survive(at), trims }
     }
 
     /// Rebuilds the controller from its media, beginning at `at`; or why the configuration cannot work.
@@ -149,18 +152,20 @@ impl<S: Store> PageMap<S> {
     fn read_first_units(&mut self, at: Time) -> (Vec<First>, Time) {
         let (mut firsts, mut end) = (Vec::new(), at);
         let mut data = vec![0; self.geometry.unit_bytes as usize];
+        // A block that went bad may still hold the only copy of what was on its way out of it.
         for block in (0..self.geometry.blocks()).map(BlockId) {
-            // A block that went bad may still hold the only copy of what was on its way out of it.
-            if self.nand.cells().is_bad(block) {
+            if self.array.capacity(block) == 0 {
                 self.table.set_state(block, BlockState::Bad);
             }
-            let unit = self.geometry.first_unit(block);
-            let (ready, spare) = self.nand.read_spare(at, unit);
+        }
+        for block in self.array.every_member() {
+            let unit = self.array.nand().geometry().first_unit(block);
+            let (ready, spare) = self.array.nand_mut().read_spare(at, unit);
             end = end.max(ready);
             firsts.push(match spare {
                 Err(MediumError::Erased(_)) => First::Erased,
                 Err(_) => First::Unreadable,
-                Ok(_) => match spare::peek(&self.nand, unit, &mut data) {
+                Ok(_) => match spare::peek(self.array.nand(), unit, &mut data) {
                     Ok(spare) => {
                         self.stamp = self.stamp.max(spare.stamp + 1);
                         First::Says(spare)
@@ -194,7 +199,11 @@ impl<S: Store> PageMap<S> {
                 .collect();
             if let Some(checkpoint) = self.read_checkpoint(now, &blocks, newest)? {
                 // One that went bad is read like the others, but not used again.
-                blocks.retain(|&block| !self.nand.cells().is_bad(block));
+                blocks.retain(|&block| !self.array.nand().cells().is_bad(block));
+                let mut blocks: Vec<BlockId> =
+                    blocks.into_iter().map(|block| self.array.block_with(block)).collect();
+                blocks.sort_unstable_by_key(|block| block.0);
+                blocks.dedup();
                 blocks.iter().for_each(|&block| self.table.set_state(block, BlockState::Map));
                 self.checkpoint.blocks = blocks;
                 self.sequence = self.sequence.max(checkpoint.sequence);
@@ -219,7 +228,7 @@ impl<S: Store> PageMap<S> {
         for &block in blocks {
             *now = self.read_block(*now, block);
             for unit in self.written_units(block) {
-                let Ok(spare) = spare::peek(&self.nand, unit, &mut data) else { continue };
+                let Ok(spare) = spare::peek(self.array.nand(), unit, &mut data) else { continue };
                 if spare.kind == Kind::Checkpoint && spare.sequence == number {
                     if spare.damaged {
                         return Err(damaged("a checkpoint of the map", unit));
@@ -235,18 +244,20 @@ impl<S: Store> PageMap<S> {
         Ok(checkpoint.filter(|_| found == self.checkpoint_units()))
     }
 
+    /// The units that are programmed in a block of the medium.
     fn written_units(&self, block: BlockId) -> impl Iterator<Item = Ppa> + use<S> {
-        let first = self.geometry.first_unit(block).0;
-        let (per_page, slots) = (self.geometry.units_per_page, self.nand.units_per_page(block));
-        let units = self.nand.pages_written(block) * per_page;
+        let nand = self.array.nand();
+        let first = nand.geometry().first_unit(block).0;
+        let (per_page, slots) = (self.geometry.units_per_page, nand.units_per_page(block));
+        let units = nand.pages_written(block) * per_page;
         (first..first + units).filter(move |unit| (unit - first) % per_page < slots).map(Ppa)
     }
 
     /// Spends the time to read every written page of a block.
     fn read_block(&mut self, at: Time, block: BlockId) -> Time {
-        let together = self.nand.config().timing.units_per_read.max(1) as usize;
+        let together = self.array.nand().config().timing.units_per_read.max(1) as usize;
         let units: Vec<Ppa> = self.written_units(block).step_by(together).collect();
-        units.into_iter().map(|unit| self.nand.read_spare(at, unit).0).max().unwrap_or(at)
+        units.into_iter().map(|unit| self.array.nand_mut().read_spare(at, unit).0).max().unwrap_or(at)
     }
 
     /// Takes over what a checkpoint says, where its blocks are still the same.
@@ -255,14 +266,15 @@ impl<S: Store> PageMap<S> {
             if unit as u64 >= self.geometry.units() {
                 continue;
             }
-            let block = self.block_of(unit);
+            let (nand, place) = (self.array.nand(), self.array.place(Ppa(unit)));
+            let block = nand.geometry().block_of(place);
             let same = match firsts[block.0 as usize] {
                 First::Erased => false,
                 First::Unreadable => true,
                 First::Says(spare) => spare.stamp < checkpoint.stamp,
             };
-            let page = (unit - self.geometry.first_unit(block).0) / self.geometry.units_per_page;
-            if same && page < self.nand.pages_written(block) {
+            let page = (place.0 - nand.geometry().first_unit(block).0) / self.geometry.units_per_page;
+            if same && page < nand.pages_written(block) {
                 self.l2p[lpa] = unit;
                 self.p2l[unit as usize] = lpa as u32;
             }
@@ -288,24 +300,26 @@ impl<S: Store> PageMap<S> {
     ) -> Time {
         let mut end = at;
         let mut data = vec![0; self.geometry.unit_bytes as usize];
-        for block in (0..self.geometry.blocks()).map(BlockId) {
+        for block in self.array.every_member() {
+            let of_map = self.array.block_with(block);
             let unknown = match (firsts[block.0 as usize], checkpoint) {
                 (First::Erased, _) => false,
                 (First::Unreadable, _) | (_, None) => true,
                 (First::Says(spare), Some(checkpoint)) => {
-                    spare.stamp >= checkpoint.stamp || checkpoint.open.contains(&block)
+                    spare.stamp >= checkpoint.stamp || checkpoint.open.contains(&of_map)
                 }
             };
-            if !unknown || self.table.state(block) == BlockState::Map {
+            if !unknown || self.table.state(of_map) == BlockState::Map {
                 continue;
             }
             report.blocks_scanned += 1;
             end = end.max(self.read_block(at, block));
-            for unit in self.written_units(block) {
-                let Ok(spare) = spare::peek(&self.nand, unit, &mut data) else {
+            for place in self.written_units(block) {
+                let Ok(spare) = spare::peek(self.array.nand(), place, &mut data) else {
                     report.units_damaged += 1;
                     continue;
                 };
+                let unit = self.array.unit_at(place);
                 // It is the newest all the same: an older version must not come back in its place.
                 report.units_damaged += spare.damaged as u64;
                 self.stamp = self.stamp.max(spare.stamp + 1);
@@ -340,7 +354,7 @@ impl<S: Store> PageMap<S> {
         let mut end = at;
         let mut data = vec![0; self.geometry.unit_bytes as usize];
         let mut records = held.clone();
-        for block in (0..self.geometry.blocks()).map(BlockId) {
+        for block in self.array.every_member() {
             match firsts[block.0 as usize] {
                 First::Says(spare) if spare.kind == Kind::Trim => {}
                 // The first page of a journal may have failed, the rest holds.
@@ -350,7 +364,7 @@ impl<S: Store> PageMap<S> {
             end = end.max(self.read_block(at, block));
             let before = records.len();
             for unit in self.written_units(block) {
-                match spare::peek(&self.nand, unit, &mut data) {
+                match spare::peek(self.array.nand(), unit, &mut data) {
                     Ok(Spare { kind: Kind::Trim, damaged: true, .. }) => {
                         return Err(damaged("the journal of trims", unit));
                     }
@@ -358,7 +372,8 @@ impl<S: Store> PageMap<S> {
                     _ => {}
                 }
             }
-            if records.len() > before {
+            let (bad, block) = (self.array.nand().cells().is_bad(block), self.array.block_with(block));
+            if records.len() > before && !bad && self.table.state(block) != BlockState::Map {
                 self.table.set_state(block, BlockState::Map);
                 self.journal.blocks.push(block);
             }
@@ -389,32 +404,48 @@ impl<S: Store> PageMap<S> {
                 BlockState::Map => {}
                 BlockState::Bad if self.table.live(block) > 0 => leaving.push(block),
                 BlockState::Bad => {}
+                _ if self.table.live(block) > 0 && self.bad_part_lives(block) => leaving.push(block),
                 _ if self.table.live(block) > 0 => in_use.push(block),
-                _ if self.nand.pages_written(block) == 0 => {
+                _ if self.array.is_erased(block) => {
                     // It may have been opened in SLC mode and no further.
-                    self.nand.set_slc(block, false);
+                    self.array.set_slc(block, false);
                     self.dies[self.geometry.die_of(block) as usize].free.push(block);
                 }
                 _ => self.erase(at, block),
             }
         }
-        let age = |block: &BlockId| match firsts[block.0 as usize] {
+        let age = |member: BlockId| match firsts[member.0 as usize] {
             First::Says(spare) => (spare.stamp, spare.sequence),
             _ => (0, 0),
         };
-        in_use.sort_by_key(age);
-        for block in in_use {
-            self.table.set_birth(block, age(&block).1);
+        let mut in_use: Vec<_> =
+            in_use.into_iter().map(|block| (self.array.members(block).map(age).max(), block)).collect();
+        in_use.sort_by_key(|&(age, _)| age);
+        for (age, block) in in_use {
+            self.table.set_birth(block, age.map_or(0, |(_, sequence)| sequence));
             self.table.set_state(block, BlockState::Closed);
             self.policy.closed(&self.table, block);
         }
         for block in leaving {
-            self.policy.closed(&self.table, block);
-            self.relocate(at, block, Cause::Retire)?;
-            self.table.set_state(block, BlockState::Bad);
+            self.table.set_state(block, BlockState::Cleaning);
+            self.move_live(at, block, &mut 0, u32::MAX, Cause::Retire)?;
+            if self.array.capacity(block) == 0 {
+                self.table.set_state(block, BlockState::Bad);
+            } else {
+                self.erase(at, block);
+            }
         }
         self.replenish(at);
         Ok(())
+    }
+
+    /// True if a bad member of a superblock holds something live: it was on its way out when the power failed.
+    fn bad_part_lives(&self, block: BlockId) -> bool {
+        let nand = self.array.nand();
+        let bad = self.array.members(block).filter(|&member| nand.cells().is_bad(member));
+        bad.into_iter()
+            .flat_map(|member| self.written_units(member))
+            .any(|place| self.live.holds(self.array.unit_at(place).0))
     }
 
     /// Writes again what a protected buffer held and the array does not hold.

@@ -75,7 +75,7 @@ impl<S: Store> PageMap<S> {
     /// True if a host stream can place a page on a die without waiting for the cleaner.
     pub(super) fn has_room(&self, die: u32, stream: u32) -> bool {
         let open = self.frontiers[(die * self.streams + stream) as usize].block != NO_BLOCK;
-        open || self.dies[die as usize].free.len() as u32 > self.config.free_blocks_min
+        open || self.erased_blocks(die) > self.left_to_cleaner()
     }
 
     /// Chooses the dies of the next round. Those without room are cleaned for as if they took part, and so come back;
@@ -83,7 +83,7 @@ impl<S: Store> PageMap<S> {
     #[inline(never)]
     fn begin_round(&mut self, at: Time, stream: u32) -> Result<(), ControllerError> {
         let dies = self.geometry.dies();
-        let program = self.nand.config().timing.program;
+        let program = self.array.nand().config().timing.program;
         let enough =
             (0..dies).map(|die| self.table.spare(die) as u64).sum::<u64>() * SPARE_MIN / (16 * dies as u64);
         let has_spare = |&die: &u32| self.table.spare(die) as u64 >= enough;
@@ -95,23 +95,23 @@ impl<S: Store> PageMap<S> {
             all_have_room &= has_room;
             if has_room && has_spare(&die) {
                 taking.push(die);
-                soonest = soonest.min(self.nand.idle_from(die));
+                soonest = soonest.min(self.array.nand().idle_from(die));
             }
         }
         if taking.is_empty() {
             taking.extend((0..dies).filter(has_spare));
-            soonest = taking.iter().map(|&die| self.nand.idle_from(die)).min().unwrap_or(at);
+            soonest = taking.iter().map(|&die| self.array.nand().idle_from(die)).min().unwrap_or(at);
         }
         let soonest = soonest.max(at);
         let latest = soonest + program * QUEUE_MAX;
-        taking.retain(|&die| self.nand.idle_from(die) <= latest);
+        taking.retain(|&die| self.array.nand().idle_from(die) <= latest);
         self.rounds[stream as usize].dies = taking;
         if all_have_room {
             return Ok(());
         }
         let latest = soonest + program * self.geometry.pages_per_block as u64;
         for die in 0..dies {
-            if !self.has_room(die, stream) && self.nand.idle_from(die) <= latest {
+            if !self.has_room(die, stream) && self.array.nand().idle_from(die) <= latest {
                 self.pace(at, die, self.geometry.units_per_page)?;
             }
         }

@@ -19,8 +19,8 @@ pub struct PageMapStats {
     pub clean_units: u64,
     /// Host units written to blocks in SLC mode.
     pub cache_units: u64,
-    /// Blocks folded while the host was silent or to make room in the cache, and the units moved by it. (What
-    /// the cleaner folds counts as cleaning.)
+    /// Blocks folded while the host was silent or to make room in the cache (of a superblock each member), and the units
+    /// moved by it. (What the cleaner folds counts as cleaning.)
     pub folds: u64,
     /// See `folds`.
     pub fold_units: u64,
@@ -32,11 +32,11 @@ pub struct PageMapStats {
     pub map_units: u64,
     /// Units of pages that were programmed before they were full.
     pub padding_units: u64,
-    /// Blocks chosen for cleaning, and the live units they held then.
+    /// Blocks chosen for cleaning (of a superblock each member), and the live units they held then.
     pub cleans: u64,
     /// See `cleans`.
     pub clean_live_units: u64,
-    /// Blocks moved to level wear.
+    /// Blocks moved to level wear (of a superblock each member).
     pub wear_moves: u64,
     /// Blocks retired.
     pub retired_blocks: u64,

@@ -14,13 +14,14 @@
 //!    nothing but the journal's next page.
 //! 3. Before a trim is heard the journal has two pages left, so recording it seldom has to look for a block.
 
+use super::array::Queued;
 use super::frontier::NO_BLOCK;
 use super::spare::{Kind, Spare};
 use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use nvlab_medium::Store;
 use nvlab_medium::flash::nand::Payload;
-use nvlab_units::{BlockId, Extent, Geometry, Ticket, Time};
+use nvlab_units::{BlockId, Extent, Geometry, Time};
 
 const RECORD_BYTES: usize = 16;
 
@@ -36,7 +37,7 @@ pub(super) struct Record {
 pub(super) struct Journal {
     pub pending: Vec<Record>,
     /// Records whose program is queued; a protected buffer still holds them.
-    in_flight: Vec<(Record, u32, Ticket)>,
+    in_flight: Vec<(Record, Queued)>,
     pub blocks: Vec<BlockId>,
     open: u32,
     page: u32,
@@ -49,7 +50,7 @@ impl Journal {
 
     /// The power failed: what a protected buffer holds.
     pub fn survive(self) -> Vec<Record> {
-        self.in_flight.into_iter().map(|(record, _, _)| record).chain(self.pending).collect()
+        self.in_flight.into_iter().map(|(record, _)| record).chain(self.pending).collect()
     }
 }
 
@@ -111,7 +112,9 @@ impl<S: Store> PageMap<S> {
 
     /// Sees to it that the journal has two pages left.
     fn open_journal(&mut self, at: Time) -> Result<(), ControllerError> {
-        if self.journal.open != NO_BLOCK && self.journal.page + 2 <= self.geometry.pages_per_block {
+        if self.journal.open != NO_BLOCK
+            && self.array.pages_left(BlockId(self.journal.open), self.journal.page) >= 2
+        {
             return Ok(());
         }
         // A full journal wants a checkpoint; two wait for it.
@@ -127,7 +130,7 @@ impl<S: Store> PageMap<S> {
 
     fn add_to_journal(&mut self, block: BlockId) {
         self.journal.blocks.push(block);
-        (self.journal.open, self.journal.page) = (block.0, 0);
+        (self.journal.open, self.journal.page) = (block.0, self.array.next_page(block, 0));
     }
 
     pub(super) fn trims_pending(&self) -> bool {
@@ -166,7 +169,7 @@ impl<S: Store> PageMap<S> {
     /// Programs pending trims, a page of them at most, on the next page of the journal. If that fails they stay.
     fn record_on_page(&mut self, at: Time) {
         let (block, page) = (BlockId(self.journal.open), self.journal.page);
-        self.journal.page += 1;
+        self.journal.page = self.array.next_page(block, page + 1);
         if self.journal.page == self.geometry.pages_per_block {
             self.journal.open = NO_BLOCK;
         }
@@ -174,14 +177,12 @@ impl<S: Store> PageMap<S> {
         let (data, spare) = if S::KEEPS { self.encode_trims(count) } else { Default::default() };
         self.stats.map_units += self.geometry.units_per_page as u64;
         let payload = Payload { data: &data, spare: &spare };
-        let Ok(ticket) = self.nand.program(at, block, page, 1, payload, true) else { return };
-        let die = self.geometry.die_of(block);
-        self.dies[die as usize].last_program = ticket;
-        let queued = self.journal.pending.drain(..count).map(|record| (record, die, ticket));
+        let Ok(queued) = self.array.program(at, block, page, 1, payload, true) else { return };
+        let records = self.journal.pending.drain(..count).map(|record| (record, queued));
         if S::KEEPS && self.buffer.is_protected() {
-            let nand = &mut self.nand;
-            self.journal.in_flight.retain(|&(_, die, ticket)| !nand.is_done(die, ticket, at));
-            self.journal.in_flight.extend(queued);
+            let array = &mut self.array;
+            self.journal.in_flight.retain(|&(_, queued)| !array.is_done(queued, at));
+            self.journal.in_flight.extend(records);
         }
     }
 

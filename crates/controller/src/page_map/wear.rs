@@ -5,6 +5,7 @@
 //! block rejoins the others. Retirement: a block whose program or erase failed is emptied and never used
 //! again.
 
+use super::array::Queued;
 use super::clean::Cause;
 use super::frontier::{NO_BLOCK, NO_SLOT, Staged, Unit};
 use super::spare::{Kind, Spare};
@@ -15,23 +16,22 @@ use crate::table::BlockState;
 use crate::wear::{self, Take};
 use nvlab_medium::Store;
 use nvlab_medium::flash::SPARE_BYTES;
-use nvlab_units::{BlockId, Ticket, Time};
+use nvlab_units::{BlockId, Ppa, Time};
 
 impl<S: Store> PageMap<S> {
     /// Takes an erased block of a die.
     pub(super) fn take_free(&mut self, die: u32, relocated: bool) -> Result<BlockId, ControllerError> {
-        let free = &mut self.dies[die as usize].free;
+        let free = &self.dies[die as usize].free;
         if free.is_empty() {
             return Err(self.end_of_life(die));
         }
         let mut pick = free.len() - 1;
         if self.config.wear.dynamic {
             let take = if relocated { Take::MostWorn } else { Take::LeastWorn };
-            let cells = self.nand.cells();
-            let found = wear::pick_free(free.len(), take, |i| cells.erase_count(free[i]));
+            let found = wear::pick_free(free.len(), take, |i| self.array.erase_count(free[i]));
             pick = found.expect("a free block");
         }
-        Ok(free.swap_remove(pick))
+        Ok(self.dies[die as usize].free.swap_remove(pick))
     }
 
     /// Begins to move the least worn full block of a die if wear has spread too far.
@@ -41,13 +41,13 @@ impl<S: Store> PageMap<S> {
             return;
         }
         self.dies[die as usize].erases = 0;
-        let lagging = wear::lagging(self.nand.cells(), &self.table, die, threshold);
+        let lagging = wear::lagging(|block| self.array.erase_count(block), &self.table, die, threshold);
         let Some(least_worn) = lagging else { return };
         // Its data needs a block of its own: leave the cleaner's reserve alone.
-        if (self.dies[die as usize].free.len() as u32) < self.config.free_blocks_min {
+        if self.erased_blocks(die) < self.config.free_blocks_min {
             return;
         }
-        self.stats.wear_moves += 1;
+        self.stats.wear_moves += self.array.members_per_block() as u64;
         self.begin(least_worn, Cause::Wear);
     }
 
@@ -58,7 +58,7 @@ impl<S: Store> PageMap<S> {
         self.retired = false;
         for die in 0..self.geometry.dies() {
             for _ in 0..self.geometry.blocks_per_die {
-                let short = (self.dies[die as usize].free.len() as u32) < self.config.free_blocks_min;
+                let short = self.erased_blocks(die) < self.config.free_blocks_min;
                 if !short || self.clean(at, die).is_err() {
                     break;
                 }
@@ -66,41 +66,62 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    pub(super) fn mark_bad(&mut self, block: BlockId) {
+    /// Takes note that some blocks of the medium that are part of this one were marked bad.
+    pub(super) fn note_bad(&mut self, block: BlockId, count: u32) {
+        if count == 0 {
+            return;
+        }
         self.retired = true;
-        self.leaves_cache(block);
-        self.nand.mark_bad(block);
-        self.table.set_state(block, BlockState::Bad);
-        self.stats.retired_blocks += 1;
+        self.stats.retired_blocks += count as u64;
+        let left = self.array.capacity(block);
+        if left == 0 {
+            self.table.set_state(block, BlockState::Bad);
+        } else {
+            self.table.set_capacity(block, left);
+        }
+    }
+
+    /// The program of a page failed: its block is never used again. Of a superblock, which holds nothing live any more,
+    /// that is one member; the others are erased.
+    pub(super) fn retire(&mut self, at: Time, block: BlockId, page: u32) {
+        if self.array.capacity(block) <= self.array.nand().geometry().units_per_block() {
+            self.leaves_cache(block);
+        }
+        self.array.mark_bad(block, page);
+        self.note_bad(block, 1);
+        if self.table.state(block) != BlockState::Bad {
+            self.erase(at, block);
+        }
     }
 
     /// The program of the staged page failed: its units go elsewhere on the die, then everything else the block
     /// holds, and the block is retired. Where there is no erased block left the units fall back to the versions
     /// they replaced, which are still where they were, and the device is at its end of life.
     #[cold]
-    pub(super) fn program_failed(&mut self, at: Time, index: u32) -> Result<Ticket, ControllerError> {
+    pub(super) fn program_failed(&mut self, at: Time, index: u32) -> Result<Queued, ControllerError> {
         let die = self.die_of_frontier(index);
         let frontier = &mut self.frontiers[index as usize];
         let block = BlockId(std::mem::replace(&mut frontier.block, NO_BLOCK));
         let staged: Vec<Staged> = frontier.staged.drain(..).collect();
         let (data, spare) = (std::mem::take(&mut frontier.data), std::mem::take(&mut frontier.spare));
-        let first = self.geometry.first_unit(block).0 + frontier.programmed * self.geometry.units_per_page;
+        let page = frontier.programmed;
+        let first = self.geometry.first_unit(block).0 + page * self.geometry.units_per_page;
         self.table.set_state(block, BlockState::Closed);
         self.policy.closed(&self.table, block);
         let bytes = if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 };
-        let (mut ticket, mut refused) = (Ticket::default(), None);
+        let (mut lane, mut refused) = (self.array.lane_of(Ppa(first)), None);
         for (i, staged) in staged.iter().enumerate() {
             let failed = first + i as u32;
             if self.l2p.get(staged.lpa as usize) != Some(&failed) {
                 // Padding, or overwritten since: nobody wants it, its slot is free.
-                self.free_slot(staged.slot, die);
+                self.free_slot(staged.slot);
                 continue;
             }
             if refused.is_none() && self.frontiers[index as usize].block == NO_BLOCK {
-                refused = self.open(die, index).err();
+                refused = self.open(at, die, index).err();
             }
             if refused.is_some() {
-                self.fall_back(failed, *staged, die);
+                self.fall_back(failed, *staged);
                 continue;
             }
             let (mut sequence, mut damaged) = (0, false);
@@ -119,33 +140,32 @@ impl<S: Store> PageMap<S> {
             self.forget(failed);
             self.stats.retire_units += 1;
             if self.page_is_full(index) {
-                ticket = self.program_pages(at, index, data, true)?;
+                lane = self.program_pages(at, index, data, true)?.lane;
             }
         }
         if let Some(error) = refused {
             return Err(error);
         }
         if self.frontiers[index as usize].block != NO_BLOCK && !self.page_is_full(index) {
-            self.pad(at, index, true)?;
-            ticket = self.nand.last(die);
+            lane = self.pad(at, index, true)?.lane;
         }
         self.relocate(at, block, Cause::Retire)?;
-        self.mark_bad(block);
-        Ok(ticket.max(self.nand.last(die)))
+        self.retire(at, block, page);
+        Ok(self.array.last_on(lane))
     }
 
-    fn free_slot(&mut self, slot: u64, die: u32) {
+    fn free_slot(&mut self, slot: u64) {
         if slot != NO_SLOT {
-            self.buffer.queued(slot, Ticket::default());
-            self.buffer.held_queued(slot, die, Ticket::default());
+            self.buffer.queued(slot, Queued::default());
+            self.buffer.held_queued(slot, Queued::default());
         }
     }
 
     /// A unit whose program failed and that can go nowhere: the version it replaced is current again, if it is
     /// still there.
-    fn fall_back(&mut self, failed: u32, staged: Staged, die: u32) {
+    fn fall_back(&mut self, failed: u32, staged: Staged) {
         let Staged { lpa, slot, replaces } = staged;
-        self.free_slot(slot, die);
+        self.free_slot(slot);
         self.forget(failed);
         let owner = self.p2l.get(replaces as usize).copied();
         let state = owner.map(|_| self.table.state(self.block_of(replaces)));

@@ -41,8 +41,8 @@ impl<S: Store> PageMap<S> {
             now = now.max(self.acknowledged);
         }
         if S::KEEPS {
-            let nand = &mut self.nand;
-            self.buffer.release(|die, ticket| nand.is_done(die, ticket, at));
+            let array = &mut self.array;
+            self.buffer.release(|queued| array.is_done(queued, at));
         }
         if self.checkpoint.is_due(extent.count) {
             self.begin_checkpoint(now)?;
@@ -80,7 +80,7 @@ impl<S: Store> PageMap<S> {
         let unit = Unit { kind: Kind::Data, lpa, damaged: false, sequence, slot, data };
         let address = self.place(index, unit, old);
         self.sequence += restored.is_none() as u64;
-        self.stats.cache_units += (self.cache.is_some() && self.nand.is_slc(block)) as u64;
+        self.stats.cache_units += (self.cache.is_some() && self.array.is_slc(block)) as u64;
         self.l2p[lpa as usize] = address;
         self.live.set(address);
         self.table.gain(block);
@@ -89,13 +89,13 @@ impl<S: Store> PageMap<S> {
             self.forget(old);
         }
         if self.page_is_full(index) {
-            let ticket = self.program_pages(now, index, data, true)?;
+            let queued = self.program_pages(now, index, data, true)?;
             let die = self.die_of_frontier(index);
             if slot == NO_SLOT {
-                self.acknowledged = self.nand.finish(die, ticket, now).max(self.acknowledged);
+                self.acknowledged = self.array.finish(queued, now).max(self.acknowledged);
                 self.promised = self.promised.max(self.acknowledged);
             } else if self.geometry.units_per_page == 1 {
-                self.buffer.queued(slot, ticket);
+                self.buffer.queued(slot, queued);
             }
             self.pace(now, die, self.geometry.units_per_page)?;
             self.pass_turn(now, stream)?;
@@ -109,20 +109,20 @@ impl<S: Store> PageMap<S> {
     /// Waits until the write buffer has a free slot.
     #[inline]
     fn wait_for_slot(&mut self, at: Time) -> Result<Time, ControllerError> {
-        let (frontier, ticket) = match self.buffer.oldest() {
+        let queued = match self.buffer.oldest() {
             Oldest::Free => return Ok(at),
-            Oldest::Queued { frontier, ticket } => (frontier, ticket),
+            Oldest::Queued(queued) => queued,
             Oldest::Staged { frontier } => {
                 self.pad(at, frontier, true)?;
                 match self.buffer.oldest() {
-                    Oldest::Queued { frontier, ticket } => (frontier, ticket),
+                    Oldest::Queued(queued) => queued,
                     // The program failed and nobody wanted the unit any more.
                     Oldest::Free => return Ok(at),
                     _ => panic!("padding frontier {frontier} did not program its staged units"),
                 }
             }
         };
-        let ready = self.nand.finish(self.die_of_frontier(frontier), ticket, at);
+        let ready = self.array.finish(queued, at);
         if ready > at {
             self.stats.buffer_wait += ready - at;
             return Ok(ready);
@@ -179,7 +179,7 @@ impl<S: Store> PageMap<S> {
             if self.has_room(die, stream) {
                 if self.frontiers[index as usize].block == NO_BLOCK {
                     self.make_room_in_cache(at, die, stream);
-                    self.open(die, index)?;
+                    self.open(at, die, index)?;
                 }
                 return Ok(());
             }
@@ -189,12 +189,15 @@ impl<S: Store> PageMap<S> {
     }
 
     pub(super) fn end_of_life(&self, die: u32) -> ControllerError {
-        let bad = self.table.count(die, BlockState::Bad);
+        let (die, bad) = self.array.bad_blocks(die);
         ControllerError::EndOfLife { die, bad, blocks: self.geometry.blocks_per_die }
     }
 
     /// Opens an erased block of a die for a frontier.
-    pub(super) fn open(&mut self, die: u32, index: u32) -> Result<(), ControllerError> {
+    pub(super) fn open(&mut self, at: Time, die: u32, index: u32) -> Result<(), ControllerError> {
+        if self.dies[die as usize].free.is_empty() {
+            self.erase_emptied(at, die, true);
+        }
         let relocated = self.streams > 1 && index % self.streams == self.config.streams.relocated();
         let block = self.take_free(die, relocated)?;
         let slc = !relocated && self.joins_cache(die, index % self.streams);
@@ -203,7 +206,12 @@ impl<S: Store> PageMap<S> {
         (frontier.slots, frontier.end) = (self.geometry.units_per_page, self.geometry.units_per_block());
         if let (true, Some(cache)) = (slc, &self.cache) {
             (frontier.slots, frontier.end) = (cache.slots, cache.end);
-            self.nand.set_slc(block, true);
+            self.array.set_slc(block, true);
+        }
+        if self.array.members_per_block() > 1 {
+            self.skip_bad_pages(index);
+            let frontier = &mut self.frontiers[index as usize];
+            frontier.programmed = frontier.next / self.geometry.units_per_page;
         }
         self.table.set_state(block, BlockState::Open);
         self.table.set_birth(block, 0);

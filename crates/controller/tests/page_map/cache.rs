@@ -1,6 +1,6 @@
 //! A page map with a cache of blocks in SLC mode: counted by hand, against a plain array, and through power cuts.
 
-use crate::device::{Setup, cached_setups};
+use crate::device::{Setup, cached_setups, of_superblocks};
 use crate::model::run;
 use crate::power_cut::explore;
 use nvlab_controller::page_map::{CacheFull, CacheTakes, SlcCache, Streams};
@@ -20,7 +20,7 @@ const DIRECT: SlcCache = SlcCache {
 #[test]
 fn every_cached_setup_behaves_like_an_array() {
     let mut folds = 0;
-    for setup in cached_setups() {
+    for setup in cached_setups().into_iter().chain(of_superblocks(cached_setups())) {
         for seed in 0..3 {
             let (served, device) = run(&setup, seed, 1500);
             let stats = device.stats();
@@ -35,6 +35,7 @@ fn every_cached_setup_behaves_like_an_array() {
 #[test]
 fn power_cuts_lose_nothing_flushed() {
     explore(&cached_setups());
+    explore(&of_superblocks(cached_setups()));
 }
 
 #[test]
@@ -74,7 +75,7 @@ fn the_cache_takes_what_fits_and_the_rest_is_written_directly() {
             now.since(served.start)
         );
     }
-    assert_eq!((device.cache_blocks(0), device.stats().cache_units), (2, 32));
+    assert_eq!((device.cache_blocks(), device.stats().cache_units), (2, 32));
     // The next go to a block with all bits, six units to a program of 200 us.
     let served = device.write(now, Extent { start: 32, count: 6 }, &[]).unwrap();
     assert!(served.end.since(served.start) > Span::from_us(200));
@@ -101,7 +102,7 @@ fn idle_time_folds_the_cache_in_the_order_it_was_filled() {
         heard = now;
         now = device.write(now, Extent { start: lpa, count: 2 }, &[]).unwrap().end;
     }
-    assert_eq!(device.cache_blocks(0), 3);
+    assert_eq!(device.cache_blocks(), 3);
     // Silent for as long as it takes and no longer: nothing.
     now = device.read(heard + after, Extent::one(0), &mut []).unwrap().end;
     assert_eq!(device.stats().folds, 0);
@@ -111,7 +112,7 @@ fn idle_time_folds_the_cache_in_the_order_it_was_filled() {
     device.read(now, Extent::one(0), &mut []).unwrap();
     let stats = *device.stats();
     assert_eq!((stats.folds, stats.fold_units, stats.padding_units), (2, 28, 2));
-    assert_eq!(device.cache_blocks(0), 1);
+    assert_eq!(device.cache_blocks(), 1);
     let (all, slc) = (device.nand().stats(), device.nand().cells().slc_operations());
     // Of the cache every page with a live unit: 28 reads of 1 unit each; the host's read besides.
     assert_eq!((all.programs, all.erases, slc.erases, slc.programs), (5, 2, 2, 0));
@@ -153,7 +154,7 @@ fn hot_data_stays_in_slc_and_cooled_data_migrates() {
         now = device.write(now, Extent { start, count: 2 }, &[]).unwrap().end;
     };
     (0..60).step_by(2).for_each(|lpa| write(&mut device, lpa));
-    assert_eq!((device.stats().cache_units, device.cache_blocks(0)), (0, 0), "first writes are cold");
+    assert_eq!((device.stats().cache_units, device.cache_blocks()), (0, 0), "first writes are cold");
     // Sixteen units are written again and again; the other overwritten ones once each, before and between.
     for lpa in [40, 42] {
         write(&mut device, lpa);
@@ -164,7 +165,7 @@ fn hot_data_stays_in_slc_and_cooled_data_migrates() {
     // 4 + 64 units make 4 blocks of 16 units in SLC mode and a begun one. Two blocks there may be, so three were
     // folded; each time the hot units were newer elsewhere, and only 40 to 43 were moved.
     let stats = *device.stats();
-    assert_eq!((stats.cache_units, device.cache_blocks(0)), (68, 2));
+    assert_eq!((stats.cache_units, device.cache_blocks()), (68, 2));
     assert_eq!((stats.folds, stats.fold_units), (3, 4), "what had cooled migrates, once");
     device.check();
 }

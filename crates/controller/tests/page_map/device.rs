@@ -3,8 +3,8 @@
 pub use crate::array::{Ask, Model, UNIT, content, draw, perform, seen};
 use nvlab_controller::PageMap;
 use nvlab_controller::page_map::{
-    CacheFull, CacheTakes, Cleaning, Media, PageMapConfig, RecoveryReport, SlcCache, Streams, WearLevelling,
-    WriteBuffer,
+    Allocation, CacheFull, CacheTakes, Cleaning, Media, PageMapConfig, RecoveryReport, SlcCache, Streams,
+    WearLevelling, WriteBuffer,
 };
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SlcMode};
@@ -13,6 +13,7 @@ use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
 /// One of the combinations the tests go through.
 #[derive(Clone, Debug)]
 pub struct Setup {
+    pub allocation: Allocation,
     pub cleaning: Cleaning,
     pub streams: Streams,
     pub buffer: Option<bool>,
@@ -46,7 +47,7 @@ impl Setup {
                 erase: Span::from_us(1500),
                 transfer: Rate::from_bytes_per_second(40_000_000),
                 interruption: Interruption::Suspend { latency: Span::from_us(5), resume: Span::from_us(20) },
-                copy_back: true,
+                copy_back: self.allocation == Allocation::Dynamic,
             },
             endurance: Endurance { cycles: 1000, spread: 0.0 },
             faults: self.faults,
@@ -57,6 +58,7 @@ impl Setup {
         let units = self.dies * 20 * 8 * self.units_per_page;
         PageMapConfig {
             logical_units: units * if self.dies == 1 { 38 } else { 50 } / 100,
+            allocation: self.allocation,
             cleaning: self.cleaning,
             // Failures take erased blocks and a cut leaves open ones behind: more must be in reserve.
             free_blocks_min: if self.spare_blocks > 0 { 5 } else { 2 },
@@ -114,6 +116,7 @@ pub fn setups() -> Vec<Setup> {
             for (k, &units_per_page) in [1, 4].iter().enumerate() {
                 for (l, checkpoint) in [None, Some(90)].into_iter().enumerate() {
                     setups.push(Setup {
+                        allocation: Allocation::Dynamic,
                         cleaning: cleanings[(i + j + k + l) % cleanings.len()],
                         streams,
                         buffer,
@@ -130,6 +133,13 @@ pub fn setups() -> Vec<Setup> {
         }
     }
     setups
+}
+
+/// The same with superblocks across three dies.
+pub fn of_superblocks(setups: Vec<Setup>) -> Vec<Setup> {
+    let of_dies =
+        |setup: Setup| Setup { allocation: Allocation::Superblock, dies: 3, spare_blocks: 12, ..setup };
+    setups.into_iter().map(of_dies).collect()
 }
 
 /// The same with a cache of blocks in SLC mode.

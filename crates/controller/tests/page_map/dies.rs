@@ -1,7 +1,7 @@
 //! Many dies: what the host writes spreads over them by free space and queue, whatever the pattern of its writes, and
 //! cleaning on one of them holds up neither the others nor a read.
 
-use nvlab_controller::page_map::{Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
+use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_units::{Extent, Geometry, Histogram, Interruption, Rate, Rng, Span, Time};
@@ -43,6 +43,7 @@ impl Shape {
         let endurance = Endurance { cycles: 1000, spread: 0.0 };
         let flash = FlashConfig { rules: CellRules::Nand, geometry, timing, endurance, faults: Faults::NONE };
         let config = PageMapConfig {
+            allocation: Allocation::Dynamic,
             logical_units: (geometry.units() * 8 / 10) as u32,
             cleaning: self.cleaning,
             free_blocks_min: 2,

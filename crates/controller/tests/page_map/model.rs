@@ -1,6 +1,6 @@
 //! The page map against a plain array: random requests, every policy, with and without faults.
 
-use crate::device::{Model, Setup, UNIT, content, draw, perform, seen, setups};
+use crate::device::{Model, Setup, UNIT, content, draw, of_superblocks, perform, seen, setups};
 use nvlab_controller::{Controller, ControllerError, PageMap};
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::{BitErrors, Faults};
@@ -54,7 +54,7 @@ fn read_back(device: &mut PageMap<MemStore>, model: &Model, at: Time, context: i
 
 #[test]
 fn every_setup_behaves_like_an_array() {
-    for setup in setups() {
+    for setup in setups().into_iter().chain(of_superblocks(setups())) {
         for seed in 0..3 {
             let (served, device) = run(&setup, seed, 1500);
             assert_eq!(served, 1500, "{setup:?}");
@@ -67,7 +67,7 @@ fn every_setup_behaves_like_an_array() {
 #[test]
 fn faults_lose_nothing_until_the_end_of_life() {
     let mut retired = 0;
-    for setup in setups() {
+    for setup in setups().into_iter().chain(of_superblocks(setups())) {
         // Rated life 1000 cycles; these tests reach about 60, so (60/1000)^2 of this rate is met.
         let faults = Faults {
             factory_bad: 0.03,
@@ -85,7 +85,7 @@ fn faults_lose_nothing_until_the_end_of_life() {
             assert_eq!(device.stats().lost_units, 0);
         }
     }
-    assert!(retired > 100, "faults were hardly met: {retired} blocks retired");
+    assert!(retired > 200, "faults were hardly met: {retired} blocks retired");
 }
 
 #[test]

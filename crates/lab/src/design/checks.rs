@@ -1,9 +1,22 @@
 //! What only shows when a whole design is put together: does it fit?
 
 use super::context::Context;
+use super::part::Flash;
 use super::resolve::{Media, spare_key};
 use super::{Array, PageMapped};
+use nvlab_controller::page_map::Allocation;
 use nvlab_units::quantity::{display_bytes, display_fraction};
+
+/// What is moved out of a superblock may go to another die.
+pub fn copy_back(context: &mut Context, flash: &Flash, ftl: &PageMapped) -> Option<()> {
+    if ftl.allocation == Allocation::Dynamic || !flash.copy_back {
+        return Some(());
+    }
+    let key = format!("media.{}.copy_back", ftl.medium);
+    let problem = format!("`{key}`: what is moved out of a superblock may go to another die");
+    context.wrong(&key, problem, "copy_back = false, or ftl.allocation = \"dynamic\"");
+    None
+}
 
 /// Blocks kept for cleaning and open streams must not be host capacity.
 pub fn blocks(context: &mut Context, array: &Array, ftl: &PageMapped) -> Option<()> {
@@ -38,7 +51,8 @@ pub fn blocks(context: &mut Context, array: &Array, ftl: &PageMapped) -> Option<
 pub fn buffer(context: &mut Context, array: &Array, ftl: &PageMapped) -> Option<()> {
     let Some(buffer) = &ftl.buffer else { return Some(()) };
     let geometry = &array.geometry;
-    let pages = ftl.streams.count() as u64 * geometry.dies() as u64;
+    let dies = ftl.allocation.geometry(geometry).dies();
+    let pages = ftl.streams.count() as u64 * dies as u64;
     let least = pages * geometry.page_bytes();
     let units = buffer.bytes / ftl.unit_bytes as u64;
     if buffer.bytes >= least && units <= u32::MAX as u64 {
@@ -49,7 +63,7 @@ pub fn buffer(context: &mut Context, array: &Array, ftl: &PageMapped) -> Option<
         "at least {}: one page of {} for each of {} dies and {} streams",
         display_bytes(least),
         display_bytes(geometry.page_bytes()),
-        geometry.dies(),
+        dies,
         ftl.streams.count()
     );
     context.wrong("ftl.buffer.size", problem, help);

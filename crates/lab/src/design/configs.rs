@@ -146,6 +146,7 @@ impl PageMapped {
         let units = |bytes: u64| bytes / self.unit_bytes as u64;
         PageMapConfig {
             logical_units: self.logical_units,
+            allocation: self.allocation,
             cleaning: self.cleaning,
             free_blocks_min: self.free_blocks_min,
             streams: self.streams,

@@ -3,7 +3,7 @@
 use super::pram::PramMapped;
 use nvlab_controller::block_map::{BlockWear, Log};
 use nvlab_controller::envy;
-use nvlab_controller::page_map::{Cleaning, SlcCache, Streams, WearLevelling};
+use nvlab_controller::page_map::{Allocation, Cleaning, SlcCache, Streams, WearLevelling};
 use nvlab_medium::flash::SlcMode;
 use nvlab_units::{Geometry, Rate, Span};
 
@@ -82,6 +82,8 @@ pub struct PageMapped {
     pub trim: bool,
     /// Whether checksums are checked when the host reads.
     pub verify_reads: bool,
+    /// What is opened, filled, cleaned and erased as a whole.
+    pub allocation: Allocation,
     /// Which data shares a block.
     pub streams: Streams,
     /// Erased blocks of a die below which cleaning begins.

@@ -84,6 +84,14 @@ pub const SCENARIOS: &[Scenario] = &[
         state: State::Full,
     },
     Scenario {
+        name: "page map of superblocks",
+        builtin: "ssd-tlc",
+        sets: &["media.tlc.pages=48", "media.tlc.blocks=24", "ftl.allocation=superblock", "ftl.spare=45 %"],
+        workload: MIXED,
+        until: "30000 io",
+        state: State::Full,
+    },
+    Scenario {
         name: "blocks that wear out",
         builtin: "ssd-tlc",
         sets: &[

@@ -133,6 +133,11 @@ impl<S: Store> Nand<S> {
     pub fn geometry(&self) -> &Geometry {
         &self.cells.config.geometry
     }
+    /// The die of a block.
+    #[inline]
+    pub fn die_of(&self, block: BlockId) -> u32 {
+        self.cells.layout.die_of(block)
+    }
     /// What the array is made of.
     pub fn config(&self) -> &FlashConfig {
         &self.cells.config

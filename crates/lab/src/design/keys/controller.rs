@@ -237,6 +237,24 @@ pub const KEYS: &[Key] = &[
         example: "true",
     },
     Key {
+        path: "ftl.allocation",
+        kinds: &["page"],
+        shape: Shape::OneOf(&[
+            (
+                "dynamic",
+                "blocks of one die each; the host's next page goes to a die with room and little to do",
+            ),
+            (
+                "superblock",
+                "the blocks of the same number on all dies, filled a page each in turn; what is moved may go to \
+                 another die",
+            ),
+        ]),
+        preset: Is("dynamic"),
+        about: "What is opened, filled, cleaned and erased as a whole. A superblock with a bad block holds less.",
+        example: "\"superblock\"",
+    },
+    Key {
         path: "ftl.streams",
         kinds: &["page"],
         shape: Shape::OneOf(&[

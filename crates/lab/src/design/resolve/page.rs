@@ -6,7 +6,7 @@ use super::super::ftl::{Buffer, Map, PageMapped};
 use super::super::part::Backup;
 use super::super::{Array, HostPath, PathKind, checks};
 use super::{Media, Wiring, array, data_flash, named_ram, slc, space};
-use nvlab_controller::page_map::{Cleaning, Streams, WearLevelling};
+use nvlab_controller::page_map::{Allocation, Cleaning, Streams, WearLevelling};
 
 const KIND: &str = "page";
 /// Over-provisioning of a design that does not say.
@@ -24,6 +24,7 @@ pub fn read(
     let map = map(context, media);
     let cleaning = cleaning(context, KIND);
     let wear = wear(context, KIND);
+    let allocation = allocation(context);
     let streams = streams(context);
     let trim = context.flag("ftl.trim", KIND);
     let verify_reads = context.flag("ftl.verify_reads", KIND).unwrap_or(false);
@@ -57,6 +58,7 @@ pub fn read(
         logical_units,
         trim: trim?,
         verify_reads,
+        allocation: allocation?,
         streams,
         free_blocks_min: free_blocks_min?,
         overhead: overhead?,
@@ -66,10 +68,18 @@ pub fn read(
         cleaning: cleaning?,
         wear: wear?,
     };
+    checks::copy_back(context, &flash, &page)?;
     checks::blocks(context, &array, &page)?;
     checks::buffer(context, &array, &page)?;
     checks::memory(context, media, &page)?;
     Some((array, page))
+}
+
+fn allocation(context: &mut Context) -> Option<Allocation> {
+    Some(match context.text("ftl.allocation", KIND)?.as_str() {
+        "dynamic" => Allocation::Dynamic,
+        _ => Allocation::Superblock,
+    })
 }
 
 fn streams(context: &mut Context) -> Option<Streams> {

@@ -50,12 +50,11 @@ fn with_cache<S: Store>(map: PageMap<S>, cache: Option<SlcCache>) -> Result<Page
 
 fn cache<S: Store>(map: &PageMap<S>) -> CacheResult {
     let stats = map.stats();
-    let blocks = (0..map.nand().geometry().dies()).map(|die| map.cache_blocks(die)).sum();
     let written_share = match stats.host_write_units {
         0 => 0.0,
         host => stats.cache_units as f64 / host as f64,
     };
-    CacheResult { written_share, folded_blocks: stats.folds, blocks }
+    CacheResult { written_share, folded_blocks: stats.folds, blocks: map.cache_blocks() }
 }
 
 fn causes(stats: &PageMapStats) -> Causes {

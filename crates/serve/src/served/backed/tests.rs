@@ -6,7 +6,9 @@ use super::super::battery::Battery;
 use super::{Backed, Mounted, page_map};
 use crate::mapped_store::MappedStore;
 use crate::sys::mapping::Mapping;
-use nvlab_controller::page_map::{Cleaning, Media, PageMapConfig, Streams, WearLevelling, WriteBuffer};
+use nvlab_controller::page_map::{
+    Allocation, Cleaning, Media, PageMapConfig, Streams, WearLevelling, WriteBuffer,
+};
 use nvlab_controller::{Controller, PageMap};
 use nvlab_lab::run::device::Powered;
 use nvlab_medium::Store;
@@ -92,6 +94,7 @@ impl World {
             faults,
         };
         let config = PageMapConfig {
+            allocation: Allocation::Dynamic,
             logical_units: 60 * units_per_page,
             cleaning: Cleaning::Greedy,
             free_blocks_min: 3,
