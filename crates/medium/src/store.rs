@@ -17,9 +17,9 @@ pub trait Store {
     }
     /// Copies bytes in. Panics if the range is outside the store.
     fn write(&mut self, offset: u64, data: &[u8]);
-    /// The bytes from `offset` on will be read next: the first of them may come near meanwhile.
+    /// The bytes from `offset` on will be read soon: prefetches the first `bytes` of them.
     #[inline]
-    fn expect(&self, _offset: u64) {}
+    fn expect(&self, _offset: u64, _bytes: usize) {}
 }
 
 impl Store for () {

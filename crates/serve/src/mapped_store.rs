@@ -10,8 +10,6 @@ const HALF: usize = WORD / 2;
 /// Tables change at most a sector and the head of its journal record at once.
 const IN_WORDS_MAX: usize = 1024;
 const LINE: usize = 64;
-/// What the processor has to be told of the bytes that are read next: it finds the rest by itself.
-const EXPECTED: usize = 16 * LINE;
 
 /// Bytes of a medium, in a file or (for a window without state) in memory.
 #[derive(Debug)]
@@ -47,9 +45,9 @@ impl Store for MappedStore {
     }
 
     #[inline]
-    fn expect(&self, offset: u64) {
-        let bytes = self.mapping.as_slice();
-        (0..EXPECTED).step_by(LINE).for_each(|line| prefetch_index(bytes, offset as usize + line));
+    fn expect(&self, offset: u64, bytes: usize) {
+        let all = self.mapping.as_slice();
+        (0..bytes).step_by(LINE).for_each(|line| prefetch_index(all, offset as usize + line));
     }
 
     /// Writes reach the memory in the order of the calls, so that a kill leaves what was written before it and nothing else.

@@ -297,8 +297,8 @@ impl<S: Store> Array<S> {
 
     /// See [`Nand::expect`].
     #[inline]
-    pub fn expect(&self, unit: Ppa) {
-        self.nand.expect(self.place(unit));
+    pub fn expect(&self, unit: Ppa, bytes: usize) {
+        self.nand.expect(self.place(unit), bytes);
     }
 
     /// Queues programs of the pages of a block from `page` on, those of bad members left out; see [`Nand::program`]. Names

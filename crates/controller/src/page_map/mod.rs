@@ -65,6 +65,11 @@ use std::collections::VecDeque;
 /// No physical unit: the logical unit holds nothing.
 const NOTHING: u32 = u32::MAX;
 
+/// Bytes of a unit that are prefetched while the one before it is copied: the processor finds the rest by itself.
+const EXPECTED_NEXT: usize = 1024;
+/// The same of each unit of a request that is read in place: enough for its address to be translated.
+const EXPECTED_EACH: usize = 256;
+
 /// A page-mapped controller over a NAND array.
 #[derive(Clone, Debug)]
 pub struct PageMap<S: Store = ()> {
@@ -319,7 +324,7 @@ impl<S: Store> PageMap<S> {
         if copies && run < left {
             let next = self.l2p[(lpa + run) as usize];
             if next != NOTHING {
-                self.array.expect(Ppa(next));
+                self.array.expect(Ppa(next), EXPECTED_NEXT);
             }
         }
         match self.array.read(at, Ppa(unit), run, into) {
@@ -338,6 +343,14 @@ impl<S: Store> PageMap<S> {
             }
             Err(source) => Err(ControllerError::Unreadable { lpa, source }),
         }
+    }
+
+    /// All of these units will be viewed after their reads are booked. In a loop of its own, so that their addresses are
+    /// translated several at a time: between the calls of a view each would wait for the one before.
+    fn expect_in_place(&self, extent: Extent) {
+        let units = &self.l2p[extent.start as usize..extent.end() as usize];
+        let mapped = units.iter().filter(|unit| **unit != NOTHING);
+        mapped.for_each(|&unit| self.array.expect(Ppa(unit), EXPECTED_EACH));
     }
 
     /// Checks what was read against its checksums.
@@ -416,6 +429,9 @@ impl<S: Store> Controller for PageMap<S> {
             return self.read_one(start, extent);
         }
         self.check_extent(extent)?;
+        if S::SHOWS && into.is_empty() {
+            self.expect_in_place(extent);
+        }
         let (mut done, mut end) = (0, start);
         while done < extent.count {
             let rest = if S::KEEPS && !into.is_empty() {
@@ -439,8 +455,6 @@ impl<S: Store> Controller for PageMap<S> {
         if unit == NOTHING {
             return Some(&self.zeros);
         }
-        // Many are asked for before the first is copied.
-        self.array.expect(Ppa(unit));
         match self
             .array
             .nand()

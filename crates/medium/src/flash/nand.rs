@@ -247,10 +247,10 @@ impl<S: Store> Nand<S> {
         Ok(self.store.view(first.0 as u64 * bytes, (count as u64 * bytes) as usize))
     }
 
-    /// The unit will be read next: its payload comes near meanwhile.
+    /// The unit will be read soon: prefetches the first `bytes` of its payload.
     #[inline]
-    pub fn expect(&self, unit: Ppa) {
-        self.store.expect(unit.0 as u64 * self.geometry().unit_bytes as u64);
+    pub fn expect(&self, unit: Ppa, bytes: usize) {
+        self.store.expect(unit.0 as u64 * self.geometry().unit_bytes as u64, bytes);
     }
 
     /// How many units from `first` on come with the same read of the cells.
