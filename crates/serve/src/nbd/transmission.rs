@@ -172,6 +172,9 @@ impl Transmission<'_> {
             out.push(&wire::simple_reply(error::NONE, request.cookie));
         }
         if self.drive.shows(request.offset, bytes) && self.answers.sends_in_place(bytes as usize) {
+            // Before the device is locked: what the socket then takes at once is not copied, and answers that nobody has read
+            // yet do not fill the caches.
+            self.caller.wait_for_room()?;
             let (range, answers) = ((request.offset, bytes), &mut self.answers);
             let (due, sent) =
                 self.drive.read_in_place(self.session, range, |parts| answers.payload(parts))?;

@@ -162,8 +162,17 @@ impl Caller {
 
     /// Sends all of it something.
     pub fn write_all(&self, data: &[u8]) -> io::Result<()> {
+        self.sends(|stream| stream.write_all(data))
+    }
+
+    /// Waits until it has taken most of what it was sent.
+    pub fn wait_for_room(&self) -> io::Result<()> {
+        self.sends(Stream::wait_for_room)
+    }
+
+    fn sends(&self, send: impl FnOnce(&Stream) -> io::Result<()>) -> io::Result<()> {
         self.sending.store(process::coarse_ms(), Ordering::Relaxed);
-        let sent = self.stream.write_all(data);
+        let sent = send(&self.stream);
         self.sending.store(0, Ordering::Relaxed);
         sent
     }

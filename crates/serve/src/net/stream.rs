@@ -60,6 +60,14 @@ impl Stream {
         }
     }
 
+    /// Waits until a large part of an answer can be sent without waiting, no longer than a write may take.
+    pub fn wait_for_room(&self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => sys::wait_for_room(stream, stream.write_timeout()?),
+            Stream::Tcp(stream) => sys::wait_for_room(stream, stream.write_timeout()?),
+        }
+    }
+
     pub fn write_all(&self, data: &[u8]) -> io::Result<()> {
         match self {
             Stream::Unix(stream) => (&*stream).write_all(data),

@@ -20,6 +20,7 @@ pub mod socket;
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 /// Asks for room for so many bytes that the other side of a socket has not taken yet; the system may give less.
 pub fn send_buffer(socket: &impl AsRawFd, bytes: usize) -> io::Result<()> {
@@ -51,10 +52,52 @@ pub fn send_now(socket: &impl AsRawFd, parts: &[IoSlice<'_>]) -> io::Result<usiz
     }
 }
 
+/// Waits until a socket takes a good part of what it has room for; after so long it fails as a write does.
+pub fn wait_for_room(socket: &impl AsRawFd, time: Option<Duration>) -> io::Result<()> {
+    let milliseconds = time.map_or(-1, |time| time.as_millis().min(i32::MAX as u128) as libc::c_int);
+    let mut waiting = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one entry, borrowed for the call.
+    match check(unsafe { libc::poll(&mut waiting, 1, milliseconds) }) {
+        Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// The result of a system call that answers -1 for an error.
 fn check<T: PartialEq + From<i8>>(result: T) -> io::Result<T> {
     match result == T::from(-1) {
         true => Err(io::Error::last_os_error()),
         false => Ok(result),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{ErrorKind, Read};
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_socket_has_room_again_after_most_of_it_was_read() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (data, brief) = (vec![0; 64 << 10], Some(Duration::from_millis(1)));
+        wait_for_room(&ours, brief).unwrap();
+        let mut left = 0;
+        loop {
+            match send_now(&ours, &[IoSlice::new(&data)]).unwrap() {
+                0 => break,
+                sent => left += sent,
+            }
+        }
+        assert_eq!(wait_for_room(&ours, brief).unwrap_err().kind(), ErrorKind::WouldBlock);
+        let reader = std::thread::spawn(move || {
+            theirs.read_exact(&mut vec![0; left]).unwrap();
+            theirs
+        });
+        wait_for_room(&ours, Some(Duration::from_secs(60))).unwrap();
+        drop(reader.join().unwrap());
+        // Who is gone is not waited for: the next write says so.
+        wait_for_room(&ours, None).unwrap();
     }
 }
