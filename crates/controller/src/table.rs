@@ -29,9 +29,9 @@ pub struct BlockTable {
     birth: Vec<u64>,
     /// Units each block can hold, where they differ (a superblock with a bad member); empty where all are alike.
     capacity: Vec<u32>,
-    /// Of each die: live units, and units of the blocks that may hold data of the host's (not bad, not the map's).
-    die_live: Vec<u32>,
-    die_units: Vec<u32>,
+    /// Of each die: units that hold nothing live, without those of blocks that hold no data of the host's (bad, or the
+    /// map's). Not counted if there is nothing to compare it with: on a single die.
+    spare: Vec<i64>,
     blocks_per_die: u32,
     by_die: Divider,
     units_per_block: u32,
@@ -48,8 +48,7 @@ impl BlockTable {
             state: vec![BlockState::Free; blocks],
             birth: vec![0; blocks],
             capacity: Vec::new(),
-            die_live: vec![0; dies as usize],
-            die_units: vec![blocks_per_die * units_per_block; dies as usize],
+            spare: vec![blocks_per_die as i64 * units_per_block as i64; dies as usize],
             blocks_per_die,
             by_die: Divider::new(blocks_per_die),
             units_per_block,
@@ -70,7 +69,7 @@ impl BlockTable {
     #[inline]
     pub fn gain_many(&mut self, block: BlockId, units: u32) {
         self.kept[block.0 as usize] += units;
-        self.die_live[self.by_die.divide(block.0) as usize] += units;
+        self.change_spare(block, -(units as i64));
     }
     /// A unit of the block became live.
     #[inline]
@@ -80,13 +79,13 @@ impl BlockTable {
     /// Units of a block that is not closed died.
     pub fn lose_many(&mut self, block: BlockId, units: u32) {
         self.kept[block.0 as usize] -= units;
-        self.die_live[self.by_die.divide(block.0) as usize] -= units;
+        self.change_spare(block, units as i64);
     }
     /// A unit of the block died. True if the block is closed, so that a policy wants to know.
     #[inline]
     pub fn lose(&mut self, block: BlockId) -> bool {
         self.kept[block.0 as usize] -= 1;
-        self.die_live[self.by_die.divide(block.0) as usize] -= 1;
+        self.change_spare(block, 1);
         self.state[block.0 as usize] == BlockState::Closed
     }
     /// What the block is used for.
@@ -97,10 +96,9 @@ impl BlockTable {
     /// Changes what the block is used for.
     pub fn set_state(&mut self, block: BlockId, state: BlockState) {
         let before = std::mem::replace(&mut self.state[block.0 as usize], state);
-        let capacity = self.capacity(block);
-        let held = |state| if holds_data(state) { capacity } else { 0 };
-        let units = &mut self.die_units[self.by_die.divide(block.0) as usize];
-        *units = *units - held(before) + held(state);
+        let held = |state| if holds_data(state) { self.capacity(block) as i64 } else { 0 };
+        let units = held(state) - held(before);
+        self.change_spare(block, units);
     }
     /// True if every block can hold as much as the others.
     #[inline]
@@ -120,8 +118,7 @@ impl BlockTable {
         let before = std::mem::replace(&mut self.capacity[block.0 as usize], units);
         self.kept[block.0 as usize] += before - units;
         if holds_data(self.state(block)) {
-            let die_units = &mut self.die_units[self.by_die.divide(block.0) as usize];
-            *die_units = *die_units - before + units;
+            self.change_spare(block, units as i64 - before as i64);
         }
     }
     /// When the youngest data of the block was written, in host units written before.
@@ -159,10 +156,16 @@ impl BlockTable {
     pub fn closed(&self, die: u32) -> impl Iterator<Item = BlockId> {
         self.die_blocks(die).filter(|&block| self.state(block) == BlockState::Closed)
     }
-    /// Units of a die that hold nothing live, erased or dead: what its cleaner lives on.
+    /// Of each of several dies: units that hold nothing live, erased or dead. What its cleaner lives on.
     #[inline]
-    pub fn spare(&self, die: u32) -> u32 {
-        self.die_units[die as usize].saturating_sub(self.die_live[die as usize])
+    pub fn spare(&self) -> &[i64] {
+        &self.spare
+    }
+    #[inline]
+    fn change_spare(&mut self, block: BlockId, units: i64) {
+        if self.spare.len() > 1 {
+            self.spare[self.by_die.divide(block.0) as usize] += units;
+        }
     }
     /// Blocks of a die in a state.
     pub fn count(&self, die: u32, state: BlockState) -> u32 {

@@ -16,34 +16,101 @@ use super::PageMap;
 use super::frontier::NO_BLOCK;
 use crate::ControllerError;
 use nvlab_medium::Store;
-use nvlab_units::Time;
+use nvlab_units::{Span, Time};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// A die takes part in a round if its spare space is at least this much of what the dies have on average: sixteenths.
-const SPARE_MIN: u64 = 15;
+const SPARE_MIN: i64 = 15;
 /// Programs a die may have more to do than the one with the least.
 const QUEUE_MAX: u64 = 2;
+/// Programs a die with room has more to do than the one with the least when it is put aside: some more than [`QUEUE_MAX`],
+/// so that it does not come and go with every page.
+const QUEUE_FAR: u64 = 8;
+
+/// What a look at a die found.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    die: u32,
+    has_room: bool,
+    /// When it can begin a page: never if it is not to take part.
+    ready: Time,
+    idle: Time,
+}
 
 /// The dies of a round of one host stream, and whose turn it is.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     dies: Vec<u32>,
     next: usize,
+    turn: u32,
+    /// The dies looked at before each round, in order.
+    near: Vec<Look>,
+    /// The others: each has too much to do until the soonest of all is idle no earlier than this.
+    far: BinaryHeap<Reverse<(Time, u32)>>,
+    /// Those of the near ones that are cleaned for.
+    roomless: Vec<u32>,
 }
 
 impl Round {
     pub fn new(dies: u32) -> Round {
-        Round { dies: (0..dies).collect(), next: 0 }
+        let look = |die| Look { die, has_room: true, ready: Time::ZERO, idle: Time::ZERO };
+        Round {
+            dies: (0..dies).collect(),
+            next: 0,
+            turn: 0,
+            near: (0..dies).map(look).collect(),
+            far: BinaryHeap::with_capacity(dies as usize),
+            roomless: Vec::with_capacity(dies as usize),
+        }
     }
 
     /// Whose turn it is.
     #[inline]
     pub fn die(&self) -> u32 {
-        self.dies[self.next]
+        self.turn
     }
 
     /// Another die takes this turn.
     pub fn hand_to(&mut self, die: u32) {
-        self.dies[self.next] = die;
+        self.turn = die;
+    }
+
+    /// A die that is far no longer, if there is one when the soonest is idle from `soonest` on.
+    #[inline]
+    fn comes_near(&mut self, soonest: Time) -> Option<u32> {
+        let &Reverse((look_at, die)) = self.far.peek()?;
+        (look_at <= soonest).then(|| {
+            self.far.pop();
+            die
+        })
+    }
+
+    /// Chooses among the near dies. True if some of them are too far or have no room.
+    #[inline(always)]
+    fn choose(&mut self, latest: Time) -> bool {
+        self.dies.clear();
+        self.dies.extend(self.near.iter().filter(|look| look.ready <= latest).map(|look| look.die));
+        (self.next, self.turn) = (0, self.dies[0]);
+        self.dies.len() < self.near.len()
+    }
+
+    /// Puts those aside that have too much to do. Those without room are cleaned for, unless they have a block's worth
+    /// more to do than the soonest.
+    fn part(&mut self, soonest: Time, program: Span, pages_per_block: u32) {
+        let Round { near, far, roomless, .. } = self;
+        near.retain(|look| {
+            let block = pages_per_block as u64;
+            let (limit, back) = if look.has_room { (QUEUE_FAR, QUEUE_MAX) } else { (block, block) };
+            if look.idle > soonest + program * limit {
+                far.push(Reverse((look.idle.before(program * back), look.die)));
+                return false;
+            }
+            if !look.has_room {
+                roomless.push(look.die);
+            }
+            true
+        });
     }
 }
 
@@ -53,11 +120,12 @@ impl<S: Store> PageMap<S> {
     pub(super) fn pass_turn(&mut self, at: Time, stream: u32) -> Result<(), ControllerError> {
         let round = &mut self.rounds[stream as usize];
         round.next += 1;
-        if round.next < round.dies.len() {
+        if let Some(&die) = round.dies.get(round.next) {
+            round.turn = die;
             return Ok(());
         }
-        round.next = 0;
         if self.geometry.dies() == 1 {
+            round.next = 0;
             return Ok(());
         }
         self.begin_round(at, stream)
@@ -78,43 +146,48 @@ impl<S: Store> PageMap<S> {
         open || self.erased_blocks(die) > self.left_to_cleaner()
     }
 
+    #[inline(always)]
+    fn look(&self, die: u32, stream: u32, enough: i64) -> Look {
+        let (has_room, idle) = (self.has_room(die, stream), self.array.nand().idle_from(die));
+        let takes_part = has_room && self.table.spare()[die as usize] >= enough;
+        Look { die, has_room, ready: if takes_part { idle } else { Time::MAX }, idle }
+    }
+
     /// Chooses the dies of the next round. Those without room are cleaned for as if they took part, and so come back;
     /// but a die that has a block's worth more to do than the others is left alone until it has caught up.
     #[inline(never)]
     fn begin_round(&mut self, at: Time, stream: u32) -> Result<(), ControllerError> {
-        let dies = self.geometry.dies();
-        let program = self.array.nand().config().timing.program;
-        let enough =
-            (0..dies).map(|die| self.table.spare(die) as u64).sum::<u64>() * SPARE_MIN / (16 * dies as u64);
-        let has_spare = |&die: &u32| self.table.spare(die) as u64 >= enough;
-        let mut taking = std::mem::take(&mut self.rounds[stream as usize].dies);
-        taking.clear();
-        let (mut soonest, mut all_have_room) = (Time::MAX, true);
-        for die in 0..dies {
-            let has_room = self.has_room(die, stream);
-            all_have_room &= has_room;
-            if has_room && has_spare(&die) {
-                taking.push(die);
-                soonest = soonest.min(self.array.nand().idle_from(die));
-            }
+        let spare = self.table.spare();
+        let enough = spare.iter().sum::<i64>() * SPARE_MIN / (16 * spare.len() as i64);
+        let mut near = std::mem::take(&mut self.rounds[stream as usize].near);
+        let mut soonest = Time::MAX;
+        for look in &mut near {
+            *look = self.look(look.die, stream, enough);
+            soonest = soonest.min(look.ready);
         }
-        if taking.is_empty() {
-            taking.extend((0..dies).filter(has_spare));
-            soonest = taking.iter().map(|&die| self.array.nand().idle_from(die)).min().unwrap_or(at);
+        while let Some(die) = self.rounds[stream as usize].comes_near(soonest.max(at)) {
+            let look = self.look(die, stream, enough);
+            near.insert(near.partition_point(|other| other.die < die), look);
+            soonest = soonest.min(look.ready);
+        }
+        if soonest == Time::MAX {
+            // None has room: whoever has spare space is cleaned at once.
+            let spare = self.table.spare();
+            let has_spare = near.iter_mut().filter(|look| spare[look.die as usize] >= enough);
+            has_spare.for_each(|look| look.ready = look.idle);
+            soonest = near.iter().map(|look| look.ready).min().unwrap_or(at);
         }
         let soonest = soonest.max(at);
-        let latest = soonest + program * QUEUE_MAX;
-        taking.retain(|&die| self.array.nand().idle_from(die) <= latest);
-        self.rounds[stream as usize].dies = taking;
-        if all_have_room {
+        let program = self.array.nand().config().timing.program;
+        let round = &mut self.rounds[stream as usize];
+        round.near = near;
+        if !round.choose(soonest + program * QUEUE_MAX) {
             return Ok(());
         }
-        let latest = soonest + program * self.geometry.pages_per_block as u64;
-        for die in 0..dies {
-            if !self.has_room(die, stream) && self.array.nand().idle_from(die) <= latest {
-                self.pace(at, die, self.geometry.units_per_page)?;
-            }
-        }
-        Ok(())
+        round.part(soonest, program, self.geometry.pages_per_block);
+        let mut roomless = std::mem::take(&mut round.roomless);
+        let paced = roomless.drain(..).try_for_each(|die| self.pace(at, die, self.geometry.units_per_page));
+        self.rounds[stream as usize].roomless = roomless;
+        paced
     }
 }
