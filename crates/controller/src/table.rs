@@ -32,6 +32,7 @@ pub struct BlockTable {
     /// Of each die: units that hold nothing live, without those of blocks that hold no data of the host's (bad, or the
     /// map's). Not counted if there is nothing to compare it with: on a single die.
     spare: Vec<i64>,
+    spare_of_all: i64,
     blocks_per_die: u32,
     by_die: Divider,
     units_per_block: u32,
@@ -48,6 +49,7 @@ impl BlockTable {
             state: vec![BlockState::Free; blocks],
             birth: vec![0; blocks],
             capacity: Vec::new(),
+            spare_of_all: blocks as i64 * units_per_block as i64,
             spare: vec![blocks_per_die as i64 * units_per_block as i64; dies as usize],
             blocks_per_die,
             by_die: Divider::new(blocks_per_die),
@@ -161,10 +163,16 @@ impl BlockTable {
     pub fn spare(&self) -> &[i64] {
         &self.spare
     }
+    /// Of all of them.
+    #[inline]
+    pub fn spare_of_all(&self) -> i64 {
+        self.spare_of_all
+    }
     #[inline]
     fn change_spare(&mut self, block: BlockId, units: i64) {
         if self.spare.len() > 1 {
             self.spare[self.by_die.divide(block.0) as usize] += units;
+            self.spare_of_all += units;
         }
     }
     /// Blocks of a die in a state.

@@ -58,10 +58,13 @@ impl Live {
         let mut mask = u64::MAX << (first % BITS);
         while base < end {
             let mut word = self.words[(base / BITS) as usize] & mask;
+            if end - base < BITS {
+                word &= !(u64::MAX << (end - base));
+            }
             while word != 0 {
                 let unit = base + word.trailing_zeros();
-                if unit >= end || !take(unit) {
-                    return unit.min(end);
+                if !take(unit) {
+                    return unit;
                 }
                 word &= word - 1;
             }

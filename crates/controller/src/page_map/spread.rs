@@ -153,18 +153,23 @@ impl<S: Store> PageMap<S> {
         Look { die, has_room, ready: if takes_part { idle } else { Time::MAX }, idle }
     }
 
+    /// Looks at every near die again.
+    #[inline(always)]
+    fn look_at_near(&self, near: &mut [Look], stream: u32, enough: i64) -> Time {
+        near.iter_mut().fold(Time::MAX, |soonest, look| {
+            *look = self.look(look.die, stream, enough);
+            soonest.min(look.ready)
+        })
+    }
+
     /// Chooses the dies of the next round. Those without room are cleaned for as if they took part, and so come back;
     /// but a die that has a block's worth more to do than the others is left alone until it has caught up.
     #[inline(never)]
     fn begin_round(&mut self, at: Time, stream: u32) -> Result<(), ControllerError> {
         let spare = self.table.spare();
-        let enough = spare.iter().sum::<i64>() * SPARE_MIN / (16 * spare.len() as i64);
+        let enough = self.table.spare_of_all() * SPARE_MIN / (16 * spare.len() as i64);
         let mut near = std::mem::take(&mut self.rounds[stream as usize].near);
-        let mut soonest = Time::MAX;
-        for look in &mut near {
-            *look = self.look(look.die, stream, enough);
-            soonest = soonest.min(look.ready);
-        }
+        let mut soonest = self.look_at_near(&mut near, stream, enough);
         while let Some(die) = self.rounds[stream as usize].comes_near(soonest.max(at)) {
             let look = self.look(die, stream, enough);
             near.insert(near.partition_point(|other| other.die < die), look);
