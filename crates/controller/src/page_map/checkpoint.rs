@@ -330,7 +330,8 @@ impl<S: Store> PageMap<S> {
                 Err(error) => refused = error,
             }
         }
-        Err(refused)
+        // What there is to gain lies in blocks that are being filled. The next checkpoint gives this one back.
+        self.take_erased(dies).ok_or(refused)
     }
 
     /// Takes an erased block for something that is not data, without cleaning: `gains` is a die that will have one
