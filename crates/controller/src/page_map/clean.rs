@@ -64,8 +64,7 @@ impl<S: Store> PageMap<S> {
         if !self.dies[die as usize].emptied.is_empty() {
             self.erase_emptied(at, die, false);
         }
-        let state = &self.dies[die as usize];
-        if state.cleaning.is_none() && self.erased_blocks(die) > self.config.free_blocks_min {
+        if !self.is_cleaning(die) && !self.needs_cleaning(die) {
             return Ok(());
         }
         let state = &mut self.dies[die as usize];
@@ -98,6 +97,7 @@ impl<S: Store> PageMap<S> {
         Ok(())
     }
 
+    #[inline]
     fn is_cleaning(&self, die: u32) -> bool {
         self.dies[die as usize].cleaning.is_some()
     }
@@ -105,8 +105,7 @@ impl<S: Store> PageMap<S> {
     /// True if erased blocks are short on a die and nothing is being done about it.
     #[inline(always)]
     fn needs_cleaning(&self, die: u32) -> bool {
-        let state = &self.dies[die as usize];
-        state.cleaning.is_none() && self.erased_blocks(die) <= self.config.free_blocks_min
+        !self.is_cleaning(die) && self.erased_blocks(die) <= self.config.free_blocks_min
     }
 
     /// True if what is left of the cleaning a die has begun takes all that is erased there: it must end before anybody

@@ -153,7 +153,9 @@ impl<S: Store> PageMap<S> {
         self.open_slowly(at, stream)
     }
 
-    /// Opens a block on the die whose turn it is, or on the next one that has room. If none has, cleans until one has.
+    /// Opens a block on the die whose turn it is, or on the next one that has room. If none has, cleans until one has. If
+    /// nothing can be cleaned, what there is to gain lies in blocks that are being filled: the host goes on in the reserve, but
+    /// for the cleaner's last block.
     #[cold]
     fn open_slowly(&mut self, at: Time, stream: u32) -> Result<u32, ControllerError> {
         let (dies, first) = (self.geometry.dies(), self.rounds[stream as usize].die());
@@ -168,7 +170,13 @@ impl<S: Store> PageMap<S> {
                 Err(error) => refused = Err(error),
             }
         }
-        refused
+        let Some(die) = (0..dies).map(from_first).find(|&die| self.erased_blocks(die) > 1) else {
+            return refused;
+        };
+        self.rounds[stream as usize].hand_to(die);
+        self.make_room_in_cache(at, die, stream);
+        self.open(at, die, die * self.streams + stream)?;
+        Ok(die * self.streams + stream)
     }
 
     /// Sees to it that the host's stream has an open block on the die; cleans as long as there is no room for one.

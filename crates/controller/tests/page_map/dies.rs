@@ -318,6 +318,7 @@ fn trimmed_drive_with_faults(seed: u64) -> PageMap {
     let endurance = Endurance { cycles: 40, spread: 0.2 };
     let flash = FlashConfig { rules: CellRules::Nand, geometry, timing, endurance, faults };
     let config = PageMapConfig {
+        allocation: Allocation::Dynamic,
         logical_units: (geometry.units() as f64 * 0.55) as u32,
         cleaning: Cleaning::DChoices { d: 10 },
         free_blocks_min: 3,

@@ -62,7 +62,7 @@ pub const SCENARIOS: &[Scenario] = &[
         builtin: "ssd-tlc",
         sets: &[
             "media.tlc.pages=48",
-            "media.tlc.blocks=24",
+            "media.tlc.blocks=16",
             "ftl.spare=45 %",
             "ftl.clean.kind=d-choices",
             "ftl.buffer.kind=none",
