@@ -1,0 +1,100 @@
+//! Erasing: when a block that holds nothing live may be erased, and what becomes of it.
+
+use super::array::Erased;
+use super::{NOTHING, PageMap};
+use crate::cleaning::CleaningPolicy;
+use crate::table::BlockState;
+use nvlab_medium::Store;
+use nvlab_units::{BlockId, Time};
+
+impl<S: Store> PageMap<S> {
+    /// Erases a block without live units and puts it among the free ones; what fails is retired.
+    pub(super) fn erase(&mut self, at: Time, block: BlockId) {
+        let protected = self.buffer.is_protected();
+        let mut not_before = match protected {
+            // What was moved out of the block goes before its erase: on its die by order, elsewhere by time.
+            true if self.array.members_per_block() == 1 => at,
+            true => self.array.finish_programs(at),
+            false => self.newer_versions_durable(at, block),
+        };
+        if self.trims_pending() {
+            // A protected buffer keeps those that cannot be recorded now.
+            self.record_trims(at);
+            if !protected && !self.record_trims_at_once(at, self.geometry.die_of(block)) {
+                return self.postpone_erase(block);
+            }
+            not_before = not_before.max(self.array.finish_programs(at));
+        }
+        self.erase_from(not_before, block);
+    }
+
+    /// A superblock was emptied. To promise when the copies are programmed would hold up reads, so it is erased when they are.
+    pub(super) fn erase_later(&mut self, block: BlockId) {
+        let copies = self.array.last_programs();
+        self.dies[self.geometry.die_of(block) as usize].emptied.push_back((block, copies));
+    }
+
+    /// Erases the superblocks whose copies are programmed by `at`; the first in any case if somebody needs it. False if there
+    /// was none to erase.
+    pub(super) fn erase_emptied(&mut self, at: Time, die: u32, needed: bool) -> bool {
+        let mut erased = false;
+        while let Some((block, copies)) = self.dies[die as usize].emptied.front() {
+            let (block, done) = (*block, self.array.passed(copies, at));
+            if !done && (erased || !needed) {
+                break;
+            }
+            self.dies[die as usize].emptied.pop_front();
+            if done && !self.trims_pending() {
+                self.erase_from(at, block);
+            } else {
+                self.erase(at, block);
+            }
+            erased = true;
+        }
+        erased
+    }
+
+    fn erase_from(&mut self, not_before: Time, block: BlockId) {
+        let die = self.geometry.die_of(block);
+        self.dies[die as usize].erases += 1;
+        self.leaves_cache(block);
+        if self.erase_at(not_before, block) {
+            self.table.set_state(block, BlockState::Free);
+            self.dies[die as usize].free.push(block);
+        }
+    }
+
+    /// Queues the erase of a block. False if nothing of it can be used again.
+    pub(super) fn erase_at(&mut self, at: Time, block: BlockId) -> bool {
+        let Erased { failed, left } = self.array.erase(at, block);
+        self.note_bad(block, failed);
+        left > 0
+    }
+
+    /// A block without live units cannot be erased yet: the cleaner will meet it again.
+    #[cold]
+    fn postpone_erase(&mut self, block: BlockId) {
+        self.table.set_state(block, BlockState::Closed);
+        self.policy.closed(&self.table, block);
+    }
+
+    /// The version of a unit that was flushed last may lie, dead, in a block about to be erased while a newer
+    /// one is still on its way. Programs what is staged of such units and gives the time everything queued is
+    /// done.
+    fn newer_versions_durable(&mut self, at: Time, victim: BlockId) -> Time {
+        for index in 0..self.frontiers.len() as u32 {
+            let staged = &self.frontiers[index as usize].staged;
+            if staged.iter().any(|unit| unit.replaces != NOTHING && self.block_of(unit.replaces) == victim) {
+                // If the program fails its units were staged anew and nothing is lost with the victim: the
+                // error is met again by whoever programs next.
+                let _ = self.pad(at, index, true);
+            }
+        }
+        // Without a buffer every host program was promised when it was queued.
+        let one_die = self.array.members_per_block() == 1;
+        if self.buffer.config().is_none() && self.geometry.units_per_page == 1 && one_die {
+            return at.max(self.promised);
+        }
+        self.array.finish_programs(at)
+    }
+}

@@ -1,0 +1,129 @@
+//! The host's reads: as many units as one read of the cells brings, and what of them is in the controller still.
+
+use super::{NOTHING, PageMap};
+use crate::ControllerError;
+use crate::spare;
+use nvlab_medium::{MediumError, Store};
+use nvlab_units::{Extent, Ppa, Served, Time};
+
+/// Bytes of a unit that are prefetched while the one before it is copied: the processor finds the rest by itself.
+const EXPECTED_NEXT: usize = 1024;
+/// The same of each unit of a request that is read in place: enough for its address to be translated.
+const EXPECTED_EACH: usize = 256;
+
+impl<S: Store> PageMap<S> {
+    /// Reads units; returns when the last of them is there.
+    #[inline(always)]
+    pub(super) fn read_extent(
+        &mut self,
+        start: Time,
+        extent: Extent,
+        into: &mut [u8],
+    ) -> Result<Time, ControllerError> {
+        self.check_extent(extent)?;
+        if S::SHOWS && into.is_empty() {
+            self.expect_in_place(extent);
+        }
+        let (mut done, mut end) = (0, start);
+        while done < extent.count {
+            let rest = if S::KEEPS && !into.is_empty() {
+                &mut into[done as usize * self.geometry.unit_bytes as usize..]
+            } else {
+                &mut []
+            };
+            let (run, ready) = self.read_run(start, extent.start + done, extent.count - done, rest)?;
+            done += run;
+            end = end.max(ready);
+        }
+        Ok(end)
+    }
+
+    /// One unit without payload: most requests of most workloads.
+    #[inline(always)]
+    pub(super) fn read_one(&mut self, start: Time, extent: Extent) -> Result<Served, ControllerError> {
+        let Some(&unit) = self.l2p.get(extent.start as usize) else {
+            return Err(ControllerError::OutOfRange { extent, capacity: self.config.logical_units });
+        };
+        self.stats.host_read_units += 1;
+        if unit == NOTHING {
+            return Ok(Served { start, end: start });
+        }
+        let end = match self.array.read(start, Ppa(unit), 1, &mut []) {
+            Ok(served) => served.end,
+            Err(MediumError::Erased(_)) => {
+                self.stats.buffer_hits += 1;
+                start
+            }
+            Err(source) => return Err(ControllerError::Unreadable { lpa: extent.start, source }),
+        };
+        Ok(Served { start, end })
+    }
+
+    /// How many of the units from `lpa` on, which lies in `unit`, come with the same read of the cells.
+    #[inline]
+    pub(super) fn run_from(&self, lpa: u32, unit: u32, left: u32) -> u32 {
+        let together = self.array.units_together(Ppa(unit)).min(left);
+        let next_to_it = |i: &u32| self.l2p[(lpa + i) as usize] == unit + i;
+        1 + (1..together).take_while(next_to_it).count() as u32
+    }
+
+    fn read_run(
+        &mut self,
+        at: Time,
+        lpa: u32,
+        left: u32,
+        into: &mut [u8],
+    ) -> Result<(u32, Time), ControllerError> {
+        let unit = self.l2p[lpa as usize];
+        let (bytes, copies) = (self.geometry.unit_bytes as usize, S::KEEPS && !into.is_empty());
+        if unit == NOTHING {
+            if copies {
+                into[..bytes].fill(0);
+            }
+            return Ok((1, at));
+        }
+        let run = self.run_from(lpa, unit, left);
+        if copies && run < left {
+            let next = self.l2p[(lpa + run) as usize];
+            if next != NOTHING {
+                self.array.expect(Ppa(next), EXPECTED_NEXT);
+            }
+        }
+        match self.array.read(at, Ppa(unit), run, into) {
+            Ok(served) if S::KEEPS && self.config.verify_reads => {
+                self.verify_run(lpa, unit, run, into)?;
+                Ok((run, served.end))
+            }
+            Ok(served) => Ok((run, served.end)),
+            Err(MediumError::Erased(_)) => {
+                // Not programmed yet: its page is still being filled in the controller.
+                if copies {
+                    into[..bytes].copy_from_slice(self.staged(Ppa(unit)));
+                }
+                self.stats.buffer_hits += 1;
+                Ok((1, at))
+            }
+            Err(source) => Err(ControllerError::Unreadable { lpa, source }),
+        }
+    }
+
+    /// All of these units will be viewed after their reads are booked. In a loop of its own, so that their addresses are
+    /// translated several at a time: between the calls of a view each would wait for the one before.
+    fn expect_in_place(&self, extent: Extent) {
+        let units = &self.l2p[extent.start as usize..extent.end() as usize];
+        let mapped = units.iter().filter(|unit| **unit != NOTHING);
+        mapped.for_each(|&unit| self.array.expect(Ppa(unit), EXPECTED_EACH));
+    }
+
+    /// Checks what was read against its checksums.
+    fn verify_run(&mut self, first: u32, unit: u32, run: u32, data: &[u8]) -> Result<(), ControllerError> {
+        let bytes = self.geometry.unit_bytes as usize;
+        for i in 0..run {
+            let data = if data.is_empty() { data } else { &data[i as usize * bytes..][..bytes] };
+            let place = self.array.place(Ppa(unit + i));
+            let verified = spare::verify(self.array.nand_mut(), place, first + i, data);
+            verified.map_err(|source| ControllerError::Unreadable { lpa: first + i, source })?;
+        }
+        Ok(())
+    }
+}
