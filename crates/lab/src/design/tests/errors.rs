@@ -311,6 +311,19 @@ help: did you mean `ssd-tlc`? (a file is named with its ending: ssd-tcl.toml)"#;
 }
 
 #[test]
+fn superblocks_cannot_copy_back() {
+    let errors = errors_of("ssd-tlc", &["ftl.allocation=superblock", "media.tlc.copy_back=true"]);
+    let expected = r#"error[design]: `media.tlc.copy_back`: what is moved out of a superblock may go to another die
+ --> --set:1:21
+  |
+1 | media.tlc.copy_back=true
+  |                     ^^^^
+  |
+help: copy_back = false, or ftl.allocation = "dynamic""#;
+    assert_eq!(errors, expected, "\n{errors}");
+}
+
+#[test]
 fn a_buffer_that_is_too_small() {
     let errors = errors_of("ssd-tlc", &["ftl.buffer.size=1 MiB"]);
     let expected = r#"error[design]: `ftl.buffer.size` is too small: 1 MiB
