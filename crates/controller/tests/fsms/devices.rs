@@ -29,7 +29,7 @@ fn pram() -> Pram {
         wear: None,
         atomic_bytes: 8,
         tear: Tear::Atomic,
-        banks: 1,
+        banks: 8,
         stripe_bytes: 64,
         seed: 3,
     };

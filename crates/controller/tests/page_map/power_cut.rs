@@ -3,11 +3,11 @@
 
 use crate::array::read_all;
 use crate::device::{Ask, Model, Setup, draw, of_superblocks, perform, setups};
-use nvlab_controller::page_map::Media;
+use nvlab_controller::page_map::{Media, PageMapConfig, WriteBuffer};
 use nvlab_controller::{Controller, PageMap};
-use nvlab_medium::flash::Faults;
+use nvlab_medium::flash::{Faults, Nand};
 use nvlab_medium::{MemStore, PowerCut};
-use nvlab_units::{Extent, Rng, Time};
+use nvlab_units::{Extent, Rng, Span, Time};
 
 const REQUESTS: u32 = 160;
 
@@ -187,4 +187,44 @@ fn settling_forgets_only_what_is_done() {
     let (mut two, _) = setup.recover(plain.power_cut(now), now);
     let context = || "settled".to_string();
     assert_eq!(read_all(&mut one, &a, now, &context), read_all(&mut two, &b, now, &context));
+}
+
+/// A small protected buffer makes a long request wait for its own first units, and these must not be torn by a cut that the
+/// medium was told too much for: the buffer and the array lose their power at the same moment.
+#[test]
+fn a_cut_within_a_request_longer_than_the_buffer_loses_nothing() {
+    for (number, setup) in setups().into_iter().enumerate().filter(|(_, setup)| setup.buffer == Some(true)) {
+        for dies in [1, 3] {
+            cut_within_long_requests(number as u64, &Setup { dies, ..setup.clone() });
+        }
+    }
+}
+
+fn cut_within_long_requests(number: u64, setup: &Setup) {
+    let units = setup.streams.count() * setup.dies * setup.units_per_page;
+    let buffer = Some(WriteBuffer { units, protected: true, store: Span::from_us(1) });
+    let config = PageMapConfig { buffer, ..setup.config() };
+    let mut flash = setup.flash();
+    flash.timing.erase = Span::from_us(400);
+    let store = MemStore::new(Nand::<MemStore>::store_bytes(&flash.geometry));
+    let mut device = PageMap::new(config.clone(), Nand::new(flash, store)).unwrap();
+    let units = device.capacity_units();
+    let mut model = Model::new(units);
+    let mut rng = Rng::stream(number, "long requests");
+    let mut now = Time::ZERO;
+    for i in 0..400 {
+        let count = 1 + rng.below(40.min(units as u64 / 2)) as u32;
+        let ask = Ask::Write(Extent { start: rng.below((units - count) as u64) as u32, count });
+        let end = perform(&mut device, &mut model, now, ask).unwrap();
+        for part in (0..4).filter(|_| i > 60) {
+            let cut = now + end.since(now) * part / 4;
+            let context = || format!("set-up {number}, {} dies, request {i}, part {part}", setup.dies);
+            let media = device.clone().power_cut(cut);
+            let (mut found, report) = PageMap::recover(config.clone(), media, cut).unwrap();
+            read_all(&mut found, &model, cut + report.time, &context);
+        }
+        acknowledge(setup, &mut model, ask, units);
+        now = end;
+        device.settle(now);
+    }
 }
