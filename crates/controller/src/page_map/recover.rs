@@ -116,8 +116,10 @@ enum First {
 }
 
 impl<S: Store> PageMap<S> {
-    /// The power fails at `at`. What is left can be recovered.
+    /// The power fails at `at`, or at the latest time the array was told of: of the buffer and of the array at once. What is left
+    /// can be recovered.
     pub fn power_cut(mut self, at: Time) -> Media<S> {
+        let at = at.max(self.array.nand().latest());
         self.array.nand_mut().cut(at);
         let trims = if self.buffer.is_protected() { self.journal.survive() } else { Vec::new() };
         Media { nand: self.array.into_nand(), held: self.buffer.survive(at), trims }
