@@ -100,6 +100,8 @@ pub(super) struct Slots {
     record: Vec<u8>,
     /// When everything written so far is durable.
     pub end: Time,
+    /// When no entry names a slot any more that was let go: only then another sector may be written there, on whatever bank.
+    released: Time,
 }
 
 impl Slots {
@@ -115,6 +117,7 @@ impl Slots {
             journalled: NONE,
             record: Vec::with_capacity(RECORD_BYTES as usize),
             end: Time::ZERO,
+            released: Time::ZERO,
             layout,
             update,
             sectors,
@@ -207,7 +210,7 @@ impl Slots {
         data: &[u8],
     ) -> Result<Time, ControllerError> {
         let slot = self.free.pop().expect("a free slot");
-        let served = pram.write(at, self.layout.slot(slot), SECTOR as u64, data);
+        let served = pram.write(at.max(self.released), self.layout.slot(slot), SECTOR as u64, data);
         let end = self.ended(served)?;
         self.held[slot as usize] = sector;
         self.enter(sector, slot);
@@ -230,7 +233,9 @@ impl Slots {
         self.enter(sector, NONE);
         self.free.push(slot);
         let served = pram.update(now, self.layout.table(slot), &(sector + 1).to_le_bytes(), &[0; 4]);
-        self.ended(served)
+        let end = self.ended(served)?;
+        self.released = self.released.max(end);
+        Ok(end)
     }
 
     /// Overwrites the sector in a slot.
