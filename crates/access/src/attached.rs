@@ -202,12 +202,12 @@ impl<C: Controller> BlockDevice for Attached<C> {
     }
 
     #[inline]
-    fn expect(&self, offset: u64) {
-        self.controller.expect(self.units(offset) as u32);
+    fn prefetch(&self, offset: u64) {
+        self.controller.prefetch(self.units(offset) as u32);
     }
 
     #[inline]
-    fn expect_writes(&self, offsets: impl Iterator<Item = u64>) {
-        self.controller.expect_writes(offsets.map(|offset| self.units(offset) as u32));
+    fn prefetch_writes(&self, offsets: impl Iterator<Item = u64>) {
+        self.controller.prefetch_writes(offsets.map(|offset| self.units(offset) as u32));
     }
 }

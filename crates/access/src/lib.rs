@@ -56,10 +56,10 @@ pub trait BlockDevice {
     }
     /// What lies there will be asked for soon, best some 30 requests from now: what is known about it comes near meanwhile.
     #[inline]
-    fn expect(&self, _offset: u64) {}
-    /// These will be written next, after [`BlockDevice::expect`] of each: what their old versions lie in comes near
+    fn prefetch(&self, _offset: u64) {}
+    /// These will be written next, after [`BlockDevice::prefetch`] of each: what their old versions lie in comes near
     /// too.
-    fn expect_writes(&self, _offsets: impl Iterator<Item = u64>)
+    fn prefetch_writes(&self, _offsets: impl Iterator<Item = u64>)
     where
         Self: Sized,
     {

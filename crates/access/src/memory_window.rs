@@ -33,7 +33,7 @@ pub trait MemoryWindow {
     fn discard(&mut self, at: Time, offset: u64, bytes: u64) -> Result<Served, ControllerError>;
     /// What lies there will be asked for soon, best some 30 requests from now: what is known about it comes near meanwhile.
     #[inline]
-    fn expect(&self, _offset: u64) {}
+    fn prefetch(&self, _offset: u64) {}
 }
 
 impl<S: Store> MemoryWindow for Envy<S> {
@@ -78,7 +78,7 @@ impl<S: Store> MemoryWindow for Envy<S> {
         self.trim(at, Extent { start: first as u32, count: (end - first) as u32 })
     }
     #[inline]
-    fn expect(&self, offset: u64) {
-        Envy::expect(self, (offset / self.unit_bytes() as u64) as u32);
+    fn prefetch(&self, offset: u64) {
+        Envy::prefetch(self, (offset / self.unit_bytes() as u64) as u32);
     }
 }

@@ -93,7 +93,7 @@ impl<W: MemoryWindow> BlockDevice for RamDisk<W> {
     }
 
     #[inline]
-    fn expect(&self, offset: u64) {
-        self.window.expect(offset);
+    fn prefetch(&self, offset: u64) {
+        self.window.prefetch(offset);
     }
 }

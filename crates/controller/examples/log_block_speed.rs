@@ -76,7 +76,7 @@ fn measure(name: &str, log: Log, slc_blocks: u32, millions: u64) {
             begun = (cpu_ns(), batch);
         }
         pages.fill_with(|| rng.below(units as u64) as u32);
-        pages.iter().for_each(|&page| device.expect(page));
+        pages.iter().for_each(|&page| device.prefetch(page));
         for &page in &pages {
             now = device.write(now, Extent::one(page), &[]).expect("room").end;
         }

@@ -137,9 +137,9 @@ pub trait Controller {
     }
     /// The unit will be written or read soon, best some 30 requests from now: its map entry comes near meanwhile.
     #[inline]
-    fn expect(&self, _unit: u32) {}
+    fn prefetch(&self, _unit: u32) {}
     /// These units will be written next: what is known of their old versions comes near, all at once. After
-    /// [`Controller::expect`] of each.
+    /// [`Controller::prefetch`] of each.
     #[inline]
-    fn expect_writes(&self, _units: impl Iterator<Item = u32>) {}
+    fn prefetch_writes(&self, _units: impl Iterator<Item = u32>) {}
 }

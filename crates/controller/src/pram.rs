@@ -63,8 +63,8 @@ impl<C: Controller, P> Controller for Beside<C, P> {
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
         self.controller.flush(at)
     }
-    fn expect(&self, unit: u32) {
-        self.controller.expect(unit);
+    fn prefetch(&self, unit: u32) {
+        self.controller.prefetch(unit);
     }
 }
 

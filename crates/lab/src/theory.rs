@@ -142,7 +142,7 @@ impl Point {
                     let in_hot = rng.chance(1.0 - self.hot_data);
                     *lpa = if in_hot { rng.below(hot) } else { hot + rng.below(units as u64 - hot) } as u32;
                 }
-                batch.iter().for_each(|&lpa| map.expect(lpa));
+                batch.iter().for_each(|&lpa| map.prefetch(lpa));
                 for &lpa in &batch {
                     map.write(Time::ZERO, Extent::one(lpa), &[]).expect("a device with spare space");
                 }

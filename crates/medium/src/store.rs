@@ -19,7 +19,7 @@ pub trait Store {
     fn write(&mut self, offset: u64, data: &[u8]);
     /// The bytes from `offset` on will be read soon: prefetches the first `bytes` of them.
     #[inline]
-    fn expect(&self, _offset: u64, _bytes: usize) {}
+    fn prefetch(&self, _offset: u64, _bytes: usize) {}
 }
 
 impl Store for () {

@@ -45,7 +45,7 @@ impl Store for MappedStore {
     }
 
     #[inline]
-    fn expect(&self, offset: u64, bytes: usize) {
+    fn prefetch(&self, offset: u64, bytes: usize) {
         let all = self.mapping.as_slice();
         (0..bytes).step_by(LINE).for_each(|line| prefetch_index(all, offset as usize + line));
     }

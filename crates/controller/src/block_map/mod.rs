@@ -296,7 +296,7 @@ impl<S: Store> Controller for BlockMap<S> {
     const KEEPS: bool = S::KEEPS;
 
     #[inline]
-    fn expect(&self, unit: u32) {
+    fn prefetch(&self, unit: u32) {
         prefetch_index(&self.place, unit as usize);
     }
 

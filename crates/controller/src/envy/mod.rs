@@ -304,7 +304,7 @@ impl<S: Store> Envy<S> {
 
     /// The page will be asked for soon, best some 30 requests from now: its table entry comes near meanwhile.
     #[inline]
-    pub fn expect(&self, page: u32) {
+    pub fn prefetch(&self, page: u32) {
         prefetch_index(&self.l2p, page as usize);
     }
 

@@ -347,7 +347,7 @@ impl<C: BesidePram> Controller for Fsms<C> {
         Ok(Served { start, end })
     }
 
-    fn expect(&self, sector: u32) {
-        self.behind.expect(sector / self.per_unit);
+    fn prefetch(&self, sector: u32) {
+        self.behind.prefetch(sector / self.per_unit);
     }
 }

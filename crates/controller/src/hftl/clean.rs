@@ -252,7 +252,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let Job { victim, cause, mut moved, partial, .. } = job;
         // Their live bits were set when the copies were queued; this is later than that.
         let at = at.max(self.metadata.end());
-        moved.iter().for_each(|moved| self.expect(moved.lpa));
+        moved.iter().for_each(|moved| self.prefetch(moved.lpa));
         for &Moved { lpa, from, to } in &moved {
             if self.metadata.lookup(lpa) == Some(from) {
                 self.metadata.set_map(at, lpa, to)?;

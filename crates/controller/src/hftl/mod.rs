@@ -299,7 +299,7 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
     const KEEPS: bool = S::KEEPS;
 
     #[inline]
-    fn expect(&self, unit: u32) {
+    fn prefetch(&self, unit: u32) {
         prefetch_index(self.metadata.map(), unit as usize);
     }
 

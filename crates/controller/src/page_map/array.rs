@@ -295,10 +295,10 @@ impl<S: Store> Array<S> {
         self.nand.units_together(self.place(first))
     }
 
-    /// See [`Nand::expect`].
+    /// See [`Nand::prefetch`].
     #[inline]
-    pub fn expect(&self, unit: Ppa, bytes: usize) {
-        self.nand.expect(self.place(unit), bytes);
+    pub fn prefetch(&self, unit: Ppa, bytes: usize) {
+        self.nand.prefetch(self.place(unit), bytes);
     }
 
     /// Queues programs of the pages of a block from `page` on, those of bad members left out; see [`Nand::program`]. Names

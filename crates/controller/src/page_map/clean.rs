@@ -253,7 +253,7 @@ impl<S: Store> PageMap<S> {
             let taken = moving.len() < limit;
             if taken {
                 let lpa = owners[(unit - first) as usize];
-                self.expect(lpa);
+                self.prefetch(lpa);
                 moving.push(Moving { from: unit, lpa });
             }
             taken

@@ -308,12 +308,12 @@ impl<S: Store> Controller for PageMap<S> {
     const KEEPS: bool = S::KEEPS;
 
     #[inline]
-    fn expect(&self, unit: u32) {
+    fn prefetch(&self, unit: u32) {
         prefetch_index(&self.l2p, unit as usize);
     }
 
     #[inline]
-    fn expect_writes(&self, units: impl Iterator<Item = u32>) {
+    fn prefetch_writes(&self, units: impl Iterator<Item = u32>) {
         let mut sum = 0;
         for unit in units {
             let old = self.l2p.get(unit as usize).copied().unwrap_or(NOTHING);

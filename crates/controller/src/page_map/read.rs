@@ -7,9 +7,9 @@ use nvlab_medium::{MediumError, Store};
 use nvlab_units::{Extent, Ppa, Served, Time};
 
 /// Bytes of a unit that are prefetched while the one before it is copied: the processor finds the rest by itself.
-const EXPECTED_NEXT: usize = 1024;
+const PREFETCH_NEXT: usize = 1024;
 /// The same of each unit of a request that is read in place: enough for its address to be translated.
-const EXPECTED_EACH: usize = 256;
+const PREFETCH_EACH: usize = 256;
 
 impl<S: Store> PageMap<S> {
     /// Reads units; returns when the last of them is there.
@@ -22,7 +22,7 @@ impl<S: Store> PageMap<S> {
     ) -> Result<Time, ControllerError> {
         self.check_extent(extent)?;
         if S::SHOWS && into.is_empty() {
-            self.expect_in_place(extent);
+            self.prefetch_in_place(extent);
         }
         let (mut done, mut end) = (0, start);
         while done < extent.count {
@@ -86,7 +86,7 @@ impl<S: Store> PageMap<S> {
         if copies && run < left {
             let next = self.l2p[(lpa + run) as usize];
             if next != NOTHING {
-                self.array.expect(Ppa(next), EXPECTED_NEXT);
+                self.array.prefetch(Ppa(next), PREFETCH_NEXT);
             }
         }
         match self.array.read(at, Ppa(unit), run, into) {
@@ -109,10 +109,10 @@ impl<S: Store> PageMap<S> {
 
     /// All of these units will be viewed after their reads are booked. In a loop of its own, so that their addresses are
     /// translated several at a time: between the calls of a view each would wait for the one before.
-    fn expect_in_place(&self, extent: Extent) {
+    fn prefetch_in_place(&self, extent: Extent) {
         let units = &self.l2p[extent.start as usize..extent.end() as usize];
         let mapped = units.iter().filter(|unit| **unit != NOTHING);
-        mapped.for_each(|&unit| self.array.expect(Ppa(unit), EXPECTED_EACH));
+        mapped.for_each(|&unit| self.array.prefetch(Ppa(unit), PREFETCH_EACH));
     }
 
     /// Checks what was read against its checksums.

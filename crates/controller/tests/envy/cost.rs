@@ -66,7 +66,7 @@ impl Host {
         let mut batch = [0; 32];
         for _ in 0..pages / 32 {
             batch.fill_with(|| self.page());
-            batch.iter().for_each(|&page| device.expect(page));
+            batch.iter().for_each(|&page| device.prefetch(page));
             for lpa in batch {
                 self.now = device.write(self.now, Extent::one(lpa), &[]).unwrap().end;
             }

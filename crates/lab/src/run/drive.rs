@@ -263,7 +263,7 @@ pub(super) fn paced<D: BlockDevice, W: Workload>(
     // The next batch is known while this one is served, unless a limit is sure to end the run in this one.
     let (mut batch, mut coming) = (&mut Batch::new(), &mut Batch::new());
     workload.fill(coming);
-    coming.requests().iter().for_each(|request| device.expect(request.offset));
+    coming.requests().iter().for_each(|request| device.prefetch(request.offset));
     loop {
         std::mem::swap(&mut batch, &mut coming);
         if batch.is_empty() {
@@ -277,11 +277,11 @@ pub(super) fn paced<D: BlockDevice, W: Workload>(
         }
         if after.written_bytes > progress.written_bytes {
             let writes = requests.iter().filter(|request| request.op == Op::Write);
-            device.expect_writes(writes.map(|request| request.offset));
+            device.prefetch_writes(writes.map(|request| request.offset));
         }
         for (number, request) in requests.iter().enumerate() {
             if let Some(next) = coming.requests().get(number) {
-                device.expect(next.offset);
+                device.prefetch(next.offset);
             }
             let room = under_way.room_at();
             let wanted = pace.wanted(request, room, progress.now);
@@ -298,7 +298,7 @@ pub(super) fn paced<D: BlockDevice, W: Workload>(
             watch.served(request, wanted, end);
             progress.now = begin;
         }
-        coming.requests().iter().skip(requests.len()).for_each(|request| device.expect(request.offset));
+        coming.requests().iter().skip(requests.len()).for_each(|request| device.prefetch(request.offset));
         let served = after.requests - progress.requests;
         progress = Progress { now: progress.now, ..after };
         if served < batch.len() as u64 {

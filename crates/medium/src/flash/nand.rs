@@ -249,8 +249,8 @@ impl<S: Store> Nand<S> {
 
     /// The unit will be read soon: prefetches the first `bytes` of its payload.
     #[inline]
-    pub fn expect(&self, unit: Ppa, bytes: usize) {
-        self.store.expect(unit.0 as u64 * self.geometry().unit_bytes as u64, bytes);
+    pub fn prefetch(&self, unit: Ppa, bytes: usize) {
+        self.store.prefetch(unit.0 as u64 * self.geometry().unit_bytes as u64, bytes);
     }
 
     /// How many units from `first` on come with the same read of the cells.

@@ -57,12 +57,12 @@ impl<D: Device> BlockDevice for Carrying<D> {
         true
     }
     #[inline]
-    fn expect(&self, offset: u64) {
-        self.device.expect(offset);
+    fn prefetch(&self, offset: u64) {
+        self.device.prefetch(offset);
     }
     #[inline]
-    fn expect_writes(&self, offsets: impl Iterator<Item = u64>) {
-        self.device.expect_writes(offsets);
+    fn prefetch_writes(&self, offsets: impl Iterator<Item = u64>) {
+        self.device.prefetch_writes(offsets);
     }
 }
 

@@ -198,8 +198,8 @@ impl BlockDevice for Pages<'_> {
         Ok(Served { start: at, end: at })
     }
     #[inline]
-    fn expect(&self, offset: u64) {
-        MemoryWindow::expect(self.0, offset);
+    fn prefetch(&self, offset: u64) {
+        MemoryWindow::prefetch(self.0, offset);
     }
 }
 
