@@ -1,6 +1,6 @@
-//! Rows of bits in words of 64.
+//! Bit arrays in 64-bit words.
 
-/// The words that `count` bits from bit `first` on lie in, in order: number of the word, and its bits of the range.
+/// The words that hold `count` bits starting at bit `first`, in order: (index, mask of the bits in the range).
 #[inline]
 pub fn words_of(first: u64, count: u64) -> impl Iterator<Item = (usize, u64)> {
     let (mut from, end) = (first, first + count);

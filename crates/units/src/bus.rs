@@ -1,9 +1,9 @@
-//! A channel or link: short transfers, booked as they are asked for, each in the first gap that holds it.
+//! A channel or link: short transfers, booked in order of request, each in the first gap long enough for it.
 //!
-//! Unlike a [`crate::Lane`] a bus may be booked ahead: the transfer of a read that waits for its cells must not
-//! hold up the transfers of reads that are ready before it.
+//! Unlike a [`crate::Lane`], a bus may be booked ahead: the transfer of a read still sensing its cells must not
+//! delay the transfers of reads that are ready before it.
 //!
-//! Invariants: the bookings are disjoint and in order; those before the latest `now` are forgotten.
+//! Invariants: the bookings are disjoint and in order; those before the latest `now` are dropped.
 
 use crate::time::{Served, Span, Time};
 use std::collections::VecDeque;
@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 /// A resource for short transfers.
 #[derive(Clone, Debug, Default)]
 pub struct Bus {
-    /// The last booking in order of time; most new ones come after it.
+    /// The last booking in order of time; most new bookings come after it.
     last: (Time, Time),
-    /// Those before it that may still have gaps worth filling.
+    /// Earlier bookings that may still have usable gaps between them.
     earlier: VecDeque<(Time, Time)>,
 }
 
@@ -23,7 +23,7 @@ impl Bus {
         Bus::default()
     }
 
-    /// Books `span` at `at` or as soon after as the bus is free. `now` is when this is asked; it does not go
+    /// Books `span` at `at` or as soon after as the bus is free. `now` is the time of the call; it does not go
     /// back by more than a booking, and `at` is not before it.
     #[inline]
     pub fn book(&mut self, now: Time, at: Time, span: Span) -> Served {
@@ -34,7 +34,7 @@ impl Bus {
         self.book_among(now, at, span)
     }
 
-    /// The same where others are booked.
+    /// [`Bus::book`] when there are other bookings.
     fn book_among(&mut self, now: Time, at: Time, span: Span) -> Served {
         if at < self.last.1 || span.is_zero() {
             return self.book_in_gap(now, at, span);
@@ -52,7 +52,7 @@ impl Bus {
         Served { start: at, end }
     }
 
-    /// Nothing is booked before `now` any more.
+    /// Drops the bookings that end by `now`.
     #[inline]
     fn forget(&mut self, now: Time) {
         while self.earlier.front().is_some_and(|&(_, end)| end <= now) {

@@ -1,8 +1,8 @@
-//! The checksum of whatever nvlab keeps.
+//! The checksum of everything nvlab stores.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
-/// CRC-32C (Castagnoli; RFC 3720, section 12.1) of some pieces, one after the other.
+/// CRC-32C (Castagnoli; RFC 3720, section 12.1) of the concatenated pieces.
 #[inline]
 pub fn crc32c(pieces: &[&[u8]]) -> u32 {
     let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);

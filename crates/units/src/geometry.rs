@@ -1,6 +1,6 @@
 //! Addresses, and the shape of an array of erasable blocks.
 
-/// A physical unit address: where a mapping unit lies. See [`Geometry`] for the numbering.
+/// A physical unit address: where a mapping unit is stored. See [`Geometry`] for the numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ppa(pub u32);
 
@@ -8,7 +8,7 @@ pub struct Ppa(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u32);
 
-/// A run of units: lengths travel here, never in the length of a slice.
+/// A run of consecutive units: lengths are passed here, never inferred from the length of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// The first unit.
@@ -22,11 +22,11 @@ impl Extent {
     pub const fn one(start: u32) -> Extent {
         Extent { start, count: 1 }
     }
-    /// The unit after the last, as a `u64` so that it cannot overflow.
+    /// The number after the last unit, as a `u64` so that it cannot overflow.
     pub const fn end(self) -> u64 {
         self.start as u64 + self.count as u64
     }
-    /// Every unit in order.
+    /// The units in order.
     pub fn units(self) -> impl Iterator<Item = u32> {
         (0..self.count).map(move |i| self.start + i)
     }
@@ -44,11 +44,11 @@ impl Extent {
 pub struct Geometry {
     /// Buses between controller and dies.
     pub channels: u32,
-    /// Dies (or banks) on each channel; each works by itself.
+    /// Dies (or banks) on each channel; each works independently.
     pub dies_per_channel: u32,
     /// Erase blocks of one die.
     pub blocks_per_die: u32,
-    /// Program operations that fill one block.
+    /// Pages (program operations) in one block.
     pub pages_per_block: u32,
     /// Mapping units in one page.
     pub units_per_page: u32,
@@ -96,7 +96,7 @@ impl Geometry {
     pub const fn die_of(&self, block: BlockId) -> u32 {
         block.0 / self.blocks_per_die
     }
-    /// The channel a die hangs on: neighbours hang on different channels.
+    /// The channel a die is attached to: neighbouring dies are on different channels.
     #[inline]
     pub const fn channel_of(&self, die: u32) -> u32 {
         die % self.channels
@@ -107,7 +107,7 @@ impl Geometry {
         Ppa(block.0 * self.units_per_block())
     }
 
-    /// Checks that the shape is not empty and its units can be numbered; otherwise says why not.
+    /// Checks that the array is not empty and a `u32` can number its units; otherwise returns the reason.
     pub fn check(&self) -> Result<(), String> {
         for (value, name) in [
             (self.channels, "channels"),
@@ -142,7 +142,7 @@ pub struct Divider(u64);
 impl Divider {
     /// A divider by `divisor`, which is not 0.
     pub const fn new(divisor: u32) -> Divider {
-        // A divisor of 1 would need 2^64: it wraps to 0 and is treated apart.
+        // A divisor of 1 would need 2^64: it wraps to 0, which `divide` treats specially.
         Divider((u64::MAX / divisor as u64).wrapping_add(1))
     }
     /// `number / divisor`.
@@ -155,7 +155,7 @@ impl Divider {
     }
 }
 
-/// A geometry that is asked often: the same answers without division.
+/// The address arithmetic of a geometry for hot paths: the same results without division.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     by_block: Divider,
@@ -166,7 +166,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of a geometry that was checked.
+    /// The layout of a geometry that passed [`Geometry::check`].
     pub const fn new(geometry: &Geometry) -> Layout {
         Layout {
             by_block: Divider::new(geometry.units_per_block()),

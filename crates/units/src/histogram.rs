@@ -1,5 +1,5 @@
 //! Latencies in logarithmic buckets: 64 buckets per factor of two, so every percentile is at most 1.6 % above the
-//! truth, and adding a value costs one increment.
+//! true value, and adding a value costs one increment.
 
 use crate::time::Span;
 
@@ -63,7 +63,7 @@ impl Histogram {
         }
     }
 
-    /// Adds everything of another histogram: exactly what adding its values one by one would give.
+    /// Adds all values of another histogram: the result is exactly that of adding them one by one.
     pub fn merge(&mut self, other: &Histogram) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
             *mine += theirs;
@@ -76,7 +76,7 @@ impl Histogram {
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
-    /// The exact mean, zero of an empty histogram.
+    /// The exact mean; zero for an empty histogram.
     pub fn mean(&self) -> Span {
         match self.count() {
             0 => Span::ZERO,
@@ -87,7 +87,7 @@ impl Histogram {
     pub fn max(&self) -> Span {
         self.max
     }
-    /// The smallest bucket bound that at least `fraction` of the values do not exceed, capped by the maximum.
+    /// The smallest bucket bound that at least `fraction` of the values do not exceed, capped at the maximum.
     pub fn quantile(&self, fraction: f64) -> Span {
         let wanted = ((self.count() as f64 * fraction).ceil() as u64).max(1);
         let mut seen = 0;

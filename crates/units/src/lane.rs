@@ -1,19 +1,19 @@
 //! A resource that is busy until a time: a die, a bank, a channel, a link, a driver lock. Decision 0001.
 //!
 //! A lane does *foreground* work, whose end is known when it is asked for, and *background* work (programs
-//! behind a write buffer, cleaning copies, erases), which fills the time the foreground leaves. A foreground
+//! behind a write buffer, cleaning copies, erases), which runs while the foreground is idle. A foreground
 //! access that arrives in the middle of a background operation either suspends it or waits for that one
 //! operation ([`Interruption`]); the rest of the background always waits. So the end of background work is
 //! not known when it is queued: the caller holds a [`Ticket`] and asks again later.
 //!
 //! Invariants
 //! 1. Background work is done in the order it was queued.
-//! 2. What [`Lane::finish`] or [`Lane::foreground`] returned stays true: work somebody was told the end of is
-//!    never suspended afterwards. (The price: an access that arrives before a promised end waits for it.)
+//! 2. What [`Lane::finish`] or [`Lane::foreground`] returned stays true: work whose end was returned to a caller
+//!    is never suspended afterwards. (The price: an access that arrives before a promised end waits for it.)
 //! 3. Work is conserved: `done <= queued`, and the lane never does two things at once.
 //!
-//! No event queue is needed: a lane is brought up to date when it is asked. Times may arrive slightly out of
-//! order (a transfer delays one request past the next); a lane never goes back, it serves in order of call.
+//! No event queue is needed: each call brings the lane up to date. Times may arrive slightly out of order
+//! (a transfer delays one request past the next); a lane never goes back in time, it serves in order of call.
 
 use crate::time::{Served, Span, Time};
 use std::collections::VecDeque;
@@ -33,12 +33,12 @@ pub enum Interruption {
     },
 }
 
-/// A place in a lane's background work: everything queued up to it.
+/// A position in a lane's background work: it stands for everything queued up to there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
 impl Ticket {
-    /// A place no work reaches.
+    /// A position that is never reached.
     pub const NEVER: Ticket = Ticket(u64::MAX);
 }
 
@@ -67,18 +67,18 @@ pub struct Lane {
     free_at: Time,
     /// No other background work runs before this.
     suspended_until: Time,
-    /// Background work done by `now` (or promised), and queued in all, in picoseconds since the beginning.
+    /// Background work done by `now` (or promised), and queued in total, in picoseconds of work since power-on.
     done: u64,
     queued: u64,
-    /// The last promise, and those before it that were not yet kept when it was made, oldest first.
+    /// The last promise, and earlier ones that had not yet ended when it was made, oldest first.
     promise: Promise,
     promises: VecDeque<Promise>,
     batches: VecDeque<Batch>,
-    /// When the background queued last would be done if nothing came in between.
+    /// When the last queued background work would be done if nothing else arrived.
     expected: Time,
 }
 
-/// More work than this never ends: 213 days, less what keeps [`Ticket::NEVER`] out of reach.
+/// More work than this never ends: 213 days, less the picosecond that keeps [`Ticket::NEVER`] out of reach.
 const QUEUED_MAX: u64 = u64::MAX - 1;
 
 impl Lane {
@@ -87,7 +87,7 @@ impl Lane {
         Lane::default()
     }
 
-    /// Brings the background up to date: what the free time until `at` allows is done.
+    /// Runs queued background work in the idle time before `at`.
     #[inline]
     pub fn advance(&mut self, at: Time) {
         if at > self.now {
@@ -98,7 +98,7 @@ impl Lane {
         }
     }
 
-    /// Does what fits between `now` and `at`.
+    /// Runs the background work that fits between `now` and `at`.
     fn work(&mut self, at: Time) {
         let mut time = self.now.max(self.suspended_until);
         while let Some(&Batch { end, not_before, .. }) = self.batches.front() {
@@ -116,7 +116,7 @@ impl Lane {
         }
     }
 
-    /// The length of what is left of the background operation that has begun, zero if none has.
+    /// The remaining length of the background operation in progress; zero if there is none.
     fn left_of_current(&mut self) -> u64 {
         while let Some(batch) = self.batches.front() {
             if batch.end > self.done {
@@ -141,14 +141,14 @@ impl Lane {
         self.foreground_first(at, span, interruption)
     }
 
-    /// The same where background work is pending, or was when the lane was last told of.
+    /// [`Lane::foreground`] when background work is pending, or was at the last call.
     fn foreground_first(&mut self, at: Time, span: Span, interruption: &Interruption) -> Served {
         self.advance(at);
         let mut start = at.max(self.free_at);
         let left = self.left_of_current();
         let mut resume = Span::ZERO;
         if left > 0 {
-            // Suspended already: nothing to suspend a second time.
+            // Already suspended: no second suspend command.
             let paused = self.suspended_until > at;
             match *interruption {
                 Interruption::Wait if !paused => {
@@ -168,7 +168,7 @@ impl Lane {
         Served { start, end: self.free_at }
     }
 
-    /// No background work goes on or begins before `until`, unless somebody was promised its end.
+    /// Lets no background work run before `until`, except work whose end was promised.
     #[inline]
     pub fn hold(&mut self, until: Time) {
         self.suspended_until = self.suspended_until.max(until);
@@ -181,7 +181,7 @@ impl Lane {
         if self.done == self.queued && !self.batches.is_empty() {
             self.batches.clear();
         }
-        // The earliest the work before it can be over: `at` does not matter if it lies before that.
+        // The earliest end of the work queued before it: an `at` before that has no effect.
         let earliest = self.now.max(self.suspended_until).ps().saturating_add(self.queued - self.done);
         self.queued = self.queued.saturating_add(total).min(QUEUED_MAX);
         let start = earliest.max(at.ps()).max(self.expected.ps());
@@ -194,12 +194,12 @@ impl Lane {
         Ticket(self.queued)
     }
 
-    /// When everything up to `ticket` will be done, asked at `at`. The answer is a promise: that work runs
-    /// without interruption now, so ask only if somebody waits. Work that is done already answers `at`.
+    /// Returns when everything up to `ticket` will be done, as seen at `at`. The result is a promise: that work now
+    /// runs without interruption, so call this only if a caller waits for it. For work already done it returns `at`.
     #[inline]
     pub fn finish(&mut self, ticket: Ticket, at: Time) -> Time {
         if ticket.0 > self.done {
-            // Most often one operation was queued, has not begun, and somebody waits for it.
+            // The common case: one operation is queued, has not begun, and a caller waits for it.
             if let Some(&Batch { end, not_before, .. }) = self.batches.front()
                 && self.batches.len() == 1
                 && ticket.0 == end
@@ -223,7 +223,7 @@ impl Lane {
         at.max(self.promise.end)
     }
 
-    /// The work up to `ticket` runs without interruption from now on; gives its end.
+    /// Makes the work up to `ticket` run without interruption from now on; returns its end.
     fn promise(&mut self, ticket: Ticket, at: Time) -> Time {
         if self.promises.front().is_some_and(|promise| promise.end <= at) {
             self.promises.retain(|promise| promise.end > at);
@@ -252,7 +252,7 @@ impl Lane {
     #[inline]
     fn extend_promise(&mut self, start: Time, to: u64, end: Time, at: Time) {
         let from = std::mem::replace(&mut self.done, to);
-        // Right behind the last one, the two are one stretch.
+        // It follows the last promise without a gap: the two become one stretch.
         if self.promise.end == start {
             (self.promise.to, self.promise.end) = (to, end);
             return;
@@ -263,13 +263,13 @@ impl Lane {
         self.promise = Promise { from, to, end };
     }
 
-    /// The promises that are not kept at `at`, oldest first.
+    /// The promises that have not ended at `at`, oldest first.
     #[inline]
     fn open_promises(&self, at: Time) -> impl Iterator<Item = &Promise> {
         self.promises.iter().chain([&self.promise]).filter(move |promise| at < promise.end)
     }
 
-    /// When work that is done or promised is done.
+    /// The end of work that is done or promised; `at` if that is already past.
     #[inline]
     fn promised_end(&self, ticket: Ticket, at: Time) -> Time {
         let open = self.open_promises(at).find(|promise| ticket.0 <= promise.to);
@@ -281,8 +281,8 @@ impl Lane {
         }
     }
 
-    /// The place the background has reached at `at`, part-way through an operation perhaps. Promises nothing.
-    /// `at` is not before the last time the lane was told of.
+    /// How far the background has got at `at`, possibly part-way through an operation. Promises nothing.
+    /// `at` is not before the time of an earlier call.
     pub fn progress(&mut self, at: Time) -> Ticket {
         self.advance(at);
         match self.open_promises(at).next() {
@@ -296,13 +296,13 @@ impl Lane {
         ticket <= self.progress(at)
     }
 
-    /// The place after everything queued so far.
+    /// The position after everything queued so far.
     pub fn last(&self) -> Ticket {
         Ticket(self.queued)
     }
 
-    /// When everything told of so far will be over if nothing else comes: an estimate, which promises nothing and brings
-    /// nothing up to date. Before the present time of whoever asks: the lane is idle.
+    /// When everything queued so far will be done if nothing else arrives: an estimate, which promises nothing and
+    /// does not update the lane. A time before the caller's present means that the lane is idle.
     #[inline]
     pub fn idle_from(&self) -> Time {
         let background = self.now.max(self.suspended_until).ps().saturating_add(self.queued - self.done);
@@ -472,7 +472,7 @@ mod tests {
         }
     }
 
-    /// Work beyond the end of time is never done, and what was queued before it is told as ever.
+    /// Work beyond the end of time is never done; work queued before it ends as usual.
     #[test]
     fn work_that_passes_213_days_never_ends() {
         let mut lane = Lane::new();

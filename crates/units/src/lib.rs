@@ -1,7 +1,7 @@
-//! The words every other crate speaks: time, lanes, geometry, quantities, random numbers, histograms.
+//! The types every other crate uses: time, lanes, geometry, quantities, random numbers, histograms.
 //!
 //! Nothing here knows what a flash chip is. Nothing here reads a clock: time is a number that is passed in
-//! ([`Time`]), and a resource that can be busy is a [`Lane`] that is asked when it would be done.
+//! ([`Time`]), and a resource that can be busy is a [`Lane`] that computes when its work will be done.
 //!
 //! | module | what |
 //! |---|---|
@@ -9,9 +9,9 @@
 //! | [`lane`] | [`Lane`]: a resource with foreground work and suspendable background work (decision 0001) |
 //! | [`bus`] | [`Bus`]: a channel or link that may be booked ahead |
 //! | [`geometry`] | [`Geometry`] of a flash array, [`Extent`], address types |
-//! | [`bits`] | ranges of bits, word by word |
-//! | [`checksum`] | [`checksum::crc32c`], of whatever is kept |
-//! | [`rng`] | [`Rng`], a fixed algorithm with fixed distributions: results do not move with a library |
+//! | [`bits`] | ranges of bits as masks of 64-bit words |
+//! | [`checksum`] | [`checksum::crc32c`], for everything nvlab stores |
+//! | [`rng`] | [`Rng`], a fixed algorithm with fixed distributions: results do not change with a library's version |
 //! | [`histogram`] | [`Histogram`]: latencies in logarithmic buckets, one addition per request |
 //! | [`quantity`] | "16 MiB", "4 us", "80 %": the one parser of numbers with units |
 

@@ -1,17 +1,17 @@
 //! Numbers with units, read and written: the one parser for design files, parts, workloads and options.
 //!
-//! 1. Decimals are exact: sizes are whole bytes, times whole picoseconds, and "0.1 us" is 100 000 ps. What is
-//!    not whole ("0.3 KiB") is an error, never rounded.
-//! 2. 1024-based (`KiB`) and 1000-based (`kB`) units are kept apart; `4k` of bytes is an error with a hint,
+//! 1. Decimals are exact: sizes are whole bytes, times whole picoseconds, and "0.1 us" is 100 000 ps. A fraction
+//!    of one ("0.3 KiB") is an error, never rounded.
+//! 2. 1024-based (`KiB`) and 1000-based (`kB`) units are distinct; `4k` of bytes is an error with a hint,
 //!    because fio reads it as 4096 and most tools as 4000.
-//! 3. A unit is always written, with one space or none before it. Upper and lower case differ.
+//! 3. The unit is required, with at most one space before it. Case matters.
 //!
-//! Format: `NUMBER [SPACE] UNIT`; NUMBER is `digits[.digits][e[-]digits]`, digits may be grouped by `_`.
+//! Format: `NUMBER [SPACE] UNIT`; NUMBER is `digits[.digits][e[-]digits]`, digits may be grouped with `_`.
 
 use crate::time::{Rate, Span};
 use std::fmt;
 
-/// A text that is not the quantity it should be: says what was read and what is allowed.
+/// A text that does not parse as the wanted quantity: what was read and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QuantityError {
     /// What was read.
@@ -79,7 +79,7 @@ struct Decimal {
 
 impl Decimal {
     fn value(self) -> f64 {
-        // Through the standard parser: correctly rounded, which a product of two roundings would not be.
+        // Uses the standard parser: correctly rounded, which multiplying two rounded values would not be.
         format!("{}e{}", self.mantissa, self.exponent).parse().unwrap_or(f64::INFINITY)
     }
 }
@@ -198,7 +198,7 @@ pub fn span(text: &str) -> Result<Span, QuantityError> {
     Reader { text, wanted: "a time", help: SPANS_HELP }.read(SPANS, "picoseconds").map(Span::from_ps)
 }
 
-/// A share between 0 and 1: "80 %", "0.8", "1e-4". A bare "1" is refused, for it may mean 1 % or all of it.
+/// A share between 0 and 1: "80 %", "0.8", "1e-4". A bare "1" is refused: it may mean 1 % or 100 %.
 pub fn fraction(text: &str) -> Result<f64, QuantityError> {
     let help = "a share from \"0 %\" to \"100 %\"";
     let reader = Reader { text, wanted: "a share", help };
@@ -262,8 +262,8 @@ pub fn bandwidth(text: &str) -> Result<u64, QuantityError> {
     }
 }
 
-/// A transfer rate either way round: "40 MB/s", or the time of one byte as datasheets give it, "30 ns/B". Never
-/// nothing: a [`Rate`] of 0 means "no limit"; and never so slow that 4 GiB take longer than there is time.
+/// A transfer rate in either form: "40 MB/s", or the time per byte as datasheets state it, "30 ns/B". Never
+/// zero, since a [`Rate`] of 0 means "no limit"; and never so slow that 4 GiB would take more than 213 days.
 pub fn rate(text: &str) -> Result<Rate, QuantityError> {
     let help = "bytes per second (\"40 MB/s\"), at least 1 kB/s, or the time of one byte (\"30 ns/B\"), at most 1 ms";
     let reader = Reader { text, wanted: "a transfer rate", help };
@@ -327,7 +327,7 @@ fn significant(value: f64, digits: i32) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
-/// A size for people, three digits: `4 KiB`, `119 GiB`, `1.5 TiB`.
+/// A size for display, three digits: `4 KiB`, `119 GiB`, `1.5 TiB`.
 pub fn display_bytes(bytes: u64) -> String {
     let (name, factor) = BYTES[..5].iter().rev().find(|(_, f)| bytes as u128 >= *f).unwrap_or(&BYTES[0]);
     format!("{} {name}", significant(bytes as f64 / *factor as f64, 3))
@@ -364,7 +364,7 @@ pub fn exact_bandwidth(bytes_per_second: u64) -> String {
     format!("{}/s", exact_bytes(bytes_per_second))
 }
 
-/// A share for people and for [`fraction`]: `12 %`.
+/// A share for display, which [`fraction`] reads back: `12 %`.
 pub fn display_fraction(fraction: f64) -> String {
     format!("{} %", significant(fraction * 100.0, 9))
 }

@@ -1,7 +1,7 @@
-//! Random numbers that mean the same for ever: xoshiro256++ (fixed by its paper) and distributions of our own.
+//! Reproducible random numbers: xoshiro256++ (fixed by its paper) and our own distributions.
 //!
-//! A release of a library must not move a result, so the distributions live here, with golden values in the
-//! tests. Streams are split by name: the same seed gives independent numbers for "arrivals" and "faults".
+//! A library release must not change a result, so the distributions live here, with golden values in the
+//! tests. Streams are split by name: the same seed yields independent numbers for "arrivals" and "faults".
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
@@ -18,7 +18,7 @@ impl Rng {
 
     /// An independent generator for one purpose of a run, from the run's seed and the name of the purpose.
     pub fn stream(seed: u64, name: &str) -> Rng {
-        // FNV-1a: fixed for ever, and names are few and short.
+        // FNV-1a: it never changes, and names are few and short.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
             (hash ^ byte as u64).wrapping_mul(0x0000_0100_0000_01b3)
         });

@@ -1,9 +1,9 @@
 //! Simulated time. Not a clock: nothing below the serving edge reads one.
 //!
-//! The unit is the picosecond, because a 64 B transfer over a fast link takes 2.3 ns and a nanosecond would
-//! be wrong by a quarter. A `u64` of picoseconds reaches 213 days; arithmetic that would pass them stays at
-//! [`Time::MAX`]. No moment lies after it, so whoever drives a device sees at the end that time ran out
-//! ([`Time::is_over`]) and refuses the result, without a check in every sum.
+//! The unit is the picosecond, because a 64 B transfer over a fast link takes 2.3 ns and rounding to nanoseconds
+//! would be wrong by a quarter. A `u64` of picoseconds lasts 213 days; arithmetic saturates at [`Time::MAX`].
+//! No moment lies after it, so the code that drives a device sees at the end that time ran out
+//! ([`Time::is_over`]) and refuses the result, without a check in every addition.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
@@ -19,7 +19,7 @@ pub struct Span(u64);
 impl Time {
     /// The moment the device was switched on.
     pub const ZERO: Time = Time(0);
-    /// The last representable moment; "never" where a moment is wanted, and what a sum beyond 213 days is.
+    /// The last representable moment: stands for "never", and for every sum beyond 213 days.
     pub const MAX: Time = Time(u64::MAX);
 
     /// A moment from picoseconds.
@@ -30,15 +30,15 @@ impl Time {
     pub const fn from_ns(ns: u64) -> Time {
         Time(Span::from_ns(ns).0)
     }
-    /// Picoseconds since the beginning.
+    /// Picoseconds since power-on.
     pub const fn ps(self) -> u64 {
         self.0
     }
-    /// Whole nanoseconds since the beginning, rounded down.
+    /// Whole nanoseconds since power-on, rounded down.
     pub const fn ns(self) -> u64 {
         self.0 / 1000
     }
-    /// Seconds since the beginning.
+    /// Seconds since power-on.
     pub fn seconds(self) -> f64 {
         self.0 as f64 * 1e-12
     }
@@ -46,18 +46,18 @@ impl Time {
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
-    /// True if this is past the 213 days there are: their last picosecond is where work of a lane that never ends stops.
+    /// True if the 213 days have run out: also one picosecond before [`Time::MAX`], where a lane's endless work ends.
     pub const fn is_over(self) -> bool {
         self.0 >= u64::MAX - 1
     }
-    /// The moment `span` before this one, or the beginning.
+    /// The moment `span` before this one, or [`Time::ZERO`] if that would be earlier.
     pub const fn before(self, span: Span) -> Time {
         Time(self.0.saturating_sub(span.0))
     }
 }
 
 impl Span {
-    /// No time at all.
+    /// Zero length.
     pub const ZERO: Span = Span(0);
 
     /// A span from picoseconds.
@@ -76,7 +76,7 @@ impl Span {
     pub const fn from_ms(ms: u64) -> Span {
         Span(ms.saturating_mul(1_000_000_000))
     }
-    /// A span from seconds, rounded to a picosecond. Panics if negative or no number.
+    /// A span from seconds, rounded to a picosecond. Panics if negative or not a number.
     pub fn from_seconds(seconds: f64) -> Span {
         assert!(seconds >= 0.0, "a span of {seconds} s");
         Span((seconds * 1e12).round() as u64)
@@ -93,7 +93,7 @@ impl Span {
     pub fn seconds(self) -> f64 {
         self.0 as f64 * 1e-12
     }
-    /// True if this is no time at all.
+    /// True if the length is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -118,7 +118,7 @@ impl AddAssign<Span> for Time {
 }
 impl Sub<Time> for Time {
     type Output = Span;
-    /// Panics if `other` is later; use [`Time::since`] where that is possible.
+    /// Panics if `other` is later; use [`Time::since`] where that can happen.
     #[inline]
     fn sub(self, other: Time) -> Span {
         Span(self.0.checked_sub(other.0).expect("a span that ends before it begins"))
@@ -171,7 +171,7 @@ impl std::iter::Sum for Span {
 }
 
 impl fmt::Display for Span {
-    /// Three significant digits with the fitting unit: `182 ns`, `4.16 us`, `51.0 ms`, `3.10 s`.
+    /// Three significant digits with a suitable unit: `182 ns`, `4.16 us`, `51.0 ms`, `3.10 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (value, unit) = match self.0 {
             0 => return f.write_str("0"),
@@ -197,7 +197,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// A sum of spans of many resources or requests, which may pass the 213 days of one clock.
+/// A sum of spans over many resources or requests, which may exceed the 213 days of [`Time`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Total(u128);
 
@@ -223,31 +223,31 @@ impl AddAssign<Span> for Total {
     }
 }
 
-/// When an operation really began and when it was done; the difference to the moment it was asked for is
-/// waiting.
+/// When an operation actually began and when it was done; the time from its request to its start is waiting
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// The moment the resource began to work on it.
+    /// When the resource began to work on it.
     pub start: Time,
-    /// The moment it was done.
+    /// When it was done.
     pub end: Time,
 }
 
-/// A transfer rate, kept as the time for 2^20 bytes so that small transfers do not round to nothing.
+/// A transfer rate, stored as the time for 2^20 bytes so that the time per byte keeps its fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     ps_per_mib: u64,
 }
 
 impl Rate {
-    /// A rate from bytes per second; zero bytes per second means "no limit": every transfer takes no time.
+    /// A rate from bytes per second; zero means "no limit": transfers take no time.
     pub fn from_bytes_per_second(bytes_per_second: u64) -> Rate {
         match bytes_per_second {
             0 => Rate { ps_per_mib: 0 },
             rate => Rate { ps_per_mib: ((1u128 << 20) * 1_000_000_000_000 / rate as u128) as u64 },
         }
     }
-    /// A rate from the time one byte takes, below 8 s.
+    /// A rate from the time per byte, which must be below 8 s.
     pub fn from_span_per_byte(per_byte: Span) -> Rate {
         Rate { ps_per_mib: per_byte.ps() << 20 }
     }
