@@ -1,6 +1,6 @@
-//! Banks: the parts of an in-place medium that work side by side. Each is a lane; addresses are dealt out to
-//! them in stripes, so a long access keeps several busy. Also the timing and checking that [`crate::ram`] and
-//! [`crate::pcm`] share.
+//! Banks: the parts of an in-place medium that work in parallel. Each is a lane; addresses are striped across
+//! them, so a long access keeps several busy. Also the timing and checks that [`crate::ram`] and [`crate::pcm`]
+//! share.
 
 use crate::MediumError;
 use nvlab_units::{Interruption, Lane, Rate, Served, Span, Time};
@@ -20,12 +20,12 @@ impl Access {
         Access { first: each, next: each }
     }
 
-    /// A first word after `first`, the others at `rate`.
+    /// The first word takes `first`, the others are transferred at `rate`.
     pub const fn streaming(first: Span, rate: Rate, word_bytes: u32) -> Access {
         Access { first, next: rate.transfer(word_bytes as u64) }
     }
 
-    /// The time `words` take.
+    /// The time an access of `words` words takes.
     #[inline]
     pub fn time(self, words: u64) -> Span {
         match words {
@@ -36,14 +36,14 @@ impl Access {
     }
 }
 
-/// What one request asks of one bank.
+/// The work of one request in one bank.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Load {
-    /// Words touched.
+    /// Words accessed.
     pub words: u64,
     /// Program steps (only where writing is not just an access).
     pub steps: u64,
-    /// When the bank begins the request, later: when it begins the next piece of it.
+    /// When the bank begins the request; advanced to the start of each further piece.
     pub begin: Time,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Banks {
 }
 
 impl Banks {
-    /// With a single bank the stripe is the whole medium.
+    /// With a single bank, the stripe is the whole medium.
     pub fn new(count: u32, stripe_bytes: u64, capacity_bytes: u64) -> Banks {
         Banks {
             lanes: vec![Lane::new(); count as usize].into(),
@@ -65,12 +65,12 @@ impl Banks {
         }
     }
 
-    /// Bytes that lie together in one bank.
+    /// Consecutive bytes in one bank.
     pub fn stripe_bytes(&self) -> u64 {
         self.stripe_bytes
     }
 
-    /// What the current request asks of the bank that holds `offset`.
+    /// The current request's work in the bank that holds `offset`.
     #[inline]
     pub fn load(&mut self, offset: u64) -> &mut Load {
         let bank = match self.loads.len() {
@@ -80,8 +80,8 @@ impl Banks {
         &mut self.loads[bank]
     }
 
-    /// Gives every bank its load, as long as `time` says, and returns when the first began and the last was
-    /// done, and the work of all together. The loads keep their `begin`; clear them with [`Banks::clear`].
+    /// Runs every bank's load, which takes `time(load)`. Returns when the first bank began and the last was done,
+    /// and the summed work. The loads keep their `begin`; clear them with [`Banks::clear`].
     pub fn serve(&mut self, at: Time, mut time: impl FnMut(&Load) -> Span) -> (Served, Span) {
         let mut all: Option<Served> = None;
         let mut busy = 0u64;
@@ -101,19 +101,19 @@ impl Banks {
         (all.unwrap_or(Served { start: at, end: at }), Span::from_ps(busy))
     }
 
-    /// Forgets the current request.
+    /// Clears the loads of the current request.
     pub fn clear(&mut self) {
         self.loads.fill(Load::default());
     }
 
-    /// Every lane is idle again.
+    /// Makes every lane idle.
     pub fn reset(&mut self) {
         self.lanes.fill(Lane::new());
         self.clear();
     }
 }
 
-/// A byte range, cut at every multiple of a size: (offset, bytes) of each piece in address order.
+/// A byte range split at every multiple of a size: (offset, bytes) of each piece in address order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pieces {
     offset: u64,
@@ -121,7 +121,7 @@ pub(crate) struct Pieces {
     size: u64,
 }
 
-/// Cuts `bytes` at `offset` at every multiple of `size`.
+/// Splits the range of `bytes` at `offset` at every multiple of `size`.
 #[inline]
 pub(crate) fn pieces(offset: u64, bytes: u64, size: u64) -> Pieces {
     Pieces { offset, limit: offset + bytes, size }
@@ -149,7 +149,7 @@ pub(crate) fn aligned_count(offset: u64, bytes: u64, shift: u32) -> u64 {
     }
 }
 
-/// Refuses a range that is not inside the medium, naming the first byte outside.
+/// Refuses a range that is not inside the medium; the error names the first byte outside.
 #[inline]
 pub(crate) fn check_range(offset: u64, bytes: u64, capacity: u64) -> Result<(), MediumError> {
     match offset.checked_add(bytes) {
@@ -158,7 +158,7 @@ pub(crate) fn check_range(offset: u64, bytes: u64, capacity: u64) -> Result<(), 
     }
 }
 
-/// Checks that a number is a power of two; otherwise says which is not.
+/// Checks that a number is a power of two; otherwise names the one that is not.
 pub(crate) fn check_power_of_two(value: u64, name: &str) -> Result<(), String> {
     match value.is_power_of_two() {
         true => Ok(()),
@@ -166,7 +166,7 @@ pub(crate) fn check_power_of_two(value: u64, name: &str) -> Result<(), String> {
     }
 }
 
-/// Checks the number of banks and that a stripe is made of whole pieces of `unit` bytes.
+/// Checks the number of banks, and that a stripe is a multiple of `unit` bytes.
 pub(crate) fn check_banks(banks: u32, stripe_bytes: u64, unit: u64, name: &str) -> Result<(), String> {
     if banks == 0 {
         return Err("banks must be at least 1".into());

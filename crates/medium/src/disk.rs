@@ -1,17 +1,17 @@
 //! A magnetic disk: one arm, one spindle, sectors in a spiral.
 //!
-//! The place of the heads follows from the time alone (angle = time modulo one revolution) and from where the
-//! arm was left, so nothing here is random but what a cut leaves. The spiral: sector `s` begins at slot
-//! `s mod sectors_per_track` of the revolution, and the sector after the last of a track is the first of the
-//! next. Head and cylinder switches inside a transfer therefore take no time of their own: the rate is the
+//! The position of the heads follows from the time (angle = time modulo one revolution) and from where the
+//! arm was left, so nothing here is random except what a cut leaves. The spiral: sector `s` begins at slot
+//! `s mod sectors_per_track` of the revolution, and the last sector of a track is followed by the first of the
+//! next. Head and cylinder switches inside a transfer therefore take no extra time: the rate is the
 //! sustained one, in which the datasheet has accounted for them. Rejected: zones (the seeds' disks state one
 //! rate) and a track buffer with read-ahead.
 //!
 //! Invariants
-//! 1. A request that begins where the last one ended and arrives in time goes on without seek or rotation;
-//!    one that comes too late waits for the rest of the revolution.
+//! 1. A request that begins where the last one ended and arrives in time continues without seek or rotation;
+//!    one that arrives too late waits for the rest of the revolution.
 //! 2. Sectors are written in order. After a cut those done are new, those not begun are old, and the one
-//!    under way is as [`TornSector`] says.
+//!    in progress is as [`TornSector`] says.
 
 use crate::banks::{check_range, pieces};
 use crate::tally::Tally;
@@ -25,26 +25,26 @@ use std::collections::BTreeMap;
 pub struct DiskConfig {
     /// Bytes; a multiple of the sector.
     pub capacity_bytes: u64,
-    /// Bytes of a sector, 512 as a rule.
+    /// Bytes of a sector, usually 512.
     pub sector_bytes: u32,
-    /// One turn of the platters (system 001 slide 32: 7200 a minute, so 8.33 ms).
+    /// One turn of the platters (system 001 slide 32: 7200 per minute, so 8.33 ms).
     pub revolution: Span,
-    /// Sustained transfer rate (system 001 slide 32: about 6 MB/s); a track holds the whole sectors that
-    /// pass in one revolution at this rate.
+    /// Sustained transfer rate (system 001 slide 32: about 6 MB/s); a track holds as many whole sectors as
+    /// pass the head in one revolution at this rate.
     pub rate: Rate,
     /// Tracks of a cylinder: one for each recorded surface.
     pub surfaces: u32,
-    /// How long the arm takes.
+    /// Seek times of the arm.
     pub seek: Seek,
-    /// From the arrival of a request until the drive acts on it. It overlaps with the request before.
+    /// From the arrival of a request until the drive acts on it. It overlaps with the previous request.
     pub overhead: Span,
-    /// What a cut does to the sector under way.
+    /// What a cut does to the sector being written.
     pub torn: TornSector,
-    /// Seed of what a cut leaves.
+    /// Seed for what a cut leaves.
     pub seed: u64,
 }
 
-/// The three seek times of a datasheet, settling included.
+/// The three seek times of a datasheet, head settling included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seek {
     /// To the next cylinder.
@@ -55,13 +55,13 @@ pub struct Seek {
     pub full_stroke: Span,
 }
 
-/// What a cut does to the sector under way.
+/// What a cut does to the sector being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TornSector {
-    /// The drive finishes it or does not begin it: old or new, by seed.
+    /// The drive finishes it or does not begin it: old or new, drawn by seed.
     OldOrNew,
     /// Its check code is wrong: it cannot be read ([`MediumError::Uncorrectable`] with the sector's number)
-    /// until it is written whole. Without payload nobody knows which sector that is, and it stays readable.
+    /// until it is written whole. Without payload it is not known which sector that is, and it stays readable.
     Unreadable,
 }
 
@@ -74,13 +74,13 @@ impl DiskConfig {
         }
     }
 
-    /// Cylinders of the drive, the last one perhaps not full.
+    /// Cylinders of the drive; the last may be partly used.
     pub const fn cylinders(&self) -> u64 {
         let sectors = self.capacity_bytes / self.sector_bytes as u64;
         sectors.div_ceil(self.sectors_per_track() * self.surfaces as u64)
     }
 
-    /// Checks that the drive can exist; otherwise says why not.
+    /// Checks that the configuration is possible; otherwise returns the reason.
     pub fn check(&self) -> Result<(), String> {
         let sector = self.sector_bytes as u64;
         if sector == 0 || self.capacity_bytes == 0 || !self.capacity_bytes.is_multiple_of(sector) {
@@ -98,8 +98,8 @@ impl DiskConfig {
 
 /// Seek time over distance: `track_to_track + a sqrt(x) + b x`, `x` from 0 (one cylinder) to 1 (full stroke).
 ///
-/// `a + b` is given by the full stroke. The distance of two random cylinders has the density `2 (1 - x)`, so
-/// that `sqrt(x)` is 8/15 and `x` is 1/3 on average: together with the average that gives `a` and `b`.
+/// The full stroke fixes `a + b`. The distance of two random cylinders has the density `2 (1 - x)`, so
+/// that `sqrt(x)` is 8/15 and `x` is 1/3 on average: with the average seek this determines `a` and `b`.
 #[derive(Clone, Copy, Debug)]
 struct Arm {
     track_to_track: Span,
@@ -118,7 +118,7 @@ impl Arm {
         let full = (full_stroke - track_to_track).ps() as f64;
         let root_ps = 5.0 * mean - full * (5.0 / 3.0);
         let linear_ps = full - root_ps;
-        // Beyond these the curve would fall somewhere; a picosecond of slack for rounding.
+        // Outside these bounds the curve would decrease somewhere; a picosecond of slack for rounding.
         if root_ps < -1.0 || root_ps > 2.0 * full + 1.0 {
             return Err(format!(
                 "an average seek of {average} does not fit {track_to_track} to {full_stroke}: it must lie \
@@ -158,7 +158,7 @@ pub struct DiskStats {
     pub partial_writes: u64,
 }
 
-/// When a transfer begins: `turn` is the start of that revolution, `slot` the first sector's place in it.
+/// When a transfer begins: `turn` is the start of that revolution, `slot` the first sector's position in it.
 #[derive(Clone, Copy, Debug)]
 struct Passage {
     turn: Time,
@@ -166,7 +166,7 @@ struct Passage {
 }
 
 impl Passage {
-    /// When the sector `index` of the transfer has passed.
+    /// When sector `index` of the transfer has passed the head.
     fn sector_end(self, config: &DiskConfig, sectors_per_track: u64, index: u64) -> Time {
         self.turn + slot_angle(config, sectors_per_track, self.slot + index + 1)
     }
@@ -182,15 +182,15 @@ pub struct Disk<S: Store> {
     cylinder: u64,
     stats: DiskStats,
     undo: Undo<Passage>,
-    /// Sectors a cut left unreadable, with the moment a write made them readable again: `Time::MAX` if none
-    /// has. The moment is kept because a cut may take that write back.
+    /// Sectors a cut left unreadable, with the time a write made them readable again: `Time::MAX` if none
+    /// has. The time is kept because a cut may undo that write.
     unreadable: BTreeMap<u64, Time>,
     rng: Rng,
     store: S,
 }
 
 impl<S: Store> Disk<S> {
-    /// A drive over a store of at least the capacity. Panics where [`DiskConfig::check`] complains.
+    /// A drive over a store of at least its capacity. Panics if [`DiskConfig::check`] fails.
     pub fn new(config: DiskConfig, store: S) -> Disk<S> {
         config.check().expect("a drive that can exist");
         Disk {
@@ -207,22 +207,22 @@ impl<S: Store> Disk<S> {
         }
     }
 
-    /// What it is.
+    /// Its configuration.
     pub fn config(&self) -> &DiskConfig {
         &self.config
     }
 
-    /// What it did so far.
+    /// What it has done so far.
     pub fn stats(&self) -> &DiskStats {
         &self.stats
     }
 
-    /// Sectors that cannot be read since a cut.
+    /// Sectors that a cut left unreadable and no write has repaired.
     pub fn unreadable(&self) -> impl Iterator<Item = u64> {
         self.unreadable.iter().filter(|(_, repaired)| **repaired == Time::MAX).map(|(&sector, _)| sector)
     }
 
-    /// The time the arm takes over a number of cylinders.
+    /// The time a seek over a number of cylinders takes.
     pub fn seek_time(&self, cylinders: u64) -> Span {
         self.arm.time(cylinders)
     }
@@ -232,7 +232,7 @@ impl<S: Store> Disk<S> {
         self.undo.len()
     }
 
-    /// The sectors a byte range touches: the first, and the one after the last.
+    /// The sectors a byte range overlaps: the first, and the one after the last.
     fn sectors(&self, offset: u64, bytes: u64) -> (u64, u64) {
         let sector = self.config.sector_bytes as u64;
         (offset / sector, (offset + bytes).div_ceil(sector))
@@ -253,13 +253,13 @@ impl<S: Store> Disk<S> {
         Passage { turn, slot }
     }
 
-    /// The time from the beginning of a revolution until slot `slot` (perhaps of a later one) begins. Rounded
-    /// down from the exact time, so that slots follow each other without gaps for ever.
+    /// The time from the beginning of a revolution until slot `slot` (possibly of a later one) begins. Rounded
+    /// down from the exact time, so that consecutive slots never drift apart.
     fn slot_angle(&self, slot: u64) -> Span {
         slot_angle(&self.config, self.sectors_per_track, slot)
     }
 
-    /// Occupies the arm: seek, wait for the angle, transfer; twice around if sectors are read to be written.
+    /// Occupies the arm: seek, rotation, transfer; one more pass if sectors are read before they are written.
     fn serve(&mut self, at: Time, first: u64, limit: u64, read_first: bool) -> (Served, Passage) {
         let start = at.max(self.lane.free_at());
         let ready = start.max(at + self.config.overhead);
@@ -279,7 +279,7 @@ impl<S: Store> Disk<S> {
         }
         let end = begin + transfer;
         self.stats.seek += seek;
-        // The heads stay on the spiral: over the sector after the last.
+        // The heads stay on the spiral: over the sector after the last one.
         self.cylinder = self.cylinder_of(limit);
         (self.lane.foreground(at, end - start, &Interruption::Wait), passage)
     }
@@ -291,7 +291,7 @@ impl<S: Store> Disk<S> {
         }
     }
 
-    /// The sectors a write changes only in part: none, the first, the last or both.
+    /// The sectors that a write changes only in part: none, the first, the last or both.
     fn partial_sectors(&self, offset: u64, bytes: u64) -> impl Iterator<Item = u64> + use<S> {
         let sector = self.config.sector_bytes as u64;
         let limit = offset + bytes;
@@ -313,7 +313,7 @@ impl<S: Store> InPlace for Disk<S> {
         self.config.capacity_bytes
     }
 
-    /// Whole sectors pass the head, whatever part of them was asked for.
+    /// Whole sectors pass the head, whatever part of them was requested.
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
         check_range(offset, bytes, self.config.capacity_bytes)?;
         let (first, limit) = self.sectors(offset, bytes);
@@ -377,7 +377,7 @@ impl<S: Store> PowerCut for Disk<S> {
         let (config, per_track) = (&self.config, self.sectors_per_track);
         let (rng, unreadable) = (&mut self.rng, &mut self.unreadable);
         self.undo.cut(&mut self.store, at, |store, entry: &Entry<Passage>| {
-            // Every sector of the write in order, with the moment its last bit is on the platter.
+            // The sectors of the write in order, up to the first whose last bit was not yet on the platter.
             let Passage { turn, slot } = entry.how;
             let mut done = 0;
             let mut under_way = entry.offset;

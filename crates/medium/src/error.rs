@@ -3,24 +3,24 @@
 use nvlab_units::{BlockId, Ppa};
 use thiserror::Error;
 
-/// Why an operation on a medium did not happen. The first group is the caller's fault (a broken rule), the
-/// second the cells'.
+/// Why an operation on a medium failed. The first group is the caller's fault (a broken rule), the second the
+/// cells'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MediumError {
     /// The address or length is outside the part.
     #[error("{0} is outside the medium, which ends at {1}")]
     OutOfRange(u64, u64),
-    /// A NAND page was to be programmed before the ones below it, or a second time.
+    /// A program of a NAND page before the pages below it, or a second time.
     #[error("page {page} of block {} was to be programmed, next in order is page {next}", block.0)]
     OutOfOrder {
         /// The block.
         block: BlockId,
-        /// The page asked for.
+        /// The requested page.
         page: u32,
         /// The only page that may be programmed.
         next: u32,
     },
-    /// A NAND page was to be programmed a second time since its block was erased.
+    /// A second program of a NAND page since its block was erased.
     #[error("page {page} of block {} is programmed already: its block must be erased first", block.0)]
     Programmed {
         /// The block.
@@ -28,29 +28,29 @@ pub enum MediumError {
         /// The page.
         page: u32,
     },
-    /// A NOR byte was to get a 1 where it holds a 0.
+    /// A write would set a bit of a NOR byte that is 0.
     #[error("byte {offset}: bits can only be cleared, the write of {value:#04x} over {held:#04x} sets some")]
     BitsSet {
         /// Byte address.
         offset: u64,
-        /// What was to be written.
+        /// The value to be written.
         value: u8,
-        /// What the cell holds.
+        /// The value the byte holds.
         held: u8,
     },
-    /// A page that was never programmed since its block was erased.
+    /// The page has not been programmed since its block was erased.
     #[error("unit {} is erased", .0.0)]
     Erased(Ppa),
     /// The block is marked bad.
     #[error("block {} is bad", .0.0)]
     BadBlock(BlockId),
-    /// The program operation failed; the block should be retired. What it held stays readable.
+    /// The program operation failed; the block should be retired. The pages programmed before stay readable.
     #[error("programming block {} failed", .0.0)]
     ProgramFailed(BlockId),
     /// The erase failed; the block should be retired.
     #[error("erasing block {} failed", .0.0)]
     EraseFailed(BlockId),
-    /// More bit errors than the error correction bears, after every retry.
+    /// More bit errors than the error correction can correct, after all retries.
     #[error("unit {} cannot be corrected", .0.0)]
     Uncorrectable(Ppa),
     /// A word or line of an in-place medium is worn out.

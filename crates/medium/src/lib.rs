@@ -1,12 +1,12 @@
 //! What memory cells can do, and what they forbid: flash (NAND, NOR), PCM, RAM and disk.
 //!
-//! A medium obeys its datasheet: it takes the time the datasheet says, on lanes that can be busy
-//! ([`nvlab_units::Lane`]); it wears; it fails as its fault model says; it refuses, in every build, what the
-//! cells cannot do ([`MediumError`]); and it loses, tears or keeps what a power cut finds ([`PowerCut`]). It
+//! A medium obeys its datasheet: operations take the time it states, on lanes that can be busy
+//! ([`nvlab_units::Lane`]); cells wear and fail according to the fault model; operations the cells cannot do are
+//! refused in every build ([`MediumError`]); and a power cut loses, tears or keeps data ([`PowerCut`]). A medium
 //! knows nothing of maps, cleaning or hosts.
 //!
 //! Time is an argument, completion is the result; nothing here has a clock. Bytes are kept in a [`Store`];
-//! with `()` there are none and the same code only tells the time.
+//! with `()` there are none, and the same code computes only the timing.
 //!
 //! | module | what | capability |
 //! |---|---|---|
@@ -35,37 +35,37 @@ pub use store::{MemStore, Store};
 
 use nvlab_units::{Served, Time};
 
-/// A medium whose bytes can be overwritten where they are.
+/// A medium whose bytes can be overwritten in place.
 ///
-/// No order is promised between writes that overlap in time, and a write is durable (where the medium is) at
-/// its end, not before.
+/// The order of writes that overlap in time is undefined, and a write is durable (if the medium is) at its end,
+/// not before.
 pub trait InPlace {
     /// False if no bytes are kept: see [`Store::KEEPS`].
     const KEEPS: bool;
-    /// Bytes.
+    /// Capacity in bytes.
     fn capacity(&self) -> u64;
-    /// Bytes (aligned) a power cut never tears apart: an aligned write of so many is old or new afterwards. A
-    /// controller that changes its tables in place refuses a memory that promises less than an entry.
+    /// The size of an aligned write that a power cut never tears: afterwards it is entirely old or entirely new. A
+    /// controller that updates its tables in place refuses a memory that promises less than the size of an entry.
     fn atomic_bytes(&self) -> u32 {
         1
     }
-    /// Reads `bytes` at `offset`. `into` receives them if a store is kept; otherwise it may be empty.
+    /// Reads `bytes` at `offset`. `into` receives them if bytes are kept; otherwise it may be empty.
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError>;
-    /// Writes `bytes` at `offset`. `data` holds them if a store is kept; otherwise it may be empty.
+    /// Writes `bytes` at `offset`. `data` holds them if bytes are kept; otherwise it may be empty.
     fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError>;
-    /// Writes `new` at `offset`, where the caller knows that `old` lies: so a medium that programs only what
-    /// differs knows what that is, even if it keeps no bytes. The lengths are the same.
+    /// Writes `new` at `offset`, which the caller knows to hold `old`: this tells a medium that programs only
+    /// differing words which ones differ, even if it keeps no bytes. Both have the same length.
     fn update(&mut self, at: Time, offset: u64, old: &[u8], new: &[u8]) -> Result<Served, MediumError> {
         assert_eq!(old.len(), new.len(), "{} B are to replace {} B", new.len(), old.len());
         self.write(at, offset, new.len() as u64, if Self::KEEPS { new } else { &[] })
     }
 }
 
-/// A medium that can lose its power.
+/// A medium that can lose power.
 pub trait PowerCut {
-    /// No cut will come before `upto`: what was done by then need not be remembered as undoable.
+    /// No cut will come before `upto`: undo records of operations finished by then may be dropped.
     fn settle(&mut self, upto: Time);
-    /// The power fails at `at` and comes back: what was done by then stays, what had not begun is dropped,
-    /// what was under way is torn. Lanes are idle afterwards. Volatile contents are gone.
+    /// The power fails at `at` and returns: operations done by then stay, those not begun are dropped, those in
+    /// progress are torn. Afterwards the lanes are idle and volatile contents are lost.
     fn cut(&mut self, at: Time);
 }

@@ -1,12 +1,12 @@
-//! DRAM and SRAM: overwritten in place at the speed of reading, and forgotten without power.
+//! DRAM and SRAM: overwritten in place as fast as read, and lost without power.
 //!
-//! Not a cache and not a bus: a word takes the time the datasheet says, on the bank that holds it.
+//! Not a cache and not a bus: a word takes the time the datasheet states, on the bank that holds it.
 //!
 //! Invariants
-//! 1. Words (aligned, [`RamConfig::word_bytes`]) are written in address order within a bank, each in one
-//!    go: after a cut a word of a backed memory is old or new, never a mixture.
-//! 2. Without backup, or after an outage longer than the backup holds, the contents are random bytes: a
-//!    recovery that trusts them is caught, as one that finds zeros might not be.
+//! 1. Words (aligned, [`RamConfig::word_bytes`]) are written in address order within a bank, each atomically:
+//!    after a cut a word of a backed-up memory is old or new, never a mixture.
+//! 2. Without backup, or after an outage longer than the backup lasts, the contents are random bytes: this
+//!    exposes a recovery that trusts them, which zeros might not.
 
 use crate::banks::{Access, Banks, aligned_count, check_banks, check_power_of_two, check_range, pieces};
 use crate::tally::Tally;
@@ -14,7 +14,7 @@ use crate::undo::{Entry, Undo};
 use crate::{InPlace, MediumError, PowerCut, Store};
 use nvlab_units::{Rng, Served, Span, Time};
 
-/// What keeps the contents while the power is off.
+/// What preserves the contents while the power is off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backup {
     /// Nothing.
@@ -32,7 +32,7 @@ pub enum Backup {
 }
 
 impl Backup {
-    /// True if an outage of this length leaves the contents alone.
+    /// True if the contents survive an outage of this length.
     pub fn survives(self, outage: Span) -> bool {
         match self {
             Backup::None => false,
@@ -53,18 +53,18 @@ pub struct RamConfig {
     pub read: Access,
     /// Writing words.
     pub write: Access,
-    /// What keeps the contents without power.
+    /// What preserves the contents without power.
     pub backup: Backup,
-    /// Banks that work side by side.
+    /// Banks that work in parallel.
     pub banks: u32,
-    /// Bytes that lie together in one bank; a multiple of the word. Ignored with one bank.
+    /// Consecutive bytes in one bank; a multiple of the word. Ignored with one bank.
     pub stripe_bytes: u64,
-    /// Seed of what is left after a cut.
+    /// Seed for what a cut leaves.
     pub seed: u64,
 }
 
 impl RamConfig {
-    /// Checks that the memory can exist; otherwise says why not.
+    /// Checks that the configuration is possible; otherwise returns the reason.
     pub fn check(&self) -> Result<(), String> {
         if self.capacity_bytes == 0 {
             return Err("a memory of 0 bytes".into());
@@ -81,11 +81,11 @@ pub struct RamStats {
     pub read: Tally,
     /// Writes.
     pub write: Tally,
-    /// Cuts that lost the contents.
+    /// Power cuts that lost the contents.
     pub losses: u64,
 }
 
-/// How the words of a remembered write follow each other: the first is done at `first_done`.
+/// The timing of the words of a recorded write: the first is done at `first_done`, each further one `next` later.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     first_done: Time,
@@ -105,7 +105,7 @@ pub struct Ram<S: Store> {
 }
 
 impl<S: Store> Ram<S> {
-    /// A memory over a store of at least the capacity. Panics where [`RamConfig::check`] complains.
+    /// A memory over a store of at least its capacity. Panics if [`RamConfig::check`] fails.
     pub fn new(config: RamConfig, store: S) -> Ram<S> {
         config.check().expect("a memory that can exist");
         Ram {
@@ -119,12 +119,12 @@ impl<S: Store> Ram<S> {
         }
     }
 
-    /// What it is.
+    /// Its configuration.
     pub fn config(&self) -> &RamConfig {
         &self.config
     }
 
-    /// What it did so far.
+    /// What it has done so far.
     pub fn stats(&self) -> &RamStats {
         &self.stats
     }
@@ -134,14 +134,14 @@ impl<S: Store> Ram<S> {
         self.undo.len()
     }
 
-    /// Looks at bytes without spending time.
+    /// Copies bytes out without spending time.
     pub fn peek(&self, offset: u64, into: &mut [u8]) {
         self.store.read(offset, into);
     }
 
-    /// Writes bytes in cycles the caller accounts for, because the memory works beside something else (eNVy
-    /// section 5.1: the page table is updated while the page crosses). The words follow each other from
-    /// `start`, the last is done at `end`. Panics if the bytes are outside the memory.
+    /// Writes bytes in cycles the caller accounts for, because the memory works in parallel with something else
+    /// (eNVy section 5.1: the page table is updated during the transfer of the page). The words are written one
+    /// after the other from `start`, the last is done at `end`. Panics if the bytes are outside the memory.
     pub fn write_during(&mut self, (start, end): (Time, Time), offset: u64, data: &[u8]) {
         let bytes = data.len() as u64;
         check_range(offset, bytes, self.config.capacity_bytes).expect("a write inside the memory");
@@ -156,7 +156,7 @@ impl<S: Store> Ram<S> {
         self.stats.write.add(bytes, end - start);
     }
 
-    /// As [`PowerCut::cut`], for an outage of a stated length: the backup may run out.
+    /// Like [`PowerCut::cut`], for an outage of a given length: the backup may run out.
     pub fn cut_for(&mut self, at: Time, outage: Span) {
         self.banks.reset();
         if self.config.backup.survives(outage) {
@@ -197,13 +197,13 @@ impl<S: Store> Ram<S> {
         self.banks.serve(at, |load| access.time(load.words))
     }
 
-    /// Remembers the bytes a write replaces, stripe by stripe with the time each stripe is written.
+    /// Records the bytes a write replaces for undo, stripe by stripe, with the time each stripe is written.
     fn remember(&mut self, offset: u64, bytes: u64) {
         let access = self.config.write;
         for (offset, bytes) in pieces(offset, bytes, self.banks.stripe_bytes()) {
             let words = aligned_count(offset, bytes, self.word_shift);
             let load = self.banks.load(offset);
-            // `steps` counts the words of earlier stripes: only the first word of all is a first access.
+            // `steps` counts the words of earlier stripes: only the very first word is a first access.
             let first = if load.steps == 0 { access.first } else { access.next };
             let (start, first_done) = (load.begin, load.begin + first);
             load.begin = first_done + access.next * (words - 1);
@@ -224,7 +224,7 @@ fn words_done(entry: &Entry<Pace>, at: Time, shift: u32) -> u64 {
     further.map_or(words, |further| words.min(1 + further))
 }
 
-/// True if the word after the first `done` had begun at `at`, when the write had.
+/// True if the word after the first `done` had begun at `at`, given that the write had begun.
 fn word_under_way(entry: &Entry<Pace>, at: Time, done: u64) -> bool {
     done == 0 || at > entry.how.first_done + entry.how.next * (done - 1)
 }
@@ -236,7 +236,7 @@ impl<S: Store> InPlace for Ram<S> {
         self.config.capacity_bytes
     }
 
-    /// Of a memory without backup nothing is left to be whole.
+    /// Nothing survives in a memory without backup, so it promises only 1.
     fn atomic_bytes(&self) -> u32 {
         if self.config.backup == Backup::None { 1 } else { self.config.word_bytes }
     }
@@ -276,7 +276,7 @@ impl<S: Store> PowerCut for Ram<S> {
         self.undo.settle(upto);
     }
 
-    /// A short outage: everything with a backup survives it.
+    /// A short outage: a memory with any backup survives it.
     fn cut(&mut self, at: Time) {
         self.cut_for(at, Span::ZERO);
     }

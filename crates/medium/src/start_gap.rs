@@ -1,24 +1,23 @@
 //! Start-Gap wear levelling (Qureshi et al., MICRO 2009) in front of a memory that is overwritten in place: a
-//! line that is written again and again wanders over all cells.
+//! line that is written over and over moves across all cells.
 //!
-//! The lines of a region lie in one slot more than there are lines; the spare slot is the gap. Every
-//! `interval` line writes the line before the gap moves into it, so the gap walks down; when it has walked
-//! through, every line lies one slot further. Where a line lies follows from one number, the moves made:
-//! `gap = N - moves mod (N + 1)`, `start = moves div (N + 1)`; slot = (line + start) mod N, one more from the
-//! gap on. In front of it a fixed random permutation spreads neighbours over the regions, so that what is hot
-//! together does not stay together.
+//! A region has one more slot than lines; the spare slot is the gap. Every `interval` line writes, the line
+//! before the gap moves into it, so the gap moves down; after a full pass every line is one slot further. The
+//! slot of a line follows from one number, the moves made: `gap = N - moves mod (N + 1)`,
+//! `start = moves div (N + 1)`; slot = (line + start) mod N, plus one from the gap on. A fixed random permutation
+//! in front spreads neighbouring lines over the regions, so that a hot range does not stay in one region.
 //!
 //! Invariants
-//! 1. Lines and slots without the gap correspond one to one.
-//! 2. After a power cut the mapping is the one before or after the move under way, and the slot it names holds
+//! 1. Lines map one to one to the slots other than the gap.
+//! 2. After a power cut the mapping is the one before or after the move in progress, and the slot it names holds
 //!    the line: the copy is done before the number of moves is written, and the slot left behind is written
 //!    only by the next move.
-//! 3. The memory below keeps an aligned write of 8 bytes whole: old or new after a cut.
+//! 3. The memory below writes an aligned 8 bytes atomically: old or new after a cut.
 //!
 //! Format: regions one after the other; a region is N + 1 slots, then a ring of lines that begin with a number
-//! of moves (u64, little-endian). The greatest is the current one. The ring is as long as it takes for its
-//! lines to be written less often than the average slot. Writes since the last move are counted in volatile
-//! memory: a cut forgets less than one interval.
+//! of moves (u64, little-endian). The greatest is the current one. The ring is long enough that its lines are
+//! written less often than the average slot. Writes since the last move are counted in volatile memory: a cut
+//! loses less than one interval of them.
 
 use crate::banks::{check_power_of_two, check_range, pieces};
 use crate::{InPlace, MediumError, PowerCut};
@@ -27,19 +26,19 @@ use nvlab_units::{Rng, Served, Time};
 /// How lines are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StartGapConfig {
-    /// Bytes that move together: the line whose wear counts. A power of two of at least 8.
+    /// Bytes that move together: the line whose wear is counted. A power of two of at least 8.
     pub line_bytes: u32,
-    /// Regions, each with a gap of its own. A line that takes every write stays in a slot for (lines of a
+    /// Regions, each with its own gap. A line that receives every write stays in a slot for (lines of a
     /// region) x (interval) writes: that must be far below the endurance.
     pub regions: u32,
     /// Line writes of a region between two moves (100: 1 % more writes).
     pub interval: u32,
-    /// Seed of the permutation in front; `None`: neighbours stay neighbours.
+    /// Seed of the permutation in front; `None`: no permutation.
     pub permutation: Option<u64>,
 }
 
 impl StartGapConfig {
-    /// Lines of a region over a memory of so many bytes that keeps so many whole in a power cut; or why it cannot work.
+    /// Lines of a region on a memory of this capacity and atomic write size, or why it cannot work.
     fn lines(&self, capacity_bytes: u64, atomic_bytes: u32) -> Result<u64, String> {
         check_power_of_two(self.line_bytes as u64, "line bytes of start-gap")?;
         if self.line_bytes < 8 || self.regions == 0 || self.interval == 0 {
@@ -69,12 +68,12 @@ impl StartGapConfig {
         Ok(lines)
     }
 
-    /// Lines of the ring behind a region of so many lines.
+    /// Lines of the ring after a region of `lines` lines.
     fn ring(&self, lines: u64) -> u64 {
         lines.div_ceil(self.interval as u64) + 1
     }
 
-    /// Bytes that are left of a memory of so many bytes that keeps so many whole in a power cut; or why it cannot work.
+    /// Usable bytes of a memory of `of_bytes` and this atomic write size, or why it cannot work.
     pub fn capacity_bytes(&self, of_bytes: u64, atomic_bytes: u32) -> Result<u64, String> {
         Ok(self.lines(of_bytes, atomic_bytes)? * self.regions as u64 * self.line_bytes as u64)
     }
@@ -96,17 +95,17 @@ pub struct StartGap<M> {
     regions: Vec<Region>,
     /// Lines of a region, N.
     lines: u64,
-    /// Lines of the ring behind a region.
+    /// Lines of the ring after a region.
     ring: u64,
     permutation: Option<Permutation>,
-    /// A move is under way until then; nothing overtakes it.
+    /// A move is in progress until then; nothing overtakes it.
     ready: Time,
     moved: u64,
     line: Vec<u8>,
 }
 
 impl<M: InPlace> StartGap<M> {
-    /// In front of a memory that was never written, or why this cannot work.
+    /// Start-Gap in front of a memory that was never written, or why it cannot work.
     pub fn new(config: StartGapConfig, medium: M) -> Result<StartGap<M>, String> {
         let lines = config.lines(medium.capacity(), medium.atomic_bytes())?;
         let total = lines * config.regions as u64;
@@ -123,7 +122,7 @@ impl<M: InPlace> StartGap<M> {
         })
     }
 
-    /// In front of a memory that was in use: reads where the gaps are. Gives when that is done.
+    /// Start-Gap in front of a memory that was in use: reads the positions of the gaps. Returns also when that is done.
     pub fn recover(config: StartGapConfig, medium: M, at: Time) -> Result<(StartGap<M>, Time), String> {
         assert!(M::KEEPS, "recovery reads payload");
         let mut levelled = StartGap::new(config, medium)?;
@@ -135,24 +134,24 @@ impl<M: InPlace> StartGap<M> {
     pub fn medium(&self) -> &M {
         &self.medium
     }
-    /// The memory below, to reset its counts.
+    /// The memory below, to reset its statistics.
     pub fn medium_mut(&mut self) -> &mut M {
         &mut self.medium
     }
-    /// The memory below, without what is in front.
+    /// Returns the memory below.
     pub fn into_medium(self) -> M {
         self.medium
     }
-    /// What it was told.
+    /// Its configuration.
     pub fn config(&self) -> &StartGapConfig {
         &self.config
     }
-    /// Lines moved so far; a move writes the line and notes the number of moves.
+    /// Lines moved so far; a move writes the line and the number of moves.
     pub fn moved(&self) -> u64 {
         self.moved
     }
-    /// Bytes of registers a controller needs beside the memory: of each region the moves (from which start and gap
-    /// follow) and the writes since the last, and the keys of the permutation.
+    /// Bytes of registers a controller needs besides the memory: for each region the moves (from which start and gap
+    /// follow) and the writes since the last move, and the keys of the permutation.
     pub fn register_bytes(&self) -> u64 {
         let Region { moves, writes } = Region::default();
         let region = (size_of_val(&moves) + size_of_val(&writes)) as u64;
@@ -184,7 +183,7 @@ impl<M: InPlace> StartGap<M> {
         self.slot_offset(region, self.lines + 1 + entry)
     }
 
-    /// The region a line belongs to and the slot it lies in.
+    /// The region of a line and its slot in it.
     #[inline]
     fn slot_of(&self, line: u64) -> (u64, u64) {
         let line = self.permutation.as_ref().map_or(line, |permutation| permutation.apply(line));
@@ -195,7 +194,7 @@ impl<M: InPlace> StartGap<M> {
         (region, slot + (slot >= gap) as u64)
     }
 
-    /// Where a byte lies in the memory below: for tests and wear maps.
+    /// The address of a byte in the memory below: for tests and wear maps.
     pub fn locate(&self, offset: u64) -> u64 {
         let line_bytes = self.config.line_bytes as u64;
         let (region, slot) = self.slot_of(offset / line_bytes);
@@ -206,7 +205,7 @@ impl<M: InPlace> StartGap<M> {
     fn step(&mut self, at: Time, region: u64) -> Result<(), MediumError> {
         let moves = self.regions[region as usize].moves;
         let gap = self.lines - moves % (self.lines + 1);
-        // At slot 0 the gap has walked through: the line of the last slot comes round to it.
+        // At slot 0 the gap has completed a pass: the line of the last slot moves to it.
         let from = if gap == 0 { self.lines } else { gap - 1 };
         let bytes = self.config.line_bytes as u64;
         let (from, to) = (self.slot_offset(region, from), self.slot_offset(region, gap));
@@ -221,7 +220,7 @@ impl<M: InPlace> StartGap<M> {
         Ok(())
     }
 
-    /// Carries a write out line by line. `old` is empty where it is not known.
+    /// Performs a write line by line. `old` is empty if it is not known.
     #[inline]
     fn put(
         &mut self,
@@ -303,8 +302,8 @@ impl<M: InPlace + PowerCut> PowerCut for StartGap<M> {
     }
 }
 
-/// A fixed random permutation of `0..count`: a Feistel network over the next even number of bits, walked until
-/// it lands inside.
+/// A fixed random permutation of `0..count`: a Feistel network over the next even number of bits, repeated until
+/// the result is in range.
 #[derive(Clone, Debug)]
 struct Permutation {
     count: u64,
@@ -326,7 +325,7 @@ impl Permutation {
         loop {
             let (mut left, mut right) = (number >> self.half_bits, number & mask);
             for key in self.keys {
-                // The odd constant of splitmix64: any good mixer does.
+                // The odd constant of splitmix64: any good mixer would do.
                 let mixed = (right ^ key).wrapping_mul(0xbf58_476d_1ce4_e5b9);
                 (left, right) = (right, left ^ (mixed >> 32 & mask));
             }

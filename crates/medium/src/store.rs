@@ -1,23 +1,23 @@
 //! Where a medium keeps its bytes, if it keeps any.
 //!
 //! Timing does not need payload: `()` keeps nothing and every call on it compiles away. [`MemStore`] keeps
-//! bytes in memory, for tests and power-cut exploration; the serving edge brings a mapped file.
+//! bytes in memory, for tests and power-cut exploration; the serving edge provides a mapped file.
 
 /// Bytes at offsets. A fresh store reads as zero everywhere.
 pub trait Store {
     /// False if nothing is kept: callers skip work whose only purpose is payload.
     const KEEPS: bool;
-    /// True if what is kept lies in this program's memory for all to see: [`Store::view`].
+    /// True if the bytes are in this process's memory and can be borrowed: [`Store::view`].
     const SHOWS: bool = false;
     /// Copies bytes out. Panics if the range is outside the store.
     fn read(&self, offset: u64, into: &mut [u8]);
-    /// Bytes where they lie. Panics if the range is outside the store, or if it does not show what it keeps.
+    /// Bytes in place, without a copy. Panics if the range is outside the store, or without [`Store::SHOWS`].
     fn view(&self, _offset: u64, _bytes: usize) -> &[u8] {
         panic!("a store that does not show what it keeps")
     }
     /// Copies bytes in. Panics if the range is outside the store.
     fn write(&mut self, offset: u64, data: &[u8]);
-    /// The bytes from `offset` on will be read soon: prefetches the first `bytes` of them.
+    /// Prefetches `bytes` bytes at `offset`, which will be read soon.
     #[inline]
     fn prefetch(&self, _offset: u64, _bytes: usize) {}
 }

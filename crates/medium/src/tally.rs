@@ -1,4 +1,4 @@
-//! What every medium counts about itself: how often, how many bytes, how long.
+//! What every medium counts: how often, how many bytes, how long.
 
 use nvlab_units::Span;
 
@@ -7,10 +7,10 @@ use nvlab_units::Span;
 pub struct Tally {
     /// Operations.
     pub count: u64,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes: u64,
-    /// Time the lanes worked on it, summed over the lanes (so it may exceed the length of the run). Stays at
-    /// 213 days once it gets there: a statistic must not end a run.
+    /// Time the lanes worked on it, summed over the lanes (so it may exceed the length of the run). Saturates
+    /// at 213 days: a statistic must not end a run.
     pub busy: Span,
 }
 

@@ -1,27 +1,27 @@
-//! What a power cut may still take back.
+//! Undo records: what a power cut may still undo.
 //!
-//! A write changes the store when it is accepted, because its end is known then; until that end lies before
-//! every possible cut, the bytes it replaced are kept here. Media without payload never put anything in.
+//! A write changes the store when it is accepted, because its end is known then; until no cut can come before
+//! that end, the bytes it replaced are kept here. Media without payload never record anything.
 //!
-//! Invariant: entries lie in the order the writes were accepted, and writes that touch the same bytes use
-//! the same lane, so taking them back newest first restores every byte to what it was.
+//! Invariant: entries are in the order the writes were accepted, and writes that touch the same bytes use
+//! the same lane, so undoing them newest first restores every byte to what it was.
 
 use crate::Store;
 use nvlab_units::Time;
 use std::collections::VecDeque;
 
-/// One write, or the part of it that one lane did without a gap.
+/// One write, or the part of it that one lane does without a gap.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry<T> {
     /// Address of the first byte.
     pub offset: u64,
     /// What the bytes were before.
     pub old: Box<[u8]>,
-    /// When the first of them began to change.
+    /// When the first byte begins to change.
     pub start: Time,
-    /// When the last of them was done.
+    /// When the last byte is done.
     pub end: Time,
-    /// What the medium needs to know to tear it.
+    /// What the medium needs to tear the write.
     pub how: T,
 }
 
@@ -31,7 +31,7 @@ impl<T> Entry<T> {
         self.offset + self.old.len() as u64
     }
 
-    /// Takes back every byte from address `from` on; those below keep their new value.
+    /// Restores every byte from address `from` on; those below keep their new value.
     pub fn restore_from<S: Store>(&self, store: &mut S, from: u64) {
         let from = from.clamp(self.offset, self.limit());
         store.write(from, &self.old[(from - self.offset) as usize..]);
@@ -47,7 +47,7 @@ impl<T> Undo<T> {
         Undo(VecDeque::new())
     }
 
-    /// Remembers what `bytes` at `offset` hold now.
+    /// Records the current contents of `bytes` bytes at `offset`.
     pub fn remember<S: Store>(
         &mut self,
         store: &S,
@@ -60,15 +60,15 @@ impl<T> Undo<T> {
         self.0.push_back(Entry { offset, old, start, end, how });
     }
 
-    /// Forgets what no cut can take back any more.
+    /// Drops the records that no cut can undo any more: those of writes finished by `upto`.
     pub fn settle(&mut self, upto: Time) {
         while self.0.front().is_some_and(|entry| entry.end <= upto) {
             self.0.pop_front();
         }
     }
 
-    /// Takes back everything not done at `at`: entirely if it had not begun, otherwise as `tear` decides.
-    /// Afterwards nothing is remembered.
+    /// Undoes every write not done at `at`: entirely if it had not begun, otherwise as `tear` decides.
+    /// Afterwards there are no records.
     pub fn cut<S: Store>(&mut self, store: &mut S, at: Time, mut tear: impl FnMut(&mut S, &Entry<T>)) {
         while let Some(entry) = self.0.pop_back() {
             if entry.end <= at {
@@ -82,7 +82,7 @@ impl<T> Undo<T> {
         }
     }
 
-    /// Entries remembered.
+    /// The number of records.
     pub fn len(&self) -> usize {
         self.0.len()
     }

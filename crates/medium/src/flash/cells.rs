@@ -1,19 +1,19 @@
-//! What every flash array shares, whatever its rules for writing: wear, endurance, faults, bad blocks, lanes
-//! and the count of what was done.
+//! What all flash arrays share, whatever their rules for writing: wear, endurance, faults, bad blocks, lanes
+//! and statistics.
 //!
 //! Invariants
-//! 1. A block's erase count never falls, except that a power cut takes back an erase that had not begun.
+//! 1. A block's erase count never decreases, except that a power cut undoes an erase that had not begun.
 //! 2. A bad block stays bad.
 
 use super::config::{BitErrors, FlashConfig, SlcMode};
 use nvlab_units::{BlockId, Bus, Lane, Layout, Rng, Served, Span, Ticket, Time, Total};
 
-/// What an array did, and how long its parts were busy with it.
+/// What an array did, and how long its parts were busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlashStats {
-    /// Cell-to-register reads (one may bring several units).
+    /// Cell-to-register reads (one may fetch several units).
     pub reads: u64,
-    /// Of these, reads tried again because the error correction failed.
+    /// Of these, retries after the error correction failed.
     pub retries: u64,
     /// Program operations.
     pub programs: u64,
@@ -31,16 +31,16 @@ pub struct FlashStats {
     pub transfer_time: Total,
 }
 
-/// Pages of a word line: five bits per cell are more than anyone builds.
+/// Most pages per word line: no part stores more than five bits per cell.
 pub const LEVELS_MAX: usize = 5;
 
-/// The level of a page in a block that is used with one bit per cell.
+/// The level of a page in a block used with one bit per cell.
 pub const SLC_LEVEL: u32 = LEVELS_MAX as u32;
 
-/// What was done in blocks that were used with one bit per cell; it is part of [`FlashStats`] too.
+/// Operations on blocks used with one bit per cell; [`FlashStats`] includes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlcOperations {
-    /// Cell-to-register reads, but for those the error correction repeats.
+    /// Cell-to-register reads, without retries.
     pub reads: u64,
     /// Program operations.
     pub programs: u64,
@@ -51,22 +51,22 @@ pub struct SlcOperations {
 /// The shared state of a flash array.
 #[derive(Clone, Debug)]
 pub struct Cells {
-    /// What the array is made of.
+    /// The configuration of the array.
     pub config: FlashConfig,
-    /// What it did so far, but for the host's reads and the programs below.
+    /// What it has done so far, except the host's reads and the programs below.
     pub(super) stats: FlashStats,
-    /// The host's reads by page of a word line, and the units they brought over the channel; pages programmed
-    /// with all bits of their cells, and those that came over the channel. There are so many that their times
-    /// are added up only when somebody asks.
+    /// The host's reads by page of a word line, and the units they moved over the channel; pages programmed
+    /// with all bits of their cells, and those sent over the channel. There are so many that their times
+    /// are added up only in [`Cells::stats`].
     host_reads: [u64; LEVELS_MAX + 1],
     host_units: u64,
     programs: u64,
     pages_sent: u64,
-    /// The geometry without divisions.
+    /// Address arithmetic without divisions.
     pub(super) layout: Layout,
     /// Cell-to-register time of each page of a word line.
     sense: [Span; LEVELS_MAX + 1],
-    /// Blocks may be used with one bit per cell; what was done in them, but for the host's reads.
+    /// The mode with one bit per cell, if the part has it; operations in it, except the host's reads.
     slc: Option<SlcMode>,
     slc_done: SlcOperations,
     /// Channel time of a unit and of a page.
@@ -76,7 +76,7 @@ pub struct Cells {
     channel: Vec<u32>,
     erases: Vec<u32>,
     bad: Vec<bool>,
-    /// Cycles a block really bears; empty if blocks do not wear out.
+    /// The cycles each block actually survives; empty if blocks do not wear out.
     limit: Vec<u32>,
     rng: Rng,
     dies: Vec<Lane>,
@@ -84,7 +84,7 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// An array fresh from the factory. Panics if the geometry is impossible (check it first).
+    /// A factory-new array. Panics if the geometry is invalid (check it first).
     pub fn new(config: FlashConfig) -> Cells {
         config.geometry.check().expect("a geometry that was checked");
         let levels = config.timing.read.len();
@@ -124,7 +124,7 @@ impl Cells {
         }
     }
 
-    /// What was done so far.
+    /// What it has done so far.
     pub fn stats(&self) -> FlashStats {
         let mut stats = self.stats;
         for (&sense, &reads) in self.sense.iter().zip(&self.host_reads) {
@@ -137,12 +137,12 @@ impl Cells {
         stats.transfer_time.add_many(self.page_transfer, self.pages_sent);
         stats
     }
-    /// The part of it that was done in blocks used with one bit per cell.
+    /// The part of [`Cells::stats`] on blocks used with one bit per cell.
     pub fn slc_operations(&self) -> SlcOperations {
         let host_reads = self.host_reads[SLC_LEVEL as usize];
         SlcOperations { reads: self.slc_done.reads + host_reads, ..self.slc_done }
     }
-    /// Blocks may be used with one bit per cell from now on.
+    /// Allows blocks to be used with one bit per cell.
     pub(super) fn allow_slc(&mut self, mode: SlcMode) {
         self.sense[SLC_LEVEL as usize] = mode.read;
         self.slc = Some(mode);
@@ -151,7 +151,7 @@ impl Cells {
     pub fn slc_mode(&self) -> Option<&SlcMode> {
         self.slc.as_ref()
     }
-    /// Begins counting anew; wear stays.
+    /// Resets the statistics; wear stays.
     pub fn reset_stats(&mut self) {
         self.stats = FlashStats::default();
         self.host_reads = [0; LEVELS_MAX + 1];
@@ -166,7 +166,7 @@ impl Cells {
     pub fn erase_counts(&self) -> &[u32] {
         &self.erases
     }
-    /// Takes over the erase counts of an earlier run.
+    /// Sets the erase counts to those of an earlier run.
     pub(super) fn set_erase_counts(&mut self, erases: &[u32]) {
         self.erases.copy_from_slice(erases);
     }
@@ -174,7 +174,7 @@ impl Cells {
     pub fn is_bad(&self, block: BlockId) -> bool {
         self.bad[block.0 as usize]
     }
-    /// Marks a block bad, for ever.
+    /// Marks a block bad, permanently.
     pub fn mark_bad(&mut self, block: BlockId) {
         self.bad[block.0 as usize] = true;
     }
@@ -182,12 +182,12 @@ impl Cells {
     pub fn die(&mut self, die: u32) -> &mut Lane {
         &mut self.dies[die as usize]
     }
-    /// When a die will have done what it was told, if nothing else comes ([`Lane::idle_from`]).
+    /// When a die will have done everything queued, if nothing else arrives ([`Lane::idle_from`]).
     #[inline]
     pub fn idle_from(&self, die: u32) -> Time {
         self.dies[die as usize].idle_from()
     }
-    /// True if programs may fail, so that each must be looked at by itself.
+    /// True if programs may fail, so that each must be checked.
     pub fn programs_may_fail(&self) -> bool {
         self.config.faults.program_failure > 0.0
     }
@@ -196,7 +196,7 @@ impl Cells {
         self.erases[block.0 as usize] as f64 / self.config.endurance.cycles.max(1) as f64
     }
 
-    /// A read brought data that are not what was programmed.
+    /// Counts a read whose data is not what was programmed.
     pub(super) fn count_failed_read(&mut self) {
         self.stats.failures[0] += 1;
     }
@@ -227,20 +227,20 @@ impl Cells {
         fails
     }
 
-    /// Takes back the count of an erase that had not begun when the power failed. Counting may have begun anew since it
-    /// was queued; then it was not counted.
+    /// Uncounts an erase that had not begun when the power failed. If the statistics were reset since it was queued,
+    /// they do not include it.
     pub(super) fn unerase(&mut self, block: BlockId) {
         self.erases[block.0 as usize] -= 1;
         self.stats.erases = self.stats.erases.saturating_sub(1);
     }
 
-    /// The same of a block used with one bit per cell.
+    /// [`Cells::unerase`] for a block used with one bit per cell.
     pub(super) fn unerase_slc(&mut self, block: BlockId) {
         self.slc_done.erases = self.slc_done.erases.saturating_sub(1);
         self.unerase(block);
     }
 
-    /// Draws how often a read of `codewords` codewords must be repeated; `None` if even the last try fails.
+    /// Draws how often a read of `codewords` codewords must be retried; `None` if even the last retry fails.
     fn read_retries(&mut self, block: BlockId, errors: &BitErrors, codewords: u32) -> Option<u32> {
         let growth = (errors.rate_worn / errors.rate_fresh).ln() * self.wear_ratio(block);
         let mut rate = errors.rate_fresh * growth.exp();
@@ -254,8 +254,8 @@ impl Cells {
         None
     }
 
-    /// Repeats a read that ended at `at` until its bit errors can be corrected. `Err` carries when the last,
-    /// fruitless, try ended.
+    /// Retries a read that ended at `at` until its bit errors can be corrected. `Err` holds the end of the last
+    /// failed retry.
     fn read_again(
         &mut self,
         at: Time,
@@ -281,8 +281,8 @@ impl Cells {
         Ok(end)
     }
 
-    /// A foreground read of `units` units that lie behind one register, on die and channel.
-    /// `Err` carries when the last, fruitless, try ended.
+    /// A foreground read of `units` units in one register, on die and channel. `Err` holds the end of the last
+    /// failed retry.
     #[inline(always)]
     pub fn read(&mut self, at: Time, block: BlockId, level: u32, units: u32) -> Result<Served, Time> {
         let die = self.layout.die_of(block);
@@ -300,9 +300,9 @@ impl Cells {
         Ok(served)
     }
 
-    /// Background reads of cells on one die (relocation): `levels[i]` reads of each page of a word line,
-    /// bringing `units` units in all. They cross the channel unless the part can copy back; relocation yields
-    /// the channel to the host, so its transfers are counted but hold up nobody.
+    /// Background reads of cells on one die (relocation): `reads[i]` reads of page `i` of a word line,
+    /// fetching `units` units in total. They cross the channel unless the part has copy-back; relocation yields
+    /// the channel to the host, so its transfers are counted but delay nothing.
     pub fn relocation_reads(&mut self, at: Time, die: u32, reads: &[u32], units: u32) {
         for (level, &count) in reads.iter().enumerate().filter(|(_, count)| **count > 0) {
             let sense = self.sense[level];
@@ -325,7 +325,7 @@ impl Cells {
         self.dies[die as usize].background(start, self.config.timing.program, count)
     }
 
-    /// The same in a block used with one bit per cell.
+    /// [`Cells::program`] in a block used with one bit per cell.
     pub(super) fn program_slc(&mut self, at: Time, die: u32, count: u32, host: bool) -> Ticket {
         let Some(mode) = self.slc else { panic!("the part has no SLC mode") };
         let transfer = self.unit_transfer * mode.units_per_page as u64;
@@ -339,7 +339,7 @@ impl Cells {
         self.dies[die as usize].background(start, mode.program, count)
     }
 
-    /// Pages come over the channel of a die; gives when they are there.
+    /// Sends pages over the channel of a die; returns when they have arrived.
     #[inline]
     fn send(&mut self, at: Time, die: u32, page: Span, count: u32) -> Time {
         let channel = self.channel[die as usize] as usize;
@@ -351,7 +351,7 @@ impl Cells {
         self.erase_for(at, die, self.config.timing.erase)
     }
 
-    /// The same of a block used with one bit per cell.
+    /// [`Cells::erase`] of a block used with one bit per cell.
     pub(super) fn erase_slc(&mut self, at: Time, die: u32) -> Ticket {
         let Some(mode) = self.slc else { panic!("the part has no SLC mode") };
         self.slc_done.erases += 1;
@@ -363,7 +363,7 @@ impl Cells {
         self.dies[die as usize].background(at, erase, 1)
     }
 
-    /// The power failed: whatever the lanes were doing is over.
+    /// Makes all lanes idle after a power cut.
     pub(super) fn reset_lanes(&mut self, at: Time) {
         for lane in &mut self.dies {
             *lane = Lane::new();
@@ -383,7 +383,7 @@ fn poisson_at_most(k: u32, mean: f64) -> f64 {
     if mean <= 0.0 {
         return 1.0;
     }
-    // Terms from the logarithm of the largest down, so that nothing underflows at large means.
+    // Each term is computed from its logarithm, so that nothing underflows at large means.
     let ln_mean = mean.ln();
     let mut ln_factorial = 0.0;
     let mut sum = 0.0;

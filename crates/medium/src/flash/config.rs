@@ -1,4 +1,4 @@
-//! What a flash array is made of: shape, times, endurance, faults. Plain data, filled from a datasheet.
+//! The configuration of a flash array: shape, times, endurance, faults. Plain data, filled from a datasheet.
 
 use nvlab_units::{Geometry, Interruption, Rate, Span};
 
@@ -7,8 +7,8 @@ use nvlab_units::{Geometry, Interruption, Rate, Span};
 pub enum CellRules {
     /// A page is programmed once, in order within its block, then read whole; erase to 1.
     Nand,
-    /// A page is programmed once, anywhere in its erased block: parts of small blocks allow it, and
-    /// block-mapped controllers, which keep a page at its own offset, need it.
+    /// A page is programmed once, in any order within its erased block: parts with small blocks allow it, and
+    /// block-mapped controllers, which store a page at its own offset, need it.
     NandAnyOrder,
     /// Any byte, any number of times, but bits only go from 1 to 0 (a write is an AND); erase to 1.
     Nor,
@@ -32,14 +32,14 @@ pub struct FlashConfig {
 /// Times of one die and its channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlashTiming {
-    /// Cells to page register, one entry per page of a word line (lower, middle, upper; one for SLC). Each
-    /// must not be empty. Units of one program operation are spread over these pages in order.
+    /// Cells to page register, one entry per page of a word line (lower, middle, upper; one for SLC). Must not
+    /// be empty. The units of one program operation are spread over these pages in order.
     pub read: Vec<Span>,
-    /// Units that come to the register with one read of the cells (units of one physical page).
+    /// Units that one read of the cells loads into the register (units of one physical page).
     pub units_per_read: u32,
     /// Register to cells: one program operation ([`Geometry::page_bytes`]).
     pub program: Span,
-    /// One block.
+    /// Erase of one block.
     pub erase: Span,
     /// The channel between controller and dies.
     pub transfer: Rate,
@@ -49,11 +49,11 @@ pub struct FlashTiming {
     pub copy_back: bool,
 }
 
-/// A block of a part with several bits per cell may be used with one: faster, hardier, and smaller. Whether it is
-/// is chosen while it is erased.
+/// The mode in which a block of a part with several bits per cell is used with one: faster, more durable and smaller.
+/// The mode of a block is chosen while it is erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlcMode {
-    /// Program operations that fill a block, and units each writes: not more than the geometry's.
+    /// Program operations that fill a block, and units each writes: at most those of the geometry.
     pub pages_per_block: u32,
     /// See `pages_per_block`.
     pub units_per_page: u32,
@@ -61,7 +61,7 @@ pub struct SlcMode {
     pub read: Span,
     /// Register to cells: one program operation.
     pub program: Span,
-    /// One block.
+    /// Erase of one block.
     pub erase: Span,
 }
 
@@ -70,8 +70,8 @@ pub struct SlcMode {
 pub struct Endurance {
     /// Rated program/erase cycles of a block.
     pub cycles: u32,
-    /// Relative standard deviation of the cycles a block really bears around the rating; 0 = every block
-    /// alike.
+    /// Relative standard deviation, around the rating, of the cycles a block actually survives; 0 = all blocks
+    /// are equal.
     pub spread: f64,
 }
 
@@ -84,7 +84,7 @@ pub struct Faults {
     pub program_failure: f64,
     /// Probability that one erase fails on a block at its rated life; grows as (cycles/rated)^2.
     pub erase_failure: f64,
-    /// Blocks past their own endurance fail their next erase.
+    /// A block past its own endurance fails its next erase.
     pub wear_out: bool,
     /// Bit errors against the correction budget; `None`: reads never fail.
     pub bit_errors: Option<BitErrors>,
@@ -104,19 +104,19 @@ impl Faults {
     };
 }
 
-/// Raw bit errors and what the error correction bears.
+/// Raw bit errors and what the error correction can correct.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BitErrors {
     /// Raw bit error rate of a fresh block.
     pub rate_fresh: f64,
-    /// Raw bit error rate at rated life; in between it grows exponentially with the cycles.
+    /// Raw bit error rate at rated life; between the two it grows exponentially with the cycles.
     pub rate_worn: f64,
     /// Bits of one codeword.
     pub codeword_bits: u32,
     /// Errors one codeword may have and still be corrected.
     pub correctable: u32,
-    /// How often a failed read is tried again with shifted reference voltages.
+    /// How often a failed read is retried with shifted reference voltages.
     pub retries: u32,
-    /// What one retry leaves of the error rate.
+    /// The factor by which one retry reduces the error rate.
     pub retry_factor: f64,
 }

@@ -1,11 +1,11 @@
 //! Flash arrays: blocks of pages that must be erased before they are written again.
 //!
-//! [`config`] is the datasheet as data; [`cells`] is what every flash array shares: wear, endurance, faults,
+//! [`config`] is the datasheet as data; [`cells`] is what all flash arrays share: wear, endurance, faults,
 //! bad blocks, lanes; [`nand`] and [`nor`] are the two sets of rules for writing.
 //!
-//! Two kinds of operation. *Foreground*: somebody waits (a host read), the end is the result. *Background*:
-//! programs, relocation reads and erases are queued on their die and answered with a ticket; a foreground
-//! read suspends them where the part allows it. See decision 0001 and [`nvlab_units::Lane`].
+//! There are two kinds of operation. *Foreground*: a caller waits (a host read), the end is the result. *Background*:
+//! programs, relocation reads and erases are queued on their die and return a ticket; a foreground read
+//! suspends them where the part allows it. See decision 0001 and [`nvlab_units::Lane`].
 
 pub mod cells;
 pub mod config;

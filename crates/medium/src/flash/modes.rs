@@ -7,7 +7,7 @@ use nvlab_units::{BlockId, Geometry};
 /// The mode of every block.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Modes {
-    /// A mark per block that is in SLC mode; empty if the part has no such mode.
+    /// Whether each block is in SLC mode; empty if the part has no such mode.
     slc: Vec<bool>,
     pages_per_block: u32,
     units_per_page: u32,
@@ -42,7 +42,7 @@ impl Modes {
         if self.is_slc(block) { self.units_per_page } else { geometry.units_per_page }
     }
 
-    /// Whether the block has these pages in its mode.
+    /// Refuses pages that the block does not have in its mode.
     #[inline]
     pub fn check_pages(&self, block: BlockId, page: u32, count: u32, next: u32) -> Result<(), MediumError> {
         match self.is_slc(block) && page + count > self.pages_per_block {

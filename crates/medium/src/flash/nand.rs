@@ -1,15 +1,16 @@
-//! A NAND array: a page is programmed once, in order within its block; a block is erased whole; a spare area
-//! beside every unit tells what it holds.
+//! A NAND array: a page is programmed once, in order within its block; a block is erased whole; every unit has
+//! a spare area that describes its contents.
 //!
 //! Invariants
 //! 1. Pages of a block are programmed 0, 1, 2, ... and each once between two erases; anything else is an
-//!    error, in every build. Under [`CellRules::NandAnyOrder`] they come in any order, each once all the same.
+//!    error, in every build. Under [`CellRules::NandAnyOrder`] the order is free, but still each only once.
 //! 2. What a failed or torn program leaves in its page is never returned as good data: the error correction
-//!    finds it, or the page holds garbage that a checksum finds (both happen, by seed).
+//!    detects it, or the page holds garbage that a checksum detects (both happen, drawn by seed).
 //! 3. Operations of one die take effect in the order they were queued, so a power cut tears at most one
 //!    operation per die.
 //!
-//! Store layout: units in order, then [`SPARE_BYTES`] of spare area per unit, then what `record` says. What a power cut does is in `power`.
+//! Store layout: units in order, then [`SPARE_BYTES`] of spare area per unit, then the records (see `record`).
+//! `power` implements power cuts.
 
 mod power;
 mod record;
@@ -24,30 +25,30 @@ use crate::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ppa, Served, Ticket, Time};
 use std::collections::VecDeque;
 
-/// Bytes of spare area per unit that are the controller's (the rest is error correction).
+/// Bytes of spare area per unit for the controller (the rest is error correction).
 pub const SPARE_BYTES: usize = 28;
 
-/// What a page cannot be trusted for.
+/// Why a page cannot be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
-    /// The power failed during its program, and the error correction sees it.
+    /// The power failed during its program, and the error correction detects it.
     Torn,
     /// The power failed during the erase of its block.
     HalfErased,
 }
 
-/// Something a power cut could still undo.
+/// An operation that a power cut could still undo.
 #[derive(Clone, Debug)]
 enum Undo {
     Program { block: BlockId, page: u32 },
     Erase { block: BlockId, slc: bool, pages: Pages, damage: Vec<(u32, Damage)> },
 }
 
-/// A block whose erase a power cut could still undo. What it held stays in the store until a page is programmed again.
+/// A block whose erase a power cut could still undo. Its old contents stay in the store until a page is programmed.
 #[derive(Clone, Debug)]
 struct Erasing {
     block: BlockId,
-    /// What such pages held: number, payload and spare areas.
+    /// The old contents of pages programmed since: number, payload and spare areas.
     overwritten: Vec<(u32, Vec<u8>)>,
 }
 
@@ -68,21 +69,21 @@ pub struct Nand<S: Store = ()> {
     programmed: Programmed,
     modes: Modes,
     unsettled: VecDeque<Unsettled>,
-    /// One for each erase among `unsettled`, in their order.
+    /// One for each erase in `unsettled`, in the same order.
     erasing: VecDeque<Erasing>,
-    /// Pages by global page number that cannot be trusted: few, after a power cut or a failed program.
+    /// Pages that cannot be trusted, by global page number: few, after a power cut or a failed program.
     damaged: Vec<(u32, Damage)>,
-    /// The latest time the lanes were told of; a cut cannot come before it.
+    /// The latest time passed to the lanes; a cut cannot come before it.
     latest: Time,
 }
 
 impl<S: Store> Nand<S> {
-    /// Bytes a store for this array must hold.
+    /// Bytes of the store this array needs.
     pub fn store_bytes(geometry: &Geometry) -> u64 {
         record::end(geometry)
     }
 
-    /// An array fresh from the factory. Panics if the geometry is impossible.
+    /// A factory-new array. Panics if the geometry is invalid.
     pub fn new(config: FlashConfig, store: S) -> Nand<S> {
         let mut nand = Nand::new_over(config, store);
         if S::KEEPS {
@@ -106,7 +107,7 @@ impl<S: Store> Nand<S> {
         }
     }
 
-    /// The same array where blocks may be used with one bit per cell. Panics if they would grow.
+    /// Allows blocks to be used with one bit per cell. Panics if they would be larger that way.
     pub fn with_slc_mode(mut self, mode: SlcMode) -> Nand<S> {
         self.modes = Modes::new(&mode, self.geometry());
         self.cells.allow_slc(mode);
@@ -121,8 +122,8 @@ impl<S: Store> Nand<S> {
     pub fn units_per_page(&self, block: BlockId) -> u32 {
         self.modes.units_per_page(block, self.geometry())
     }
-    /// Chooses how an erased block is used from now on, until it is erased again: with one bit per cell or with
-    /// all. Panics if it is not erased, or if there is no such mode.
+    /// Chooses whether an erased block is used with one bit per cell or with all, until its next erase. Panics if
+    /// it is not erased, or if the part has no such mode.
     pub fn set_slc(&mut self, block: BlockId, slc: bool) {
         assert_eq!(self.pages_written(block), 0, "block {} changes its mode while it holds data", block.0);
         self.modes.set(block, slc);
@@ -138,7 +139,7 @@ impl<S: Store> Nand<S> {
     pub fn die_of(&self, block: BlockId) -> u32 {
         self.cells.layout.die_of(block)
     }
-    /// What the array is made of.
+    /// The configuration of the array.
     pub fn config(&self) -> &FlashConfig {
         &self.cells.config
     }
@@ -146,16 +147,16 @@ impl<S: Store> Nand<S> {
     pub fn cells(&self) -> &Cells {
         &self.cells
     }
-    /// What was done so far.
+    /// What it has done so far.
     pub fn stats(&self) -> FlashStats {
         self.cells.stats()
     }
-    /// Begins counting anew; wear stays.
+    /// Resets the statistics; wear stays.
     pub fn reset_stats(&mut self) {
         self.cells.reset_stats();
     }
-    /// Pages programmed in a block since its erase: what a controller would find by looking for the first
-    /// erased page. In any order: one past the highest of them.
+    /// Pages programmed in a block since its erase: what a controller would find by searching for the first
+    /// erased page. If programmed in any order: one past the highest.
     pub fn pages_written(&self, block: BlockId) -> u32 {
         self.programmed.written(block)
     }
@@ -164,12 +165,12 @@ impl<S: Store> Nand<S> {
     pub fn is_programmed(&self, block: BlockId, page: u32) -> bool {
         self.programmed.holds(block, page) == Some(true)
     }
-    /// The latest time the array was told of: a power cut cannot come before it. A controller of several
-    /// arrays cuts all of them at the latest of these.
+    /// The latest time passed to the array: a power cut cannot come before it. A controller of several arrays
+    /// cuts all of them at the latest of these.
     pub fn latest(&self) -> Time {
         self.latest
     }
-    /// Marks a block bad, for ever (a mark in its spare area).
+    /// Marks a block bad, permanently (a mark in its spare area).
     pub fn mark_bad(&mut self, block: BlockId) {
         self.cells.mark_bad(block);
         self.record_block(block);
@@ -180,7 +181,7 @@ impl<S: Store> Nand<S> {
         self.cells.layout.split(unit)
     }
 
-    /// The block of a unit that can be read and which read of its word line brings it, or why it cannot.
+    /// The block of a readable unit and the read of its word line that fetches it, or why it cannot be read.
     #[inline(always)]
     fn readable(&self, unit: Ppa) -> Result<(BlockId, u32), MediumError> {
         let (block, page, slot) = self.split(unit);
@@ -190,7 +191,7 @@ impl<S: Store> Nand<S> {
         }
     }
 
-    /// The same where pages are damaged, or this one is not programmed.
+    /// [`Nand::readable`] when pages are damaged, or this one is not programmed.
     #[cold]
     fn readable_among_damaged(&self, unit: Ppa) -> Result<(BlockId, u32), MediumError> {
         let (block, page, slot) = self.split(unit);
@@ -205,7 +206,7 @@ impl<S: Store> Nand<S> {
         }
     }
 
-    /// Which read of a word line brings `slot` of a page of the block; `None` if it has no such slot in its mode.
+    /// Which read of a word line fetches `slot` of a page of the block; `None` if it has no such slot in its mode.
     #[inline]
     fn level_of(&self, block: BlockId, slot: u32) -> Option<u32> {
         if self.modes.is_slc(block) {
@@ -218,8 +219,8 @@ impl<S: Store> Nand<S> {
         }
     }
 
-    /// Reads `count` units that come with one read of the cells (see [`Nand::units_together`]); somebody
-    /// waits. `into` receives the payload if a store is kept; empty: see [`Nand::view`].
+    /// Reads, in the foreground, `count` units that one read of the cells fetches (see [`Nand::units_together`]).
+    /// `into` receives the payload if the store keeps bytes; it may be empty: see [`Nand::view`].
     ///
     /// Errors: [`MediumError::Erased`], [`MediumError::Uncorrectable`], [`MediumError::OutOfRange`].
     #[inline(always)]
@@ -237,7 +238,7 @@ impl<S: Store> Nand<S> {
         Ok(served)
     }
 
-    /// The payload of `count` units of a page where it lies, without spending time. Panics if the store does not show it
+    /// The payload of `count` units of a page in place, without spending time. Panics if the store cannot lend it
     /// ([`Store::SHOWS`]).
     ///
     /// Errors: as [`Nand::read`].
@@ -247,20 +248,20 @@ impl<S: Store> Nand<S> {
         Ok(self.store.view(first.0 as u64 * bytes, (count as u64 * bytes) as usize))
     }
 
-    /// The unit will be read soon: prefetches the first `bytes` of its payload.
+    /// Prefetches the first `bytes` of the payload of a unit that will be read soon.
     #[inline]
     pub fn prefetch(&self, unit: Ppa, bytes: usize) {
         self.store.prefetch(unit.0 as u64 * self.geometry().unit_bytes as u64, bytes);
     }
 
-    /// How many units from `first` on come with the same read of the cells.
+    /// How many units from `first` on the same read of the cells fetches.
     #[inline]
     pub fn units_together(&self, first: Ppa) -> u32 {
         let per_read = self.cells.config.timing.units_per_read;
         if per_read <= 1 { 1 } else { per_read - self.split(first).2 % per_read }
     }
 
-    /// Looks at one unit without spending time (its read is accounted elsewhere: [`Nand::relocation_reads`],
+    /// Copies one unit out without spending time (its read is accounted elsewhere: [`Nand::relocation_reads`],
     /// or a scan's own count): payload and spare area.
     pub fn peek(&self, unit: Ppa, data: &mut [u8], spare: &mut [u8; SPARE_BYTES]) -> Result<(), MediumError> {
         self.readable(unit)?;
@@ -269,7 +270,7 @@ impl<S: Store> Nand<S> {
         Ok(())
     }
 
-    /// Reads the spare area of one unit (and with it the page); somebody waits.
+    /// Reads the spare area of one unit (and with it the page) in the foreground.
     pub fn read_spare(&mut self, at: Time, unit: Ppa) -> (Time, Result<[u8; SPARE_BYTES], MediumError>) {
         let (block, _, slot) = self.split(unit);
         let end = match self.cells.read(at, block, self.level_of(block, slot).unwrap_or(SLC_LEVEL), 1) {
@@ -284,7 +285,7 @@ impl<S: Store> Nand<S> {
         (end, Ok(spare))
     }
 
-    /// The spare area of a unit that can be read, without spending time (it comes with the unit).
+    /// The spare area of a readable unit, without spending time (it is read together with the unit).
     pub fn spare(&self, unit: Ppa) -> Result<[u8; SPARE_BYTES], MediumError> {
         self.readable(unit)?;
         let mut spare = [0; SPARE_BYTES];
@@ -292,7 +293,7 @@ impl<S: Store> Nand<S> {
         Ok(spare)
     }
 
-    /// What was read from the unit is not what was programmed, its controller says: a failed read.
+    /// Counts a failed read: the controller found that the unit does not hold what was programmed.
     pub fn reject(&mut self, unit: Ppa) -> MediumError {
         self.cells.count_failed_read();
         MediumError::Uncorrectable(unit)
@@ -303,7 +304,7 @@ impl<S: Store> Nand<S> {
     }
 
     /// Queues the reads of a relocation: `reads[i]` reads of page `i` of a word line ([`SLC_LEVEL`]: of a block
-    /// in SLC mode), `units` units in all.
+    /// in SLC mode), `units` units in total.
     pub fn relocation_reads(&mut self, at: Time, die: u32, reads: &[u32], units: u32) {
         self.cells.relocation_reads(at, die, reads, units);
     }
@@ -312,7 +313,7 @@ impl<S: Store> Nand<S> {
     /// the units of the page. `host` is false for relocated data.
     ///
     /// Errors: [`MediumError::OutOfOrder`], [`MediumError::Programmed`], [`MediumError::BadBlock`];
-    /// [`MediumError::ProgramFailed`]: the page is spent, what the block held before stays readable, the data
+    /// [`MediumError::ProgramFailed`]: the page is used up, the pages before it stay readable, the data
     /// must be written elsewhere.
     #[inline(always)]
     pub fn program(
@@ -405,7 +406,7 @@ impl<S: Store> Nand<S> {
         (first, units * geometry.unit_bytes as usize, units * SPARE_BYTES)
     }
 
-    /// The page will be programmed: if a power cut could undo the last erase of its block, what it held is kept.
+    /// Keeps the old contents of a page about to be programmed, if a power cut could undo the last erase of its block.
     #[inline]
     fn keep_overwritten(&mut self, block: BlockId, page: u32) {
         if let Some(i) = self.erasing.iter().rposition(|erasing| erasing.block == block) {
@@ -424,12 +425,12 @@ impl<S: Store> Nand<S> {
         self.cells.die(die).finish(ticket, at)
     }
 
-    /// The place after everything queued on a die.
+    /// The ticket of everything queued on a die so far.
     pub fn last(&mut self, die: u32) -> Ticket {
         self.cells.die(die).last()
     }
 
-    /// When a die will have done what it was told, if nothing else comes: an estimate.
+    /// When a die will have done everything queued, if nothing else arrives: an estimate.
     #[inline]
     pub fn idle_from(&self, die: u32) -> Time {
         self.cells.idle_from(die)
@@ -441,7 +442,7 @@ impl<S: Store> Nand<S> {
     }
 }
 
-/// The bytes of a page: empty if no store is kept.
+/// The bytes of a page: empty if the store keeps none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Payload<'a> {
     /// [`Geometry::page_bytes`] bytes.

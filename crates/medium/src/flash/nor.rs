@@ -1,18 +1,18 @@
-//! A NOR array: any byte can be read and programmed by itself; programming clears bits and only an erase of
+//! A NOR array: any byte can be read and programmed individually; programming clears bits and only an erase of
 //! the whole block sets them again.
 //!
 //! Chips that work in lockstep form one *page* ([`Geometry::page_bytes`]: eNVy section 3.3, 256 chips of one
 //! byte; system 001, 4 to 64 chips), and a program step writes any part of one page. Programs and erases are
-//! background work of their bank, answered with a ticket; a read suspends them where the part can.
+//! background work of their bank and return a ticket; a read suspends them where the part allows it.
 //!
 //! Invariants
 //! 1. A programmed byte is the AND of what it held and what was written; a write that would set a bit is
-//!    refused before anything changes. Programming 0xFF changes nothing, but takes its time all the same: the
-//!    time of an operation never depends on the bytes.
-//! 2. Steps of one bank are done in the order they were queued. A cut leaves those done, drops those not
-//!    begun; in the page under way every byte has some of the bits cleared that were to be cleared.
-//! 3. After a torn or failed erase a block holds anything, perhaps even 0xFF everywhere, and must be erased
-//!    again: until then programs on it are refused.
+//!    refused before anything changes. Programming 0xFF changes nothing, but takes as long: the time of an
+//!    operation never depends on the bytes.
+//! 2. Steps of one bank are done in the order they were queued. A cut keeps those done and drops those not
+//!    begun; in the page in progress every byte has some of the bits to be cleared already cleared.
+//! 3. After a torn or failed erase a block may hold anything, even 0xFF everywhere, and must be erased again:
+//!    until then programs on it are refused.
 //!
 //! Store layout: the bytes in order, inverted, so that a fresh store of zeros reads as erased.
 
@@ -23,7 +23,7 @@ use crate::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Geometry, Interruption, Ppa, Served, Span, Ticket, Time};
 use std::collections::{BTreeSet, VecDeque};
 
-/// A NOR array: what every flash array states, and what only NOR parts have.
+/// A NOR array: the parameters of every flash array, and those that only NOR parts have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NorConfig {
     /// Shape, times, life and faults; [`FlashConfig::rules`] is [`CellRules::Nor`]. The first read time is
@@ -33,7 +33,7 @@ pub struct NorConfig {
 }
 
 impl NorConfig {
-    /// Checks that the array can exist; otherwise says why not.
+    /// Checks that the configuration is possible; otherwise returns the reason.
     pub fn check(&self) -> Result<(), String> {
         self.flash.geometry.check()?;
         if self.flash.rules != CellRules::Nor {
@@ -46,13 +46,13 @@ impl NorConfig {
     }
 }
 
-/// Something a power cut could still undo: done between two places of the background of its die.
+/// An operation that a power cut could still undo: done between two positions in the background work of its die.
 #[derive(Clone, Debug)]
 struct Unsettled {
     die: u32,
     from: Ticket,
     to: Ticket,
-    /// First byte, and what was there.
+    /// Address of the first byte, and the bytes it replaced.
     offset: u64,
     old: Box<[u8]>,
     erase: Option<UndoErase>,
@@ -70,18 +70,18 @@ pub struct Nor<S: Store = ()> {
     cells: Cells,
     half_erased: BTreeSet<BlockId>,
     unsettled: VecDeque<Unsettled>,
-    /// The latest time the lanes were told of; a cut cannot come before it (as in [`super::nand`]).
+    /// The latest time passed to the lanes; a cut cannot come before it (as in [`super::nand`]).
     latest: Time,
     store: S,
 }
 
 impl<S: Store> Nor<S> {
-    /// Bytes a store for this array must hold.
+    /// Bytes of the store this array needs.
     pub fn store_bytes(geometry: &Geometry) -> u64 {
         geometry.bytes()
     }
 
-    /// An array fresh from the factory over a store of zeros. Panics where [`NorConfig::check`] complains.
+    /// A factory-new array over a store of zeros. Panics if [`NorConfig::check`] fails.
     pub fn new(config: NorConfig, store: S) -> Nor<S> {
         config.check().expect("a NOR array that can exist");
         Nor {
@@ -93,8 +93,8 @@ impl<S: Store> Nor<S> {
         }
     }
 
-    /// An array as an earlier run left it in `store`, its blocks erased as often as `erases` says. Whatever was
-    /// queued then counts as done: a program that ends between two calls leaves nothing half-way.
+    /// An array as an earlier run left it in `store`, with the erase counts `erases`. Everything queued then
+    /// counts as done: a process that exits between two calls leaves nothing half done.
     pub fn reopen(config: NorConfig, store: S, erases: &[u32]) -> Nor<S> {
         let mut nor = Nor::new(config, store);
         nor.cells.set_erase_counts(erases);
@@ -105,7 +105,7 @@ impl<S: Store> Nor<S> {
     pub fn geometry(&self) -> &Geometry {
         &self.cells.config.geometry
     }
-    /// Bytes.
+    /// Capacity in bytes.
     pub fn capacity(&self) -> u64 {
         self.geometry().bytes()
     }
@@ -113,23 +113,23 @@ impl<S: Store> Nor<S> {
     pub fn cells(&self) -> &Cells {
         &self.cells
     }
-    /// What was done so far.
+    /// What it has done so far.
     pub fn stats(&self) -> FlashStats {
         self.cells.stats()
     }
-    /// Begins counting anew; wear stays.
+    /// Resets the statistics; wear stays.
     pub fn reset_stats(&mut self) {
         self.cells.reset_stats();
     }
-    /// Marks a block bad, for ever.
+    /// Marks a block bad, permanently.
     pub fn mark_bad(&mut self, block: BlockId) {
         self.cells.mark_bad(block);
     }
-    /// True if the last erase of the block was torn or failed. A real part does not tell: for tests.
+    /// True if the last erase of the block was torn or failed. A real part does not report this: for tests.
     pub fn is_half_erased(&self, block: BlockId) -> bool {
         self.half_erased.contains(&block)
     }
-    /// Steps and erases that a cut may still undo.
+    /// The number of steps and erases that a cut may still undo.
     pub fn unsettled(&self) -> usize {
         self.unsettled.len()
     }
@@ -140,8 +140,8 @@ impl<S: Store> Nor<S> {
         BlockId((offset / self.geometry().block_bytes()) as u32)
     }
 
-    /// Reads bytes; somebody waits. Every page touched takes one read; blocks on several dies are read side
-    /// by side. A byte under way reads as what it will be.
+    /// Reads bytes in the foreground. Every page overlapped takes one read; blocks on several dies are read in
+    /// parallel. A byte being programmed reads as its new value.
     ///
     /// Errors: [`MediumError::OutOfRange`], [`MediumError::Uncorrectable`] with the first unit of the part
     /// that could not be read.
@@ -169,7 +169,7 @@ impl<S: Store> Nor<S> {
         Ok(all.unwrap_or(Served { start: at, end: at }))
     }
 
-    /// All pages but the last are plain reads; the last one also crosses the channel, with everything.
+    /// All pages but the last only occupy the die; the last read also transfers everything over the channel.
     fn read_in_block(&mut self, at: Time, offset: u64, bytes: u64) -> Result<Served, MediumError> {
         let (block, page) = (self.block_at(offset), self.geometry().page_bytes());
         let units = touched(offset, bytes, self.geometry().unit_bytes as u64) as u32;
@@ -190,19 +190,19 @@ impl<S: Store> Nor<S> {
         Ok(Served { start: start.unwrap_or(last.start), end: last.end })
     }
 
-    /// Looks at bytes without spending time.
+    /// Copies bytes out without spending time.
     pub fn peek(&self, offset: u64, into: &mut [u8]) {
         self.store.read(offset, into);
         invert(into);
     }
 
-    /// Queues the programming of `bytes` bytes within one block, page after page. `data` holds them if a store
-    /// is kept; otherwise it may be empty.
+    /// Queues the programming of `bytes` bytes within one block, page after page. `data` holds them if the store
+    /// keeps bytes; otherwise it may be empty.
     ///
-    /// Errors: [`MediumError::OutOfRange`] (also for bytes beyond the block of the first);
+    /// Errors: [`MediumError::OutOfRange`] (also for bytes beyond the first byte's block);
     /// [`MediumError::BadBlock`]; [`MediumError::BitsSet`]; [`MediumError::ProgramFailed`]: the steps before the
-    /// failing one are done, that one is not to be trusted, the rest was not tried; also on a half-erased
-    /// block, where nothing changes.
+    /// failing one are done, that one cannot be trusted, the rest was not tried; also on a half-erased block,
+    /// where nothing changes.
     pub fn program(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Ticket, MediumError> {
         check_range(offset, bytes, self.capacity())?;
         let block = self.block_at(offset);
@@ -241,8 +241,8 @@ impl<S: Store> Nor<S> {
     }
 
     /// Queues the programming of `count` whole pages from `first` on, in one block, each after `transfer`, the
-    /// time its data takes to reach the cells. `data` holds them if a store is kept; otherwise it may be empty.
-    /// Programs do not fail here: who asks for faults uses [`Nor::program`].
+    /// time its data takes to reach the cells. `data` holds them if the store keeps bytes; otherwise it may be
+    /// empty. Programs do not fail here: use [`Nor::program`] to simulate faults.
     ///
     /// Errors: [`MediumError::BitsSet`], where nothing changes; [`MediumError::ProgramFailed`] on a
     /// half-erased block, where nothing changes.
@@ -262,7 +262,7 @@ impl<S: Store> Nor<S> {
         }
         let mut last = Ticket::default();
         let program = self.cells.config.timing.program;
-        // With payload each page is remembered by itself: a cut may leave some of them.
+        // With payload each page has its own undo record: a cut may keep some of them.
         let (steps, pages) = if S::KEEPS { (count, 1) } else { (1, count) };
         for step in 0..steps {
             let from = self.cells.die(die).last();
@@ -290,9 +290,9 @@ impl<S: Store> Nor<S> {
         }
     }
 
-    /// Occupies a die for `span`, in which it is read `reads` times; somebody waits. What it was doing is suspended as
-    /// by a read, also if there is none: the controller needs the path to it for something else. It turns to what is
-    /// queued only when the part's resume wait is over, whether or not something had begun (eNVy section 3.4).
+    /// Occupies a die in the foreground for `span`, in which it is read `reads` times. The operation in progress is
+    /// suspended as by a read even if `reads` is 0: the controller then uses the path to the die for something else.
+    /// Queued work resumes only after the part's resume wait, whether or not it had begun (eNVy section 3.4).
     #[inline]
     pub fn occupy(&mut self, at: Time, die: u32, reads: u64, span: Span) -> Served {
         self.latest = self.latest.max(at);
@@ -346,7 +346,7 @@ impl<S: Store> Nor<S> {
         self.latest = self.latest.max(at);
         self.cells.die(die).finish(ticket, at)
     }
-    /// The place after everything queued on a die.
+    /// The ticket of everything queued on a die so far.
     pub fn last(&mut self, die: u32) -> Ticket {
         self.cells.die(die).last()
     }
@@ -359,8 +359,8 @@ impl<S: Store> Nor<S> {
         self.cells.die(die).is_done(ticket, at)
     }
 
-    /// The earliest time at which a cut can come: the lanes were told of what happened until then. Whoever
-    /// cuts other media with this one cuts them no earlier.
+    /// The earliest time of a cut: the latest time passed to the lanes. A caller that cuts other media together
+    /// with this one must not cut them earlier.
     pub fn latest(&self) -> Time {
         self.latest
     }
@@ -376,7 +376,7 @@ impl<S: Store> Nor<S> {
         held
     }
 
-    /// Stores bytes as they will read.
+    /// Stores bytes (inverted), so that they read as `data`.
     fn put(&mut self, offset: u64, data: &[u8]) {
         let mut inverted = [0; 256];
         for (chunk, at) in data.chunks(inverted.len()).zip((offset..).step_by(inverted.len())) {
@@ -400,7 +400,7 @@ impl<S: Store> Nor<S> {
         for (chunk, at) in data.chunks(held.len()).zip((offset..).step_by(held.len())) {
             let held = &mut held[..chunk.len()];
             self.peek(at, held);
-            // 0xFF leaves a byte alone: the chips beside the one addressed get it.
+            // 0xFF leaves a byte unchanged: it is sent to the chips that are not addressed.
             let sets = |(new, old): (&u8, &u8)| *new != 0xFF && new & !old != 0;
             if let Some(i) = chunk.iter().zip(held.iter()).position(sets) {
                 return Err(MediumError::BitsSet { offset: at + i as u64, value: chunk[i], held: held[i] });
@@ -409,7 +409,7 @@ impl<S: Store> Nor<S> {
         Ok(())
     }
 
-    /// What programming does to the bytes; a cut undoes it unless the die has passed the second place.
+    /// Applies a program to the stored bytes; a cut undoes it unless the die has reached `to`.
     fn clear_bits(&mut self, (die, from, to): (u32, Ticket, Ticket), offset: u64, new: &[u8], fails: bool) {
         let old = self.bytes_at(offset, new.len() as u64);
         let target: Box<[u8]> = old.iter().zip(new).map(|(old, new)| old & new).collect();
@@ -420,15 +420,15 @@ impl<S: Store> Nor<S> {
         self.unsettled.push_back(Unsettled { die, from, to, offset, old, erase: None });
     }
 
-    /// Clears, by seed, some of the bits that programming from `old` to `new` clears.
+    /// Clears some (by seed) of the bits that programming from `old` to `new` clears.
     fn half_program(&mut self, offset: u64, old: &[u8], new: &[u8]) {
         let mut half = |(old, new): (&u8, &u8)| old & !(old & !new & self.cells.random() as u8);
         let reached: Box<[u8]> = old.iter().zip(new).map(&mut half).collect();
         self.put(offset, &reached);
     }
 
-    /// Leaves a block, by seed, cleared up to some byte (a part clears before it sets), with some bits already set, with most
-    /// bits set, or looking erased.
+    /// Leaves a block, by seed, cleared up to some byte (a part clears before it sets), with some bits already set,
+    /// with most bits set, or looking erased.
     fn half_erase(&mut self, block: BlockId, old: &[u8]) {
         let (kind, reached) = (self.cells.random() % 4, self.cells.random() as usize % old.len());
         let mut byte = |(i, old): (usize, &u8)| match kind {
@@ -448,7 +448,7 @@ fn invert(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte = !*byte);
 }
 
-/// How many aligned pieces of `size` bytes a range of at least one byte touches.
+/// How many aligned pieces of `size` bytes a range of at least one byte overlaps.
 #[inline]
 fn touched(offset: u64, bytes: u64, size: u64) -> u64 {
     (offset + bytes - 1) / size - offset / size + 1
@@ -464,7 +464,7 @@ impl<S: Store> PowerCut for Nor<S> {
         }
     }
 
-    /// A cut before the last operation that was asked for counts as at that operation.
+    /// A cut before the last operation requested is treated as one at the time of that request.
     fn cut(&mut self, at: Time) {
         let at = at.max(self.latest);
         while let Some(Unsettled { die, from, to, offset, old, erase }) = self.unsettled.pop_back() {

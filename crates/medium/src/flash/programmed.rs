@@ -1,6 +1,6 @@
 //! Which pages of an array are programmed, under either rule for their order ([`CellRules`]).
 //!
-//! In strict order a count per block says it all; in any order there is a bit per page too.
+//! In strict order a count per block suffices; in any order there is also a bit per page.
 
 use super::config::CellRules;
 use crate::MediumError;
@@ -18,7 +18,7 @@ pub(super) struct Programmed {
     pages: u32,
 }
 
-/// The pages of one block, to be put back.
+/// The programmed pages of one block, saved for undo.
 #[derive(Clone, Debug)]
 pub(super) struct Pages {
     pub written: u32,
@@ -57,7 +57,7 @@ impl Programmed {
         self.bits[block.0 as usize * self.words + page as usize / 64]
     }
 
-    /// Whether these pages may be programmed now.
+    /// Checks that these pages may be programmed now.
     #[inline]
     pub fn check(&self, block: BlockId, page: u32, count: u32) -> Result<(), MediumError> {
         let next = self.written[block.0 as usize];
@@ -86,7 +86,7 @@ impl Programmed {
         }
     }
 
-    /// Takes back the newest program of a block, which had not begun.
+    /// Undoes the newest program of a block, which had not begun.
     pub fn unset(&mut self, block: BlockId, page: u32) {
         if self.words > 0 {
             self.bits[block.0 as usize * self.words + page as usize / 64] &= !bit(page);
@@ -99,7 +99,7 @@ impl Programmed {
         }
     }
 
-    /// The block is erased; what it held is given only if `remember`, to be put back perhaps.
+    /// Marks a block erased. Returns its programmed pages, complete only if `remember`, for [`Programmed::put_back`].
     pub fn take(&mut self, block: BlockId, remember: bool) -> Pages {
         let words = block.0 as usize * self.words..(block.0 as usize + 1) * self.words;
         let bits = if remember { self.bits[words.clone()].to_vec() } else { Vec::new() };

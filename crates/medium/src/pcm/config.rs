@@ -1,4 +1,4 @@
-//! What a phase-change (or spin-torque) memory is made of. Plain data, filled from a datasheet.
+//! The configuration of a phase-change (or spin-torque) memory. Plain data, filled from a datasheet.
 
 use crate::banks::{Access, check_banks, check_power_of_two};
 use nvlab_units::Span;
@@ -11,63 +11,63 @@ use nvlab_units::Span;
 pub struct PcmConfig {
     /// Bytes.
     pub capacity_bytes: u64,
-    /// Bytes one access moves and one programming changes. A power of two.
+    /// Bytes that one access reads or programs. A power of two.
     pub word_bytes: u32,
     /// Reading words.
     pub read: Access,
     /// One program step: [`PcmConfig::words_per_step`] words.
     pub program: Span,
-    /// Neighbouring words (aligned) programmed at the same time. A power of two.
+    /// Neighbouring (aligned) words programmed at the same time. A power of two.
     pub words_per_step: u32,
     /// Which words a write programs.
     pub selection: Selection,
-    /// Life of the cells; `None`: they do not wear.
+    /// Endurance of the cells; `None`: they do not wear.
     pub wear: Option<LineWear>,
-    /// Bytes (aligned) a power cut never tears apart, see [`Tear::Atomic`]. A power of two.
+    /// The size of an aligned write that a power cut never tears, see [`Tear::Atomic`]. A power of two.
     pub atomic_bytes: u32,
-    /// What a power cut does to the unit under way.
+    /// What a power cut does to the atomic unit in progress.
     pub tear: Tear,
-    /// Banks that work side by side.
+    /// Banks that work in parallel.
     pub banks: u32,
-    /// Bytes that lie together in one bank; a multiple of the step, the line and the atomic unit. Ignored
-    /// with one bank.
+    /// Consecutive bytes in one bank; a multiple of the step, the line and the atomic unit. Ignored with one
+    /// bank.
     pub stripe_bytes: u64,
-    /// Seed of what a cut leaves.
+    /// Seed for what a cut leaves.
     pub seed: u64,
 }
 
 /// Which words of a write are programmed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Selection {
-    /// Every one.
+    /// All of them.
     All,
     /// Those that differ from what the cells hold; the write reads them first (system 003 slides 11, 12).
     Differing {
-        /// Without payload nothing can be compared: the share of words then taken to differ (system 003
-        /// slide 12: 0.16 of a metadata block). Words of one step are taken to differ independently.
+        /// Without payload nothing can be compared: the share of words then assumed to differ (system 003
+        /// slide 12: 0.16 of a metadata block). Words of one step are assumed to differ independently.
         share: f64,
     },
 }
 
-/// Life of the cells, counted per line: a line is worn once by every write that programs a word of it.
+/// Endurance of the cells, counted per line: every write that programs a word of a line wears it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineWear {
     /// Bytes of a line; a multiple of the step. A power of two.
     pub line_bytes: u32,
-    /// Writes a line bears (system 003 slide 5: 1 M).
+    /// Writes a line survives (system 003 slide 5: 1 M).
     pub endurance: u32,
-    /// A write that would exceed the endurance is refused; otherwise it is only counted.
+    /// True: a write that would exceed the endurance is refused. False: it is only counted.
     pub refuse: bool,
 }
 
-/// What a power cut does to the atomic unit under way. Units before it are new, units after it are old.
+/// What a power cut does to the atomic unit in progress. Units before it are new, units after it are old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tear {
-    /// The part guarantees its atomic unit, by energy to finish it or by a shadow: old or new, by seed. Where
-    /// a step programs several units at once, any number of them from the first on are new.
+    /// The part guarantees its atomic unit, by stored energy or by a shadow copy: old or new, drawn by seed. Where
+    /// a step programs several units at once, any number of them, from the first on, are new.
     Atomic,
-    /// The part guarantees nothing: words done are new, the words of the step under way hold anything (even
-    /// bytes of theirs the write did not name), the rest is old.
+    /// The part guarantees nothing: words done are new, the words of the step in progress may hold anything (even
+    /// in bytes that the write did not cover), the rest is old.
     Garbage,
 }
 
@@ -77,7 +77,7 @@ impl PcmConfig {
         self.word_bytes as u64 * self.words_per_step as u64
     }
 
-    /// Checks that the memory can exist; otherwise says why not.
+    /// Checks that the configuration is possible; otherwise returns the reason.
     pub fn check(&self) -> Result<(), String> {
         if self.capacity_bytes == 0 {
             return Err("a memory of 0 bytes".into());

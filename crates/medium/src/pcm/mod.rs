@@ -1,17 +1,17 @@
-//! Phase-change memory, and others like it (PRAM, STT-MRAM): overwritten in place, slowly, word by word.
+//! Phase-change memory and similar memories (PRAM, STT-MRAM): overwritten in place, slowly, word by word.
 //!
-//! Reading is as fast as DRAM; writing programs words in steps, and wears them. Whether a controller in front
-//! hides the programming time is not decided here: a write ends when its last word is programmed.
+//! Reading is as fast as DRAM; writing programs words in steps, and wears them. A write ends when its last word
+//! is programmed; hiding the programming time is left to a controller in front.
 //!
 //! Invariants
 //! 1. Steps are programmed in address order within a bank, one at a time; the units of one write are torn
-//!    only as [`Tear`] says.
+//!    only as [`Tear`] states.
 //! 2. A write that is refused changes nothing: no byte, no wear, no lane.
-//! 3. Wear counts writes that were accepted. A power cut does not take it back: the count may be ahead by the
-//!    writes the cut dropped, never behind.
+//! 3. Wear counts accepted writes. A power cut does not undo it: the count may be too high by the writes that
+//!    the cut dropped, never too low.
 //!
-//! Store layout: the bytes, then from the next multiple of 8 on the writes of each line (u32, little-endian), so that a
-//! program that ends leaves a memory that can be used again ([`Pcm::reopen`]).
+//! Store layout: the bytes, then from the next multiple of 8 on the write count of each line (u32, little-endian),
+//! so that a later process can reopen the memory ([`Pcm::reopen`]).
 
 mod config;
 
@@ -26,15 +26,15 @@ use nvlab_units::{Rng, Served, Time};
 /// What a memory did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PcmStats {
-    /// Reads, without those a write does to compare.
+    /// Reads, without the comparing reads of writes.
     pub read: Tally,
-    /// Writes, with the reads they do to compare.
+    /// Writes, including their comparing reads.
     pub write: Tally,
     /// Steps programmed.
     pub steps: u64,
-    /// Steps a write spared because no word in them differed.
+    /// Steps skipped because no word in them differed.
     pub steps_spared: u64,
-    /// Lines worn, each once by a write that programmed a word of it.
+    /// Line writes: a line counts once per write that programmed a word of it.
     pub lines_worn: u64,
 }
 
@@ -44,9 +44,9 @@ pub struct Pcm<S: Store> {
     config: PcmConfig,
     select: Select,
     word_shift: u32,
-    /// Pieces a write is planned in: lines where they are counted, otherwise stripes.
+    /// The pieces into which a write is split for planning: lines if their wear is counted, otherwise stripes.
     plan_bytes: u64,
-    /// Aligned `1 << plan_shift` bytes lie in one of them.
+    /// An aligned range of `1 << plan_shift` bytes is inside one such piece.
     plan_shift: u32,
     banks: Banks,
     /// Writes to each line; empty if the cells do not wear.
@@ -54,7 +54,7 @@ pub struct Pcm<S: Store> {
     stats: PcmStats,
     undo: Undo<()>,
     rng: Rng,
-    /// What the cells hold where a write will go; only with payload.
+    /// Scratch: the bytes a write will replace; only with payload.
     held: Vec<u8>,
     store: S,
 }
@@ -64,7 +64,8 @@ pub struct Pcm<S: Store> {
 struct Select {
     all: bool,
     step_shift: u32,
-    /// Share of steps taken to differ where nothing can be compared, and what is owed from earlier writes.
+    /// Share of steps assumed to differ when nothing can be compared, and the fraction carried over from earlier
+    /// writes.
     share: f64,
     carry: f64,
 }
@@ -73,7 +74,7 @@ impl Select {
     fn new(config: &PcmConfig) -> Select {
         let share = match config.selection {
             Selection::All => 1.0,
-            // A step is spared only if every one of its words is.
+            // A step is skipped only if none of its words differs.
             Selection::Differing { share } => 1.0 - (1.0 - share).powi(config.words_per_step as i32),
         };
         Select {
@@ -84,7 +85,7 @@ impl Select {
         }
     }
 
-    /// Steps to program in a range; `content` is what it holds and what it will hold, if bytes are kept.
+    /// Steps to program in a range; `content` is its old and new bytes, where known.
     #[inline]
     fn steps(&mut self, offset: u64, bytes: u64, content: Option<(&[u8], &[u8])>) -> u64 {
         let steps = aligned_count(offset, bytes, self.step_shift);
@@ -95,7 +96,7 @@ impl Select {
             Some((old, new)) if self.is_whole(offset, bytes) => self.whole_differing(old, new),
             Some((old, new)) => self.differing(offset, old, new).count() as u64,
             None => {
-                // Exact in the long run, and the same in every run: no random number is drawn.
+                // Exact in the long run and deterministic: no random number is drawn.
                 let owed = self.carry + steps as f64 * self.share;
                 self.carry = owed - owed.floor();
                 owed as u64
@@ -103,14 +104,14 @@ impl Select {
         }
     }
 
-    /// True if the range is whole steps of at most 8 bytes: what tables of numbers ask for.
+    /// True if the range consists of whole steps of at most 8 bytes: typical of tables of numbers.
     #[inline]
     fn is_whole(&self, offset: u64, bytes: u64) -> bool {
         self.step_shift <= 3 && (offset | bytes) & ((1 << self.step_shift) - 1) == 0
     }
 
-    /// How many steps of a whole range differ, eight bytes at a time: comparing steps one by one was a fifth of the
-    /// time hFTL takes to be simulated.
+    /// How many steps of a whole range differ, compared eight bytes at a time: comparing step by step took a fifth of
+    /// hFTL's simulation time.
     #[inline]
     fn whole_differing(&self, old: &[u8], new: &[u8]) -> u64 {
         let step_bits = 8 << self.step_shift;
@@ -143,12 +144,12 @@ impl Select {
     }
 }
 
-/// Lines whose writes are counted.
+/// The number of lines whose wear is counted.
 fn lines(config: &PcmConfig) -> u64 {
     config.wear.map_or(0, |wear| config.capacity_bytes.div_ceil(wear.line_bytes as u64))
 }
 
-/// Where the count of a line lies in the store.
+/// The offset of a line's write count in the store.
 fn wear_record(config: &PcmConfig, line: u64) -> u64 {
     config.capacity_bytes.next_multiple_of(8) + 4 * line
 }
@@ -162,41 +163,41 @@ fn number(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The part of a request's bytes that belongs to a piece of it.
+/// The part of a request's bytes that belongs to one of its pieces.
 fn part(slice: &[u8], start: u64, (offset, bytes): (u64, u64)) -> &[u8] {
     &slice[(offset - start) as usize..(offset - start + bytes) as usize]
 }
 
-/// What a range holds and what it will hold, where that is known.
+/// The old and the new bytes of a range, where known.
 type Content<'a> = Option<(&'a [u8], &'a [u8])>;
 
-/// The same of a piece of the range.
+/// The content of one piece of the range.
 #[inline]
 fn parts(content: Content<'_>, start: u64, piece: (u64, u64)) -> Content<'_> {
     content.map(|(old, new)| (part(old, start, piece), part(new, start, piece)))
 }
 
 impl<S: Store> Pcm<S> {
-    /// Bytes a store for this memory must hold.
+    /// Bytes of the store this memory needs.
     pub fn store_bytes(config: &PcmConfig) -> u64 {
         wear_record(config, lines(config))
     }
 
-    /// A memory as an earlier program left it in `store`. Whatever was queued then counts as done. Panics where
-    /// [`PcmConfig::check`] complains.
+    /// A memory as an earlier process left it in `store`. Everything queued then counts as done. Panics if
+    /// [`PcmConfig::check`] fails.
     pub fn reopen(config: PcmConfig, store: S) -> Pcm<S> {
         assert!(S::KEEPS, "a memory that keeps nothing cannot be found again");
         let mut pcm = Pcm::new(config, store);
         for (line, writes) in (0..).zip(&mut pcm.wear) {
             let mut record = [0; 4];
             pcm.store.read(wear_record(&pcm.config, line), &mut record);
-            // More is a damaged record: no line is written so often.
+            // A larger count is a damaged record: no line is written that often.
             *writes = u32::from_le_bytes(record).min(1 << 31);
         }
         pcm
     }
 
-    /// A memory over a store of [`Pcm::store_bytes`] that is all zero. Panics where [`PcmConfig::check`] complains.
+    /// A new memory over a zeroed store of [`Pcm::store_bytes`]. Panics if [`PcmConfig::check`] fails.
     pub fn new(config: PcmConfig, store: S) -> Pcm<S> {
         config.check().expect("a memory that can exist");
         let banks = Banks::new(config.banks, config.stripe_bytes, config.capacity_bytes);
@@ -217,32 +218,32 @@ impl<S: Store> Pcm<S> {
         }
     }
 
-    /// What it is.
+    /// Its configuration.
     pub fn config(&self) -> &PcmConfig {
         &self.config
     }
 
-    /// What it did so far.
+    /// What it has done so far.
     pub fn stats(&self) -> &PcmStats {
         &self.stats
     }
 
-    /// Begins counting anew; wear stays.
+    /// Resets the statistics; wear stays.
     pub fn reset_stats(&mut self) {
         self.stats = PcmStats::default();
     }
 
-    /// Writes each line has borne; empty if the cells do not wear.
+    /// The write count of each line; empty if the cells do not wear.
     pub fn wear(&self) -> &[u32] {
         &self.wear
     }
 
-    /// Parts of writes that a cut may still undo.
+    /// The number of parts of writes that a cut may still undo.
     pub fn unsettled(&self) -> usize {
         self.undo.len()
     }
 
-    /// Refuses a write that would program a line that is worn out.
+    /// Refuses a write that would program a worn-out line.
     fn check_wear(&self, offset: u64, bytes: u64, content: Content<'_>) -> Result<(), MediumError> {
         let Some(wear) = self.config.wear.filter(|wear| wear.refuse && bytes > 0) else { return Ok(()) };
         let line_of = |offset: u64| (offset / wear.line_bytes as u64) as usize;
@@ -250,7 +251,7 @@ impl<S: Store> Pcm<S> {
         if lines.iter().all(|&writes| writes < wear.endurance) {
             return Ok(());
         }
-        // Rare: a worn line is named. It may be spared, so plan the write as it would be done.
+        // Rare: the range includes a worn line. The write may not program it, so plan the write as it would be done.
         let mut select = self.select;
         for piece in pieces(offset, bytes, self.plan_bytes) {
             let line = line_of(piece.0);
@@ -262,10 +263,10 @@ impl<S: Store> Pcm<S> {
         Ok(())
     }
 
-    /// Tells the banks what a write asks of them, and wears the lines.
+    /// Adds a write to the loads of the banks, and wears the lines.
     #[inline]
     fn plan(&mut self, offset: u64, bytes: u64, content: Content<'_>) {
-        // Most updates lie in one piece; that needs no division.
+        // Most updates are inside one piece; that needs no division.
         if bytes > 0 && offset >> self.plan_shift == (offset + bytes - 1) >> self.plan_shift {
             return self.plan_piece((offset, bytes), content);
         }
@@ -294,7 +295,7 @@ impl<S: Store> Pcm<S> {
         load.steps += steps;
     }
 
-    /// A write whose range was checked.
+    /// A write whose range has been checked.
     #[inline]
     fn put(
         &mut self,
@@ -319,7 +320,7 @@ impl<S: Store> Pcm<S> {
         Ok(served)
     }
 
-    /// Remembers the bytes a write replaces, stripe by stripe with the time each stripe is programmed.
+    /// Records the bytes a write replaces for undo, stripe by stripe, with the time each stripe is programmed.
     fn remember(&mut self, offset: u64, old: &[u8], new: &[u8]) {
         for piece in pieces(offset, old.len() as u64, self.banks.stripe_bytes()) {
             let content = (part(old, offset, piece), part(new, offset, piece));
@@ -329,7 +330,7 @@ impl<S: Store> Pcm<S> {
             }
             let load = self.banks.load(piece.0);
             if !self.select.all && load.words > 0 {
-                // The bank compares all its words before it programs the first; `words` is not needed again.
+                // The bank compares all its words before it programs the first; `words` is no longer needed.
                 load.begin += self.config.read.time(load.words);
                 load.words = 0;
             }
@@ -340,7 +341,7 @@ impl<S: Store> Pcm<S> {
     }
 }
 
-/// The bytes `[done, under_way)` a cut finds being programmed; everything below is new, everything above old.
+/// The bytes `[done, under_way)` being programmed at a cut; everything below is new, everything above old.
 /// Between two steps the range is empty, and inside an atomic unit only if a step of that unit was done.
 fn frontier<S: Store>(
     (config, select): (&PcmConfig, Select),

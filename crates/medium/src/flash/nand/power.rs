@@ -1,4 +1,4 @@
-//! What a power cut does to an array: what was queued later than it never happened, what was under way is torn.
+//! What a power cut does to an array: operations that had not begun never happened, those in progress are torn.
 
 use super::{Damage, Nand, Payload, SPARE_BYTES, Undo, Unsettled};
 use crate::flash::programmed::Pages;
@@ -18,8 +18,8 @@ impl<S: Store> PowerCut for Nand<S> {
     }
 
     fn cut(&mut self, at: Time) {
-        // Lanes were brought up to date to `latest` (a request waits for the controller and its transfer); what
-        // was done by then on one die must not be undone on another.
+        // Lanes are up to date until `latest` (a request waits for the controller and its transfer); what one
+        // die did by then must not be undone on another.
         let at = at.max(self.latest);
         while let Some(Unsettled { die, from, to, undo }) = self.unsettled.pop_back() {
             let progress = self.cells.die(die).progress(at);
@@ -39,7 +39,7 @@ impl<S: Store> PowerCut for Nand<S> {
                 }
                 Undo::Erase { block, slc, pages, damage } if begun => {
                     self.modes.set(block, slc);
-                    // What was unreadable before stays so.
+                    // What was unreadable before stays unreadable.
                     self.damaged.extend(damage);
                     self.tear_erase(block, &pages);
                 }
@@ -70,7 +70,7 @@ impl<S: Store> Nand<S> {
         self.programmed.put_back(block, pages);
     }
 
-    /// A program was under way: by seed the page is unreadable, garbled, or just made it.
+    /// Tears a program in progress: by seed, the page is unreadable, garbled, or was just completed.
     fn tear_program(&mut self, block: BlockId, page: u32) {
         let draw = self.cells.random();
         match draw % 4 {
@@ -83,7 +83,7 @@ impl<S: Store> Nand<S> {
                 let first = Ppa(first);
                 self.store.read(first.0 as u64 * self.geometry().unit_bytes as u64, &mut data);
                 self.store.read(self.spare_offset(first), &mut spare);
-                // Cells still at 1 where the pulse had not reached: from a random place on, payload and spare.
+                // From a random byte of payload and spare on, some cells are still at 1: not yet programmed.
                 let reached = (draw >> 8) as usize % (data.len() + spare.len());
                 for (i, byte) in data.iter_mut().chain(&mut spare).enumerate() {
                     if i >= reached {
@@ -96,8 +96,8 @@ impl<S: Store> Nand<S> {
         }
     }
 
-    /// An erase was under way: by seed each page still reads as before or is unreadable; the block must be
-    /// erased again.
+    /// Tears an erase in progress: by seed, each page still reads as before or is unreadable; the block must
+    /// be erased again.
     fn tear_erase(&mut self, block: BlockId, pages: &Pages) {
         self.restore(block, pages);
         for page in 0..self.geometry().pages_per_block {

@@ -1,13 +1,13 @@
-//! What an array knows of its pages and blocks, beside their payload: kept in the store, so that a program that ends
-//! between two calls, or is killed in one, leaves an array that can be used again ([`Nand::reopen`]).
+//! The state of pages and blocks besides their payload: kept in the store, so that a process that exits
+//! between two calls, or is killed during one, leaves an array that can be reopened ([`Nand::reopen`]).
 //!
-//! Layout, behind the spare areas, from the next multiple of 8 on: 8 bytes for each block: erases u32, flags u32 (1 bad,
-//! 2 used with one bit per cell), little-endian; then a byte for each page (0 erased, 1 programmed, 2 torn, 3 half
+//! Layout, after the spare areas, from the next multiple of 8 on: 8 bytes per block: erases u32, flags u32 (1 bad,
+//! 2 used with one bit per cell), little-endian; then a byte per page (0 erased, 1 programmed, 2 torn, 3 half
 //! erased).
 //!
-//! A record follows what it tells of: a page counts as programmed only after its payload was stored. A block that is
-//! erased loses its pages' records first; with some of them left it is as if its erase had been torn, with every
-//! page readable.
+//! A record is written after what it describes: a page counts as programmed only once its payload is stored. An erase
+//! first clears the records of the block's pages; if only some are cleared, the block is as after a torn erase
+//! whose remaining pages are all readable.
 
 use super::{Damage, Nand, SlcMode};
 use crate::Store;
@@ -20,7 +20,7 @@ const TORN: u8 = 2;
 const HALF_ERASED: u8 = 3;
 
 const BLOCK_BYTES: u64 = 8;
-/// No block was ever erased so often: a record that says more is damaged.
+/// No block is ever erased more often: a record with a larger count is damaged.
 const ERASES_MAX: u32 = 1 << 31;
 const BAD: u32 = 1;
 const SLC: u32 = 2;
@@ -45,8 +45,8 @@ fn state(damage: Option<Damage>) -> u8 {
 }
 
 impl<S: Store> Nand<S> {
-    /// An array as an earlier program left it in `store`. Whatever was queued then counts as done. `slc`: how blocks
-    /// may be used with one bit per cell, as for [`Nand::with_slc_mode`].
+    /// An array as an earlier process left it in `store`. Everything queued then counts as done. `slc`: the mode with
+    /// one bit per cell, as for [`Nand::with_slc_mode`].
     pub fn reopen(config: FlashConfig, store: S, slc: Option<SlcMode>) -> Nand<S> {
         assert!(S::KEEPS, "an array that keeps nothing cannot be found again");
         let mut nand = Nand::new_over(config, store);
@@ -92,7 +92,7 @@ impl<S: Store> Nand<S> {
         start(geometry) + geometry.blocks() as u64 * BLOCK_BYTES + number
     }
 
-    /// Records how a programmed page is.
+    /// Records the state of a programmed page.
     pub(super) fn record_page(&mut self, block: BlockId, page: u32, damage: Option<Damage>) {
         if S::KEEPS {
             self.store.write(self.page_record(block, page), &[state(damage)]);
@@ -111,7 +111,7 @@ impl<S: Store> Nand<S> {
         }
     }
 
-    /// Records erases, mode and goodness of a block.
+    /// Records the erase count, the mode and the bad mark of a block.
     pub(super) fn record_block(&mut self, block: BlockId) {
         if S::KEEPS {
             let bad = if self.cells.is_bad(block) { BAD } else { 0 };
@@ -121,7 +121,7 @@ impl<S: Store> Nand<S> {
         }
     }
 
-    /// Records everything: a power cut changed whatever it changed.
+    /// Records everything, after a power cut.
     pub(super) fn record_all(&mut self) {
         let geometry = *self.geometry();
         for block in (0..geometry.blocks()).map(BlockId) {
@@ -136,7 +136,7 @@ impl<S: Store> Nand<S> {
         for i in 0..self.damaged.len() {
             let (number, damage) = self.damaged[i];
             let (block, page) = (number / geometry.pages_per_block, number % geometry.pages_per_block);
-            // Damage of a page that a cut made erased again says nothing.
+            // Damage of a page that the cut left erased does not count.
             if self.is_programmed(BlockId(block), page) {
                 self.record_page(BlockId(block), page, Some(damage));
             }
