@@ -1,22 +1,22 @@
 //! What makes a medium overwritable: maps, cleaning, wear levelling, recovery.
 //!
 //! A [`Controller`] serves logical units; it owns its medium and knows its rules. It has no clock: every call
-//! says when it happens and is answered with when it will be done. Work nobody waits for (cleaning, erases) is
+//! passes the time at which it happens and returns when it will be done. Background work (cleaning, erases) is
 //! queued on the medium's lanes and uses their idle time.
 //!
-//! Durability. No order is promised between two flushes. After a power cut every unit reads as the newest
+//! Durability. The order of writes between two flushes is undefined. After a power cut every unit reads as the newest
 //! version that was flushed, or as a newer one that was written; never as anything torn. A trimmed unit reads
-//! as zero; after a power cut that is sure only if the controller journals trims, otherwise it may read as a
-//! version it once had.
+//! as zero; after a power cut that is guaranteed only if the controller journals trims, otherwise it may read as an
+//! earlier version.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`page_map`] | any logical page to any physical page; a cache of blocks in SLC mode |
-//! | [`hftl`] | the same with its map in PRAM: nothing to scan after a power cut |
-//! | [`block_map`] | a page at its own place in its block: pure block mapping, BAST, FAST, SLC log over MLC data |
+//! | [`hftl`] | a page map kept in PRAM: nothing to scan after a power cut |
+//! | [`block_map`] | a page at a fixed offset in its block: pure block mapping, BAST, FAST, SLC log over MLC data |
 //! | [`envy`] | NOR flash and battery-backed SRAM as a word-addressable memory |
-//! | [`fsms`] | in front of any of them: the metadata of a FAT file system go to PRAM |
-//! | [`pram`] | the memory such a separator shares with the controller behind it |
+//! | [`fsms`] | in front of any of them: stores the metadata of a FAT file system in PRAM |
+//! | [`pram`] | the memory that `fsms` shares with the controller behind it |
 //! | [`cleaning`] | which block is cleaned next: one file per policy |
 //! | [`table`] | the blocks of an array: live units, state |
 
@@ -48,17 +48,17 @@ pub enum ControllerError {
     /// The request reaches past the logical capacity.
     #[error("units {} to {} were asked for, the device ends at {capacity}", extent.start, extent.end())]
     OutOfRange {
-        /// What was asked for.
+        /// The requested units.
         extent: Extent,
         /// Logical units of the device.
         capacity: u32,
     },
-    /// The unit's data cannot be corrected any more.
+    /// The unit's data can no longer be corrected.
     #[error("unit {lpa} is unreadable: {source}")]
     Unreadable {
         /// The logical unit.
         lpa: u32,
-        /// What the medium said.
+        /// The error of the medium.
         source: MediumError,
     },
     /// No erased block is left and cleaning gains none: the device is read-only from now on.
@@ -86,16 +86,16 @@ pub enum ControllerError {
     /// The memory that holds the controller's metadata fails.
     #[error("the memory of the controller's metadata fails: {source}")]
     Metadata {
-        /// What the medium said.
+        /// The error of the medium.
         source: MediumError,
     },
-    /// A transaction is open already: there is one at a time.
+    /// A transaction is already open: only one may be open at a time.
     #[error("a transaction is open already: commit or abort it first")]
     TransactionOpen,
     /// No transaction is open.
     #[error("no transaction is open: begin one first")]
     NoTransaction,
-    /// The transaction changed as many pages as it may. Nothing was stored; it can be committed or aborted.
+    /// The transaction has changed as many pages as it may. Nothing was stored; it can be committed or aborted.
     #[error("the transaction has changed {pages} pages and may change no more (transaction_pages)")]
     TransactionFull {
         /// Pages one transaction may change.
@@ -115,31 +115,31 @@ impl ControllerError {
 
 /// A device of logical units.
 pub trait Controller {
-    /// False if its medium keeps no bytes: then payload is ignored, and nothing is read into a buffer.
+    /// False if its medium keeps no bytes: payload is then ignored, and reads fill no buffer.
     const KEEPS: bool;
     /// Logical units the host may address.
     fn capacity_units(&self) -> u32;
     /// Bytes of one unit.
     fn unit_bytes(&self) -> u32;
-    /// Reads units; `into` receives them if the medium keeps payload. It may be empty if it keeps none, or if
-    /// [`Controller::view`] shows it. Units never written read as zero.
+    /// Reads units; `into` receives them if the medium keeps payload. It may be empty if the medium keeps none, or if
+    /// [`Controller::view`] is used to access it. Units never written read as zero.
     fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError>;
     /// Writes units; durable after the next flush (or at once, if the write buffer is protected or absent).
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError>;
-    /// Says that units hold nothing of value.
+    /// Declares that the contents of units are no longer needed.
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError>;
-    /// Everything written before is durable at the end.
+    /// Everything written before is durable when the flush ends.
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError>;
-    /// Units where they lie in this program's memory, without spending time: from the first on as many as lie in a row,
-    /// at least one. `None`: they must be read into a buffer, or cannot be read.
+    /// Units in place in this process's memory, without spending time: from the first on, as many as are contiguous, at
+    /// least one. `None`: they must be read into a buffer, or cannot be read.
     fn view(&self, _extent: Extent) -> Option<&[u8]> {
         None
     }
-    /// The unit will be written or read soon, best some 30 requests from now: its map entry comes near meanwhile.
+    /// Prefetches the map entry of a unit that will be written or read soon, ideally about 30 requests from now.
     #[inline]
     fn prefetch(&self, _unit: u32) {}
-    /// These units will be written next: what is known of their old versions comes near, all at once. After
-    /// [`Controller::prefetch`] of each.
+    /// Prefetches, all at once, the state of the old versions of units that will be written next. Call
+    /// [`Controller::prefetch`] for each of them first.
     #[inline]
     fn prefetch_writes(&self, _units: impl Iterator<Item = u32>) {}
 }

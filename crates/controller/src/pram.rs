@@ -1,26 +1,26 @@
-//! One memory that is overwritten in place, shared by a controller and a driver in front of it: a board has one
-//! PRAM (system 003 slide 16), whose wear, price and bandwidth count once.
+//! One in-place memory shared by a controller and a driver in front of it: a board has one PRAM (system 003
+//! slide 16), whose wear, price and bandwidth count once.
 //!
-//! The controller's own tables lie at its beginning, what is behind them is free for the driver. The controller
-//! owns the memory; the driver asks it for the part. So a cut of the power, or a copy of the device, is one thing.
+//! The controller's own tables are at its beginning, the rest is free for the driver. The controller owns the memory
+//! and lends it to the driver, so that a power cut, or a copy of the device, covers everything.
 
 use crate::{Controller, ControllerError};
 use nvlab_medium::InPlace;
 use nvlab_units::{Extent, Served, Time};
 
-/// A controller with a memory beside it.
+/// A controller with an in-place memory.
 pub trait BesidePram: Controller {
-    /// The memory.
+    /// The type of the memory.
     type Pram: InPlace;
     /// The memory.
     fn pram(&self) -> &Self::Pram;
-    /// The memory, to use what is free of it.
+    /// The memory, to use its free part.
     fn pram_mut(&mut self) -> &mut Self::Pram;
-    /// Bytes from the beginning that are the controller's own.
+    /// Bytes from the beginning that the controller uses itself.
     fn pram_taken(&self) -> u64;
 }
 
-/// A controller that has no use for a memory, and a memory beside it.
+/// A controller that does not use the memory itself, and the memory.
 #[derive(Clone, Debug)]
 pub struct Beside<C, P> {
     /// The controller.
@@ -68,10 +68,10 @@ impl<C: Controller, P> Controller for Beside<C, P> {
     }
 }
 
-/// Bytes an entry of a table in PRAM never exceeds nor crosses.
+/// Table entries in PRAM are at most this long and never cross a multiple of it.
 const ENTRY_BYTES: u32 = 8;
 
-/// Refuses a memory in which a power cut tears entries; `why` says who needs them whole.
+/// Refuses a memory in which a power cut can tear entries; `why` names the user that needs them whole.
 pub(crate) fn check_atomic(pram: &impl InPlace, why: &str) -> Result<(), String> {
     let atomic = pram.atomic_bytes();
     if atomic >= ENTRY_BYTES {

@@ -1,9 +1,9 @@
-//! What is written beside a unit: enough to find it again without any map.
+//! The spare area written with each unit: enough to find the unit again without any map.
 //!
-//! Format, little-endian, [`SPARE_BYTES`] in all: kind u8, guard u24, lpa u32, sequence u64, stamp u64, crc32c u32 over all
-//! of these, the guard taken as 0, and the unit's data. The guard is the lower part of the crc32c of everything else in the
-//! spare area: with it the spare area tells whose the unit is where its data were damaged. A page that was torn is garbled
-//! from some place on, its spare areas last, so that what a guard vouches for was programmed whole.
+//! Format, little-endian, [`SPARE_BYTES`] in total: kind u8, guard u24, lpa u32, sequence u64, stamp u64, crc32c u32
+//! over all of these, with the guard as 0, and the unit's data. The guard is the lower part of the crc32c of everything
+//! else in the spare area: with it the spare area still identifies the unit when its data is damaged. A torn page is
+//! garbled from some byte on, its spare areas last, so that a spare area with a valid guard was programmed whole.
 
 use nvlab_medium::flash::{Nand, SPARE_BYTES};
 use nvlab_medium::{MediumError, Store};
@@ -17,32 +17,32 @@ pub(crate) enum Kind {
     Data = 0xd1,
     /// Part `lpa` of checkpoint number `sequence`.
     Checkpoint = 0xc1,
-    /// Records of trims; `lpa` says nothing.
+    /// Records of trims; `lpa` is meaningless.
     Trim = 0xb1,
-    /// Host data, and the last page of a merge: the block holds all its logical block had then.
+    /// Host data in the last page of a merge: the block holds everything its logical block held then.
     Merged = 0xe1,
     /// Nothing: the page was programmed before it was full.
     Padding = 0xa1,
 }
 
-/// Beside the kind: the data had not their checksum when they were copied here.
+/// A flag in the byte of the kind: the data did not match its checksum when it was copied here.
 const DAMAGED: u8 = 2;
 
 /// The spare area of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spare {
     pub kind: Kind,
-    /// The data are not what the host wrote: a read must fail.
+    /// The data is not what the host wrote: a read must fail.
     pub damaged: bool,
     pub lpa: u32,
-    /// Which write of the host this is; a relocated unit keeps it.
+    /// The number of the host write; a relocated unit keeps it.
     pub sequence: u64,
-    /// Which program of the controller this is; grows with every unit programmed.
+    /// The number of the unit's program; increases with every unit programmed.
     pub stamp: u64,
 }
 
 impl Spare {
-    /// The spare area beside `data`.
+    /// Encodes the spare area for `data`.
     pub fn encode(&self, data: &[u8]) -> [u8; SPARE_BYTES] {
         let mut bytes = [0; SPARE_BYTES];
         bytes[0] = self.kind as u8 | if self.damaged { DAMAGED } else { 0 };
@@ -56,18 +56,18 @@ impl Spare {
         bytes
     }
 
-    /// What a spare area says; `None` if it or the data beside it is not what was written.
+    /// Decodes a spare area; `None` if it or its data is not what was written.
     pub fn decode(bytes: &[u8; SPARE_BYTES], data: &[u8]) -> Option<Spare> {
         (word(&bytes[24..28]) == crc(bytes, data) as u64).then(|| Spare::parse(bytes)).flatten()
     }
 
-    /// The same where the data beside it are known to be damaged; `None` if it is not what was written either.
+    /// Decodes a spare area whose data is known to be damaged; `None` if it is not what was written either.
     pub fn of_damaged(bytes: &[u8; SPARE_BYTES]) -> Option<Spare> {
         let spare = (guard(bytes) == bytes[1..4]).then(|| Spare::parse(bytes)).flatten();
         spare.map(|spare| Spare { damaged: true, ..spare })
     }
 
-    /// What a spare area says that was encoded here and is not programmed yet.
+    /// Decodes a spare area that was encoded here and is not yet programmed.
     pub fn of_staged(bytes: &[u8]) -> Spare {
         let spare = bytes.try_into().ok().and_then(Spare::parse);
         spare.expect("a spare area that was encoded here")
@@ -96,10 +96,10 @@ fn guard(bytes: &[u8; SPARE_BYTES]) -> [u8; 3] {
     [a, b, c]
 }
 
-/// The spare area of a unit and its payload, which gets into `data`. Data that have not their checksum are told as damaged
-/// if their spare area is whole.
+/// Reads the spare area of a unit, and its payload into `data`. Data that does not match its checksum is reported as
+/// damaged if the spare area is intact.
 ///
-/// Errors: [`MediumError::Erased`]; [`MediumError::Uncorrectable`]: `data` holds zeros, or what nobody knows.
+/// Errors: [`MediumError::Erased`]; [`MediumError::Uncorrectable`]: `data` holds zeros or undefined bytes.
 pub(crate) fn peek<S: Store>(nand: &Nand<S>, unit: Ppa, data: &mut [u8]) -> Result<Spare, MediumError> {
     let mut spare = [0; SPARE_BYTES];
     if let Err(error) = nand.peek(unit, data, &mut spare) {
@@ -110,7 +110,7 @@ pub(crate) fn peek<S: Store>(nand: &Nand<S>, unit: Ppa, data: &mut [u8]) -> Resu
     found.ok_or(MediumError::Uncorrectable(unit))
 }
 
-/// Checks that a unit which was read holds what the host wrote to `lpa`. `data`: what was read; empty: the store shows it.
+/// Checks that a unit that was read holds what the host wrote to `lpa`. `data`: what was read; empty: viewed in place.
 pub(crate) fn verify<S: Store>(
     nand: &mut Nand<S>,
     unit: Ppa,

@@ -1,4 +1,4 @@
-//! The blocks of an array as a cleaner sees them: how much is live, what state each is in, how old it is.
+//! The blocks of an array as a cleaner sees them: live units, state and age of each.
 
 use nvlab_units::BlockId;
 use nvlab_units::geometry::Divider;
@@ -23,14 +23,14 @@ pub enum BlockState {
 /// The blocks of an array, die by die.
 #[derive(Clone, Debug)]
 pub struct BlockTable {
-    /// Of each block what cleaning it would not gain ([`BlockTable::kept`]).
+    /// Per block: units that cleaning it would not gain ([`BlockTable::kept`]).
     kept: Vec<u32>,
     state: Vec<BlockState>,
     birth: Vec<u64>,
-    /// Units each block can hold, where they differ (a superblock with a bad member); empty where all are alike.
+    /// Units each block can hold, if they differ (a superblock with a bad member); empty if all are equal.
     capacity: Vec<u32>,
-    /// Of each die: units that hold nothing live, without those of blocks that hold no data of the host's (bad, or the
-    /// map's). Not counted if there is nothing to compare it with: on a single die.
+    /// Per die: units that are not live, except those of blocks that hold no host data (bad, or the map's). Not counted
+    /// on a single die, where there is nothing to compare with.
     spare: Vec<i64>,
     spare_of_all: i64,
     blocks_per_die: u32,
@@ -40,8 +40,8 @@ pub struct BlockTable {
 }
 
 impl BlockTable {
-    /// A table of free blocks. Cleaning a block is worth it only if it gains `gain_min` units: a page, because
-    /// what is moved may end in a page that is not full.
+    /// A table of free blocks. Cleaning a block is worthwhile only if it gains `gain_min` units: a page, because
+    /// the last page of the moved units may be partly filled.
     pub fn new(dies: u32, blocks_per_die: u32, units_per_block: u32, gain_min: u32) -> BlockTable {
         let blocks = (dies * blocks_per_die) as usize;
         BlockTable {
@@ -62,7 +62,7 @@ impl BlockTable {
     pub fn live(&self, block: BlockId) -> u32 {
         self.kept(block) - (self.units_per_block - self.capacity(block))
     }
-    /// Units that cleaning the block does not gain: the live ones, and those a bad part of it cannot hold.
+    /// Units that cleaning the block does not gain: the live ones, and those lost to bad members.
     #[inline]
     pub fn kept(&self, block: BlockId) -> u32 {
         self.kept[block.0 as usize]
@@ -83,7 +83,7 @@ impl BlockTable {
         self.kept[block.0 as usize] -= units;
         self.change_spare(block, units as i64);
     }
-    /// A unit of the block died. True if the block is closed, so that a policy wants to know.
+    /// A unit of the block died. Returns true if the block is closed, so that the policy must be notified.
     #[inline]
     pub fn lose(&mut self, block: BlockId) -> bool {
         self.kept[block.0 as usize] -= 1;
@@ -102,7 +102,7 @@ impl BlockTable {
         let units = held(state) - held(before);
         self.change_spare(block, units);
     }
-    /// True if every block can hold as much as the others.
+    /// True if all blocks have the same capacity.
     #[inline]
     pub fn is_uniform(&self) -> bool {
         self.capacity.is_empty()
@@ -112,7 +112,7 @@ impl BlockTable {
     pub fn capacity(&self, block: BlockId) -> u32 {
         self.capacity.get(block.0 as usize).copied().unwrap_or(self.units_per_block)
     }
-    /// The block, which no policy may choose now, can hold so many units from now on: a part of it is bad.
+    /// Sets the units a block, which no policy may choose now, can hold from now on: a part of it is bad.
     pub fn set_capacity(&mut self, block: BlockId, units: u32) {
         if self.capacity.is_empty() {
             self.capacity = vec![self.units_per_block; self.kept.len()];
@@ -123,12 +123,12 @@ impl BlockTable {
             self.change_spare(block, units as i64 - before as i64);
         }
     }
-    /// When the youngest data of the block was written, in host units written before.
+    /// When the youngest data of the block was written, as the number of host units written before.
     #[inline]
     pub fn birth(&self, block: BlockId) -> u64 {
         self.birth[block.0 as usize]
     }
-    /// Sets the age of the block's youngest data.
+    /// Sets when the block's youngest data was written.
     pub fn set_birth(&mut self, block: BlockId, birth: u64) {
         self.birth[block.0 as usize] = birth;
     }
@@ -137,7 +137,7 @@ impl BlockTable {
     pub fn gains(&self, block: BlockId) -> bool {
         self.kept(block) + self.gain_min <= self.units_per_block
     }
-    /// Units of one block without a bad part.
+    /// Units of one block without bad members.
     pub fn units_per_block(&self) -> u32 {
         self.units_per_block
     }
@@ -158,12 +158,12 @@ impl BlockTable {
     pub fn closed(&self, die: u32) -> impl Iterator<Item = BlockId> {
         self.die_blocks(die).filter(|&block| self.state(block) == BlockState::Closed)
     }
-    /// Of each of several dies: units that hold nothing live, erased or dead. What its cleaner lives on.
+    /// Per die, if there are several: units that are not live, erased or dead. The space its cleaner has to work with.
     #[inline]
     pub fn spare(&self) -> &[i64] {
         &self.spare
     }
-    /// Of all of them.
+    /// The sum of [`BlockTable::spare`] over all dies.
     #[inline]
     pub fn spare_of_all(&self) -> i64 {
         self.spare_of_all

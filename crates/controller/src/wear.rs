@@ -1,25 +1,25 @@
-//! What controllers over an array of blocks ask of its wear: which erased block is taken next, and which full
-//! block lags so far behind that its data should move. They decide nothing else; who moves, moves.
+//! Wear decisions shared by the controllers: which erased block is taken next, and which full block lags so far
+//! behind that its data should move. Moving it is left to the controller.
 
 use crate::table::BlockTable;
 use nvlab_units::BlockId;
 
-/// Erased blocks looked at for the least or most worn: few are erased except on a new device.
+/// Erased blocks examined for the least or most worn: few are erased except on a new device.
 const CANDIDATES: usize = 64;
-/// Erases of a die between two looks at its wear.
+/// Erases of a die between two checks of its wear.
 pub(crate) const LOOK_EVERY: u32 = 16;
 
-/// Which end of the wear an erased block is taken from.
+/// Which erased block is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// The least worn, for what the host writes.
+    /// The least worn, for host data.
     LeastWorn,
-    /// The most worn, for what was moved and is likely to stay.
+    /// The most worn, for relocated data, which is likely to stay.
     MostWorn,
 }
 
-/// The place of the erased block to take, among the last of `free` of them; `erases` counts those of the block
-/// at a place. `None` if there is none.
+/// The index of the erased block to take, among the last of `free` blocks; `erases` returns the erase count of the
+/// block at an index. `None` if there is none.
 #[inline]
 pub(crate) fn pick_free(free: usize, take: Take, erases: impl Fn(usize) -> u32) -> Option<usize> {
     let candidates = free.saturating_sub(CANDIDATES)..free;
@@ -30,7 +30,7 @@ pub(crate) fn pick_free(free: usize, take: Take, erases: impl Fn(usize) -> u32) 
 }
 
 /// The least worn full block of a die, if the most worn block of the die was erased more than `threshold` times
-/// more; `erases` counts those of a block.
+/// more often; `erases` returns the erase count of a block.
 pub(crate) fn lagging(
     erases: impl Fn(BlockId) -> u32,
     table: &BlockTable,

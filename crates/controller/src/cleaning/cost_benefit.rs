@@ -1,7 +1,7 @@
 //! Cost-benefit: the block with the greatest (1 - u) * age / (1 + u), u its live share, age that of its
 //! youngest data in host writes (Rosenblum and Ousterhout, LFS: 1 to read the block, u to copy).
 //!
-//! Every closed block of the die is looked at: ages change with every write, so no order can be kept.
+//! Examines every closed block of the die: ages change with every write, so the blocks cannot be kept sorted.
 
 use super::CleaningPolicy;
 use crate::table::BlockTable;
@@ -11,7 +11,7 @@ use nvlab_units::BlockId;
 #[derive(Clone, Copy, Debug)]
 pub struct CostBenefit;
 
-/// What cleaning a block is worth at `now`.
+/// The benefit-to-cost ratio of cleaning a block at `now`.
 pub fn benefit(table: &BlockTable, block: BlockId, now: u64) -> f64 {
     let units = table.units_per_block() as f64;
     let live = table.kept(block) as f64;

@@ -1,5 +1,5 @@
 //! d-choices: the block with the fewest live units among `d` closed ones drawn at random (Van Houdt,
-//! SIGMETRICS 2013: d = 10 comes close to greedy without keeping any order).
+//! SIGMETRICS 2013: d = 10 comes close to greedy without keeping the blocks sorted).
 
 use super::CleaningPolicy;
 use crate::table::{BlockState, BlockTable};
@@ -25,7 +25,7 @@ impl CleaningPolicy for DChoices {
         let first = die * blocks;
         let mut best: Option<BlockId> = None;
         let mut drawn = 0;
-        // Blocks that are not closed are drawn again; few are, so the bound is only met on tiny arrays.
+        // Blocks that are not closed are drawn again; there are few, so only tiny arrays reach the bound.
         for _ in 0..self.d.saturating_mul(8) {
             let block = BlockId(first + self.rng.below(blocks as u64) as u32);
             if table.state(block) != BlockState::Closed {

@@ -1,6 +1,6 @@
 //! FIFO: the block that was filled first (eNVy section 4.4; the least recently written of LFS).
 //!
-//! A block without a dead unit is passed over: cleaning it would gain nothing.
+//! A block whose cleaning would gain nothing is skipped.
 
 use super::CleaningPolicy;
 use super::list::Lists;

@@ -1,7 +1,7 @@
-//! Greedy: the block with the fewest live units; among equals, the one that has been so the longest.
+//! Greedy: the block with the fewest live units; among equals, the one that has had so few the longest.
 //!
-//! One list of blocks per count of live units: a death moves a block one list down, the victim is the first of
-//! the lowest list that is not empty. Both O(1).
+//! One list of blocks per count of live units: when a unit dies, its block moves one list down; the victim is the
+//! first block of the lowest non-empty list. Both are O(1).
 
 use super::CleaningPolicy;
 use super::list::Lists;

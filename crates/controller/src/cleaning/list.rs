@@ -1,4 +1,4 @@
-//! Doubly linked lists of blocks, the links kept in one array: O(1) push, unlink and first, no allocation.
+//! Doubly linked lists of blocks with all links in one array: O(1) push, unlink and first, no allocation.
 
 use nvlab_units::BlockId;
 
@@ -36,7 +36,7 @@ impl Lists {
         self.links[block.0 as usize] = Link { prev: last, next: NONE };
     }
 
-    /// Takes a block out of the list it is in.
+    /// Removes a block from the list it is in.
     #[inline]
     pub fn unlink(&mut self, list: usize, block: BlockId) {
         let Link { prev, next } = self.links[block.0 as usize];

@@ -1,5 +1,5 @@
-//! Which block is cleaned next. A policy decides, it never acts: it is told what happens to blocks and is
-//! asked for a victim.
+//! Which block is cleaned next. A policy decides, it never acts: it is notified of changes to blocks and asked
+//! for a victim.
 //!
 //! | policy | file | the victim | source |
 //! |---|---|---|---|
@@ -27,14 +27,14 @@ use windowed_greedy::WindowedGreedy;
 
 /// Chooses blocks to clean. Hooks default to nothing.
 pub trait CleaningPolicy {
-    /// A block was filled and may be chosen from now on.
+    /// A block was filled and may now be chosen.
     fn closed(&mut self, _table: &BlockTable, _block: BlockId) {}
     /// A unit of a closed block died.
     fn lost(&mut self, _table: &BlockTable, _block: BlockId) {}
-    /// A closed block is cleaned now (whoever chose it) and may not be chosen any more.
+    /// A closed block is about to be emptied, for whatever reason, and may no longer be chosen.
     fn taken(&mut self, _table: &BlockTable, _block: BlockId) {}
-    /// The closed block of `die` to clean, at `now` in host units written; `None` if there is none whose
-    /// cleaning gains space.
+    /// The closed block of `die` to clean, at time `now` in host units written; `None` if cleaning no block
+    /// would gain space.
     fn choose(&mut self, table: &BlockTable, die: u32, now: u64) -> Option<BlockId>;
 }
 
@@ -66,7 +66,7 @@ macro_rules! each {
 }
 
 impl Policy {
-    /// The policy a design asks for, over `dies` dies.
+    /// The policy a design specifies, for `dies` dies.
     pub fn new(cleaning: Cleaning, table: &BlockTable, dies: u32, seed: u64) -> Policy {
         match cleaning {
             Cleaning::Greedy => Policy::Greedy(Greedy::new(table, dies)),

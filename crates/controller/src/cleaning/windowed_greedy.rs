@@ -32,7 +32,7 @@ impl CleaningPolicy for WindowedGreedy {
         let list = die as usize;
         let window = self.lists.iter(list).take(self.window as usize);
         let emptiest = window.min_by_key(|&block| table.kept(block)).filter(|&block| table.gains(block));
-        // A window full of live data gains nothing: go on behind it.
+        // A window full of live data gains nothing: continue after it.
         emptiest.or_else(|| self.lists.iter(list).find(|&block| table.gains(block)))
     }
 }

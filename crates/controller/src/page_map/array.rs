@@ -1,18 +1,18 @@
-//! The array as blocks are allocated: die by die, or as superblocks across all dies.
+//! The array as its blocks are allocated: die by die, or as superblocks across all dies.
 //!
-//! A *superblock* is the blocks of the same number on every die, its members. They are opened, filled, cleaned and
-//! erased together, so that to the page map the array is one die of long blocks: page `p` of a superblock lies on die
-//! `p mod dies`. Only here, and in `recover`, which looks at each member by itself, is a block of the map not a block of
-//! the medium.
+//! A *superblock* consists of the blocks of the same number on every die, its members. They are opened, filled, cleaned
+//! and erased together, so that to the page map the array is one die of long blocks: page `p` of a superblock is on die
+//! `p mod dies`. Only here, and in `recover`, which reads each member separately, does a block of the map differ from a
+//! block of the medium.
 //!
-//! A *lane* is a die as the medium knows it: what is queued on one is done in order, so a [`Queued`] names its lane.
-//! What is moved out of a superblock may land on any die: its erase waits until that is programmed.
+//! A *lane* is a die of the medium: its operations are done in the order they were queued, so a [`Queued`] names its
+//! lane. Units moved out of a superblock may go to any die: its erase waits until they are programmed.
 //!
-//! A bad member is left out: its pages are skipped, the superblock holds less. No substitute is looked for (drives do
-//! so with blocks kept for the purpose), so nothing beside the marks of bad blocks must survive a power cut.
+//! A bad member is left out: its pages are skipped, the superblock holds less. It is not replaced (drives do so with
+//! spare blocks), so nothing besides the bad-block marks must survive a power cut.
 //!
-//! Simplified: a program of relocated data does not wait for its read on another die; it is queued behind what its own die
-//! has to do.
+//! Simplified: a program of relocated data does not wait for its read on another die; it is queued behind the work of
+//! its own die.
 
 use super::config::Allocation;
 use nvlab_medium::flash::Nand;
@@ -22,19 +22,19 @@ use nvlab_units::geometry::Divider;
 use nvlab_units::{BlockId, Geometry, Ppa, Served, Ticket, Time};
 use std::ops::Range;
 
-/// A program that was queued: where, and its place there.
+/// A queued program: its lane and its ticket there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Queued {
     pub lane: u32,
     pub ticket: Ticket,
 }
 
-/// What became of the blocks that were to be erased.
+/// The result of erasing the members of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Erased {
-    /// Blocks of the medium that failed, and are marked bad now.
+    /// Blocks of the medium that failed and are now marked bad.
     pub failed: u32,
-    /// Those that are left and erased.
+    /// Blocks of the medium that were erased.
     pub left: u32,
 }
 
@@ -43,18 +43,18 @@ pub(super) struct Erased {
 pub(super) struct Array<S: Store> {
     nand: Nand<S>,
     superblocks: Option<Superblocks>,
-    /// The place after the last program queued on each lane.
+    /// The ticket of the last program queued on each lane.
     last_program: Vec<Ticket>,
 }
 
-/// The numbers of an array of superblocks.
+/// The address arithmetic of an array of superblocks.
 #[derive(Clone, Copy, Debug)]
 struct Superblocks {
     dies: u32,
     /// Blocks and pages of one die.
     blocks_per_die: u32,
     pages_per_die: u32,
-    /// Pages of a superblock, units of a page.
+    /// Pages of a superblock and units of a page.
     pages: u32,
     units_per_page: u32,
     by_dies: Divider,
@@ -74,7 +74,7 @@ impl Superblocks {
         }
     }
 
-    /// The lane of a page by its number in the whole array, and its number on that lane.
+    /// The lane of a page, given its number in the whole array, and its number on that lane.
     #[inline]
     fn split(&self, page: u32) -> (u32, u32) {
         let row = self.by_dies.divide(page);
@@ -91,7 +91,7 @@ impl Superblocks {
         (0..self.dies).map(move |lane| self.member(block, lane))
     }
 
-    /// Where the medium has a unit.
+    /// The address of a unit in the medium.
     #[inline]
     fn place(&self, unit: Ppa) -> Ppa {
         let page = self.by_page.divide(unit.0);
@@ -112,7 +112,7 @@ impl<S: Store> Array<S> {
         Array { nand, superblocks, last_program }
     }
 
-    /// The medium, to ask what does not depend on how blocks are allocated.
+    /// The medium, for queries that do not depend on how blocks are allocated.
     #[inline]
     pub fn nand(&self) -> &Nand<S> {
         &self.nand
@@ -128,7 +128,7 @@ impl<S: Store> Array<S> {
         self.last_program.len() as u32
     }
 
-    /// Where the medium has a unit.
+    /// The address of a unit in the medium.
     #[inline]
     pub fn place(&self, unit: Ppa) -> Ppa {
         match &self.superblocks {
@@ -137,7 +137,7 @@ impl<S: Store> Array<S> {
         }
     }
 
-    /// What the map calls a unit of the medium.
+    /// The address in the map of a unit of the medium.
     pub fn unit_at(&self, place: Ppa) -> Ppa {
         let Some(sb) = &self.superblocks else { return place };
         let page = place.0 / sb.units_per_page;
@@ -169,12 +169,12 @@ impl<S: Store> Array<S> {
         (0..self.nand.geometry().blocks()).map(BlockId)
     }
 
-    /// Its members that are not bad.
+    /// The members of a block that are not bad.
     fn good(&self, block: BlockId) -> impl Iterator<Item = BlockId> {
         self.members(block).filter(|&member| !self.nand.cells().is_bad(member))
     }
 
-    /// The die with the most bad blocks of those a die of the map stands for, and their number.
+    /// Of the dies that a die of the map stands for, the one with the most bad blocks, and their number.
     pub fn bad_blocks(&self, die: u32) -> (u32, u32) {
         let cells = self.nand.cells();
         let per_die = self.nand.geometry().blocks_per_die;
@@ -196,7 +196,7 @@ impl<S: Store> Array<S> {
         self.good(block).count() as u32 * self.nand.geometry().units_per_block()
     }
 
-    /// How worn a block is: as its most worn member.
+    /// The erase count of a block: that of its most worn member.
     pub fn erase_count(&self, block: BlockId) -> u32 {
         match &self.superblocks {
             None => self.nand.cells().erase_count(block),
@@ -211,7 +211,7 @@ impl<S: Store> Array<S> {
         self.good(block).all(|member| self.nand.pages_written(member) == 0)
     }
 
-    /// Units of a full block, from its first on, among which all that are programmed lie.
+    /// How many units of a full block, from its first on, include all that are programmed.
     #[inline]
     pub fn units_written(&self, block: BlockId) -> u32 {
         match &self.superblocks {
@@ -238,7 +238,7 @@ impl<S: Store> Array<S> {
         }
     }
 
-    /// The first page of a block from `page` on that can be programmed; the number of its pages if there is none.
+    /// The first page of a block from `page` on that can be programmed; if there is none, the block's page count.
     #[inline]
     pub fn next_page(&self, block: BlockId, page: u32) -> u32 {
         match &self.superblocks {
@@ -301,8 +301,8 @@ impl<S: Store> Array<S> {
         self.nand.prefetch(self.place(unit), bytes);
     }
 
-    /// Queues programs of the pages of a block from `page` on, those of bad members left out; see [`Nand::program`]. Names
-    /// the last one.
+    /// Queues programs of the pages of a block from `page` on, except those of bad members; see [`Nand::program`].
+    /// Returns the last one.
     #[inline(always)]
     pub fn program(
         &mut self,
@@ -322,7 +322,7 @@ impl<S: Store> Array<S> {
         Ok(Queued { lane, ticket })
     }
 
-    /// The pages of each lane are programmed in a run.
+    /// Programs the pages of each lane in one run.
     fn program_members(
         &mut self,
         superblocks: Superblocks,
@@ -349,7 +349,7 @@ impl<S: Store> Array<S> {
         Ok(last)
     }
 
-    /// Queues the erase of a block, none of it before `at`. Members that fail are marked bad.
+    /// Queues the erase of all members of a block, none before `at`. Members that fail are marked bad.
     pub fn erase(&mut self, at: Time, block: BlockId) -> Erased {
         let mut erased = Erased { failed: 0, left: 0 };
         for member in self.members(block) {
@@ -366,7 +366,7 @@ impl<S: Store> Array<S> {
         erased
     }
 
-    /// Marks the part of a block bad that holds one of its pages.
+    /// Marks the member of a block that holds `page` bad.
     pub fn mark_bad(&mut self, block: BlockId, page: u32) {
         let member = match &self.superblocks {
             None => block,
@@ -381,7 +381,7 @@ impl<S: Store> Array<S> {
         self.nand.finish(queued.lane, queued.ticket, at)
     }
 
-    /// Promises the end of every program queued.
+    /// Promises the end of all queued programs and returns it.
     pub fn finish_programs(&mut self, at: Time) -> Time {
         let mut end = at;
         for (lane, &ticket) in (0..).zip(&self.last_program) {
@@ -390,12 +390,12 @@ impl<S: Store> Array<S> {
         end
     }
 
-    /// The place after the last program of each lane.
+    /// The ticket of the last program of each lane.
     pub fn last_programs(&self) -> Vec<Ticket> {
         self.last_program.clone()
     }
 
-    /// Promises the end of everything queued.
+    /// Promises the end of everything queued and returns it.
     pub fn finish_all(&mut self, at: Time) -> Time {
         let mut end = at;
         for lane in 0..self.lanes() {
@@ -405,17 +405,17 @@ impl<S: Store> Array<S> {
         end
     }
 
-    /// The place after everything queued on a lane.
+    /// The ticket of everything queued on a lane so far.
     pub fn last_on(&mut self, lane: u32) -> Queued {
         Queued { lane, ticket: self.nand.last(lane) }
     }
 
-    /// The place after everything queued on each lane.
+    /// The ticket of everything queued on each lane so far.
     pub fn last(&mut self) -> Vec<Ticket> {
         (0..self.lanes()).map(|lane| self.nand.last(lane)).collect()
     }
 
-    /// True if every lane has passed its place.
+    /// True if every lane has reached its ticket.
     pub fn passed(&mut self, places: &[Ticket], at: Time) -> bool {
         places.iter().zip(0..).all(|(&ticket, lane)| self.nand.is_done(lane, ticket, at))
     }
@@ -425,7 +425,7 @@ impl<S: Store> Array<S> {
         self.nand.is_done(queued.lane, queued.ticket, at)
     }
 
-    /// True if nothing is left to do on the lanes of a die of the map.
+    /// True if the lanes of a die of the map have nothing left to do.
     pub fn is_idle(&mut self, die: u32, at: Time) -> bool {
         self.lanes_of(die).all(|lane| {
             let last = self.last_on(lane);

@@ -1,26 +1,26 @@
-//! The write buffer: a host unit takes a slot and gives it back when its page is programmed.
+//! The write buffer: a host unit takes a slot and frees it when its page is programmed.
 //!
-//! Slots are taken in a ring, so a writer that finds the buffer full waits for the oldest unit. Timing needs
-//! no more than that. With payload the buffer also remembers what each slot holds until the program is done,
-//! because a protected buffer must give it back after a power cut.
+//! Slots form a ring, so a writer that finds the buffer full waits for the oldest unit. Timing needs no more than
+//! that. With payload, the buffer also keeps the contents of each slot until the program is done, because a
+//! protected buffer must return them after a power cut.
 
 use super::array::Queued;
 use super::config::WriteBuffer;
 use nvlab_units::{Ticket, Time};
 use std::collections::VecDeque;
 
-/// A slot whose unit waits in a page that is not programmed yet.
+/// Marks a slot whose unit is in a page not yet programmed.
 const STAGED: Ticket = Ticket::NEVER;
 const NOWHERE: Queued = Queued { lane: 0, ticket: STAGED };
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// Where it is staged: its frontier; where it is queued: the lane.
+    /// If staged: its frontier; if queued: its lane.
     at: u32,
     ticket: Ticket,
 }
 
-/// A unit the buffer would give back after a power cut.
+/// A unit the buffer would return after a power cut.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub lpa: u32,
@@ -32,19 +32,19 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// A unit that was kept outside this program.
+    /// A unit that was kept outside this process.
     pub fn kept(lpa: u32, sequence: u64, data: Vec<u8>) -> Held {
         Held { lpa, sequence, admitted: Time::ZERO, data, slot: 0, queued: NOWHERE }
     }
 }
 
-/// What somebody who wants a slot must wait for.
+/// What a writer that needs a slot must wait for.
 pub(super) enum Oldest {
     /// Nothing: the slot was never used.
     Free,
     /// The page of this frontier must be programmed first, full or not.
     Staged { frontier: u32 },
-    /// A program that was queued.
+    /// A queued program.
     Queued(Queued),
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Oldest {
 pub(super) struct Buffer {
     config: Option<WriteBuffer>,
     slots: Vec<Slot>,
-    /// Slots taken since the beginning; the next is this modulo their number.
+    /// Slots taken in total; the next is this modulo their number.
     taken: u64,
     held: VecDeque<Held>,
 }
@@ -79,7 +79,7 @@ impl Buffer {
         }
     }
 
-    /// What the next slot still holds.
+    /// What the next slot waits for.
     #[inline]
     pub fn oldest(&self) -> Oldest {
         let slot = self.slots[self.index(self.taken)];
@@ -90,7 +90,7 @@ impl Buffer {
         }
     }
 
-    /// Takes the next slot for a unit placed in `frontier`; gives the slot's number.
+    /// Takes the next slot for a unit placed in `frontier`; returns the slot's number.
     #[inline]
     pub fn take(&mut self, frontier: u32) -> u64 {
         let index = self.index(self.taken);
@@ -99,14 +99,14 @@ impl Buffer {
         self.taken - 1
     }
 
-    /// The unit of a slot is in a program now; `None`: it went elsewhere without one.
+    /// The program of a slot's unit is queued; the default [`Queued`] frees the slot.
     #[inline]
     pub fn queued(&mut self, slot: u64, queued: Queued) {
         let index = self.index(slot);
         self.slots[index] = Slot { at: queued.lane, ticket: queued.ticket };
     }
 
-    /// Remembers what a slot holds (payload only).
+    /// Keeps the contents of a slot (payload only).
     pub fn hold(&mut self, slot: u64, lpa: u32, sequence: u64, admitted: Time, data: &[u8]) {
         if self.is_protected() {
             let data = data.to_vec();
@@ -121,14 +121,14 @@ impl Buffer {
         }
     }
 
-    /// Lets go of what is programmed, oldest first.
+    /// Drops the contents of units that are programmed, oldest first.
     pub fn release(&mut self, mut is_done: impl FnMut(Queued) -> bool) {
         while self.held.front().is_some_and(|held| held.queued != NOWHERE && is_done(held.queued)) {
             self.held.pop_front();
         }
     }
 
-    /// The power failed at `at`: what a protected buffer still holds.
+    /// What a protected buffer still holds after a power cut at `at`.
     pub fn survive(self, at: Time) -> Vec<Held> {
         self.held.into_iter().filter(|held| held.admitted <= at).collect()
     }

@@ -1,13 +1,13 @@
 //! A cache of blocks in SLC mode, in front of blocks with several bits per cell.
 //!
-//! Host data fills blocks in SLC mode while the die has room for them, otherwise it is written directly, with
-//! all bits. Relocated data is always written with all bits: cleaning a block of the cache *folds* it, and
-//! since it is a third or a quarter full at most, the cleaner likes it best. When the host has been silent for
+//! Host data fills blocks in SLC mode while the die has room for them; otherwise it is written directly, with
+//! all bits per cell. Relocated data is always written with all bits: cleaning a block of the cache *folds* it, and
+//! since it is at most a third or a quarter full, the cleaner prefers it. When the host has sent no request for
 //! a while, blocks are folded in the order they were filled, in the idle time, so that the cache is empty when
-//! the host comes back.
+//! the host returns.
 //!
-//! The cache is dynamic: its blocks are those of the array, and how many there are depends on how many are
-//! erased. `blocks_min` of them are kept however full the device is.
+//! The cache is dynamic: it uses ordinary blocks of the array, and its size depends on how many are erased.
+//! It always gets `blocks_min` of them, however full the device is.
 
 use super::PageMap;
 use super::clean::Cause;
@@ -21,28 +21,28 @@ use std::collections::VecDeque;
 /// A cache of blocks in SLC mode. Blocks are counted on each die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlcCache {
-    /// Host data goes to the cache as long as it has fewer blocks than this, even if erased blocks are short.
+    /// Host data goes to the cache while it has fewer blocks than this, even if erased blocks are scarce.
     pub blocks_min: u32,
-    /// The cache never has more.
+    /// The most blocks the cache may have.
     pub blocks_max: u32,
-    /// Erased blocks beyond the cleaner's reserve that are not used for the cache's part above `blocks_min`.
+    /// Erased blocks beyond the cleaner's reserve that the cache leaves alone when it grows above `blocks_min`.
     pub blocks_spared: u32,
-    /// Blocks are folded when no request came for so long; `None`: only by cleaning, or when the cache is full.
+    /// Blocks are folded after this long without a request; `None`: only by cleaning, or when the cache is full.
     pub fold_after: Option<Span>,
-    /// What it takes.
+    /// What it stores.
     pub takes: CacheTakes,
     /// What happens to the host's data when it is full.
     pub when_full: CacheFull,
 }
 
-/// What a cache takes.
+/// What a cache stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheTakes {
-    /// All host data: the write cache of present drives.
+    /// All host data: the write cache of current drives.
     All,
-    /// The hot stream ([`super::Streams::HotColdRelocated`]): hot data in SLC, the rest with all bits, and what
-    /// was not overwritten until its block is emptied has cooled and migrates (reference 9 of Nam, Na and Lee,
-    /// APWeb 2010; there the SLC blocks are a chip of their own).
+    /// The hot stream ([`super::Streams::HotColdRelocated`]): hot data in SLC, the rest with all bits; data not
+    /// overwritten by the time its block is emptied has cooled and migrates (reference 9 of Nam, Na and Lee,
+    /// APWeb 2010; there the SLC blocks are a separate chip).
     Hot,
 }
 
@@ -55,23 +55,23 @@ pub enum CacheFull {
     FoldOldest,
 }
 
-/// What a controller knows of its cache.
+/// A controller's state of its cache.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     config: SlcCache,
-    /// Units of a page and of a block in SLC mode, in the block's numbering (slots without a unit included).
+    /// Units of a page and of a block in SLC mode, in the block's numbering (including slots without a unit).
     pub slots: u32,
     pub end: u32,
-    /// Blocks in SLC mode on each die, and in the order they were filled those that may still be folded.
+    /// Blocks in SLC mode on each die, and those that may still be folded, in the order they were filled.
     blocks: Vec<u32>,
     filled: Vec<VecDeque<BlockId>>,
-    /// When the host's last request came.
+    /// When the host's last request arrived.
     heard: Time,
 }
 
 impl<S: Store> PageMap<S> {
-    /// The same controller with a cache of blocks in SLC mode, or why that cannot be. After a recovery it takes
-    /// over the blocks it finds.
+    /// Adds a cache of blocks in SLC mode to the controller, or returns why that is impossible. After a recovery
+    /// it adopts the blocks it finds in SLC mode.
     pub fn with_cache(mut self, config: SlcCache) -> Result<PageMap<S>, String> {
         let Some(mode) = self.array.nand().cells().slc_mode().copied() else {
             return Err("a cache of SLC blocks needs a part whose blocks can be used so".into());
@@ -102,7 +102,7 @@ impl<S: Store> PageMap<S> {
         found.sort_by_key(|&block| self.table.birth(block));
         for block in found {
             let die = self.geometry.die_of(block) as usize;
-            // Each that will be erased, also one that a damaged record puts into this mode.
+            // Counts every block that will be erased, also one that a damaged record puts into this mode.
             cache.blocks[die] += 1;
             if self.table.state(block) == BlockState::Closed {
                 cache.filled[die].push_back(block);
@@ -112,18 +112,18 @@ impl<S: Store> PageMap<S> {
         Ok(self)
     }
 
-    /// The cache it has, if it has one.
+    /// The configuration of its cache, if it has one.
     pub fn cache(&self) -> Option<SlcCache> {
         self.cache.as_ref().map(|cache| cache.config)
     }
 
-    /// Blocks of the array that are in SLC mode.
+    /// Blocks of the array in SLC mode.
     pub fn cache_blocks(&self) -> u32 {
         let members = self.array.members_per_block();
         self.cache.as_ref().map_or(0, |cache| cache.blocks.iter().sum::<u32>() * members)
     }
 
-    /// A block is about to be opened for a stream of the host's on a die: makes room for it in the cache.
+    /// Makes room in the cache for a block about to be opened for a host stream on a die.
     pub(super) fn make_room_in_cache(&mut self, at: Time, die: u32, stream: u32) {
         let Some(cache) = &self.cache else { return };
         let takes = cache.config.takes == CacheTakes::All || stream == 0;
@@ -133,7 +133,7 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// Whether the block being opened for a stream of the host's on a die, which is taken already, joins the
+    /// Whether the block being opened for a host stream on a die, already taken from the free ones, joins the
     /// cache.
     pub(super) fn joins_cache(&mut self, die: u32, stream: u32) -> bool {
         let erased = self.dies[die as usize].free.len() as u32;
@@ -149,7 +149,7 @@ impl<S: Store> PageMap<S> {
         joins
     }
 
-    /// A block of the cache is full.
+    /// Notes that a block, if it is in the cache, is full.
     pub(super) fn cache_filled(&mut self, block: BlockId) {
         let die = self.geometry.die_of(block) as usize;
         if self.array.is_slc(block)
@@ -159,7 +159,7 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// A block that may be of the cache is about to be erased or retired.
+    /// Removes a block that is about to be erased or retired from the cache, if it is in it.
     pub(super) fn leaves_cache(&mut self, block: BlockId) {
         let die = self.geometry.die_of(block) as usize;
         if self.array.is_slc(block)
@@ -170,7 +170,7 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// The host speaks at `at`: what it was silent before is used for folding.
+    /// Notes a host request at `at`, and folds in the idle time before it.
     #[inline]
     pub(super) fn fold_when_idle(&mut self, at: Time) {
         if self.cache.is_some() {
@@ -178,7 +178,7 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// Apart, so that a device without a cache pays one comparison for each request and stays inlined.
+    /// Separate, so that a device without a cache pays one comparison per request and the caller stays inlined.
     #[inline(never)]
     fn fold_since_heard(&mut self, at: Time) {
         let Some(cache) = &mut self.cache else { return };
@@ -207,18 +207,18 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// Folds the block of a die's cache that was filled first; false if that cannot be done now.
+    /// Folds the block of a die's cache that was filled first; returns false if that is impossible now.
     fn fold_oldest(&mut self, die: u32, at: Time) -> bool {
         let filled = self.cache.as_ref().map(|cache| &cache.filled[die as usize]);
         let Some(&block) = filled.and_then(|filled| filled.front()) else { return false };
         let being_cleaned = self.table.state(block) != BlockState::Closed;
-        // Without an erased block for what it holds it is the cleaner's business.
+        // Without an erased block for its live units, it is left to the cleaner.
         if being_cleaned || (self.dies[die as usize].free.len() as u32) < self.config.free_blocks_min {
             return false;
         }
         self.stats.folds += self.array.members_per_block() as u64;
         if self.relocate(at, block, Cause::Fold).is_err() {
-            // What is left goes back to the cleaner; whoever needs an erased block next is told.
+            // The rest goes back to the cleaner; the next request that needs an erased block gets the error.
             self.table.set_state(block, BlockState::Closed);
             self.policy.closed(&self.table, block);
             return false;

@@ -1,16 +1,16 @@
-//! Checkpoints of the map: recovery then scans only what was written after the last one.
+//! Checkpoints of the map: with them, recovery scans only what was written after the last one.
 //!
 //! Format, little-endian, in the data of units of kind `Checkpoint` with the checkpoint's number as sequence
 //! and the position as lpa: magic u32, logical units u32, stamp u64, sequence u64, open blocks u32, then that
 //! many block numbers u32, then the map, one u32 per logical unit (0xffffffff: nothing).
 //!
-//! A checkpoint is a snapshot, written a page at a time between the host's pages, so that nobody waits for it.
+//! A checkpoint is a snapshot, written a page at a time between the host's pages, so that no request waits for it.
 //! Its first part, with the header, is programmed last: without it the checkpoint does not exist.
 //!
 //! Invariants
-//! 1. The header is programmed only when everything the map points at is.
-//! 2. The blocks of the previous checkpoint, and the trims it did not know, are erased only when the header is
-//!    programmed.
+//! 1. The header is programmed only after everything the map points to.
+//! 2. The blocks of the previous checkpoint, and the journal of trims since then, are erased only after the header
+//!    is programmed.
 
 use super::PageMap;
 use super::config::PageMapConfig;
@@ -25,37 +25,37 @@ use nvlab_units::{BlockId, Geometry, Ticket, Time};
 const MAGIC: u32 = 0x4350_564e; // "NVPC"
 const HEADER_BYTES: u64 = 28;
 
-/// What the controller keeps of its checkpoints.
+/// The state of the controller's checkpoints.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     every: Option<u64>,
     since: u64,
     pub number: u64,
-    /// Units one checkpoint takes.
+    /// Units of one checkpoint.
     units: u64,
     pub blocks: Vec<BlockId>,
-    /// Erased blocks kept for the next checkpoint and journal, so that beginning one never has to clean.
+    /// Erased blocks kept for the next checkpoint and journal, so that beginning one does not have to clean.
     pool: Vec<BlockId>,
     phase: Phase,
 }
 
-/// How far the next checkpoint is.
+/// The progress of the next checkpoint.
 #[derive(Clone, Debug)]
 enum Phase {
     Idle,
     Writing(Attempt),
-    /// The header is queued; it is programmed when every die has passed its ticket.
+    /// The header is queued; it is programmed when every die has reached its ticket.
     Committing(Attempt, Vec<Ticket>),
 }
 
 #[derive(Clone, Debug)]
 struct Attempt {
     blocks: Vec<BlockId>,
-    /// Journal blocks this checkpoint makes superfluous.
+    /// Journal blocks this checkpoint makes obsolete.
     journal: Vec<BlockId>,
     /// The snapshot; empty without payload.
     bytes: Vec<u8>,
-    /// Pages programmed, and where the next goes: which of `blocks`, and its page.
+    /// Pages programmed, and where the next goes: index into `blocks`, and page.
     page: u64,
     place: (usize, u32),
     /// What must be programmed before the header, on each die.
@@ -63,11 +63,11 @@ struct Attempt {
 }
 
 impl State {
-    /// True if the block is kept erased for the next one.
+    /// True if the block is kept erased for the next checkpoint or journal.
     pub fn keeps(&self, block: BlockId) -> bool {
         self.pool.contains(&block)
     }
-    /// True if one is being written.
+    /// True if a checkpoint is being written.
     #[inline]
     pub fn is_active(&self) -> bool {
         !matches!(self.phase, Phase::Idle)
@@ -86,12 +86,12 @@ impl State {
         }
     }
 
-    /// True if checkpoints are written at all.
+    /// True if checkpoints are enabled.
     pub fn is_on(&self) -> bool {
         self.every.is_some()
     }
 
-    /// True if enough was written since the last one; `written` more units were.
+    /// Adds `written` units; returns true if enough were written since the last checkpoint.
     #[inline]
     pub fn is_due(&mut self, written: u32) -> bool {
         let Some(every) = self.every else { return false };
@@ -105,13 +105,13 @@ fn units_needed(config: &PageMapConfig, geometry: &Geometry) -> u64 {
     (HEADER_BYTES + 4 * open + 4 * config.logical_units as u64).div_ceil(geometry.unit_bytes as u64)
 }
 
-/// Blocks one checkpoint takes.
+/// Blocks one checkpoint needs.
 pub(super) fn blocks_needed(config: &PageMapConfig, geometry: &Geometry) -> u64 {
     let pages = units_needed(config, geometry).div_ceil(geometry.units_per_page as u64);
     pages.div_ceil(geometry.pages_per_block as u64)
 }
 
-/// A checkpoint that was read back.
+/// The contents of a checkpoint.
 #[derive(Clone, Debug)]
 pub(super) struct Checkpoint {
     pub stamp: u64,
@@ -150,7 +150,7 @@ impl Checkpoint {
 }
 
 impl<S: Store> PageMap<S> {
-    /// Units of the pages one checkpoint takes.
+    /// Units of the pages of one checkpoint.
     pub(super) fn checkpoint_units(&self) -> u64 {
         self.checkpoint_pages() * self.geometry.units_per_page as u64
     }
@@ -162,7 +162,7 @@ impl<S: Store> PageMap<S> {
         }
         self.checkpoint.since = 0;
         self.checkpoint.number += 1;
-        // Blocks first: taking them may clean, and so change the map.
+        // Blocks first: taking them may clean, which changes the map.
         let blocks = self.take_map_blocks(at)?;
         self.pad_all(at)?;
         self.record_trims(at);
@@ -181,8 +181,8 @@ impl<S: Store> PageMap<S> {
         Ok(())
     }
 
-    /// Sets erased blocks apart for the first two checkpoints: where every block is a superblock nobody could take them later
-    /// without cleaning a whole one.
+    /// Sets erased blocks aside for the first two checkpoints: with superblocks, taking them later could require
+    /// cleaning a whole superblock.
     pub(super) fn fill_pool(&mut self) {
         if !self.checkpoint.is_on() {
             return;
@@ -194,7 +194,7 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// One step of the checkpoint being written.
+    /// Performs one step of the checkpoint being written.
     pub(super) fn step_checkpoint(&mut self, at: Time) {
         match std::mem::replace(&mut self.checkpoint.phase, Phase::Idle) {
             Phase::Idle => {}
@@ -234,7 +234,7 @@ impl<S: Store> PageMap<S> {
         self.checkpoint.units.div_ceil(self.geometry.units_per_page as u64)
     }
 
-    /// The header is programmed: the previous checkpoint and its journal have said their part.
+    /// The header is programmed: the previous checkpoint and its journal are obsolete.
     fn adopt_attempt(&mut self, at: Time, attempt: Attempt) {
         let old = std::mem::replace(&mut self.checkpoint.blocks, attempt.blocks);
         let pool_max = blocks_needed(&self.config, &self.geometry) as usize + 1;
@@ -286,7 +286,7 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// A program failed: this checkpoint will not exist. The next one is due at once.
+    /// Abandons the checkpoint after a failed program. The next one is due at once.
     fn abandon(&mut self, at: Time, attempt: Attempt, failed: BlockId, page: u32) {
         self.checkpoint.since = self.checkpoint.every.unwrap_or(0);
         self.journal.blocks.extend(attempt.journal);
@@ -305,7 +305,7 @@ impl<S: Store> PageMap<S> {
                     blocks.push(block);
                 }
                 Err(error) => {
-                    // They were not written to: they are erased still.
+                    // Nothing was written to them: they are still erased.
                     self.checkpoint.pool.extend(blocks);
                     return Err(error);
                 }
@@ -314,7 +314,7 @@ impl<S: Store> PageMap<S> {
         Ok(blocks)
     }
 
-    /// Takes an erased block for something that is not data; `turn` spreads them over the dies.
+    /// Takes an erased block for a checkpoint or journal; `turn` spreads them over the dies.
     pub(super) fn take_map_block(&mut self, at: Time, turn: u64) -> Result<BlockId, ControllerError> {
         if let Some(block) = self.checkpoint.pool.pop() {
             return Ok(block);
@@ -330,12 +330,12 @@ impl<S: Store> PageMap<S> {
                 Err(error) => refused = error,
             }
         }
-        // What there is to gain lies in blocks that are being filled. The next checkpoint gives this one back.
+        // The only space to gain is in open blocks. The next checkpoint frees this block again.
         self.take_erased(dies).ok_or(refused)
     }
 
-    /// Takes an erased block for something that is not data, without cleaning: `gains` is a die that will have one
-    /// more very soon. The last one of another die stays for its cleaner.
+    /// Takes an erased block for a checkpoint or journal, without cleaning. `gains` is a die that will very soon have
+    /// one more. On other dies the last one stays for the cleaner.
     pub(super) fn take_erased(&mut self, gains: u32) -> Option<BlockId> {
         if let Some(block) = self.checkpoint.pool.pop() {
             return Some(block);

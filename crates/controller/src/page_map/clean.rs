@@ -1,4 +1,5 @@
-//! Relocation: the live units of a block are copied elsewhere on its die (out of a superblock: on any), then it is erased.
+//! Relocation: the live units of a block are copied elsewhere on its die (from a superblock: to any die), then it is
+//! erased.
 
 use super::frontier::{NO_BLOCK, NO_SLOT, Unit};
 use super::spare::{self, Kind};
@@ -19,21 +20,21 @@ pub(super) enum Cause {
     Retire,
 }
 
-/// A block that is being emptied, a part at a time.
+/// A block being emptied, a part at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cleaning {
     victim: BlockId,
     cause: Cause,
-    /// Units of the victim looked at so far.
+    /// Units of the victim examined so far.
     next: u32,
-    /// Its live and dead units when it was chosen: what must be moved, and what that gains.
+    /// Its live units when it was chosen, which must be moved, and the units that gains.
     live: u32,
     gain: u32,
-    /// Of the gain, what the host has used up.
+    /// The part of the gain the host has used up.
     paid: u32,
 }
 
-/// Reads of a relocation on one lane: of each page of a word line, and the units they bring.
+/// Reads of a relocation on one lane: per page of a word line, and the units they fetch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reads {
     levels: [u32; LEVELS_MAX + 1],
@@ -48,16 +49,16 @@ impl Reads {
     }
 }
 
-/// Host units between two steps of a cleaning: a page, or enough to make a step worth its while.
+/// Host units between two steps of a cleaning: enough to make a step worthwhile.
 pub(super) const STEP_UNITS_MIN: u32 = 64;
-/// A block that is moved to level its wear gains little or nothing: it is paced as if a part of it, one in so many, were
+/// Moving a block to level wear gains little or nothing: it is paced as if at least one in this many of its units were
 /// gained.
 const WEAR_PACE: u32 = 4;
 
 impl<S: Store> PageMap<S> {
-    /// The host put `units` more on a die, or would have if the die had room. Where erased blocks are short, the
-    /// cleaner moves its share: as much of the victim as makes it empty by the time its gain is used up. So a host write
-    /// never waits for whole blocks, unless it outruns the flash.
+    /// Paces the cleaner when the host has written `units` more to a die, or would have if the die had room. If erased
+    /// blocks are scarce, moves live units in proportion to host writes, so that the victim is empty just as the freed
+    /// space runs out. A host write thus never waits for whole blocks, unless it outruns the flash.
     #[inline(always)]
     pub(super) fn pace(&mut self, at: Time, die: u32, units: u32) -> Result<(), ControllerError> {
         if !self.dies[die as usize].emptied.is_empty() {
@@ -74,7 +75,7 @@ impl<S: Store> PageMap<S> {
         self.step(at, die)
     }
 
-    /// A step of the cleaning of a die, of as much as is owed; what one victim does not take goes to the next.
+    /// Performs the cleaning owed on a die; what exceeds one victim carries over to the next.
     #[inline(never)]
     fn step(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
         let mut owed = std::mem::take(&mut self.dies[die as usize].owed);
@@ -101,14 +102,14 @@ impl<S: Store> PageMap<S> {
         self.dies[die as usize].cleaning.is_some()
     }
 
-    /// True if erased blocks are short on a die and nothing is being done about it.
+    /// True if a die is short of erased blocks and is not being cleaned.
     #[inline(always)]
     fn needs_cleaning(&self, die: u32) -> bool {
         !self.is_cleaning(die) && self.erased_blocks(die) <= self.config.free_blocks_min
     }
 
-    /// True if what is left of the cleaning a die has begun takes all that is erased there: it must end before anybody
-    /// else takes of it.
+    /// True if the rest of the cleaning in progress on a die needs all the erased space there: it must finish before
+    /// anything else uses that space.
     fn is_tight(&self, die: u32) -> bool {
         let state = &self.dies[die as usize];
         let Some(cleaning) = state.cleaning else { return false };
@@ -116,7 +117,7 @@ impl<S: Store> PageMap<S> {
         if erased > self.geometry.units_per_block() {
             return false;
         }
-        // The last erased block; a failed program would take it.
+        // Only one erased block is left; a failed program would use it up.
         if self.array.nand().cells().programs_may_fail() {
             return true;
         }
@@ -133,7 +134,7 @@ impl<S: Store> PageMap<S> {
         begun + erased < self.table.live(cleaning.victim) + between
     }
 
-    /// Cleans one block of a die, or what is left of the one it has begun.
+    /// Cleans one block of a die, or the rest of the one in progress.
     pub(super) fn clean(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
         if self.erase_emptied(at, die, true) {
             return Ok(());
@@ -144,7 +145,7 @@ impl<S: Store> PageMap<S> {
         self.clean_part(at, die, u32::MAX)
     }
 
-    /// Chooses a block to clean; false if none gains space.
+    /// Chooses a block to clean; returns false if none gains space.
     fn begin_cleaning(&mut self, die: u32) -> bool {
         let Some(victim) = self.policy.choose(&self.table, die, self.sequence) else { return false };
         self.stats.cleans += self.array.members_per_block() as u64;
@@ -153,7 +154,7 @@ impl<S: Store> PageMap<S> {
         true
     }
 
-    /// Begins to empty a closed block, a part at a time; nothing else is being emptied on its die.
+    /// Begins to empty a closed block, a part at a time; no other block of its die is being emptied.
     pub(super) fn begin(&mut self, victim: BlockId, cause: Cause) {
         self.take(victim);
         let (live, units) = (self.table.live(victim), self.geometry.units_per_block());
@@ -165,11 +166,11 @@ impl<S: Store> PageMap<S> {
         self.dies[die as usize].cleaning = Some(Cleaning { victim, cause, next: 0, live, gain, paid: 0 });
     }
 
-    /// Moves about `units` live units of the block being emptied, and erases it when nothing is left.
+    /// Moves about `units` live units of the block being emptied, and erases it when none is left.
     fn clean_part(&mut self, at: Time, die: u32, units: u32) -> Result<(), ControllerError> {
         let Some(mut cleaning) = self.dies[die as usize].cleaning else { return Ok(()) };
         let moved = self.move_live(at, cleaning.victim, &mut cleaning.next, units, cleaning.cause);
-        // If it stopped half-way, what is left is looked at again.
+        // If it failed part-way, the rest is cleaned later.
         let finished = moved.inspect_err(|_| self.dies[die as usize].cleaning = None)?;
         self.dies[die as usize].cleaning = Some(cleaning);
         if finished {
@@ -189,7 +190,7 @@ impl<S: Store> PageMap<S> {
         self.table.set_state(victim, BlockState::Cleaning);
     }
 
-    /// Copies every live unit of a closed block elsewhere on its die. The block is left without live units, in
+    /// Copies every live unit of a closed block elsewhere on its die. Leaves the block without live units, in
     /// state `Cleaning`.
     pub(super) fn relocate(
         &mut self,
@@ -201,8 +202,8 @@ impl<S: Store> PageMap<S> {
         self.move_live(at, victim, &mut 0, u32::MAX, cause).map(|_| ())
     }
 
-    /// Copies live units of a block elsewhere on its die, from unit `next` of the block on, about `units` of
-    /// them: whole pages where they go to. True if none is left.
+    /// Copies about `units` live units of a block elsewhere on its die, from unit `next` of the block on, so that they
+    /// fill whole pages at the destination. Returns true if none is left.
     pub(super) fn move_live(
         &mut self,
         at: Time,
@@ -235,17 +236,17 @@ impl<S: Store> PageMap<S> {
         self.moving = moving;
         moved?;
         if finished {
-            // The only other copies are in the victim: they must not wait for a page to fill.
+            // The only other copies are in the victim, so the copies must not wait for a page to fill.
             self.pad(at, index, false)?;
         }
         Ok(finished)
     }
 
-    /// Collects live units of a block from unit `next` on, at most `limit`; true if the end was reached.
+    /// Collects at most `limit` live units of a block from unit `next` on; returns true if the end was reached.
     fn gather_live(&self, block: BlockId, next: &mut u32, limit: usize, moving: &mut Vec<Moving>) -> bool {
         let first = self.geometry.first_unit(block).0;
         let end = first + self.array.units_written(block);
-        // A cache line of owners at a time, all under way together.
+        // Loads all cache lines of the owners, so that their misses overlap.
         let owners = &self.p2l[first as usize..end as usize];
         let lines = owners[*next as usize..].iter().step_by(16);
         std::hint::black_box(lines.fold(0, |sum: u32, &owner| sum.wrapping_add(owner)));
@@ -262,7 +263,7 @@ impl<S: Store> PageMap<S> {
         unit == end
     }
 
-    /// Queues the reads of the cells that bring the units in, which lie in one block.
+    /// Queues the cell reads that fetch the units, which are all in one block.
     fn queue_reads(&mut self, at: Time, block: BlockId, moving: &[Moving]) {
         let timing = &self.array.nand().config().timing;
         let (levels, per_read) = (timing.read.len(), timing.units_per_read);
@@ -274,7 +275,7 @@ impl<S: Store> PageMap<S> {
         } else {
             let (mut last, mut member, mut level) = (u32::MAX, 0, 0);
             for unit in moving {
-                // Blocks begin at a multiple of a register's units, so the number of a register is global.
+                // Blocks begin at a multiple of a register's units, so registers can be numbered globally.
                 let register = unit.from / per_read;
                 let senses = (register != last) as u32;
                 if register != last {
@@ -309,8 +310,8 @@ impl<S: Store> PageMap<S> {
         while !moving.is_empty() {
             let block = self.open_for_moving(at, die, index, birth)?;
             let frontier = &self.frontiers[index as usize];
-            // Host units wait in the begun page: it is finished and programmed by itself, so that they are not
-            // told the end of the whole run.
+            // Host units are staged in the current page: it is filled and programmed on its own, so that they do
+            // not wait for the end of the whole run.
             let page = self.geometry.units_per_page;
             let pages = if frontier.staged.is_empty() {
                 self.array.pages_in_a_row(block, frontier.next / page)
@@ -334,8 +335,8 @@ impl<S: Store> PageMap<S> {
             }
             self.table.gain_many(block, run.len() as u32);
             self.table.lose_many(victim, run.len() as u32);
-            // Only the last page of a block may be left unfull; the caller pads it, which programs what is
-            // before it too.
+            // Only the last page may be left partly filled; the caller pads it, which also programs the pages
+            // before it.
             if self.page_is_full(index) {
                 self.program_pages(at, index, &[], false)?;
             }
@@ -344,7 +345,7 @@ impl<S: Store> PageMap<S> {
         Ok(())
     }
 
-    /// Moves units with their payload, or where every program may fail.
+    /// Moves units with their payload, or when programs may fail.
     fn move_one_by_one(
         &mut self,
         at: Time,
@@ -360,10 +361,10 @@ impl<S: Store> PageMap<S> {
             if S::KEEPS {
                 match spare::peek(self.array.nand(), self.array.place(Ppa(from)), &mut data) {
                     Ok(spare) => (sequence, damaged) = (spare.sequence, spare.damaged),
-                    // Nobody knows its number. It is the newest of its unit, so the last one given is as good.
+                    // Its sequence number is lost. It is the newest of its unit, so the last number assigned will do.
                     Err(_) => (sequence, damaged) = (self.sequence - 1, true),
                 }
-                // It moves as it is, or an older version would come back; a read fails.
+                // It is moved although damaged, or an older version would reappear; its reads fail.
                 self.stats.lost_units += damaged as u64;
             }
             let block = self.open_for_moving(at, die, index, birth)?;
@@ -381,7 +382,7 @@ impl<S: Store> PageMap<S> {
         Ok(())
     }
 
-    /// The open block of the frontier relocated data goes to; its data is at least as young as `birth`.
+    /// The open block of the frontier for relocated data; notes that it receives data as young as `birth`.
     fn open_for_moving(
         &mut self,
         at: Time,

@@ -1,4 +1,4 @@
-//! What a page-mapped controller is told: plain data, filled from a design.
+//! The configuration of a page-mapped controller: plain data, filled from a design.
 
 use nvlab_medium::flash::FlashConfig;
 use nvlab_units::{Geometry, Span};
@@ -12,22 +12,22 @@ pub struct PageMapConfig {
     pub allocation: Allocation,
     /// Which block is cleaned next.
     pub cleaning: Cleaning,
-    /// Erased blocks of a die below which cleaning begins; at least 1.
+    /// Cleaning begins when a die has no more erased blocks than this; at least 1.
     pub free_blocks_min: u32,
     /// Which data shares a block.
     pub streams: Streams,
     /// How wear is evened out.
     pub wear: WearLevelling,
-    /// Whether the host's trims are heard.
+    /// Whether the host's trims are honoured.
     pub trim: bool,
-    /// The checksum beside a unit is checked when the host reads it: what does not match is unreadable. Only where the
-    /// medium keeps payload; otherwise damaged data are returned as they are.
+    /// Whether a unit's checksum is verified when the host reads it: on a mismatch it is unreadable. Only if the medium
+    /// keeps payload. If false, damaged data is returned as it is.
     pub verify_reads: bool,
     /// Write buffer; `None`: a write is acknowledged when its page is programmed.
     pub buffer: Option<WriteBuffer>,
     /// Host units written between two checkpoints of the map; `None`: recovery scans the whole array.
     pub checkpoint_units: Option<u64>,
-    /// Time the controller itself takes for a request, before the medium is asked.
+    /// Time the controller itself takes for a request, before it accesses the medium.
     pub overhead: Span,
     /// Seed of random choices (d-choices).
     pub seed: u64,
@@ -36,14 +36,14 @@ pub struct PageMapConfig {
 /// What is opened, filled, cleaned and erased as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
-    /// A block of one die; the host's next page goes to a die with room and little to do.
+    /// A block of one die; the host's next page goes to a die with room and a short queue.
     Dynamic,
-    /// A superblock: the blocks of the same number on all dies, filled a page each in turn.
+    /// A superblock: the blocks of the same number on all dies, filled round-robin, a page at a time.
     Superblock,
 }
 
 impl Allocation {
-    /// The shape of an array as its blocks are allocated: superblocks are the long blocks of one die.
+    /// The geometry as its blocks are allocated: superblocks are the long blocks of one die.
     pub fn geometry(self, array: &Geometry) -> Geometry {
         match self {
             Allocation::Dynamic => *array,
@@ -73,7 +73,7 @@ pub enum Cleaning {
     },
     /// The emptiest of the `window` blocks filled first (Hu et al., SYSTOR 2009).
     WindowedGreedy {
-        /// Blocks looked at.
+        /// Blocks examined.
         window: u32,
     },
 }
@@ -88,8 +88,8 @@ pub enum Streams {
     /// Host writes to recently written units in one block, other host writes in a second, relocated data in
     /// a third.
     HotColdRelocated {
-        /// A unit is hot if the youngest data of the block it lies in was written less than this many logical
-        /// capacities of host writes ago: no memory per unit, and close enough where blocks are filled together.
+        /// A unit is hot if the youngest data of its block was written less than this many logical capacities of
+        /// host writes ago: needs no memory per unit, and is close enough if a block's data was written together.
         hot_within: f64,
     },
 }
@@ -108,7 +108,7 @@ pub struct WearLevelling {
 pub struct WriteBuffer {
     /// Its size in units; at least one page of the array per stream and die.
     pub units: u32,
-    /// A battery or capacitor keeps it through a power cut.
+    /// A battery or capacitor preserves it through a power cut.
     pub protected: bool,
     /// Time to store one unit in it.
     pub store: Span,
@@ -130,13 +130,13 @@ impl Streams {
 }
 
 impl PageMapConfig {
-    /// Checks that it can work over an array; otherwise says why not.
+    /// Checks that it can work on an array; otherwise returns the reason.
     pub fn check(&self, flash: &FlashConfig) -> Result<(), String> {
         check(self, flash)
     }
 }
 
-/// Why a configuration cannot work over an array, if so.
+/// See [`PageMapConfig::check`].
 fn check(config: &PageMapConfig, flash: &FlashConfig) -> Result<(), String> {
     flash.geometry.check()?;
     let geometry = &config.allocation.geometry(&flash.geometry);
@@ -148,7 +148,7 @@ fn check(config: &PageMapConfig, flash: &FlashConfig) -> Result<(), String> {
     if config.free_blocks_min == 0 {
         return Err("at least one block of a die must stay erased for cleaning (free_blocks_min)".into());
     }
-    // Blocks that never hold host data: the erased ones, one being filled per stream, two checkpoints and the
+    // Blocks not available for host data: the erased reserve, one open block per stream, two checkpoints and the
     // journals of trims.
     let map_blocks = match config.checkpoint_units {
         Some(_) => 2 * super::checkpoint::blocks_needed(config, geometry) + 3,

@@ -1,4 +1,4 @@
-//! Erasing: when a block that holds nothing live may be erased, and what becomes of it.
+//! Erasing: when a block without live units may be erased, and what happens to it then.
 
 use super::array::Erased;
 use super::{NOTHING, PageMap};
@@ -8,17 +8,17 @@ use nvlab_medium::Store;
 use nvlab_units::{BlockId, Time};
 
 impl<S: Store> PageMap<S> {
-    /// Erases a block without live units and puts it among the free ones; what fails is retired.
+    /// Erases a block without live units and adds it to the free ones; a block that fails is retired.
     pub(super) fn erase(&mut self, at: Time, block: BlockId) {
         let protected = self.buffer.is_protected();
         let mut not_before = match protected {
-            // What was moved out of the block goes before its erase: on its die by order, elsewhere by time.
+            // The copies of its units are programmed before its erase: on the same die by order, elsewhere by time.
             true if self.array.members_per_block() == 1 => at,
             true => self.array.finish_programs(at),
             false => self.newer_versions_durable(at, block),
         };
         if self.trims_pending() {
-            // A protected buffer keeps those that cannot be recorded now.
+            // A protected buffer keeps the trims that cannot be recorded now.
             self.record_trims(at);
             if !protected && !self.record_trims_at_once(at, self.geometry.die_of(block)) {
                 return self.postpone_erase(block);
@@ -28,14 +28,15 @@ impl<S: Store> PageMap<S> {
         self.erase_from(not_before, block);
     }
 
-    /// A superblock was emptied. To promise when the copies are programmed would hold up reads, so it is erased when they are.
+    /// Postpones the erase of an emptied superblock until its copies are programmed: promising their end now would
+    /// delay reads.
     pub(super) fn erase_later(&mut self, block: BlockId) {
         let copies = self.array.last_programs();
         self.dies[self.geometry.die_of(block) as usize].emptied.push_back((block, copies));
     }
 
-    /// Erases the superblocks whose copies are programmed by `at`; the first in any case if somebody needs it. False if there
-    /// was none to erase.
+    /// Erases the superblocks whose copies are programmed by `at`; the first one in any case if `needed`. Returns false
+    /// if it erased none.
     pub(super) fn erase_emptied(&mut self, at: Time, die: u32, needed: bool) -> bool {
         let mut erased = false;
         while let Some((block, copies)) = self.dies[die as usize].emptied.front() {
@@ -64,29 +65,29 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// Queues the erase of a block. False if nothing of it can be used again.
+    /// Queues the erase of a block. Returns false if no part of it can be used again.
     pub(super) fn erase_at(&mut self, at: Time, block: BlockId) -> bool {
         let Erased { failed, left } = self.array.erase(at, block);
         self.note_bad(block, failed);
         left > 0
     }
 
-    /// A block without live units cannot be erased yet: the cleaner will meet it again.
+    /// Returns a block without live units that cannot be erased yet to the cleaner.
     #[cold]
     fn postpone_erase(&mut self, block: BlockId) {
         self.table.set_state(block, BlockState::Closed);
         self.policy.closed(&self.table, block);
     }
 
-    /// The version of a unit that was flushed last may lie, dead, in a block about to be erased while a newer
-    /// one is still on its way. Programs what is staged of such units and gives the time everything queued is
+    /// The last flushed version of a unit may be dead in the block about to be erased while a newer one is not yet
+    /// programmed. Programs the pages in which such units are staged, and returns when all queued programs are
     /// done.
     fn newer_versions_durable(&mut self, at: Time, victim: BlockId) -> Time {
         for index in 0..self.frontiers.len() as u32 {
             let staged = &self.frontiers[index as usize].staged;
             if staged.iter().any(|unit| unit.replaces != NOTHING && self.block_of(unit.replaces) == victim) {
-                // If the program fails its units were staged anew and nothing is lost with the victim: the
-                // error is met again by whoever programs next.
+                // If the program fails, its units are staged again and nothing is lost with the victim: the next
+                // program returns the error.
                 let _ = self.pad(at, index, true);
             }
         }

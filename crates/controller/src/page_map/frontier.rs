@@ -1,4 +1,4 @@
-//! The blocks being filled: one per die and stream. Units are staged until a page is full, then programmed.
+//! The open blocks: one per die and stream. Units are staged until a page is full, then programmed.
 
 use super::array::Queued;
 use super::spare::{Kind, Spare};
@@ -12,28 +12,28 @@ use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ppa, Time};
 
 pub(super) const NO_BLOCK: u32 = u32::MAX;
-/// A staged unit that takes no slot of the write buffer.
+/// Marks a staged unit without a slot in the write buffer.
 pub(super) const NO_SLOT: u64 = u64::MAX;
 
-/// A unit in a page that is not programmed yet.
+/// A unit in a page not yet programmed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Staged {
     pub lpa: u32,
     /// The slot of the write buffer it takes, or [`NO_SLOT`].
     pub slot: u64,
-    /// Where the version it replaces lies, or `NOTHING`.
+    /// The address of the version it replaces, or `NOTHING`.
     pub replaces: u32,
 }
 
-/// A block being filled.
+/// An open block.
 #[derive(Clone, Debug)]
 pub(super) struct Frontier {
     pub block: u32,
-    /// The next unit of the block to place; below it, units are staged from `programmed` on.
+    /// The next unit of the block to place; units from page `programmed` up to it are staged.
     pub next: u32,
     /// Pages whose program is queued.
     pub programmed: u32,
-    /// Units of a page, and where the block ends: less than the geometry's if it is in SLC mode.
+    /// Units of a page, and the end of the block: less than the geometry's if it is in SLC mode.
     pub slots: u32,
     pub end: u32,
     pub staged: Vec<Staged>,
@@ -57,16 +57,16 @@ impl Frontier {
     }
 }
 
-/// What is put into a page.
+/// A unit to place in a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit<'a> {
     pub kind: Kind,
     pub lpa: u32,
-    /// Its data had not their checksum.
+    /// Its data did not match its checksum.
     pub damaged: bool,
     pub sequence: u64,
     pub slot: u64,
-    /// Empty if no payload is kept.
+    /// Empty if payload is not kept.
     pub data: &'a [u8],
 }
 
@@ -76,8 +76,8 @@ impl<S: Store> PageMap<S> {
         if self.streams == 1 { index } else { index / self.streams }
     }
 
-    /// Places a unit in the open block of a frontier (there is one) and gives its address. The page is not
-    /// programmed yet: see [`PageMap::page_is_full`] and [`PageMap::program_pages`].
+    /// Places a unit in the open block of a frontier (which must have one) and returns its address. Does not program
+    /// the page: see [`PageMap::page_is_full`] and [`PageMap::program_pages`].
     #[inline(always)]
     pub(super) fn place(&mut self, index: u32, unit: Unit<'_>, replaces: u32) -> u32 {
         let frontier = &mut self.frontiers[index as usize];
@@ -107,7 +107,7 @@ impl<S: Store> PageMap<S> {
         address
     }
 
-    /// A page was filled, perhaps: the next one is on a good member of the superblock.
+    /// If a page was just filled, moves on to the next page on a good member of the superblock.
     pub(super) fn skip_bad_pages(&mut self, index: u32) {
         let frontier = &mut self.frontiers[index as usize];
         let per_page = self.geometry.units_per_page;
@@ -124,9 +124,9 @@ impl<S: Store> PageMap<S> {
         per_page == 1 || next.is_multiple_of(per_page)
     }
 
-    /// Programs the full pages of a frontier that are not programmed yet, and closes the block if it is full.
-    /// A failed program moves its units and retires the block. Returns the program queued last. `data`: payload of the unit placed last, which a page of
-    /// one unit does not stage.
+    /// Programs the full pages of a frontier that are not yet programmed, and closes the block if it is full.
+    /// A failed program moves its units and retires the block. Returns the last queued program. `data`: the payload of
+    /// the last placed unit, which is not staged if a page holds one unit.
     #[inline]
     pub(super) fn program_pages(
         &mut self,
@@ -167,7 +167,7 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// The staged units are in a program now.
+    /// The program of the staged units is queued.
     fn unstage(&mut self, index: u32, programmed: u32, queued: Queued) {
         let frontier = &mut self.frontiers[index as usize];
         for staged in frontier.staged.drain(..).filter(|staged| staged.slot != NO_SLOT) {
@@ -188,7 +188,7 @@ impl<S: Store> PageMap<S> {
         self.cache_filled(block);
     }
 
-    /// Fills the rest of a page with nothing and programs it. Does nothing if no unit is staged.
+    /// Fills the rest of a page with padding and programs it. Does nothing if no page is partly filled.
     pub(super) fn pad(
         &mut self,
         at: Time,
@@ -211,7 +211,7 @@ impl<S: Store> PageMap<S> {
             self.place(index, padding, NOTHING);
             self.stats.padding_units += 1;
             if over_channel {
-                // Space the host used up, though it wrote nothing there.
+                // Padding uses up space like a host write.
                 let die = self.die_of_frontier(index);
                 self.dies[die as usize].owed += 1;
             }
@@ -223,12 +223,12 @@ impl<S: Store> PageMap<S> {
         Ok(queued)
     }
 
-    /// Pads every page that is partly filled.
+    /// Pads all partly filled pages.
     pub(super) fn pad_all(&mut self, at: Time) -> Result<(), ControllerError> {
         (0..self.frontiers.len() as u32).try_for_each(|index| self.pad(at, index, true).map(|_| ()))
     }
 
-    /// The payload of a unit that is staged.
+    /// The payload of a staged unit.
     pub(super) fn staged(&self, unit: Ppa) -> &[u8] {
         let block = self.block_of(unit.0).0;
         let frontier = self.frontiers.iter().find(|frontier| frontier.block == block);

@@ -1,18 +1,18 @@
-//! Which units are live: a bit for each, so that who looks for the live units of a block need not ask the map about
-//! every one of them. The bits of a whole array stay in the caches of a processor where its maps do not.
+//! Which units are live: one bit each, so that finding the live units of a block needs no map lookup for each of
+//! them. The bits of a whole array fit in a processor's caches where its maps do not.
 
 use nvlab_units::bits::words_of;
 
 const BITS: u32 = u64::BITS;
 
-/// A bit for every physical unit.
+/// One bit for each physical unit.
 #[derive(Clone, Debug)]
 pub(super) struct Live {
     words: Vec<u64>,
 }
 
 impl Live {
-    /// Nothing lives.
+    /// No unit is live.
     pub fn new(units: u64) -> Live {
         Live { words: vec![0; units.div_ceil(BITS as u64) as usize] }
     }
@@ -36,21 +36,21 @@ impl Live {
         self.words[(unit / BITS) as usize] &= !(1 << (unit % BITS));
     }
 
-    /// The units from `first` on, `count` of them.
+    /// Marks `count` units from `first` on live.
     pub fn set_many(&mut self, first: u32, count: u32) {
         for (word, mask) in words_of(first as u64, count as u64) {
             self.words[word] |= mask;
         }
     }
 
-    /// See `set_many`.
+    /// Marks `count` units from `first` on dead.
     pub fn clear_many(&mut self, first: u32, count: u32) {
         for (word, mask) in words_of(first as u64, count as u64) {
             self.words[word] &= !mask;
         }
     }
 
-    /// Gives every live unit from `first` on, before `end`, to `take` until that says no; the unit it refused, or
+    /// Passes every live unit in `first..end` to `take` until that returns false; returns the refused unit, or
     /// `end`.
     #[inline]
     pub fn each(&self, first: u32, end: u32, mut take: impl FnMut(u32) -> bool) -> u32 {

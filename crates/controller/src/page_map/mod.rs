@@ -1,31 +1,31 @@
 //! A page map: any logical unit to any physical unit, written out of place, cleaned by copying.
 //!
-//! What it is not: a model of one vendor's firmware. What a drive does beyond this (RAID inside, map that
-//! does not fit in memory) is another controller.
+//! It is not a model of one vendor's firmware. What drives do beyond this (internal RAID, a map that does not fit
+//! in memory) belongs in another controller.
 //!
 //! Invariants
-//! 1. A physical unit is live iff `l2p[p2l[unit]] == unit`; a bit for each unit says so too.
+//! 1. A physical unit is live iff `l2p[p2l[unit]] == unit`; a bit per unit records the same.
 //! 2. `table.live(block)` is the number of live units in the block.
 //! 3. A block is erased only after every copy that replaces its live units, and (without a protected buffer)
 //!    every newer version of its dead units, is programmed, or queued before the erase on the same die.
-//! 4. Sequence numbers grow with every host write; a relocated unit keeps its own. The newest readable copy
+//! 4. Sequence numbers increase with every host write; a relocated unit keeps its own. The newest readable copy
 //!    of a unit is the one with the highest number.
-//! 5. At least `free_blocks_min` blocks of a die are erased whenever host data opens one; of superblocks one or two fewer,
-//!    and one where nothing can be cleaned.
-//! 6. What is erased on a die is enough for the rest of the cleaning it has begun (see `clean`).
+//! 5. At least `free_blocks_min` blocks of a die stay erased whenever host data opens one; with superblocks one or two
+//!    fewer, and one where nothing can be cleaned.
+//! 6. The erased space of a die is enough for the rest of the cleaning in progress (see `clean`).
 //!
 //! | file | what |
 //! |---|---|
-//! | [`config`] | what it is told |
-//! | [`stats`] | what it counts |
-//! | `array` | die by die or superblocks: what a block of the map is on the medium |
-//! | `frontier` | the blocks being filled |
+//! | [`config`] | its configuration |
+//! | [`stats`] | its statistics |
+//! | `array` | blocks or superblocks: how blocks of the map correspond to blocks of the medium |
+//! | `frontier` | the open blocks |
 //! | `spread` | which die the host's next page goes to |
-//! | `read`, `write` | the host's |
-//! | `clean`, `erase`, `wear` | relocation; erasing what was emptied; wear levelling and retirement |
-//! | `buffer` | the write buffer: who waits, what survives |
+//! | `read`, `write` | host reads and writes |
+//! | `clean`, `erase`, `wear` | relocation; erasing emptied blocks; wear levelling and retirement |
+//! | `buffer` | the write buffer: what a write waits for, what survives a cut |
 //! | [`cache`] | blocks in SLC mode in front of the others |
-//! | `checkpoint`, `trim`, [`recover`] | what is written beside the data, and how it is found again |
+//! | `checkpoint`, `trim`, [`recover`] | checkpoints, the journal of trims, and recovery from them |
 
 mod array;
 mod buffer;
@@ -66,7 +66,7 @@ use prefetch_index::prefetch_index;
 use spread::Round;
 use std::collections::VecDeque;
 
-/// No physical unit: the logical unit holds nothing.
+/// No physical unit: the logical unit is unmapped.
 const NOTHING: u32 = u32::MAX;
 
 /// A page-mapped controller over a NAND array.
@@ -89,50 +89,50 @@ pub struct PageMap<S: Store = ()> {
     rounds: Vec<Round>,
     buffer: Buffer,
     cache: Option<Cache>,
-    /// A block was retired since the reserve of erased blocks was last looked at.
+    /// A block was retired since the reserve of erased blocks was last checked.
     retired: bool,
     /// Without a buffer: when the programs of the current request are done.
     acknowledged: Time,
-    /// The latest of these ever told.
+    /// The latest `acknowledged` so far.
     promised: Time,
     /// Number of the next host unit written, and of the next unit programmed.
     sequence: u64,
     stamp: u64,
     checkpoint: checkpoint::State,
     journal: trim::Journal,
-    /// Live units of the block being cleaned; kept to allocate once.
+    /// Scratch: live units of the block being cleaned.
     moving: Vec<Moving>,
-    /// Reads of a relocation on each lane of a block; all zero between two.
+    /// Scratch: reads of a relocation on each lane of a block; all zero between calls.
     reads: Vec<clean::Reads>,
     /// Host units between two steps of a cleaning.
     step_units: u32,
-    /// What a unit that holds nothing shows.
+    /// The contents of an unmapped unit.
     zeros: Vec<u8>,
     stats: PageMapStats,
 }
 
-/// A live unit on its way out of a block.
+/// A live unit being moved out of a block.
 #[derive(Clone, Copy, Debug)]
 struct Moving {
     from: u32,
     lpa: u32,
 }
 
-/// What a die knows of its own.
+/// The state of a die.
 #[derive(Clone, Debug, Default)]
 struct Die {
     free: Vec<BlockId>,
-    /// Erases since wear was last looked at.
+    /// Erases since wear was last checked.
     erases: u32,
-    /// The block being emptied, and the host units it has been given time for.
+    /// The block being emptied, and the host units written since its last step.
     cleaning: Option<clean::Cleaning>,
     owed: u32,
-    /// Superblocks that hold nothing live, to be erased when each lane has passed its place.
+    /// Superblocks without live units, to be erased when every lane has reached its ticket.
     emptied: VecDeque<(BlockId, Vec<Ticket>)>,
 }
 
 impl<S: Store> PageMap<S> {
-    /// A controller over an array fresh from the factory, or why this configuration cannot work.
+    /// A controller over a factory-new array, or why this configuration cannot work.
     pub fn new(config: PageMapConfig, nand: Nand<S>) -> Result<PageMap<S>, String> {
         let mut map = PageMap::empty(config, nand)?;
         for block in 0..map.geometry.blocks() {
@@ -143,7 +143,7 @@ impl<S: Store> PageMap<S> {
                 map.dies[map.geometry.die_of(block) as usize].free.push(block);
             }
         }
-        // Blocks are taken from the end: lowest first.
+        // Blocks are taken from the end: the lowest first.
         map.dies.iter_mut().for_each(|die| die.free.reverse());
         if map.array.members_per_block() > 1 {
             map.fill_pool();
@@ -151,7 +151,7 @@ impl<S: Store> PageMap<S> {
         Ok(map)
     }
 
-    /// A controller that knows nothing of its blocks yet.
+    /// A controller whose block table is not yet filled.
     fn empty(config: PageMapConfig, nand: Nand<S>) -> Result<PageMap<S>, String> {
         let geometry = config.allocation.geometry(nand.geometry());
         config.check(nand.config())?;
@@ -197,11 +197,11 @@ impl<S: Store> PageMap<S> {
         })
     }
 
-    /// What the controller did so far.
+    /// What the controller has done so far.
     pub fn stats(&self) -> &PageMapStats {
         &self.stats
     }
-    /// Begins counting anew, in the medium too; wear stays.
+    /// Resets the statistics, also those of the medium; wear stays.
     pub fn reset_stats(&mut self) {
         self.stats = PageMapStats::default();
         self.array.nand_mut().reset_stats();
@@ -210,11 +210,11 @@ impl<S: Store> PageMap<S> {
     pub fn nand(&self) -> &Nand<S> {
         self.array.nand()
     }
-    /// The medium, to say what the power did ([`PowerCut`]).
+    /// The medium, for [`PowerCut`].
     pub fn nand_mut(&mut self) -> &mut Nand<S> {
         self.array.nand_mut()
     }
-    /// What it was told.
+    /// Its configuration.
     pub fn config(&self) -> &PageMapConfig {
         &self.config
     }
@@ -222,11 +222,11 @@ impl<S: Store> PageMap<S> {
     pub fn table(&self) -> &BlockTable {
         &self.table
     }
-    /// True if the unit holds something; otherwise it reads as zero.
+    /// True if the unit is mapped; otherwise it reads as zero.
     pub fn is_mapped(&self, lpa: u32) -> bool {
         self.l2p[lpa as usize] != NOTHING
     }
-    /// The number of the host's next write or trim. Every unit written takes one, a trim takes one.
+    /// The sequence number of the host's next write or trim. Every unit written takes one, a trim takes one.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -235,7 +235,7 @@ impl<S: Store> PageMap<S> {
         (self.l2p.len() + self.p2l.len()) as u64 * 4 + self.live.memory_bytes() + self.table.memory_bytes()
     }
 
-    /// The erased blocks of a die that are as good as whole ones.
+    /// The erased space of a die, in whole blocks.
     #[inline]
     fn erased_blocks(&self, die: u32) -> u32 {
         let free = &self.dies[die as usize].free;
@@ -246,8 +246,9 @@ impl<S: Store> PageMap<S> {
         (units / self.geometry.units_per_block() as u64) as u32
     }
 
-    /// Erased blocks of a die that stay when the host opens one. Of superblocks there is no other die to go to while one is
-    /// cleaned, and a wait for all of one would be long: two of the reserve are lent, for which the cleaner is paced.
+    /// Erased blocks of a die that the host must leave to the cleaner. With superblocks there is no other die to use
+    /// while one is cleaned, and waiting for a whole one would take long: two of the reserve are lent to the host while
+    /// the cleaner keeps pace.
     fn left_to_cleaner(&self) -> u32 {
         let reserve = self.config.free_blocks_min;
         if self.array.members_per_block() > 1 { reserve.saturating_sub(2).max(1) } else { reserve }
@@ -265,7 +266,7 @@ impl<S: Store> PageMap<S> {
         self.layout.block_of(Ppa(unit))
     }
 
-    /// A unit's copy died.
+    /// Marks a physical unit dead.
     #[inline]
     fn forget(&mut self, unit: u32) {
         self.live.clear(unit);
@@ -377,7 +378,7 @@ impl<S: Store> Controller for PageMap<S> {
         if !self.config.trim {
             return Ok(Served { start, end: start });
         }
-        // First, because it may clean: what dies below must not be erased before it is recorded.
+        // First, because it may clean: units that die below must not be erased before the trim is recorded.
         self.prepare_journal(start)?;
         for lpa in extent.units() {
             let unit = std::mem::replace(&mut self.l2p[lpa as usize], NOTHING);
@@ -399,7 +400,7 @@ impl<S: Store> Controller for PageMap<S> {
 }
 
 impl<S: Store> PageMap<S> {
-    /// Programs every page that is partly filled and promises the end of every program.
+    /// Programs all partly filled pages and promises the end of all programs.
     fn drain(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.pad_all(at)?;
         self.record_all_trims(at)?;
@@ -411,12 +412,12 @@ impl<S: Store> PageMap<S> {
         self.array.finish_all(at)
     }
 
-    /// Programs what the write buffer holds, protected or not: the power will be switched off in good order.
+    /// Programs the contents of the write buffer, protected or not, for an orderly power-off.
     pub fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.drain(at)
     }
 
-    /// Says that no power cut will come before `upto`.
+    /// No power cut will come before `upto`: undo records of operations finished by then may be dropped.
     pub fn settle(&mut self, upto: Time) {
         self.array.nand_mut().settle(upto);
     }

@@ -1,4 +1,4 @@
-//! The host's reads: as many units as one read of the cells brings, and what of them is in the controller still.
+//! Host reads: as many units at a time as one read of the cells fetches, or a unit still staged in the controller.
 
 use super::{NOTHING, PageMap};
 use crate::ControllerError;
@@ -6,13 +6,13 @@ use crate::spare;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{Extent, Ppa, Served, Time};
 
-/// Bytes of a unit that are prefetched while the one before it is copied: the processor finds the rest by itself.
+/// Bytes of a unit prefetched while the one before it is copied: the hardware prefetcher does the rest.
 const PREFETCH_NEXT: usize = 1024;
-/// The same of each unit of a request that is read in place: enough for its address to be translated.
+/// Bytes prefetched of each unit of a request that is read in place: enough to have its address translated.
 const PREFETCH_EACH: usize = 256;
 
 impl<S: Store> PageMap<S> {
-    /// Reads units; returns when the last of them is there.
+    /// Reads units; returns when the last of them has arrived.
     #[inline(always)]
     pub(super) fn read_extent(
         &mut self,
@@ -38,7 +38,7 @@ impl<S: Store> PageMap<S> {
         Ok(end)
     }
 
-    /// One unit without payload: most requests of most workloads.
+    /// Reads one unit without payload: most requests of most workloads.
     #[inline(always)]
     pub(super) fn read_one(&mut self, start: Time, extent: Extent) -> Result<Served, ControllerError> {
         let Some(&unit) = self.l2p.get(extent.start as usize) else {
@@ -59,7 +59,7 @@ impl<S: Store> PageMap<S> {
         Ok(Served { start, end })
     }
 
-    /// How many of the units from `lpa` on, which lies in `unit`, come with the same read of the cells.
+    /// How many of the units from `lpa` on, which is at `unit`, the same read of the cells fetches.
     #[inline]
     pub(super) fn run_from(&self, lpa: u32, unit: u32, left: u32) -> u32 {
         let together = self.array.units_together(Ppa(unit)).min(left);
@@ -96,7 +96,7 @@ impl<S: Store> PageMap<S> {
             }
             Ok(served) => Ok((run, served.end)),
             Err(MediumError::Erased(_)) => {
-                // Not programmed yet: its page is still being filled in the controller.
+                // Not yet programmed: its page is still being filled in the controller.
                 if copies {
                     into[..bytes].copy_from_slice(self.staged(Ppa(unit)));
                 }
@@ -107,15 +107,15 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// All of these units will be viewed after their reads are booked. In a loop of its own, so that their addresses are
-    /// translated several at a time: between the calls of a view each would wait for the one before.
+    /// Prefetches units that will be viewed after their reads are booked. In a separate loop, so that several addresses
+    /// are translated at a time: between the calls of a view each would wait for the one before.
     fn prefetch_in_place(&self, extent: Extent) {
         let units = &self.l2p[extent.start as usize..extent.end() as usize];
         let mapped = units.iter().filter(|unit| **unit != NOTHING);
         mapped.for_each(|&unit| self.array.prefetch(Ppa(unit), PREFETCH_EACH));
     }
 
-    /// Checks what was read against its checksums.
+    /// Verifies the checksums of the units read.
     fn verify_run(&mut self, first: u32, unit: u32, run: u32, data: &[u8]) -> Result<(), ControllerError> {
         let bytes = self.geometry.unit_bytes as usize;
         for i in 0..run {

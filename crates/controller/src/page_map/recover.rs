@@ -1,16 +1,16 @@
-//! Finding everything again after a power cut, from the media alone.
+//! Recovery after a power cut, from the media alone.
 //!
 //! 1. The first page of every block is read. A block whose first unit belongs to a checkpoint is a map block.
-//! 2. The newest complete checkpoint, if there is one, gives the map as it was; entries that point into blocks
+//! 2. The newest complete checkpoint, if there is one, restores the map of its time; entries that point into blocks
 //!    erased or begun since are dropped.
 //! 3. Blocks begun after the checkpoint, or open at it, are scanned page by page (all blocks, without one).
 //!    The readable copy with the highest sequence number wins.
 //! 4. Trims recorded since the checkpoint are applied.
-//! 5. Blocks without live units are erased; partly filled ones are closed. What a protected buffer held and
-//!    the array does not is written again.
+//! 5. Blocks without live units are erased; partly filled ones are closed. Units that a protected buffer held and
+//!    the array does not are written again.
 //!
-//! All of this looks at the blocks of the medium, each by itself: in a superblock too its members were programmed in
-//! order, begun and erased one by one. What they hold is then counted for the superblock.
+//! All of this works on the individual blocks of the medium: the members of a superblock, too, were begun, programmed
+//! in order and erased one by one. Their units are then counted for the superblock.
 //!
 //! Recovery changes nothing that a second recovery would need, so it may itself be cut at any operation.
 
@@ -28,7 +28,7 @@ use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Extent, Ppa, Span, Time};
 
-/// Writes and trims have smaller numbers: more than any device lives to see.
+/// Sequence numbers of writes and trims are smaller than this, which no device reaches in its life.
 const SEQUENCES: u64 = 1 << 62;
 
 /// What a power cut leaves of a controller: the array, and what a protected buffer held.
@@ -40,23 +40,23 @@ pub struct Media<S: Store> {
 }
 
 impl<S: Store> Media<S> {
-    /// An array that an earlier program left behind ([`Nand::reopen`]). What its protected buffer held is added with
+    /// An array that an earlier process left behind ([`Nand::reopen`]). Add what its protected buffer held with
     /// [`Media::hold`] and [`Media::hold_trim`].
     pub fn new(nand: Nand<S>) -> Media<S> {
         Media { nand, held: Vec::new(), trims: Vec::new() }
     }
 
-    /// A protected buffer held this unit, written as number `sequence` ([`PageMap::sequence`]).
+    /// Adds a unit that the protected buffer held, written with number `sequence` ([`PageMap::sequence`]).
     pub fn hold(&mut self, lpa: u32, sequence: u64, data: Vec<u8>) {
         self.held.push(Held::kept(lpa, sequence, data));
     }
 
-    /// A protected buffer held this trim, heard as number `sequence`.
+    /// Adds a trim that the protected buffer held, received with number `sequence`.
     pub fn hold_trim(&mut self, extent: Extent, sequence: u64) {
         self.trims.push(Record { extent, sequence });
     }
 
-    /// Whether what was held can be of a controller so configured.
+    /// Checks that what was held is possible for a controller with this configuration.
     fn check(&self, config: &PageMapConfig) -> Result<(), String> {
         let (units, unit_bytes) = (config.logical_units, self.nand.geometry().unit_bytes as usize);
         let numbered = |sequence: u64| (1..SEQUENCES).contains(&sequence);
@@ -85,9 +85,9 @@ impl<S: Store> Media<S> {
 /// What a recovery did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// How long the host waited.
+    /// How long the recovery took.
     pub time: Span,
-    /// Blocks whose pages were all read.
+    /// Blocks all of whose pages were read.
     pub blocks_scanned: u32,
     /// Units found with good data.
     pub units_found: u64,
@@ -95,11 +95,11 @@ pub struct RecoveryReport {
     pub units_damaged: u64,
     /// The checkpoint that was used.
     pub checkpoint: Option<u64>,
-    /// Units a protected buffer gave back.
+    /// Units restored from a protected buffer.
     pub units_restored: u64,
 }
 
-/// What the controller wrote for itself was damaged: without it old versions would come back unnoticed.
+/// The error when the controller's own metadata is damaged: without it, old versions would reappear unnoticed.
 fn damaged(what: &str, unit: Ppa) -> String {
     format!(
         "{what}, in unit {} of the array, has not its checksum: something else changed the medium",
@@ -107,7 +107,7 @@ fn damaged(what: &str, unit: Ppa) -> String {
     )
 }
 
-/// What the first unit of a block says.
+/// The state of a block's first unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
     Erased,
@@ -116,8 +116,8 @@ enum First {
 }
 
 impl<S: Store> PageMap<S> {
-    /// The power fails at `at`, or at the latest time the array was told of: of the buffer and of the array at once. What is left
-    /// can be recovered.
+    /// Cuts the power of array and buffer at `at`, or at the latest time the array was told of. What is left can be
+    /// recovered.
     pub fn power_cut(mut self, at: Time) -> Media<S> {
         let at = at.max(self.array.nand().latest());
         self.array.nand_mut().cut(at);
@@ -154,7 +154,7 @@ impl<S: Store> PageMap<S> {
     fn read_first_units(&mut self, at: Time) -> (Vec<First>, Time) {
         let (mut firsts, mut end) = (Vec::new(), at);
         let mut data = vec![0; self.geometry.unit_bytes as usize];
-        // A block that went bad may still hold the only copy of what was on its way out of it.
+        // A bad block may still hold the only copy of units that were being moved out of it.
         for block in (0..self.geometry.blocks()).map(BlockId) {
             if self.array.capacity(block) == 0 {
                 self.table.set_state(block, BlockState::Bad);
@@ -200,7 +200,7 @@ impl<S: Store> PageMap<S> {
                 .filter(|block| number(&firsts[block.0 as usize]) == Some(newest))
                 .collect();
             if let Some(checkpoint) = self.read_checkpoint(now, &blocks, newest)? {
-                // One that went bad is read like the others, but not used again.
+                // A bad block is read like the others, but not used again.
                 blocks.retain(|&block| !self.array.nand().cells().is_bad(block));
                 let mut blocks: Vec<BlockId> =
                     blocks.into_iter().map(|block| self.array.block_with(block)).collect();
@@ -246,7 +246,7 @@ impl<S: Store> PageMap<S> {
         Ok(checkpoint.filter(|_| found == self.checkpoint_units()))
     }
 
-    /// The units that are programmed in a block of the medium.
+    /// The programmed units of a block of the medium.
     fn written_units(&self, block: BlockId) -> impl Iterator<Item = Ppa> + use<S> {
         let nand = self.array.nand();
         let first = nand.geometry().first_unit(block).0;
@@ -255,14 +255,14 @@ impl<S: Store> PageMap<S> {
         (first..first + units).filter(move |unit| (unit - first) % per_page < slots).map(Ppa)
     }
 
-    /// Spends the time to read every written page of a block.
+    /// Accounts for the time to read every written page of a block.
     fn read_block(&mut self, at: Time, block: BlockId) -> Time {
         let together = self.array.nand().config().timing.units_per_read.max(1) as usize;
         let units: Vec<Ppa> = self.written_units(block).step_by(together).collect();
         units.into_iter().map(|unit| self.array.nand_mut().read_spare(at, unit).0).max().unwrap_or(at)
     }
 
-    /// Takes over what a checkpoint says, where its blocks are still the same.
+    /// Adopts the map of a checkpoint, where its blocks have not been erased since.
     fn adopt(&mut self, checkpoint: &Checkpoint, firsts: &[First]) {
         for (lpa, &unit) in checkpoint.map.iter().enumerate() {
             if unit as u64 >= self.geometry.units() {
@@ -283,7 +283,7 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// A unit holds `lpa`: what the checkpoint thought it held is not there any more.
+    /// A unit holds `lpa`: removes the mapping of another logical unit to it that came from the checkpoint.
     fn disown(&mut self, unit: Ppa, lpa: u32) {
         let before = self.p2l[unit.0 as usize];
         if before != NOTHING && before != lpa && self.l2p[before as usize] == unit.0 {
@@ -291,7 +291,7 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// Scans the blocks the checkpoint does not know; the newest copy of each unit enters the map.
+    /// Scans the blocks not covered by the checkpoint; the newest copy of each unit enters the map.
     fn scan(
         &mut self,
         at: Time,
@@ -322,7 +322,7 @@ impl<S: Store> PageMap<S> {
                     continue;
                 };
                 let unit = self.array.unit_at(place);
-                // It is the newest all the same: an older version must not come back in its place.
+                // Even damaged, it is the newest: an older version must not reappear in its place.
                 report.units_damaged += spare.damaged as u64;
                 self.stamp = self.stamp.max(spare.stamp + 1);
                 if spare.kind != Kind::Data || spare.lpa >= self.config.logical_units {
@@ -330,7 +330,7 @@ impl<S: Store> PageMap<S> {
                 }
                 report.units_found += 1;
                 self.sequence = self.sequence.max(spare.sequence + 1);
-                // A half-erased block may give back a copy older than what the checkpoint holds.
+                // A half-erased block may hold a copy older than that of the checkpoint.
                 let before =
                     checkpoint.is_some_and(|c| spare.stamp < c.stamp && c.map[spare.lpa as usize] != unit.0);
                 let best = &mut newest[spare.lpa as usize];
@@ -359,7 +359,7 @@ impl<S: Store> PageMap<S> {
         for block in self.array.every_member() {
             match firsts[block.0 as usize] {
                 First::Says(spare) if spare.kind == Kind::Trim => {}
-                // The first page of a journal may have failed, the rest holds.
+                // The first page of a journal may have failed while the rest is valid.
                 First::Unreadable => {}
                 _ => continue,
             }
@@ -389,7 +389,7 @@ impl<S: Store> PageMap<S> {
         Ok(end)
     }
 
-    /// Live counts, block states, the cleaning policy's order and the free blocks, from the map.
+    /// Rebuilds live counts, block states, the cleaning policy's order and the free blocks from the map.
     fn rebuild_tables(&mut self, at: Time, firsts: &[First]) -> Result<(), ControllerError> {
         self.p2l.fill(NOTHING);
         for lpa in 0..self.l2p.len() {
@@ -409,7 +409,7 @@ impl<S: Store> PageMap<S> {
                 _ if self.table.live(block) > 0 && self.bad_part_lives(block) => leaving.push(block),
                 _ if self.table.live(block) > 0 => in_use.push(block),
                 _ if self.array.is_erased(block) => {
-                    // It may have been opened in SLC mode and no further.
+                    // It may have been opened in SLC mode and not written to.
                     self.array.set_slc(block, false);
                     self.dies[self.geometry.die_of(block) as usize].free.push(block);
                 }
@@ -441,7 +441,7 @@ impl<S: Store> PageMap<S> {
         Ok(())
     }
 
-    /// True if a bad member of a superblock holds something live: it was on its way out when the power failed.
+    /// True if a bad member of a superblock holds live units: they were being moved out when the power failed.
     fn bad_part_lives(&self, block: BlockId) -> bool {
         let nand = self.array.nand();
         let bad = self.array.members(block).filter(|&member| nand.cells().is_bad(member));
@@ -450,7 +450,7 @@ impl<S: Store> PageMap<S> {
             .any(|place| self.live.holds(self.array.unit_at(place).0))
     }
 
-    /// Writes again what a protected buffer held and the array does not hold.
+    /// Writes again the units that a protected buffer held and the array does not.
     fn restore(
         &mut self,
         at: Time,

@@ -1,16 +1,16 @@
 //! Which die the host's next page goes to.
 //!
-//! The host's pages go round the dies, so that what is written together is read from all of them at once. Before each
-//! round the dies are chosen that take part in it, a page each: those with room in an open or an erased block, with as
-//! much spare space as the others (live data is spread evenly, so a block to clean costs the same everywhere, whatever
-//! the pattern of the host's writes), and with no more to do than the others (nobody queues behind a die that cleans
-//! while others are idle). Choosing costs a look at every die for each round: a constant for each page, unless most
+//! Host pages are distributed round-robin, so that data written together is read from all dies in parallel. Before each
+//! round the participating dies are chosen, one page each: those with room in an open or an erased block, with as
+//! much spare space as the others (this spreads live data evenly, so that cleaning a block costs the same everywhere,
+//! whatever the pattern of the host's writes), and with no longer a queue than the others (no write queues behind a die
+//! that cleans while others are idle). Choosing examines every die once per round: constant work per page, unless most
 //! dies cannot take part.
 //!
-//! Rejected: the best die for each page (a look at every die for each page); going round whatever happens (MQSim's static
-//! allocation: with an even number of versions of every unit one after the other, all the newest ones lie on half of the
-//! dies, and a die that cleans holds up the rest); moving live data from die to die (it crosses two channels, and placing
-//! what the host writes suffices).
+//! Rejected: the best die for each page (examines every die for each page); strict round-robin (MQSim's static
+//! allocation: if an even number of versions of every unit are written one after the other, all the newest ones are on
+//! half of the dies, and a die that cleans delays the rest); moving live data between dies (it crosses two channels,
+//! and placing what the host writes suffices).
 
 use super::PageMap;
 use super::frontier::NO_BLOCK;
@@ -20,35 +20,35 @@ use nvlab_units::{Span, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A die takes part in a round if its spare space is at least this much of what the dies have on average: sixteenths.
+/// A die takes part in a round if its spare space is at least this many sixteenths of the average of all dies.
 const SPARE_MIN: i64 = 15;
-/// Programs a die may have more to do than the one with the least.
+/// Programs by which the queue of a participating die may exceed the shortest.
 const QUEUE_MAX: u64 = 2;
-/// Programs a die with room has more to do than the one with the least when it is put aside: some more than [`QUEUE_MAX`],
-/// so that it does not come and go with every page.
+/// Programs by which the queue of a die with room must exceed the shortest before it is set aside: some more than
+/// [`QUEUE_MAX`], so that it does not come and go with every page.
 const QUEUE_FAR: u64 = 8;
 
-/// What a look at a die found.
+/// The state of a die when a round is chosen.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     die: u32,
     has_room: bool,
-    /// When it can begin a page: never if it is not to take part.
+    /// When it can begin a page; [`Time::MAX`] if it must not take part.
     ready: Time,
     idle: Time,
 }
 
-/// The dies of a round of one host stream, and whose turn it is.
+/// The dies of one host stream's round, and the die whose turn it is.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     dies: Vec<u32>,
     next: usize,
     turn: u32,
-    /// The dies looked at before each round, in order.
+    /// The dies examined before each round, in order.
     near: Vec<Look>,
-    /// The others: each has too much to do until the soonest of all is idle no earlier than this.
+    /// The others, set aside: each is too busy until the earliest idle time of all dies reaches this.
     far: BinaryHeap<Reverse<(Time, u32)>>,
-    /// Those of the near ones that are cleaned for.
+    /// The near dies without room, which are cleaned.
     roomless: Vec<u32>,
 }
 
@@ -65,18 +65,18 @@ impl Round {
         }
     }
 
-    /// Whose turn it is.
+    /// The die whose turn it is.
     #[inline]
     pub fn die(&self) -> u32 {
         self.turn
     }
 
-    /// Another die takes this turn.
+    /// Gives this turn to another die.
     pub fn hand_to(&mut self, die: u32) {
         self.turn = die;
     }
 
-    /// A die that is far no longer, if there is one when the soonest is idle from `soonest` on.
+    /// Removes a die from `far` that is no longer too busy, if the earliest idle time of all dies is `soonest`.
     #[inline]
     fn comes_near(&mut self, soonest: Time) -> Option<u32> {
         let &Reverse((look_at, die)) = self.far.peek()?;
@@ -86,7 +86,7 @@ impl Round {
         })
     }
 
-    /// Chooses among the near dies. True if some of them are too far or have no room.
+    /// Chooses among the near dies. Returns true if some of them are too busy or have no room.
     #[inline(always)]
     fn choose(&mut self, latest: Time) -> bool {
         self.dies.clear();
@@ -95,8 +95,8 @@ impl Round {
         self.dies.len() < self.near.len()
     }
 
-    /// Puts those aside that have too much to do. Those without room are cleaned for, unless they have a block's worth
-    /// more to do than the soonest.
+    /// Sets dies that are too busy aside. Dies without room are cleaned, unless their queue is a block's worth longer
+    /// than the shortest.
     fn part(&mut self, soonest: Time, program: Span, pages_per_block: u32) {
         let Round { near, far, roomless, .. } = self;
         near.retain(|look| {
@@ -115,7 +115,7 @@ impl Round {
 }
 
 impl<S: Store> PageMap<S> {
-    /// A page of a host stream was programmed: it is the next die's turn.
+    /// Passes the turn to the next die after a page of a host stream was programmed.
     #[inline]
     pub(super) fn pass_turn(&mut self, at: Time, stream: u32) -> Result<(), ControllerError> {
         let round = &mut self.rounds[stream as usize];
@@ -131,7 +131,7 @@ impl<S: Store> PageMap<S> {
         self.begin_round(at, stream)
     }
 
-    /// A page of a frontier was programmed before it was full.
+    /// Passes the turn after a page of a frontier was programmed before it was full.
     pub(super) fn pass_turn_of(&mut self, at: Time, index: u32) -> Result<(), ControllerError> {
         let (die, stream) = (index / self.streams, index % self.streams);
         match self.rounds.get(stream as usize) {
@@ -153,7 +153,7 @@ impl<S: Store> PageMap<S> {
         Look { die, has_room, ready: if takes_part { idle } else { Time::MAX }, idle }
     }
 
-    /// Looks at every near die again.
+    /// Updates the state of every near die; returns when the first is ready.
     #[inline(always)]
     fn look_at_near(&self, near: &mut [Look], stream: u32, enough: i64) -> Time {
         near.iter_mut().fold(Time::MAX, |soonest, look| {
@@ -162,8 +162,9 @@ impl<S: Store> PageMap<S> {
         })
     }
 
-    /// Chooses the dies of the next round. Those without room are cleaned for as if they took part, and so come back;
-    /// but a die that has a block's worth more to do than the others is left alone until it has caught up.
+    /// Chooses the dies of the next round. Dies without room are cleaned at the pace of a participant, so that they get
+    /// room again; but a die whose queue is a block's worth longer than the others is left alone until it has caught
+    /// up.
     #[inline(never)]
     fn begin_round(&mut self, at: Time, stream: u32) -> Result<(), ControllerError> {
         let spare = self.table.spare();
@@ -176,7 +177,7 @@ impl<S: Store> PageMap<S> {
             soonest = soonest.min(look.ready);
         }
         if soonest == Time::MAX {
-            // None has room: whoever has spare space is cleaned at once.
+            // No die has room: those with spare space are cleaned at once.
             let spare = self.table.spare();
             let has_spare = near.iter_mut().filter(|look| spare[look.die as usize] >= enough);
             has_spare.for_each(|look| look.ready = look.idle);

@@ -1,8 +1,8 @@
-//! What a page-mapped controller counts. Units are mapping units; every program is charged to a cause.
+//! Statistics of a page-mapped controller. Units are mapping units; every program is attributed to a cause.
 
 use nvlab_units::Total;
 
-/// Counts since the beginning, or since they were last reset.
+/// Counts since creation, or since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageMapStats {
     /// Units the host read, wrote and trimmed.
@@ -13,34 +13,34 @@ pub struct PageMapStats {
     pub host_trim_units: u64,
     /// Flushes.
     pub flushes: u64,
-    /// Reads answered from a page that was still being filled.
+    /// Reads served from a page still being filled.
     pub buffer_hits: u64,
     /// Units moved to clean a block.
     pub clean_units: u64,
     /// Host units written to blocks in SLC mode.
     pub cache_units: u64,
-    /// Blocks folded while the host was silent or to make room in the cache (of a superblock each member), and the units
-    /// moved by it. (What the cleaner folds counts as cleaning.)
+    /// Blocks folded in idle time or to make room in the cache (every member of a superblock counts), and the units
+    /// moved for that. (What the cleaner folds counts as cleaning.)
     pub folds: u64,
     /// See `folds`.
     pub fold_units: u64,
     /// Units moved to level wear.
     pub wear_units: u64,
-    /// Units moved out of blocks that were retired, and host units written again after a failed program.
+    /// Units moved out of retired blocks, and host units written again after a failed program.
     pub retire_units: u64,
-    /// Units written to hold checkpoints of the map.
+    /// Units written for checkpoints of the map and the journal of trims.
     pub map_units: u64,
-    /// Units of pages that were programmed before they were full.
+    /// Units of padding in pages programmed before they were full.
     pub padding_units: u64,
-    /// Blocks chosen for cleaning (of a superblock each member), and the live units they held then.
+    /// Blocks chosen for cleaning (every member of a superblock counts), and the live units they held then.
     pub cleans: u64,
     /// See `cleans`.
     pub clean_live_units: u64,
-    /// Blocks moved to level wear (of a superblock each member).
+    /// Blocks moved to level wear (every member of a superblock counts).
     pub wear_moves: u64,
     /// Blocks retired.
     pub retired_blocks: u64,
-    /// Units lost: their only copy could not be read when it was to be moved. One that moves again counts again.
+    /// Units lost: their only copy could not be read when it had to be moved. A unit that moves again counts again.
     pub lost_units: u64,
     /// Host time spent waiting for room in the write buffer.
     pub buffer_wait: Total,

@@ -1,18 +1,18 @@
 //! The journal of trims: with checkpoints, a trim that was flushed stays trimmed after a power cut.
 //!
-//! A trim only changes the map in memory. Before the versions it kills may be erased, and at a flush, a record
-//! of it is programmed in a block of its own; the next checkpoint makes the records and their blocks
-//! superfluous. Without checkpoints there is no journal and a trim is advice.
+//! A trim only changes the map in memory. Before the versions it invalidates may be erased, and at a flush, a record
+//! of it is programmed in a journal block; the next checkpoint makes the records and their blocks obsolete.
+//! Without checkpoints there is no journal and a trim is advisory.
 //!
 //! Format: the data of a unit of kind `Trim` holds records of 16 bytes, little-endian: first unit u32, units
 //! u32 (0 ends the list), sequence u64.
 //!
 //! Invariants
-//! 1. No more trims are pending than a page of the journal holds. What keeps them elsewhere through a power cut
-//!    counts on it.
-//! 2. A trim is pending until the program of a page with its record is queued; a program that failed changes
-//!    nothing but the journal's next page.
-//! 3. Before a trim is heard the journal has two pages left, so recording it seldom has to look for a block.
+//! 1. No more trims are pending than a page of the journal holds. Code that keeps them elsewhere through a power cut
+//!    relies on it.
+//! 2. A trim is pending until the program of a page with its record is queued; a failed program only advances
+//!    the journal's next page.
+//! 3. Before a trim is accepted the journal has two pages left, so recording it rarely needs a new block.
 
 use super::array::Queued;
 use super::frontier::NO_BLOCK;
@@ -25,14 +25,14 @@ use nvlab_units::{BlockId, Extent, Geometry, Time};
 
 const RECORD_BYTES: usize = 16;
 
-/// A trim, and when it came in the order of the host's writes.
+/// A trim, and its position in the order of the host's writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub extent: Extent,
     pub sequence: u64,
 }
 
-/// What the controller keeps of its journal.
+/// The state of the controller's journal.
 #[derive(Clone, Debug)]
 pub(super) struct Journal {
     pub pending: Vec<Record>,
@@ -48,7 +48,7 @@ impl Journal {
         Journal { pending: Vec::new(), in_flight: Vec::new(), blocks: Vec::new(), open: NO_BLOCK, page: 0 }
     }
 
-    /// The power failed: what a protected buffer holds.
+    /// The records a protected buffer holds after a power cut.
     pub fn survive(self) -> Vec<Record> {
         self.in_flight.into_iter().map(|(record, _)| record).chain(self.pending).collect()
     }
@@ -66,7 +66,7 @@ pub(super) fn decode(data: &[u8]) -> impl Iterator<Item = Record> {
     records.take_while(|record| record.extent.count > 0)
 }
 
-/// Trims that are pending at most: the records of a page.
+/// The most trims that can be pending: the records of a page.
 pub fn trims_pending_max(geometry: &Geometry) -> usize {
     geometry.units_per_page as usize * (geometry.unit_bytes as usize / RECORD_BYTES)
 }
@@ -76,7 +76,7 @@ impl<S: Store> PageMap<S> {
         trims_pending_max(&self.geometry)
     }
 
-    /// Takes note of a trim; the journal was prepared for it.
+    /// Adds a trim to the journal, which was prepared for it.
     pub(super) fn note_trim(&mut self, at: Time, extent: Extent) {
         let sequence = self.sequence;
         self.sequence += 1;
@@ -84,7 +84,7 @@ impl<S: Store> PageMap<S> {
             return;
         }
         match self.journal.pending.last_mut() {
-            // Right behind the last one, with no write in between.
+            // It directly follows the last one, with no write in between.
             Some(last) if last.extent.end() == extent.start as u64 && last.sequence + 1 == sequence => {
                 last.extent.count += extent.count;
                 last.sequence = sequence;
@@ -96,13 +96,13 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// Sees to it that the journal has room for another trim, and two pages left.
+    /// Ensures that the journal has room for another trim, and two pages left.
     pub(super) fn prepare_journal(&mut self, at: Time) -> Result<(), ControllerError> {
         if !self.checkpoint.is_on() {
             return Ok(());
         }
         self.open_journal(at)?;
-        // A full page is pending only if its programs failed, or if it was handed over at recovery.
+        // A full page is pending only if its programs failed, or if recovery passed it in.
         while self.journal.pending.len() >= self.records_per_page() {
             self.record_trims(at);
             self.open_journal(at)?;
@@ -110,14 +110,14 @@ impl<S: Store> PageMap<S> {
         Ok(())
     }
 
-    /// Sees to it that the journal has two pages left.
+    /// Ensures that the journal has two pages left.
     fn open_journal(&mut self, at: Time) -> Result<(), ControllerError> {
         if self.journal.open != NO_BLOCK
             && self.array.pages_left(BlockId(self.journal.open), self.journal.page) >= 2
         {
             return Ok(());
         }
-        // A full journal wants a checkpoint; two wait for it.
+        // A full journal block starts a checkpoint; with two, this waits until it is finished.
         match self.journal.blocks.len() {
             0 => {}
             1 => self.begin_checkpoint(at)?,
@@ -137,15 +137,15 @@ impl<S: Store> PageMap<S> {
         !self.journal.pending.is_empty()
     }
 
-    /// Programs the pending trims as far as the pages of the journal last.
+    /// Programs the pending trims, as far as there are journal pages left.
     pub(super) fn record_trims(&mut self, at: Time) {
-        // A failed program spends a page; the journal has more than one.
+        // A failed program uses up a page; the journal has more than one.
         while self.trims_pending() && self.journal.open != NO_BLOCK {
             self.record_on_page(at);
         }
     }
 
-    /// Sees to it that no trim is pending, whatever fails.
+    /// Ensures that no trim is pending, even if programs fail.
     pub(super) fn record_all_trims(&mut self, at: Time) -> Result<(), ControllerError> {
         self.record_trims(at);
         while self.trims_pending() {
@@ -155,8 +155,8 @@ impl<S: Store> PageMap<S> {
         Ok(())
     }
 
-    /// Programs the trims that are pending still in new blocks of the journal, without cleaning for one; a block of
-    /// `die` is about to be erased. False if some of them stay pending for want of an erased block.
+    /// Programs the trims still pending in new journal blocks, without cleaning for them; a block of `die` is about to
+    /// be erased. Returns false if some stay pending for lack of an erased block.
     pub(super) fn record_trims_at_once(&mut self, at: Time, die: u32) -> bool {
         while self.trims_pending() {
             let Some(block) = self.take_erased(die) else { return false };
@@ -166,7 +166,7 @@ impl<S: Store> PageMap<S> {
         true
     }
 
-    /// Programs pending trims, a page of them at most, on the next page of the journal. If that fails they stay.
+    /// Programs at most a page of pending trims on the next page of the journal. If that fails they stay pending.
     fn record_on_page(&mut self, at: Time) {
         let (block, page) = (BlockId(self.journal.open), self.journal.page);
         self.journal.page = self.array.next_page(block, page + 1);
@@ -186,7 +186,7 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// A page with the first `count` pending trims: data and spare areas.
+    /// Encodes the first `count` pending trims as a page: data and spare areas.
     fn encode_trims(&mut self, count: usize) -> (Vec<u8>, Vec<u8>) {
         let (mut data, mut spare) = (Vec::new(), Vec::new());
         let bytes = self.geometry.unit_bytes as usize;
@@ -207,13 +207,13 @@ impl<S: Store> PageMap<S> {
         (data, spare)
     }
 
-    /// A snapshot was taken: what is trimmed from now on goes to a new journal. Gives the old one's blocks.
+    /// Closes the journal after a snapshot: further trims go to a new journal. Returns the old one's blocks.
     pub(super) fn close_journal(&mut self) -> Vec<BlockId> {
         self.journal.open = NO_BLOCK;
         std::mem::take(&mut self.journal.blocks)
     }
 
-    /// Unmaps what a record found at recovery says, unless a newer version was found.
+    /// Unmaps the units of a record found at recovery, except those with a newer version.
     pub(super) fn apply_trim(&mut self, record: Record, newest: &mut [(u64, u64)]) {
         for lpa in record.extent.units().take_while(|&lpa| lpa < self.config.logical_units) {
             if record.sequence > newest[lpa as usize].0 {

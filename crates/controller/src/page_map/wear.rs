@@ -1,8 +1,8 @@
 //! Wear levelling and retirement.
 //!
 //! Dynamic: among erased blocks, host data takes the least worn and relocated (colder) data the most worn.
-//! Static: when the erase counts of a die spread too far, the least worn full block is moved, so that its
-//! block rejoins the others. Retirement: a block whose program or erase failed is emptied and never used
+//! Static: when the erase counts of a die diverge too far, the data of the least worn full block is moved, so that
+//! the block is written again. Retirement: a block whose program or erase failed is emptied and never used
 //! again.
 
 use super::array::Queued;
@@ -34,7 +34,7 @@ impl<S: Store> PageMap<S> {
         Ok(self.dies[die as usize].free.swap_remove(pick))
     }
 
-    /// Begins to move the least worn full block of a die if wear has spread too far.
+    /// Begins to move the least worn full block of a die if erase counts have diverged too far.
     pub(super) fn level_wear(&mut self, die: u32) {
         let Some(threshold) = self.config.wear.static_threshold else { return };
         if self.dies[die as usize].erases < wear::LOOK_EVERY {
@@ -43,7 +43,7 @@ impl<S: Store> PageMap<S> {
         self.dies[die as usize].erases = 0;
         let lagging = wear::lagging(|block| self.array.erase_count(block), &self.table, die, threshold);
         let Some(least_worn) = lagging else { return };
-        // Its data needs a block of its own: leave the cleaner's reserve alone.
+        // Its data needs an erased block: leave the cleaner's reserve alone.
         if self.erased_blocks(die) < self.config.free_blocks_min {
             return;
         }
@@ -51,8 +51,8 @@ impl<S: Store> PageMap<S> {
         self.begin(least_worn, Cause::Wear);
     }
 
-    /// Retirement takes erased blocks and gives none back: cleans until every die has its reserve again. A die
-    /// that cannot is at its end of life, which whoever writes to it next is told.
+    /// Cleans until every die has its reserve again: retirement uses erased blocks and returns none. A die
+    /// that cannot is at its end of life, and the next write to it gets the error.
     #[cold]
     pub(super) fn replenish(&mut self, at: Time) {
         self.retired = false;
@@ -66,7 +66,7 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// Takes note that some blocks of the medium that are part of this one were marked bad.
+    /// Notes that `count` members of a block were marked bad.
     pub(super) fn note_bad(&mut self, block: BlockId, count: u32) {
         if count == 0 {
             return;
@@ -81,8 +81,8 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// The program of a page failed: its block is never used again. Of a superblock, which holds nothing live any more,
-    /// that is one member; the others are erased.
+    /// Retires a block after a failed program. Of a superblock, which no longer holds live units, only the failed
+    /// member is retired; the others are erased.
     pub(super) fn retire(&mut self, at: Time, block: BlockId, page: u32) {
         if self.array.capacity(block) <= self.array.nand().geometry().units_per_block() {
             self.leaves_cache(block);
@@ -94,9 +94,9 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// The program of the staged page failed: its units go elsewhere on the die, then everything else the block
-    /// holds, and the block is retired. Where there is no erased block left the units fall back to the versions
-    /// they replaced, which are still where they were, and the device is at its end of life.
+    /// Handles a failed program of the staged page: its units are written elsewhere on the die, then everything else
+    /// in the block is moved, and the block is retired. If no erased block is left, the units revert to the versions
+    /// they replaced, which are still there, and the device is at its end of life.
     #[cold]
     pub(super) fn program_failed(&mut self, at: Time, index: u32) -> Result<Queued, ControllerError> {
         let die = self.die_of_frontier(index);
@@ -113,7 +113,7 @@ impl<S: Store> PageMap<S> {
         for (i, staged) in staged.iter().enumerate() {
             let failed = first + i as u32;
             if self.l2p.get(staged.lpa as usize) != Some(&failed) {
-                // Padding, or overwritten since: nobody wants it, its slot is free.
+                // Padding, or overwritten since: not needed, so its slot is free.
                 self.free_slot(staged.slot);
                 continue;
             }
@@ -161,8 +161,8 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// A unit whose program failed and that can go nowhere: the version it replaced is current again, if it is
-    /// still there.
+    /// Reverts a unit whose program failed and that cannot be written elsewhere: the version it replaced is current
+    /// again, if it is still there.
     fn fall_back(&mut self, failed: u32, staged: Staged) {
         let Staged { lpa, slot, replaces } = staged;
         self.free_slot(slot);
@@ -176,7 +176,7 @@ impl<S: Store> PageMap<S> {
             self.stats.lost_units += 1;
             return;
         }
-        // A closed block gains a unit: for its policy it is another block now.
+        // A closed block gains a live unit: remove it from the policy and add it again.
         let block = self.block_of(replaces);
         let closed = state == Some(BlockState::Closed);
         if closed {

@@ -1,5 +1,4 @@
-//! The host's writes: wait for a slot, choose a stream and a die, place the unit, program the page when it is
-//! full.
+//! Host writes: wait for a slot, choose a stream and a die, place the unit, program the page when it is full.
 
 use super::buffer::{Held, Oldest};
 use super::frontier::{NO_BLOCK, NO_SLOT, Unit};
@@ -11,7 +10,7 @@ use nvlab_medium::Store;
 use nvlab_units::{BlockId, Extent, Time};
 
 impl<S: Store> PageMap<S> {
-    /// Writes units; gives when the host is told so.
+    /// Writes units; returns when the write is acknowledged to the host.
     #[inline]
     pub(super) fn write_extent(
         &mut self,
@@ -33,7 +32,7 @@ impl<S: Store> PageMap<S> {
             }
         }
         if self.buffer.config().is_none() {
-            // Nobody else waits for what is staged: the request does.
+            // Without a buffer the request itself waits for its staged units.
             if self.geometry.units_per_page > 1 {
                 now = self.drain(now)?;
                 (0..self.geometry.dies()).try_for_each(|die| self.pace(now, die, 0))?;
@@ -64,14 +63,14 @@ impl<S: Store> PageMap<S> {
         }
         let stream = self.stream_of(lpa);
         let index = self.open_for_host(now, stream)?;
-        // Only now: opening may have cleaned, and so moved the old version.
+        // Only now: opening may have cleaned, which moves the old version.
         let old = self.l2p[lpa as usize];
         let sequence = restored.unwrap_or(self.sequence);
         let mut slot = NO_SLOT;
         if self.buffer.config().is_some() {
             slot = self.buffer.take(index);
             if S::KEEPS {
-                // What is restored has not left the buffer: it survives another cut whenever that comes.
+                // A restored unit never left the buffer: it survives another cut at any time.
                 let admitted = if restored.is_some() { Time::ZERO } else { now };
                 self.buffer.hold(slot, lpa, sequence, admitted, data);
             }
@@ -116,7 +115,7 @@ impl<S: Store> PageMap<S> {
                 self.pad(at, frontier, true)?;
                 match self.buffer.oldest() {
                     Oldest::Queued(queued) => queued,
-                    // The program failed and nobody wanted the unit any more.
+                    // The program failed and the unit was no longer needed.
                     Oldest::Free => return Ok(at),
                     _ => panic!("padding frontier {frontier} did not program its staged units"),
                 }
@@ -130,7 +129,7 @@ impl<S: Store> PageMap<S> {
         Ok(at)
     }
 
-    /// The stream a host write belongs to.
+    /// The stream of a host write.
     #[inline]
     fn stream_of(&self, lpa: u32) -> u32 {
         let Streams::HotColdRelocated { hot_within } = self.config.streams else { return 0 };
@@ -143,7 +142,7 @@ impl<S: Store> PageMap<S> {
         !hot as u32
     }
 
-    /// The frontier the next unit of a host stream goes to, with an open block.
+    /// The frontier, with an open block, for the next unit of a host stream.
     #[inline]
     fn open_for_host(&mut self, at: Time, stream: u32) -> Result<u32, ControllerError> {
         let index = self.rounds[stream as usize].die() * self.streams + stream;
@@ -153,9 +152,9 @@ impl<S: Store> PageMap<S> {
         self.open_slowly(at, stream)
     }
 
-    /// Opens a block on the die whose turn it is, or on the next one that has room. If none has, cleans until one has. If
-    /// nothing can be cleaned, what there is to gain lies in blocks that are being filled: the host goes on in the reserve, but
-    /// for the cleaner's last block.
+    /// Opens a block on the die whose turn it is, or on the next one with room. If none has room, cleans until one has.
+    /// If nothing can be cleaned, the only space to gain is in open blocks: the host continues in the reserve, except
+    /// the cleaner's last block.
     #[cold]
     fn open_slowly(&mut self, at: Time, stream: u32) -> Result<u32, ControllerError> {
         let (dies, first) = (self.geometry.dies(), self.rounds[stream as usize].die());
@@ -179,10 +178,10 @@ impl<S: Store> PageMap<S> {
         Ok(die * self.streams + stream)
     }
 
-    /// Sees to it that the host's stream has an open block on the die; cleans as long as there is no room for one.
+    /// Ensures that the host stream has an open block on the die; cleans until there is room for one.
     fn make_room(&mut self, at: Time, die: u32, stream: u32) -> Result<(), ControllerError> {
         let index = die * self.streams + stream;
-        // One pass over the die at most: if every block was cleaned and none is to spare, none will be.
+        // Bounded: if every block was cleaned and there is still no room, there never will be.
         for _ in 0..=2 * self.geometry.blocks_per_die {
             if self.has_room(die, stream) {
                 if self.frontiers[index as usize].block == NO_BLOCK {
@@ -226,7 +225,7 @@ impl<S: Store> PageMap<S> {
         Ok(())
     }
 
-    /// Writes a unit that a protected buffer kept through a power cut, under the number it had.
+    /// Writes a unit that a protected buffer kept through a power cut, with its original sequence number.
     pub(super) fn rewrite(&mut self, at: Time, held: Held) -> Result<(), ControllerError> {
         self.write_unit(at, held.lpa, &held.data, Some(held.sequence)).map(|_| ())
     }
