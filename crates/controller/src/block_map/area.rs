@@ -1,4 +1,4 @@
-//! A NAND array and its erased blocks: taken least worn first, given back by an erase, retired when they fail.
+//! A NAND array and its erased blocks: taken least worn first, returned by an erase, retired when they fail.
 
 use super::stats::{ByCause, Cause};
 use crate::ControllerError;
@@ -12,13 +12,13 @@ pub(super) struct Area<S: Store> {
     pub nand: Nand<S>,
     pub geometry: Geometry,
     pub layout: Layout,
-    /// Erased blocks of each die (or queued to be: later work of the die comes after the erase).
+    /// Blocks of each die that are erased, or whose erase is queued (later work of the die follows it).
     pub free: Vec<Vec<u32>>,
     dynamic: bool,
 }
 
 impl<S: Store> Area<S> {
-    /// An area that knows nothing of its blocks yet.
+    /// An area whose erased blocks are not yet filled in.
     pub fn empty(nand: Nand<S>, dynamic: bool) -> Area<S> {
         let geometry = *nand.geometry();
         let dies = geometry.dies() as usize;
@@ -26,9 +26,9 @@ impl<S: Store> Area<S> {
         Area { nand, geometry, layout, free: vec![Vec::new(); dies], dynamic }
     }
 
-    /// Every block that is not bad is erased: the array comes from the factory.
+    /// Lists every good block as erased: the array is factory-new.
     pub fn fresh(&mut self) {
-        // Blocks are taken from the end: lowest first.
+        // Blocks are taken from the end: the lowest first.
         for block in (0..self.geometry.blocks()).rev().map(BlockId) {
             if !self.nand.cells().is_bad(block) {
                 self.free[self.geometry.die_of(block) as usize].push(block.0);
@@ -87,7 +87,8 @@ impl<S: Store> Area<S> {
         ControllerError::EndOfLife { die, bad, blocks }
     }
 
-    /// Erases a block nobody needs any more, not before `at`. True if it failed and is bad now.
+    /// Erases a block that is no longer needed, not before `at`. Returns true if the erase failed and the block is now
+    /// bad.
     pub fn release(&mut self, at: Time, block: u32, counts: &mut ByCause, cause: Cause) -> bool {
         if self.is_bad(block) {
             return false;
@@ -107,7 +108,7 @@ impl<S: Store> Area<S> {
         }
     }
 
-    /// Promises the end of everything queued on a die.
+    /// Promises the end of everything queued on a die and returns it.
     pub fn finish(&mut self, die: u32, at: Time) -> Time {
         let last: Ticket = self.nand.last(die);
         self.nand.finish(die, last, at)

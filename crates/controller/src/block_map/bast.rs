@@ -1,8 +1,8 @@
 //! BAST: a log block for each data block that is overwritten (Kim et al., 2002).
 //!
-//! Pages are appended in the order they come. If they came in order from offset 0, each once, the log block can
-//! become the data block: by a switch if it is full, otherwise by a partial merge. When all log blocks of a die
-//! are given out, the one given out first is merged.
+//! Pages are appended in order of arrival. If they arrived in order from offset 0, each once, the log block can
+//! become the data block: by a switch merge if it is full, otherwise by a partial merge. When all log blocks of a
+//! die are assigned, the one assigned first is merged.
 
 use super::write::HostPage;
 use super::{BlockMap, Cause, DATA, Log, NOTHING};
@@ -11,21 +11,21 @@ use nvlab_medium::Store;
 use nvlab_units::{BlockId, Geometry, Time};
 use std::collections::VecDeque;
 
-/// The log blocks and whose they are.
+/// The log blocks and the logical blocks they are assigned to.
 #[derive(Clone, Debug)]
 pub(super) struct Bast {
     /// The log block of each logical block.
     pub log_of: Vec<u32>,
-    /// Logical blocks of each die that have a log block, in the order they got it.
+    /// Logical blocks of each die that have a log block, in the order of assignment.
     pub rounds: Vec<VecDeque<u32>>,
-    /// Log blocks each die may give out.
+    /// Log blocks each die may assign.
     pub quotas: Vec<u32>,
-    /// Log blocks whose pages all lie at their own offsets.
+    /// Log blocks whose pages are all at their own offsets.
     in_order: Vec<bool>,
 }
 
 impl Bast {
-    /// No log block is given out; `logical_blocks` is 0 if there are none to give.
+    /// No log block is assigned; `logical_blocks` is 0 if there are no log blocks.
     pub fn new(log: Log, logical_blocks: u32, geometry: &Geometry) -> Bast {
         let Log::PerBlock { blocks } = log else {
             return Bast { log_of: Vec::new(), rounds: Vec::new(), quotas: Vec::new(), in_order: Vec::new() };
@@ -44,14 +44,14 @@ impl Bast {
         self.log_of.get(lbn as usize).copied().filter(|&block| block != NOTHING)
     }
 
-    /// Gives a log block to a logical block that lives on `die`.
+    /// Assigns a log block to a logical block whose home is `die`.
     pub fn give(&mut self, lbn: u32, die: u32, block: u32, in_order: bool) {
         self.log_of[lbn as usize] = block;
         self.rounds[die as usize].push_back(lbn);
         self.in_order[block as usize] = in_order;
     }
 
-    /// Takes its log block from a logical block.
+    /// Removes the log block of a logical block and returns it.
     pub fn take(&mut self, lbn: u32, die: u32) -> Option<u32> {
         let block = self.of(lbn)?;
         self.log_of[lbn as usize] = NOTHING;
@@ -61,7 +61,7 @@ impl Bast {
 }
 
 impl<S: Store> BlockMap<S> {
-    /// Appends a page to the log block of its logical block. `None`: a block was merged or failed, ask again.
+    /// Appends a page to the log block of its logical block. `None`: a block was merged or failed, retry.
     pub(super) fn write_per_block(
         &mut self,
         at: Time,
@@ -89,7 +89,7 @@ impl<S: Store> BlockMap<S> {
         let home = self.home(lbn);
         loop {
             let given = self.bast.rounds[home as usize].len() as u32;
-            // One erased block is the merges', one each the unmapped logical blocks'.
+            // One erased block is reserved for merges, and one for each unmapped logical block.
             let spare = self.areas[DATA].free_blocks(home) > self.unmapped[home as usize] + 1;
             if given < self.bast.quotas[home as usize] && spare {
                 let block = self.areas[DATA].take(home)?;

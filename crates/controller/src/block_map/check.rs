@@ -1,4 +1,4 @@
-//! Every invariant, checked over the whole structure; for tests.
+//! Checks all invariants over the whole structure; for tests.
 
 use super::{BlockMap, DATA, IN_PLACE, NOTHING};
 use crate::spare;
@@ -16,7 +16,7 @@ enum Role {
 }
 
 impl<S: Store> BlockMap<S> {
-    /// Checks every invariant; panics with what is wrong.
+    /// Checks all invariants; panics with the one violated.
     pub fn check(&self) {
         let roles = self.roles();
         for lpa in 0..self.config.logical_units {
@@ -47,7 +47,7 @@ impl<S: Store> BlockMap<S> {
         }
     }
 
-    /// The role of every block of every area; one each.
+    /// The role of every block of every area; checks that none has two.
     fn roles(&self) -> Vec<Vec<Option<Role>>> {
         let empty = |area: &super::Area<S>| vec![None; area.geometry.blocks() as usize];
         let mut roles: Vec<Vec<Option<Role>>> = self.areas.iter().map(empty).collect();
@@ -84,7 +84,7 @@ impl<S: Store> BlockMap<S> {
         roles
     }
 
-    /// The newest copy of a page is where a page of its kind may be, and holds it.
+    /// Checks that the newest copy of a page is in a block of a permitted role and holds that page.
     fn check_page(&self, lpa: u32, roles: &[Vec<Option<Role>>]) {
         let Some(address) = self.newest(lpa) else { return };
         let (lbn, offset) = self.split(lpa);

@@ -1,4 +1,4 @@
-//! What a block-mapped controller is told: plain data, filled from a design.
+//! The configuration of a block-mapped controller: plain data, filled from a design.
 
 use nvlab_medium::flash::{CellRules, FlashConfig};
 use nvlab_units::Span;
@@ -6,60 +6,60 @@ use nvlab_units::Span;
 /// A block-mapped controller, with or without log blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockMapConfig {
-    /// Pages the host may address. The data array holds them in whole blocks; the rest of it is for logs that
-    /// share it, merges and bad blocks.
+    /// Pages the host may address. The data array holds them in whole blocks; the rest of it is for logs in the
+    /// same array, merges and bad blocks.
     pub logical_units: u32,
     /// Where overwritten pages go.
     pub log: Log,
-    /// Shared log blocks are blocks of the data array in SLC mode, smaller and faster, each in the room of a
-    /// block with all bits (fusion flash, reference 10 of Nam, Na and Lee, APWeb 2010).
+    /// Shared log blocks are blocks of the data array in SLC mode, smaller and faster, each taking the place of a
+    /// block with all bits per cell (fusion flash, reference 10 of Nam, Na and Lee, APWeb 2010).
     pub slc_log: bool,
-    /// A page that was overwritten in the log once is copied to another log block when its own is emptied
-    /// first, because it will be overwritten again; only the others are merged (locality as in reference 10).
+    /// A page that was already overwritten in the log once is copied to another log block when its own is emptied,
+    /// because it will probably be overwritten again; only the others are merged (locality as in reference 10).
     pub second_chance: bool,
     /// How wear is evened out.
     pub wear: BlockWear,
-    /// Whether the host's trims are heard.
+    /// Whether the host's trims are honoured.
     pub trim: bool,
-    /// The checksum beside a unit is checked when the host reads it: what does not match is unreadable. Only where the
-    /// medium keeps payload; otherwise damaged data are returned as they are.
+    /// Whether a unit's checksum is verified when the host reads it: on a mismatch it is unreadable. Only if the medium
+    /// keeps payload. If false, damaged data is returned as it is.
     pub verify_reads: bool,
-    /// Time the controller itself takes for a request, before the medium is asked.
+    /// Time the controller itself takes for a request, before it accesses the medium.
     pub overhead: Span,
 }
 
-/// Where a page goes whose place in its data block is taken.
+/// Where a page goes when its place in the data block is already programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Log {
-    /// Nowhere: the block is merged with it at once.
+    /// No log: the block is merged with it at once.
     None,
     /// BAST: into the log block of its data block (Kim et al., IEEE Trans. Consumer Electronics 48-2, 2002).
     PerBlock {
-        /// Log blocks in all; at least one per die. The one given out first is merged first.
+        /// Log blocks in total; at least one per die. The one assigned first is merged first.
         blocks: u32,
     },
     /// FAST: into log blocks shared by all (Lee et al., ACM TECS 6-3, 2007).
     Shared {
-        /// One block that takes sequential overwrites at their own offsets.
+        /// One block for sequential overwrites at their own offsets.
         sequential: bool,
-        /// Blocks that take any page, filled and merged in a round; at least one per die of their array.
+        /// Blocks for any page, filled and merged round-robin; at least one per die of their array.
         random_blocks: u32,
     },
 }
 
-/// How wear is evened out. Log blocks are always taken in a round.
+/// How wear is evened out. Log blocks are always used round-robin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockWear {
-    /// Of the erased blocks the least worn is taken first.
+    /// The least worn erased block is taken first.
     pub dynamic: bool,
     /// When the most worn erased block of a die was erased this many times more than its least worn data block,
-    /// the two change places.
+    /// the two are swapped.
     pub static_threshold: Option<u32>,
 }
 
 impl BlockMapConfig {
-    /// Checks that it can work over a data array, whose blocks may have an SLC mode, and an array of the log if it has
-    /// one of its own; otherwise says why not.
+    /// Checks that it can work on a data array, whose blocks may have an SLC mode, and on the log's array if it has its
+    /// own; otherwise returns the reason.
     pub fn check(
         &self,
         data: &FlashConfig,
@@ -70,12 +70,12 @@ impl BlockMapConfig {
     }
 }
 
-/// Blocks of the data array of `flash` that hold host data on each die.
+/// Blocks of each die of the data array that hold host data.
 pub(super) fn home_blocks(config: &BlockMapConfig, flash: &FlashConfig) -> u32 {
     config.logical_units.div_ceil(flash.geometry.pages_per_block).div_ceil(flash.geometry.dies())
 }
 
-/// Why a configuration cannot work, if so. `log` is the array of the log if it has one of its own.
+/// See [`BlockMapConfig::check`]. `log` is the array of the log, if it has its own.
 pub(super) fn check(
     config: &BlockMapConfig,
     data: &FlashConfig,
@@ -139,7 +139,7 @@ fn check_log(config: &BlockMapConfig, data: &FlashConfig, log: Option<&FlashConf
     if config.log != Log::None && blocks < dies {
         return Err(format!("{blocks} log blocks for {dies} dies: every die needs one"));
     }
-    // The block that pages with a second chance move to, before their own is erased.
+    // The block to which pages with a second chance move before their own is erased.
     let moving = config.second_chance as u32;
     if let Some(log) = log
         && blocks.div_ceil(dies) + moving > log.geometry.blocks_per_die
@@ -150,8 +150,8 @@ fn check_log(config: &BlockMapConfig, data: &FlashConfig, log: Option<&FlashConf
         ));
     }
     let shared = if log.is_some() { 0 } else { blocks.div_ceil(dies) + moving };
-    // One erased block for merges; one more for the block that the host's pages themselves begin, which a power
-    // cut may tear when the old one is still needed.
+    // One erased block for merges; one more for a block begun by host pages, which a power cut may tear while the
+    // old one is still needed.
     let set_apart = shared + 1 + (sequential || config.log == Log::None) as u32;
     let per_die = data.geometry.blocks_per_die;
     let home = home_blocks(config, data);

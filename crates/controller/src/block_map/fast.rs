@@ -1,14 +1,14 @@
 //! FAST: log blocks shared by all data blocks (Lee et al., ACM TECS 6-3, 2007).
 //!
-//! Over one array. An overwrite of offset 0 begins a *sequential* log block, whose pages lie at their own
-//! offsets; the pages after it go there too. Anything else of the same logical block ends it (switch or partial
-//! merge) and begins another at that offset. All other overwrites are appended to the *random* log blocks.
+//! With one array: an overwrite of offset 0 begins a *sequential* log block, whose pages are at their own
+//! offsets; the pages after it go there too. Any other overwrite of the same logical block ends it (switch or
+//! partial merge) and begins another at that offset. All other overwrites are appended to the *random* log blocks.
 //!
-//! Over two arrays (Nam, Na and Lee 2010, section III): a log block cannot become a data block, so overwrites are
+//! With two arrays (Nam, Na and Lee 2010, section III): a log block cannot become a data block, so overwrites are
 //! appended to the log whatever their order, until a sequential run is longer than a quarter of a data block.
-//! From there on it is written to a new block of the data array, and what is missing is copied when it ends.
+//! The rest of the run is written to a new block of the data array; missing pages are copied when it ends.
 //!
-//! When no random log block has an erased page, they are emptied in a round: a full merge of every logical block
+//! When no random log block has an erased page, they are emptied round-robin: a full merge of every logical block
 //! with a live page in the victim, then its erase. Each die of the log's array has its own round.
 
 use super::write::HostPage;
@@ -21,7 +21,7 @@ use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Time};
 use std::collections::VecDeque;
 
-/// A block that takes the overwrites of one logical block at their own offsets.
+/// A block for the overwrites of one logical block at their own offsets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sequential {
     pub lbn: u32,
@@ -33,12 +33,12 @@ pub(super) struct Sequential {
 /// The random log blocks of a die.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
-    /// The block being filled, or `NOTHING`; the next page of it.
+    /// The block being filled, or `NOTHING`; its next page.
     pub open: u32,
     next: u32,
     /// Full blocks, oldest first.
     pub full: VecDeque<u32>,
-    /// Blocks in use, and how many there may be.
+    /// Blocks in use, and the most there may be.
     pub used: u32,
     pub quota: u32,
 }
@@ -49,7 +49,7 @@ pub(super) struct Fast {
     pub sequential: Option<Sequential>,
     pub rounds: Vec<Round>,
     next_die: u32,
-    /// The host's sequential run: the page that continues it, its length so far.
+    /// The host's sequential run: the page that continues it, and its length so far.
     run_next: u32,
     run_length: u32,
 }
@@ -71,21 +71,21 @@ impl Fast {
         }
     }
 
-    /// The host writes a page: does it continue its run?
+    /// Updates the host's sequential run with a page it writes.
     #[inline]
     pub fn follow(&mut self, lpa: u32) {
         self.run_length = if lpa == self.run_next { self.run_length + 1 } else { 1 };
         self.run_next = lpa + 1;
     }
 
-    /// Takes the sequential block if it is this logical block's.
+    /// Takes the sequential block if it belongs to this logical block.
     pub fn take_sequential_of(&mut self, lbn: u32) -> Option<u32> {
         self.sequential.take_if(|sequential| sequential.lbn == lbn).map(|sequential| sequential.block)
     }
 }
 
 impl<S: Store> BlockMap<S> {
-    /// Writes a page to a shared log block. `None`: a block failed, ask again.
+    /// Writes a page to a shared log block. `None`: a block failed, retry.
     #[inline]
     pub(super) fn write_shared(
         &mut self,
@@ -106,13 +106,13 @@ impl<S: Store> BlockMap<S> {
             if begins || open.lbn == page.lbn {
                 self.end_sequential(at)?;
             }
-            // Its place in the new data block may be erased: the old page was trimmed.
+            // Its place in the new data block may be erased, if the old page was trimmed.
             if self.is_erased(page) {
                 return Ok(None);
             }
         }
         let home = self.home(page.lbn);
-        // One erased block is the merges', one each the unmapped logical blocks'.
+        // One erased block is reserved for merges, and one for each unmapped logical block.
         if !begins || self.areas[DATA].free_blocks(home) < self.unmapped[home as usize] + 2 {
             return self.append(at, page);
         }
@@ -184,13 +184,13 @@ impl<S: Store> BlockMap<S> {
         Ok(Some(end))
     }
 
-    /// Opens an erased log block on a die, emptying the oldest full one if there is none to spare.
+    /// Opens an erased log block on a die; empties the oldest full one if none is available.
     fn open_log_block(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
         let area = self.log_area();
         loop {
             let mut kept = 0;
             if area == DATA {
-                // For merges, the sequential block and logical blocks without a data block.
+                // Reserved for merges, the sequential block and logical blocks without a data block.
                 let sequential = matches!(self.config.log, Log::Shared { sequential: true, .. });
                 let open = self.fast.sequential.is_some_and(|open| self.home(open.lbn) == die);
                 kept = self.unmapped[die as usize] + 1 + (sequential && !open) as u32;
@@ -202,7 +202,7 @@ impl<S: Store> BlockMap<S> {
             if round.full.is_empty() {
                 return Err(self.areas[area].end_of_life(die));
             }
-            // With a second chance the pages that stay need a block to go to; it is the open one then.
+            // With a second chance, the pages that stay in the log need a destination, which becomes the open block.
             if self.config.second_chance && self.areas[area].free_blocks(die) > kept {
                 self.take_log_block(die)?;
             }
@@ -225,7 +225,7 @@ impl<S: Store> BlockMap<S> {
         Ok(())
     }
 
-    /// Merges every logical block with a live page in the oldest full log block of a die, and erases that.
+    /// Merges every logical block with a live page in the oldest full log block of a die, and erases that log block.
     fn empty_oldest(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
         let area = self.log_area();
         let victim = self.fast.rounds[die as usize].full[0];
@@ -233,7 +233,7 @@ impl<S: Store> BlockMap<S> {
         let pages = self.log_pages;
         for page in first..first + pages {
             let lpa = self.owner[page as usize];
-            // A page that stays goes with its logical block if another page of it does not.
+            // A page with a second chance is merged as well if another page of its logical block is.
             if self.is_live(page) && !(self.config.second_chance && self.overwritten[lpa as usize]) {
                 self.merge_page(at, lpa)?;
             }
@@ -242,8 +242,8 @@ impl<S: Store> BlockMap<S> {
             self.keep_overwritten(at, die, first..first + pages)?;
         }
         let mut ready = at;
-        // Every copy must be done, those of earlier merges too: they may have taken a page of the victim. On the
-        // victim's own die the erase comes behind them anyway.
+        // All copies must be done, also those of earlier merges, which may have copied a page of the victim. On the
+        // victim's own die the erase follows them anyway.
         for (home, &copied) in self.copied.iter().enumerate() {
             if area != DATA || home != die as usize {
                 ready = ready.max(self.areas[DATA].nand.finish(home as u32, copied, at));
@@ -253,14 +253,14 @@ impl<S: Store> BlockMap<S> {
         round.full.pop_front();
         round.used -= 1;
         self.owner[first as usize..(first + pages) as usize].fill(NOTHING);
-        // A dead page's newer version may be on its way to another die.
+        // The newer version of a dead page may still be queued on another die.
         self.release(ready.max(self.promised), area, victim, Cause::Full);
         self.stats.victims += 1;
         self.stats.merge_wait += self.areas[area].finish(die, at) - at;
         Ok(())
     }
 
-    /// True if a page of the log is the newest of its logical page.
+    /// True if a page of the log is the newest version of its logical page.
     #[inline]
     fn is_live(&self, page: u32) -> bool {
         let lpa = self.owner[page as usize];
@@ -277,8 +277,8 @@ impl<S: Store> BlockMap<S> {
         }
     }
 
-    /// Copies the live pages of a victim to the open log block. They were overwritten in the log and get a
-    /// second chance, one: the next time they are merged unless they were overwritten again.
+    /// Copies the live pages of a victim to the open log block. They were overwritten in the log and get one
+    /// second chance: next time they are merged unless they were overwritten again.
     fn keep_overwritten(
         &mut self,
         at: Time,
@@ -298,14 +298,14 @@ impl<S: Store> BlockMap<S> {
             self.overwritten[lpa as usize] = false;
             let Round { open, next, .. } = self.fast.rounds[die as usize];
             if open == NOTHING || !self.copy_in_log(at, area, open, next, lpa) {
-                // No block to go to, or it failed.
+                // There is no open block, or its program failed.
                 self.merge_page(at, lpa)?;
             }
         }
         Ok(())
     }
 
-    /// Copies a page to the open log block; false if that failed and the block is bad.
+    /// Copies a page to the open log block; returns false if the program failed and the block is bad.
     fn copy_in_log(&mut self, at: Time, area: usize, open: u32, next: u32, lpa: u32) -> bool {
         let spare = if S::KEEPS { self.fetch(lpa, Kind::Data) } else { [0; SPARE_BYTES] };
         let payload = match S::KEEPS {
@@ -337,7 +337,7 @@ impl<S: Store> BlockMap<S> {
         }
     }
 
-    /// Takes over a log block found after a power cut.
+    /// Adopts a log block found after a power cut.
     pub(super) fn found_log_block(&mut self, die: u32, block: u32) {
         let round = &mut self.fast.rounds[die as usize];
         round.full.push_back(block);

@@ -1,7 +1,7 @@
-//! Merging: the newest copy of every page of a logical block into one block, which becomes its data block.
+//! Merging: copies the newest version of every page of a logical block into one block, which becomes its data block.
 //!
-//! One mechanism for all: into a log block that holds some of the pages at their own offsets already (all of
-//! them: a switch merge; some: a partial merge), or into an erased block (a full merge).
+//! One mechanism for all: into a log block that already holds pages at their own offsets (all of them: a switch
+//! merge; some: a partial merge), or into an erased block (a full merge).
 
 use super::{BlockMap, Cause, DATA, IN_PLACE, NOTHING};
 use crate::ControllerError;
@@ -12,11 +12,11 @@ use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Time};
 
-/// A program failed: its block is bad now and must be left.
+/// A program failed: its block is now bad and must no longer be used.
 #[derive(Debug)]
 pub(super) struct Failed;
 
-/// Where the pages of a logical block are that a merge must copy.
+/// How many pages a merge must copy from the data block and from elsewhere.
 #[derive(Clone, Copy, Debug)]
 struct Sources {
     in_place: u32,
@@ -24,7 +24,7 @@ struct Sources {
 }
 
 impl<S: Store> BlockMap<S> {
-    /// Brings the newest pages of a logical block together in `target` (on its home die; by default a fresh
+    /// Gathers the newest pages of a logical block in `target` (on its home die; by default a newly taken
     /// block) and makes it the data block.
     pub(super) fn merge_into(
         &mut self,
@@ -49,14 +49,14 @@ impl<S: Store> BlockMap<S> {
         }
     }
 
-    /// Full merge, into a fresh block.
+    /// Full merge, into a newly taken block.
     pub(super) fn full_merge(&mut self, at: Time, lbn: u32) -> Result<(), ControllerError> {
         self.merge_into(at, lbn, None, Cause::Full)?;
         self.stats.full_merges += 1;
         Ok(())
     }
 
-    /// Merge into a log block whose pages lie at their own offsets: a switch if nothing is left to be copied.
+    /// Merge into a log block whose pages are at their own offsets: a switch merge if nothing must be copied.
     pub(super) fn merge_in_order(&mut self, at: Time, lbn: u32, log: u32) -> Result<(), ControllerError> {
         let left = self.sources(lbn, log);
         if left.in_place + left.in_log == 0 {
@@ -67,7 +67,7 @@ impl<S: Store> BlockMap<S> {
         self.merge_into(at, lbn, Some(log), Cause::Partial)
     }
 
-    /// What must be copied into `target`. Plain loops over the map that the compiler vectorises.
+    /// Counts the pages to copy into `target`. Plain loops over the map, which the compiler vectorises.
     fn sources(&self, lbn: u32, target: u32) -> Sources {
         let base = self.areas[DATA].first_page(target);
         let (mut in_place, mut elsewhere) = (0, 0);
@@ -78,7 +78,8 @@ impl<S: Store> BlockMap<S> {
         Sources { in_place, in_log: elsewhere }
     }
 
-    /// Queues the reads of a merge; gives when those of other dies are done, which the programs wait for.
+    /// Queues the reads of a merge; returns when those on other dies are done, which the programs wait for, and the
+    /// number of copies.
     fn read_sources(&mut self, at: Time, lbn: u32, target: u32, cause: Cause) -> (Time, u32) {
         let home = self.home(lbn) as usize;
         let Sources { in_place, in_log } = self.sources(lbn, target);
@@ -104,7 +105,7 @@ impl<S: Store> BlockMap<S> {
         (ready, in_place + in_log)
     }
 
-    /// Queues the reads of pages of one die that will be copied.
+    /// Queues the reads of pages on one die that will be copied.
     pub(super) fn read_for_copies(
         &mut self,
         at: Time,
@@ -120,7 +121,7 @@ impl<S: Store> BlockMap<S> {
         self.areas[area].nand.relocation_reads(at, die, &levels, reads);
     }
 
-    /// Which dies the log pages of a logical block are on.
+    /// Counts, per die, the log pages of a logical block to read.
     fn count_log_reads(&mut self, lbn: u32, target: u32, in_log: u32) {
         let data_dies = self.areas[DATA].geometry.dies() as usize;
         let base = self.areas[DATA].first_page(target);
@@ -140,7 +141,7 @@ impl<S: Store> BlockMap<S> {
         }
     }
 
-    /// Copies the newest pages into `target`. The map does not change. If a program fails the target is bad.
+    /// Copies the newest pages into `target`, without changing the map. If a program fails, the target is bad.
     fn copy_newest(&mut self, at: Time, lbn: u32, target: u32, cause: Cause) -> Result<(), Failed> {
         let (start, copies) = self.read_sources(at, lbn, target, cause);
         let pages = self.pages_of(lbn);
@@ -180,7 +181,7 @@ impl<S: Store> BlockMap<S> {
         Ok(())
     }
 
-    /// The same one page after the other, with what the pages hold.
+    /// [`BlockMap::copy_newest`] page by page, with payload.
     fn copy_pages(
         &mut self,
         at: Time,
@@ -218,14 +219,14 @@ impl<S: Store> BlockMap<S> {
         Ok(())
     }
 
-    /// Gets the newest copy of a page into `self.page`; gives the spare area its next copy is written with.
+    /// Reads the newest copy of a page into `self.page`; returns the spare area for its next copy.
     pub(super) fn fetch(&mut self, lpa: u32, kind: Kind) -> [u8; SPARE_BYTES] {
         let address = self.newest(lpa).unwrap_or_else(|| panic!("page {lpa} holds nothing to be copied"));
         let (area, page) = self.locate(address);
         let found = spare::peek(&self.areas[area].nand, Ppa(page), &mut self.page).ok();
         assert!(found.is_none_or(|found| found.lpa == lpa), "page {lpa} at {address} holds {found:?}");
-        // What has not its checksum moves as it is: a read fails. Where nobody knows its number, the last one given is as
-        // good: it is the newest of its page.
+        // Data that does not match its checksum is copied as it is; its reads fail. If its sequence number is lost, the
+        // last one assigned will do: it is the newest copy of its page.
         let damaged = found.is_none_or(|found| found.damaged);
         let sequence = found.map_or(self.sequence - 1, |found| found.sequence);
         let copy = Spare { kind, damaged, lpa, sequence, stamp: self.stamp };
@@ -233,7 +234,7 @@ impl<S: Store> BlockMap<S> {
         copy.encode(&self.page)
     }
 
-    /// The pages of a logical block are together in `block`, which replaces its data block.
+    /// Makes `block`, which now holds all pages of a logical block, its data block.
     fn make_data_block(&mut self, at: Time, lbn: u32, block: u32, cause: Cause) {
         let (pages, home) = (self.pages_of(lbn), self.home(lbn));
         for place in &mut self.place[pages] {

@@ -1,29 +1,29 @@
-//! Block-mapped controllers: a page lies at its own offset in the data block of its logical block, and where an
-//! overwritten page goes is the log's business: nowhere (pure block mapping), BAST or FAST, in the data array or
-//! in a faster array of its own (Nam, Na and Lee, APWeb 2010).
+//! Block-mapped controllers: a page is at its own offset in the data block of its logical block; the log decides
+//! where an overwritten page goes: nowhere (pure block mapping), BAST or FAST, in the data array or in a separate,
+//! faster array (Nam, Na and Lee, APWeb 2010).
 //!
-//! What it is not: a page map (any page anywhere); [`crate::page_map`] is. There is no write buffer: a write is
-//! acknowledged when its page is programmed, so what is acknowledged is durable.
+//! It is not a page map (any page anywhere); that is [`crate::page_map`]. There is no write buffer: a write is
+//! acknowledged when its page is programmed, so acknowledged writes are durable.
 //!
 //! Invariants
 //! 1. `place[page]` says where the newest copy of a logical page is: nowhere, in place, or a page address in a
-//!    log block. Nothing else says so; a log page is live iff `place[owner[page]]` is that page.
-//! 2. A logical block lives on one die of the data array, its home. Its data block, merges and sequential or
+//!    log block. It is the only record of that; a log page is live iff `place[owner[page]]` is that page.
+//! 2. A logical block belongs to one die of the data array, its home. Its data block, merges and sequential or
 //!    BAST log block are there too, so that work on it is done in the order it was queued.
-//! 3. A data block is erased only behind the copies that replace its live pages, on the same die. A shared log
-//!    block is erased only when these copies are done, and every host write acknowledged before.
-//! 4. A merge changes the map only when all its pages are programmed: if it fails half-way, all is as before.
-//! 5. Sequence numbers grow with every host write; a copied page keeps its own. The newest readable copy of a
+//! 3. A data block is erased only after the copies that replace its live pages, on the same die. A shared log
+//!    block is erased only when these copies and all host writes acknowledged before are done.
+//! 4. A merge changes the map only when all its pages are programmed: if it fails part-way, nothing has changed.
+//! 5. Sequence numbers increase with every host write; a copied page keeps its own. The newest readable copy of a
 //!    page is the one with the highest number.
 //!
 //! | file | what |
 //! |---|---|
-//! | [`config`], [`stats`] | what it is told, what it counts |
+//! | [`config`], [`stats`] | its configuration and statistics |
 //! | `area` | an array and its erased blocks |
-//! | `write` | the host's writes: in place, or to the log |
+//! | `write` | host writes: in place, or to the log |
 //! | `bast`, `fast` | the two logs |
 //! | `merge` | switch, partial and full merge: the newest pages into one block |
-//! | `wear`, [`recover`], `check` | static wear levelling; after a power cut; every invariant |
+//! | `wear`, [`recover`], `check` | static wear levelling; recovery after a power cut; checks of all invariants |
 
 mod area;
 mod bast;
@@ -51,7 +51,7 @@ use nvlab_units::geometry::Divider;
 use nvlab_units::{Extent, Ppa, Served, Ticket, Time};
 use prefetch_index::prefetch_index;
 
-/// The logical page holds nothing; the logical block has no block.
+/// The logical page is unmapped; the logical block has no block.
 const NOTHING: u32 = u32::MAX;
 /// The newest copy of the logical page is in its data block.
 const IN_PLACE: u32 = u32::MAX - 1;
@@ -73,42 +73,42 @@ pub struct BlockMap<S: Store = ()> {
     place: Vec<u32>,
     /// The data block of each logical block.
     data: Vec<u32>,
-    /// The logical page in each page of a shared log block, by address from `log_base` on.
+    /// The logical page in each page of a shared log block, by address relative to `log_base`.
     owner: Vec<u32>,
     /// Pages of a log block.
     log_pages: u32,
-    /// Logical pages whose last but one version was in the log too; empty without a second chance.
+    /// Logical pages whose previous version was also in the log; empty without a second chance.
     overwritten: Vec<bool>,
-    /// Logical blocks of each die that have no data block yet: erased blocks are kept for them.
+    /// Logical blocks of each die that have no data block yet: erased blocks are reserved for them.
     unmapped: Vec<u32>,
     bast: Bast,
     fast: Fast,
     /// Number of the next host page written, and of the next page programmed.
     sequence: u64,
     stamp: u64,
-    /// The latest end of a host write that was told.
+    /// The latest promised end of a host write.
     promised: Time,
-    /// The place behind the last copy queued on each die of the data array.
+    /// The ticket of the last copy queued on each die of the data array.
     copied: Vec<Ticket>,
-    /// Erases since wear was last looked at.
+    /// Erases since wear was last checked.
     erased: u32,
-    /// Pages to read for a merge from each die of the data array, and from each die of the log's; a page in the
-    /// controller's hands. Kept to allocate once.
+    /// Scratch: pages to read for a merge from each die of the data array, and from each die of the log's; the payload
+    /// of a page.
     reads: Vec<u32>,
     page: Vec<u8>,
     stats: BlockMapStats,
 }
 
 impl<S: Store> BlockMap<S> {
-    /// A controller over arrays fresh from the factory, or why this configuration cannot work. `log`: the array
-    /// of the log blocks, if they do not share the data array.
+    /// A controller over factory-new arrays, or why this configuration cannot work. `log`: the array of the log
+    /// blocks, if they are not in the data array.
     pub fn new(config: BlockMapConfig, data: Nand<S>, log: Option<Nand<S>>) -> Result<BlockMap<S>, String> {
         let mut map = BlockMap::empty(config, [Some(data), log].into_iter().flatten().collect())?;
         map.areas.iter_mut().for_each(Area::fresh);
         Ok(map)
     }
 
-    /// A controller that knows nothing of its blocks yet.
+    /// A controller whose tables are not yet filled.
     fn empty(config: BlockMapConfig, nands: Vec<Nand<S>>) -> Result<BlockMap<S>, String> {
         let slc_mode = nands[DATA].cells().slc_mode().copied();
         config::check(&config, nands[DATA].config(), nands.get(1).map(Nand::config), slc_mode.is_some())?;
@@ -138,7 +138,7 @@ impl<S: Store> BlockMap<S> {
             promised: Time::ZERO,
             copied: vec![Ticket::default(); dies as usize],
             erased: 0,
-            // Dies of the data array, then those of the log: the same in SLC mode, or of its own array.
+            // Dies of the data array, then those of the log: the same dies again, or those of its own array.
             reads: vec![0; (dies + log.dies()) as usize],
             page: vec![0; if S::KEEPS { geometry.unit_bytes as usize } else { 0 }],
             stats: BlockMapStats::default(),
@@ -147,11 +147,11 @@ impl<S: Store> BlockMap<S> {
         })
     }
 
-    /// What the controller did so far.
+    /// What the controller has done so far.
     pub fn stats(&self) -> &BlockMapStats {
         &self.stats
     }
-    /// Begins counting anew, in the media too; wear stays.
+    /// Resets the statistics, also those of the media; wear stays.
     pub fn reset_stats(&mut self) {
         self.stats = BlockMapStats::default();
         self.areas.iter_mut().for_each(|area| area.nand.reset_stats());
@@ -164,15 +164,15 @@ impl<S: Store> BlockMap<S> {
     pub fn log(&self) -> Option<&Nand<S>> {
         self.areas.get(1).map(|area| &area.nand)
     }
-    /// What it was told.
+    /// Its configuration.
     pub fn config(&self) -> &BlockMapConfig {
         &self.config
     }
-    /// True if the page holds something; otherwise it reads as zero.
+    /// True if the page is mapped; otherwise it reads as zero.
     pub fn is_mapped(&self, lpa: u32) -> bool {
         self.place[lpa as usize] != NOTHING
     }
-    /// Bytes of map memory a real controller of this kind needs, 4 B an entry: the block of each logical block,
+    /// Bytes of map memory a real controller of this kind needs, at 4 B per entry: the block of each logical block,
     /// the owner of each log block (BAST) and of each log page, and an erase count for each block. (The
     /// simulation itself keeps flat maps over all pages, for speed.)
     pub fn memory_bytes(&self) -> u64 {
@@ -196,7 +196,7 @@ impl<S: Store> BlockMap<S> {
         ends.max().unwrap_or(at)
     }
 
-    /// Says that no power cut will come before `upto`.
+    /// No power cut will come before `upto`: undo records of operations finished by then may be dropped.
     pub fn settle(&mut self, upto: Time) {
         use nvlab_medium::PowerCut;
         self.areas.iter_mut().for_each(|area| area.nand.settle(upto));
@@ -216,13 +216,13 @@ impl<S: Store> BlockMap<S> {
         (lbn, lpa - lbn * self.pages)
     }
 
-    /// The die a logical block lives on.
+    /// The home die of a logical block.
     #[inline]
     fn home(&self, lbn: u32) -> u32 {
         lbn - self.by_home.divide(lbn) * self.areas[DATA].geometry.dies()
     }
 
-    /// The logical pages of a logical block: the last one may have fewer.
+    /// The logical pages of a logical block; the last block may have fewer.
     #[inline]
     fn pages_of(&self, lbn: u32) -> std::ops::Range<usize> {
         let first = lbn as usize * self.pages as usize;
@@ -245,7 +245,7 @@ impl<S: Store> BlockMap<S> {
         }
     }
 
-    /// Where the newest copy of a logical page is, as an address.
+    /// The address of the newest copy of a logical page.
     #[inline]
     fn newest(&self, lpa: u32) -> Option<u32> {
         match self.place[lpa as usize] {
@@ -263,7 +263,7 @@ impl<S: Store> BlockMap<S> {
         if area == DATA { &mut self.stats.data } else { &mut self.stats.log }
     }
 
-    /// Erases a block nobody needs any more.
+    /// Erases a block that is no longer needed.
     fn release(&mut self, at: Time, area: usize, block: u32, cause: Cause) {
         let counts = if area == DATA { &mut self.stats.data } else { &mut self.stats.log };
         self.erased += 1;

@@ -1,12 +1,12 @@
-//! Finding everything again after a power cut, from the spare areas alone.
+//! Recovery after a power cut, from the spare areas alone.
 //!
 //! 1. Every programmed page is read. The readable copy with the highest sequence number is the newest.
-//! 2. The last page of a merge says so. What was programmed before it and lies elsewhere is old or was trimmed.
-//!    A block of the data array whose pages all lie at their own offsets of one logical block may be its
-//!    data block. Among several (a merge was cut) it is one that holds all that is in no log block, or the
-//!    oldest, and others are kept only for what is nowhere else.
-//! 3. Blocks without a newest page are erased, what is left over beside a data block is merged with it, shared
-//!    log blocks are taken as full, in the order they were begun.
+//! 2. The last page of a merge is marked. Pages programmed before it that are elsewhere are old or were trimmed.
+//!    A block of the data array whose pages are all at their own offsets of one logical block may be its
+//!    data block. Among several (a merge was cut), the data block is one that holds everything not in a log
+//!    block, or else the oldest; the others are kept only for pages that are nowhere else.
+//! 3. Blocks without a newest page are erased, further blocks of a logical block are merged with its data block, and
+//!    shared log blocks are adopted as full, in the order they were begun.
 //!
 //! Recovery erases nothing that is needed before its copies are done, so it may itself be cut at any operation.
 
@@ -25,7 +25,7 @@ pub struct Media<S: Store> {
 /// What a recovery did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// How long the host waited.
+    /// How long the recovery took.
     pub time: Span,
     /// Pages found with good data.
     pub pages_found: u64,
@@ -54,27 +54,27 @@ struct Scanned {
     /// The stamp of the last page of the merge that filled it, if one was completed.
     merged: Option<u64>,
     found: Vec<Found>,
-    /// The logical block it may be the data block of.
+    /// The logical block whose data block it may be.
     fits: Option<u32>,
 }
 
 impl<S: Store> Media<S> {
-    /// Arrays that an earlier program left behind ([`Nand::reopen`]): the data array, and the log's if it has its own.
+    /// Arrays that an earlier process left behind ([`Nand::reopen`]): the data array, and the log's if it has its own.
     pub fn new(data: Nand<S>, log: Option<Nand<S>>) -> Media<S> {
         Media { nands: [Some(data), log].into_iter().flatten().collect() }
     }
 }
 
 impl<S: Store> BlockMap<S> {
-    /// The power fails at `at`. What is left can be recovered.
+    /// Cuts the power at `at`. What is left can be recovered.
     pub fn power_cut(mut self, at: Time) -> Media<S> {
-        // One power supply: what one array was told of later counts as told to the other.
+        // One power supply: both arrays are cut at the latest time passed to either.
         let at = self.areas.iter().fold(at, |at, area| at.max(area.nand.latest()));
         self.areas.iter_mut().for_each(|area| area.nand.cut(at));
         Media { nands: self.areas.into_iter().map(|area| area.nand).collect() }
     }
 
-    /// Rebuilds the controller from its media, beginning at `at`; or why that cannot be.
+    /// Rebuilds the controller from its media, beginning at `at`; or returns why that is impossible.
     pub fn recover(
         config: BlockMapConfig,
         media: Media<S>,
@@ -155,8 +155,8 @@ impl<S: Store> BlockMap<S> {
         (at_home && found.iter().all(in_place)).then_some(lbn)
     }
 
-    /// A completed merge copied all that was of value in its logical block. What was programmed before it and
-    /// lies elsewhere is old, or was trimmed; its block may still be there, bad or half erased.
+    /// A completed merge copied everything live in its logical block. Drops pages programmed before it that are
+    /// elsewhere: they are old or were trimmed; their block may still be there, bad or half erased.
     fn forget_merged(&self, scanned: &mut Vec<Scanned>) {
         let mut merged = vec![(0, 0); self.data.len()];
         for (index, block) in scanned.iter().enumerate() {
@@ -174,7 +174,7 @@ impl<S: Store> BlockMap<S> {
         scanned.retain(|block| !block.found.is_empty());
     }
 
-    /// Newest pages in blocks that can only be log blocks.
+    /// Maps the newest pages in blocks that can only be log blocks.
     fn place_logged(&mut self, scanned: &[Scanned], newest: &[u64]) {
         let logs = scanned.iter().filter(|block| block.fits.is_none());
         for found in logs.flat_map(|block| &block.found) {
@@ -184,7 +184,7 @@ impl<S: Store> BlockMap<S> {
         }
     }
 
-    /// Chooses the data block of every logical block; gives the blocks that hold newest pages beside one, by
+    /// Chooses the data block of every logical block; returns the further blocks with newest pages, by
     /// logical block.
     fn choose_data_blocks(&mut self, scanned: &[Scanned], newest: &[u64]) -> Vec<(u32, u32)> {
         let mut candidates: Vec<&Scanned> = scanned.iter().filter(|block| block.fits.is_some()).collect();
@@ -212,8 +212,8 @@ impl<S: Store> BlockMap<S> {
     }
 
     /// Of the blocks that may be the data block of one logical block, oldest first, those that are needed: one
-    /// that holds every newest page no log block holds, or else the oldest that hold them together (a younger
-    /// one is the target of a merge that was cut, and holds nothing of its own). The first is the data block.
+    /// that holds every newest page not in a log block, or else the oldest ones that together hold them (a
+    /// younger one is the target of a cut merge and holds only copies). The first is the data block.
     fn fewest_blocks<'a>(&self, of_one: &[&'a Scanned], newest: &[u64]) -> Vec<&'a Scanned> {
         let is_newest = |found: &&Found| found.sequence == newest[found.lpa as usize];
         let held = |block: &Scanned| block.found.iter().filter(is_newest).count();
@@ -240,7 +240,7 @@ impl<S: Store> BlockMap<S> {
         kept
     }
 
-    /// Says of every block what it is used for; erases those that hold nothing.
+    /// Assigns a role to every block; erases those that hold nothing needed.
     fn give_roles(&mut self, at: Time, scanned: &[Scanned], rests: &[(u32, u32)]) -> Result<(), String> {
         let mut used: Vec<Vec<bool>> =
             self.areas.iter().map(|area| vec![false; area.geometry.blocks() as usize]).collect();
@@ -263,7 +263,7 @@ impl<S: Store> BlockMap<S> {
                 }
                 if self.areas[area].nand.pages_written(BlockId(block)) == 0 {
                     let die = self.areas[area].die_of(block);
-                    // It may have been opened in SLC mode and no further.
+                    // It may have been opened in SLC mode and not written to.
                     self.areas[area].nand.set_slc(BlockId(block), false);
                     self.areas[area].free[die as usize].push(block);
                 } else {
@@ -274,7 +274,8 @@ impl<S: Store> BlockMap<S> {
         Ok(())
     }
 
-    /// A block of newest pages out of place goes on as a log block; or why this controller has none like it.
+    /// Adopts a block of newest pages out of place as a log block, or returns why this controller cannot have such a
+    /// block.
     fn adopt_log_block(&mut self, log: &Scanned) -> Result<(), String> {
         let named = |found: &&Found| self.place[found.lpa as usize] == found.address;
         let strange = |why| Err(format!("block {} of array {} {why}", log.block, log.area));
@@ -303,7 +304,7 @@ impl<S: Store> BlockMap<S> {
         Ok(())
     }
 
-    /// Merges logical blocks that lie in more blocks than they may, or in bad ones.
+    /// Merges logical blocks that occupy more blocks than they may, or bad ones.
     fn merge_rests(&mut self, at: Time, rests: &[(u32, u32)]) -> Result<u32, crate::ControllerError> {
         let mut merges = 0;
         for of_one in rests.chunk_by(|a, b| a.0 == b.0) {

@@ -1,4 +1,4 @@
-//! What a block-mapped controller counts: requests, merges, and every operation on a medium by its cause.
+//! Statistics of a block-mapped controller: requests, merges, and every operation on a medium by its cause.
 
 use nvlab_units::Total;
 
@@ -7,7 +7,7 @@ use nvlab_units::Total;
 pub enum Cause {
     /// The host's own reads and programs.
     Host,
-    /// A log block became the data block as it was.
+    /// A log block became the data block without copies.
     Switch,
     /// A log block became the data block after the rest was copied into it.
     Partial,
@@ -28,7 +28,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Every cause, in the order they are counted.
+    /// All causes, in the order of [`ByCause`].
     pub const ALL: [Cause; 10] = [
         Cause::Host,
         Cause::Switch,
@@ -43,7 +43,7 @@ impl Cause {
     ];
 }
 
-/// Operations on one medium for one cause. Reads of cells that the error correction repeats are not in here.
+/// Operations on one medium for one cause, without read retries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
     /// Pages read.
@@ -77,7 +77,7 @@ impl ByCause {
     }
 }
 
-/// Counts since the beginning, or since they were last reset.
+/// Counts since creation, or since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockMapStats {
     /// Pages the host read, wrote and trimmed.
@@ -88,7 +88,7 @@ pub struct BlockMapStats {
     pub host_trim_units: u64,
     /// Flushes.
     pub flushes: u64,
-    /// Pages written at their place in the data block.
+    /// Pages written at their own offset in the data block.
     pub in_place_units: u64,
     /// Pages written to the sequential log block, or by a sequential run to a new data block.
     pub sequential_units: u64,
@@ -104,7 +104,7 @@ pub struct BlockMapStats {
     pub sequential_merges: u64,
     /// Pages copied to another log block instead of being merged.
     pub second_chances: u64,
-    /// Log blocks emptied to be used again.
+    /// Log blocks emptied for reuse.
     pub victims: u64,
     /// Data blocks moved to level wear.
     pub wear_moves: u64,
@@ -112,7 +112,7 @@ pub struct BlockMapStats {
     pub retired_blocks: u64,
     /// Operations on the data array.
     pub data: ByCause,
-    /// Operations on the array of the log, if it has one of its own.
+    /// Operations on the array of the log, if it has its own.
     pub log: ByCause,
     /// Host time spent waiting for a log page while log blocks were merged.
     pub merge_wait: Total,

@@ -1,16 +1,16 @@
-//! Static wear levelling: the data block that was erased least changes places with the erased block that was
-//! erased most, so that blocks under data nobody overwrites take their share.
+//! Static wear levelling: the least worn data block is swapped with the most worn erased block, so that blocks with
+//! cold data take their share.
 
 use super::{BlockMap, Cause, DATA, NOTHING};
 use nvlab_medium::Store;
 use nvlab_units::{BlockId, Time};
 
 impl<S: Store> BlockMap<S> {
-    /// Moves the least worn data block of each die whose wear has spread too far.
+    /// Moves the least worn data block of each die whose erase counts have diverged too far.
     #[inline]
     pub(super) fn level_wear(&mut self, at: Time) {
         let Some(threshold) = self.config.wear.static_threshold else { return };
-        // Every block is looked at, so not too often.
+        // This examines every block, so not too often.
         if self.erased >= (self.areas[DATA].geometry.blocks() / 8).max(16) {
             self.erased = 0;
             for die in 0..self.areas[DATA].geometry.dies() {
@@ -22,7 +22,7 @@ impl<S: Store> BlockMap<S> {
     fn level_die(&mut self, at: Time, die: u32, threshold: u32) {
         let dies = self.areas[DATA].geometry.dies();
         let cells = self.areas[DATA].nand.cells();
-        // A logical block with a log block of its own is merged soon anyway.
+        // A logical block with its own log block is merged soon anyway.
         let own_log = |lbn: u32| {
             self.fast.sequential.is_some_and(|open| open.lbn == lbn) || self.bast.of(lbn).is_some()
         };
@@ -36,7 +36,7 @@ impl<S: Store> BlockMap<S> {
         let most = self.areas[DATA].most_worn_free(die);
         if let Some((block, _)) = most.filter(|&(_, most)| most > least.saturating_add(threshold)) {
             self.areas[DATA].take_this(die, block);
-            // If the move fails nothing has moved, and whoever needs an erased block next is told.
+            // If the move fails, nothing has moved, and the next request that needs an erased block gets the error.
             if self.merge_into(at, lbn, Some(block), Cause::Wear).is_ok() {
                 self.stats.wear_moves += 1;
             }

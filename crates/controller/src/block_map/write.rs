@@ -1,4 +1,4 @@
-//! The host's writes: in place where the page is erased, otherwise to the log, or, without one, by a merge.
+//! Host writes: in place if the page is erased, otherwise to the log, or, without one, by a merge.
 
 use super::merge::Failed;
 use super::{BlockMap, Cause, DATA, IN_PLACE, Log, NOTHING};
@@ -8,18 +8,18 @@ use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Extent, Time};
 
-/// A page of the host's on its way.
+/// A page being written by the host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostPage<'a> {
     pub lpa: u32,
     pub lbn: u32,
     pub offset: u32,
-    /// Empty if no payload is kept.
+    /// Empty if payload is not kept.
     pub data: &'a [u8],
 }
 
 impl<S: Store> BlockMap<S> {
-    /// Writes pages; gives when the last is programmed.
+    /// Writes pages; returns when the last is programmed.
     #[inline]
     pub(super) fn write_extent(
         &mut self,
@@ -52,7 +52,7 @@ impl<S: Store> BlockMap<S> {
                 Log::PerBlock { .. } => self.write_per_block(at, page)?,
                 _ => self.write_shared(at, page)?,
             };
-            // Otherwise a block failed or was merged, and where the page goes is asked again.
+            // Otherwise a block failed or was merged: decide again where the page goes.
             if let Some(end) = written {
                 return Ok(end);
             }
@@ -72,7 +72,7 @@ impl<S: Store> BlockMap<S> {
         let mut block = self.data[page.lbn as usize];
         if block == NOTHING {
             let home = self.home(page.lbn);
-            // The last erased block is the merges'.
+            // The last erased block is reserved for merges.
             if self.areas[DATA].free_blocks(home) < 2 {
                 return Err(self.areas[DATA].end_of_life(home));
             }
@@ -91,14 +91,14 @@ impl<S: Store> BlockMap<S> {
         Ok(None)
     }
 
-    /// A block of this logical block is bad: everything of it goes to a fresh block.
+    /// Moves all pages of a logical block with a bad block to a newly taken block.
     pub(super) fn leave(&mut self, at: Time, lbn: u32) -> Result<(), ControllerError> {
         self.merge_into(at, lbn, None, Cause::Retire)?;
         self.drop_logs_of(at, lbn, Cause::Retire);
         Ok(())
     }
 
-    /// Programs a page of the host's and promises its end. If it fails the block is bad.
+    /// Programs a host page and promises its end. If it fails, the block is bad.
     #[inline]
     pub(super) fn program_host(
         &mut self,
@@ -135,7 +135,7 @@ impl<S: Store> BlockMap<S> {
         }
     }
 
-    /// Without a log: pages of one logical block are written in place, or together by one merge.
+    /// Writes without a log: pages of one logical block in place, or together by one merge.
     fn write_blocks(
         &mut self,
         at: Time,
@@ -167,7 +167,7 @@ impl<S: Store> BlockMap<S> {
         Ok(end)
     }
 
-    /// New pages and the newest of the others go to a fresh block.
+    /// Writes new pages and copies the newest of the others to a newly taken block.
     fn write_by_merge<'a>(
         &mut self,
         at: Time,
@@ -178,7 +178,7 @@ impl<S: Store> BlockMap<S> {
         let home = self.home(lbn);
         let mut end = at;
         let target = 'fresh: loop {
-            // The last erased block is for a recovery that finds the target torn.
+            // The last erased block is reserved for a recovery that finds the target torn.
             if self.areas[DATA].free_blocks(home) < 2 {
                 return Err(self.areas[DATA].end_of_life(home));
             }
@@ -191,7 +191,7 @@ impl<S: Store> BlockMap<S> {
             }
             break target;
         };
-        // Only now: until all are programmed the old pages are the newest.
+        // Only now: until all are programmed, the old pages are the newest.
         for page in (0..count).map(&page) {
             self.place[page.lpa as usize] = self.areas[DATA].first_page(target) + page.offset;
         }
@@ -200,7 +200,7 @@ impl<S: Store> BlockMap<S> {
         Ok(end)
     }
 
-    /// Nothing of a logical block is left: its blocks are erased.
+    /// Erases the blocks of a logical block without mapped pages.
     pub(super) fn drop_if_empty(&mut self, at: Time, lbn: u32) {
         if self.place[self.pages_of(lbn)].iter().any(|&place| place != NOTHING) {
             return;
@@ -214,7 +214,7 @@ impl<S: Store> BlockMap<S> {
         }
     }
 
-    /// Nothing in the log blocks that belong to a logical block alone is needed any more.
+    /// Erases the log blocks of a logical block, which are no longer needed.
     pub(super) fn drop_logs_of(&mut self, at: Time, lbn: u32, cause: Cause) {
         if let Some(block) = self.fast.take_sequential_of(lbn) {
             self.release(at, DATA, block, cause);

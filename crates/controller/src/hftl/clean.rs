@@ -1,8 +1,8 @@
 //! Relocation: the live pages of a block are copied elsewhere on its die in the background; when the copies are
-//! programmed, the map is told (the commit); then the block is erased.
+//! programmed, the map is updated (the commit); then the block is erased.
 //!
-//! Nobody waits for the commit, so it is looked after when the controller is next called ([`Hftl::advance`]). A
-//! host that needs the space waits for it ([`Hftl::finish_job`]).
+//! The commit is background work, so it is done when the controller is next called ([`Hftl::advance`]). A host
+//! write that needs the space waits for it ([`Hftl::finish_job`]).
 
 use super::metadata::{Entry, Use};
 use super::write::Placed;
@@ -16,7 +16,7 @@ use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{InPlace, PowerCut, Store};
 use nvlab_units::{BlockId, Ppa, Ticket, Time};
 
-/// A page on its way out of a block.
+/// A page being moved out of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moved {
     pub lpa: u32,
@@ -37,15 +37,15 @@ pub(super) enum Cause {
 pub(super) struct Job {
     victim: BlockId,
     cause: Cause,
-    /// The place after the last copy.
+    /// The ticket of the last copy.
     ticket: Ticket,
     pub moved: Vec<Moved>,
-    /// The die ran out of blocks: not everything was copied, the victim stays.
+    /// The die ran out of blocks: not everything was copied, so the victim is kept.
     partial: bool,
 }
 
 impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
-    /// Does what became possible by `at`: commits relocations, notes finished erases.
+    /// Completes what is done by `at`: commits relocations, records finished erases.
     pub(super) fn advance(&mut self, at: Time) -> Result<(), ControllerError> {
         for die in 0..self.geometry.dies() {
             let index = die as usize;
@@ -66,16 +66,16 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Ok(())
     }
 
-    /// Waits for the relocation of a die, if there is one.
+    /// Waits for the relocation in progress on a die, if there is one.
     pub(super) fn finish_job(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
         let Some(job) = &self.dies[die as usize].job else { return Ok(()) };
         let done = self.nand.finish(die, job.ticket, at);
         self.commit(done, die)
     }
 
-    /// Sees to it that the host can open a block of a die.
+    /// Ensures that the host can open a block of a die.
     pub(super) fn make_room(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
-        // One pass over the die at most: if every block was cleaned and none is to spare, none will be.
+        // Bounded: if every block was cleaned and there is still no room, there never will be.
         for _ in 0..=2 * self.geometry.blocks_per_die {
             let free = self.dies[die as usize].free.len() as u32;
             if free > self.config.free_blocks_min {
@@ -88,7 +88,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                     None => return Err(self.end_of_life(die)),
                 }
             }
-            // The others stay for what is moved, and to replace blocks that fail.
+            // The rest is reserved for relocated data, and to replace blocks that fail.
             if self.dies[die as usize].free.len() as u32 >= self.config.free_blocks_min {
                 return Ok(());
             }
@@ -105,7 +105,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         self.begin_job(at, die, victim, Cause::Clean)
     }
 
-    /// Queues the copies of a block's live pages. There is no relocation under way on the die.
+    /// Queues the copies of a block's live pages. No relocation may be in progress on the die.
     fn begin_job(
         &mut self,
         at: Time,
@@ -151,8 +151,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         }
     }
 
-    /// The payload of a page on its way out, and the spare area of its copy. What has not its checksum moves as it is: a
-    /// read fails.
+    /// Reads the payload of a page being moved, and returns the spare area of its copy. Data that does not match its
+    /// checksum is moved as it is; its reads fail.
     fn fetch(&mut self, moved: Moved, data: &mut Vec<u8>) -> Spare {
         data.resize(self.geometry.unit_bytes as usize, 0);
         let Moved { lpa, from, .. } = moved;
@@ -162,7 +162,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         spare
     }
 
-    /// Copies pages, as many as fit into a block at a time.
+    /// Copies pages in runs, each as many as fit into the open block.
     fn copy_in_runs(
         &mut self,
         at: Time,
@@ -198,7 +198,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Ok(())
     }
 
-    /// Queues the programs of copies on consecutive pages; none of them can fail.
+    /// Queues the programs of copies on consecutive pages; programs cannot fail here.
     fn program_run(&mut self, at: Time, (block, page): (BlockId, u32), run: &[Moved]) {
         let broken = |error| -> ! { panic!("{block:?} broke a rule of the medium: {error}") };
         if !S::KEEPS {
@@ -215,7 +215,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         }
     }
 
-    /// Copies pages where every program may fail.
+    /// Copies pages when programs may fail.
     fn copy_one_by_one(
         &mut self,
         at: Time,
@@ -245,12 +245,12 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Ok(())
     }
 
-    /// The copies of a die's relocation are programmed: the map names them from now on, and the block goes.
+    /// Commits a die's relocation, whose copies are programmed: points the map to them and frees the block.
     fn commit(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
         let Some(job) = self.dies[die as usize].job.take() else { return Ok(()) };
         self.pending -= 1;
         let Job { victim, cause, mut moved, partial, .. } = job;
-        // Their live bits were set when the copies were queued; this is later than that.
+        // After the live bits of the copies, which were set when these were queued, are durable.
         let at = at.max(self.metadata.end());
         moved.iter().for_each(|moved| self.prefetch(moved.lpa));
         for &Moved { lpa, from, to } in &moved {
@@ -277,7 +277,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Ok(())
     }
 
-    /// A block that could not be emptied stays, without the pages that were moved.
+    /// Keeps a block that could not be emptied, without the pages that were moved.
     #[cold]
     fn keep(&mut self, at: Time, victim: BlockId) -> Result<(), ControllerError> {
         let first = self.geometry.first_unit(victim).0;
@@ -291,13 +291,13 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Ok(())
     }
 
-    /// The logical page a page was written for; one that exists in any case.
+    /// The logical page a page was written for, clamped to one that exists.
     fn owner_of(&self, page: u32) -> u32 {
         self.owner[page as usize].min(self.config.logical_units - 1)
     }
 
-    /// Erases a block without live pages and puts it among the free ones, or retires it if that fails. Everything
-    /// said before in PRAM is durable by `at`.
+    /// Erases a block without live pages and adds it to the free ones, or retires it if that fails. All earlier
+    /// PRAM updates are durable by `at`.
     pub(super) fn erase(&mut self, at: Time, block: BlockId) -> Result<(), ControllerError> {
         let die = self.geometry.die_of(block);
         self.metadata.set_live(at, block, (0, self.geometry.pages_per_block), false)?;
@@ -316,7 +316,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         }
     }
 
-    /// Moves the least worn full block of a die if wear has spread too far.
+    /// Moves the least worn full block of a die if erase counts have diverged too far.
     fn level_wear(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
         let Some(threshold) = self.config.wear.static_threshold else { return Ok(()) };
         if self.dies[die as usize].erases < wear::LOOK_EVERY {
@@ -326,7 +326,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let lagging =
             wear::lagging(|block| self.nand.cells().erase_count(block), &self.table, die, threshold);
         let Some(least_worn) = lagging else { return Ok(()) };
-        // Its data needs a block of its own: leave the cleaner's reserve alone.
+        // Its data needs an erased block: leave the cleaner's reserve alone.
         if (self.dies[die as usize].free.len() as u32) < self.config.free_blocks_min {
             return Ok(());
         }

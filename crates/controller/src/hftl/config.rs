@@ -1,4 +1,4 @@
-//! What the hybrid controller is told: plain data, filled from a design.
+//! The configuration of the hybrid controller: plain data, filled from a design.
 
 use crate::page_map::{Cleaning, WearLevelling};
 use crate::pram;
@@ -13,32 +13,32 @@ pub struct HftlConfig {
     pub logical_units: u32,
     /// Which block is cleaned next.
     pub cleaning: Cleaning,
-    /// Erased blocks of a die at which cleaning begins in the background; at least 2. The host waits for it only
-    /// where fewer are left: those are for what is moved, and to replace blocks that fail.
+    /// Erased blocks of a die at which background cleaning begins; at least 2. The host waits for it only if
+    /// fewer are left: those are reserved for relocated data, and to replace blocks that fail.
     pub free_blocks_min: u32,
     /// How wear is evened out.
     pub wear: WearLevelling,
-    /// Whether the host's trims are heard. They are durable: the map is.
+    /// Whether the host's trims are honoured. They are durable because the map is.
     pub trim: bool,
-    /// The checksum beside a unit is checked when the host reads it: what does not match is unreadable. Only where the
-    /// medium keeps payload; otherwise damaged data are returned as they are.
+    /// Whether a unit's checksum is verified when the host reads it: on a mismatch it is unreadable. Only if the medium
+    /// keeps payload. If false, damaged data is returned as it is.
     pub verify_reads: bool,
-    /// Time to look up one map entry (PRAM: one asynchronous and one synchronous word, 90 ns). A look-up slips in
-    /// between two words being programmed, so it is not queued behind updates that were accepted for later.
+    /// Time to look up one map entry (PRAM: one asynchronous and one synchronous word, 90 ns). A look-up is served
+    /// between two words being programmed, so it does not queue behind updates accepted for later.
     pub lookup: Span,
-    /// Time the controller itself takes for a request, before the media are asked.
+    /// Time the controller itself takes for a request, before it accesses the media.
     pub overhead: Span,
     /// Seed of random choices (d-choices).
     pub seed: u64,
 }
 
 impl HftlConfig {
-    /// Bytes of the memory that map and block table of an array take.
+    /// Bytes of memory that the map and the block table of an array need.
     pub fn pram_bytes(&self, geometry: &Geometry) -> u64 {
         super::metadata::Layout::new(self.logical_units, geometry).bytes()
     }
 
-    /// Checks that it can work over an array and a memory of so many bytes for the map; otherwise says why not.
+    /// Checks that it can work on an array and a memory of `pram_bytes` for the map; otherwise returns the reason.
     pub fn check(&self, flash: &FlashConfig, pram_bytes: u64) -> Result<(), String> {
         let geometry = &flash.geometry;
         geometry.check()?;
@@ -78,7 +78,7 @@ impl HftlConfig {
     }
 }
 
-/// The same for the memory itself, which must not tear entries.
+/// [`HftlConfig::check`], and that the memory does not tear entries.
 pub(super) fn check(config: &HftlConfig, flash: &FlashConfig, pram: &impl InPlace) -> Result<(), String> {
     config.check(flash, pram.capacity())?;
     pram::check_atomic(pram, "hftl changes entries of its tables in place")

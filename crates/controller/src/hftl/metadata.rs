@@ -1,14 +1,14 @@
-//! What the hybrid controller keeps in PRAM, and how it is changed: in place, an aligned 8 bytes at a time.
+//! The metadata of the hybrid controller in PRAM, updated in place, an aligned 8 bytes at a time.
 //!
 //! Format, little-endian, every part aligned to 8 bytes:
 //! - header (64 B): magic, logical pages u32, blocks u32, pages of a block u32, bytes of a page u32, crc32c of these;
 //! - block table, 8 B per block: erases u32, write pointer u16, state u8, 0;
-//! - live bits, one per page, each block's from an aligned 8 bytes on: a clear bit says that the page is dead, a
+//! - live bits, one per page, each block's starting at an aligned 8 bytes: a clear bit means that the page is dead, a
 //!   set one that it may be live;
 //! - map, 4 B per logical page: physical page + 1, or 0. A memory full of zeros is an empty map.
 //!
-//! The copy in here stands for the same bytes: the simulator keeps it so that nothing is decoded twice. A device
-//! reads them where they are; `HftlConfig::lookup` is the time that takes.
+//! The decoded copy in this structure represents the same bytes: the simulator keeps it to avoid decoding them again. A
+//! device reads them in place; `HftlConfig::lookup` is the time that takes.
 
 use crate::ControllerError;
 use nvlab_medium::{InPlace, MediumError};
@@ -19,16 +19,16 @@ use nvlab_units::{BlockId, Geometry, Served, Time};
 const MAGIC: [u8; 8] = *b"nvlhftl1";
 const HEADER_BYTES: u64 = 64;
 const HEADER_USED: usize = 28;
-/// No block was ever erased so often.
+/// No block is ever erased more often.
 const ERASES_MAX: u32 = 1 << 31;
 
-/// What a block is used for, as its entry says.
+/// What a block is used for, according to its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     Free = 0,
     Open = 1,
     Closed = 2,
-    /// Its erase was queued.
+    /// Its erase is queued.
     Erasing = 3,
     Bad = 4,
 }
@@ -59,7 +59,7 @@ impl Entry {
     }
 }
 
-/// Where the parts lie.
+/// The offsets of the parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     logical_units: u32,
@@ -90,7 +90,7 @@ impl Layout {
     fn map(&self, lpa: u32) -> u64 {
         self.word((self.blocks * self.words()) as usize) + lpa as u64 * 4
     }
-    /// Bytes of PRAM in all.
+    /// Bytes of PRAM in total.
     pub fn bytes(&self) -> u64 {
         self.map(self.logical_units)
     }
@@ -108,7 +108,7 @@ impl Layout {
     }
 }
 
-/// How often each part was changed.
+/// How often each part was updated.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Updates {
     pub entries: u64,
@@ -116,7 +116,7 @@ pub(super) struct Updates {
     pub map: u64,
 }
 
-/// The metadata, and the memory it lies in.
+/// The metadata, and the memory that holds it.
 #[derive(Clone, Debug)]
 pub(super) struct Metadata<P> {
     pub pram: P,
@@ -150,12 +150,12 @@ impl<P: InPlace> Metadata<P> {
     pub fn entry(&self, block: BlockId) -> Entry {
         self.entries[block.0 as usize]
     }
-    /// The page that holds `lpa`; `None`: nothing.
+    /// The page that holds `lpa`; `None` if it is unmapped.
     #[inline]
     pub fn lookup(&self, lpa: u32) -> Option<u32> {
         self.map[lpa as usize].checked_sub(1)
     }
-    /// The raw map, to bring its cache lines near.
+    /// The raw map, to prefetch its cache lines.
     pub fn map(&self) -> &[u32] {
         &self.map
     }
@@ -169,7 +169,7 @@ impl<P: InPlace> Metadata<P> {
         self.end
     }
 
-    /// Makes an empty memory one of this controller's: the header comes last, so it says that the rest is there.
+    /// Formats an empty memory for this controller: the header is written last, so it shows that the rest is complete.
     pub fn format(&mut self) -> Result<(), ControllerError> {
         let served = self.pram.update(self.end, 0, &[0; HEADER_USED], &self.layout.header());
         self.ended(served).map(|_| ())
@@ -182,7 +182,7 @@ impl<P: InPlace> Metadata<P> {
         Ok(served.end)
     }
 
-    /// Changes the entry of a block; gives when that is durable.
+    /// Changes the entry of a block; returns when that is durable.
     #[inline]
     pub fn set_entry(&mut self, at: Time, block: BlockId, entry: Entry) -> Result<Time, ControllerError> {
         let old = std::mem::replace(&mut self.entries[block.0 as usize], entry);
@@ -192,7 +192,7 @@ impl<P: InPlace> Metadata<P> {
         self.ended(served)
     }
 
-    /// Changes live bits of `count` pages of a block from `page` on.
+    /// Changes the live bits of `count` pages of a block from `page` on; returns when that is durable.
     #[inline]
     pub fn set_live(
         &mut self,
@@ -223,7 +223,7 @@ impl<P: InPlace> Metadata<P> {
         self.ended(served)
     }
 
-    /// Maps a logical page; gives when that is durable.
+    /// Maps a logical page; returns when that is durable.
     #[inline]
     pub fn set_map(&mut self, at: Time, lpa: u32, page: u32) -> Result<Time, ControllerError> {
         let old = std::mem::replace(&mut self.map[lpa as usize], page + 1);
@@ -233,7 +233,7 @@ impl<P: InPlace> Metadata<P> {
         self.ended(served)
     }
 
-    /// Unmaps `count` logical pages from `lpa` on, each entry by itself durable or not.
+    /// Unmaps `count` logical pages from `lpa` on; each entry becomes durable independently.
     pub fn unmap(&mut self, at: Time, lpa: u32, count: u32) -> Result<Time, ControllerError> {
         const TOGETHER: usize = 64;
         let mut end = at;
@@ -252,7 +252,7 @@ impl<P: InPlace> Metadata<P> {
         Ok(end)
     }
 
-    /// Reads everything back; gives when that was done, or why the memory is not one of this controller's.
+    /// Reads everything back; returns when that is done, or why the memory does not belong to this controller.
     pub fn load(&mut self, at: Time) -> Result<Time, String> {
         let mut bytes = vec![0; self.layout.bytes() as usize];
         let served =
@@ -289,7 +289,7 @@ impl<P: InPlace> Metadata<P> {
         Ok(served.end)
     }
 
-    /// Makes the live bits what the map says; gives when that is durable.
+    /// Recomputes the live bits from the map; returns when that is durable.
     pub fn correct_live(&mut self, at: Time) -> Result<Time, ControllerError> {
         let mut live = vec![0u64; self.live.len()];
         for page in self.map.iter().filter_map(|page| page.checked_sub(1)) {

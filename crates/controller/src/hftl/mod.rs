@@ -1,26 +1,26 @@
-//! hFTL (system 003): a full page map over NAND whose map and tables lie in PRAM, changed in place, so that a
+//! hFTL (system 003): a full page map over NAND whose map and tables are in PRAM, updated in place, so that a
 //! mount scans nothing.
 //!
-//! What it is not: [`crate::page_map`] with another place for its checkpoints. There is no write buffer, no
-//! journal and no checkpoint: a write is done when its page is programmed and its map entry is. A unit is a page.
+//! It is not [`crate::page_map`] with another place for its checkpoints. There is no write buffer, no journal and
+//! no checkpoint: a write is done when its page and its map entry are programmed. A unit is a page.
 //!
 //! Invariants
-//! 1. The map in PRAM is the truth. An entry names a page only after that page is programmed.
-//! 2. A page whose live bit is clear is dead: a bit is set before an entry names its page and cleared after none
-//!    does. A cut may leave bits set too many; the mount sets them right from the map.
-//! 3. A block is erased only after no durable entry names a page of it, and its own entry says so.
-//! 4. Write pointers are written beside the program, so a cut may leave them ahead or behind by what was under
-//!    way; the mount finds the true one of each open block by bisection.
-//! 5. The PRAM keeps an aligned write of 8 bytes whole (`atomic_bytes`, the part's guarantee): no entry crosses
-//!    such a boundary, so every change is old or new. Nothing in PRAM is changed together with anything else.
+//! 1. The map in PRAM is authoritative. An entry points to a page only after that page is programmed.
+//! 2. A page whose live bit is clear is dead: a bit is set before an entry points to its page and cleared after none
+//!    does. A cut may leave extra bits set; the mount corrects them from the map.
+//! 3. A block is erased only after no durable entry points to a page of it, and its own entry records the erase.
+//! 4. Write pointers are updated in parallel with the program, so a cut may leave them ahead or behind by the programs
+//!    in progress; the mount finds the true one of each open block by bisection.
+//! 5. The PRAM writes an aligned 8 bytes atomically (`atomic_bytes`, the part's guarantee): no entry crosses such a
+//!    boundary, so after a cut every entry is old or new. No two changes in PRAM need to be atomic together.
 //!
 //! | file | what |
 //! |---|---|
-//! | [`config`], [`stats`] | what it is told, what it counts |
-//! | `metadata` | what lies in PRAM |
-//! | `write` | the host's writes, open blocks, retirement |
+//! | [`config`], [`stats`] | its configuration and statistics |
+//! | `metadata` | the contents of the PRAM |
+//! | `write` | host writes, open blocks, retirement |
 //! | `clean` | relocation, its commit, wear levelling |
-//! | [`mount`] | after a power cut |
+//! | [`mount`] | mounting after a power cut |
 
 mod clean;
 pub mod config;
@@ -52,25 +52,25 @@ const NO_BLOCK: u32 = u32::MAX;
 struct Frontier {
     block: u32,
     next: u32,
-    /// From then on the block table says that the block is open.
+    /// When the block table durably records that the block is open.
     ready: Time,
 }
 
 const NO_FRONTIER: Frontier = Frontier { block: NO_BLOCK, next: 0, ready: Time::ZERO };
-/// The two open blocks of a die: of the host's data and of relocated data.
+/// The two open blocks of a die: for host data and for relocated data.
 const HOST: usize = 0;
 const MOVED: usize = 1;
 
-/// What a die knows of its own.
+/// The state of a die.
 #[derive(Clone, Debug)]
 struct Die {
     free: Vec<BlockId>,
     open: [Frontier; 2],
-    /// The relocation whose copies are not in the map yet.
+    /// The relocation whose copies are not yet in the map.
     job: Option<clean::Job>,
-    /// Erases queued whose end the block table does not know.
+    /// Queued erases whose end is not yet recorded in the block table.
     erasing: Vec<(BlockId, Ticket)>,
-    /// Erases since wear was last looked at.
+    /// Erases since wear was last checked.
     erases: u32,
 }
 
@@ -82,26 +82,26 @@ pub struct Hftl<S: Store, P> {
     layout: Layout,
     nand: Nand<S>,
     metadata: Metadata<P>,
-    /// Whose data a page holds: stands for the spare areas, which a device reads along with the page.
+    /// The logical page whose data a page holds: models the spare areas, which a device reads along with the page.
     owner: Vec<u32>,
     table: BlockTable,
     policy: Policy,
     dies: Vec<Die>,
     next_die: u32,
-    /// Relocations and erases that [`Hftl::advance`] has to look after.
+    /// Relocations and erases that [`Hftl::advance`] must complete.
     pending: u32,
-    /// Lists of finished relocations, to be used again.
+    /// Lists of finished relocations, for reuse.
     moved: Vec<Vec<clean::Moved>>,
     /// Blocks that failed and still hold data.
     failed: Vec<BlockId>,
     sequence: u64,
-    /// The latest time a medium was told of.
+    /// The latest time passed to a medium.
     latest: Time,
     stats: HftlStats,
 }
 
 impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
-    /// A controller over an array and a PRAM fresh from the factory (all zero), or why this cannot work.
+    /// A controller over a factory-new array and PRAM (all zero), or why this cannot work.
     pub fn new(config: HftlConfig, nand: Nand<S>, pram: P) -> Result<Hftl<S, P>, String> {
         let mut hftl = Hftl::empty(config, nand, pram)?;
         for block in (0..hftl.geometry.blocks()).map(BlockId) {
@@ -114,12 +114,12 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             }
         }
         hftl.metadata.format().map_err(|error| error.to_string())?;
-        // Blocks are taken from the end: lowest first.
+        // Blocks are taken from the end: the lowest first.
         hftl.dies.iter_mut().for_each(|die| die.free.reverse());
         Ok(hftl)
     }
 
-    /// A controller that knows nothing of its blocks yet.
+    /// A controller whose tables are not yet filled.
     fn empty(config: HftlConfig, nand: Nand<S>, pram: P) -> Result<Hftl<S, P>, String> {
         let geometry = *nand.geometry();
         assert_eq!(S::KEEPS, P::KEEPS, "both media keep bytes or none does");
@@ -147,13 +147,13 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         })
     }
 
-    /// What the controller did so far.
+    /// What the controller has done so far.
     pub fn stats(&self) -> HftlStats {
         let updates = self.metadata.updates;
         let (map_updates, block_updates, live_updates) = (updates.map, updates.entries, updates.live);
         HftlStats { map_updates, block_updates, live_updates, ..self.stats }
     }
-    /// Begins counting anew, in the array too; wear stays.
+    /// Resets the statistics, also those of the array; wear stays.
     pub fn reset_stats(&mut self) {
         self.stats = HftlStats::default();
         self.metadata.updates = metadata::Updates::default();
@@ -163,11 +163,11 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     pub fn nand(&self) -> &Nand<S> {
         &self.nand
     }
-    /// What it was told.
+    /// Its configuration.
     pub fn config(&self) -> &HftlConfig {
         &self.config
     }
-    /// True if the page holds something; otherwise it reads as zero.
+    /// True if the page is mapped; otherwise it reads as zero.
     pub fn is_mapped(&self, lpa: u32) -> bool {
         self.metadata.lookup(lpa).is_some()
     }
@@ -175,17 +175,17 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     pub fn table(&self) -> &BlockTable {
         &self.table
     }
-    /// Bytes of PRAM the metadata take.
+    /// Bytes of PRAM the metadata takes.
     pub fn pram_bytes(&self) -> u64 {
         self.metadata.layout().bytes()
     }
     /// Bytes of volatile memory the controller needs: live counts and the cleaner's order. The map and the tables
-    /// are read where they lie.
+    /// are read in place.
     pub fn memory_bytes(&self) -> u64 {
         self.table.memory_bytes() + 8 * self.geometry.blocks() as u64
     }
 
-    /// Says that no power cut will come before `upto`.
+    /// No power cut will come before `upto`: undo records of operations finished by then may be dropped.
     pub fn settle(&mut self, upto: Time) {
         self.nand.settle(upto);
         self.metadata.pram.settle(upto);
@@ -222,7 +222,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         self.layout.block_of(Ppa(page))
     }
 
-    /// A page's data died; its live bit stays.
+    /// Marks the data of a page dead; its live bit stays.
     #[inline]
     fn forget(&mut self, page: u32) {
         let block = self.block_of(page);
@@ -231,7 +231,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         }
     }
 
-    /// Clears the live bit of a page that no entry names any more.
+    /// Clears the live bit of a page that no entry points to any more.
     #[inline]
     fn bury(&mut self, at: Time, page: u32) -> Result<(), ControllerError> {
         let block = self.block_of(page);
@@ -272,7 +272,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             };
             assert!(known, "{block:?} is {state:?}, its entry says {entry:?}");
             let written = self.nand.pages_written(block);
-            // A cut may drop the last programs of a block that its entry calls full.
+            // A cut may drop the last programs of a block whose entry records it as full.
             let right = match state {
                 BlockState::Open | BlockState::Free => written == entry.written as u32,
                 _ => written <= entry.written as u32,
@@ -371,7 +371,7 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
         Ok(Served { start, end })
     }
 
-    /// Writes and trims are durable when they are done: this waits for those under way.
+    /// Writes and trims are durable when they are done: this waits for those in progress.
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
         let start = self.begin(at, Extent { start: 0, count: 0 })?;
         self.stats.flushes += 1;

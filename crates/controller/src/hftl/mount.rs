@@ -1,7 +1,7 @@
-//! After a power cut: the metadata are read from PRAM, nothing is scanned.
+//! Mounting after a power cut: the metadata is read from PRAM, nothing is scanned.
 //!
-//! The array is asked only where the last page of each open block lies: two blocks of a die, each by bisection,
-//! whatever the size of the array. Live bits are made what the map says. A block whose erase was under way is
+//! The array is read only to find the last page of each open block: two blocks per die, each by bisection,
+//! whatever the size of the array. Live bits are recomputed from the map. A block whose erase was in progress is
 //! erased again. A mount changes nothing that a second one would need, so it may itself be cut at any operation.
 
 use super::metadata::{Entry, Use};
@@ -25,7 +25,7 @@ pub struct Media<S: Store, P> {
 /// What a mount did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MountReport {
-    /// How long the host waited.
+    /// How long the mount took.
     pub time: Span,
     /// Pages of the array that were read.
     pub nand_reads: u64,
@@ -36,7 +36,7 @@ pub struct MountReport {
 }
 
 impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
-    /// The power fails at `at`, or at the latest time the media were told of. What is left can be mounted.
+    /// Cuts the power at `at`, or at the latest time passed to the media. What is left can be mounted.
     pub fn power_cut(mut self, at: Time) -> Media<S, P> {
         let at = at.max(self.latest);
         self.nand.cut(at);
@@ -44,7 +44,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Media { nand: self.nand, pram: self.metadata.pram }
     }
 
-    /// Takes up the media again, beginning at `at`; or why that cannot work.
+    /// Rebuilds the controller from its media, beginning at `at`; or returns why that cannot work.
     pub fn mount(
         config: HftlConfig,
         media: Media<S, P>,
@@ -69,8 +69,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Ok((hftl, report))
     }
 
-    /// What the map names is programmed, and in no block that should be erased. It is after every power cut; a memory or an
-    /// array that is damaged says otherwise.
+    /// Checks that the pages in the map are programmed and not in blocks that should be erased. This holds after every
+    /// power cut; it fails if the memory or the array is damaged.
     fn check_found(&self) -> Result<(), String> {
         for lpa in 0..self.config.logical_units {
             let Some(page) = self.metadata.lookup(lpa) else { continue };
@@ -115,7 +115,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         self.policy.closed(&self.table, block);
     }
 
-    /// Goes on filling an open block where that is possible.
+    /// Continues to fill an open block if possible; otherwise closes it.
     fn take_up_open(&mut self, at: Time, block: BlockId) -> Result<Time, ControllerError> {
         let (written, read) = self.find_end(at, block);
         let die = self.geometry.die_of(block) as usize;
@@ -135,7 +135,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         }
     }
 
-    /// The first erased page of a block, and when that is known.
+    /// The first erased page of a block, and when it is known.
     fn find_end(&mut self, at: Time, block: BlockId) -> (u32, Time) {
         let first = self.geometry.first_unit(block).0;
         let (mut low, mut high, mut now) = (0, self.geometry.pages_per_block, at);
@@ -148,7 +148,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                 _ => low = middle + 1,
             }
         }
-        // In any order there may be a hole before the last of them.
+        // Pages programmed in any order may leave a hole before the last of them.
         (low.max(self.nand.pages_written(block)), now)
     }
 }

@@ -1,6 +1,6 @@
-//! What the hybrid controller counts. Units are pages; every program is charged to a cause.
+//! Statistics of the hybrid controller. Units are pages; every program is attributed to a cause.
 
-/// Counts since the beginning, or since they were last reset.
+/// Counts since creation, or since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HftlStats {
     /// Units the host read, wrote and trimmed.
@@ -15,7 +15,7 @@ pub struct HftlStats {
     pub clean_units: u64,
     /// Units moved to level wear.
     pub wear_units: u64,
-    /// Units moved out of blocks that were retired, and programs that failed.
+    /// Units moved out of retired blocks, and failed programs.
     pub retire_units: u64,
     /// Blocks chosen for cleaning, and the live units they held then.
     pub cleans: u64,
@@ -27,7 +27,7 @@ pub struct HftlStats {
     pub wear_moves: u64,
     /// Blocks retired.
     pub retired_blocks: u64,
-    /// Units lost: their only copy could not be read when it was to be moved. One that moves again counts again.
+    /// Units lost: their only copy could not be read when it had to be moved. A unit that moves again counts again.
     pub lost_units: u64,
     /// Updates of the metadata in PRAM: of map entries, block table entries and live bits.
     pub map_updates: u64,

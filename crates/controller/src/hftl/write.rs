@@ -1,4 +1,4 @@
-//! The host's writes: program a page, then name it in the map. And the blocks being filled.
+//! Host writes: program a page, then point the map to it. Also the open blocks.
 
 use super::metadata::{Entry, Use};
 use super::{Frontier, HOST, Hftl, MOVED, NO_BLOCK, NO_FRONTIER};
@@ -21,7 +21,7 @@ pub(super) struct Placed {
 }
 
 impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
-    /// Writes one page; gives when it is durable.
+    /// Writes one page; returns when it is durable.
     #[inline]
     pub(super) fn write_unit(&mut self, at: Time, lpa: u32, data: &[u8]) -> Result<Time, ControllerError> {
         let die = self.open_for_host(at)?;
@@ -42,7 +42,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Ok(end)
     }
 
-    /// The die the next host page goes to, with an open block.
+    /// The die for the next host page, with an open block.
     #[inline]
     fn open_for_host(&mut self, at: Time) -> Result<u32, ControllerError> {
         let dies = self.geometry.dies();
@@ -69,7 +69,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         ControllerError::EndOfLife { die, bad, blocks: self.geometry.blocks_per_die }
     }
 
-    /// Takes an erased block of a die into use.
+    /// Opens an erased block of a die.
     pub(super) fn open(&mut self, at: Time, die: u32, stream: usize) -> Result<(), ControllerError> {
         let free = &mut self.dies[die as usize].free;
         if free.is_empty() {
@@ -95,8 +95,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Ok(())
     }
 
-    /// Programs one page at a frontier; gives where and the place in the die's queue. Where a program fails the
-    /// block is left behind for [`Hftl::retire`] and another is opened.
+    /// Programs one page at a frontier; returns its address and ticket. If a program fails, the block is left to
+    /// [`Hftl::retire`] and another is opened.
     #[inline]
     pub(super) fn program(
         &mut self,
@@ -121,7 +121,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             if !matches!(queued, Ok(_) | Err(MediumError::ProgramFailed(_))) {
                 panic!("the frontier of die {die} broke a rule of the medium: {queued:?}");
             }
-            // Beside the program; the map entry waits for both.
+            // In parallel with the program; the map entry waits for both.
             let marked = self.metadata.set_live(at, block, (next, 1), queued.is_ok())?;
             self.fill(at, (die, stream), 1)?;
             match queued {
@@ -135,7 +135,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         }
     }
 
-    /// `count` more pages of an open block are written.
+    /// Records that `count` more pages of an open block are written.
     #[inline]
     pub(super) fn fill(
         &mut self,
@@ -157,7 +157,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Ok(())
     }
 
-    /// A program of this block failed: nothing more is written to it, and it is to be retired.
+    /// Sets a block whose program failed aside to be retired: nothing more is written to it.
     #[cold]
     fn leave_behind(
         &mut self,
@@ -184,7 +184,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Ok(())
     }
 
-    /// A page that was just programmed is live. The last of its block makes the block one to choose from.
+    /// Marks a page just programmed live. After the last page of a block, the policy may choose the block.
     #[inline]
     pub(super) fn gained(&mut self, page: u32, birth: u64) {
         let block = self.block_of(page);
