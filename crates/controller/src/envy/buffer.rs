@@ -1,7 +1,7 @@
 //! The write buffer: a ring of SRAM slots, filled at the head and flushed from the tail (section 3.2).
 //!
-//! Slots are taken in a ring, so a store that finds the buffer full waits for the oldest page. The place of a
-//! page in the FIFO is a number that only grows; its slot is that modulo the number of slots.
+//! Slots form a ring, so a store that finds the buffer full waits for the oldest page. The place of a page in the
+//! FIFO is a number that only increases; its slot is that modulo the number of slots.
 
 use super::NOTHING;
 use nvlab_units::Ticket;
@@ -13,7 +13,7 @@ pub(super) struct Slot {
     pub owner: u32,
     /// The pool it came from and will be flushed to (sections 4.3 and 4.4).
     pub origin: u32,
-    /// The die and place of its flush, once queued; the first place of all if there is nothing to wait for.
+    /// The die and ticket of its flush, once queued; the default ticket if there is nothing to wait for.
     pub die: u32,
     pub ticket: Ticket,
 }
@@ -22,15 +22,15 @@ pub(super) struct Slot {
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
     pub slots: Vec<Slot>,
-    /// Slots taken since the beginning.
+    /// Slots taken in total.
     pub taken: u64,
-    /// Of these, those whose flush is queued or that turned out to be empty.
+    /// Of these, those whose flush is queued or that were found empty.
     pub flushed: u64,
     flush_at: u64,
 }
 
 impl Buffer {
-    /// An empty ring; without pages there is one slot in which a page waits for its program.
+    /// An empty ring; with 0 pages there is one slot, in which a page waits for its program.
     pub fn new(pages: u32, flush_at: u32) -> Buffer {
         let empty = Slot { owner: NOTHING, origin: 0, die: 0, ticket: Ticket::default() };
         Buffer { slots: vec![empty; pages.max(1) as usize], taken: 0, flushed: 0, flush_at: flush_at as u64 }
@@ -45,19 +45,19 @@ impl Buffer {
         }
     }
 
-    /// True if more pages wait than may.
+    /// True if more pages wait than `flush_at` allows.
     #[inline]
     pub fn wants_flush(&self) -> bool {
         self.taken - self.flushed > self.flush_at
     }
 
-    /// The place whose slot the next page needs; `None`: its slot was never used.
+    /// The place whose slot the next page needs; `None` if the slot was never used.
     #[inline]
     pub fn oldest(&self) -> Option<u64> {
         self.taken.checked_sub(self.slots.len() as u64)
     }
 
-    /// Slots that hold a page not queued to be flushed.
+    /// Slots with a page whose flush is not queued.
     pub fn waiting(&self) -> u64 {
         self.taken - self.flushed
     }

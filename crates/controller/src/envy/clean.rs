@@ -1,9 +1,9 @@
-//! Cleaning, erasing, wear: what the policies decide is done here.
+//! Cleaning, erasing, wear: carries out what the policies decide.
 //!
 //! A clean copies the live pages of a segment, in order, to the die's erased spare, which takes its place; when
-//! the copies are done and recorded it is erased and is the spare. Until then the die cannot clean again:
-//! flushes that would need it stay in the buffer. A swap for wear is the same, but the spare, which is old,
-//! takes over the place of the youngest segment of the die: its data is cold, as it was seldom cleaned.
+//! the copies are done and recorded, the segment is erased and becomes the spare. Until then the die cannot clean
+//! again: flushes that would need it stay in the buffer. A wear swap is the same, but the spare, which is worn,
+//! takes the place of the least worn segment of the die: its data is cold, as it was rarely cleaned.
 
 use super::cleaning::{self, Moves};
 use super::durable::Completion;
@@ -13,10 +13,10 @@ use nvlab_medium::Store;
 use nvlab_units::{BlockId, Ppa, Span, Ticket, Time};
 use std::collections::VecDeque;
 
-/// Table entries looked at together, so that their cache misses overlap.
+/// Table entries read together, so that their cache misses overlap.
 const TOGETHER: usize = 64;
 
-/// A live page on its way.
+/// A live page being moved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moving {
     pub from: u32,
@@ -31,14 +31,14 @@ pub(super) enum Cause {
     Wear,
 }
 
-/// What a die knows of its own.
+/// The state of a die.
 #[derive(Clone, Debug)]
 pub(super) struct Die {
-    /// The erased segment, its erase queued at least; none while `leaving`.
+    /// The erased segment, or one whose erase is queued; none while `leaving`.
     pub spare: u32,
-    /// The segment whose copies are queued, and their place on the die's lane.
+    /// The segment whose copies are queued, and their ticket on the die's lane.
     pub leaving: Option<(u32, Ticket)>,
-    /// What is queued and not known to be done (payload only).
+    /// Operations queued and not known to be done (payload only).
     pub in_flight: VecDeque<Completion>,
 }
 
@@ -49,7 +49,7 @@ impl Default for Die {
 }
 
 impl<S: Store> Envy<S> {
-    /// Cleans a segment of a pool; gives when that was possible (see [`Envy::flush_next`]).
+    /// Cleans a segment of a pool; returns when that was possible (see [`Envy::flush_next`]).
     pub(super) fn clean(&mut self, at: Time, pool: u32, force: bool) -> Option<Time> {
         let die = self.pools[pool as usize].die;
         let now = self.spare_ready(at, die, force)?;
@@ -71,7 +71,7 @@ impl<S: Store> Envy<S> {
         Some(start)
     }
 
-    /// The spare of a die takes over the place of a segment, at a place in the order.
+    /// Puts the spare of a die in the place of a segment, with this place in the order.
     fn begin_leaving(&mut self, at: Time, victim: u32, order: u64, in_place: bool) -> u32 {
         let die = self.die_of_segment(victim);
         let target = std::mem::replace(&mut self.dies[die as usize].spare, NO_SEGMENT);
@@ -81,13 +81,13 @@ impl<S: Store> Envy<S> {
         (leaving.role, leaving.partner, leaving.in_place) = (Role::Leaving, target, in_place);
         self.put_in_service(at, target, pool, order);
         self.segments[target as usize].birth = birth;
-        // First the one that says everything: recovery derives the other from it.
+        // First the record that suffices: recovery derives the other from it.
         self.record_segment(at, victim);
         self.record_segment(at, target);
         target
     }
 
-    /// Every copy out of a segment is queued.
+    /// Notes that all copies out of a segment are queued.
     pub(super) fn left(&mut self, die: u32, victim: u32) {
         let segment = &self.segments[victim as usize];
         assert_eq!(segment.live, 0, "segment {victim}: {segment:?}");
@@ -95,12 +95,12 @@ impl<S: Store> Envy<S> {
         self.leaving += 1;
     }
 
-    /// Copies the live pages of a victim: the first to the next pool, the last to the one before, the others
-    /// to the target; and brings in what the neighbours give.
+    /// Copies the live pages of a victim: the first to the next pool, the last to the previous one, the others
+    /// to the target; also copies the pages moving in from the neighbours.
     fn distribute(&mut self, at: Time, pool: u32, victim: u32, target: u32, moves: Moves) {
         let mut moving = std::mem::take(&mut self.moving);
         if moves.from_higher > 0 {
-            // Colder than what is here: in front.
+            // Colder than the pages here, so in front.
             self.gather_last(pool + 1, moves.from_higher, &mut moving);
             self.copy(at, target, &moving, Cause::Transfer);
             moving.clear();
@@ -143,7 +143,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// The last live pages of a pool, where its hot ones are, in order.
+    /// The last, hottest live pages of a pool, in order.
     fn gather_last(&self, pool: u32, count: u32, moving: &mut Vec<Moving>) {
         let state = &self.pools[pool as usize];
         let active = Some(state.active).filter(|&active| active != NO_SEGMENT);
@@ -161,7 +161,7 @@ impl<S: Store> Envy<S> {
         moving.reverse();
     }
 
-    /// The first live pages of a pool, where its cold ones are, in order.
+    /// The first, coldest live pages of a pool, in order.
     fn gather_first(&self, pool: u32, count: u32, moving: &mut Vec<Moving>) {
         let state = &self.pools[pool as usize];
         let active = Some(state.active).filter(|&active| active != NO_SEGMENT);
@@ -227,8 +227,8 @@ impl<S: Store> Envy<S> {
         self.layout.die_of(BlockId(segment))
     }
 
-    /// Sees to it that a die has its spare; gives when that was possible. `None`: the copies out of a segment
-    /// are not done at `at`, and nobody forces us to wait for them.
+    /// Ensures that a die has its spare; returns when that was possible. `None`: the copies out of a segment
+    /// are not done at `at`, and `force` is not set.
     pub(super) fn spare_ready(&mut self, at: Time, die: u32, force: bool) -> Option<Time> {
         let mut now = at;
         while let Some((segment, ticket)) = self.dies[die as usize].leaving {
@@ -242,14 +242,14 @@ impl<S: Store> Envy<S> {
         Some(now)
     }
 
-    /// Erases, on every die, what has been left.
+    /// Erases, on every die, the segment whose copies are done.
     pub(super) fn erase_left(&mut self, at: Time) {
         for die in 0..self.dies.len() as u32 {
             self.spare_ready(at, die, false);
         }
     }
 
-    /// Queues the erase of a segment that has been left: it is the spare of its die now.
+    /// Queues the erase of an emptied segment, which becomes the spare of its die.
     pub(super) fn erase(&mut self, at: Time, number: u32) {
         let die = self.die_of_segment(number);
         let segment = &mut self.segments[number as usize];
@@ -269,7 +269,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// Queues the erase itself, after what is recorded.
+    /// Queues the erase itself, after all records are written.
     pub(super) fn queue_erase(&mut self, at: Time, number: u32) {
         let die = self.die_of_segment(number);
         let erased = self.nor.erase(at.max(self.written), BlockId(number));
@@ -281,8 +281,8 @@ impl<S: Store> Envy<S> {
         self.stats.erase_time += self.nor.cells().config.timing.erase;
     }
 
-    /// If a segment just cleaned is much older than the youngest of its die, the data of the youngest, which
-    /// is the coldest, goes there.
+    /// If a segment just cleaned is much more worn than the least worn of its die, moves the data of the latter,
+    /// which is the coldest, there.
     fn level_wear(&mut self, at: Time, die: u32, oldest: u32) {
         let Some(spread) = self.config.wear_spread else { return };
         let blocks = self.nor.geometry().blocks_per_die;

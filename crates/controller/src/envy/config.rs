@@ -1,4 +1,4 @@
-//! What an eNVy controller is told: plain data, filled from a design.
+//! The configuration of an eNVy controller: plain data, filled from a design.
 
 use super::table::{Layout, RECORD};
 use nvlab_medium::flash::FlashConfig;
@@ -10,15 +10,15 @@ use nvlab_units::{Geometry, Span};
 pub struct EnvyConfig {
     /// Pages the host may address. The paper keeps them below 80 % of the array (section 4.1).
     pub logical_pages: u32,
-    /// Pages the battery-backed write buffer holds (section 5.1: one segment). 0: every written page goes to
-    /// flash at once and the store waits for it, the mode of figure 8.
+    /// Pages in the battery-backed write buffer (section 5.1: one segment). 0: every written page goes to flash
+    /// at once and the store waits for it, the mode of figure 8.
     pub buffer_pages: u32,
     /// Pages in the buffer above which the oldest are flushed; at most `buffer_pages`.
     pub flush_at: u32,
     /// Which segment is cleaned next, and where flushed pages go.
     pub cleaning: Cleaning,
-    /// When the segment just cleaned was erased this many times more than the youngest of its die, the two
-    /// areas swap their data (section 4.3: 100). `None`: never.
+    /// When the segment just cleaned was erased this many times more than the least worn of its die, the two swap
+    /// their data (section 4.3: 100). `None`: never.
     pub wear_spread: Option<u32>,
     /// Propagation and control, added to every memory cycle the host sees and to every page transfer (section
     /// 5.1: 60 ns).
@@ -28,8 +28,8 @@ pub struct EnvyConfig {
     /// Width of the path between SRAM and flash: a page crosses it in page / path memory cycles (section 3.3:
     /// 256, one cycle).
     pub path_bytes: u32,
-    /// Entries of the cache of recent mappings; a miss reads the page table in SRAM. 0: a lookup costs
-    /// nothing (the paper names no size and adds no time).
+    /// Entries of the cache of recent mappings; a miss reads the page table in SRAM. 0: a lookup takes no time
+    /// (the paper names no size and adds no time).
     pub mapping_cache_entries: u32,
     /// Pages one transaction may change (section 6); 0: no transactions.
     pub transaction_pages: u32,
@@ -49,14 +49,14 @@ pub enum Cleaning {
 }
 
 impl Cleaning {
-    /// Locality gathering with the defaults; 16 segments in a partition is the paper's hybrid, 1 its pure
+    /// Locality gathering with the defaults; 16 segments per partition is the paper's hybrid, 1 its pure
     /// locality gathering.
     pub const fn gathering(partition_segments: u32) -> Cleaning {
         Cleaning::Gathering(Gathering::new(partition_segments))
     }
 }
 
-/// How pages move between partitions. The paper gives the rule (equal products of cleaning frequency and
+/// How pages move between partitions. The paper states the rule (equal products of cleaning frequency and
 /// cost) but none of these numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gathering {
@@ -71,21 +71,21 @@ pub struct Gathering {
     pub step_max: f64,
     /// Relative excess below which nothing moves.
     pub dead_band: f64,
-    /// Share of a segment that every clean exchanges with each neighbour whatever the products say, so that
-    /// gathering begins where all products are alike (see `cleaning::gathering`).
+    /// Share of a segment that every clean exchanges with each neighbour regardless of the products, so that
+    /// gathering starts when all products are equal (see `cleaning::gathering`).
     pub exchange: f64,
-    /// What is known of the writes before the first: the free space starts divided as the rule would divide it
-    /// in the end, which takes it thousands of overwrites to find out (see `start`). `None`: nothing is known,
-    /// every segment starts equally full.
+    /// The known locality of the writes: the free space starts divided as the rule would eventually divide it,
+    /// which otherwise takes thousands of overwrites (see `start`). `None`: unknown, every segment starts equally
+    /// full.
     pub sorted: Option<Locality>,
 }
 
-/// How writes are spread: the first `data` of the pages get `writes` of them. Both are shares of 1.
+/// How writes are distributed: the share `data` of the pages, the first ones, receives the share `writes` of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Locality {
     /// Share of the pages, more than 0 and less than 1.
     pub data: f64,
-    /// Share of the writes, the same.
+    /// Share of the writes, more than 0 and less than 1.
     pub writes: f64,
 }
 
@@ -105,20 +105,20 @@ impl Gathering {
 }
 
 impl EnvyConfig {
-    /// Bytes of the page table as the paper counts them: 6 B for every page of the array (section 3.3). Our
-    /// reading: 3 B from logical to physical page, flash or SRAM, and 3 B back, at 2^23 pages.
+    /// Bytes of the page table as the paper counts them: 6 B per page of the array (section 3.3). Our
+    /// interpretation: 3 B from logical to physical page, flash or SRAM, and 3 B back, at 2^23 pages.
     pub fn table_bytes(geometry: &Geometry) -> u64 {
         geometry.units() * 6
     }
 
-    /// Bytes of battery-backed SRAM, written in words of `word_bytes`, that this controller needs over an array:
+    /// Bytes of battery-backed SRAM, written in words of `word_bytes`, that this controller needs for an array:
     /// buffer and page table.
     pub fn sram_bytes(&self, geometry: &Geometry, word_bytes: u32) -> u64 {
         let buffer = self.buffer_pages as u64 * geometry.page_bytes();
         Layout::new(self, geometry, word_bytes as u64).bytes().max(buffer + EnvyConfig::table_bytes(geometry))
     }
 
-    /// Checks that the controller can work over these media; otherwise says why not.
+    /// Checks that the controller can work on these media; otherwise returns the reason.
     pub fn check(&self, flash: &FlashConfig, ram: &RamConfig) -> Result<(), String> {
         let geometry = &flash.geometry;
         geometry.check()?;

@@ -1,14 +1,14 @@
-//! What is written through to SRAM, so that recovery needs nothing else.
+//! State written through to SRAM, so that recovery needs nothing else.
 //!
-//! Two kinds of writes. A *decision* takes a cycle of the SRAM from the moment it is made, and what depends on
-//! it (a program, an erase) begins after it. A *fact* is the end of something in the background, found when
-//! the controller is asked next: it lies in the past, so it is written at once. Every write begins no earlier
-//! than the one before ended, so that a cut leaves a prefix of them; what the host is told is ordered by the
-//! time it is served.
+//! There are two kinds of writes. A *decision* takes an SRAM cycle from the moment it is made, and what depends on
+//! it (a program, an erase) begins after it. A *fact* is the end of background work, found at the next call of the
+//! controller: it lies in the past, so it is written at once. Every write begins no earlier than the previous one
+//! ended, so that a cut leaves a prefix of them; results returned to the host are ordered by the time of their
+//! service.
 //!
-//! Flash is allowed to be ahead of SRAM: a page programmed but not in the table is dead; a copy not recorded
-//! leaves its source, which is not erased before. So a segment's count of programmed pages may lag; recovery
-//! looks for the last page that is not blank.
+//! Flash may be ahead of SRAM: a page programmed but not in the table is dead; for a copy not yet recorded the
+//! source is still there, as it is not erased before. So a segment's count of programmed pages may lag; recovery
+//! searches for the last page that is not blank.
 
 use super::clean::Moving;
 use super::table::Record;
@@ -16,7 +16,7 @@ use super::{Envy, NOTHING, Role, SHADOW, SLOT};
 use nvlab_medium::Store;
 use nvlab_units::{Ppa, Ticket, Time};
 
-/// Something queued that is recorded when it is done.
+/// A queued operation that is recorded when it is done.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completion {
     ticket: Ticket,
@@ -25,7 +25,7 @@ pub(super) struct Completion {
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// A page was programmed with what page `lpa`, or its shadow, had at `from`.
+    /// A page was programmed with the contents of page `lpa`, or of its shadow, at `from`.
     Program {
         page: u32,
         lpa: u32,
@@ -43,7 +43,7 @@ impl Completion {
 }
 
 impl<S: Store> Envy<S> {
-    /// A decision: a record of `bytes`, written in one cycle.
+    /// Writes a decision: a record, in one cycle.
     fn decide(&mut self, at: Time, offset: u64, record: &[u8]) {
         let start = at.max(self.written);
         self.written = start + self.sram.config().write.first;
@@ -52,7 +52,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// A fact that was found at `at`.
+    /// Writes a fact found at `at`.
     pub(super) fn note(&mut self, at: Time, offset: u64, record: &[u8]) {
         self.written = self.written.max(at);
         self.sram.write_during((self.written, self.written), offset, record);
@@ -76,12 +76,12 @@ impl<S: Store> Envy<S> {
             .with_u32(segment.erases)
     }
 
-    /// Decides what a segment is used for.
+    /// Records what a segment is used for (a decision).
     pub(super) fn record_segment(&mut self, at: Time, number: u32) {
         self.decide(at, self.map.segment(number), self.segment_record(number).bytes());
     }
 
-    /// Records what a partition remembers of its cleans.
+    /// Records the cleaning history of a partition.
     pub(super) fn record_pool(&mut self, at: Time, pool: u32) {
         let history = self.pools[pool as usize].history;
         let record: Record<64> = Record::new()
@@ -91,7 +91,7 @@ impl<S: Store> Envy<S> {
         self.decide(at, self.map.pool(pool), record.bytes());
     }
 
-    /// Looks at bytes wherever they are.
+    /// Copies bytes out of SRAM or flash without spending time.
     pub(super) fn peek(&self, location: u32, within: u32, into: &mut [u8]) {
         match location {
             NOTHING => into.fill(0),
@@ -100,7 +100,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// What a page holds at `location`, with `data` at `within`, into `self.page`.
+    /// Assembles in `self.page` the page at `location`, with `data` at `within`.
     pub(super) fn assemble(&mut self, location: u32, within: u32, data: &[u8]) {
         let mut page = std::mem::take(&mut self.page);
         self.peek(location, 0, &mut page);
@@ -108,7 +108,7 @@ impl<S: Store> Envy<S> {
         self.page = page;
     }
 
-    /// Where the table in SRAM says a page is.
+    /// The location of a page according to the table in SRAM.
     pub(super) fn durable_entry(&self, lpa: u32) -> u32 {
         let mut bytes = [0; 4];
         self.sram.peek(self.map.entry(lpa), &mut bytes);
@@ -122,7 +122,7 @@ impl<S: Store> Envy<S> {
         (record.u64(), record.u32(), record.u32().wrapping_sub(1))
     }
 
-    /// The shadows of the transaction, as SRAM has them: page and old location.
+    /// The shadows of the transaction in SRAM: page and old location.
     pub(super) fn durable_shadows(&self) -> Vec<(u32, u32)> {
         let number = self.transaction.number;
         let all = (0..self.config.transaction_pages).map(|shadow| self.durable_shadow(shadow));
@@ -133,8 +133,8 @@ impl<S: Store> Envy<S> {
         Record::new().with_u64(self.transaction.number).with_u32(lpa).with_u32(old.wrapping_add(1))
     }
 
-    /// A copy on write: page, slot record and shadow while the page crosses, then the table in one word. The
-    /// bytes are in `self.page`, the stored words among them: all of it becomes visible at once.
+    /// Publishes a copy on write: page, slot record and shadow during the transfer of the page, then the table entry in
+    /// one word. The bytes are in `self.page`, including the stored words: all of it becomes visible at once.
     pub(super) fn publish(&mut self, (start, end): (Time, Time), place: u64, lpa: u32, shadow: Option<u32>) {
         let commit = end.before(self.sram.config().write.first).max(start);
         let slot = self.buffer.index(place);
@@ -164,7 +164,7 @@ impl<S: Store> Envy<S> {
         self.publish_entry((commit, end), lpa, NOTHING);
     }
 
-    /// A page is again where its shadow is.
+    /// Points the table entry of a page back to its shadow.
     pub(super) fn publish_rollback(&mut self, times: (Time, Time), lpa: u32, shadow: u32) {
         let (_, _, old) = self.durable_shadow(shadow);
         self.publish_entry(times, lpa, old);
@@ -179,18 +179,18 @@ impl<S: Store> Envy<S> {
         self.written = self.written.max(times.1);
     }
 
-    /// A store to a page in SRAM.
+    /// Stores to a page in SRAM.
     pub(super) fn store_in_place(&mut self, times: (Time, Time), slot: u32, within: u32, data: &[u8]) {
         self.sram.write_during(times, self.map.data(slot) + within as u64, data);
         self.written = self.written.max(times.1);
     }
 
-    /// Programs a page with what a slot holds.
+    /// Programs a page with the contents of a slot.
     pub(super) fn program_slot(&mut self, at: Time, slot: u32, page: u32, owner: u32) -> Ticket {
         self.program(at, SLOT | slot, page, owner)
     }
 
-    /// Programs pages with what others hold, which are not erased before that is recorded.
+    /// Programs pages with the contents of others, which are not erased before this is recorded.
     pub(super) fn program_copies(&mut self, at: Time, moving: &[Moving], first: u32) -> Ticket {
         let mut last = Ticket::default();
         for (&Moving { from, owner }, page) in moving.iter().zip(first..) {
@@ -217,7 +217,7 @@ impl<S: Store> Envy<S> {
         ticket
     }
 
-    /// Records what is done at `at`.
+    /// Records everything that is done at `at`.
     pub(super) fn complete(&mut self, at: Time) {
         loop {
             let mut waits_for_other = false;
@@ -240,7 +240,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// Records what is required, all of it done at `at` (see `waiting`).
+    /// Records everything required, all done at `at` (see `waiting`).
     pub(super) fn complete_required(&mut self, at: Time) {
         let mut recorded = true;
         while std::mem::take(&mut recorded) {
@@ -271,7 +271,7 @@ impl<S: Store> Envy<S> {
         })
     }
 
-    /// A copy from another die whose source is itself not recorded yet: the table does not know the source.
+    /// True for a copy whose source on another die is itself not yet recorded: the table does not point to the source.
     fn source_is_open(&self, what: What) -> bool {
         match what {
             What::Program { from, .. } if from & SLOT == 0 => {
@@ -304,7 +304,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// If the transaction holds the version that was copied, that is where it is now.
+    /// If the transaction holds the version that was copied, updates its location.
     fn move_shadow(&mut self, at: Time, lpa: u32, from: u32, page: u32) {
         if !self.transaction.open || !self.transaction.holds(lpa) {
             return;
@@ -317,7 +317,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// The table in SRAM differs from the one in memory only by what is queued; for tests.
+    /// Checks that the table in SRAM differs from the one in memory only by queued operations; for tests.
     pub(super) fn check_durable(&self) {
         for lpa in 0..self.config.logical_pages {
             let (durable, current) = (self.durable_entry(lpa), self.l2p[lpa as usize]);

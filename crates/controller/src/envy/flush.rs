@@ -1,17 +1,17 @@
-//! From the buffer to flash: the oldest page goes back to the pool it came from.
+//! Flushes from the buffer to flash: the oldest page returns to the pool it came from.
 
 use super::{Envy, NO_SEGMENT, NOTHING, Role};
 use nvlab_medium::Store;
 use nvlab_units::{Ppa, Ticket, Time};
 
 impl<S: Store> Envy<S> {
-    /// Queues the pages that are too many for the buffer, as far as the spare segments allow.
+    /// Queues flushes of pages above `flush_at`, as far as the spare segments allow.
     #[inline]
     pub(super) fn drain(&mut self, at: Time) {
         while self.buffer.wants_flush() && self.flush_next(at, false).is_some() {}
     }
 
-    /// Without a buffer: the page just stored goes to flash; gives when it is there.
+    /// Without a buffer: flushes the page just stored; returns when it is in flash.
     #[inline]
     pub(super) fn flush_through(&mut self, at: Time) -> Time {
         let place = self.buffer.flushed;
@@ -19,7 +19,7 @@ impl<S: Store> Envy<S> {
         self.wait_for_place(now, place)
     }
 
-    /// Waits until the slot the next page needs is free.
+    /// Waits until the slot for the next page is free.
     #[inline]
     pub(super) fn wait_for_slot(&mut self, at: Time) -> Time {
         let Some(oldest) = self.buffer.oldest() else { return at };
@@ -47,8 +47,8 @@ impl<S: Store> Envy<S> {
         now
     }
 
-    /// Queues the flush of the oldest page; gives when that was possible. `None`: its die has no erased
-    /// segment at `at`, and nobody forces us to wait for one.
+    /// Queues the flush of the oldest page; returns when that was possible. `None`: its die has no erased
+    /// segment at `at`, and `force` is not set.
     #[inline]
     pub(super) fn flush_next(&mut self, at: Time, force: bool) -> Option<Time> {
         let slot = self.buffer.index(self.buffer.flushed);
@@ -88,7 +88,7 @@ impl<S: Store> Envy<S> {
         Some(now)
     }
 
-    /// Sees to it that a pool's active segment has an erased page.
+    /// Ensures that a pool's active segment has an erased page.
     #[inline]
     fn make_room(&mut self, at: Time, pool: u32, force: bool) -> Option<Time> {
         let active = self.pools[pool as usize].active;
@@ -122,7 +122,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// An erased segment begins to hold data of a pool. One that a recovery found and that is not blank (the medium is
+    /// Puts an erased segment into service in a pool. One found by a recovery that is not blank (the medium is
     /// damaged) is erased first.
     pub(super) fn put_in_service(&mut self, at: Time, number: u32, pool: u32, order: u64) {
         if std::mem::take(&mut self.segments[number as usize].unseen) && !self.is_blank(number) {

@@ -1,8 +1,8 @@
-//! What the SRAM says of the design it was written with: everything that decides where things lie in it and in the
-//! flash. Another design cannot read it, and must not try.
+//! The header of the SRAM: the parameters of the design it was written with that determine the layout of the SRAM and
+//! the flash. A different design cannot read it, and must not try.
 //!
-//! How long things take, when pages are flushed and how segments are chosen is not part of it: that may change under
-//! the data. Partitions are dealt evenly, so their number says how many segments each has.
+//! Times, flush thresholds and cleaning policies are not part of it: they may change while the data stays. Segments are
+//! divided evenly, so the number of partitions determines how many segments each has.
 
 use super::table::{Layout, Record};
 use super::{Envy, EnvyConfig, segments};
@@ -10,12 +10,12 @@ use nvlab_medium::Store;
 use nvlab_medium::ram::Ram;
 use nvlab_units::{Geometry, Time};
 
-/// What it begins with: name and version.
+/// Name and version, at the beginning.
 const MAGIC: u64 = u64::from_le_bytes(*b"nvlenvy2");
-/// The same in every version.
+/// The name, equal in every version.
 const NAME: &[u8] = b"nvlenvy";
 
-/// What must be as it was, each with its name.
+/// The parameters that must be equal, each with its name.
 type Shape = [(&'static str, u32); 9];
 
 fn shape(config: &EnvyConfig, geometry: &Geometry, word_bytes: u32) -> Shape {
@@ -32,7 +32,7 @@ fn shape(config: &EnvyConfig, geometry: &Geometry, word_bytes: u32) -> Shape {
     ]
 }
 
-/// Fails if the SRAM does not hold the state of this design; says what differs.
+/// Fails if the SRAM does not hold the state of this design; the error names what differs.
 pub(super) fn check<S: Store>(config: &EnvyConfig, geometry: &Geometry, sram: &Ram<S>) -> Result<(), String> {
     let mut bytes = [0; 64];
     sram.peek(Layout::HEADER, &mut bytes);

@@ -1,4 +1,4 @@
-//! The host's accesses: words and pages, loaded, stored and trimmed.
+//! Host accesses: words and pages, loaded, stored and trimmed.
 
 use super::buffer::Slot;
 use super::{Cleaning, Envy, NOTHING, SLOT};
@@ -7,7 +7,7 @@ use nvlab_medium::Store;
 use nvlab_medium::banks::Access;
 use nvlab_units::{Extent, Interruption, Served, Span, Ticket, Time};
 
-/// A part of one page that is asked for.
+/// The requested part of one page.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     lpa: u32,
@@ -17,8 +17,8 @@ struct Part {
 }
 
 impl<S: Store> Envy<S> {
-    /// Loads `bytes` at `offset`, word after word. `into` receives them if the media keep payload, otherwise it
-    /// may be empty. What was never stored reads as zero.
+    /// Loads `bytes` at `offset`, word by word. `into` receives them if the media keep payload, otherwise it
+    /// may be empty. Bytes never stored read as zero.
     pub fn load(
         &mut self,
         at: Time,
@@ -46,8 +46,8 @@ impl<S: Store> Envy<S> {
         Ok(Served { start: first.unwrap_or(at), end: now })
     }
 
-    /// Stores `bytes` at `offset`, word after word; durable at the end, and after a power cut before it every
-    /// word is old or new. `data` holds them if the media keep payload, otherwise it may be empty.
+    /// Stores `bytes` at `offset`, word by word; durable at the end; after a power cut before that every word is
+    /// old or new. `data` holds them if the media keep payload, otherwise it may be empty.
     pub fn store(
         &mut self,
         at: Time,
@@ -71,7 +71,7 @@ impl<S: Store> Envy<S> {
         Ok(Served { start: first.unwrap_or(at), end: now })
     }
 
-    /// The part of a page after the first `done` bytes of a range.
+    /// The next part, within one page, after the first `done` bytes of a range.
     #[inline]
     fn part(&self, offset: u64, bytes: u32, done: u32) -> Option<Part> {
         if done == bytes {
@@ -82,14 +82,14 @@ impl<S: Store> Envy<S> {
         Some(Part { lpa, within, bytes: (bytes - done).min(page - within) })
     }
 
-    /// Words of the host's bus that a part touches.
+    /// Words of the host's bus that a part overlaps.
     #[inline]
     fn words(&self, part: Part) -> u64 {
         let shift = self.config.word_bytes.trailing_zeros();
         (((part.within + part.bytes - 1) >> shift) - (part.within >> shift) + 1) as u64
     }
 
-    /// The die and the cycle of a read from a location.
+    /// The die and the cycle time of a read from a location.
     #[inline]
     fn reading(&self, location: u32) -> (Option<u32>, Span) {
         match location & SLOT {
@@ -103,7 +103,7 @@ impl<S: Store> Envy<S> {
         self.layout.die_of(self.layout.block_of(nvlab_units::Ppa(page)))
     }
 
-    /// The time to find a page's mapping beyond the access itself.
+    /// The time to look up a page's mapping, on top of the access itself.
     #[inline]
     fn lookup(&mut self, lpa: u32) -> Span {
         if self.mappings.is_empty() {
@@ -117,8 +117,8 @@ impl<S: Store> Envy<S> {
         self.sram.config().read.first
     }
 
-    /// Occupies the controller for an access of the host, and the die that is read, `flash` says which and in how
-    /// many cycles.
+    /// Occupies the controller for a host access, and the die that is read, if any: `flash` is the die and the number
+    /// of cycles.
     #[inline]
     pub(super) fn access(&mut self, at: Time, flash: Option<(u32, u64)>, span: Span) -> Served {
         if self.dies.len() == 1 {
@@ -131,8 +131,8 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// Stores a part of a page that takes `span` once the page is in SRAM. If it `crosses` the bus at once it is a whole
-    /// page and nothing is copied; the first of several words does not say that the others follow.
+    /// Stores a part of a page, which takes `span` once the page is in SRAM. If `crosses`, it is a whole page in one
+    /// transfer and nothing is copied; the first of several words does not tell that the others follow.
     #[inline]
     fn store_part(
         &mut self,
@@ -159,7 +159,7 @@ impl<S: Store> Envy<S> {
         if to_hold {
             self.transaction.check_room()?;
         }
-        // Writes to SRAM follow each other, also if two hosts ask at the same time.
+        // Writes to SRAM are serialised, also if two hosts store at the same time.
         let ready = self.wait_for_slot(at.max(self.written)).max(self.written);
         // Only now: waiting may have moved the page.
         let location = self.l2p[lpa as usize];
@@ -197,7 +197,7 @@ impl<S: Store> Envy<S> {
         Ok(Served { start, end: stored.end })
     }
 
-    /// Gives the next slot of the ring to a page that was at `from`.
+    /// Takes the next slot of the ring for a page that was at `from`.
     #[inline]
     fn take_slot(&mut self, lpa: u32, from: u32) -> u64 {
         let origin = self.origin(lpa, from);
@@ -210,8 +210,8 @@ impl<S: Store> Envy<S> {
         place
     }
 
-    /// The pool a page will be flushed to: where it came from, under locality gathering; the next die,
-    /// otherwise. A pool that is full passes it on to the emptiest.
+    /// The pool a page will be flushed to: under locality gathering the one it came from, otherwise that of the next
+    /// die. If that pool is full, the emptiest.
     #[inline]
     fn origin(&mut self, lpa: u32, from: u32) -> u32 {
         let pools = self.pools.len() as u32;
@@ -235,13 +235,13 @@ impl<S: Store> Envy<S> {
         }
         let emptiest = (0..pools).max_by_key(|&pool| {
             let pool = &self.pools[pool as usize];
-            // A cut may undo a move to another pool whose place was taken meanwhile.
+            // A pool may exceed its limit: a cut can undo a move out of it after its place was taken.
             pool.limit.saturating_sub(pool.occupied)
         });
         emptiest.expect("a pool")
     }
 
-    /// The place of a page without origin among all pages, by which it is dealt to a partition.
+    /// The position, among all pages, of a page without origin, which determines its partition.
     #[inline]
     fn first_place(&mut self, lpa: u32) -> u32 {
         match &mut self.arrived {
@@ -253,7 +253,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// What is at a location died.
+    /// Marks the version at a location dead.
     #[inline]
     pub(super) fn drop_location(&mut self, location: u32) {
         if location == NOTHING {
@@ -271,7 +271,7 @@ impl<S: Store> Envy<S> {
         self.pools[pool as usize].occupied -= 1;
     }
 
-    /// A whole page over the path.
+    /// The time to transfer a whole page over the path.
     #[inline]
     fn path_span(&self, access: Access) -> Span {
         self.config.control + access.first * self.path_cycles()

@@ -3,7 +3,7 @@
 //!
 //! A store to a page in flash copies the page to SRAM and changes it there (copy on write); SRAM is a FIFO
 //! buffer from which pages are flushed to flash; segments are cleaned by copying their live pages, in order,
-//! to an erased spare. What it is not: a model of a host bus or of a processor cache (that is the `access` layer's).
+//! to an erased spare. It is not a model of a host bus or of a processor cache (that is the `access` layer).
 //!
 //! # Time
 //!
@@ -11,45 +11,45 @@
 //!
 //! | step | time |
 //! |---|---|
-//! | load of a word | c + r, for every word; a missed mapping adds one SRAM read |
-//! | store to a page in SRAM | c + w for every word |
-//! | store to a page in flash | first c + p r for the copy (160 ns); the table is written beside the word |
-//! | store of a whole page by [`Controller`] | c + p w: the page crosses the path at once, nothing is copied |
+//! | load of a word | c + r per word; a mapping cache miss adds one SRAM read |
+//! | store to a page in SRAM | c + w per word |
+//! | store to a page in flash | first c + p r for the copy (160 ns); the table is written in parallel with the word |
+//! | store of a whole page by [`Controller`] | c + p w: the page crosses the path in one transfer, nothing is copied |
 //! | flush, or copy by the cleaner | c + p r + program: 4.16 us |
 //! | erase | the datasheet's (50 ms) |
 //! | begin, commit | one SRAM cycle: c + w |
-//! | abort | one SRAM cycle, and one for every page rolled back |
+//! | abort | one SRAM cycle, plus one per page rolled back |
 //!
 //! Flushes, copies and erases are background work on the lane of their bank. With one die (the base design)
-//! every access of the host, SRAM hits too, uses the one path and so suspends them; the part says how long
-//! before they resume. With several dies (section 6) they run side by side, an access suspends only the die it
-//! touches, and the shared path bounds flushes. Copies of the cleaner yield the path to others.
+//! every host access, even an SRAM hit, uses the single path and so suspends them; the part determines how long
+//! before they resume. With several dies (section 6) they run in parallel, an access suspends only the die it
+//! uses, and the shared path limits flushes. Copies of the cleaner yield the path to others.
 //!
-//! Pages above `flush_at` are queued for flash at once and are from then on pages in flash: a store to one
+//! Pages above `flush_at` are queued for flash at once and from then on count as pages in flash: a store to one
 //! copies it again. Their slots are free when the program is done. When the spare of a die is not ready, its
 //! flushes stay in the buffer; a store waits only if the buffer is full.
 //!
 //! # Invariants
 //!
-//! 1. A flash page is live iff the page (or shadow) that the table back names is at it.
-//! 2. `segment.live` and `pool.occupied` count live pages; the latter also what the buffer will bring back.
-//! 3. With payload, the table in SRAM changes in one word, and only to what is durable: a slot after its
-//!    bytes, a flash page after its program is done. In memory the table is ahead of it by what is queued.
-//! 4. A segment is erased only when every copy out of it is done and recorded; until then nothing is lost if
-//!    the copies are. So the state is good at every cut, and also if this program ends between two calls.
+//! 1. A flash page is live iff its owner in the reverse table (a page or a shadow) is located at it.
+//! 2. `segment.live` and `pool.occupied` count live pages; the latter also pages the buffer will return to the pool.
+//! 3. With payload, the table in SRAM changes in one word, and only to what is durable: to a slot after its bytes
+//!    are written, to a flash page after its program is done. The table in memory is ahead of it by what is queued.
+//! 4. A segment is erased only when every copy out of it is done and recorded; until then losing the copies loses
+//!    no data. So the state is valid at every cut, and also if this process exits between two calls.
 //! 5. Writes to SRAM are recorded in the order they are made; see `durable`.
 //!
 //! | file | what |
 //! |---|---|
-//! | [`config`], [`stats`] | what it is told, what it counts |
-//! | `table` | where everything lies in SRAM |
-//! | `segments`, `buffer`, `start` | segments and pools; the ring of slots; where pages go first |
-//! | `host`, `flush`, `clean` | the host's words; pages to flash; cleaning, erasing, wear |
+//! | [`config`], [`stats`] | its configuration and statistics |
+//! | `table` | the layout of the SRAM |
+//! | `segments`, `buffer`, `start` | segments and pools; the ring of slots; initial placement |
+//! | `host`, `flush`, `clean` | host accesses; flushes; cleaning, erasing, wear |
 //! | `cleaning` | which segment, and which pages move: one file per policy |
-//! | `waiting` | what must be done before a slot or a segment may be used again |
+//! | `waiting` | what must be done before a slot or a segment may be reused |
 //! | `transaction` | shadows (section 6) |
-//! | `header` | which design the SRAM belongs to |
-//! | `durable`, [`recover`], `unfinished` | what is written through to SRAM, and how it is found again |
+//! | `header` | the design the SRAM belongs to |
+//! | `durable`, [`recover`], `unfinished` | state written through to SRAM, and recovery from it |
 
 mod buffer;
 mod clean;
@@ -102,35 +102,35 @@ pub struct Envy<S: Store = ()> {
     sram: Ram<S>,
     /// Where each logical page is: a flash page, a slot, or nothing.
     l2p: Vec<u32>,
-    /// Whose each flash page is: a logical page, a shadow, or nobody's.
+    /// The owner of each flash page: a logical page, a shadow, or none.
     p2l: Vec<u32>,
     segments: Vec<Segment>,
     pools: Vec<Pool>,
     /// The first page of each pool, for pages written for the first time.
     first_pages: Vec<u32>,
-    /// How many of them came so far, if they are dealt as they come.
+    /// How many of them have been written so far, if they are placed in order of arrival.
     arrived: Option<u32>,
     dies: Vec<Die>,
     buffer: Buffer,
     transaction: Transaction,
-    /// The cache of mappings: the page at each place.
+    /// The cache of mappings: the page in each entry.
     mappings: Vec<u32>,
-    /// The controller, where it is not the one die: one access of the host at a time.
+    /// The controller, if there are several dies: one host access at a time.
     port: Lane,
-    /// The path between SRAM and flash, where several dies share it.
+    /// The path between SRAM and flash, if several dies share it.
     path: Bus,
-    /// When SRAM was last written, or looked over: the next write to it comes later.
+    /// When SRAM was last written or brought up to date: the next write begins no earlier.
     written: Time,
-    /// The pool a page without origin goes to next.
+    /// The pool for the next page without origin.
     next_pool: u32,
-    /// Segments begun, pages flushed since the beginning.
+    /// Segments begun and pages flushed in total.
     begun: u64,
     flushes: u64,
     /// Dies with a segment whose copies are not known to be done.
     leaving: u32,
-    /// Copies between dies that may not be over, in the order they were queued.
+    /// Copies between dies that may not be done, in the order they were queued.
     crossings: VecDeque<Crossing>,
-    /// Kept to allocate once: places that must be reached (see `waiting`), pages to be copied.
+    /// Scratch: tickets that must be reached (see `waiting`), pages to copy, a page.
     required: Vec<Ticket>,
     moving: Vec<clean::Moving>,
     page: Vec<u8>,
@@ -138,7 +138,7 @@ pub struct Envy<S: Store = ()> {
 }
 
 impl<S: Store> Envy<S> {
-    /// A controller over media fresh from the factory, or why this configuration cannot work.
+    /// A controller over factory-new media, or why this configuration cannot work.
     pub fn new(config: EnvyConfig, nor: Nor<S>, sram: Ram<S>) -> Result<Envy<S>, String> {
         let mut envy = Envy::empty(config, nor, sram)?;
         let geometry = *envy.nor.geometry();
@@ -151,7 +151,7 @@ impl<S: Store> Envy<S> {
         Ok(envy)
     }
 
-    /// A controller that knows nothing of its media yet.
+    /// A controller whose tables are not yet filled.
     fn empty(config: EnvyConfig, nor: Nor<S>, sram: Ram<S>) -> Result<Envy<S>, String> {
         config.check(&nor.cells().config, sram.config())?;
         let geometry = *nor.geometry();
@@ -193,7 +193,7 @@ impl<S: Store> Envy<S> {
         })
     }
 
-    /// Gives the erased segments of a die to the pools that miss some; the last one is the spare.
+    /// Distributes the erased segments of a die to the pools that need them; the last one is the spare.
     fn deal_erased(&mut self, die: u32, mut erased: Vec<u32>) {
         self.dies[die as usize].spare = erased.pop().expect("an erased segment in every die");
         for pool in self.pools.iter_mut().filter(|pool| pool.die == die) {
@@ -204,7 +204,7 @@ impl<S: Store> Envy<S> {
         assert!(erased.is_empty(), "segments {erased:?} of die {die} belong to no pool");
     }
 
-    /// Brings the background up to date: what is done by `at` is recorded, what can go on goes on.
+    /// Brings the background work up to date: records what is done by `at` and continues what can continue.
     #[inline]
     pub fn advance(&mut self, at: Time) {
         self.written = self.written.max(at);
@@ -222,7 +222,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// Says that no power cut will come before `upto`.
+    /// No power cut will come before `upto`: undo records of operations finished by then may be dropped.
     pub fn settle(&mut self, upto: Time) {
         self.nor.settle(upto);
         self.sram.settle(upto);
@@ -237,7 +237,7 @@ impl<S: Store> Envy<S> {
                 let last = self.nor.last(die);
                 end = end.max(self.nor.finish(die, last, at));
             }
-            // What was waiting for this may go on now, and queue more.
+            // Work that was waiting for this may now continue and queue more.
             let (leaving, waiting) = (self.leaving, self.buffer.waiting());
             self.advance(end);
             if (leaving, waiting) == (self.leaving, self.buffer.waiting()) {
@@ -246,18 +246,18 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// From now on pages written for the first time go to the partitions of locality gathering in the order in which
-    /// they come, not of their addresses: a fill in random order then leaves the pages of any range of addresses in
-    /// every partition. A restart forgets it.
+    /// From now on, pages written for the first time go to the partitions of locality gathering in order of arrival,
+    /// not of address: a fill in random order then scatters any range of addresses over all partitions. A restart
+    /// resets this.
     pub fn deal_as_written(&mut self) {
         self.arrived = Some(0);
     }
 
-    /// What the controller did so far.
+    /// What the controller has done so far.
     pub fn stats(&self) -> &EnvyStats {
         &self.stats
     }
-    /// Begins counting anew, in the medium too; wear stays.
+    /// Resets the statistics, also those of the medium; wear stays.
     pub fn reset_stats(&mut self) {
         self.stats = EnvyStats::default();
         self.nor.reset_stats();
@@ -270,7 +270,7 @@ impl<S: Store> Envy<S> {
     pub fn sram(&self) -> &Ram<S> {
         &self.sram
     }
-    /// What it was told.
+    /// Its configuration.
     pub fn config(&self) -> &EnvyConfig {
         &self.config
     }
@@ -282,17 +282,17 @@ impl<S: Store> Envy<S> {
     pub fn table_bytes(&self) -> u64 {
         EnvyConfig::table_bytes(self.nor.geometry())
     }
-    /// Bytes of memory this program takes for the controller's tables.
+    /// Bytes of memory this process needs for the controller's tables.
     pub fn memory_bytes(&self) -> u64 {
         let slots = self.buffer.slots.len() * size_of::<buffer::Slot>();
         let segments = self.segments.len() * size_of::<Segment>();
         (4 * (self.l2p.len() + self.p2l.len() + self.mappings.len()) + slots + segments) as u64
     }
-    /// True if the page holds something; otherwise it reads as zero.
+    /// True if the page is mapped; otherwise it reads as zero.
     pub fn is_mapped(&self, lpa: u32) -> bool {
         self.l2p[lpa as usize] != NOTHING
     }
-    /// Pages in the buffer that are not queued to be flushed.
+    /// Pages in the buffer whose flush is not queued.
     pub fn buffered_pages(&self) -> u64 {
         self.buffer.waiting()
     }
@@ -302,7 +302,7 @@ impl<S: Store> Envy<S> {
         Media { nor: self.nor, sram: self.sram }
     }
 
-    /// The page will be asked for soon, best some 30 requests from now: its table entry comes near meanwhile.
+    /// Prefetches the table entry of a page that will be accessed soon, ideally about 30 requests from now.
     #[inline]
     pub fn prefetch(&self, page: u32) {
         prefetch_index(&self.l2p, page as usize);
@@ -313,7 +313,7 @@ impl<S: Store> Envy<S> {
         self.layout.block_of(Ppa(page)).0
     }
 
-    /// Where an owner's bytes are.
+    /// The location of an owner's bytes.
     #[inline]
     fn location(&self, owner: u32) -> u32 {
         match owner {
@@ -332,13 +332,13 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// The time of one page on its way between SRAM and flash.
+    /// The transfer time of one page between SRAM and flash.
     #[inline]
     fn transfer(&self) -> Span {
         self.config.control + self.nor.cells().config.timing.read[0] * self.path_cycles()
     }
 
-    /// Memory cycles in which a page crosses the path.
+    /// Memory cycles of a page transfer over the path.
     #[inline]
     fn path_cycles(&self) -> u64 {
         self.nor.geometry().unit_bytes.div_ceil(self.config.path_bytes) as u64
@@ -397,8 +397,8 @@ impl<S: Store> Envy<S> {
     }
 }
 
-/// The face a RAM disk or a page workload uses: whole pages, each crossing the path at once. Everything is
-/// durable when it is acknowledged, so a flush is free.
+/// The interface for a RAM disk or a page workload: whole pages, each in one transfer over the path. Everything is
+/// durable when it is acknowledged, so a flush takes no time.
 impl<S: Store> Controller for Envy<S> {
     const KEEPS: bool = S::KEEPS;
 

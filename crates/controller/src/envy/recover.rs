@@ -1,12 +1,12 @@
-//! Finding everything again after a power cut, from the media alone.
+//! Recovery after a power cut, from the media alone.
 //!
 //! 1. The table, the slots and the segments are read from SRAM.
-//! 2. A transaction that was open is undone: its pages are again where its shadows are.
+//! 2. An open transaction is undone: its pages are restored from its shadows.
 //! 3. The active segment of a pool is the one begun last; it continues after its last page that is not blank.
-//! 4. A segment that was being left is copied to the end (`unfinished`).
+//! 4. The copies out of a segment that was being emptied are completed (`unfinished`).
 //! 5. Segments whose erase is not known to be done are erased again.
 //!
-//! Every step is recorded like in operation, so recovery may itself be cut at any moment.
+//! Every step is recorded as in normal operation, so recovery may itself be cut at any moment.
 
 use super::header;
 use super::segments::{Pool, Role, Segment};
@@ -17,7 +17,7 @@ use nvlab_medium::ram::Ram;
 use nvlab_medium::{PowerCut, Store};
 use nvlab_units::{Geometry, Span, Ticket, Time};
 
-/// Numbers in records that only grow never come here: what says so is damaged.
+/// Counters in records never reach this: a larger one is damaged.
 const NUMBER_MAX: u64 = 1 << 62;
 const ERASES_MAX: u32 = 1 << 31;
 
@@ -33,17 +33,17 @@ pub struct Media<S: Store> {
 /// What a recovery did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// How long the host waited.
+    /// How long the recovery took.
     pub time: Span,
     /// Pages found in flash and in the write buffer.
     pub pages_in_flash: u64,
     /// See `pages_in_flash`.
     pub pages_in_buffer: u64,
-    /// Pages copied to finish cleans that were under way.
+    /// Pages copied to finish cleans in progress.
     pub pages_copied: u64,
     /// Segments erased.
     pub segments_erased: u32,
-    /// Pages given back the version from before a transaction that was not committed.
+    /// Pages restored to their version before a transaction that was not committed.
     pub pages_rolled_back: u64,
 }
 
@@ -52,7 +52,7 @@ impl<S: Store> PowerCut for Media<S> {
         self.nor.settle(upto);
         self.sram.settle(upto);
     }
-    /// A cut before the last moment the array was told of counts as at that moment, for both.
+    /// A cut before the latest time passed to the array is treated as one at that time, for both media.
     fn cut(&mut self, at: Time) {
         let at = at.max(self.nor.latest());
         self.nor.cut(at);
@@ -60,8 +60,8 @@ impl<S: Store> PowerCut for Media<S> {
     }
 }
 
-/// How often each segment was erased, as the SRAM of a controller says: what [`Nor::reopen`] asks for. Or why it does not
-/// say that: it holds no such state, or that of another design.
+/// The erase count of each segment according to a controller's SRAM, as [`Nor::reopen`] needs it; or why it is
+/// unavailable: the SRAM holds no such state, or that of another design.
 pub fn erase_counts<S: Store>(
     config: &EnvyConfig,
     geometry: &Geometry,
@@ -72,7 +72,7 @@ pub fn erase_counts<S: Store>(
     Ok((0..geometry.blocks()).map(|segment| read_segment(sram, &map, segment).1.erases).collect())
 }
 
-/// A segment record: its role as a number, and the rest.
+/// Reads a segment record: its role as a number, and the rest.
 pub(super) fn read_segment<S: Store>(sram: &Ram<S>, map: &Layout, number: u32) -> (u32, Segment) {
     let mut bytes = [0; 64];
     sram.peek(map.segment(number), &mut bytes);
@@ -93,7 +93,7 @@ pub(super) fn read_segment<S: Store>(sram: &Ram<S>, map: &Layout, number: u32) -
 }
 
 impl<S: Store> Envy<S> {
-    /// Rebuilds the controller from its media, beginning at `at`; or why that cannot be done: the
+    /// Rebuilds the controller from its media, beginning at `at`; or returns why that is impossible: the
     /// configuration is not the one the media were written with, or they hold no such state.
     pub fn recover(
         config: EnvyConfig,
@@ -220,7 +220,7 @@ impl<S: Store> Envy<S> {
         Ok(now + cycle)
     }
 
-    /// The slots that hold a page, at their places in the ring.
+    /// Reads the slots that hold a page, and their places in the ring.
     fn read_slots(&mut self) -> Result<(), String> {
         let mut places = vec![0; self.buffer.slots.len()];
         for slot in 0..self.buffer.slots.len() as u32 {
@@ -258,7 +258,7 @@ impl<S: Store> Envy<S> {
         Ok(())
     }
 
-    /// The table back, live pages and pools, from the table.
+    /// Rebuilds the reverse table, live pages and pools from the table.
     fn rebuild(&mut self, report: &mut RecoveryReport) -> Result<(), String> {
         for lpa in 0..self.config.logical_pages {
             let location = self.l2p[lpa as usize];
@@ -293,7 +293,7 @@ impl<S: Store> Envy<S> {
         Ok(())
     }
 
-    /// The partner of a segment that is being left may not have been recorded as such.
+    /// Puts the partner of a segment being emptied into service, if that was not recorded.
     fn tell_partners(&mut self) {
         for number in 0..self.segments.len() {
             let leaving = self.segments[number];
@@ -308,8 +308,8 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// The segments can be those of this array: a partition has no more than its share, each that is left has a partner of
-    /// its own, none is being erased that holds data.
+    /// Checks the segments: a partition has no more than its share, each segment being emptied has its own partner, and
+    /// none that holds data is being erased.
     fn check_segments(&self) -> Result<(), String> {
         let mut partners = vec![false; self.segments.len()];
         for (number, segment) in self.segments.iter().enumerate() {
@@ -330,7 +330,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// What the table names is programmed.
+    /// Checks that the pages in the table are programmed.
     fn check_pages(&self) -> Result<(), String> {
         for (page, &lpa) in self.p2l.iter().enumerate().filter(|(_, lpa)| **lpa != NOTHING) {
             let segment = self.segment_of(page as u32);
@@ -341,7 +341,7 @@ impl<S: Store> Envy<S> {
         Ok(())
     }
 
-    /// The active segment of each pool continues after its last page that is not blank. Reads them.
+    /// Finds the active segment of each pool and reads it to find its last page that is not blank.
     fn find_active(&mut self, at: Time) -> Time {
         let mut now = at;
         for pool in 0..self.pools.len() {
@@ -349,7 +349,7 @@ impl<S: Store> Envy<S> {
             self.pools[pool].active = active;
             now = self.find_end(now, active);
         }
-        // The others are full, but for the partners of segments that are being left.
+        // The others are full, except the partners of segments being emptied.
         let is_partner = |number: u32, segments: &[Segment]| {
             segments.iter().any(|segment| segment.role == Role::Leaving && segment.partner == number)
         };
@@ -363,7 +363,7 @@ impl<S: Store> Envy<S> {
         now
     }
 
-    /// Sets where a segment continues.
+    /// Finds where to continue in a segment.
     fn find_end(&mut self, at: Time, number: u32) -> Time {
         let pages = self.nor.geometry().pages_per_block;
         if self.segments[number as usize].erasing {
@@ -385,7 +385,7 @@ impl<S: Store> Envy<S> {
         self.nor.occupy(at, self.die_of_segment(number), (pages - known) as u64, span).end
     }
 
-    /// Erases again what may not be erased.
+    /// Erases segments again whose erase may not have finished.
     fn erase_unsure(&mut self, at: Time, report: &mut RecoveryReport) -> Time {
         for number in 0..self.segments.len() as u32 {
             let segment = &self.segments[number as usize];
@@ -400,7 +400,7 @@ impl<S: Store> Envy<S> {
         self.finish_all(at)
     }
 
-    /// Promises the end of everything queued, and records it.
+    /// Promises the end of everything queued, records it and returns it.
     pub(super) fn finish_all(&mut self, at: Time) -> Time {
         let mut end = at;
         for die in 0..self.dies.len() as u32 {
@@ -411,7 +411,7 @@ impl<S: Store> Envy<S> {
         end
     }
 
-    /// What is erased is dealt to the pools and the dies.
+    /// Distributes the erased segments to the pools and the dies.
     fn deal_all(&mut self) {
         let blocks = self.nor.geometry().blocks_per_die;
         for die in 0..self.nor.geometry().dies() {

@@ -1,8 +1,8 @@
 //! Segments and the pools they belong to.
 //!
-//! A *pool* is the segments that share one write pointer: a partition of locality gathering, otherwise all
-//! segments of a die. A pool lies within a die and keeps its number of segments: a clean moves its oldest
-//! data to the die's erased spare, which takes the place of the segment it came from.
+//! A *pool* is a set of segments that share one write pointer: a partition of locality gathering, otherwise all
+//! segments of a die. A pool is within one die and keeps its number of segments: a clean moves data to the die's
+//! erased spare, which takes the place of the segment the data came from.
 
 use super::{Cleaning, EnvyConfig, NOTHING};
 use nvlab_units::{Geometry, Ticket};
@@ -14,11 +14,11 @@ pub(super) const NO_SEGMENT: u32 = u32::MAX;
 /// What a segment is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Erased, or queued to be: the spare of its die, or not used yet.
+    /// Erased, or its erase is queued: the spare of its die, or not yet used.
     Erased,
-    /// Holds data of its pool, and may be receiving more.
+    /// Holds data of its pool, and may receive more.
     InService,
-    /// Its live pages are on their way to `partner`; then it is erased.
+    /// Its live pages are being moved to `partner`; then it is erased.
     Leaving,
 }
 
@@ -27,26 +27,26 @@ pub(super) enum Role {
 pub(super) struct Segment {
     pub role: Role,
     pub pool: u32,
-    /// Live pages, shadows of a transaction included.
+    /// Live pages, including shadows of a transaction.
     pub live: u32,
-    /// Pages programmed, or queued to be.
+    /// Pages programmed, or whose program is queued.
     pub next: u32,
     /// Pages known to be programmed (payload only).
     pub done: u32,
     /// The last program queued, on the lane of its die.
     pub last: Ticket,
-    /// Place in the order in which segments were begun.
+    /// Position in the order in which segments were begun.
     pub order: u64,
-    /// When the youngest data was written, in pages flushed before.
+    /// When the youngest data was written, as the number of pages flushed before.
     pub birth: u64,
     pub erases: u32,
     /// Its erase is not known to be done: it may have to be erased again.
     pub erasing: bool,
     /// Where a leaving segment's pages go.
     pub partner: u32,
-    /// The partner takes over the place in the order: a swap for wear, not a clean.
+    /// The partner takes over the position in the order: a wear swap, not a clean.
     pub in_place: bool,
-    /// Found erased by a recovery and not looked at since: its pages are blank if the medium kept them.
+    /// Found erased by a recovery and not yet verified: its pages are blank unless the medium is damaged.
     pub unseen: bool,
     /// Copies out of it that are not known to be done (payload only).
     pub pinned: u32,
@@ -73,7 +73,7 @@ impl Segment {
     }
 }
 
-/// What a partition remembers of its cleans, for locality gathering.
+/// The cleaning history of a partition, for locality gathering.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct History {
     /// Smoothed flushes, of the whole array, between two cleans; 0 before the second.
@@ -88,17 +88,17 @@ pub(super) struct History {
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     pub die: u32,
-    /// Segments it has.
+    /// Its number of segments.
     pub size: u32,
-    /// The one being filled.
+    /// The segment being filled.
     pub active: u32,
-    /// Those filled, oldest first.
+    /// The full segments, oldest first.
     pub closed: VecDeque<u32>,
-    /// Those not used yet.
+    /// The segments not yet used.
     pub fresh: Vec<u32>,
-    /// Live pages in its segments, and pages in the buffer that will come back to it.
+    /// Live pages in its segments, and pages in the buffer that will return to it.
     pub occupied: u32,
-    /// The most of them, so that a clean can always gain.
+    /// The maximum of `occupied`, so that a clean can always gain space.
     pub limit: u32,
     pub history: History,
 }
@@ -119,7 +119,7 @@ pub(super) fn pool_count(config: &EnvyConfig, geometry: &Geometry) -> u32 {
     per_die(config, geometry) * geometry.dies()
 }
 
-/// Pages of a pool that stay without live data, so that every clean can gain.
+/// Pages of a pool that must stay without live data, so that every clean can gain space.
 fn margin(geometry: &Geometry) -> u32 {
     (geometry.pages_per_block / 64).max(2)
 }
@@ -131,8 +131,8 @@ pub(super) fn room(config: &EnvyConfig, geometry: &Geometry) -> u64 {
         - pool_count(config, geometry) as u64 * margin(geometry) as u64
 }
 
-/// Empty pools. Neighbours lie on different dies, so that what is hot is spread; the segments of a die are
-/// dealt to its pools as evenly as possible.
+/// Empty pools. Neighbouring pools are on different dies, so that hot data is spread; the segments of a die are
+/// divided among its pools as evenly as possible.
 pub(super) fn pools(config: &EnvyConfig, geometry: &Geometry) -> Vec<Pool> {
     let (dies, per_die, segments) = (geometry.dies(), per_die(config, geometry), geometry.blocks_per_die - 1);
     let pool = |number: u32| {

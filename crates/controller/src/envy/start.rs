@@ -1,15 +1,15 @@
-//! Where pages go when they are written for the first time, under locality gathering.
+//! Initial placement under locality gathering: where pages go when they are written for the first time.
 //!
-//! Pages are dealt to the partitions in the order of their addresses, or, where a fill in random order shall scatter
-//! them, as they are written ([`Envy::deal_as_written`](super::Envy::deal_as_written)). Where the locality of the writes is known
-//! beforehand, the free space is dealt as the rule of equal products divides it in the end. Left to itself
-//! gathering gets there by what neighbours give each other, which takes thousands of overwrites of the array
-//! at 65,536 pages in a segment.
+//! Pages are assigned to the partitions in order of address, or, if a fill in random order is to scatter them, in
+//! order of arrival ([`Envy::deal_as_written`](super::Envy::deal_as_written)). If the locality of the writes is known
+//! beforehand, the free space is divided as the rule of equal products eventually divides it. Otherwise gathering
+//! gets there through exchanges between neighbours, which takes thousands of overwrites of the array at 65,536 pages
+//! per segment.
 //!
-//! Where the rule ends. A zone of segments that is live to the share u is cleaned at the share v
+//! The steady state of the rule. A zone of segments with the live share u is cleaned at the live share v
 //! ([`live_at_clean`]): v = u in partitions of one segment, less in larger ones, whose segments have time to lose
 //! pages. Frequency times cost of a segment is then writes / space x v / (1 - v)^2, equal for both zones. With
-//! v = u free space is proportional to the square root of writes x data, which is the optimum too.
+//! v = u, free space is proportional to the square root of writes x data, which is also the optimum.
 
 use super::config::{Cleaning, Gathering, Locality};
 use super::segments::Pool;
@@ -17,7 +17,7 @@ use super::segments::Pool;
 /// Steps of a bisection: enough for every bit of an `f64` between 0 and 1.
 const BISECTIONS: u32 = 60;
 
-/// The first page of each pool, in an array whose segments have so many pages.
+/// The first page of each pool, in an array with `pages_per_segment`.
 pub(super) fn first_pages(
     cleaning: Cleaning,
     logical_pages: u32,
@@ -50,14 +50,14 @@ pub(super) fn first_pages(
     pools.iter().map(first).collect()
 }
 
-/// The share of the segments that the hot zone takes with its free space where the rule ends, if the array is live
-/// to the share `live` and a partition of `partition` segments at most to the share `fullest`.
+/// The share of the segments that the hot zone occupies, with its free space, in the steady state of the rule; `live`
+/// is the live share of the array, `fullest` the maximum of a partition of `partition` segments.
 fn hot_space(Locality { data, writes }: Locality, live: f64, fullest: f64, partition: u32) -> f64 {
     let product = |data: f64, writes: f64, space: f64| {
         let at_clean = live_at_clean(data * live / space, partition);
         writes / space * at_clean / (1.0 - at_clean).powi(2)
     };
-    // Each zone at its fullest.
+    // The bounds: each zone at its fullest.
     let (mut low, mut high) = (data * live / fullest, 1.0 - (1.0 - data) * live / fullest);
     for _ in 0..BISECTIONS {
         let space = (low + high) / 2.0;
@@ -69,13 +69,13 @@ fn hot_space(Locality { data, writes }: Locality, live: f64, fullest: f64, parti
     (low + high) / 2.0
 }
 
-/// The live share of a segment when it is cleaned, of a partition that is live to the share `live` and whose pages
-/// are all written equally often; for many pages in a segment.
+/// The live share of a segment when it is cleaned, in a partition with the live share `live` whose pages are all
+/// written equally often; for many pages per segment.
 ///
-/// A clean copies the share v to a new segment and (1 - v) is written to it, after which the next is cleaned: it
-/// lives for `partition` such rounds, in each of which a page dies with the probability 1 - e^-a, a = (1 - v) /
+/// A clean copies the share v to a new segment and (1 - v) is written to it, after which the next is cleaned: a segment
+/// exists for `partition` such rounds, in each of which a page dies with the probability 1 - e^-a, a = (1 - v) /
 /// (live x partition). So v = v e^(-a partition) + live x partition x e^(-a partition) (e^a - 1), whose other
-/// solution, v = 1, is none.
+/// solution, v = 1, is spurious.
 fn live_at_clean(live: f64, partition: u32) -> f64 {
     if partition == 1 {
         return live;

@@ -1,8 +1,8 @@
-//! What an eNVy controller counts. Pages are flash pages; every program is charged to a cause.
+//! Statistics of an eNVy controller. Pages are flash pages; every program is attributed to a cause.
 
 use nvlab_units::Total;
 
-/// Counts since the beginning, or since they were last reset.
+/// Counts since creation, or since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EnvyStats {
     /// Words the host loaded and stored.
@@ -21,15 +21,15 @@ pub struct EnvyStats {
     pub flushed_pages: u64,
     /// Pages the cleaner programmed within a partition.
     pub clean_pages: u64,
-    /// Pages it moved to another partition.
+    /// Pages the cleaner moved to another partition.
     pub transfer_pages: u64,
-    /// Pages programmed to swap a worn area with a young one.
+    /// Pages programmed for wear swaps.
     pub wear_pages: u64,
     /// Segments cleaned, and the live pages they held then.
     pub cleans: u64,
     /// See `cleans`.
     pub clean_live_pages: u64,
-    /// Swaps for wear.
+    /// Wear swaps.
     pub wear_swaps: u64,
     /// Segments erased.
     pub erases: u64,
@@ -39,32 +39,32 @@ pub struct EnvyStats {
     pub aborts: u64,
     /// Host time spent waiting for room in the buffer.
     pub buffer_wait: Total,
-    /// Time of the controller spent on loads.
+    /// Controller time spent on loads.
     pub load_time: Total,
     /// Time spent on stores, without the copies on write.
     pub store_time: Total,
     /// Time spent copying pages to SRAM because of a store.
     pub copy_time: Total,
-    /// Time of long operations, as it was queued: flushes.
+    /// Queued time of flushes.
     pub flush_time: Total,
-    /// Cleaning.
+    /// Queued time of cleaning.
     pub clean_time: Total,
-    /// Moves between partitions.
+    /// Queued time of moves between partitions.
     pub transfer_time: Total,
-    /// Swaps for wear.
+    /// Queued time of wear swaps.
     pub wear_time: Total,
-    /// Erases.
+    /// Queued time of erases.
     pub erase_time: Total,
 }
 
 impl EnvyStats {
-    /// Pages the cleaner programmed for every page flushed: the paper's cleaning cost (section 4.1), moves
-    /// between partitions included. 0 if nothing was flushed.
+    /// Pages the cleaner programmed per page flushed: the paper's cleaning cost (section 4.1), including moves
+    /// between partitions. 0 if nothing was flushed.
     pub fn cleaning_cost(&self) -> f64 {
         self.per_flush(self.clean_pages + self.transfer_pages)
     }
 
-    /// Pages programmed for every page flushed.
+    /// Pages programmed per page flushed.
     pub fn write_amplification(&self) -> f64 {
         self.per_flush(self.flushed_pages + self.clean_pages + self.transfer_pages + self.wear_pages)
     }

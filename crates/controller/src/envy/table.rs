@@ -1,21 +1,21 @@
-//! Where everything lies in the battery-backed SRAM, and how a page table entry reads.
+//! The layout of the battery-backed SRAM, and the format of a page table entry.
 //!
-//! Every record is smaller than a word of the SRAM, a power of two long and aligned, so none straddles a word
-//! and each is written in one go. The regions, each beginning at a word:
+//! Every record is at most a word of the SRAM, a power of two long and aligned, so none straddles words and
+//! each is written atomically. The regions, each beginning at a word:
 //!
 //! | region | bytes each | what |
 //! |---|---|---|
 //! | header | 64 | magic, shape |
 //! | transaction | 64 | number of the transaction, whether it is open |
-//! | segments | 64 | role, partition, place in the order, pages programmed, erases |
-//! | pools | 64 | what a partition remembers of its cleans |
-//! | slots | 16 | page and partition each slot of the buffer belongs to, place in the FIFO |
+//! | segments | 64 | role, partition, position in the order, pages programmed, erases |
+//! | pools | 64 | the cleaning history of each partition |
+//! | slots | 16 | page and partition of each slot of the buffer, place in the FIFO |
 //! | shadows | 16 | pages changed by the transaction and where their old versions are |
 //! | table | 4 | logical page to flash page or slot, plus one so that a fresh memory maps nothing |
 //! | buffer | page | the slots |
 //!
-//! The way back from physical to logical pages is not kept here: recovery rebuilds it from the table. It is
-//! counted all the same ([`EnvyConfig::table_bytes`]), because the controller has it in SRAM while it runs.
+//! The reverse table, from physical to logical pages, is not kept here: recovery rebuilds it from the table. It is
+//! still counted ([`EnvyConfig::table_bytes`]), because the controller has it in SRAM while it runs.
 
 use super::EnvyConfig;
 use nvlab_units::Geometry;
@@ -39,10 +39,10 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Where the header is, whatever the layout.
+    /// The offset of the header, equal in every layout.
     pub const HEADER: u64 = 0;
 
-    /// The layout for a controller over an array, in a memory of `word` bytes.
+    /// The layout for a controller over an array, in a memory with words of `word` bytes.
     pub fn new(config: &EnvyConfig, geometry: &Geometry, word: u64) -> Layout {
         let up = |offset: u64| offset.next_multiple_of(word);
         let slots = config.buffer_pages.max(1) as u64;
@@ -79,13 +79,13 @@ impl Layout {
     pub fn data(&self, slot: u32) -> u64 {
         self.buffer + slot as u64 * self.page
     }
-    /// Bytes in all.
+    /// Bytes in total.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// A record being written: little-endian fields one after the other.
+/// A record being written or read: little-endian fields one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record<const N: usize> {
     bytes: [u8; N],
@@ -96,7 +96,7 @@ impl<const N: usize> Record<N> {
     pub fn new() -> Record<N> {
         Record { bytes: [0; N], used: 0 }
     }
-    /// Reads back what was written.
+    /// A record to read back.
     pub fn from(bytes: [u8; N]) -> Record<N> {
         Record { bytes, used: 0 }
     }

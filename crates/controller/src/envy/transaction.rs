@@ -1,9 +1,9 @@
-//! Hardware transactions (section 6): the old copies of what a transaction changes are kept, and protected
+//! Hardware transactions (section 6): the old copies of pages a transaction changes are kept, and protected
 //! from the cleaner, until it is committed or aborted. One at a time.
 //!
 //! A *shadow* is the old version of one page: a flash page, a slot of the buffer, or nothing. It owns its
-//! copy like a logical page does, so that cleaning and flushing move it instead of dropping it. A page that was
-//! in SRAM gets a new slot; the old slot is the shadow's.
+//! copy as a logical page does, so that cleaning and flushing move it instead of dropping it. A page that was
+//! in SRAM gets a new slot; the shadow keeps the old one.
 //!
 //! The transaction record in SRAM is the commit point: one word. Shadows carry the number of their
 //! transaction, so they need not be erased.
@@ -24,11 +24,11 @@ pub(super) struct Shadow {
 #[derive(Clone, Debug)]
 pub(super) struct Transaction {
     pub open: bool,
-    /// Of the last one begun.
+    /// The number of the last transaction begun.
     pub number: u64,
     pub shadows: Vec<Shadow>,
     limit: u32,
-    /// One bit for each logical page: it has a shadow.
+    /// One bit per logical page: whether it has a shadow.
     held: Vec<u64>,
 }
 
@@ -55,7 +55,7 @@ impl Transaction {
         self.held[lpa as usize / 64] & 1 << (lpa % 64) != 0
     }
 
-    /// Fails if no page more may change.
+    /// Fails if no further page may change.
     pub fn check_room(&self) -> Result<(), ControllerError> {
         match self.count() < self.limit {
             true => Ok(()),
@@ -67,7 +67,7 @@ impl Transaction {
         self.shadows.len() as u32
     }
 
-    /// Where a shadow is; nowhere if it is none any more.
+    /// The location of a shadow; `NOTHING` if it no longer exists.
     pub fn location(&self, shadow: u32) -> u32 {
         self.shadows.get(shadow as usize).map_or(NOTHING, |shadow| shadow.location)
     }
@@ -85,10 +85,10 @@ impl Transaction {
 }
 
 impl<S: Store> Envy<S> {
-    /// Begins a transaction: what is stored from now on is kept or undone as a whole.
+    /// Begins a transaction: further stores are committed or undone as a whole.
     ///
-    /// Errors: [`ControllerError::TransactionOpen`]; [`ControllerError::TransactionFull`] where the
-    /// configuration allows none.
+    /// Errors: [`ControllerError::TransactionOpen`]; [`ControllerError::TransactionFull`] if the configuration
+    /// allows no transactions.
     pub fn begin(&mut self, at: Time) -> Result<Served, ControllerError> {
         if self.transaction.open {
             return Err(ControllerError::TransactionOpen);
@@ -102,7 +102,7 @@ impl<S: Store> Envy<S> {
         Ok(served)
     }
 
-    /// Keeps what the transaction stored; durable at the end, as a whole.
+    /// Commits the stores of the transaction; they are durable at the end, as a whole.
     ///
     /// Errors: [`ControllerError::NoTransaction`].
     pub fn commit(&mut self, at: Time) -> Result<Served, ControllerError> {
@@ -121,7 +121,7 @@ impl<S: Store> Envy<S> {
         Ok(served)
     }
 
-    /// Undoes what the transaction stored: every page it changed is again what it was before.
+    /// Undoes the stores of the transaction: every page it changed is restored.
     ///
     /// Errors: [`ControllerError::NoTransaction`].
     pub fn abort(&mut self, at: Time) -> Result<Served, ControllerError> {
@@ -149,7 +149,7 @@ impl<S: Store> Envy<S> {
         self.config.control + self.sram.config().write.first
     }
 
-    /// Makes a shadow of the version of a page that is at `location`.
+    /// Makes a shadow of the version of a page at `location`.
     pub(super) fn hold(&mut self, lpa: u32, location: u32) -> u32 {
         let shadow = self.transaction.count();
         self.transaction.shadows.push(Shadow { lpa, location });
@@ -158,7 +158,7 @@ impl<S: Store> Envy<S> {
         shadow
     }
 
-    /// A location belongs to somebody else now.
+    /// Changes the owner of a location.
     fn give(&mut self, location: u32, owner: u32) {
         match location {
             NOTHING => {}

@@ -1,7 +1,7 @@
 //! Cleans that a power cut left unfinished.
 //!
-//! Page after page goes to a page that already holds, wholly or in part, these very bytes (flash may be programmed again
-//! as long as bits are only cleared), or to a blank one. So a torn copy takes no room, and a clean can be cut any
+//! Each page goes to a page that already holds, wholly or in part, the same bytes (flash may be programmed again
+//! as long as bits are only cleared), or to a blank one. So a torn copy wastes no space, and a clean can be cut any
 //! number of times.
 
 use super::Envy;
@@ -13,7 +13,7 @@ use nvlab_units::Time;
 use std::collections::{HashMap, VecDeque};
 
 impl<S: Store> Envy<S> {
-    /// Copies out of segments that are being left what is still in them, and erases them.
+    /// Copies the remaining live pages out of segments being emptied, and erases these.
     pub(super) fn finish_leaving(&mut self, at: Time, report: &mut RecoveryReport) -> Result<Time, String> {
         let is_leaving = |&number: &u32| self.segments[number as usize].role == Role::Leaving;
         let leaving: Vec<u32> = (0..self.segments.len() as u32).filter(is_leaving).collect();
@@ -47,9 +47,9 @@ impl<S: Store> Envy<S> {
         Ok(now)
     }
 
-    /// Finds the copies that were made but not recorded and makes them complete: those that are whole first, so that
-    /// none is taken for another's, then the torn ones. Then the blank pages of segments that count as full are taken.
-    /// Gives the pages for which that did not suffice.
+    /// Finds copies that were made but not recorded and completes them: the whole ones first, so that none is taken for
+    /// another page's, then the torn ones. Then uses the blank pages of segments that count as full. Returns the pages
+    /// for which that did not suffice.
     fn complete_begun(&mut self, at: Time, moving: Vec<Moving>, ends: &mut [u32]) -> Vec<Moving> {
         let begun = self.begun_pages(ends);
         let mut holding: HashMap<Vec<u8>, VecDeque<u32>> = HashMap::new();
@@ -76,8 +76,8 @@ impl<S: Store> Envy<S> {
         left
     }
 
-    /// Of each segment the last page that is not blank and still nobody's: a die programs in order, so no other can be
-    /// torn. A torn page is made complete before a page behind it is begun.
+    /// The last page of each segment that is not blank and has no owner: a die programs in order, so no other can be
+    /// torn. A torn page is completed before a later page is begun.
     fn last_begun(&self, begun: &[u32]) -> Vec<u32> {
         let of_a_segment = begun.chunk_by(|&one, &other| self.segment_of(one) == self.segment_of(other));
         let written = |&&page: &&u32| self.bytes_of(page).iter().any(|&byte| byte != 0xFF);
@@ -85,7 +85,7 @@ impl<S: Store> Envy<S> {
         last.filter(|&page| self.location(self.p2l[page as usize]) != page).collect()
     }
 
-    /// Copies pages to blank ones, the partner's if it has some: for each page that was on its way there is one.
+    /// Copies pages to blank ones, preferably the partner's: there is one for each page that was being moved.
     fn place_again(
         &mut self,
         at: Time,
@@ -109,8 +109,8 @@ impl<S: Store> Envy<S> {
         Ok(())
     }
 
-    /// Pages programmed, in part perhaps, behind what is recorded, that are nobody's: those of partners last, as the
-    /// others were on their way to a neighbour.
+    /// Pages programmed, possibly in part, after those recorded, that have no owner: those of partners last, as the
+    /// others were being moved to a neighbour.
     fn begun_pages(&self, ends: &[u32]) -> Vec<u32> {
         let leaving = self.segments.iter().filter(|segment| segment.role == Role::Leaving);
         let partners: Vec<u32> = leaving.map(|segment| segment.partner).collect();
@@ -135,7 +135,7 @@ impl<S: Store> Envy<S> {
         *end = (*end).max(self.segments[target as usize].next);
     }
 
-    /// True if a page can be programmed with what is at `from`.
+    /// True if a page can be programmed with the contents of `from`.
     fn can_take(&self, page: u32, from: u32) -> bool {
         let (there, wanted) = (self.bytes_of(page), self.bytes_of(from));
         there.iter().zip(&wanted).all(|(there, wanted)| there & wanted == *wanted)

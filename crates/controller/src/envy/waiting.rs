@@ -1,9 +1,9 @@
-//! What must be done before a page or a segment may be used again.
+//! What must be done before a page or a segment may be reused.
 //!
-//! The queue of a die is done in order, so a place on it says everything about that die. Only copies between
-//! dies cross over: one is recorded when its source is, and its source stays until it is. Both are remembered
-//! here, with and without payload, so that times never depend on whether payload is kept; and what is waited
-//! for is promised, nothing else that is queued.
+//! The queue of a die is done in order, so one ticket describes the state of that die. Only copies between dies
+//! depend on two queues: a copy is recorded only after its source is, and the source is kept until then. Both are
+//! tracked here, with and without payload, so that times never depend on whether payload is kept. Waiting promises
+//! the end of what is required, and of nothing else that is queued.
 
 use super::{Envy, NO_SEGMENT};
 use nvlab_medium::Store;
@@ -13,14 +13,14 @@ use nvlab_units::{Ticket, Time};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Crossing {
     segment: u32,
-    /// The last of the programs that brought the sources there.
+    /// The last of the programs that wrote the sources.
     source: (u32, Ticket),
     /// The last of the copies.
     target: (u32, Ticket),
 }
 
 impl<S: Store> Envy<S> {
-    /// Copies out of `from` are queued, the last at `last`; remembered if they go to another die.
+    /// Notes copies out of `from`, the last queued at `last`, if they go to another die.
     pub(super) fn crossed(&mut self, from: u32, to: u32, last: Ticket) {
         let (source, target) = (self.die_of_segment(from), self.die_of_segment(to));
         if source != target {
@@ -29,7 +29,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// Forgets the crossings that are over at `at`.
+    /// Drops the crossings that are done at `at`.
     #[cold]
     pub(super) fn forget_crossings(&mut self, at: Time) {
         while let Some(&Crossing { source, target, .. }) = self.crossings.front() {
@@ -40,13 +40,13 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// Waits until what is queued on a die up to a place is done and recorded. It is promised.
+    /// Waits until everything queued on a die up to a ticket is done and recorded, and promises its end.
     #[inline]
     pub(super) fn wait_for(&mut self, die: u32, ticket: Ticket, at: Time) -> Time {
         self.wait_for_leaving(NO_SEGMENT, die, ticket, at)
     }
 
-    /// The same; and every copy out of `segment`.
+    /// [`Envy::wait_for`], and waits also for every copy out of `segment`.
     #[inline]
     pub(super) fn wait_for_leaving(&mut self, segment: u32, die: u32, ticket: Ticket, at: Time) -> Time {
         self.require(segment, die, ticket);
@@ -60,7 +60,7 @@ impl<S: Store> Envy<S> {
         end
     }
 
-    /// True if a wait would be over at `at`; what it would wait for is recorded then. Promises nothing.
+    /// True if a wait would be over at `at`; then records what it would wait for. Promises nothing.
     pub(super) fn has_left(&mut self, segment: u32, die: u32, ticket: Ticket, at: Time) -> bool {
         self.require(segment, die, ticket);
         for die in 0..self.required.len() {
@@ -73,7 +73,7 @@ impl<S: Store> Envy<S> {
         true
     }
 
-    /// Sets `required`: the place on each die up to which everything must be done. A crossing waits only for what was
+    /// Sets `required`: the ticket on each die up to which everything must be done. A crossing depends only on work
     /// queued before it, so one pass from the last to the first finds all of them.
     #[inline]
     fn require(&mut self, segment: u32, die: u32, ticket: Ticket) {

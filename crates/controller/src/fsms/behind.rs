@@ -1,11 +1,11 @@
-//! The sectors on the device behind: its units are larger, so parts of them are read, merged and written whole.
+//! Sectors on the device behind: its units are larger, so a partial write reads, merges and writes whole units.
 
 use super::{Fsms, SECTOR};
 use crate::{BesidePram, ControllerError};
 use nvlab_units::{Extent, Time};
 
 impl<C: BesidePram> Fsms<C> {
-    /// The units that sectors touch.
+    /// The units that a range of sectors overlaps.
     fn touched(&self, extent: Extent) -> Extent {
         let start = extent.start / self.per_unit;
         let end = extent.end().div_ceil(self.per_unit as u64) as u32;

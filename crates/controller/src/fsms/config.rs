@@ -1,4 +1,4 @@
-//! What the separator is told: plain data, filled from a design.
+//! The configuration of the separator: plain data, filled from a design.
 
 use super::SECTOR;
 use super::slots::Layout;
@@ -11,11 +11,11 @@ use nvlab_units::{Extent, Span};
 pub struct FsmsConfig {
     /// Sectors that always count as metadata. Without payload they are the only ones: nothing can be learnt.
     pub regions: Vec<Extent>,
-    /// Bytes of PRAM, behind what the controller behind has taken of it; `None`: all that is left.
+    /// Bytes of PRAM, after the part the controller behind uses; `None`: all the rest.
     pub pram_bytes: Option<u64>,
-    /// How a sector that is in PRAM is overwritten.
+    /// How a sector in PRAM is overwritten.
     pub update: Update,
-    /// Records of the journal; they take turns, so that none wears faster than what it protects. At least 1.
+    /// Records of the journal, used round-robin, so that none wears faster than what it protects. At least 1.
     pub journal_records: u32,
     /// "Logical delete" (system 003, backup slide): clusters whose FAT entries became free are trimmed at the next
     /// flush.
@@ -24,20 +24,20 @@ pub struct FsmsConfig {
     pub overhead: Span,
 }
 
-/// How a sector that is in PRAM is overwritten. Only the words that differ are programmed.
+/// How a sector in PRAM is overwritten. Only the words that differ are programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// Through a journal: after a power cut the sector is old or new, as on any disk. What changes is programmed
-    /// twice, unless it is a single aligned 8 bytes.
+    /// Through a journal: after a power cut the sector is old or new, as on any disk. Changes are programmed
+    /// twice, unless they fit in a single aligned 8 bytes.
     Journalled,
-    /// In place, as system 003 does it: a power cut may leave the sector old in some aligned 8 bytes and new in
+    /// In place, as in system 003: a power cut may leave the sector old in some aligned 8 bytes and new in
     /// others.
     InPlace,
 }
 
 impl FsmsConfig {
-    /// The part of a PRAM of `pram_bytes` this gives, as (offset, bytes), where `taken` bytes are the controller's own and
-    /// the device behind has so many units of so many bytes; or why it cannot work.
+    /// The part of a PRAM of `pram_bytes` that this uses, as (offset, bytes), if the controller behind uses `taken`
+    /// bytes and has `units` of `unit_bytes`; or why it cannot work.
     pub fn check(
         &self,
         (units, unit_bytes): (u32, u32),
@@ -66,7 +66,7 @@ impl FsmsConfig {
         if self.journal_records == 0 {
             return Err("the journal needs at least 1 record".into());
         }
-        // A sector's own size, so that no wear line of the part is shared with the controller behind.
+        // Aligned to a sector, so that it shares no wear line of the part with the controller behind.
         let offset = taken.next_multiple_of(SECTOR as u64);
         let left = pram_bytes.saturating_sub(offset);
         let bytes = self.pram_bytes.unwrap_or(left);
@@ -83,7 +83,7 @@ impl FsmsConfig {
     }
 }
 
-/// The same for a device, whose memory must not tear entries.
+/// [`FsmsConfig::check`] for a device, and that its memory does not tear entries.
 pub(super) fn check(config: &FsmsConfig, behind: &impl BesidePram) -> Result<(u64, u64), String> {
     pram::check_atomic(behind.pram(), "fsms changes its table in place")?;
     let device = (behind.capacity_units(), behind.unit_bytes());

@@ -1,39 +1,39 @@
-//! The FAT file systems as a block device sees them: where things lie, from the boot sector; what a FAT and a
-//! directory entry say (Microsoft, FAT32 File System Specification 1.03).
+//! The FAT file systems as a block device sees them: the layout, from the boot sector; the contents of FAT and
+//! directory entries (Microsoft, FAT32 File System Specification 1.03).
 
 use super::SECTOR;
 
-/// Which FAT: decided by the number of clusters alone.
+/// The FAT variant: determined by the number of clusters alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FatKind {
     /// Fewer than 4085 clusters.
     Fat12,
-    /// Fewer than 65525.
+    /// Fewer than 65525 clusters.
     Fat16,
-    /// Any more.
+    /// 65525 clusters or more.
     Fat32,
 }
 
-/// What lies on the device.
+/// The file system on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
-    /// Nothing that was understood: only the regions of the configuration go to PRAM.
+    /// Not recognised: only the regions of the configuration go to PRAM.
     Unknown,
-    /// exFAT, which is refused: it is not separated, everything goes to the device behind, and this is how a
-    /// caller learns it. (Writing it is not an error: a block device does not choose its file system.)
+    /// exFAT, which is not supported: everything goes to the device behind, and this tells the caller so.
+    /// (Writing it is not an error: a block device does not choose its file system.)
     Exfat,
     /// A FAT volume.
     Fat(Volume),
 }
 
-/// Where a FAT volume has what. Sectors are those of the device (512 B), counted from its beginning.
+/// The layout of a FAT volume. Sectors are those of the device (512 B), counted from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// Which FAT.
+    /// The FAT variant.
     pub kind: FatKind,
     /// The boot sector.
     pub base: u32,
-    /// The FAT in force: the first copy unless mirroring is off.
+    /// The active FAT: the first copy unless mirroring is off.
     pub fat: u32,
     /// Sectors of one copy.
     pub fat_sectors: u32,
@@ -43,7 +43,7 @@ pub struct Volume {
     pub data: u32,
     /// Sectors of one cluster.
     pub cluster_sectors: u32,
-    /// How many there are, numbered from 2.
+    /// Number of clusters, numbered from 2.
     pub clusters: u32,
     /// The first cluster of the root directory on FAT32.
     pub root_cluster: u32,
@@ -58,10 +58,10 @@ fn u32_at(bytes: &[u8], offset: usize) -> u32 {
 }
 
 const DIRECTORY_BYTES_MAX: u32 = 65_536 * 32;
-/// From here on the entries of FAT32 are marks: bad clusters, ends of chains.
+/// The most clusters of FAT32: larger entry values are markers (bad clusters, ends of chains).
 const FAT32_CLUSTERS_MAX: u64 = 0x0fff_fff7 - 2;
 
-/// What a boot sector says of the volume that begins with it, on a device of `sectors`.
+/// Parses the boot sector of a volume that begins at `base`, on a device of `sectors`.
 pub(super) fn parse(boot: &[u8], base: u32, sectors: u32) -> FileSystem {
     if &boot[3..11] == b"EXFAT   " {
         return FileSystem::Exfat;
@@ -125,7 +125,7 @@ fn volume(boot: &[u8], base: u32, sectors: u32) -> Option<Volume> {
 }
 
 impl Volume {
-    /// The cluster a sector belongs to.
+    /// The cluster of a sector.
     #[inline]
     pub fn cluster_of(&self, sector: u32) -> Option<u32> {
         let cluster = sector.checked_sub(self.data)? / self.cluster_sectors;
@@ -135,7 +135,7 @@ impl Volume {
     pub fn sector_of(&self, cluster: u32) -> u32 {
         self.data + (cluster - 2) * self.cluster_sectors
     }
-    /// True if there is such a cluster.
+    /// True if the cluster exists.
     pub fn has(&self, cluster: u32) -> bool {
         (2..self.clusters + 2).contains(&cluster)
     }
@@ -160,7 +160,7 @@ impl Volume {
         first.clamp(2, end.max(2)) as u32..end as u32
     }
 
-    /// What an entry says, from the bytes of the FAT that begin at `start`; `None` if it is not among them.
+    /// The value of an entry, from the bytes of the FAT that begin at `start`; `None` if it is not among them.
     pub(super) fn entry(&self, bytes: &[u8], start: usize, cluster: u32) -> Option<u32> {
         let offset = self.entry_offset(cluster).checked_sub(start)?;
         let width = if self.kind == FatKind::Fat32 { 4 } else { 2 };
@@ -177,12 +177,12 @@ impl Volume {
         (DIRECTORY_BYTES_MAX / SECTOR as u32 / self.cluster_sectors).max(1)
     }
 
-    /// True if a directory ends in these bytes: an entry that begins with 0 says that none follows.
+    /// True if a directory ends in these bytes: an entry that begins with 0 means that none follows.
     pub(super) fn ends_directory(&self, bytes: &[u8]) -> bool {
         bytes.chunks_exact(32).any(|entry| entry[0] == 0)
     }
 
-    /// The subdirectories a directory's bytes name, by first cluster.
+    /// The first clusters of the subdirectories named in a directory's bytes.
     pub(super) fn subdirectories(&self, bytes: &[u8]) -> impl Iterator<Item = u32> {
         let used = bytes.chunks_exact(32).take_while(|entry| entry[0] != 0);
         let named = used.filter(|entry| entry[0] != 0xe5 && entry[0] != b'.');
@@ -193,8 +193,8 @@ impl Volume {
         directories.map(first).filter(|&cluster| self.has(cluster))
     }
 
-    /// True if these bytes begin the directory whose first cluster is `cluster`: its first entry, but for parts of
-    /// long names, is "." and leads to itself.
+    /// True if these bytes begin the directory whose first cluster is `cluster`: its first entry, ignoring parts of
+    /// long names, is "." and points to itself.
     pub(super) fn begins_directory(&self, bytes: &[u8], cluster: u32) -> bool {
         let first = bytes.chunks_exact(32).find(|entry| entry[11] & 0x3f != 0x0f);
         first.is_some_and(|entry| {

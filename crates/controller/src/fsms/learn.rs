@@ -1,19 +1,19 @@
-//! What the writes say about the volume: where it begins, which clusters are directories, which became free.
+//! Learns about the volume from the writes: where it begins, which clusters are directories, which became free.
 //!
-//! - The boot sector says where FATs and root directory are.
-//! - A directory names its subdirectories (attribute 0x10), which begin with "."; the FAT says which further clusters they have, now and
-//!   when an entry of the chain changes.
-//! - A cluster that is written so that it begins with "." is one, even if its parent is written later.
-//! - A FAT entry that becomes 0 frees its cluster: it is a directory no more, and may be trimmed.
+//! - The boot sector determines where FATs and root directory are.
+//! - A directory names its subdirectories (attribute 0x10), which begin with "."; the FAT determines their further
+//!   clusters, now and when an entry of the chain changes.
+//! - A cluster written to begin with "." is a directory, even if its parent is written later.
+//! - A FAT entry that becomes 0 frees its cluster: it is no longer a directory, and may be trimmed.
 //!
-//! Looking is part of serving: what is read for it takes its time. What cannot be read teaches nothing.
+//! Learning is part of serving requests: its reads take time. What cannot be read is ignored.
 
 use super::fat::{self, FileSystem, Volume};
 use super::{Fsms, SECTOR};
 use crate::{BesidePram, ControllerError};
 use nvlab_units::{Extent, Time};
 
-/// Freed clusters remembered until the next flush; beyond that their space stays taken until it is written again.
+/// Freed clusters listed until the next flush; the space of further ones stays occupied until it is written again.
 const TO_TRIM_MAX: usize = 1 << 16;
 
 /// A set of clusters.
@@ -31,7 +31,7 @@ impl Bits {
     fn set(&mut self, bit: u32) {
         self.0[bit as usize / 64] |= 1 << (bit % 64);
     }
-    /// True if it was in the set.
+    /// Removes a cluster; returns true if it was in the set.
     fn clear(&mut self, bit: u32) -> bool {
         let was = self.get(bit);
         self.0[bit as usize / 64] &= !(1 << (bit % 64));
@@ -42,7 +42,7 @@ impl Bits {
     }
 }
 
-/// A walk of directories: each cluster is entered once by a name, and walked once as part of a directory.
+/// A walk of directories: each cluster is entered at most once by name, and read at most once as part of a directory.
 struct Walk {
     queue: Vec<u32>,
     named: Bits,
@@ -69,7 +69,7 @@ fn inside(extent: Extent, start: u32, count: u32) -> Option<Extent> {
     (to > from as u64).then(|| Extent { start: from, count: (to - from as u64) as u32 })
 }
 
-/// The bytes of a part of what is written.
+/// The bytes of a part of a write.
 fn part(data: &[u8], extent: Extent, part: Extent) -> &[u8] {
     &data[(part.start - extent.start) as usize * SECTOR..][..part.count as usize * SECTOR]
 }
@@ -88,8 +88,8 @@ impl<C: BesidePram> Fsms<C> {
         Some((bytes, end))
     }
 
-    /// Before a write: a boot sector or the beginning of a directory decides where it goes; what the FAT said is
-    /// kept in `before`. Gives when that is known.
+    /// Before a write: a boot sector or the beginning of a directory determines where it goes; the old contents of the
+    /// FAT are kept in `before`. Returns when that is known.
     pub(super) fn foresee(&mut self, at: Time, extent: Extent, data: &[u8], before: &mut Vec<u8>) -> Time {
         before.clear();
         let mut now = at;
@@ -122,7 +122,7 @@ impl<C: BesidePram> Fsms<C> {
         }
     }
 
-    /// Another file system is on the device: nothing that was known holds.
+    /// Adopts a new file system on the device: everything learnt so far is void.
     fn adopt(&mut self, found: FileSystem) {
         if found == self.file_system {
             return;
@@ -147,7 +147,7 @@ impl<C: BesidePram> Fsms<C> {
         }
     }
 
-    /// After a write: what the FAT and directories say now.
+    /// After a write: learns from the new FAT and directory contents.
     pub(super) fn learn_from(&mut self, at: Time, extent: Extent, data: &[u8], before: &mut [u8]) {
         let Some(volume) = self.volume() else { return };
         if let Some(window) = window(&volume, extent).filter(|_| !before.is_empty()) {
@@ -163,7 +163,7 @@ impl<C: BesidePram> Fsms<C> {
         }
     }
 
-    /// Compares the entries a write touched, in the part of the FAT it touched.
+    /// Compares the FAT entries before and after a write.
     fn learn_from_fat(
         &mut self,
         at: Time,
@@ -195,7 +195,7 @@ impl<C: BesidePram> Fsms<C> {
             return;
         }
         self.stats.clusters_freed += 1;
-        // The root directory of FAT32 stays one, whatever a format in progress writes.
+        // The root directory of FAT32 stays a directory, whatever a format in progress writes.
         if cluster != volume.root_cluster && self.directories.clear(cluster) {
             self.reclaimable = true;
         }
@@ -205,11 +205,11 @@ impl<C: BesidePram> Fsms<C> {
         }
     }
 
-    /// What the FAT says of a cluster.
+    /// Reads the FAT entry of a cluster.
     fn fat_entry(&mut self, at: Time, volume: &Volume, cluster: u32) -> Option<(u32, Time)> {
         let offset = volume.entry_offset(cluster);
         let first = (offset / SECTOR) as u32;
-        // An entry of FAT12 may lie in two sectors.
+        // An entry of FAT12 may straddle two sectors.
         let count = if offset % SECTOR == SECTOR - 1 { 2 } else { 1 };
         let sectors = inside(Extent { start: volume.fat + first, count }, volume.fat, volume.fat_sectors)?;
         let (bytes, end) = self.look(at, sectors)?;
@@ -223,7 +223,7 @@ impl<C: BesidePram> Fsms<C> {
         }
     }
 
-    /// Marks a cluster and those that follow it in the FAT as directories, no more than a directory can have.
+    /// Marks a cluster and its successors in the FAT as a directory, at most as many as a directory can have.
     fn mark_chain(&mut self, at: Time, volume: &Volume, first: u32) {
         let (mut cluster, mut now) = (first, at);
         for _ in 0..volume.directory_clusters_max() {
@@ -247,9 +247,9 @@ impl<C: BesidePram> Fsms<C> {
         self.enter_directories(at, volume, walk)
     }
 
-    /// Marks directories and all below them. Entering a cluster by a name reads one sector of it and its FAT entry,
-    /// and every cluster of a directory is read once, so this takes no longer than the directories and the clusters
-    /// they name are large, whatever cycles the FAT and the names make.
+    /// Marks directories and all below them. Entering a cluster by name reads one sector of it and its FAT entry,
+    /// and every cluster of a directory is read once, so the work is bounded by the size of the directories and the
+    /// number of clusters they name, whatever cycles the FAT and the names form.
     fn enter_directories(&mut self, at: Time, volume: &Volume, mut walk: Walk) -> Time {
         let mut now = at;
         while let Some(first) = walk.queue.pop() {
@@ -261,8 +261,8 @@ impl<C: BesidePram> Fsms<C> {
     }
 
     /// Marks a directory and collects its subdirectories. A name alone proves nothing (a client may free a directory
-    /// before it deletes the name, or fill in an entry field by field over an old one): the FAT must say that it
-    /// is in use, and it must begin as a directory. One that does not yet is recognised when it does.
+    /// before it deletes the name, or fill in an entry field by field over an old one): the FAT must mark it as
+    /// used, and it must begin as a directory. One that does not yet is recognised when it does.
     fn enter_directory(&mut self, at: Time, volume: &Volume, first: u32, walk: &mut Walk) -> Time {
         let Some((next, now)) = self.fat_entry(at, volume, first) else { return at };
         if next == 0 {
@@ -275,9 +275,9 @@ impl<C: BesidePram> Fsms<C> {
         }
     }
 
-    /// Marks the clusters of a directory, of which the FAT entry of the first may be known, and reads their names up
-    /// to the end mark. The chain ends at a cluster that was walked already, and where the specification ends it:
-    /// a directory has at most 65,536 entries.
+    /// Marks the clusters of a directory (the FAT entry of the first may be known) and reads their names up to the end
+    /// mark. The chain ends at a cluster already walked, and at the limit of the specification: a directory has at
+    /// most 65,536 entries.
     fn walk_chain(
         &mut self,
         at: Time,
@@ -309,7 +309,7 @@ impl<C: BesidePram> Fsms<C> {
         now
     }
 
-    /// Reads the volume on the device, if there is one, and all its directories. Gives when that was done.
+    /// Reads the volume on the device, if there is one, and all its directories. Returns when that is done.
     pub fn learn(&mut self, at: Time) -> Result<Time, ControllerError> {
         let mut bytes = vec![0; SECTOR];
         let mut now = self.read_sectors(at, Extent::one(0), &mut bytes)?;
@@ -334,7 +334,7 @@ impl<C: BesidePram> Fsms<C> {
         Ok(self.learn_subdirectories(now, &volume, &bytes))
     }
 
-    /// Data is written to these sectors: their clusters are in use, whatever the FAT says yet.
+    /// Marks the clusters of sectors being written as used, whatever the FAT still says.
     #[inline]
     pub(super) fn keep_clusters(&mut self, extent: Extent) {
         if self.to_trim.is_empty() {
@@ -350,7 +350,7 @@ impl<C: BesidePram> Fsms<C> {
         }
     }
 
-    /// Trims the clusters that became free and still are.
+    /// Trims the clusters that became free and are still free.
     pub(super) fn trim_freed(&mut self, at: Time) -> Result<(), ControllerError> {
         let Some(volume) = self.volume().filter(|_| !self.to_trim.is_empty()) else { return Ok(()) };
         let mut freed = std::mem::take(&mut self.to_trim);
@@ -378,7 +378,7 @@ impl<C: BesidePram> Fsms<C> {
     }
 }
 
-/// The sectors of the FAT that a write touches, and one on either side: entries of FAT12 may lie in two.
+/// The sectors of the FAT that a write overlaps, and one on either side: entries of FAT12 may straddle two.
 fn window(volume: &Volume, extent: Extent) -> Option<Extent> {
     let written = inside(extent, volume.fat, volume.fat_sectors)?;
     let wider = Extent { start: written.start - 1, count: written.count + 2 };

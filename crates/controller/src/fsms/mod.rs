@@ -1,32 +1,32 @@
 //! FSMS, file-system metadata separation (system 003): a driver in front of a device that keeps what the FAT file
-//! system changes again and again (boot sector, FATs, directories) in PRAM, and sends the rest to the device.
+//! system changes over and over (boot sector, FATs, directories) in PRAM, and sends the rest to the device.
 //!
-//! What it is not: a file system. It learns from what is written where FATs and directories are, and is asked for
-//! nothing. So it may be wrong, and then a sector is only in the slower place: where a sector *is* stands in a table
-//! in PRAM, and that alone decides what a read returns.
+//! It is not a file system. It learns from the writes where FATs and directories are, without help from the host. So it
+//! may be wrong, but then a sector is merely in the slower place: a table in PRAM records where each sector *is*, and
+//! that alone determines what a read returns.
 //!
-//! Units are sectors of 512 B, whatever the units of the device behind are; parts of its units are read, merged and
-//! written whole.
+//! Units are sectors of 512 B, whatever the units of the device behind are; a partial write of its units reads, merges
+//! and writes whole ones.
 //!
 //! Invariants
-//! 1. A sector is in PRAM iff the table names it; otherwise the device behind has it. The table changes only after
+//! 1. A sector is in PRAM iff the table names it; otherwise it is on the device behind. The table changes only after
 //!    the sector is durable in its new place.
 //! 2. A cluster that became free is trimmed at the next flush, if its FAT entry is still 0 and nothing was written
 //!    to it since. (A client that writes the new contents of a cluster, flushes, and only then frees it for its old
-//!    owner would lose them; none is known.)
+//!    owner would lose them; no such client is known.)
 //! 3. What was learnt is volatile: a mount reads the volume again, each cluster at most once as part of a directory and
 //!    once because a directory names it, whatever the FAT says.
 //!
-//! Promises are those of the device behind; what is in PRAM is durable when its write is done. Trims cover the whole
-//! units of the device behind; sectors at the edges keep their contents.
+//! The guarantees are those of the device behind; sectors in PRAM are durable when their write is done. Trims cover
+//! whole units of the device behind; sectors at the edges keep their contents.
 //!
 //! | file | what |
 //! |---|---|
-//! | [`config`], [`stats`] | what it is told, what it counts |
-//! | [`fat`] | the format |
-//! | `learn` | what the writes say |
-//! | `slots` | the sectors in PRAM |
-//! | `behind` | the sectors on the device behind |
+//! | [`config`], [`stats`] | its configuration and statistics |
+//! | [`fat`] | the FAT formats |
+//! | `learn` | learning from the writes |
+//! | `slots` | sectors in PRAM |
+//! | `behind` | sectors on the device behind |
 
 mod behind;
 pub mod config;
@@ -58,17 +58,17 @@ pub struct Fsms<C> {
     /// Sectors of one unit of the device behind.
     per_unit: u32,
     file_system: FileSystem,
-    /// The sector that should hold the boot sector: 0, or where a partition begins.
+    /// The number of the boot sector: 0, or where a partition begins.
     boot: u32,
     /// Clusters that belong to directories.
     directories: Bits,
-    /// Clusters that became free and are to be trimmed, and a list of them (some of it out of date).
+    /// Clusters that became free and must be trimmed, and a list of them (which may be partly out of date).
     freed: Bits,
     to_trim: Vec<u32>,
-    /// A slot may hold a sector that is metadata no more.
+    /// A slot may hold a sector that is no longer metadata.
     reclaimable: bool,
     next_reclaimed: u32,
-    /// A part of the FAT before a write; whole units of the device behind. Kept to allocate once.
+    /// Scratch: a part of the FAT before a write; whole units of the device behind.
     before: Vec<u8>,
     whole: Vec<u8>,
     stats: FsmsStats,
@@ -77,15 +77,15 @@ pub struct Fsms<C> {
 impl<C: BesidePram> Fsms<C> {
     const KEEPS: bool = <C::Pram as InPlace>::KEEPS;
 
-    /// In front of a device, with a PRAM beside it that is fresh from the factory (all zero) where the device
-    /// has not taken it; or why this cannot work. If the device holds a volume already, let it [`Fsms::learn`].
+    /// A separator in front of a device with a PRAM that is factory-new (all zero) in the part the device does not
+    /// use; or why this cannot work. If the device already holds a volume, call [`Fsms::learn`].
     pub fn new(config: FsmsConfig, behind: C) -> Result<Fsms<C>, String> {
         let mut fsms = Fsms::empty(config, behind)?;
         fsms.slots.format(fsms.behind.pram_mut()).map_err(|error| error.to_string())?;
         Ok(fsms)
     }
 
-    /// In front of a device that was mounted after a power cut. Gives when it is ready.
+    /// A separator in front of a device that was mounted after a power cut. Returns also when it is ready.
     pub fn mount(config: FsmsConfig, behind: C, at: Time) -> Result<(Fsms<C>, Time), String> {
         assert!(Self::KEEPS, "a mount reads payload");
         let mut fsms = Fsms::empty(config, behind)?;
@@ -118,19 +118,19 @@ impl<C: BesidePram> Fsms<C> {
         })
     }
 
-    /// What it did so far.
+    /// What it has done so far.
     pub fn stats(&self) -> &FsmsStats {
         &self.stats
     }
-    /// Begins counting anew; the device behind has its own counts.
+    /// Resets the statistics; the device behind has its own.
     pub fn reset_stats(&mut self) {
         self.stats = FsmsStats::default();
     }
-    /// What it was told.
+    /// Its configuration.
     pub fn config(&self) -> &FsmsConfig {
         &self.config
     }
-    /// What it found on the device.
+    /// The file system it found on the device.
     pub fn file_system(&self) -> FileSystem {
         self.file_system
     }
@@ -142,15 +142,15 @@ impl<C: BesidePram> Fsms<C> {
     pub fn behind_mut(&mut self) -> &mut C {
         &mut self.behind
     }
-    /// The device behind, to pull its plug.
+    /// The device behind, to cut its power.
     pub fn into_behind(self) -> C {
         self.behind
     }
-    /// The part of the PRAM it has: where it begins, and its bytes.
+    /// The part of the PRAM it uses: offset and bytes.
     pub fn pram_part(&self) -> (u64, u64) {
         self.slots.part()
     }
-    /// Sectors that live in PRAM now, and how many can.
+    /// Sectors now in PRAM, and how many fit.
     pub fn sectors_in_pram(&self) -> (u32, u32) {
         (self.slots.count(), self.slots.len())
     }
@@ -196,7 +196,7 @@ impl<C: BesidePram> Fsms<C> {
                 .any(|region| sector >= region.start && (sector as u64) < region.end())
     }
 
-    /// Reads sectors from where they are; gives when that was done.
+    /// Reads sectors from where they are; returns when that is done.
     fn read_sectors(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Time, ControllerError> {
         let (mut sector, end_sector, mut end) = (extent.start, extent.end() as u32, at);
         while sector < end_sector {
@@ -216,7 +216,7 @@ impl<C: BesidePram> Fsms<C> {
         Ok(end)
     }
 
-    /// Sends sectors to where they belong; gives when all are done.
+    /// Writes sectors to where they belong; returns when all are done.
     fn write_sectors(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Time, ControllerError> {
         let (mut sector, end_sector, mut end) = (extent.start, extent.end() as u32, at);
         while sector < end_sector {
@@ -253,7 +253,7 @@ impl<C: BesidePram> Fsms<C> {
         self.slots.claim(self.behind.pram_mut(), at, sector, data)
     }
 
-    /// Sectors that are not metadata; some of them may have been, and leave PRAM now.
+    /// Writes sectors that are not metadata; those still in PRAM, from when they were, are removed from it.
     fn write_data(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Time, ControllerError> {
         self.keep_clusters(extent);
         let mut end = self.write_behind(at, extent, data)?;
@@ -269,7 +269,7 @@ impl<C: BesidePram> Fsms<C> {
         Ok(end)
     }
 
-    /// Moves a sector that is metadata no more out of PRAM; false if there is none.
+    /// Moves a sector that is no longer metadata out of PRAM; returns false if there is none.
     fn reclaim(&mut self, at: Time) -> Result<bool, ControllerError> {
         if !self.reclaimable {
             return Ok(false);

@@ -1,20 +1,20 @@
-//! The sectors that live in PRAM: which they are, where, and how they are changed so that a power cut leaves each
-//! of them old or new.
+//! The sectors in PRAM: which they are, where, and how they are changed so that a power cut leaves each of them
+//! old or new.
 //!
 //! Format, little-endian, every part aligned to 8 bytes:
 //! - header (64 B): magic, sectors of the device u32, slots u32, journal records u32, crc32c of these;
 //! - table, 4 B per slot: sector + 1, or 0 if the slot is free;
 //! - journal records: sequence, low half u32, crc32c u32; slot u32, sequence, high half u32; changed: u64, a bit
-//!   per 8 B of the sector; then those 8 bytes each. 64 bits of sequence do not wrap: a record takes 10 us at least;
+//!   per 8 B of the sector; then those 8 bytes each. 64 bits of sequence do not wrap: a record takes at least 10 us;
 //! - slots of 512 B.
 //!
 //! Invariants
-//! 1. The table in PRAM is the truth. An entry names a sector only after the slot holds it, and is cleared only
+//! 1. The table in PRAM is authoritative. An entry names a sector only after the slot holds it, and is cleared only
 //!    after the device behind holds the sector durably (or it was trimmed).
-//! 2. Only the newest valid record can be applied in part; applying it again changes nothing. So nothing else
-//!    changes the slot it names: as long as it does, changes to that slot go through the journal, and before the
-//!    slot is freed a record is written that names none.
-//! 3. The PRAM keeps an aligned write of 8 bytes whole.
+//! 2. Only the newest valid record can be applied in part; applying it again changes nothing. So nothing else may
+//!    change the slot it names: as long as it does, changes to that slot go through the journal, and before the
+//!    slot is freed a record that names none is written.
+//! 3. The PRAM writes an aligned 8 bytes atomically.
 
 use super::SECTOR;
 use super::config::Update;
@@ -34,10 +34,10 @@ const RECORD_BYTES: u64 = (RECORD_HEAD + SECTOR) as u64;
 const TOGETHER: u32 = 64;
 const NONE: u32 = u32::MAX;
 
-/// Where the parts lie.
+/// The offsets of the parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// Where the part begins.
+    /// The offset of the separator's part of the PRAM.
     offset: u64,
     pub slots: u32,
     records: u32,
@@ -54,7 +54,7 @@ impl Layout {
     fn journal(&self) -> u64 {
         self.table(self.slots).next_multiple_of(8)
     }
-    /// Where the record of a sequence number lies.
+    /// The offset of the record of a sequence number.
     fn record(&self, sequence: u64) -> u64 {
         self.journal() + sequence % self.records as u64 * RECORD_BYTES
     }
@@ -73,7 +73,7 @@ impl Layout {
     }
 }
 
-/// What changed in a sector that was overwritten.
+/// The result of overwriting a sector.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Change {
     /// When it is durable.
@@ -82,7 +82,7 @@ pub(super) struct Change {
     pub words: u64,
 }
 
-/// The slots. The memory they lie in is given to every call: it is the one of the controller behind.
+/// The slots. Their memory is passed to every call: it belongs to the controller behind.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     layout: Layout,
@@ -91,10 +91,10 @@ pub(super) struct Slots {
     /// The sector in each slot.
     held: Vec<u32>,
     free: Vec<u32>,
-    /// The slot of each sector, in pages of 64 sectors that hold any.
+    /// The slot of each sector, in pages of 64 sectors, allocated on demand.
     index: Vec<u32>,
     pages: Vec<[u32; TOGETHER as usize]>,
-    /// Number of the next journal record, and the slot the last one names.
+    /// Sequence number of the next journal record, and the slot named by the last one.
     sequence: u64,
     journalled: u32,
     record: Vec<u8>,
@@ -105,7 +105,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// In a part of the memory, as (offset, bytes).
+    /// Empty slots in a part of the memory, as (offset, bytes).
     pub fn empty(part: (u64, u64), records: u32, update: Update, sectors: u32) -> Slots {
         let layout = Layout::new(part, records);
         Slots {
@@ -141,12 +141,12 @@ impl Slots {
     pub fn len(&self) -> u32 {
         self.layout.slots
     }
-    /// Where the part begins, and its bytes.
+    /// Offset and bytes of the part.
     pub fn part(&self) -> (u64, u64) {
         (self.layout.offset, self.layout.slot(self.layout.slots) - self.layout.offset)
     }
 
-    /// The slot a sector lives in.
+    /// The slot of a sector.
     #[inline]
     pub fn of(&self, sector: u32) -> Option<u32> {
         match self.index[(sector / TOGETHER) as usize] {
@@ -183,7 +183,7 @@ impl Slots {
         self.ended(served)
     }
 
-    /// Makes an empty memory one of this driver's.
+    /// Formats an empty memory for this driver.
     pub fn format<P: InPlace>(&mut self, pram: &mut P) -> Result<(), ControllerError> {
         let served =
             pram.update(self.end, self.layout.offset, &[0; HEADER_USED], &self.layout.header(self.sectors));
@@ -201,7 +201,7 @@ impl Slots {
         served.map(|served| served.end).map_err(|source| ControllerError::Metadata { source })
     }
 
-    /// Takes a sector in that lives on the device behind; there is a free slot.
+    /// Puts a sector that is on the device behind into a slot; one must be free.
     pub fn claim<P: InPlace>(
         &mut self,
         pram: &mut P,
@@ -218,7 +218,7 @@ impl Slots {
         self.ended(served)
     }
 
-    /// Lets a sector go that the device behind holds durably by `at`.
+    /// Frees the slot of a sector that the device behind holds durably by `at`.
     pub fn release<P: InPlace>(
         &mut self,
         pram: &mut P,
@@ -268,8 +268,8 @@ impl Slots {
         })
     }
 
-    /// The same where nothing is known of the bytes: the medium takes a share of the words to differ, in the
-    /// journal as in place.
+    /// [`Slots::overwrite`] without payload: the medium assumes that a share of the words differs, in the journal as
+    /// in place.
     fn overwrite_unseen<P: InPlace>(
         &mut self,
         pram: &mut P,
@@ -309,7 +309,7 @@ impl Slots {
         record[4..8].copy_from_slice(&crc.to_le_bytes());
         let offset = self.layout.record(self.sequence);
         self.sequence += 1;
-        // The head makes it valid: last.
+        // The head makes the record valid, so it is written last.
         let body = self.put(pram, at, offset + PIECE as u64, &record[PIECE..])?;
         let end = self.put(pram, body, offset, &record[..PIECE])?;
         self.record = record;
@@ -333,8 +333,8 @@ impl Slots {
         Ok(end)
     }
 
-    /// Reads back what is in PRAM and finishes an overwrite that was under way; gives when that is done, or why
-    /// the memory is not one of this driver's.
+    /// Reads back the contents of PRAM and finishes an overwrite in progress; returns when that is done, or why the
+    /// memory does not belong to this driver.
     pub fn load<P: InPlace>(&mut self, pram: &mut P, at: Time) -> Result<Time, String> {
         let offset = self.layout.offset;
         let mut bytes = vec![0; (self.layout.slot(0) - offset) as usize];
@@ -392,12 +392,12 @@ fn sequence_of(record: &[u8]) -> u64 {
     half(12) << 32 | half(0)
 }
 
-/// Over everything but itself.
+/// The checksum of a record, over everything but itself.
 fn record_crc(record: &[u8]) -> u32 {
     crc32c(&[&record[..4], &record[8..]])
 }
 
-/// The record that begins these bytes, if there is a valid one.
+/// The record at the beginning of these bytes, if it is valid.
 fn valid_record(bytes: &[u8]) -> Option<&[u8]> {
     let changed = u64::from_le_bytes(bytes[16..24].try_into().expect("8 bytes"));
     let record = &bytes[..RECORD_HEAD + changed.count_ones() as usize * PIECE];

@@ -3,7 +3,7 @@
 
 use super::Candidates;
 
-/// The place of the victim at `now`.
+/// The index of the victim at `now`.
 pub(super) fn choose(candidates: Candidates, now: u64) -> Option<usize> {
     let benefit = |live: u32, birth: u64| {
         let (live, pages) = (live as f64, candidates.pages as f64);

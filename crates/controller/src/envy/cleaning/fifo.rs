@@ -1,8 +1,8 @@
-//! FIFO: the segment that was filled first (section 4.4). One that is live throughout is passed over.
+//! FIFO: the segment that was filled first (section 4.4). A fully live one is skipped.
 
 use super::Candidates;
 
-/// The place of the victim.
+/// The index of the victim.
 pub(super) fn choose(candidates: Candidates) -> Option<usize> {
     candidates.gaining().next().map(|(place, _)| place)
 }

@@ -1,32 +1,32 @@
 //! Locality gathering: pages move between neighbouring partitions until the product of cleaning frequency and
 //! cleaning cost is the same for all (section 4.3), which is the optimum of the constant-utilisation model.
 //!
-//! At each clean the partition's product is compared with the average of all. Above it, pages leave: the first
-//! live ones of the victim (cold) to the next partition, the last ones (hot) to the one before. Below it, pages
-//! come in: the hot end of the next partition, the cold beginning of the one before. "To bring their products
-//! closer to the average" is meant of both: pages leave only for a neighbour whose product is lower and come only
-//! from one whose product is higher. (Moved to and from either neighbour, a mixed start took several times as
+//! At each clean the partition's product is compared with the average of all. Above it, pages move out: the first
+//! live ones of the victim (cold) to the next partition, the last ones (hot) to the previous one. Below it, pages
+//! move in: from the hot end of the next partition and the cold beginning of the previous one. "To bring their
+//! products closer to the average" applies to both: pages move out only to a neighbour whose product is lower and in
+//! only from one whose product is higher. (Moving to and from either neighbour, a mixed start took several times as
 //! long: 2.9 instead of 2.2 after 500 overwrites, 10/90, partitions of one segment of 128 pages.) How many: the
 //! free space the clean gains, times [`Gathering::step`], times the relative excess, divided among the neighbours;
 //! never more than [`Gathering::step_max`] of a segment, nor than fits.
 //!
-//! Where pages arrive matters: what comes from the next partition is colder than the rest and is put in front of
-//! the victim's pages, everything else is appended.
+//! The order matters: pages from the next partition are colder than the rest and are put in front of the victim's
+//! pages, all others are appended.
 //!
-//! Self-start. All partitions begin alike, and only noise in the products breaks the symmetry; with large
-//! segments there is little, and a dead band of 5 % stops it. The default is no dead band: then gathering
-//! starts by itself at 65,536 pages a segment too (16 segments a partition, 10/90, from a scrambled start:
+//! Self-start. All partitions begin equal, and only noise in the products breaks the symmetry; with large
+//! segments there is little noise, and a dead band of 5 % suppresses it. The default is no dead band: gathering
+//! then starts by itself even at 65,536 pages per segment (16 segments per partition, 10/90, from a scrambled start:
 //! cost 2.53 at first, 2.31 after 20 overwrites of the space, 2.23 after 40, 2.10 after 100, 2.00 after 140, still
-//! falling). At 1024 pages it is there after 600 overwrites (0.73). [`Gathering::exchange`] moves pages
-//! whatever the products say; at one segment a partition it cost more than it brought (4.5 instead of 4 at
-//! 50/50 with 1 %), so it is 0 unless asked for.
+//! falling). At 1024 pages it has converged after 600 overwrites (0.73). [`Gathering::exchange`] moves pages
+//! regardless of the products; at one segment per partition it cost more than it gained (4.5 instead of 4 at
+//! 50/50 with 1 %), so it is 0 by default.
 //!
 //! Frequency is one over the smoothed interval between cleans, or over the time since the last one if that is
-//! longer, for each segment of the partition. A partition cleaned less than twice has no interval yet: it counts in
-//! the average as anything between none and the most it can be, and pages move only where that leaves no doubt.
-//! Counted as none, as it was once, every partition that is cleaned early is above the average and gives pages away:
-//! that undid a sorted start (5/95, partitions of one segment: 6 to 11 % above the ideal split for hundreds of
-//! overwrites).
+//! longer, per segment of the partition. A partition cleaned less than twice has no interval yet: its product counts
+//! in the average as anything between zero and its maximum, and pages move only if the direction is certain.
+//! Counted as zero, as in an earlier version, every partition that is cleaned early is above the average and loses
+//! pages: that undid a sorted start (5/95, partitions of one segment: 6 to 11 % above the ideal split for hundreds
+//! of overwrites).
 
 use super::super::segments::{History, Pool, Segment};
 use super::super::{Envy, Gathering, NO_SEGMENT};
@@ -34,21 +34,21 @@ use crate::envy::Cleaning;
 use nvlab_medium::Store;
 use nvlab_units::Time;
 
-/// Pages that change their partition at a clean.
+/// Pages that move to another partition at a clean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Moves {
-    /// To the partition before (hotter), from the end of the victim.
+    /// To the previous partition (hotter), from the end of the victim.
     pub to_lower: u32,
     /// To the next partition (colder), from the beginning of the victim.
     pub to_higher: u32,
-    /// From the beginning of the partition before.
+    /// From the beginning of the previous partition.
     pub from_lower: u32,
     /// From the end of the next partition.
     pub from_higher: u32,
 }
 
 impl<S: Store> Envy<S> {
-    /// Notes a clean of a segment with `live` pages and decides what moves.
+    /// Records a clean of a segment with `live` pages and decides what moves.
     pub(in super::super) fn plan_moves(&mut self, at: Time, pool: u32, live: u32) -> Moves {
         let Cleaning::Gathering(gathering) = self.config.cleaning else { return Moves::default() };
         let pages = self.nor.geometry().pages_per_block;
@@ -70,7 +70,7 @@ fn note_clean(history: &mut History, gathering: &Gathering, (live, pages): (u32,
     history.cleaned_at = now;
 }
 
-/// Frequency times cost, for each segment of a partition.
+/// Frequency times cost, per segment of a partition.
 fn product(pool: &Pool, now: u64) -> f64 {
     let History { interval, cost, cleaned_at } = pool.history;
     if interval == 0.0 {
@@ -79,7 +79,7 @@ fn product(pool: &Pool, now: u64) -> f64 {
     cost / interval.max((now - cleaned_at) as f64) / pool.size as f64
 }
 
-/// The most the product can be: of a partition cleaned less than twice in `now` flushes only that is known.
+/// The maximum of the product, which is all that is known of a partition cleaned less than twice in `now` flushes.
 fn product_max(pool: &Pool, pages: u32, now: u64) -> f64 {
     if pool.history.interval > 0.0 {
         return product(pool, now);
@@ -88,8 +88,8 @@ fn product_max(pool: &Pool, pages: u32, now: u64) -> f64 {
     2.0 * cost / now.max(1) as f64 / pool.size as f64
 }
 
-/// How far the product of a partition is from the average, relative to it; 0 if the partitions of which little is
-/// known could turn it round.
+/// How far the product of a partition is from the average, relative to it; 0 if partitions with unknown products could
+/// reverse the sign.
 fn excess(pools: &[Pool], own: usize, pages: u32, now: u64) -> f64 {
     let average =
         |product: &dyn Fn(&Pool) -> f64| pools.iter().map(product).sum::<f64>() / pools.len() as f64;
@@ -137,7 +137,7 @@ fn plan(
     };
     moves.to_lower = before.map_or(0, |pool| out(pool).min(room_in(pool)).min(live / 2));
     moves.to_higher = after.map_or(0, |pool| out(pool).min(room_in(pool)).min(live / 2));
-    // What comes in must fit, and leave the clean a gain.
+    // Pages moving in must fit, and the clean must still gain space.
     let left = pools[own].occupied - moves.to_lower - moves.to_higher;
     let stays = live - moves.to_lower - moves.to_higher;
     let room = pools[own].limit.saturating_sub(left).min((pages - stays) / 2);

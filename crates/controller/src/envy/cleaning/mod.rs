@@ -26,14 +26,14 @@ struct Candidates<'a> {
 }
 
 impl Candidates<'_> {
-    /// Those whose cleaning gains space, with their place.
+    /// Those whose cleaning gains space, with their index.
     fn gaining(&self) -> impl Iterator<Item = (usize, &Segment)> {
         let all = self.pool.closed.iter().map(|&segment| &self.segments[segment as usize]);
         all.enumerate().filter(|(_, segment)| segment.live < self.pages)
     }
 }
 
-/// The place, among the full segments of a pool, of the one to clean; `None` if no clean gains space.
+/// The index, among the full segments of a pool, of the one to clean; `None` if no clean gains space.
 pub(super) fn choose(
     cleaning: Cleaning,
     pool: &Pool,
