@@ -4,20 +4,20 @@ use crate::BlockDevice;
 use nvlab_controller::{Controller, ControllerError};
 use nvlab_units::{Bus, Extent, Rate, Served, Span, Time};
 
-/// How the host gets to the device.
+/// The path between host and device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostPath {
-    /// Rate of the link, to the host; `None`: transfers take no time.
+    /// Rate of the link towards the host; `None`: transfers take no time.
     pub rate: Option<Rate>,
     /// Rate towards the device.
     pub rate_write: Option<Rate>,
     /// One lane per direction, instead of one for both.
     pub full_duplex: bool,
-    /// What the host's software and the link's protocol add to every request.
+    /// Time the host's software and the link's protocol add to every request.
     pub overhead: Span,
 }
 
-/// A controller with what lies between it and the program.
+/// A controller and the path between it and the program.
 #[derive(Clone, Debug)]
 pub struct Attached<C> {
     controller: C,
@@ -44,23 +44,23 @@ impl<C: Controller> Attached<C> {
     pub fn controller(&self) -> &C {
         &self.controller
     }
-    /// The controller, to reset its statistics or pull its plug.
+    /// The controller, to reset its statistics or cut its power.
     pub fn controller_mut(&mut self) -> &mut C {
         &mut self.controller
     }
-    /// What lies between it and the program.
+    /// The path between it and the program.
     pub fn path(&self) -> HostPath {
         self.path
     }
-    /// Takes the controller from behind its path.
+    /// Returns the controller without its path.
     pub fn into_controller(self) -> C {
         self.controller
     }
-    /// Bytes the host did not ask to write but that had to be, because it wrote parts of units.
+    /// Bytes written beyond those the host requested, because it wrote parts of units.
     pub fn unaligned_bytes(&self) -> u64 {
         self.unaligned_bytes
     }
-    /// Begins counting anew.
+    /// Resets the statistics.
     pub fn reset_stats(&mut self) {
         self.unaligned_bytes = 0;
     }
@@ -73,7 +73,7 @@ impl<C: Controller> Attached<C> {
         }
     }
 
-    /// The units a range touches.
+    /// The units a range overlaps.
     #[inline]
     fn touched(&self, offset: u64, bytes: u32) -> Extent {
         let first = self.units(offset);
@@ -88,7 +88,7 @@ impl<C: Controller> Attached<C> {
         link.book(now, at, rate.transfer(bytes as u64)).end
     }
 
-    /// Reads the units that a write covers only in part, and merges.
+    /// Reads the units that a write covers only in part, merges and writes whole units.
     #[cold]
     fn write_parts(
         &mut self,
@@ -123,7 +123,7 @@ impl<C: Controller> Attached<C> {
     }
 }
 
-/// The units from `first` to `end`; what no device can number becomes an extent no device has.
+/// The units from `first` to `end`; numbers beyond `u32` become an extent that is out of range on any device.
 #[inline]
 fn extent(first: u64, end: u64) -> Extent {
     let numbered = |units: u64| units.min(u32::MAX as u64) as u32;
@@ -138,7 +138,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
         self.controller.capacity_units() as u64 * self.unit_bytes
     }
 
-    // Always: with many kinds of controllers the compiler stops doing so by itself, which costs a read 15 %.
+    // Always: with many kinds of controllers the compiler stops inlining it by itself, which costs a read 15 %.
     #[inline(always)]
     fn read(
         &mut self,

@@ -1,22 +1,22 @@
-//! What a program sees of a memory: words at offsets, loaded and stored by the processor.
+//! A memory as a program sees it: words at offsets, loaded and stored by the processor.
 
 use nvlab_controller::envy::Envy;
 use nvlab_controller::{Controller, ControllerError};
 use nvlab_medium::Store;
 use nvlab_units::{Extent, Served, Time};
 
-/// A memory that keeps what it holds.
+/// A non-volatile memory.
 ///
-/// 1. One access moves at most a word over the bus ([`MemoryWindow::word_bytes`]); a longer range is so many accesses,
-///    one after the other, each begun when the one before has ended. Completion is the end of the last.
+/// 1. One access moves at most a word over the bus ([`MemoryWindow::word_bytes`]); a longer range takes several
+///    accesses, each begun when the previous one has ended. Completion is the end of the last.
 /// 2. A store is durable when it completes. After a power cut every word is old or new.
 /// 3. `into` and `data` carry payload if the memory keeps any; otherwise they may be empty.
 pub trait MemoryWindow {
-    /// Bytes.
+    /// Capacity in bytes.
     fn capacity_bytes(&self) -> u64;
     /// Bytes one access moves.
     fn word_bytes(&self) -> u32;
-    /// Bytes that are copied and programmed together: ranges are best aligned to it. At least a word.
+    /// Bytes that are copied and programmed together: ranges should be aligned to it. At least a word.
     fn page_bytes(&self) -> u32;
     /// Loads `bytes` at `offset`.
     fn load(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8])
@@ -25,13 +25,13 @@ pub trait MemoryWindow {
     fn store(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError>;
     /// The stores from here to [`MemoryWindow::commit`] take effect together or not at all. One transaction at a time.
     fn begin(&mut self, at: Time) -> Result<Served, ControllerError>;
-    /// The transaction's stores are durable at the end of this.
+    /// Commits the transaction: its stores are durable when this ends.
     fn commit(&mut self, at: Time) -> Result<Served, ControllerError>;
-    /// The transaction's stores are undone at the end of this.
+    /// Aborts the transaction: its stores are undone when this ends.
     fn abort(&mut self, at: Time) -> Result<Served, ControllerError>;
-    /// Says that the whole pages inside a range hold nothing of value.
+    /// Declares that the contents of the whole pages inside a range are no longer needed.
     fn discard(&mut self, at: Time, offset: u64, bytes: u64) -> Result<Served, ControllerError>;
-    /// What lies there will be asked for soon, best some 30 requests from now: what is known about it comes near meanwhile.
+    /// Prefetches the metadata of data that will be accessed soon, ideally about 30 requests from now.
     #[inline]
     fn prefetch(&self, _offset: u64) {}
 }

@@ -1,11 +1,11 @@
 //! A memory as a disk, so that a file system can use it (eNVy section 1: "a simple RAM disk program").
 //!
-//! 1. There is no controller that moves data by itself: a processor copies every block, word after word over the memory
-//!    bus. So requests are served one at a time, in order of call.
-//! 2. A disk is so many blocks of [`BLOCK_BYTES`]; what is left of the memory is not used. A request for part of a block
-//!    moves the words it touches and no others: nothing has to be read first, since words are stored by bytes.
-//! 3. A write is durable when it completes, as the memory's stores are; a flush has nothing to do. A power cut may
-//!    leave a block with some words old and some new.
+//! 1. There is no DMA: a processor copies every block, word by word over the memory bus. So requests are served one
+//!    at a time, in order of call.
+//! 2. A disk consists of blocks of [`BLOCK_BYTES`]; the rest of the memory is unused. A request for part of a block
+//!    moves only the words it overlaps: nothing has to be read first, since the memory can store single bytes.
+//! 3. A write is durable when it completes, as the memory's stores are; a flush does nothing. A power cut may leave
+//!    a block with some words old and some new.
 
 use crate::{BlockDevice, MemoryWindow};
 use nvlab_controller::ControllerError;
@@ -20,7 +20,7 @@ pub struct RamDisk<W> {
     window: W,
     /// The driver's own time for a request.
     overhead: Span,
-    /// When the processor that copies is free.
+    /// When the copying processor is free.
     free_at: Time,
 }
 
@@ -34,7 +34,7 @@ impl<W: MemoryWindow> RamDisk<W> {
     pub fn window(&self) -> &W {
         &self.window
     }
-    /// The memory, to reset its statistics or pull its plug.
+    /// The memory, to reset its statistics or cut its power.
     pub fn window_mut(&mut self) -> &mut W {
         &mut self.window
     }
@@ -43,12 +43,12 @@ impl<W: MemoryWindow> RamDisk<W> {
     pub fn overhead(&self) -> Span {
         self.overhead
     }
-    /// Takes the memory from behind its driver.
+    /// Returns the memory without its driver.
     pub fn into_window(self) -> W {
         self.window
     }
 
-    /// Lets the driver begin when the processor is free, and keeps it until `copy` is done.
+    /// Begins the request when the processor is free, and occupies the processor until `copy` is done.
     #[inline]
     fn serve(
         &mut self,

@@ -1,15 +1,14 @@
-//! What lies between a file system and its device: a write-back cache of sectors, as embedded file systems and
-//! kernels have one. Without it a FAT implementation rewrites a sector of the FAT for every cluster.
+//! A write-back cache of sectors between a file system and its device, as embedded file systems and kernels have
+//! one. Without it a FAT implementation rewrites a sector of the FAT for every cluster.
 //!
-//! What it is not: a cache of file data. What covers whole sectors goes straight to the device, parts of sectors go
-//! through the cache: a file system writes data in whole sectors (if its client does) and entries of FATs and
-//! directories in parts.
+//! It is not a cache of file data. Whole sectors go straight to the device, parts of sectors go through the cache:
+//! a file system writes data in whole sectors (if its client does) and entries of FATs and directories in parts.
 //!
 //! 1. A read returns what was written last, wherever it is.
-//! 2. A changed sector is written when it is evicted or at [`SectorCache::sync`], in the order of addresses,
-//!    neighbours in one request; never at another time. What was not synced may be lost with the power. Writing
-//!    what is there already (an unchanged date) changes nothing.
-//! 3. The client works alone: each request begins when the one before it is done.
+//! 2. A dirty sector is written only when it is evicted or at [`SectorCache::sync`], in order of address,
+//!    neighbours in one request. What was not synced may be lost in a power cut. Writing identical bytes (an
+//!    unchanged date) does not make a sector dirty.
+//! 3. There is one client: each request begins when the previous one is done.
 
 use crate::BlockDevice;
 use nvlab_units::Time;
@@ -18,7 +17,7 @@ use std::io::{Error, Read, Result, Seek, SeekFrom, Write};
 
 /// Bytes of a sector.
 pub const SECTOR_BYTES: usize = 512;
-/// Sectors of one request at most.
+/// The most sectors of one request.
 const TOGETHER: usize = 128;
 const NOWHERE: u32 = u32::MAX;
 
@@ -27,7 +26,7 @@ const NOWHERE: u32 = u32::MAX;
 struct Frame {
     sector: u32,
     changed: bool,
-    /// Used since the hand passed.
+    /// Used since the clock hand passed.
     used: bool,
 }
 
@@ -38,15 +37,15 @@ pub struct SectorCache<D> {
     now: Time,
     frames: Vec<Frame>,
     bytes: Vec<u8>,
-    /// Where each sector of the device is.
+    /// The frame of each sector of the device.
     index: Vec<u32>,
-    /// Where the search for a frame to reuse goes on (second chance).
+    /// The clock hand: where the search for a frame to reuse continues (second chance).
     hand: usize,
     together: Vec<u8>,
 }
 
 impl<D: BlockDevice> SectorCache<D> {
-    /// A device behind a cache of so many bytes; at least one sector.
+    /// A device behind a cache of `cache_bytes`; at least one sector.
     pub fn new(device: D, cache_bytes: u64) -> SectorCache<D> {
         let frames = (cache_bytes as usize / SECTOR_BYTES).max(1);
         let sectors = device.capacity_bytes() as usize / SECTOR_BYTES;
@@ -65,11 +64,11 @@ impl<D: BlockDevice> SectorCache<D> {
     pub fn device(&self) -> &D {
         &self.device
     }
-    /// The device, to watch it.
+    /// The device, mutably.
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }
-    /// The device; what was not synced is lost.
+    /// Returns the device; what was not synced is lost.
     pub fn into_device(self) -> D {
         self.device
     }
@@ -78,7 +77,7 @@ impl<D: BlockDevice> SectorCache<D> {
         self.now
     }
 
-    /// Writes every changed sector and flushes the device.
+    /// Writes every dirty sector and flushes the device.
     pub fn sync(&mut self) -> Result<()> {
         let changed = self.frames.iter().enumerate().filter(|(_, frame)| frame.changed);
         let mut changed: Vec<(u32, usize)> = changed.map(|(i, frame)| (frame.sector, i)).collect();
@@ -115,7 +114,7 @@ impl<D: BlockDevice> SectorCache<D> {
         Ok(())
     }
 
-    /// The frame of a sector, read if it is not there.
+    /// The frame of a sector, which is read if it is not cached.
     fn frame(&mut self, sector: u32) -> Result<usize> {
         let found = self.index[sector as usize];
         if found != NOWHERE {
@@ -131,7 +130,7 @@ impl<D: BlockDevice> SectorCache<D> {
         Ok(frame)
     }
 
-    /// Frees a frame that was not used lately.
+    /// Frees a frame that was not used recently.
     fn evict(&mut self) -> Result<usize> {
         while std::mem::take(&mut self.frames[self.hand].used) {
             self.hand = (self.hand + 1) % self.frames.len();
@@ -160,7 +159,7 @@ impl<D: BlockDevice> SectorCache<D> {
         self.index.len() as u64 * SECTOR_BYTES as u64
     }
 
-    /// Reads a part of a sector, or whole sectors; gives how many bytes.
+    /// Reads a part of a sector, or whole sectors; returns the number of bytes.
     fn read_at(&mut self, position: u64, into: &mut [u8]) -> Result<usize> {
         let room = self.end().saturating_sub(position).min(into.len() as u64) as usize;
         let (sector, inside) = place(position);
@@ -184,7 +183,7 @@ impl<D: BlockDevice> SectorCache<D> {
         Ok(count * SECTOR_BYTES)
     }
 
-    /// Writes a part of a sector, or whole sectors; gives how many bytes.
+    /// Writes a part of a sector, or whole sectors; returns the number of bytes.
     fn write_at(&mut self, position: u64, data: &[u8]) -> Result<usize> {
         let room = self.end().saturating_sub(position).min(data.len() as u64) as usize;
         let (sector, inside) = place(position);
@@ -213,13 +212,13 @@ impl<D: BlockDevice> SectorCache<D> {
     }
 }
 
-/// The sector of a byte and its place in it.
+/// The sector of a byte and the offset in it.
 fn place(position: u64) -> (u32, usize) {
     ((position / SECTOR_BYTES as u64) as u32, (position % SECTOR_BYTES as u64) as usize)
 }
 
-/// A reader and writer of a cached device, for a file system. It shares the cache with whoever decides when to sync:
-/// its own flush does nothing, since a FAT implementation asks for one whenever it lets go of a directory.
+/// A reader and writer of a cached device, for a file system. It shares the cache with the code that decides when to
+/// sync: its own flush does nothing, since a FAT implementation requests one whenever it drops a directory.
 #[derive(Debug)]
 pub struct CachedDisk<'a, D> {
     cache: &'a RefCell<SectorCache<D>>,
