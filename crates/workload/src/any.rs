@@ -7,7 +7,7 @@ use crate::tpcc::Tpcc;
 use crate::{Batch, Pacing, Program, Request, Span, Workload};
 use std::ops::Range;
 
-/// A workload of a kind that is only known at run time.
+/// A workload whose kind is known only at run time.
 #[derive(Clone, Debug)]
 pub enum AnyWorkload {
     /// Uniform addresses.

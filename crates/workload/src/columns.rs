@@ -1,10 +1,10 @@
 //! A trace in memory: one array per column, 23 bytes per request (31 with response times), sorted by time.
 //!
-//! 1. All columns are equally long; times never go back and the first is zero.
-//! 2. Addresses are those of the request's own volume. Laying the volumes out on one device is the business
-//!    of [`crate::replay`], so that a trace can be written again as it was read.
+//! 1. All columns have the same length; times never decrease and the first is zero.
+//! 2. Addresses are those of the request's own volume. [`crate::replay`] lays the volumes out on one device, so
+//!    that a trace can be written back as it was read.
 //! 3. A flush has offset 0 and 0 bytes; every other request has bytes and ends below 2^64.
-//! 4. Response times are known of every request or of none.
+//! 4. Response times are known for all requests or for none.
 
 use crate::{Op, Request, Span, Time, WorkloadError};
 
@@ -14,12 +14,12 @@ pub const ROWS_MAX: u64 = 1 << 30;
 /// The bit of the `op` column that marks force unit access; the two lowest bits are the [`Op`].
 pub(crate) const FUA_BIT: u8 = 4;
 
-/// Where a trace came from, kept through every conversion.
+/// The origin of a trace, preserved by every conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The format it was first read from (`msr`), or what made it.
+    /// The format it was first read from (`msr`), or what generated it.
     pub format: String,
-    /// xxh3 of the first source file's bytes as they lay on disk; 0 if it came from no file.
+    /// xxh3 of the first source file's bytes as stored on disk; 0 if it did not come from a file.
     pub hash: u64,
 }
 
@@ -31,10 +31,10 @@ pub struct Columns {
     pub(crate) bytes: Vec<u32>,
     pub(crate) op: Vec<u8>,
     pub(crate) volume: Vec<u16>,
-    /// From the moment a request was asked to its answer; empty if that was not recorded.
+    /// Time from a request to its response; empty if not recorded.
     pub(crate) response_ps: Vec<u64>,
     pub(crate) volumes: Vec<String>,
-    /// Where it came from.
+    /// Its origin.
     pub origin: Origin,
 }
 
@@ -44,8 +44,8 @@ impl Columns {
         Columns { volumes: vec!["0".to_owned()], origin, ..Columns::default() }
     }
 
-    /// A trace made of what `workload` asks for, at most `limit` requests: `nvlab trace make`. In a closed
-    /// loop nothing is known of time, so that every request stands at time 0.
+    /// A trace of at most `limit` requests of `workload`: `nvlab trace make`. A closed loop has no times, so every
+    /// request is at time 0.
     pub fn from_workload(workload: &mut impl crate::Workload, limit: u64, origin: Origin) -> Columns {
         let mut columns = Columns::new(origin);
         let mut batch = crate::Batch::new();
@@ -61,8 +61,8 @@ impl Columns {
         columns
     }
 
-    /// Appends a request of a volume that exists. Panics if its time is before the last one's, its volume is
-    /// unknown, or it breaks invariant 3. Call [`Columns::rebase`] if the first was not at zero.
+    /// Appends a request of an existing volume. Panics if its time is before the last one's, its volume is
+    /// unknown, or it violates invariant 3. Call [`Columns::rebase`] if the first was not at zero.
     pub fn push(&mut self, request: Request) {
         let at = request.at.ps();
         assert!(self.at_ps.last().is_none_or(|&last| last <= at), "time went back to {at} ps");
@@ -77,7 +77,8 @@ impl Columns {
         self.volume.push(request.volume);
     }
 
-    /// As [`Columns::push`], of a request that was answered after `response`. Panics if earlier ones were pushed without.
+    /// Like [`Columns::push`], for a request that completed after `response`. Panics if earlier ones were pushed
+    /// without.
     pub fn push_answered(&mut self, request: Request, response: Span) {
         assert_eq!(
             self.response_ps.len(),
@@ -88,25 +89,25 @@ impl Columns {
         self.response_ps.push(response.ps());
     }
 
-    /// Names a further volume and returns its number. Panics past 65536 volumes.
+    /// Adds a named volume and returns its number. Panics if there are more than 65536 volumes.
     pub fn add_volume(&mut self, name: impl Into<String>) -> u16 {
         let number = u16::try_from(self.volumes.len()).expect("at most 65536 volumes");
         self.volumes.push(name.into());
         number
     }
 
-    /// Moves all times so that the first is zero.
+    /// Shifts all times so that the first is zero.
     pub fn rebase(&mut self) {
         if let Some(&first) = self.at_ps.first() {
             self.at_ps.iter_mut().for_each(|at| *at -= first);
         }
     }
 
-    /// How many requests it holds.
+    /// The number of requests.
     pub fn len(&self) -> usize {
         self.at_ps.len()
     }
-    /// True if it holds none.
+    /// True if it holds no requests.
     pub fn is_empty(&self) -> bool {
         self.at_ps.is_empty()
     }
@@ -114,7 +115,7 @@ impl Columns {
     pub fn volumes(&self) -> &[String] {
         &self.volumes
     }
-    /// Request `row`, with the address on its own volume. Panics past the end.
+    /// Request `row`, with the address on its own volume. Panics if it does not exist.
     #[inline]
     pub fn request(&self, row: usize) -> Request {
         Request {
@@ -131,15 +132,15 @@ impl Columns {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Request> + '_ {
         (0..self.len()).map(|row| self.request(row))
     }
-    /// Picoseconds since the first request, never going back.
+    /// Picoseconds since the first request, never decreasing.
     pub fn at_ps(&self) -> &[u64] {
         &self.at_ps
     }
-    /// Picoseconds from the moment each request was asked to its answer; `None` if that was not recorded.
+    /// Picoseconds from each request to its response; `None` if not recorded.
     pub fn response_ps(&self) -> Option<&[u64]> {
         (self.response_ps.len() == self.len()).then_some(&self.response_ps)
     }
-    /// First bytes.
+    /// Addresses of the first bytes.
     pub fn offsets(&self) -> &[u64] {
         &self.offset
     }
@@ -171,8 +172,8 @@ impl Columns {
         self.truncate(kept);
     }
 
-    /// Keeps the volumes called `names`, with new numbers in their old order, and makes times relative to the
-    /// first request that is left. A name that does not exist is an error.
+    /// Keeps the volumes called `names`, renumbered in their old order, and makes times relative to the first
+    /// remaining request. A name that does not exist is an error.
     pub fn keep_volumes(&mut self, names: &[String], what: &str) -> Result<(), WorkloadError> {
         if let Some(missing) = names.iter().find(|&name| !self.volumes.contains(name)) {
             return Err(no_volume(what, missing, self.volumes.iter().map(String::as_str)));
@@ -194,7 +195,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Forgets the requests from `rows` on.
+    /// Drops the requests from `rows` on.
     pub fn truncate(&mut self, rows: usize) {
         self.at_ps.truncate(rows);
         self.offset.truncate(rows);
@@ -204,7 +205,7 @@ impl Columns {
         self.response_ps.truncate(rows);
     }
 
-    /// The trace of each volume that has requests, with times still those of the whole: `nvlab trace split`.
+    /// The trace of each volume that has requests, with the times of the whole trace: `nvlab trace split`.
     pub fn split(&self) -> Vec<Columns> {
         let mut parts: Vec<Columns> = (self.volumes.iter())
             .map(|name| Columns {
@@ -224,7 +225,7 @@ impl Columns {
         parts
     }
 
-    /// Checks the invariants over all rows. Panics with the row that breaks one.
+    /// Checks the invariants for all rows. Panics with the first row that violates one.
     pub fn check(&self) {
         let rows = self.len();
         let lengths = [self.offset.len(), self.bytes.len(), self.op.len(), self.volume.len()];
@@ -241,7 +242,7 @@ impl Columns {
         }
     }
 
-    /// What breaks the invariants in `row`, if anything does.
+    /// Checks the invariants for `row`; returns the violated one as an error.
     #[inline]
     pub(crate) fn check_row(&self, row: usize) -> Result<(), &'static str> {
         let (op, bytes) = (self.op[row], self.bytes[row]);
@@ -264,7 +265,7 @@ impl Columns {
     }
 }
 
-/// The error for a volume that is asked for and not there.
+/// The error for a requested volume that does not exist.
 pub(crate) fn no_volume<'a>(
     what: &str,
     missing: &str,

@@ -1,11 +1,11 @@
-//! The one error of this crate: what was wrong with what was given, and where.
+//! The error type of this crate: what was wrong with the input, and where.
 
 use std::path::PathBuf;
 
 /// Why a workload could not be made, read or written. The message names the place and what is allowed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
-    /// The text of a workload (`-w`) does not say a workload.
+    /// The text of a workload (`-w`) is not valid.
     #[error("workload '{text}': {reason}")]
     Text {
         /// The whole text.
@@ -13,12 +13,12 @@ pub enum WorkloadError {
         /// What is wrong with it, and what is allowed.
         reason: String,
     },
-    /// A workload does not fit the device it is to run on.
+    /// A workload does not fit the device.
     #[error("{what}: {reason}")]
     DoesNotFit {
         /// The workload or trace.
         what: String,
-        /// Which bound is passed, and what to add.
+        /// Which bound is exceeded, and which option helps.
         reason: String,
     },
     /// A file could not be read or written.
@@ -26,7 +26,7 @@ pub enum WorkloadError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the operating system or the decompressor said.
+        /// The error of the operating system or the decompressor.
         source: std::io::Error,
     },
     /// One line of a trace or job file is wrong.
@@ -38,12 +38,12 @@ pub enum WorkloadError {
         line: u64,
         /// The column or option.
         column: &'static str,
-        /// What stands there.
+        /// The text found there.
         found: String,
-        /// What may stand there.
+        /// What is allowed there.
         allowed: String,
     },
-    /// One line of a job file asks for something that does not exist or is not done here.
+    /// One line of a job file uses something that does not exist or is not supported.
     #[error("{file}:{line}: {reason}")]
     Job {
         /// The file.
@@ -53,42 +53,42 @@ pub enum WorkloadError {
         /// What is wrong, and what is allowed.
         reason: String,
     },
-    /// The format of a trace is not known, or could be several.
+    /// The format of a trace is unknown or ambiguous.
     #[error("{file}: {reason}; add one of {formats} after the name, as in '{file}:msr'")]
     Format {
         /// The file.
         file: String,
-        /// Why it is not known.
+        /// Why it is unknown.
         reason: String,
         /// The formats to choose from, as `:msr, :spc`.
         formats: String,
     },
-    /// A trace was read to its end and holds nothing to do.
+    /// A trace was read to its end and holds no requests.
     #[error("{file}: no request in {lines} lines{because}")]
     Empty {
         /// The file.
         file: String,
         /// How many lines were read.
         lines: u64,
-        /// What was left out, as ` (12 left out: volume)`; empty if nothing was.
+        /// What was skipped, as ` (12 left out: volume)`; empty if nothing was.
         because: String,
     },
-    /// A column file is cut short or changed.
+    /// A column file is truncated or corrupted.
     #[error("{file}: damaged trace file: {reason}")]
     Damaged {
         /// The file.
         file: String,
-        /// What does not hold.
+        /// The check that failed.
         reason: String,
     },
-    /// The target format cannot say what the trace says.
+    /// The target format cannot represent the trace.
     #[error("request {row} cannot be written as {format}: {reason}")]
     NotWritable {
         /// The request, from 0.
         row: usize,
         /// The format.
         format: &'static str,
-        /// What it cannot say.
+        /// What it cannot represent.
         reason: String,
     },
 }

@@ -1,11 +1,11 @@
-//! Our own trace file, `.nvt`: written once from a slow text, read at tens of millions of rows per second.
+//! Our own trace file format, `.nvt`: written once from slow text, read at tens of millions of rows per second.
 //!
-//! It is not an archive for other programs (that is Parquet's part); it is quick, small and checked.
+//! It is not an interchange format (Parquet is for that); it is fast, compact and checksummed.
 //!
-//! 1. Everything is little-endian. Every byte is under a crc32c, which is checked before it is believed.
-//! 2. A length in the file never decides an allocation by itself: memory grows as verified chunks unfold,
+//! 1. Everything is little-endian. Every byte is covered by a crc32c, which is verified before the data is used.
+//! 2. A length in the file never determines an allocation by itself: memory grows as verified chunks are unpacked,
 //!    and a file needs a chunk for every 65536 rows of every column.
-//! 3. What was read obeys the invariants of [`Columns`], row by row.
+//! 3. Rows read satisfy the invariants of [`Columns`].
 //!
 //! Format:
 //! ```text
@@ -22,8 +22,8 @@
 //! chunk  width u8 (0 to 8), codec u8 (0 as is, 1 zstd), u16 zero, stored length u32, base u64, scale u64,
 //!        then width bytes per row: row = base + scale * number
 //! ```
-//! Times are differences to the row above, in picoseconds. `base` is the smallest value and `scale` the
-//! greatest common divisor of the rest, so that sector addresses and microseconds shrink before zstd sees them.
+//! Times are differences to the previous row, in picoseconds. `base` is the smallest value and `scale` the greatest
+//! common divisor of the differences to it, so that sector addresses and microseconds shrink before zstd.
 
 use crate::WorkloadError;
 use crate::columns::{Columns, Origin, ROWS_MAX};
@@ -85,7 +85,7 @@ pub fn encode(columns: &Columns, mut out: impl Write) -> std::io::Result<()> {
     out.flush()
 }
 
-/// Names are cut at 64 KiB, at a character border.
+/// Names are truncated at 64 KiB, at a character boundary.
 fn put_text(out: &mut Vec<u8>, text: &str) {
     let mut length = text.len().min(u16::MAX as usize);
     while !text.is_char_boundary(length) {
@@ -112,7 +112,7 @@ fn encode_column(mut values: impl Iterator<Item = u64>) -> std::io::Result<Vec<u
             plain.extend_from_slice(&((value - base) / scale).to_le_bytes()[..width]);
         }
         let packed = compressor.compress(&plain)?;
-        // A gain of an eighth is not worth the time to unpack it.
+        // Saving less than an eighth is not worth the time to unpack it.
         let is_worth_it = packed.len() < plain.len() - plain.len() / 8;
         let (codec, stored) = if is_worth_it { (1u8, &packed) } else { (0u8, &plain) };
         out.extend_from_slice(&[width as u8, codec, 0, 0]);
@@ -130,7 +130,7 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Reads a column file that lies in `bytes`; `file` is its name in messages.
+/// Reads a column file from `bytes`; `file` is its name in messages.
 pub fn decode(bytes: &[u8], file: &str) -> Result<Columns, WorkloadError> {
     unfold(bytes).map_err(|reason| WorkloadError::Damaged { file: file.to_owned(), reason })
 }
@@ -196,7 +196,7 @@ fn unfold(bytes: &[u8]) -> Result<Columns, String> {
     }
 }
 
-/// A number type that a column is made of.
+/// A number type of columns.
 trait Cell: Copy {
     const MAX: u64;
     fn from_u64(value: u64) -> Self;
@@ -222,7 +222,7 @@ fn decode_column<T: Cell>(part: &[u8], rows: usize, name: &str, out: &mut Vec<T>
     if part.0.len() / CHUNK_HEADER_BYTES < rows.div_ceil(CHUNK_ROWS) {
         return Err(damaged("is too short for its rows"));
     }
-    // Memory is taken at once only in proportion to the file; what unfolds further grows step by step.
+    // Memory is allocated up front only in proportion to the file; the rest grows step by step.
     out.reserve_exact(rows.min(part.0.len().saturating_mul(16)));
     while out.len() < rows {
         let count = (rows - out.len()).min(CHUNK_ROWS);
@@ -294,7 +294,7 @@ fn widen<const WIDTH: usize, T: Cell>(
         out.extend(numbers.iter().map(|bytes| T::from_u64(base + scale * number(bytes))));
         return true;
     }
-    // Numbers and scales of 32 bits, which is nearly all of them, are vectorised.
+    // Numbers and scales of at most 32 bits, nearly all of them, are vectorised.
     let number =
         |bytes: &[u8; WIDTH]| bytes.iter().rev().fold(0u32, |number, &byte| number << 8 | byte as u32);
     let largest = numbers.iter().map(number).max().unwrap_or(0);
@@ -312,7 +312,7 @@ fn widen<const WIDTH: usize, T: Cell>(
     true
 }
 
-/// What is left of a byte string.
+/// The rest of a byte string.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {

@@ -1,9 +1,9 @@
-//! One request, and the fixed buffer in which requests travel.
+//! One request, and the fixed-size buffer in which requests are passed.
 
 use nvlab_units::Time;
 use std::fmt;
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Op {
@@ -12,7 +12,7 @@ pub enum Op {
     Read = 0,
     /// Bytes are written.
     Write = 1,
-    /// The content of a range is given up.
+    /// The contents of a range are discarded.
     Trim = 2,
     /// Everything that was acknowledged before becomes durable. Has neither offset nor bytes.
     Flush = 3,
@@ -51,25 +51,25 @@ impl fmt::Display for Op {
     }
 }
 
-/// One request to a device. 32 bytes, so that two lie in a cache line.
+/// One request to a device. 32 bytes, so that two fit in a cache line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// When it is asked for; zero in a closed loop.
+    /// When it is issued; zero in a closed loop.
     pub at: Time,
     /// The first byte; 0 for a flush.
     pub offset: u64,
     /// How many bytes; 0 for a flush.
     pub bytes: u32,
-    /// What is asked.
+    /// The operation.
     pub op: Op,
     /// A write that must be durable before it is acknowledged (force unit access).
     pub fua: bool,
-    /// The volume it was recorded on, or the tenant; figures may be kept apart by it. Its address is already
-    /// that on the device.
+    /// The volume it was recorded on, or the tenant, for separate statistics. Its address is already that on the
+    /// device.
     pub volume: u16,
     /// The workload it came from when several run at once.
     pub stream: u8,
-    /// What a write carries, as its workload counts it ([`crate::Workload::payload`]); 0 for nothing but zeros.
+    /// The payload of a write, as numbered by its workload ([`crate::Workload::payload`]); 0 for all zeros.
     pub payload: u32,
 }
 
@@ -83,7 +83,7 @@ impl Request {
     }
 }
 
-/// Up to 32 requests in a row: what [`crate::Workload::fill`] appends to and a simulator works through.
+/// Up to 32 consecutive requests, appended by [`crate::Workload::fill`] and processed by a simulator.
 #[derive(Clone, Debug)]
 pub struct Batch {
     requests: [Request; Batch::LEN],
@@ -104,7 +104,7 @@ impl Batch {
     pub fn new() -> Batch {
         Batch { requests: [Request::default(); Batch::LEN], len: 0 }
     }
-    /// Forgets the requests.
+    /// Removes the requests.
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
@@ -143,7 +143,7 @@ impl Batch {
     pub fn requests(&self) -> &[Request] {
         &self.requests[..self.len]
     }
-    /// The requests, to be changed in place (a wrapper that moves addresses or sets the stream).
+    /// The requests, mutably (for a wrapper that changes addresses or sets the stream).
     #[inline]
     pub fn requests_mut(&mut self) -> &mut [Request] {
         &mut self.requests[..self.len]

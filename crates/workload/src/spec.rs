@@ -1,4 +1,4 @@
-//! What stands after `-w`: a generator, a fio job file or a trace, with what is to be done to it.
+//! The argument of `-w`: a generator, a fio job file or a trace, with its modifiers.
 //!
 //! ```text
 //! zipf theta=0.99 read=70% bs=8KiB qd=32       a generator: the first word is its kind
@@ -19,7 +19,7 @@ use crate::words::Words;
 use crate::{AnyWorkload, Span, WorkloadError, suggest};
 use std::path::{Path, PathBuf};
 
-/// A workload before it knows its device.
+/// A workload before it is opened on a device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkloadSpec {
     /// A generator.
@@ -66,7 +66,7 @@ pub enum WorkloadSpec {
 pub struct Opened {
     /// Phases that run one after another, each of streams that run together. Only job files have several.
     pub phases: Vec<Vec<Stream>>,
-    /// What the user should know: what was left out, sorted, widened.
+    /// Notes for the user: what was skipped, sorted, widened.
     pub notes: Vec<String>,
 }
 

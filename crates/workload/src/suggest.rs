@@ -1,6 +1,6 @@
 //! "did you mean ...?": the nearest known word.
 
-/// The known word nearest to `word`, if it is near enough to have been meant.
+/// The known word nearest to `word`, if it is close enough to be a likely typo.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.chars().count() / 3).max(1);
     known

@@ -1,18 +1,18 @@
-//! fio job files: the part of them that a device can see.
+//! fio job files: the subset that affects a device.
 //!
-//! What changes which requests come, when and where is done, or refused with the line and the reason; what
-//! cannot matter to a simulated device (engines, buffers, logs) is left out and noted; a word that fio does
-//! not know is an error with the nearest known one.
+//! Options that affect which requests are issued, when and where are implemented, or refused with the line and the
+//! reason; options that do not matter to a simulated device (engines, buffers, logs) are skipped with a note; an
+//! option that fio does not have is an error that names the nearest known one.
 //!
-//! 1. Sections run together; `stonewall` begins a new phase that waits for all before. `numjobs` makes
+//! 1. Sections run together; `stonewall` begins a new phase that waits for all earlier ones. `numjobs` makes
 //!    copies that differ in their random numbers.
-//! 2. Numbers are fio's: `4k`, `4kb` and `4K` are 4096 (kb_base=1024), and so, the other way round from
-//!    everybody else, `4ki` and `4kib` are 4000. `kb_base=1000` exchanges them. Times are in seconds.
-//! 3. As in fio, a random job without `norandommap` touches every block once per pass; a job ends after
+//! 2. Numbers follow fio: `4k`, `4kb` and `4K` are 4096 (kb_base=1024), and so, contrary to common usage, `4ki`
+//!    and `4kib` are 4000. `kb_base=1000` swaps them. Times are in seconds.
+//! 3. As in fio, a random job without `norandommap` accesses every block once per pass; a job ends after
 //!    `size` bytes unless it is `time_based`.
 //! 4. All jobs share one device from its first byte on, as with `filename=/dev/...`.
-//! 5. A synchronous `ioengine` keeps one request under way, whatever `iodepth` says; others only set depth.
-//! 6. `rate` and `rate_iops` make an open loop: `iodepth` no longer bounds it. Noted.
+//! 5. A synchronous `ioengine` keeps one request outstanding, regardless of `iodepth`; others only set the depth.
+//! 6. `rate` and `rate_iops` make an open loop: `iodepth` no longer limits it, which is noted.
 
 mod numbers;
 mod options;
@@ -25,25 +25,25 @@ use nvlab_units::Rng;
 use options::{IGNORED, KNOWN, Options, REFUSED, canonical};
 use std::path::Path;
 
-/// A job file, read.
+/// A parsed job file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FioJobFile {
     /// The file, for messages.
     pub file: String,
     /// Phases that run one after another, each of jobs that run together.
     pub phases: Vec<Vec<FioJob>>,
-    /// What was left out or understood in a particular way, one sentence each.
+    /// Options that were skipped or interpreted in a particular way, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// One section (with `numjobs` still to be multiplied).
+/// One section, before `numjobs` is applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FioJob {
     /// The name of the section.
     pub name: String,
     /// The line of the section.
     pub line: u64,
-    /// How many copies run.
+    /// The number of copies.
     pub copies: u32,
     /// Sizes, mix, pace: everything that does not need the device.
     spec: GeneratorSpec,
@@ -59,7 +59,7 @@ pub struct FioJob {
     seed: Option<u64>,
 }
 
-/// Bytes, or a share of what there is.
+/// Bytes, or a share of a whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Amount {
     Bytes(u64),
@@ -196,7 +196,7 @@ impl FioJob {
     }
 }
 
-/// A section and the options that hold in it, `[global]` ones included.
+/// A section and its options, including those of `[global]`.
 struct Section {
     name: String,
     line: u64,
@@ -321,7 +321,7 @@ impl Section {
         })
     }
 
-    /// `iodepth`, which fio's synchronous engines do not obey.
+    /// `iodepth`, which fio's synchronous engines ignore.
     fn depth(&self, notes: &mut Vec<String>) -> Result<u32, WorkloadError> {
         const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
         let depth = self.options.number("iodepth", 1..=65_536)?.unwrap_or(1) as u32;

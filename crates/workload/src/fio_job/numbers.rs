@@ -2,8 +2,8 @@
 
 use crate::Span;
 
-/// A whole number with a suffix. With `kb_base` 1024, `k` is 1024 and `ki` 1000; with 1000 it is the usual
-/// way round. `0x` begins a hexadecimal one.
+/// A whole number with a suffix. With `kb_base` 1024, `k` is 1024 and `ki` 1000; with 1000 it is the other way
+/// round, as usual. `0x` begins a hexadecimal number.
 pub(super) fn size(text: &str, kb_base: u64) -> Option<u64> {
     let text = text.to_ascii_lowercase();
     if let Some(digits) = text.strip_prefix("0x") {

@@ -4,7 +4,7 @@ use super::{Amount, numbers};
 use crate::generator::{Distribution, Mix, Sizes, Zone, pattern};
 use crate::{Span, WorkloadError};
 
-/// What is done.
+/// Options that are implemented.
 pub(super) const KNOWN: &[&str] = &[
     "rw",
     "rwmixread",
@@ -37,7 +37,7 @@ pub(super) const KNOWN: &[&str] = &[
     "kb_base",
 ];
 
-/// What cannot matter here.
+/// Options that do not matter here.
 pub(super) const IGNORED: &[&str] = &[
     "ioengine",
     "direct",
@@ -121,7 +121,7 @@ pub(super) const IGNORED: &[&str] = &[
     "gid",
 ];
 
-/// What would change the requests and is not done, with the reason.
+/// Options that would change the requests but are not supported, with the reason.
 pub(super) const REFUSED: &[(&str, &str)] = &[
     ("thinktime", "a workload does not learn when its requests complete; use rate_iops"),
     ("thinktime_blocks", "a workload does not learn when its requests complete; use rate_iops"),
@@ -162,7 +162,7 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("io_submit_mode", "requests are submitted by one thread"),
 ];
 
-/// The name under which an option with several is kept.
+/// The canonical name of an option that has several.
 pub(super) fn canonical(key: &str) -> &str {
     match key {
         "readwrite" => "rw",
@@ -175,7 +175,7 @@ pub(super) fn canonical(key: &str) -> &str {
     }
 }
 
-/// Options and the lines they stand on.
+/// Options and their line numbers.
 #[derive(Clone)]
 pub(super) struct Options {
     file: String,
@@ -212,7 +212,7 @@ impl Options {
         }
     }
 
-    /// True if the option stands there alone or is 1.
+    /// True if the option is given without a value or is 1.
     pub fn flag(&self, key: &'static str) -> Result<bool, WorkloadError> {
         match self.value(key) {
             None | Some("0") => Ok(false),
@@ -326,7 +326,7 @@ impl Options {
             parts.push((bytes, percent.ok_or_else(wrong)?));
         }
         let given: f64 = parts.iter().map(|&(_, percent)| percent).sum();
-        // What is left is shared among the sizes without a percentage.
+        // The rest is divided among the sizes without a percentage.
         for &index in &open {
             parts[index].1 = (100.0 - given) / open.len() as f64;
         }
@@ -334,7 +334,7 @@ impl Options {
         if is_whole { Ok(Sizes::Split(parts)) } else { Err(wrong()) }
     }
 
-    /// `random_distribution`, and fio's map of blocks already touched.
+    /// `random_distribution`, and fio's map of blocks already accessed.
     pub fn distribution(&self, random: bool) -> Result<Distribution, WorkloadError> {
         if !random {
             return Ok(Distribution::Sequential);

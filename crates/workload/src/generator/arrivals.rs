@@ -1,14 +1,14 @@
-//! When requests come.
+//! When requests arrive.
 
 use crate::{Pacing, Span, Time};
 use nvlab_units::Rng;
 
-/// When requests come, as asked for.
+/// When requests arrive, as configured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// When an earlier one completes: `depth` are under way.
+    /// When an earlier one completes: `depth` are outstanding.
     Closed {
-        /// How many are under way.
+        /// The number of outstanding requests.
         depth: u32,
     },
     /// Poisson arrivals.
@@ -23,7 +23,7 @@ pub enum Pace {
     },
 }
 
-/// The stream of moments.
+/// The stream of arrival times.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     pace: Pace,
@@ -37,7 +37,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// The moments of `pace` up to `limit`.
+    /// The arrival times of `pace` up to `limit`.
     pub fn new(pace: Pace, limit: Option<Span>, seed: u64) -> Arrivals {
         let gap_ps = match pace {
             Pace::Closed { .. } => 0.0,
@@ -57,7 +57,7 @@ impl Arrivals {
         }
     }
 
-    /// The next moment; `None` past the limit (or past 213 days).
+    /// The next arrival time; `None` beyond the limit (or beyond 213 days).
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Time> {
         match self.pace {
@@ -68,7 +68,7 @@ impl Arrivals {
                 self.now_ps = self.now_ps.checked_add(gap).filter(|&now| now < self.limit_ps)?;
             }
             Pace::Regular { .. } => {
-                // To the nearest picosecond: the request of a whole second falls on it.
+                // Rounded to the nearest picosecond, so that requests due at whole seconds arrive exactly then.
                 let now = (self.gap_q20.checked_mul(self.count as u128)? + (1 << 19)) >> 20;
                 self.now_ps = u64::try_from(now).ok().filter(|&now| now < self.limit_ps)?;
                 self.count += 1;
@@ -77,7 +77,7 @@ impl Arrivals {
         Some(Time::from_ps(self.now_ps))
     }
 
-    /// The last moment.
+    /// The last arrival time.
     pub(super) fn now(&self) -> Time {
         Time::from_ps(self.now_ps)
     }

@@ -3,7 +3,7 @@
 use crate::Op;
 use nvlab_units::Rng;
 
-/// The mix of operations, as asked for.
+/// The mix of operations, as configured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mix {
     /// Drawn independently: shares of all requests; the rest are writes.
@@ -17,7 +17,7 @@ pub enum Mix {
     TrimThenWrite,
 }
 
-/// The mix, ready to be drawn from: limits to compare 64 random bits with.
+/// The mix, prepared for drawing: limits to compare 64 random bits with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drawn {
     only: Option<Op>,
@@ -45,14 +45,14 @@ impl Mix {
         } else {
             None
         };
-        // The cast saturates at 2^64 - 1: a share of 1 made of both is short of it by 5e-20.
+        // The cast saturates at 2^64 - 1: if both shares sum to 1, the limit is too low by 5e-20.
         let limit = |share: f64| (share * (1u128 << 64) as f64) as u64;
         Drawn { only, read_below: limit(read), trim_below: limit(read + trim), then_write: false }
     }
 }
 
 impl Drawn {
-    /// The operation, if there is but one.
+    /// The operation, if there is only one.
     pub fn only(&self) -> Option<Op> {
         self.only
     }

@@ -1,11 +1,10 @@
-//! Generated requests: an address distribution, a mix of operations, sizes and arrivals, put together
-//! statically.
+//! Generated requests: an address distribution, a mix of operations, sizes and arrivals, combined statically.
 //!
 //! 1. Each purpose has its own random stream ("addresses", "operations", "sizes", "arrivals"), so that one
-//!    can be changed without moving another.
+//!    can be changed without affecting another.
 //! 2. Addresses are slots: whole multiples of the smallest block, counted from the start of the region. A
-//!    request of a larger size that would pass the end is moved down until it fits.
-//! 3. Reads, writes and trims of a sequential generator have a position each, as in fio.
+//!    larger request that would exceed the end is moved down until it fits.
+//! 3. Reads, writes and trims of a sequential generator each have their own position, as in fio.
 
 mod arrivals;
 mod mix;
@@ -39,14 +38,14 @@ use std::ops::Range;
 
 /// A distribution of addresses over the slots `0..slots`.
 pub trait Addresses {
-    /// The next slot, for an operation on `units` slots in a row.
+    /// The next slot, for an operation on `units` consecutive slots.
     fn slot(&mut self, op: Op, units: u64) -> u64;
 }
 
-/// Everything about a generator but its addresses.
+/// All parameters of a generator except its addresses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The bytes it may touch.
+    /// The bytes it may access.
     pub region: Range<u64>,
     /// Sizes of requests.
     pub sizes: Sizes,
@@ -54,17 +53,17 @@ pub struct Plan {
     pub mix: Mix,
     /// When.
     pub pace: Pace,
-    /// A flush after so many writes; 0 for none.
+    /// A flush after every this many writes; 0 for none.
     pub flush_every: u64,
     /// A flush after the last request.
     pub flush_at_end: bool,
     /// Every write is forced to the medium.
     pub fua: bool,
-    /// How many requests, flushes not counted; `None` for no end.
+    /// The number of requests, not counting flushes; `None` for no end.
     pub requests: Option<u64>,
     /// When to stop.
     pub time_limit: Option<Span>,
-    /// Goes into [`Request::stream`].
+    /// The value of [`Request::stream`].
     pub stream: u8,
 }
 
@@ -85,7 +84,7 @@ impl Plan {
         }
     }
 
-    /// How many slots the region has: what the addresses are to be made for.
+    /// The number of slots in the region, for which the addresses must be made.
     pub fn slots(&self) -> u64 {
         (self.region.end - self.region.start) / self.sizes.smallest() as u64
     }
@@ -113,7 +112,7 @@ pub struct Generator<A> {
     /// The write that follows the trim of the same blocks.
     pending: Option<Request>,
     time_limit: Option<Span>,
-    /// If all requests are alike but for the address: their operation and size.
+    /// If all requests are equal except for the address: their operation and size.
     alike: Option<(Op, u32)>,
 }
 
@@ -150,7 +149,7 @@ impl<A: Addresses> Generator<A> {
         }
     }
 
-    /// The fast way: nothing varies but the address.
+    /// The fast path: only the address varies.
     #[inline]
     fn fill_alike(&mut self, batch: &mut Batch, op: Op, bytes: u32) -> usize {
         let count = (batch.room() as u64).min(self.remaining) as usize;
@@ -215,7 +214,7 @@ impl<A: Addresses> Generator<A> {
     #[inline]
     fn counted(&mut self, mut request: Request) -> Request {
         self.remaining -= 1;
-        // The order of the tests keeps the branch on the random operation out of the usual case.
+        // The order of the tests avoids a branch on the random operation in the usual case.
         request.fua = self.fua & (request.op == Op::Write);
         if self.flush_every > 0 && request.op == Op::Write {
             self.flush_in -= 1;
@@ -251,7 +250,7 @@ impl<A: Addresses> Workload for Generator<A> {
         self.arrivals.pacing()
     }
 
-    /// Flushes are not foreseen.
+    /// Flushes are not counted.
     fn len_hint(&self) -> Option<u64> {
         (!self.is_endless).then_some(self.remaining)
     }

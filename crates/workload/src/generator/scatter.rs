@@ -1,9 +1,9 @@
-//! A fixed permutation of `0..n` that puts neighbours far apart.
+//! A fixed permutation of `0..n` that moves neighbours far apart.
 //!
-//! A skewed distribution gives ranks; if rank were address, the hot pages would lie side by side and a
+//! A skewed distribution yields ranks; if the rank were the address, the hot pages would be adjacent and a
 //! coarse-grained mapping would look better than it is. Odd multiplications and xor-shifts permute the next
-//! power of two; what falls outside is sent through again until it is inside (cycle walking), which keeps it
-//! a permutation. No table, a few nanoseconds.
+//! power of two; a result out of range is permuted again until it is in range (cycle walking), so that it remains
+//! a permutation. It needs no table and takes a few nanoseconds.
 
 /// The permutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,19 +15,19 @@ pub struct Scatter {
 }
 
 impl Scatter {
-    /// Of `0..n`; another `key` is another permutation. Panics if `n` is 0 or above 2^63.
+    /// A permutation of `0..n`; each `key` has its own. Panics if `n` is 0 or above 2^63.
     pub fn new(n: u64, key: u64) -> Scatter {
         assert!(n > 0 && n <= 1 << 63, "a permutation of {n} slots");
         let width = n.next_power_of_two().trailing_zeros();
         let mask = (1u64 << width) - 1;
-        // The finisher of splitmix64, so that near keys are far apart.
+        // The finalizer of splitmix64, so that similar keys differ widely.
         let key = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let key = (key ^ (key >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let key = (key ^ (key >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         Scatter { n, mask, shift: (width / 2).max(1), key: key ^ (key >> 31) }
     }
 
-    /// Where `rank` goes. Panics in debug builds if it is not below `n`.
+    /// The image of `rank`. Panics in debug builds if `rank` is not below `n`.
     #[inline]
     pub fn place(&self, rank: u64) -> u64 {
         debug_assert!(rank < self.n, "rank {rank} of {}", self.n);

@@ -1,4 +1,4 @@
-//! Self-similar ("80/20 all the way down"): a share `h` of the slots gets `1 - h` of the accesses, and the
+//! Self-similar ("80/20 all the way down"): a share `h` of the slots receives `1 - h` of the accesses, and the
 //! same holds within the hot part. fio calls it `pareto`.
 //!
 //! After Gray and others, "Quickly generating billion-record synthetic databases" (SIGMOD 1994): with u

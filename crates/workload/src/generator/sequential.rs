@@ -1,9 +1,9 @@
-//! One slot after another, from the start again at the end.
+//! One slot after another, wrapping around at the end.
 
 use super::Addresses;
 use crate::Op;
 
-/// Sequential addresses; reads, writes and trims have a position each.
+/// Sequential addresses; reads, writes and trims each have their own position.
 #[derive(Clone, Debug)]
 pub struct Sequential {
     next: [u64; 4],

@@ -2,10 +2,10 @@
 
 use nvlab_units::Rng;
 
-/// Sizes of requests, as asked for.
+/// Sizes of requests, as configured.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizes {
-    /// All alike.
+    /// All equal.
     Fixed(u32),
     /// Drawn from (bytes, weight) pairs.
     Split(Vec<(u32, f64)>),
@@ -41,11 +41,11 @@ impl Sizes {
     }
 }
 
-/// Sizes, ready to be drawn.
+/// Sizes, prepared for drawing.
 #[derive(Clone, Debug)]
 pub(super) struct SizeSource {
     rng: Rng,
-    /// Bytes, and the limit under which 64 random bits mean them.
+    /// Bytes, and the limit below which 64 random bits select them.
     parts: Vec<(u32, u64)>,
 }
 

@@ -6,7 +6,7 @@ use crate::words::Words;
 use crate::{AnyWorkload, Span, WorkloadError, suggest};
 use nvlab_units::quantity;
 
-/// The kinds of generators, as they are written.
+/// The kinds of generators, as written in the text.
 pub const KINDS: [&str; 6] = ["uniform", "shuffled", "sequential", "zipf", "hotcold", "selfsimilar"];
 const KEYS: [&str; 12] =
     ["rw", "read", "trim", "bs", "qd", "rate", "arrivals", "span", "offset", "flush", "fua", "until"];
@@ -28,33 +28,33 @@ pub enum Distribution {
     Zipf {
         /// The exponent.
         theta: f64,
-        /// Ranks lie scattered.
+        /// Whether ranks are scattered.
         scatter: bool,
     },
-    /// By zone; hot/cold is two.
+    /// By zone; hot/cold has two.
     Zones {
         /// The zones, from the first byte on.
         zones: Vec<Zone>,
-        /// Zones lie scattered.
+        /// Whether zones are scattered.
         scatter: bool,
     },
     /// 80/20 within 80/20.
     SelfSimilar {
-        /// The share of the space that gets `1 - h` of the accesses.
+        /// The share of the space that receives `1 - h` of the accesses.
         h: f64,
-        /// Ranks lie scattered.
+        /// Whether ranks are scattered.
         scatter: bool,
     },
 }
 
-/// When a generator ends; nothing given means never.
+/// When a generator ends; without any limit, never.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// After so many requests, flushes not counted.
+    /// After this many requests, not counting flushes.
     pub requests: Option<u64>,
-    /// After so many bytes, counted by the mean size.
+    /// After this many bytes, computed from the mean size.
     pub bytes: Option<u64>,
-    /// After so much simulated time.
+    /// After this much simulated time.
     pub time: Option<Span>,
 }
 
@@ -73,7 +73,7 @@ pub struct GeneratorSpec {
     pub offset: u64,
     /// The bytes of its region; `None` for all from `offset` on.
     pub span: Option<u64>,
-    /// A flush after so many writes; 0 for none.
+    /// A flush after every this many writes; 0 for none.
     pub flush_every: u64,
     /// A flush after the last request.
     pub flush_at_end: bool,
@@ -104,7 +104,7 @@ impl Default for GeneratorSpec {
     }
 }
 
-/// fio's names of access patterns: whether the addresses are random, and the mix. A mixed one reads half.
+/// fio's names of access patterns: whether the addresses are random, and the mix. Mixed patterns read half.
 pub(crate) fn pattern(name: &str) -> Option<(bool, Mix)> {
     let share = |read, trim| Mix::Share { read, trim };
     Some(match name {
@@ -257,7 +257,7 @@ fn distribution(words: &Words) -> Result<Distribution, WorkloadError> {
     })
 }
 
-/// `20/80`: the share of the space and the share of the accesses it gets.
+/// `20/80`: the share of the space and the share of the accesses it receives.
 pub(crate) fn hot_zone(text: &str) -> Option<(f64, f64)> {
     let (space, accesses) = text.split_once('/')?;
     let percent = |text: &str| {
@@ -290,7 +290,7 @@ fn mix(words: &Words, is_random: bool) -> Result<Mix, WorkloadError> {
         }
         Mix::TrimThenWrite => Ok(mix),
         Mix::Share { read: read_before, trim: trim_before } => {
-            // A share that is given replaces the one that the pattern's name implies.
+            // An explicit share replaces the one implied by the pattern's name.
             let (read, trim) = (read.unwrap_or(read_before), trim.unwrap_or(trim_before));
             if read + trim > 1.0 + 1e-12 {
                 return Err(words.error("read and trim together are more than 100 %"));
@@ -300,7 +300,7 @@ fn mix(words: &Words, is_random: bool) -> Result<Mix, WorkloadError> {
     }
 }
 
-/// A share; unlike elsewhere all and nothing may be written `1` and `0`, since nothing else could be meant.
+/// A share; `0` may be written without a unit.
 fn share(text: &str) -> Result<f64, quantity::QuantityError> {
     match text {
         "0" => Ok(0.0),

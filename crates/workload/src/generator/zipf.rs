@@ -1,4 +1,4 @@
-//! Zipf: the slot of rank k is asked for in proportion to `1 / (k + 1)^theta`.
+//! Zipf: the slot of rank k is accessed in proportion to `1 / (k + 1)^theta`.
 
 use super::{Addresses, Scatter};
 use crate::Op;
@@ -14,8 +14,8 @@ pub struct ZipfAddresses {
 }
 
 impl ZipfAddresses {
-    /// Over `0..slots` with exponent `theta`. With `scatter` the ranks lie scattered, in a way that is the
-    /// same for every seed; without, the hottest slot is the first.
+    /// Over `0..slots` with exponent `theta`. With `scatter` the ranks are scattered, identically for every seed;
+    /// without, the hottest slot is the first.
     pub fn new(slots: u64, theta: f64, scatter: bool, seed: u64) -> ZipfAddresses {
         let rng = Rng::stream(seed, "addresses");
         ZipfAddresses { rng, zipf: Zipf::new(slots, theta), scatter: scatter.then(|| Scatter::new(slots, 0)) }

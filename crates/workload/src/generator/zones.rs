@@ -4,7 +4,7 @@ use super::{Addresses, Scatter};
 use crate::Op;
 use nvlab_units::Rng;
 
-/// One zone, as asked for.
+/// One zone, as configured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zone {
     /// Share of the accesses; the shares of all zones need not sum to 1, they are weights.
@@ -22,7 +22,7 @@ impl Zone {
 
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    /// 64 random bits below this (and not below the one before) mean this zone.
+    /// 64 random bits below this (and not below the previous limit) select this zone.
     below: u64,
     start: u64,
     slots: u64,
@@ -37,8 +37,8 @@ pub struct Zones {
 }
 
 impl Zones {
-    /// Over `0..slots`. A zone that is asked for has at least one slot. Panics if there are fewer slots than
-    /// zones, or a zone has accesses and no space.
+    /// Over `0..slots`. Every zone has at least one slot. Panics if there are fewer slots than zones, or no zone
+    /// has accesses.
     pub fn new(slots: u64, zones: &[Zone], scatter: bool, seed: u64) -> Zones {
         assert!(!zones.is_empty() && slots >= zones.len() as u64, "{} zones in {slots} slots", zones.len());
         let all_accesses: f64 = zones.iter().map(|zone| zone.accesses).sum();
@@ -54,7 +54,7 @@ impl Zones {
             parts.push(Part { below: (accesses * (1u128 << 64) as f64) as u64, start, slots: end - start });
             start = end;
         }
-        // The last zone that is asked for takes what rounding left of the probabilities.
+        // The last zone with accesses takes the remaining rounding error of the probabilities.
         let last = zones.iter().rposition(|zone| zone.accesses > 0.0).expect("some zone is accessed");
         parts[last..].iter_mut().for_each(|part| part.below = u64::MAX);
         parts.truncate(last + 1);

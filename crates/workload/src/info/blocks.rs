@@ -1,6 +1,6 @@
-//! Which addresses are touched, and how unevenly: memory in proportion to the footprint.
+//! Which addresses are accessed, and how unevenly. Memory is proportional to the footprint.
 
-/// Entries gathered before they are merged into what is there.
+/// Entries gathered before they are merged.
 const GATHERED_MAX: usize = 1 << 21;
 
 /// A set of byte ranges.
@@ -83,7 +83,7 @@ impl BlockCounts {
     }
 }
 
-/// The share of all writes that the most written fifth of the blocks gets; `counts` has the largest first.
+/// The share of all writes that go to the most written fifth of the blocks; `counts` is sorted in descending order.
 pub(super) fn hot_share(counts: &[u32]) -> f64 {
     let sum = |counts: &[u32]| counts.iter().map(|&count| count as u64).sum::<u64>();
     super::share(sum(&counts[..counts.len().div_ceil(5)]), sum(counts))
@@ -91,10 +91,9 @@ pub(super) fn hot_share(counts: &[u32]) -> f64 {
 
 /// The most likely Zipf exponent of `counts`, largest first.
 ///
-/// The likelihood has its maximum where the mean of ln(rank) over the writes is what the distribution
-/// expects; that falls as theta grows, so bisection finds it. Ranks come from the sample itself, which makes
-/// an even distribution with few writes per block look slightly skewed: below 8 writes per block on average
-/// nothing is claimed.
+/// The likelihood is maximal where the mean of ln(rank) over the writes equals its expected value; that decreases
+/// with theta, so bisection finds it. Ranks come from the sample itself, which makes an even distribution with few
+/// writes per block look slightly skewed: below 8 writes per block on average the result is `None`.
 pub(super) fn zipf_theta(counts: &[u32]) -> Option<f64> {
     const WRITES_PER_BLOCK_MIN: f64 = 8.0;
     const BLOCKS_MIN: usize = 16;

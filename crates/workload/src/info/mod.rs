@@ -1,7 +1,7 @@
-//! What a trace is like: the figures of `nvlab trace info`, and its first rows for `nvlab trace head`.
+//! Statistics of a trace: the figures of `nvlab trace info`, and its first rows for `nvlab trace head`.
 //!
 //! Addresses of different volumes are different blocks. Skew is measured in written blocks of 4 KiB; a write
-//! that touches a block at all counts as one write of it.
+//! that overlaps a block counts as one write of it.
 
 mod blocks;
 #[cfg(test)]
@@ -14,7 +14,7 @@ use nvlab_units::quantity::display_bytes;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The block in which skew is measured.
+/// The block size in which skew is measured.
 pub const BLOCK_BYTES: u64 = 4096;
 const MINUTE_PS: u64 = 60_000_000_000_000;
 
@@ -27,7 +27,7 @@ pub struct OpInfo {
     pub bytes: u64,
 }
 
-/// What a trace is like.
+/// Statistics of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceInfo {
     /// The format it was first read from.
@@ -46,7 +46,7 @@ pub struct TraceInfo {
     pub duration: Span,
     /// Volumes with at least one request.
     pub volumes: u64,
-    /// Bytes that are touched at least once, over all volumes.
+    /// Bytes that are accessed at least once, over all volumes.
     pub footprint_bytes: u64,
     /// Bytes that are written at least once, in whole blocks of 4 KiB.
     pub written_bytes: u64,
@@ -58,7 +58,7 @@ pub struct TraceInfo {
     pub size_p50_bytes: u32,
     /// Largest size.
     pub size_max_bytes: u32,
-    /// Share of reads and writes that begin where the one before of the same kind and volume ended.
+    /// Share of reads and writes that begin where the previous one of the same kind and volume ended.
     pub sequential_share: f64,
     /// Share of block writes that go to the most written 20 % of the written blocks; 0.2 is even.
     pub hot_share: f64,
@@ -76,7 +76,7 @@ pub struct TraceInfo {
 }
 
 impl TraceInfo {
-    /// Looks at every request once. Memory goes with the footprint and the number of requests (8 B each).
+    /// Examines every request once. Memory is proportional to the footprint and the number of requests (8 B each).
     pub fn of(columns: &Columns) -> TraceInfo {
         let mut info = TraceInfo { origin: columns.origin.format.clone(), ..TraceInfo::default() };
         let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
@@ -93,7 +93,7 @@ impl TraceInfo {
             if request.op == Op::Flush {
                 continue;
             }
-            // Sizes come in runs: one look into the map per run.
+            // Equal sizes come in runs: one map lookup per run.
             if request.bytes != run.0 {
                 *sizes.entry(run.0).or_default() += run.1;
                 run = (request.bytes, 0);
@@ -168,7 +168,7 @@ impl TraceInfo {
             return;
         }
         self.rate_mean = at_ps.len() as f64 / self.duration.seconds();
-        // A trace shorter than a minute has no busiest one.
+        // A trace shorter than a minute has no busiest minute.
         if last - first < MINUTE_PS {
             self.rate_peak_minute = self.rate_mean;
             return;
@@ -178,8 +178,7 @@ impl TraceInfo {
     }
 }
 
-/// Where each volume begins when they are thought of side by side. Volumes that reach to more than 16 EiB in
-/// all would overlap.
+/// Where each volume begins in one common address space. Volumes of more than 16 EiB in total would overlap.
 fn volume_starts(columns: &Columns) -> Vec<u64> {
     let mut ends = vec![0u64; columns.volumes().len()];
     for request in columns.iter() {
@@ -231,7 +230,7 @@ impl fmt::Display for TraceInfo {
     }
 }
 
-/// Hours and days where seconds would be unreadable.
+/// Shows long times in hours and days.
 fn long_time(span: Span) -> String {
     match span.seconds() {
         seconds if seconds >= 2.0 * 86400.0 => format!("{:.1} d", seconds / 86400.0),

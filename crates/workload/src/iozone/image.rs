@@ -1,16 +1,16 @@
-//! What a client has written to its volume. A volume may be larger than this machine's memory: what was never written, or
-//! only zeros, takes none.
+//! The contents of a client's volume. A volume may be larger than this machine's memory: parts never written, or
+//! written only with zeros, take none.
 
 use std::collections::BTreeMap;
 
-/// Bytes that are kept together.
+/// Bytes of a piece.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The volume.
 #[derive(Clone, Debug)]
 pub(super) struct Image {
     bytes: u64,
-    /// By their number; what is not there is zero.
+    /// Pieces by number; missing ones are zero.
     pieces: BTreeMap<u64, Box<[u8]>>,
 }
 
@@ -25,8 +25,8 @@ impl Image {
         self.bytes
     }
 
-    /// The number of the piece with the byte `at` of a request from `offset` on, where it is in it, and how many bytes of
-    /// the request's `bytes` follow there.
+    /// The piece that holds byte `at` of a request at `offset`, the position in the piece, and how many of the
+    /// request's `bytes` follow there.
     fn place(offset: u64, at: usize, bytes: usize) -> (u64, usize, usize) {
         let byte = offset + at as u64;
         let within = (byte % PIECE_BYTES as u64) as usize;

@@ -1,20 +1,20 @@
-//! IOzone's modes on a FAT volume: what reaches the device comes from a FAT implementation (the `fatfs` crate) behind
-//! a cache of sectors, as a client's reads and writes of one file make it.
+//! IOzone's modes on a FAT volume: a client reads and writes one file through a FAT implementation (the `fatfs` crate)
+//! and a sector cache, which determine the requests to the device.
 //!
-//! The client runs once, when the workload is made, over an image in memory; its requests are recorded with what they
-//! write, and replayed one after the other. So the requests are a function of the text, the capacity and nothing
-//! else but the seed (of the random modes), and a device that looks at what is written sees a true volume.
+//! The client runs once, when the workload is made, over an image in memory; its requests are recorded with their
+//! payload and replayed one after the other. So the requests are a function of the text, the capacity and the seed
+//! (of the random modes) alone, and a device that inspects the written data sees a real volume.
 //!
-//! - Preparation (not measured): the volume is formatted, a directory made, other files fill it to the share
-//!   asked for, and for every mode but `write` the file is written once, as IOzone needs it (`-i 0` first).
-//!   The volume is made a little shorter than the device if clusters then begin at multiples of their size, as
-//!   formatters for flash make them (FAT32; the fixed root of FAT12 and FAT16 leaves them a sector off).
-//! - File data go to the device as they are asked for, at most a cluster at a time: there is no cache of data.
-//!   Entries of FATs and directories go through the sector cache and are written when the client syncs: after
-//!   every record (a file system that is safe against a loss of power after each operation, as TFS4 is said to
-//!   be; `-o`), or when the file is closed.
-//! - Not there: the log of TFS4, its processor time, and dates finer than FAT's 2 s: a record is taken to need as
-//!   long as at 1 MB/s, which is when a date changes.
+//! - Preparation (not measured): the volume is formatted, a directory created, other files fill it to the requested
+//!   share, and for every mode but `write` the file is written once, as IOzone requires (`-i 0` first).
+//!   The volume is made slightly shorter than the device if clusters then begin at multiples of their size, as
+//!   formatters for flash align them (FAT32; the fixed root of FAT12 and FAT16 leaves them a sector off).
+//! - File data goes to the device directly, at most a cluster at a time: there is no data cache. Entries of FATs
+//!   and directories go through the sector cache and are written when the client syncs: after every record (a file
+//!   system that survives a power cut after each operation, as TFS4 is said to do; `-o`), or when the file is
+//!   closed.
+//! - Not modelled: the log of TFS4, its processor time, and dates finer than FAT's 2 s: dates advance as if the client
+//!   moved 1 MB/s.
 
 mod image;
 mod record;
@@ -29,7 +29,7 @@ use crate::{Batch, Pacing, Request, Workload};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is done to the file.
+/// How the file is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// A new file, record after record.
@@ -65,7 +65,7 @@ impl Mode {
     }
 }
 
-/// When changed entries of FATs and directories are written.
+/// When dirty entries of FATs and directories are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// After every record.
@@ -74,7 +74,7 @@ pub enum Sync {
     Close,
 }
 
-/// What is asked for.
+/// The configuration of the workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IozoneConfig {
     /// What is done.
@@ -83,7 +83,7 @@ pub struct IozoneConfig {
     pub record_bytes: u32,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// Which FAT; `None`: what the number of clusters makes it.
+    /// The FAT variant; `None`: determined by the number of clusters.
     pub fat: Option<FatType>,
     /// Bytes of a cluster.
     pub cluster_bytes: u32,
@@ -98,7 +98,7 @@ pub struct IozoneConfig {
 }
 
 impl Default for IozoneConfig {
-    /// 16 MiB written in records of 4 KiB to an empty volume of 4 KiB clusters, safe after each.
+    /// 16 MiB written in records of 4 KiB to an empty volume of 4 KiB clusters, synced after each.
     fn default() -> IozoneConfig {
         IozoneConfig {
             mode: Mode::Write,
@@ -118,15 +118,15 @@ impl Default for IozoneConfig {
 struct Recording {
     preparation: Vec<Request>,
     measured: Vec<Request>,
-    /// What the requests wrote that was not all zero, in sectors; [`Request::payload`] counts them.
+    /// The payload of the requests, except all-zero writes, in sectors; [`Request::payload`] counts them.
     payload: Vec<u8>,
     zeros: Vec<u8>,
-    /// Clusters in use at the end, and in all.
+    /// Clusters in use at the end, and in total.
     clusters: (u32, u32),
 }
 
 impl std::fmt::Debug for Recording {
-    /// How long it is: what is in it fills screens.
+    /// Only its length: the contents are too long to show.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Recording of {} + {} requests", self.preparation.len(), self.measured.len())
     }
@@ -142,7 +142,7 @@ pub struct Iozone {
     given: usize,
 }
 
-/// Appends what is left of a list to a batch.
+/// Appends the rest of a list to a batch.
 fn give(list: &[Request], given: &mut usize, batch: &mut Batch) -> usize {
     assert!(batch.room() > 0, "a full batch cannot be filled");
     let count = batch.room().min(list.len() - *given);
@@ -180,7 +180,7 @@ impl Workload for Iozone {
         Pacing::Closed { depth: 1 }
     }
 
-    /// Flushes are not counted among the requests that were asked for.
+    /// Flushes do not count as requested.
     fn len_hint(&self) -> Option<u64> {
         let asked = self.recording.measured[self.given..].iter();
         Some(asked.filter(|request| request.op != crate::Op::Flush).count() as u64)

@@ -1,4 +1,4 @@
-//! Running the client over an image in memory and keeping what it asks.
+//! Runs the client over an image in memory and records its requests.
 
 use super::image::Image;
 use super::{Iozone, IozoneConfig, Mode, Recording, Sync};
@@ -14,19 +14,19 @@ use std::cell::{Cell, RefCell};
 use std::io::{Error, Read, Result, Seek, SeekFrom, Write};
 
 pub(super) const SECTOR: usize = nvlab_access::sector_cache::SECTOR_BYTES;
-/// The largest request: what the sector cache writes together, and a cluster.
+/// The largest request: that of the sector cache, and a cluster.
 const REQUEST_BYTES_MAX: usize = 128 * SECTOR;
-/// Lengths of the volume that are tried to make clusters begin at multiples of themselves.
+/// Lengths of the volume tried to align clusters to their size.
 const ALIGN_TRIES: u64 = 16;
-/// Bytes the client moves in a second, as the dates it leaves say.
+/// Bytes the client moves per second, according to the dates it writes.
 const BYTES_PER_SECOND: u64 = 1_000_000;
 
 thread_local! {
-    /// Bytes the client on this thread has moved: the time of its clock.
+    /// Bytes the client on this thread has moved, which determine the time of its clock.
     static MOVED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A clock that goes with the bytes moved.
+/// A clock that advances with the bytes moved.
 #[derive(Debug)]
 struct Clock;
 
@@ -50,7 +50,7 @@ impl TimeProvider for Clock {
 
 type Answer = std::result::Result<Served, ControllerError>;
 
-/// A device that answers at once and keeps what it was asked.
+/// A device that completes requests at once and records them.
 struct Recorder {
     image: Image,
     requests: Vec<Request>,
@@ -95,7 +95,7 @@ type Disk<'a> = CachedDisk<'a, Recorder>;
 /// Runs the client on a volume of `volume_bytes`.
 pub(super) fn record(config: &IozoneConfig, volume_bytes: u64, seed: u64) -> Result<Iozone> {
     MOVED.set(0);
-    // A sector of the FAT fewer at a time (of FAT32): after some of them its end is where a cluster should begin.
+    // Shortens the FAT (of FAT32) by one sector at a time until its end is aligned to a cluster.
     let step = SECTOR as u64 / 4 * config.cluster_bytes as u64;
     let shorter = (0..ALIGN_TRIES).map(|i| volume_bytes.saturating_sub(i * step)).filter(|&bytes| bytes > 0);
     let aligned = shorter.map(|bytes| format(config, volume_bytes, bytes)).find(|formatted| {
@@ -127,7 +127,8 @@ fn format(config: &IozoneConfig, device_bytes: u64, bytes: u64) -> Result<Cache>
     Ok(cache)
 }
 
-/// Where the clusters of a formatted volume begin, from its boot sector (fatgen103: reserved sectors, FATs, root).
+/// The offset of the first cluster of a formatted volume, from its boot sector (fatgen103: reserved sectors, FATs,
+/// root).
 fn data_offset(cache: &Cache) -> u64 {
     let cache = cache.borrow();
     let mut boot = [0; SECTOR];
@@ -137,18 +138,18 @@ fn data_offset(cache: &Cache) -> u64 {
     (number(14) + boot[16] as u64 * fat) * SECTOR as u64 + number(17) * 32
 }
 
-/// Prepares a formatted volume and goes through the file; gives the requests of both.
+/// Prepares a formatted volume and accesses the file; returns the requests of both phases.
 fn run(config: &IozoneConfig, cache: &Cache, seed: u64) -> Result<[Vec<Request>; 2]> {
     let volume = FileSystem::new(CachedDisk::new(cache), FsOptions::new().time_provider(&CLOCK))?;
     let statistics = volume.stats()?;
-    // The formatter writes what it is told; a client goes by the number of clusters alone.
+    // The formatter writes any variant; a client derives it from the number of clusters alone.
     if let Some(asked) = config.fat.filter(|&asked| asked != volume.fat_type()) {
         let (clusters, is) = (statistics.total_clusters(), volume.fat_type());
         return Err(Error::other(format!("a volume of {clusters} clusters is {is:?}, not {asked:?}")));
     }
     let file_clusters = config.file_bytes.div_ceil(config.cluster_bytes as u64);
     let wanted = (statistics.total_clusters() as f64 * config.fill) as u64;
-    // Two clusters are for the directory and the entries of the filler.
+    // Two clusters hold the directory and the entries of the filler.
     let filler = wanted.saturating_sub(file_clusters + 2);
     let root = volume.root_dir();
     root.create_dir("iozone")?;
@@ -168,7 +169,7 @@ fn run(config: &IozoneConfig, cache: &Cache, seed: u64) -> Result<[Vec<Request>;
     Ok([preparation, taken()])
 }
 
-/// Other files, as one: what fills the volume.
+/// Writes one file that stands for the other files on the volume.
 fn fill(mut file: File<'_, Disk<'_>>, bytes: u64) -> Result<()> {
     let zeros = [0; REQUEST_BYTES_MAX];
     let mut left = bytes;
@@ -187,7 +188,7 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// Every record once.
+    /// Accesses every record once.
     fn go_through(&mut self, file: &mut File<'_, Disk<'_>>, mode: Mode, sync: Sync) -> Result<()> {
         let record = self.config.record_bytes as usize;
         let mut order: Vec<u64> = (0..self.config.file_bytes / record as u64).collect();

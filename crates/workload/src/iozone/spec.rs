@@ -9,9 +9,9 @@ use nvlab_units::quantity::{self, exact_bytes};
 pub const KIND: &str = "iozone";
 const KEYS: [&str; 9] = ["mode", "record", "file", "fat", "cluster", "fill", "cache", "sync", "span"];
 const SECTOR_BYTES: u64 = 512;
-/// A cluster is at most what one request carries; fatgen103 allows 32 KiB everywhere and 64 KiB mostly.
+/// A cluster fits in one request; fatgen103 allows 32 KiB everywhere and 64 KiB on most systems.
 const CLUSTER_BYTES_MAX: u64 = 32 << 10;
-/// Requests are recorded: so many fit into memory.
+/// Requests are recorded in memory, so their number is limited.
 const RECORDS_MAX: u64 = 1 << 22;
 
 impl IozoneConfig {

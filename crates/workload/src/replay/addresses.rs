@@ -1,4 +1,4 @@
-//! What the modifiers do to a trace's rows, before it is replayed.
+//! Applies the modifiers to a trace's rows before it is replayed.
 
 use super::{ReplayReport, ReplaySpec};
 use crate::columns::{Columns, op_of};
@@ -20,7 +20,7 @@ pub(super) fn part_bytes(capacity: u64, copies: u32, align: Option<u64>) -> u64 
     capacity / copies as u64 / unit * unit
 }
 
-/// Steps 1 to 5 of [`super`]. The error says what to add.
+/// Steps 1 to 5 of [`super`]. The error names the modifier that helps.
 pub(super) fn prepare(
     columns: &mut Columns,
     spec: &ReplaySpec,
@@ -59,7 +59,7 @@ fn cut_and_scale(columns: &mut Columns, spec: &ReplaySpec, report: &mut ReplayRe
         columns.truncate(kept);
     }
     if spec.scale_time != 1.0 {
-        // In 2^-32: exact for 0.5, never going back for any factor.
+        // In units of 2^-32: exact for 0.5, and monotonic for any factor.
         let factor = (spec.scale_time * (1u64 << 32) as f64).round() as u128;
         for at in &mut columns.at_ps {
             let scaled = (*at as u128 * factor) >> 32;
@@ -70,7 +70,7 @@ fn cut_and_scale(columns: &mut Columns, spec: &ReplaySpec, report: &mut ReplayRe
     Ok(())
 }
 
-/// The byte after the last that is touched.
+/// The end of the last byte accessed.
 fn end_of(columns: &Columns) -> u64 {
     columns
         .offset
@@ -81,7 +81,7 @@ fn end_of(columns: &Columns) -> u64 {
         .unwrap_or(0)
 }
 
-/// Puts the volumes one after another.
+/// Lays the volumes out one after another.
 fn lay_out(columns: &mut Columns) -> Result<(), String> {
     if columns.volumes.len() < 2 {
         return Ok(());
@@ -108,7 +108,7 @@ fn lay_out(columns: &mut Columns) -> Result<(), String> {
     Ok(())
 }
 
-/// The numbers of the extents that are touched, ascending.
+/// The numbers of the extents accessed, ascending.
 fn touched(columns: &Columns, extent: u64) -> Vec<u64> {
     const SORT_AT: usize = 1 << 20;
     let (mut extents, mut sort_at, mut last) = (Vec::new(), SORT_AT, u64::MAX);
@@ -131,8 +131,8 @@ fn touched(columns: &Columns, extent: u64) -> Vec<u64> {
     extents
 }
 
-/// Cuts trims down to the extents that are read or written; what is only trimmed is then not touched at all. Whoever
-/// makes a file system discards the whole device first.
+/// Clips trims to the extents that are read or written, so that extents only trimmed do not count as accessed. (A
+/// formatter discards the whole device first.)
 fn clip_trims(columns: &mut Columns, extent: u64, report: &mut ReplayReport) {
     let mut used = columns.clone();
     used.retain(|request| request.op != Op::Trim);
@@ -157,7 +157,7 @@ fn clip_trims(columns: &mut Columns, extent: u64, report: &mut ReplayReport) {
         let mut kept = 0;
         while from < end && used.get(next).is_some_and(|&number| number * extent < end) {
             from = from.max(used[next] * extent);
-            // Extents side by side are one piece.
+            // Adjacent extents form one piece.
             let first = next;
             while used.get(next + 1) == Some(&(used[first] + (next + 1 - first) as u64)) {
                 next += 1;
@@ -187,7 +187,7 @@ fn compact(columns: &mut Columns, extent: u64) {
                 extents.binary_search(&number).expect("every extent of a request is touched") as u64,
             );
         }
-        // All extents of a request are kept, so they stay side by side.
+        // All extents of a request are kept, so they stay adjacent.
         columns.offset[row] = last.1 * extent + columns.offset[row] % extent;
     }
 }
@@ -237,7 +237,7 @@ fn wrap(columns: &mut Columns, part_bytes: u64, unit: u64, report: &mut ReplayRe
         }
         if offset + bytes > part_bytes {
             report.wrapped += 1;
-            // What would pass the end is moved down until it fits.
+            // A request that would exceed the end is moved down until it fits.
             let last_start = (part_bytes - bytes) / unit * unit;
             columns.offset[row] = (offset % part_bytes).min(last_start);
         }
@@ -245,7 +245,7 @@ fn wrap(columns: &mut Columns, part_bytes: u64, unit: u64, report: &mut ReplayRe
     Ok(())
 }
 
-/// Says which modifier would help.
+/// The advice in an error: which modifier would help.
 fn too_large(columns: &Columns, spec: &ReplaySpec, part_bytes: u64, copies: u32, end: u64) -> String {
     let room = match copies {
         1 => format!("the device has {}", display_bytes(part_bytes)),

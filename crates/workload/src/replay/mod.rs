@@ -1,25 +1,24 @@
 //! A trace as a workload.
 //!
-//! The address work is done once, on the columns, when the replay is made; [`Replay`] then only reads arrays.
+//! Addresses are transformed once, on the columns, when the replay is made; [`Replay`] then only reads arrays.
 //! In this order:
 //!
-//! 1. `first=T` keeps what began before T; `scale-time=F` multiplies the times.
-//! 2. Volumes lie one after another, each as long as its last byte rounded up to 1 MiB. A trace of a single
+//! 1. `first=T` keeps requests that began before T; `scale-time=F` multiplies the times.
+//! 2. Volumes are laid out one after another, each as long as its last byte rounded up to 1 MiB. A trace of a single
 //!    volume keeps its addresses.
-//! 3. `compact` squeezes out extents that are never touched; the order of addresses stays. With `clip-trims` extents that
-//!    are only ever trimmed count as untouched, and trims are cut down to the others.
-//! 4. `align=U` widens reads and writes outwards to whole units. A trim is narrowed instead: it must not give
-//!    up bytes that were not named.
+//! 3. `compact` removes extents that are never accessed; the order of addresses is preserved. With `clip-trims`,
+//!    extents that are only trimmed count as not accessed, and trims are clipped to the others.
+//! 4. `align=U` widens reads and writes to whole units. A trim is narrowed instead: it must not discard bytes
+//!    outside its range.
 //! 5. `wrap` takes addresses modulo the capacity (modulo a tenant's part, with copies). Without it, a trace
 //!    that does not fit is an error.
-//! 6. `copies=N` gives N tenants a part each; tenant 0 replays from the start, the others from a random
-//!    request on and round. `loop=N` does it all N times.
+//! 6. `copies=N` gives each of N tenants its own part; tenant 0 replays from the start, the others from a random
+//!    request on, wrapping around. `loop=N` repeats all of it N times.
 //!
-//! `think=keep` replays the program behind the trace ([`Program`]) instead of the recorded times: what it computed
-//! between answer and request is kept, what it waited for is the new device's.
+//! `think=keep` replays the program behind the trace ([`Program`]) instead of the recorded times: its computing between
+//! response and request is kept, its waiting is that of the new device.
 //!
-//! A period lasts from the first request to the last and a mean gap more, so that ends and beginnings do not
-//! collide.
+//! A period lasts from the first request to the last plus a mean gap, so that consecutive periods do not overlap.
 
 mod addresses;
 mod program;
@@ -45,15 +44,15 @@ use std::sync::Arc;
 pub struct ReplayReport {
     /// Requests of one pass of one tenant.
     pub requests: u64,
-    /// Left out because they began too late (`first`).
+    /// Dropped because they began too late (`first`).
     pub too_late: u64,
     /// Reads and writes that were widened (`align`).
     pub widened: u64,
-    /// Bytes that widening added.
+    /// Bytes added by widening.
     pub widened_bytes: u64,
     /// Trims that were narrowed (`align`, `clip-trims`).
     pub narrowed_trims: u64,
-    /// Trims of less than a unit, or of nothing that is used, left out (`align`, `clip-trims`).
+    /// Trims of less than a unit, or only of unused extents, dropped (`align`, `clip-trims`).
     pub dropped_trims: u64,
     /// Requests whose address was taken modulo the capacity (`wrap`).
     pub wrapped: u64,
@@ -109,14 +108,14 @@ pub struct Replay {
 struct Tenants {
     /// Bytes of a tenant's part.
     part_bytes: u64,
-    /// The row each begins with.
+    /// The first row of each.
     first_row: Vec<u32>,
-    /// Of those that are not done with this pass: time within the pass, tenant, requests done.
+    /// Tenants not yet done with this pass: time within the pass, tenant, requests done.
     next: BinaryHeap<Reverse<(u64, u32, u32)>>,
 }
 
 impl Replay {
-    /// A replay of `columns` as `spec` says on a device of `capacity` bytes.
+    /// A replay of `columns` according to `spec` on a device of `capacity` bytes.
     pub fn new(
         columns: Columns,
         spec: &ReplaySpec,
@@ -178,7 +177,7 @@ impl Replay {
     fn begin_pass(&mut self) {
         self.row = 0;
         if self.copies() > 1 {
-            // All begin at the beginning of the pass, each with its own first request.
+            // All tenants start with the pass, each with its own first request.
             self.tenants.next.extend((0..self.copies() as u32).map(|tenant| Reverse((0, tenant, 0))));
         }
     }
@@ -285,7 +284,7 @@ impl Workload for Replay {
         Some(left_in_pass + (self.passes - 1 - self.pass) * rows * self.copies() as u64)
     }
 
-    /// From 0: gaps between the addresses are part of it.
+    /// Starts at 0 and includes gaps between the addresses.
     fn footprint(&self) -> Range<u64> {
         let parts_before = self.tenants.part_bytes * (self.copies() as u64 - 1);
         0..parts_before + self.report.footprint_bytes

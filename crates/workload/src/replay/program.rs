@@ -1,19 +1,19 @@
-//! The program behind a recorded trace: what each request waited for, and what the program computed in between.
+//! The program behind a recorded trace: what each request waited for, and how long the program computed in between.
 //!
-//! A trace says when a request was asked and when it was answered, not why. This model takes it that a program asks the
-//! next request because of all that it was told: request *i* waits for every request that had been answered when *i* was
-//! asked, and for no other; then the program computes as long as it did between the last of these answers and the
-//! request. What was still under way stays under way side by side. Requests keep their order.
+//! A trace records when a request was issued and when it completed, not why. This model assumes that a request depends
+//! on everything completed before: request *i* waits for every request that had completed when *i* was issued, and for
+//! no other; then the program computes as long as it did between the last of these completions and the request.
+//! Requests still outstanding then stay concurrent. Requests keep their order.
 //!
-//! Right for a program that waits for its requests (a database that commits, a compiler that reads), however many of them
-//! at a time. Its limits:
+//! Valid for a program that waits for its requests (a database that commits, a compiler that reads), however many of
+//! them at a time. Its limits:
 //!
-//! 1. Threads that know nothing of each other are tied together by chance: where one happened to be answered before the
-//!    other asked, the other waits for it. A prediction for a slower device is therefore no better than it will be, one
-//!    for a faster device no worse.
-//! 2. Whatever reacts to time itself stays as it was recorded: write-back by a timer, time-outs, merging of requests that
-//!    queue up, caches that had the time to prefetch.
-//! 3. What was between answer and program while it was recorded (kernel, NBD or FUSE) counts as computing.
+//! 1. Independent threads are coupled by chance: if a request of one happened to complete before the other issued its
+//!    own, the other waits for it. A prediction for a slower device is therefore no better than the reality, one for a
+//!    faster device no worse.
+//! 2. Anything that reacts to time itself stays as recorded: timed write-back, time-outs, merging of queued requests,
+//!    caches that had time to prefetch.
+//! 3. Overheads between device and program during the recording (kernel, NBD or FUSE) count as computing.
 
 use crate::columns::Columns;
 use nvlab_units::{Span, Time};
@@ -21,20 +21,20 @@ use nvlab_units::{Span, Time};
 /// What each row of a trace waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Rows by the moment of their answer, as recorded.
+    /// Rows in order of recorded completion.
     answered: Vec<u32>,
     /// How many of these each row waits for.
     waits_for: Vec<u32>,
-    /// What the program computed after the last of them.
+    /// How long the program computed after the last of them.
     computed: Vec<Span>,
-    /// From the first request to the last answer, as recorded.
+    /// Recorded time from the first request to the last completion.
     pub recorded: Span,
-    /// The part of it with a request under way.
+    /// The part of it with a request outstanding.
     pub recorded_waiting: Span,
 }
 
 impl Program {
-    /// Of a trace; `None` if it has no response times.
+    /// The dependencies of a trace; `None` if it has no response times.
     pub fn of(columns: &Columns) -> Option<Program> {
         let (at, response) = (columns.at_ps(), columns.response_ps()?);
         let end = |row: usize| at[row].saturating_add(response[row]);
@@ -44,7 +44,7 @@ impl Program {
         let mut waiting = Waiting::new(Time::ZERO);
         let mut known = 0;
         for (row, &asked) in at.iter().enumerate() {
-            // Of answers at the very moment only those to earlier rows: the order of rows is the order of asking.
+            // Of simultaneous completions, only those of earlier rows count: rows are in the order of issue.
             let before = |other: usize| end(other) < asked || (end(other) == asked && other < row);
             while answered.get(known).is_some_and(|&other| before(other as usize)) {
                 known += 1;
@@ -59,13 +59,13 @@ impl Program {
     }
 }
 
-/// A program that runs again, on another device.
+/// A program replayed on another device.
 #[derive(Clone, Debug)]
 pub struct Rerun<'a> {
     program: &'a Program,
-    /// When the requests were answered this time.
+    /// When the requests completed in this run.
     ends: Vec<Time>,
-    /// So many answers, in the recorded order, the program has waited for.
+    /// How many completions, in the recorded order, the program has waited for.
     known: usize,
     /// The last of these.
     told: Time,
@@ -79,7 +79,7 @@ impl<'a> Rerun<'a> {
         Rerun { program, ends, known: 0, told: origin, waiting: Waiting::new(origin) }
     }
 
-    /// When the program asks the next request.
+    /// When the program issues the next request.
     #[inline]
     pub fn asks(&mut self) -> Time {
         let row = self.ends.len();
@@ -91,20 +91,20 @@ impl<'a> Rerun<'a> {
         self.told + self.program.computed[row]
     }
 
-    /// That request, asked at `asked`, was answered at `end`.
+    /// Notes that this request, issued at `asked`, completed at `end`.
     #[inline]
     pub fn answered(&mut self, asked: Time, end: Time) {
         self.ends.push(end);
         self.waiting.add(asked, end);
     }
 
-    /// How long so far a request was under way.
+    /// How long, so far, a request was outstanding.
     pub fn waited(&self) -> Span {
         self.waiting.waited
     }
 }
 
-/// How long something is under way, of intervals that come in the order of their beginnings.
+/// The length of the union of intervals that arrive in order of their beginnings.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     until: Time,

@@ -9,18 +9,18 @@ use std::path::PathBuf;
 
 const KEYS: [&str; 10] =
     ["scale-time", "first", "loop", "copies", "compact", "align", "qd", "volume", "action", "think"];
-/// With think=keep the requests are one program's, once, at its own pace.
+/// With think=keep the requests are those of one program, once, at its own pace.
 const NOT_WITH_THINK: [&str; 4] = ["scale-time", "loop", "copies", "qd"];
 const FLAGS: [&str; 3] = ["compact", "clip-trims", "wrap"];
 const DEFAULT_EXTENT_BYTES: u64 = 1 << 20;
 const COPIES_MAX: u64 = 65_536;
 
-/// A trace and what is to be done to it.
+/// A trace and its modifiers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplaySpec {
     /// The file.
     pub path: PathBuf,
-    /// Its format, if it is not to be found out.
+    /// Its format; `None`: detected.
     pub format: Option<Format>,
     /// The volumes to replay, by name; empty for all.
     pub volumes: Vec<String>,
@@ -30,21 +30,21 @@ pub struct ReplaySpec {
     pub first: Option<Span>,
     /// Times are multiplied by this: 0.5 is twice as fast.
     pub scale_time: f64,
-    /// How often it is replayed.
+    /// How many times it is replayed.
     pub loops: u64,
-    /// How many tenants replay it side by side.
+    /// How many tenants replay it concurrently.
     pub copies: u32,
-    /// Untouched extents of this many bytes are squeezed out.
+    /// Extents of this many bytes that are never accessed are removed.
     pub compact: Option<u64>,
-    /// Trims are cut down to extents that are read or written; with `compact`.
+    /// Trims are clipped to extents that are read or written; with `compact`.
     pub clips_trims: bool,
-    /// Requests are made whole units of this.
+    /// Requests are aligned to units of this size.
     pub align: Option<u64>,
-    /// Addresses are taken modulo the room there is.
+    /// Addresses are taken modulo the available space.
     pub wrap: bool,
     /// A closed loop of this depth instead of the recorded times.
     pub depth: Option<u32>,
-    /// The recorded program's computing is kept instead of the recorded times ([`super::Program`]).
+    /// The recorded program's computing time is kept instead of the recorded times ([`super::Program`]).
     pub keeps_think: bool,
     /// Its number when several workloads run at once.
     pub stream: u8,
@@ -72,10 +72,10 @@ impl ReplaySpec {
         }
     }
 
-    /// Reads a text such as `'src1_0.csv.gz:msr scale-time=0.5 first=1h'`. A name with blanks stands in double
-    /// quotes. `volume=` takes several names with commas between; `compact=` an extent other than 1 MiB.
+    /// Reads a text such as `'src1_0.csv.gz:msr scale-time=0.5 first=1h'`. A name with blanks is put in double
+    /// quotes. `volume=` takes several names separated by commas; `compact=` an extent other than 1 MiB.
     pub fn parse(text: &str) -> Result<ReplaySpec, WorkloadError> {
-        // `compact` is both a flag and a key: the bare word means the usual extent.
+        // `compact` is both a flag and a key: the bare word means the default extent.
         let bare_compact = text.split_whitespace().skip(1).any(|word| word == "compact");
         let keys: Vec<&str> = KEYS.into_iter().filter(|&key| !(bare_compact && key == "compact")).collect();
         let flags: Vec<&str> = FLAGS.into_iter().filter(|&flag| bare_compact || flag != "compact").collect();
@@ -145,7 +145,7 @@ impl ReplaySpec {
     }
 }
 
-/// `FILE` or `FILE:FORMAT`. A colon that is part of the name is left alone if the file exists so.
+/// `FILE` or `FILE:FORMAT`. A colon is taken as part of the name if a file with that name exists.
 fn path_and_format(words: &Words) -> Result<(PathBuf, Option<Format>), WorkloadError> {
     let head = words.head.as_str();
     let Some((file, format)) =

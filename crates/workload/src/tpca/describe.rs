@@ -1,12 +1,12 @@
-//! What a transaction does and where the database lies, counted and in words.
+//! Describes a transaction and the layout of the database, in numbers and in words.
 
 use super::layout::{Records, Tree};
 use super::{BUS_BYTES, HISTORY_BYTES, RecordReads, Tpca, WORD_BYTES};
 use nvlab_units::quantity::display_bytes;
 use std::fmt::Write;
 
-/// The accesses of one transaction, by what they are for. The same for all transactions, but for
-/// [`RecordReads::Whole`], where a record that does not begin on a bus word may need one more.
+/// The accesses of one transaction, by purpose. Equal for all transactions, except with [`RecordReads::Whole`],
+/// where a record that does not begin on a bus word may need one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransactionCounts {
     /// Keys compared in index nodes.

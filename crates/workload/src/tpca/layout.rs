@@ -1,16 +1,16 @@
-//! Where the database lies in the memory: records first, then the index trees.
+//! The layout of the database in memory: records first, then the index trees.
 //!
 //! ```text
 //! branches | tellers | accounts | history (if kept) | branch tree | teller tree | account tree
 //! ```
 //!
 //! 1. Every region begins on a page, so that no page holds two kinds of data.
-//! 2. Accounts and history records are packed: a record of 100 B may lie across two pages. Its balance is one
+//! 2. Accounts and history records are packed: a record of 100 B may straddle two pages. Its balance is one
 //!    word at a multiple of 4, so it never does.
-//! 3. Branches and tellers are packed, or each has a page to itself (`spread-hot`).
-//! 4. A node holds `fanout` entries of a 4 B key and a 4 B pointer. Keys are `0..n` without gaps, so that the
-//!    nodes of a level lie in order of key and their addresses are computed; no tree is stored. Entries of the
-//!    last node of a level that are not used hold the largest key, so a search needs no count.
+//! 3. Branches and tellers are packed, or each has its own page (`spread-hot`).
+//! 4. A node holds `fanout` entries of a 4 B key and a 4 B pointer. Keys are `0..n` without gaps, so the nodes
+//!    of a level are in key order and their addresses are computed; no tree is stored. Unused entries of the last
+//!    node of a level hold the largest key, so a search needs no count.
 
 use crate::window::Access;
 
@@ -94,7 +94,7 @@ impl Tree {
         self.nodes * self.node_bytes()
     }
 
-    /// Key loads in one node: halving `fanout` entries, of which the first is known not to be too large.
+    /// Key loads in one node: a binary search of `fanout` entries, of which the first is known not to be too large.
     pub fn probes(&self) -> u32 {
         self.fanout_bits
     }

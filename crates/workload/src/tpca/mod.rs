@@ -1,26 +1,26 @@
 //! TPC-A as a program on a memory: the driver of eNVy (Wu and Zwaenepoel, ASPLOS VI, 1994, section 5.2).
 //!
 //! A transaction changes the balances of an account, of its teller and of its branch. It finds each record
-//! through an index tree and changes one word of it in place. Only the accesses to storage are made; what the
-//! processor does between them takes no time, as in the paper, whose figures are input and output rates.
+//! through an index tree and changes one word of it in place. Only storage accesses are modelled; the processor
+//! takes no time between them, as in the paper, whose figures are input and output rates.
 //!
-//! Sizes are the paper's (figure 12): 10 tellers and 100,000 accounts for every branch, 155 branches, records of
+//! Sizes are the paper's (figure 12): 10 tellers and 100,000 accounts per branch, 155 branches, records of
 //! 100 B, nodes of 32 entries (256 B, one page), so trees of 2, 3 and 5 levels and 500,002 nodes.
 //!
 //! What the paper leaves open, and what is done here:
 //!
-//! 1. *Loads per transaction.* The paper says none; 40 % of its time at 30,000 transactions per second are 83
-//!    loads of 160 ns. A node is searched by halving: 5 keys and a pointer, 60 loads on 10 levels. A leaf's key
+//! 1. *Loads per transaction.* The paper does not state them; 40 % of its time at 30,000 transactions per second are
+//!    83 loads of 160 ns. A node is searched by bisection: 5 keys and a pointer, 60 loads on 10 levels. A leaf's key
 //!    is compared once more. A program that loads only the balance it changes ([`RecordReads::Balance`]) makes 66
-//!    loads, a database that reads the record (13 words of 8 B) 102; 3 stores either way. The paper's figure lies
-//!    between the two. The second is the default: peak, shares of time and saturated latencies then come out
-//!    together, while with the first the peak is a fifth above the paper's.
-//! 2. *Where branches and tellers lie.* Packed they share 67 pages; with a page each (`spread-hot`) they are
+//!    loads, a database that reads the record (13 words of 8 B) 102; 3 stores either way. The paper's figure is
+//!    between the two. The second is the default: peak, shares of time and saturated latencies then all match, while
+//!    with the first the peak is a fifth above the paper's.
+//! 2. *Placement of branches and tellers.* Packed they share 67 pages; with a page each (`spread-hot`) they take
 //!    1,705, and more of them have left a write buffer before they are written again. With a buffer of 40,960
-//!    pages that gives 1.036 flushes per transaction, against the paper's 10,376 per second at 10,000
+//!    pages that results in 1.036 flushes per transaction, against the paper's 10,376 per second at 10,000
 //!    transactions; packed it is 1.010. So they are spread.
-//! 3. *Who serves whom.* An account is drawn uniformly and its own teller and branch are changed with it, as in the
-//!    paper. TPC-A itself draws the teller, and the account from the teller's branch in 85 % of the cases:
+//! 3. *Choice of teller and branch.* An account is drawn uniformly and its own teller and branch are changed with it,
+//!    as in the paper. TPC-A itself draws the teller, and the account from the teller's branch in 85 % of the cases:
 //!    [`TpcaConfig::home`].
 //! 4. *History.* TPC-A adds a record of 50 B to a history; the paper changes three records and has none. Here it is
 //!    an option: 13 stores to a ring.
@@ -41,13 +41,13 @@ use nvlab_units::Rng;
 
 /// Tellers of a branch (TPC-A clause 4.2).
 pub const TELLERS_PER_BRANCH: u64 = 10;
-/// Where a record's balance lies: behind its key.
+/// The offset of a record's balance: after its key.
 const BALANCE_AT: u64 = 4;
 /// A record of the history, its 50 B rounded up to words.
 const HISTORY_BYTES: u64 = 52;
-/// Rows of the history ring for every branch: an assumption; TPC-A keeps 90 days, which no memory of the time held.
+/// Rows of the history ring per branch: an assumption; TPC-A keeps 90 days, which no memory of the time could hold.
 const HISTORY_ROWS_PER_BRANCH: u64 = 4096;
-/// What the bus moves at once when a whole record is read.
+/// Bytes per bus access when a whole record is read.
 const BUS_BYTES: u64 = 8;
 
 /// How much of a record is read before its balance is changed.
@@ -70,9 +70,9 @@ pub struct TpcaConfig {
     pub record_bytes: u32,
     /// Entries of an index node: a power of two.
     pub fanout: u32,
-    /// The page of the memory: where regions begin and how far apart spread records lie.
+    /// The page size of the memory: regions and spread records are aligned to it.
     pub page_bytes: u32,
-    /// Branches and tellers have a page each.
+    /// Each branch and teller has its own page.
     pub spread_hot: bool,
     /// What is read of a record.
     pub record_reads: RecordReads,
@@ -81,7 +81,7 @@ pub struct TpcaConfig {
     pub home: Option<f64>,
     /// A history record is written.
     pub history: bool,
-    /// When transactions come.
+    /// When transactions arrive.
     pub pace: Pace,
     /// When it ends; bytes do not count.
     pub limits: Limits,
@@ -170,7 +170,7 @@ impl Tpca {
         }
     }
 
-    /// What it was made from.
+    /// Its configuration.
     pub fn config(&self) -> &TpcaConfig {
         &self.config
     }
@@ -181,7 +181,7 @@ impl Tpca {
         let per_branch = self.config.accounts_per_branch as u64;
         let Some(home) = self.config.home else {
             let account = self.choices.below(self.accounts.count);
-            // Tellers share a branch's accounts; where ten do not divide them, the last has the rest.
+            // Tellers share a branch's accounts; if ten does not divide their number, the last has the rest.
             let share = (per_branch / TELLERS_PER_BRANCH).max(1);
             let branch = account / per_branch;
             let teller = (account % per_branch / share).min(TELLERS_PER_BRANCH - 1);

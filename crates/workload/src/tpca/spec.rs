@@ -27,8 +27,8 @@ const BRANCHES_MAX: u64 = 1_000_000;
 const SPACE_MAX: u64 = 1 << 32;
 
 impl TpcaConfig {
-    /// Reads a text such as `'tpca branches=155 rate=10k/s home=85%'`. `accounts=` counts for each branch;
-    /// `branches=fit` takes as many as the memory holds.
+    /// Reads a text such as `'tpca branches=155 rate=10k/s home=85%'`. `accounts=` is per branch; `branches=fit`
+    /// takes as many as the memory holds.
     pub fn parse(whole: &str) -> Result<TpcaConfig, WorkloadError> {
         let words = Words::new(whole, &KEYS, &[])?;
         let default = TpcaConfig::default();
@@ -71,7 +71,7 @@ impl TpcaConfig {
         Ok(config)
     }
 
-    /// Whether a database can be made of it; if not, which bound is passed.
+    /// Checks that a database can be made of it; the error names the bound exceeded.
     pub fn check(&self) -> Result<(), String> {
         let TpcaConfig { fanout, record_bytes, page_bytes, .. } = *self;
         if self.accounts_per_branch == 0 {
@@ -86,7 +86,7 @@ impl TpcaConfig {
         if page_bytes < 64 || !page_bytes.is_power_of_two() {
             return Err(format!("page={page_bytes} is wrong: a power of two, at least 64 B"));
         }
-        // An estimate that bounds it from below: records alone.
+        // A lower bound: the records alone.
         let tellers = self.branches as u64 * TELLERS_PER_BRANCH;
         let records = self.branches as u64 * self.accounts_per_branch as u64 + tellers;
         if records * record_bytes as u64 > SPACE_MAX {
@@ -98,7 +98,8 @@ impl TpcaConfig {
         Ok(())
     }
 
-    /// The same with as many branches as fit ("the database can be scaled to fit any storage system", section 5.2).
+    /// The configuration with as many branches as fit ("the database can be scaled to fit any storage system",
+    /// section 5.2).
     fn fitted(&self, what: &str, capacity: u64) -> Result<TpcaConfig, WorkloadError> {
         let with = |branches: u32| TpcaConfig { branches, ..*self };
         let fits = |branches: u32| {
@@ -108,7 +109,7 @@ impl TpcaConfig {
         if !fits(1) {
             return with(1).open(what, capacity, 0).map(|_| with(1));
         }
-        // The most that fit lie between one that does and one that does not.
+        // Bisection between a number that fits and one that does not.
         let (mut low, mut high) = (1, BRANCHES_MAX as u32 + 1);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
