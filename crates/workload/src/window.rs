@@ -1,12 +1,13 @@
-//! Loads and stores instead of blocks: what a program does to a memory, transaction by transaction.
+//! Loads and stores instead of blocks: a program's accesses to a memory, transaction by transaction.
 //!
-//! A [`Workload`](crate::Workload) asks a device for blocks and may have many requests under way. A program that
-//! uses a memory waits for every load and store before the next one, so its unit is the transaction: a moment at
-//! which it arrives and the accesses it makes, one after the other.
+//! A [`Workload`](crate::Workload) requests blocks of a device and may have many requests outstanding. A program that
+//! uses a memory waits for every load and store before the next one, so its unit is the transaction: an arrival time
+//! and the accesses it makes, one after the other.
 //!
 //! 1. A transaction's accesses depend on (the text, the seed) only, never on how long an access took.
-//! 2. Moments never go back. In a closed loop they are all zero: a transaction begins when the one before it ends.
-//! 3. An access lies inside [`WindowWorkload::footprint_bytes`] and inside one naturally aligned word of its size.
+//! 2. Arrival times never decrease. In a closed loop they are all zero: a transaction begins when the previous one
+//!    ends.
+//! 3. An access is inside [`WindowWorkload::footprint_bytes`] and inside one naturally aligned word of its size.
 
 mod any;
 pub mod random_words;
@@ -17,12 +18,12 @@ pub use random_words::{RandomWords, WordsConfig};
 
 use crate::{Pacing, Span, Time};
 
-/// What an access does.
+/// The operation of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessKind {
-    /// Brings a word to the processor.
+    /// Loads a word.
     Load,
-    /// Changes a word.
+    /// Stores a word.
     Store,
 }
 
@@ -53,18 +54,18 @@ impl Access {
 
 /// A source of transactions.
 pub trait WindowWorkload {
-    /// Replaces what is in `accesses` by the accesses of the next transaction and returns the moment it arrives;
-    /// `None` means the end was reached, and it stays reached. The buffer is the caller's, so that nothing is
-    /// allocated per transaction.
+    /// Replaces the contents of `accesses` with the accesses of the next transaction and returns its arrival time;
+    /// `None` means that the workload has ended for good. The caller owns the buffer, so that nothing is allocated per
+    /// transaction.
     fn next(&mut self, accesses: &mut Vec<Access>) -> Option<Time>;
 
-    /// Whether transactions wait for the one before or for moments.
+    /// Whether transactions wait for the previous one or for their arrival times.
     fn pacing(&self) -> Pacing;
 
-    /// The bytes from the start of the memory that accesses may touch.
+    /// The bytes, from the start of the memory, that may be accessed.
     fn footprint_bytes(&self) -> u64;
 
-    /// How many transactions are still to come, if it is known.
+    /// How many transactions remain, if known.
     fn len_hint(&self) -> Option<u64> {
         None
     }
@@ -74,6 +75,6 @@ pub trait WindowWorkload {
         None
     }
 
-    /// What a transaction does and where, in a few lines for people.
+    /// A readable description of a transaction and its addresses, in a few lines.
     fn describe(&self) -> String;
 }

@@ -6,7 +6,7 @@ use crate::WorkloadError;
 use crate::suggest;
 use nvlab_units::quantity::QuantityError;
 
-/// A text, taken apart.
+/// A parsed text.
 #[derive(Clone, Debug)]
 pub(crate) struct Words<'a> {
     text: &'a str,
@@ -20,7 +20,7 @@ impl<'a> Words<'a> {
         split_head(text).0
     }
 
-    /// Takes `text` apart. `keys` are followed by `=`, `flags` are not; both are all that is known.
+    /// Parses `text`. `keys` are followed by `=`, `flags` are not; anything else is unknown.
     pub fn new(text: &'a str, keys: &[&str], flags: &[&str]) -> Result<Words<'a>, WorkloadError> {
         let (head, rest) = split_head(text);
         let mut words = Words { text, head, pairs: Vec::new() };
@@ -102,7 +102,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The decimal number after `key=`, if `is_allowed`; `allowed` says what is.
+    /// The decimal number after `key=`, if `is_allowed`; `allowed` describes the allowed values.
     pub fn decimal(
         &self,
         key: &str,
@@ -127,7 +127,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The first word, or what stands in double quotes with what is stuck to it; and the rest.
+/// The first word, or a double-quoted text with the characters directly attached to it; and the rest.
 fn split_head(text: &str) -> (String, &str) {
     let text = text.trim_start();
     if let Some((quoted, rest)) = text.strip_prefix('"').and_then(|text| text.split_once('"')) {

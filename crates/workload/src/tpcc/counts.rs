@@ -1,13 +1,13 @@
-//! What the transactions did to rows, counted.
+//! Row counts of the transactions.
 
 use super::standard::Transaction;
 
-/// Rows touched by the transactions of one kind.
+/// Rows accessed by the transactions of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowCounts {
     /// Transactions.
     pub transactions: u64,
-    /// Rows selected, and rows looked for that do not exist.
+    /// Rows selected, including searches for rows that do not exist.
     pub selects: u64,
     /// Rows changed.
     pub updates: u64,
@@ -17,7 +17,7 @@ pub struct RowCounts {
     pub deletes: u64,
 }
 
-/// All counts of a run, the warm-up among them. What was rolled back counts as done.
+/// All counts of a run, including the warm-up. Transactions rolled back count as done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     rows: [RowCounts; 5],

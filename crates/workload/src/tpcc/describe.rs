@@ -1,4 +1,4 @@
-//! How large the database is and what adds to it, in words.
+//! Describes the size of the database and its growth in words.
 
 use super::layout::{fanout, rows_per_page};
 use super::standard::*;
@@ -7,7 +7,7 @@ use nvlab_units::quantity::display_bytes;
 use std::fmt::Write;
 
 impl Tpcc {
-    /// The database in two lines, then a line for every table and index.
+    /// The database in two lines, then a line per table and index.
     pub fn describe(&self) -> String {
         let page = self.config.page_bytes as u64;
         let bytes = |pages: u32| display_bytes(pages as u64 * page);
@@ -73,7 +73,7 @@ impl Tpcc {
         text
     }
 
-    /// Bytes that a transaction adds in the mean, new-orders of 10 lines, leaves of orders by customer at 69 %.
+    /// Mean bytes that a transaction adds, with new-orders of 10 lines and leaves of orders by customer at 69 %.
     pub(super) fn added_bytes(&self) -> f64 {
         let page = self.config.page_bytes;
         let row = |table: Table| 1.0 / rows_per_page(page, table.row_bytes) as f64;
@@ -88,7 +88,7 @@ impl Tpcc {
             Mix::NewOrder => new_order,
             Mix::Full => {
                 let percent = |kind: Transaction| kind.percent() as f64 / 100.0;
-                // Ten deliveries take the rows out of new-order nearly as fast as they come.
+                // Ten deliveries delete rows of new-order nearly as fast as they are added.
                 percent(Transaction::NewOrder) * (new_order - row(NEW_ORDER))
                     + percent(Transaction::Payment) * row(HISTORY)
             }

@@ -1,5 +1,5 @@
-//! B+trees over keys that are loaded once: the keys are `0..n` without gaps, so the page of every node is computed
-//! and nothing is stored.
+//! B+trees over keys loaded once: the keys are `0..n` without gaps, so the page of every node is computed and
+//! nothing is stored.
 
 use super::pool::{Pool, Touch};
 use super::space::{Heap, Space};
@@ -34,7 +34,7 @@ impl FixedTree {
         }
     }
 
-    /// How many pages a tree over `entries` keys takes.
+    /// How many pages a tree over `entries` keys needs.
     pub fn pages_for(entries: u64, fanout: u32) -> u64 {
         let (mut nodes, mut pages) = (entries, 0);
         loop {
@@ -56,7 +56,7 @@ impl FixedTree {
         self.pages
     }
 
-    /// Touches the nodes from the root to the leaf of `key`.
+    /// Accesses the nodes from the root to the leaf of `key`.
     #[inline]
     pub fn search(&self, key: u64, pool: &mut Pool) {
         for level in (0..self.levels).rev() {
@@ -64,7 +64,7 @@ impl FixedTree {
         }
     }
 
-    /// Touches the leaves behind that of `first` up to that of `last`: a range is read along the leaves.
+    /// Accesses the leaves after that of `first` up to that of `last`: a range is read along the leaves.
     pub fn scan(&self, first: u64, last: u64, pool: &mut Pool) {
         for leaf in first / self.below[0] + 1..=last / self.below[0] {
             pool.touch(self.bases[0] + leaf as u32, Touch::Read);
@@ -90,7 +90,7 @@ impl FixedTable {
         }
     }
 
-    /// Finds a row by its primary key and touches it.
+    /// Finds a row by its primary key and accesses it.
     #[inline]
     pub fn access(&self, row: u32, how: Touch, pool: &mut Pool) {
         self.tree.search(row as u64, pool);

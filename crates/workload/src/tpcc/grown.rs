@@ -1,14 +1,15 @@
-//! B+trees that grow: inner nodes with their keys, leaves of which the count is kept.
+//! B+trees that grow: inner nodes with their keys, and leaves of which only the count is stored.
 //!
-//! 1. A key is a `u64` that orders as the columns do: the district in the upper bits, then what orders its rows.
+//! 1. A key is a `u64` with the order of the columns: the district in the upper bits, then the columns that order its
+//!    rows.
 //! 2. An inner node's entries are the least keys below its children. A search goes to the last entry not above
 //!    the key, or to the first.
-//! 3. Where keys come in ascending order within each district (orders, their lines, new-orders), a full leaf is split
-//!    behind the new entry, so that leaves are full, as PostgreSQL (from 12) and InnoDB do. What that makes of the tree
-//!    is loaded: every district begins on a leaf of its own. So the keys of a leaf need not be kept: [`Ascending`].
-//! 4. Where they do not (orders by customer), a full leaf is split in the middle and its keys are kept: [`Sorted`].
-//! 5. A full inner node is split in the middle. Nodes are never merged; an empty one is given up and used again
-//!    (as in PostgreSQL), but every district keeps a leaf.
+//! 3. If keys arrive in ascending order within each district (orders, their lines, new-orders), a full leaf is split
+//!    after the new entry, so that leaves are full, as in PostgreSQL (from 12) and InnoDB. The tree is loaded in the
+//!    resulting shape: every district begins on its own leaf. So the keys of a leaf need not be stored: [`Ascending`].
+//! 4. If they do not (orders by customer), a full leaf is split in the middle and its keys are stored: [`Sorted`].
+//! 5. A full inner node is split in the middle. Nodes are never merged; an empty one is freed and reused (as in
+//!    PostgreSQL), but every district keeps a leaf.
 
 use super::fixed::FixedTree;
 use super::pool::{Pool, Touch};
@@ -17,10 +18,10 @@ use std::ops::Range;
 
 const LEVELS_MAX: usize = 12;
 
-/// The bits of a key that are a district's own.
+/// The bits of a key within a district.
 pub const DISTRICT_SHIFT: u32 = 44;
 
-/// The inner nodes and the places of the leaves.
+/// The inner nodes and the pages of the leaves.
 #[derive(Clone, Debug)]
 struct Nodes {
     fanout: usize,
@@ -30,7 +31,7 @@ struct Nodes {
     levels: usize,
     inner_pages: Vec<u32>,
     inner_counts: Vec<u16>,
-    /// `fanout` for each inner node: the least keys and the children.
+    /// `fanout` entries per inner node: the least keys and the children.
     keys: Vec<u64>,
     children: Vec<u32>,
     leaf_pages: Vec<u32>,
@@ -39,7 +40,7 @@ struct Nodes {
     free_leaves: Vec<u32>,
     /// Node and entry on each inner level, of the last search.
     path: [(u32, u32); LEVELS_MAX],
-    /// The keys that the last search would have led to the same leaf; empty after a change of the nodes.
+    /// The range of keys that lead to the leaf of the last search; empty after a change of the nodes.
     reach: Range<u64>,
     found: u32,
 }
@@ -69,7 +70,7 @@ impl Nodes {
         };
         let mut level: Vec<(u64, u32)> =
             leaves.iter().zip(0..).map(|(leaf, number)| (leaf.0, number)).collect();
-        // Nothing lies below the first leaf: whatever comes before its least key belongs to it.
+        // There is nothing before the first leaf: a key below its least key belongs to it.
         level[0].0 = 0;
         while level.len() > 1 || nodes.levels == 0 {
             let mut above = Vec::with_capacity(level.len().div_ceil(fanout as usize));
@@ -96,7 +97,7 @@ impl Nodes {
         (self.inner_pages.len() - 1) as u32
     }
 
-    /// Puts an entry at `slot` of an inner node that has room, moving those behind it.
+    /// Inserts an entry at `slot` of an inner node that has room, moving those after it.
     fn put(&mut self, node: u32, slot: usize, key: u64, child: u32) {
         let (base, count) = (node as usize * self.fanout, self.inner_counts[node as usize] as usize);
         assert!(slot <= count && count < self.fanout, "entry {slot} of {count} in node {node}");
@@ -107,8 +108,8 @@ impl Nodes {
         self.inner_counts[node as usize] += 1;
     }
 
-    /// Touches the inner nodes on the way to `key`, remembers them, and returns its leaf. The lines of an order go the
-    /// same way one after another: then nothing is compared.
+    /// Accesses the inner nodes on the path to `key`, records them, and returns its leaf. The lines of an order take
+    /// the same path one after another: then nothing is compared.
     #[inline]
     fn search(&mut self, key: u64, pool: &mut Pool) -> usize {
         if self.reach.contains(&key) {
@@ -135,7 +136,7 @@ impl Nodes {
         node as usize
     }
 
-    /// Adds a leaf with the least key `key` behind the leaf of the last search.
+    /// Adds a leaf with the least key `key` after the leaf of the last search.
     fn add_leaf(&mut self, key: u64, pool: &mut Pool, space: &mut Space) -> usize {
         let leaf = match self.free_leaves.pop() {
             Some(leaf) => leaf,
@@ -178,7 +179,7 @@ impl Nodes {
         node
     }
 
-    /// Splits a full inner node in the middle, puts the entry where it belongs, and returns the entry of the new node.
+    /// Splits a full inner node in the middle, inserts the entry, and returns the entry of the new node.
     fn split(
         &mut self,
         node: u32,
@@ -202,7 +203,7 @@ impl Nodes {
         (self.keys[to], new)
     }
 
-    /// Gives up the empty leaf of the last search, and inner nodes that become empty with it.
+    /// Frees the empty leaf of the last search, and inner nodes that become empty with it.
     fn drop_leaf(&mut self, leaf: usize, pool: &mut Pool) {
         self.free_leaves.push(leaf as u32);
         self.reach = 0..0;
@@ -229,7 +230,7 @@ pub struct Ascending {
 }
 
 impl Ascending {
-    /// A tree that holds, of each district, the keys in its range; `fanout` entries in a node.
+    /// A tree that holds the keys in each district's range; `fanout` entries per node.
     pub fn load(space: &mut Space, fanout: u32, districts: impl Iterator<Item = Range<u64>>) -> Ascending {
         let mut leaves = Vec::new();
         for (district, range) in (0u64..).zip(districts) {
@@ -241,7 +242,7 @@ impl Ascending {
         Ascending { nodes: Nodes::load(space, fanout, &leaves) }
     }
 
-    /// How many pages it has, those given up among them.
+    /// How many pages it has, including freed ones.
     pub fn pages(&self) -> u32 {
         self.nodes.segment.pages()
     }
@@ -258,7 +259,7 @@ impl Ascending {
         pool.touch(self.nodes.leaf_pages[leaf], Touch::Read);
     }
 
-    /// Reads a range of a district's keys, which are dense: every leaf of it at least once.
+    /// Reads a range of a district's keys, which are dense: accesses each of its leaves at least once.
     pub fn read_range(&mut self, district: u32, keys: Range<u32>, pool: &mut Pool) {
         for key in keys.clone().step_by(self.nodes.fanout).chain([keys.end - 1]) {
             self.read(district, key, pool);
@@ -277,14 +278,14 @@ impl Ascending {
         self.nodes.leaf_counts[leaf] += 1;
     }
 
-    /// Takes out the newest key of its district: the transaction that added it is rolled back. Its leaf stays.
+    /// Removes the newest key of its district: the transaction that added it is rolled back. Its leaf stays.
     pub fn take_back(&mut self, district: u32, key: u32, pool: &mut Pool) {
         let leaf = self.nodes.search(joined(district, key), pool);
         self.nodes.leaf_counts[leaf] -= 1;
         pool.touch(self.nodes.leaf_pages[leaf], Touch::Change);
     }
 
-    /// Takes out the oldest key of its district; `is_last` if no other is left.
+    /// Removes the oldest key of its district; `is_last` if no other is left.
     #[inline]
     pub fn remove_oldest(&mut self, district: u32, key: u32, is_last: bool, pool: &mut Pool) {
         let leaf = self.nodes.search(joined(district, key), pool);
@@ -296,16 +297,16 @@ impl Ascending {
     }
 }
 
-/// A tree whose keys come in any order.
+/// A tree whose keys arrive in any order.
 #[derive(Clone, Debug)]
 pub struct Sorted {
     nodes: Nodes,
-    /// `fanout` for each leaf.
+    /// `fanout` keys per leaf.
     keys: Vec<u64>,
 }
 
 impl Sorted {
-    /// A tree that holds `keys`, which ascend, `fill` of them on a leaf.
+    /// A tree that holds `keys`, which are ascending, `fill` of them per leaf.
     pub fn load(space: &mut Space, fanout: u32, fill: u32, keys: &[u64]) -> Sorted {
         let chunks = || keys.chunks(fill as usize);
         let leaves: Vec<(u64, u16)> = chunks().map(|keys| (keys[0], keys.len() as u16)).collect();
@@ -326,7 +327,7 @@ impl Sorted {
         self.nodes.levels as u32 + 1
     }
 
-    /// The leaf of a key, and where the key is or belongs.
+    /// The leaf of a key, and the key's position there.
     #[inline]
     fn find(&mut self, key: u64, pool: &mut Pool) -> (usize, usize) {
         let leaf = self.nodes.search(key, pool);
@@ -335,7 +336,7 @@ impl Sorted {
         (leaf, keys.partition_point(|&other| other < key))
     }
 
-    /// Finds a key. Panics if it is not there.
+    /// Finds a key. Panics if it does not exist.
     pub fn read(&mut self, key: u64, pool: &mut Pool) {
         let (leaf, slot) = self.find(key, pool);
         assert_eq!(self.keys[leaf * self.nodes.fanout + slot], key, "entry {slot} of leaf {leaf}");
@@ -365,7 +366,7 @@ impl Sorted {
         self.nodes.leaf_counts[leaf] += 1;
     }
 
-    /// Takes a key out: the transaction that added it is rolled back. Its leaf stays.
+    /// Removes a key: the transaction that added it is rolled back. Its leaf stays.
     pub fn take_back(&mut self, key: u64, pool: &mut Pool) {
         let (leaf, slot) = self.find(key, pool);
         let (base, count) = (leaf * self.nodes.fanout, self.nodes.leaf_counts[leaf] as usize);

@@ -1,9 +1,9 @@
-//! How rows and index entries are put on pages, and the database of a number of warehouses.
+//! The layout of rows and index entries on pages, and the database of a number of warehouses.
 //!
-//! A page has a header of 24 B, a row or index entry a slot of 4 B, an index entry 8 B beside its key for the place of
-//! its row: the page of PostgreSQL (its manual, chapter "Database Physical Storage"), without its row header of 23 B,
-//! which other products do not have. Rows do not cross pages. The rows of new-order are nothing but their key, so they
-//! lie in the tree; all other tables are heaps with an index beside them.
+//! A page has a header of 24 B, a row or index entry a slot of 4 B, an index entry 8 B besides its key for the address
+//! of its row: the page of PostgreSQL (its manual, chapter "Database Physical Storage"), without its row header of 23
+//! B, which other products do not have. Rows do not straddle pages. The rows of new-order consist of their key only, so
+//! they are stored in the tree; all other tables are heaps with a separate index.
 
 use super::fixed::{FixedTable, FixedTree};
 use super::grown::{Ascending, DISTRICT_SHIFT, Sorted};
@@ -18,8 +18,8 @@ const ENTRY_BYTES: u32 = 8;
 const RANDOM_FILL: u32 = 693;
 /// Segments that grow: history, orders, lines and the four trees of those.
 const GROWING: u32 = 7;
-/// Lines of a district beyond 30,000, so that chance does not pass [`Database::pages_for`]: their number deviates by
-/// 173 (3000 orders of variance 10) in one district, by less in the mean of all.
+/// Lines of a district beyond 30,000, so that random variation does not exceed [`Database::pages_for`]: their standard
+/// deviation is 173 (3000 orders of variance 10) in one district, less in the mean of all.
 const LINES_SPREAD: u32 = 200;
 /// The ring of the log.
 const LOG_BYTES: u64 = 64 << 20;
@@ -34,7 +34,7 @@ pub fn fanout(page_bytes: u32, key_bytes: u32) -> u32 {
     rows_per_page(page_bytes, key_bytes + ENTRY_BYTES)
 }
 
-/// Orders by customer on a leaf that was loaded.
+/// Orders by customer on a loaded leaf.
 fn loaded_fanout(fanout: u32) -> u32 {
     fanout * RANDOM_FILL / 1000
 }
@@ -63,12 +63,12 @@ pub struct Database {
     pub(super) new_order: Ascending,
     pub(super) line: Heap,
     pub(super) line_tree: Ascending,
-    /// What the initial database takes.
+    /// The size of the initial database.
     pub(super) loaded_pages: u32,
 }
 
 impl Database {
-    /// How many pages `warehouses` take at most at the beginning, with room to grow by one extent for every segment.
+    /// The most pages `warehouses` need initially, with room to grow by one extent per segment.
     pub fn pages_for(warehouses: u32, page_bytes: u32, has_log: bool) -> u64 {
         let (rows, keys) = (warehouses as u64, |bytes: u32| fanout(page_bytes, bytes));
         let (districts, customers) = (rows * DISTRICTS as u64, rows * (DISTRICTS * CUSTOMERS) as u64);
@@ -148,7 +148,7 @@ impl Database {
         }
     }
 
-    /// True if every segment may take an extent: more than a transaction needs.
+    /// True if every segment can still take an extent: more than a transaction needs.
     #[inline]
     pub fn can_grow(&self) -> bool {
         self.space.free_extents() >= GROWING

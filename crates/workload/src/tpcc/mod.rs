@@ -1,29 +1,29 @@
 //! TPC-C as page requests: the transactions of the standard (revision 5.11) on rows and B+trees of its sizes, behind an
-//! LRU buffer pool. What the pool misses is read, what leaves it changed is written.
+//! LRU buffer pool. Pages missing in the pool are read, dirty pages evicted from it are written.
 //!
-//! The workload of Nam, Na and Lee (APWeb 2010, section IV): their I/O trace "is extracted from the 'new-order', which is
-//! a part of the TPC-C benchmark". They name neither the database, nor its size, nor its buffer; those are
+//! The workload of Nam, Na and Lee (APWeb 2010, section IV): their I/O trace "is extracted from the 'new-order', which
+//! is a part of the TPC-C benchmark". They name neither the database, nor its size, nor its buffer; those are
 //! parameters here.
 //!
-//! 1. Rows have no content, keys and places are real: NURand with its constants, 5 to 15 lines, 1 % of them from
+//! 1. Rows have no content, but keys and positions are real: NURand with its constants, 5 to 15 lines, 1 % of them from
 //!    another warehouse, 1 % of new-orders rolled back, order numbers by district, the queue of deliveries, the items
-//!    of the newest 20 orders. That takes some 40 B of memory for each order with its ten lines.
+//!    of the newest 20 orders. That takes about 40 B of memory per order with its ten lines.
 //! 2. The same seed gives the same requests. Each purpose draws from its own stream.
 //! 3. Every request is one page inside [`Workload::footprint`]. A database that has grown to its end stops the
 //!    workload: TPC-C deletes no orders.
-//! 4. A transaction is whole: its requests come one after another, at the moment at which it arrives.
+//! 4. The requests of a transaction are consecutive, at the time of its arrival.
 //!
-//! What is left open, and what is done here:
+//! What the paper leaves open, and what is done here:
 //!
-//! * *Mix.* New-order alone, as the paper; [`Mix::Full`] is the standard's 45, 43, 4, 4, 4 % (clause 5.2.3).
-//! * *Log.* Off: a database puts it on a device of its own, and a trace of page I/O does not hold it. With
+//! * *Mix.* New-order alone, as in the paper; [`Mix::Full`] is the standard's 45, 43, 4, 4, 4 % (clause 5.2.3).
+//! * *Log.* Off: a database puts it on its own device, and a trace of page I/O does not contain it. With
 //!   [`TpccConfig::log`] each commit forces its pages into a ring of 64 MiB.
-//! * *Checkpoints.* Off: pages are written as they leave the pool. With [`TpccConfig::checkpoint_every`] all changed
-//!   pages are written after so many transactions, in order of address.
-//! * *Beginning.* The database is loaded and the pool warm: transactions run without requests until every frame
+//! * *Checkpoints.* Off: pages are written when they leave the pool. With [`TpccConfig::checkpoint_every`] all dirty
+//!   pages are written after that many transactions, in order of address.
+//! * *Initial state.* The database is loaded and the pool warm: transactions run without requests until every frame
 //!   holds a page ([`TpccConfig::warm_up`]).
-//! * *Trees and pages.* A full leaf is split behind the last insertion where keys ascend (`grown`); headers and slots are
-//!   those of PostgreSQL, without its row headers (`layout`).
+//! * *Trees and pages.* A full leaf is split after the last insertion if keys are ascending (`grown`); headers and
+//!   slots are those of PostgreSQL, without its row headers (`layout`).
 //! * *Credit.* Customers of bad credit differ in content only, so there are none.
 
 mod counts;
@@ -53,7 +53,7 @@ use standard::{Constants, NonUniform, Transaction};
 use std::ops::Range;
 use transactions::{Draws, Engine};
 
-/// The fewest frames of a pool: more than a transaction touches pages (stock-level: 300 rows of stock with their
+/// The fewest frames of a pool: more than the pages a transaction accesses (stock-level: 300 rows of stock with their
 /// leaves, 20 orders with theirs).
 pub const POOL_FRAMES_MIN: u32 = 1024;
 
@@ -75,17 +75,17 @@ pub struct TpccConfig {
     pub pool_bytes: u64,
     /// Which transactions.
     pub mix: Mix,
-    /// A page: of the pool, of the trees, of every request.
+    /// The page size of the pool, of the trees and of every request.
     pub page_bytes: u32,
-    /// All changed pages are written after so many transactions; 0 for never.
+    /// All dirty pages are written after this many transactions; 0 for never.
     pub checkpoint_every: u64,
-    /// The log lies on the same device.
+    /// The log is on the same device.
     pub log: bool,
     /// Transactions before the first request; `None`: until the pool is full.
     pub warm_up: Option<u64>,
     /// How large the database may grow; `None` for the whole device.
     pub span: Option<u64>,
-    /// When requests are let go; a rate counts transactions.
+    /// When requests are issued; a rate counts transactions.
     pub pace: Pace,
     /// When it ends; requests count transactions, bytes do not count.
     pub limits: Limits,
@@ -116,9 +116,9 @@ pub struct Tpcc {
     pages: u32,
     engine: Engine,
     arrivals: Arrivals,
-    /// The moment of the transaction whose requests are in the queue.
+    /// The arrival time of the transaction whose requests are in the queue.
     at: Time,
-    /// How many of them were given.
+    /// How many of them were issued.
     given: usize,
     is_warm: bool,
     until_checkpoint: u64,
@@ -126,8 +126,8 @@ pub struct Tpcc {
 }
 
 impl Tpcc {
-    /// The loaded database of `config` on a device of `pages` pages, of which [`TpccConfig::check`] and
-    /// [`Database::pages_for`] have said that they are enough.
+    /// The loaded database of `config` on a device of `pages` pages, which must be enough according to
+    /// [`TpccConfig::check`] and [`Database::pages_for`].
     fn new(config: &TpccConfig, pages: u32, seed: u64) -> Tpcc {
         let mut rng = Rng::stream(seed, "population");
         let constants = Constants::draw(&mut rng);
@@ -156,28 +156,28 @@ impl Tpcc {
         }
     }
 
-    /// What it was made from.
+    /// Its configuration.
     pub fn config(&self) -> &TpccConfig {
         &self.config
     }
 
-    /// What was done to rows.
+    /// The row counts.
     pub fn counts(&self) -> &Counts {
         &self.engine.counts
     }
 
-    /// How often a page was touched, in the pool or not.
+    /// The number of page accesses, in the pool or not.
     pub fn touches(&self) -> u64 {
         self.engine.pool.touches()
     }
 
-    /// Pages of the database and its log; the rest of the footprint is for growing.
+    /// Pages of the database and its log; the rest of the footprint is for growth.
     pub fn used_pages(&self) -> u32 {
         self.engine.database.space.used_pages()
     }
 
-    /// What the pool holds when the first request comes. In a pool that the database cannot fill, as many transactions
-    /// as frames come close to what it will hold.
+    /// Fills the pool before the first request. If the database cannot fill the pool, runs as many transactions as
+    /// there are frames, which comes close to its steady state.
     fn warm_up(&mut self) {
         let transactions = self.config.warm_up.unwrap_or(self.engine.pool.frames() as u64);
         for _ in 0..transactions {
@@ -260,7 +260,7 @@ impl Workload for Tpcc {
         self.arrivals.pacing()
     }
 
-    /// How many requests its transactions make is not known.
+    /// `None`: the number of requests per transaction is unknown.
     fn has_end(&self) -> bool {
         self.config.limits.requests.is_some() || self.config.limits.time.is_some()
     }

@@ -1,7 +1,7 @@
-//! What is known of orders: 20 B for each, and of each district where its orders stand.
+//! The state of orders, 20 B each, and the order queue of each district.
 //!
-//! Rows have no content. What a transaction must know of an order is its customer, how many lines it has and where
-//! they lie; of the lines of a district's newest 20 orders the items as well, for the stock-level transaction.
+//! Rows have no content. A transaction needs the customer of an order, the number of its lines and their position; for
+//! the newest 20 orders of a district also the items of their lines, for the stock-level transaction.
 
 use super::standard::{CUSTOMERS, DISTRICTS, ITEMS, LINES, NAMES, ORDERS, UNDELIVERED};
 use super::standard::{NonUniform, RECENT_ORDERS};
@@ -12,18 +12,18 @@ pub const NONE: u32 = u32::MAX;
 const LINES_MAX: usize = *LINES.end() as usize;
 const RECENT: usize = RECENT_ORDERS as usize;
 
-/// An order. Its place among all orders is its row in the heap.
+/// An order. Its index is its row in the heap.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
     /// Its number in its district.
     pub number: u32,
-    /// The first of its lines, counted in its district.
+    /// The number of its first line in its district.
     pub first_line: u32,
     /// The row of that line in the heap; the others follow.
     pub first_row: u32,
     /// The next order of the district.
     pub next: u32,
-    /// Its customer, counted in the district.
+    /// The number of its customer in the district.
     pub customer: u16,
     /// How many lines.
     pub lines: u8,
@@ -31,12 +31,12 @@ pub struct Order {
 
 const _: () = assert!(size_of::<Order>() == 20);
 
-/// Where a district stands.
+/// The state of a district.
 #[derive(Clone, Debug)]
 pub struct District {
     /// The number of its next order.
     pub next_number: u32,
-    /// The next line, counted in the district.
+    /// The number of its next line.
     pub next_line: u32,
     /// The oldest order that is not delivered.
     pub oldest: u32,
@@ -51,7 +51,7 @@ pub struct District {
 }
 
 impl District {
-    /// The orders that the stock-level transaction looks at, oldest first.
+    /// The orders that the stock-level transaction examines, oldest first.
     pub fn recent(&self) -> impl Iterator<Item = (u32, &[u32; LINES_MAX])> {
         let numbers = self.next_number.saturating_sub(RECENT_ORDERS)..self.next_number;
         numbers.map(|number| {
@@ -72,7 +72,7 @@ pub struct Orders {
     pub newest_of: Vec<u32>,
     /// Customers of each district in order of last and first name.
     by_name: Vec<u16>,
-    /// For each district where each name begins, and the end.
+    /// Per district: where each name begins, and the end.
     name_begins: Vec<u16>,
 }
 
@@ -136,7 +136,7 @@ impl Orders {
             let first_row = first_row + first_line;
             self.all.push(Order { number, first_line, first_row, next, customer, lines: lines as u8 });
             self.newest_of[(district * CUSTOMERS + customer as u32) as usize] = id;
-            // Only the newest are asked for; the items of the others are never known.
+            // Only the newest are needed; the items of the others are not stored.
             if number >= ORDERS - RECENT_ORDERS {
                 let slot = number as usize % RECENT;
                 state.recent[slot] = id;
@@ -149,7 +149,7 @@ impl Orders {
         first_row + lines
     }
 
-    /// Enters an order that is committed.
+    /// Records a committed order.
     pub fn add(&mut self, district: u32, order: Order, items: &[u32]) {
         let id = self.all.len() as u32;
         let state = &mut self.districts[district as usize];
@@ -169,7 +169,7 @@ impl Orders {
         self.all.push(order);
     }
 
-    /// Takes the oldest order of a district out of those to be delivered; its row and the order.
+    /// Removes the oldest undelivered order of a district from the queue; returns its row and the order.
     pub fn deliver(&mut self, district: u32) -> Option<(u32, Order)> {
         let state = &mut self.districts[district as usize];
         if state.undelivered == 0 {
@@ -182,13 +182,13 @@ impl Orders {
         Some((row, order))
     }
 
-    /// The places of the customers of a last name in the order of names.
+    /// The positions of the customers with a last name in the order of names.
     pub fn named(&self, district: u32, name: u32) -> std::ops::Range<u32> {
         let base = (district * (NAMES + 1) + name) as usize;
         self.name_begins[base] as u32..self.name_begins[base + 1] as u32
     }
 
-    /// The customer at a place in the order of names, counted in the district.
+    /// The number, in the district, of the customer at a position in the order of names.
     pub fn customer_at(&self, district: u32, place: u32) -> u32 {
         self.by_name[(district * CUSTOMERS + place) as usize] as u32
     }

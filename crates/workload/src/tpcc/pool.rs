@@ -1,32 +1,32 @@
 //! The buffer pool: exact LRU over frames, in flat arrays.
 //!
-//! 1. Every touch of a page makes its frame the most recently used one; a page that is not in the pool takes the
-//!    least recently used frame. Pages are dense numbers, so the frame of a page is one array read: no hashing.
-//! 2. A changed page is written when it leaves the pool or at a checkpoint, a clean one just leaves. The victim is
+//! 1. Every access to a page makes its frame the most recently used one; a page that is not in the pool takes the
+//!    least recently used frame. Page numbers are dense, so finding the frame of a page is one array read: no hashing.
+//! 2. A dirty page is written when it is evicted or at a checkpoint, a clean one is just dropped. The victim is
 //!    written before the page that takes its frame is read.
-//! 3. A page that is created is not read.
+//! 3. A newly created page is not read.
 //! 4. The table of pages grows with the database, not with the device.
 //! 5. Frames are linked in a ring through an anchor: the anchor's next is the newest, its previous the oldest.
 
 const ABSENT: u32 = u32::MAX;
 
-/// What is done to a page.
+/// The kind of a page access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
-    /// It is looked at.
+    /// It is read.
     Read,
-    /// It is looked at and changed.
+    /// It is read and changed.
     Change,
     /// It is new, so nothing is read.
     Create,
 }
 
-/// What the engine asks of the device.
+/// A request of the engine to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageIo {
     /// A page that was not in the pool.
     Read(u32),
-    /// A changed page that leaves the pool, or is written by a checkpoint.
+    /// A dirty page that is evicted, or written by a checkpoint.
     Write(u32),
     /// A page of the log, durable before the transaction ends.
     Log(u32),
@@ -42,16 +42,16 @@ struct Frame {
     is_changed: bool,
 }
 
-/// The pool, and the queue of what it asked for.
+/// The pool, and the queue of its requests.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    /// Of every page up to the last that was touched.
+    /// The frame of every page up to the last one accessed.
     frame_of: Vec<u32>,
-    /// The frames, and the anchor behind them.
+    /// The frames, followed by the anchor.
     frames: Vec<Frame>,
     used: u32,
     touches: u64,
-    /// What was asked for since the queue was last emptied.
+    /// Requests since the queue was last emptied.
     pub(super) queue: Vec<PageIo>,
 }
 
@@ -79,7 +79,7 @@ impl Pool {
         self.used == self.anchor()
     }
 
-    /// How often a page was touched, in the pool or not.
+    /// The number of page accesses, in the pool or not.
     pub fn touches(&self) -> u64 {
         self.touches
     }
@@ -89,7 +89,7 @@ impl Pool {
         (self.frames.len() - 1) as u32
     }
 
-    /// Touches `page`. What that asks of the device is added to the queue.
+    /// Accesses `page`. The resulting requests are added to the queue.
     #[inline]
     pub fn touch(&mut self, page: u32, how: Touch) {
         self.touches += 1;
@@ -103,7 +103,7 @@ impl Pool {
         self.frames[frame as usize].is_changed |= how != Touch::Read;
     }
 
-    /// Gives `page` a frame.
+    /// Assigns a frame to `page`.
     fn bring(&mut self, page: u32, how: Touch) -> u32 {
         let anchor = self.anchor();
         let frame = if self.used < anchor {
@@ -148,7 +148,7 @@ impl Pool {
         self.frames[anchor as usize].next = frame;
     }
 
-    /// Writes every changed page, in order of address, and ends with a flush. The pages stay in the pool.
+    /// Writes every dirty page, in order of address, and ends with a flush. The pages stay in the pool.
     pub fn checkpoint(&mut self) {
         let begin = self.queue.len();
         for frame in &mut self.frames {

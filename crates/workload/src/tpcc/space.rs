@@ -1,14 +1,14 @@
-//! Where pages lie: what was loaded in one piece, what grew later in extents.
+//! Page allocation: loaded data in one piece, later growth in extents.
 //!
-//! 1. Every table and every tree is a segment. What was loaded lies in one run of pages; a segment that grows takes
-//!    extents of 64 pages from the end of the database, as storage engines do, so that rows that are added one
-//!    after another lie one after another.
-//! 2. An extent is never given back.
+//! 1. Every table and every tree is a segment. Its loaded pages are contiguous; a segment that grows takes extents
+//!    of 64 pages from the end of the database, as storage engines do, so that rows added one after another are
+//!    stored one after another.
+//! 2. An extent is never freed.
 
 /// Pages of an extent: 256 KiB of 4 KiB pages (an assumption; products use 64 KiB to 1 MiB).
 pub const EXTENT_PAGES: u32 = 64;
 
-/// The pages of the device, of which the first ones are given out.
+/// The pages of the device, of which the first ones are allocated.
 #[derive(Clone, Debug)]
 pub struct Space {
     next: u32,
@@ -21,7 +21,7 @@ impl Space {
         Space { next: 0, end }
     }
 
-    /// How many pages are given out.
+    /// How many pages are allocated.
     pub fn used_pages(&self) -> u32 {
         self.next
     }
@@ -31,7 +31,8 @@ impl Space {
         (self.end - self.next) / EXTENT_PAGES
     }
 
-    /// The first of `count` pages in a row. Panics if they do not fit: the caller has counted them.
+    /// Allocates `count` contiguous pages and returns the first. Panics if they do not fit: the caller must have
+    /// checked.
     pub fn take(&mut self, count: u32) -> u32 {
         assert!(count <= self.end - self.next, "{count} pages, {} of {} used", self.next, self.end);
         self.next += count;
@@ -49,7 +50,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// A segment with `loaded` pages in a row.
+    /// A segment with `loaded` contiguous pages.
     pub fn new(space: &mut Space, loaded: u32) -> Segment {
         Segment { first: space.take(loaded), loaded, pages: loaded, extents: Vec::new() }
     }
@@ -59,7 +60,7 @@ impl Segment {
         self.pages
     }
 
-    /// The place of its page `number` on the device.
+    /// The device page of its page `number`.
     #[inline]
     pub fn page(&self, number: u32) -> u32 {
         if number < self.loaded {
@@ -69,7 +70,7 @@ impl Segment {
         self.extents[(grown / EXTENT_PAGES) as usize] + grown % EXTENT_PAGES
     }
 
-    /// Adds a page and returns its place.
+    /// Adds a page and returns its device page.
     pub fn grow(&mut self, space: &mut Space) -> u32 {
         if (self.pages - self.loaded).is_multiple_of(EXTENT_PAGES) {
             self.extents.push(space.take(EXTENT_PAGES));
@@ -120,7 +121,7 @@ impl Heap {
         }
     }
 
-    /// Takes the newest row back and returns its page.
+    /// Removes the newest row and returns its page.
     pub fn take_back(&mut self) -> u32 {
         self.rows -= 1;
         self.page(self.rows)

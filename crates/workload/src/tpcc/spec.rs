@@ -121,7 +121,7 @@ fn counted(value: &str) -> Option<u64> {
     quantity::count(number.trim()).ok().filter(|&count| count > 0)
 }
 
-/// `qd=` requests are under way, or `rate=` transactions come.
+/// `qd=` outstanding requests, or `rate=` transactions arriving.
 fn pace(words: &Words) -> Result<Pace, WorkloadError> {
     let depth = words.number("qd", 1..=65_536)?;
     match (crate::window::text::pace(words)?, depth) {

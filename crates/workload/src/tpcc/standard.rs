@@ -1,6 +1,6 @@
 //! Numbers of the TPC-C standard (revision 5.11): cardinalities, row lengths, shares and the distribution NURand.
 //!
-//! All values count from 0 here, where the standard counts from 1.
+//! All values start at 0 here; the standard starts at 1.
 
 use nvlab_units::Rng;
 use std::ops::RangeInclusive;
@@ -9,17 +9,17 @@ use std::ops::RangeInclusive;
 pub const DISTRICTS: u32 = 10;
 /// Customers of a district.
 pub const CUSTOMERS: u32 = 3000;
-/// Items, and rows of stock for each warehouse.
+/// Items, and rows of stock per warehouse.
 pub const ITEMS: u32 = 100_000;
-/// Orders of a district at the beginning, one for each customer (clause 4.3.3.1).
+/// Initial orders of a district, one per customer (clause 4.3.3.1).
 pub const ORDERS: u32 = 3000;
-/// Those of them that are not delivered yet, the newest: rows of the table new-order.
+/// The newest of them, not yet delivered: rows of the table new-order.
 pub const UNDELIVERED: u32 = 900;
 /// Last names (clause 4.3.2.3).
 pub const NAMES: u32 = 1000;
 /// Lines of an order (clause 2.4.1.3).
 pub const LINES: RangeInclusive<u32> = 5..=15;
-/// Orders whose lines the stock-level transaction looks at (clause 2.8.2.2).
+/// Orders whose lines the stock-level transaction examines (clause 2.8.2.2).
 pub const RECENT_ORDERS: u32 = 20;
 
 /// Lines supplied by another warehouse (clause 2.4.1.5).
@@ -28,7 +28,7 @@ pub const REMOTE_LINES: f64 = 0.01;
 pub const ROLLBACKS: f64 = 0.01;
 /// Payments by customers of another warehouse (clause 2.5.1.2).
 pub const REMOTE_PAYMENTS: f64 = 0.15;
-/// Payments and order-statuses that know the customer by last name (clauses 2.5.1.2 and 2.6.1.2).
+/// Payments and order-statuses that select the customer by last name (clauses 2.5.1.2 and 2.6.1.2).
 pub const BY_NAME: f64 = 0.60;
 
 /// A table and its rows.
@@ -36,9 +36,9 @@ pub const BY_NAME: f64 = 0.60;
 pub struct Table {
     /// Its name.
     pub name: &'static str,
-    /// A row (clause 4.2.2: typical length, without what a database adds).
+    /// Bytes of a row (clause 4.2.2: typical length, without the overhead of a database).
     pub row_bytes: u32,
-    /// The columns of its primary key, 4 B each; 0 if it has none.
+    /// The number of columns of its primary key, 4 B each; 0 if it has none.
     pub key_bytes: u32,
 }
 
@@ -76,11 +76,11 @@ pub enum Transaction {
     NewOrder,
     /// A customer pays (clause 2.5).
     Payment,
-    /// A customer asks for the newest order (clause 2.6).
+    /// A customer queries the newest order (clause 2.6).
     OrderStatus,
     /// The oldest order of each district is delivered (clause 2.7).
     Delivery,
-    /// The stock of recently sold items is looked at (clause 2.8).
+    /// The stock of recently sold items is examined (clause 2.8).
     StockLevel,
 }
 
@@ -94,7 +94,7 @@ impl Transaction {
         Transaction::StockLevel,
     ];
 
-    /// Its share of the full mix in percent: the least that clause 5.2.3 allows, and new-order the rest.
+    /// Its share of the full mix in percent: the minimum that clause 5.2.3 allows, and for new-order the rest.
     pub const fn percent(self) -> u64 {
         match self {
             Transaction::NewOrder => 45,
@@ -151,13 +151,13 @@ impl NonUniform {
     }
 }
 
-/// The constants C of a run (clause 2.1.6.1): for the names that were loaded and the names that are asked for they
-/// must differ by 65 to 119, neither 96 nor 112.
+/// The constants C of a run (clause 2.1.6.1): those for loaded and for queried names must differ by 65 to 119, but
+/// not by 96 or 112.
 #[derive(Clone, Copy, Debug)]
 pub struct Constants {
-    /// Names of customers when they were loaded.
+    /// Names of customers at loading.
     pub name_load: u64,
-    /// Names that are asked for.
+    /// Names in queries.
     pub name_run: u64,
     /// Customers by number.
     pub customer: u64,
@@ -166,7 +166,7 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Drawn for a run.
+    /// Draws the constants for a run.
     pub fn draw(rng: &mut Rng) -> Constants {
         let (customer, item) = (rng.below(1024), rng.below(8192));
         loop {

@@ -1,7 +1,7 @@
-//! The five transactions, in the order of steps that the standard gives (clauses 2.4.2 to 2.8.2).
+//! The five transactions, with the steps in the order of the standard (clauses 2.4.2 to 2.8.2).
 //!
-//! A row that is selected and then updated is found once. Customers by name are fetched up to the one in the middle,
-//! as in the standard's sample programs (appendix A). Transactions run one after another.
+//! A row that is selected and then updated is searched once. Customers by name are fetched up to the middle one, as in
+//! the standard's sample programs (appendix A). Transactions run one after another.
 
 use super::counts::Counts;
 use super::layout::{Database, customer_order_key};
@@ -12,7 +12,7 @@ use super::space::{Heap, Space};
 use super::standard::*;
 use nvlab_units::Rng;
 
-/// Random numbers, one stream for each purpose.
+/// Random numbers, one stream per purpose.
 #[derive(Clone, Debug)]
 pub(super) struct Draws {
     kinds: Rng,
@@ -60,7 +60,7 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Runs a transaction; what it asks of the device is in the pool's queue.
+    /// Runs a transaction; its requests to the device are in the pool's queue.
     #[inline]
     pub fn run(&mut self, kind: Transaction) {
         self.counts.begin(kind);
@@ -91,7 +91,7 @@ impl Engine {
         other + u32::from(other >= warehouse)
     }
 
-    /// Clause 2.4.2.2. False if it was rolled back.
+    /// Clause 2.4.2.2. Returns false if it was rolled back.
     fn new_order(&mut self, warehouse: u32) -> bool {
         let district = self.district_of(warehouse);
         let customer = self.draws.customer_numbers.draw(&mut self.draws.customers);
@@ -152,7 +152,7 @@ impl Engine {
         self.inserted(ORDER_LINE);
     }
 
-    /// Undoes a new-order, last step first, by the places of rows that the log knows.
+    /// Undoes a new-order, last step first; the log records where its rows are.
     fn roll_back(&mut self, district: u32, order: &Order, stocks: &[u32]) {
         let (database, pool) = (&mut self.database, &mut self.pool);
         for (number, &row) in stocks.iter().enumerate().rev() {
@@ -223,7 +223,7 @@ impl Engine {
         true
     }
 
-    /// Finds the lines of an order and touches their rows.
+    /// Finds the lines of an order and accesses their rows.
     fn lines_of(&mut self, district: u32, order: &Order, how: Touch) {
         let lines = order.lines as u32;
         let range = order.first_line..order.first_line + lines;
@@ -298,7 +298,7 @@ fn append(heap: &mut Heap, space: &mut Space, pool: &mut Pool) {
     pool.touch(page, if is_new { Touch::Create } else { Touch::Change });
 }
 
-/// Touches the pages on which the lines of an order lie.
+/// Accesses the pages with the lines of an order.
 fn touch_rows(heap: &Heap, order: &Order, how: Touch, pool: &mut Pool) {
     let mut last = NONE;
     for row in order.first_row..order.first_row + order.lines as u32 {

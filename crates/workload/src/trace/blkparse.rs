@@ -4,9 +4,9 @@
 //! ```
 //! device, processor, sequence, seconds, process, action, RWBS, first sector of 512 B `+` sectors, name.
 //!
-//! RWBS: `F` in front is a flush before (emitted as a flush of its own), then `R`, `W`, `D` (discard) or `N`
-//! (no data: left out and counted), then `F` (forced to the medium), `A` (read ahead), `S` (sync), `M` (metadata) and such. One
-//! action is kept, `D` by default; the counts that follow the events are recognised and left out.
+//! RWBS: a leading `F` is a preceding flush (emitted as a separate flush), then `R`, `W`, `D` (discard) or `N` (no
+//! data: skipped and counted), then `F` (forced to the medium), `A` (read ahead), `S` (sync), `M` (metadata) and
+//! others. One action is kept, `D` by default; the summary after the events is recognised and skipped.
 
 use super::LineFormat;
 use super::lines::{Bad, BadLine, Fields};
@@ -27,16 +27,16 @@ impl Default for Blkparse {
     }
 }
 
-/// What an RWBS field says.
+/// The meaning of an RWBS field.
 #[derive(Debug, PartialEq, Eq)]
 struct Rwbs {
     flush_before: bool,
-    /// `None`: no data are moved.
+    /// `None`: no data is moved.
     op: Option<Op>,
     fua: bool,
 }
 
-/// How the lines of the summary begin.
+/// The beginnings of the summary lines.
 const SUMMARY: [&[u8]; 14] = [
     b"CPU",
     b"Total (",
@@ -79,7 +79,7 @@ impl LineFormat for Blkparse {
             if !Self::is_summary(line) {
                 return Err(Bad::bytes("line", line, "only counts may follow the first line of the summary"));
             }
-            // The list of input files stands before the events.
+            // The list of input files precedes the events.
             self.in_summary = !line.trim_ascii_start().starts_with(b"Input file ");
             rows.report.other_lines += 1;
             return Ok(());

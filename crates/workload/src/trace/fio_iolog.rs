@@ -1,12 +1,12 @@
 //! fio's iolog, versions 2 and 3.
 //!
-//! The first line says the version. Then, one per line, blanks between:
+//! The first line states the version. Then, one per line, separated by blanks:
 //! ```text
 //! version 2:             FILE add|open|close|unlink      FILE read|write|trim|sync|datasync|wait OFFSET LENGTH
 //! version 3: MICROSECOND FILE add|open|close|unlink      MICROSECOND FILE read|write|trim|sync|datasync OFFSET LENGTH
 //! ```
-//! A file is a volume; [`crate::replay`] lays them one after another. `wait` passes OFFSET microseconds before
-//! the next line; version 3 has times instead and no `wait`. `sync` and `datasync` are flushes.
+//! A file is a volume; [`crate::replay`] lays them out one after another. `wait` waits OFFSET microseconds before
+//! the next line; version 3 has times instead of `wait`. `sync` and `datasync` are flushes.
 
 use super::LineFormat;
 use super::lines::{Bad, BadLine, Fields, whole_number};
@@ -77,7 +77,7 @@ impl LineFormat for FioIolog {
                 return Err(Bad::bytes("action", other, allowed));
             }
         };
-        // A flush may stand without the two numbers.
+        // A flush may omit the two numbers.
         let numbers = match fields.next() {
             None if op == Op::Flush && action != b"wait" => (0, 0),
             None => return Err(Bad::new("offset", "", "the line ends before it")),
@@ -126,7 +126,7 @@ impl Writer for FioIolog {
     }
 }
 
-/// fio splits at blanks and reads 256 bytes of a name.
+/// fio splits at blanks and reads at most 256 bytes of a name.
 fn file_name(volume: &str, number: u16) -> std::borrow::Cow<'_, str> {
     let is_plain =
         !volume.is_empty() && volume.len() <= 256 && volume.bytes().all(|byte| byte.is_ascii_graphic());

@@ -4,7 +4,7 @@ use crate::WorkloadError;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-/// Longer lines belong to no trace.
+/// No trace has longer lines.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -99,7 +99,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Moves what is left to the front and fills the buffer up.
+    /// Moves the rest to the front and refills the buffer.
     fn read_more(&mut self, path: &Path) -> Result<(), WorkloadError> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -134,7 +134,7 @@ fn trim_end(line: &[u8]) -> &[u8] {
 /// means any run of blanks and tabs.
 pub(crate) struct Fields<'a, const SEPARATOR: u8> {
     line: &'a [u8],
-    /// One past the end when the last field has been taken.
+    /// One past the end once the last field has been taken.
     at: usize,
 }
 
@@ -179,7 +179,7 @@ impl<'a, const SEPARATOR: u8> Fields<'a, SEPARATOR> {
         Some(&rest[..length])
     }
 
-    /// The next field, which must be there.
+    /// The next field, which must exist.
     #[inline]
     pub fn text(&mut self, column: &'static str) -> Result<&'a [u8], BadLine> {
         match self.next() {
@@ -233,7 +233,7 @@ impl<'a, const SEPARATOR: u8> Fields<'a, SEPARATOR> {
             .ok_or_else(|| Bad::bytes(column, text, "seconds, as in 12.345678, from 0 to 18446744073"))
     }
 
-    /// Complains if there is a further field.
+    /// Returns an error if there is a further field.
     #[inline]
     pub fn end(&mut self, columns: &'static str) -> Result<(), BadLine> {
         match self.next() {
@@ -243,7 +243,7 @@ impl<'a, const SEPARATOR: u8> Fields<'a, SEPARATOR> {
     }
 }
 
-/// A whole number below 2^64, blanks around it allowed.
+/// A whole number below 2^64, possibly surrounded by blanks.
 pub(crate) fn whole_number(text: &[u8], column: &'static str) -> Result<u64, BadLine> {
     let trimmed = text.trim_ascii();
     let is_number = !trimmed.is_empty() && trimmed.iter().all(u8::is_ascii_digit);

@@ -1,14 +1,14 @@
 //! Recorded traces: seven text formats, plain or compressed, and our own column file.
 //!
-//! A reader turns text into [`Columns`]; a writer turns them back. Both say what they left out.
+//! A reader converts text to [`Columns`]; a writer converts them back. Both report what they skipped.
 //!
-//! 1. A file is what its content says: gzip and zstd are seen by their first bytes, whatever the name.
-//! 2. The format is the one asked for; else what the first bytes say; else what the name says; else the one
-//!    format in which the first lines make sense. Two such formats are an error, not a guess.
-//! 3. A line that does not belong is an error with its number and column. What is left out on purpose is
-//!    counted in [`ReadReport`]. A trace with nothing to do is an error.
-//! 4. A read or write of 0 bytes moves nothing: left out and counted.
-//! 5. Times become relative to the earliest request; rows out of order are sorted, stably, and counted.
+//! 1. The content determines the kind of a file: gzip and zstd are recognised by their first bytes, whatever the name.
+//! 2. The format is the one specified; else determined by the first bytes; else by the name; else the one format in
+//!    which the first lines are valid. Two such formats are an error, not a guess.
+//! 3. An invalid line is an error with its number and column. What is skipped on purpose is counted in
+//!    [`ReadReport`]. A trace without requests is an error.
+//! 4. A read or write of 0 bytes moves no data: it is skipped and counted.
+//! 5. Times become relative to the earliest request; rows out of order are sorted stably and counted.
 
 mod alibaba;
 mod blkparse;
@@ -67,7 +67,7 @@ impl Format {
         Format::Nvt,
     ];
 
-    /// The name that is written after the colon.
+    /// The name, as written after the colon.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Msr => "msr",
@@ -90,14 +90,14 @@ impl Format {
         }
     }
 
-    /// The format that a file name promises, compression endings aside. `.csv` promises none: there are three.
+    /// The format implied by a file name, ignoring compression suffixes. `.csv` implies none: three formats use it.
     pub fn from_file_name(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
         Format::from_name(name.rsplit_once('.')?.1)
     }
 
-    /// The shortest time it can say, in picoseconds.
+    /// Its time resolution in picoseconds.
     pub const fn resolution_ps(self) -> u64 {
         match self {
             Format::Msr => msr::Msr::TICK_PS,
@@ -118,14 +118,14 @@ impl fmt::Display for Format {
     }
 }
 
-/// What to read.
+/// Options of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// The format, if it is not to be found out.
+    /// The format; `None`: detected.
     pub format: Option<Format>,
     /// The volumes to keep, by name; empty for all.
     pub volumes: Vec<String>,
-    /// blkparse only: the action to keep. `D`, given to the driver, is what a device sees.
+    /// blkparse only: the action to keep. `D`, issued to the driver, is what a device sees.
     pub action: u8,
 }
 
@@ -135,7 +135,7 @@ impl Default for ReadOptions {
     }
 }
 
-/// What was read, and what was left out.
+/// What was read, and what was skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadReport {
     /// The format.
@@ -146,18 +146,18 @@ pub struct ReadReport {
     pub lines: u64,
     /// Requests kept.
     pub requests: u64,
-    /// Requests of volumes that were not asked for.
+    /// Requests of volumes that were not selected.
     pub other_volumes: u64,
     /// Reads, writes and trims of 0 bytes.
     pub without_bytes: u64,
-    /// Lines that say something else: other blkparse actions, opening a file, summaries.
+    /// Lines that are not requests: other blkparse actions, opening a file, summaries.
     pub other_lines: u64,
-    /// blkparse requests that carry no data (RWBS `N`): write zeroes and commands passed through. Whether they
-    /// give up content depends on the command, which the text does not say.
+    /// blkparse requests without data (RWBS `N`): write zeroes and passed-through commands. Whether they discard
+    /// contents depends on the command, which the text does not include.
     pub without_data: u64,
-    /// Requests that stood after a later one; they were sorted in.
+    /// Requests listed after a later one; they were sorted.
     pub reordered: u64,
-    /// Trims of more than 2 GiB, cut into pieces.
+    /// Trims of more than 2 GiB, split into pieces.
     pub trims_cut: u64,
 }
 
@@ -200,11 +200,11 @@ impl fmt::Display for ReadReport {
     }
 }
 
-/// A text format: what one line says.
+/// A text format: how to read one line.
 trait LineFormat: Default {
-    /// The unit of the times it hands over, in picoseconds.
+    /// The unit of its times, in picoseconds.
     const TICK_PS: u64;
-    /// The columns, for messages and as an accepted first line.
+    /// The column names, for messages; also accepted as a first line.
     const COLUMNS: &'static str;
 
     /// Reads one line that is not blank.
@@ -219,7 +219,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport),
     read_stream(file, length as usize, path, options)
 }
 
-/// Reads a trace from a stream; `path` is its name in messages, and its ending may say the format.
+/// Reads a trace from a stream; `path` is its name in messages, and its suffix may determine the format.
 pub fn read_from(
     reader: impl Read,
     path: &Path,
@@ -314,7 +314,7 @@ fn read_nvt<R: Read>(
     Ok((columns, report))
 }
 
-/// The format of a text of which `head` are the first lines.
+/// The format of a text whose first lines are `head`.
 fn find_format(head: &[Vec<u8>], path: &Path) -> Result<Format, WorkloadError> {
     if head.first().is_some_and(|line| line.starts_with(b"fio version ")) {
         return Ok(Format::FioIolog);

@@ -1,5 +1,5 @@
 //! MQSim ASCII trace: `nanoseconds device lba sectors kind`, separated by blanks; sectors of 512 B;
-//! 0 writes and 1 reads (the other way round than Tencent's).
+//! 0 is a write and 1 a read (the opposite of Tencent's).
 
 use super::LineFormat;
 use super::lines::{Bad, BadLine, Fields};

@@ -1,7 +1,8 @@
 //! MSR Cambridge: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`; the timestamp is a Windows
-//! one (100 ns since 1601), offset and size are bytes. The response time is what their disks took; it may be missing.
+//! one (100 ns since 1601), offset and size are bytes. The response time is that of the recorded disks; it may be
+//! missing.
 //!
-//! A volume is called `host_disk`, as the files are: `src1_0`.
+//! A volume is called `host_disk`, like the files: `src1_0`.
 
 use super::LineFormat;
 use super::lines::{Bad, BadLine, Fields, whole_number};
@@ -13,7 +14,7 @@ use std::io::Write;
 #[derive(Default)]
 pub(super) struct Msr {
     name: Vec<u8>,
-    /// Of the request that is written next.
+    /// The response time of the next request to be written.
     response: Span,
 }
 

@@ -1,7 +1,7 @@
-//! Where a reader puts its requests: rows in the format's own ticks, and the names of the volumes.
+//! Collects a reader's requests: rows in the format's own ticks, and the names of the volumes.
 //!
-//! Times are kept in ticks until the end, because an absolute Windows time in picoseconds does not fit and
-//! the first request is only known when all are read.
+//! Times are kept in ticks until the end, because an absolute Windows time in picoseconds would overflow and the
+//! earliest request is known only when all are read.
 
 use super::ReadReport;
 use super::lines::{Bad, BadLine};
@@ -9,11 +9,11 @@ use crate::columns::{Columns, FUA_BIT, Origin, ROWS_MAX, no_volume};
 use crate::{Op, WorkloadError};
 use std::collections::HashMap;
 
-/// A volume whose requests are left out.
+/// A volume whose requests are skipped.
 const LEFT_OUT: u32 = u32::MAX;
-/// A number that has not been seen.
+/// A number not seen before.
 const UNSEEN: u32 = u32::MAX - 1;
-/// Longest piece a trim is cut into; its length must fit 32 bits.
+/// The longest piece of a split trim; its length must fit in 32 bits.
 const TRIM_PIECE_BYTES: u64 = 1 << 31;
 
 pub(crate) struct Rows {
@@ -44,7 +44,7 @@ impl Rows {
         }
     }
 
-    /// Adds a request of `volume`; `None` is a volume that is left out.
+    /// Adds a request of `volume`; `None` is a volume that is skipped.
     #[inline]
     pub fn push(
         &mut self,
@@ -72,7 +72,7 @@ impl Rows {
         }
     }
 
-    /// The request just added, if it was kept, was answered after so many ticks.
+    /// Sets the response time, in ticks, of the request just added, if it was kept.
     #[inline]
     pub fn answered(&mut self, ticks: u64) {
         if self.response.len() + 1 == self.ticks.len() {
@@ -102,7 +102,7 @@ impl Rows {
         self.volume.push(volume);
     }
 
-    /// No bytes: left out and counted. A trim beyond 32 bits is cut up; a read or write is refused.
+    /// Skips and counts requests of 0 bytes. A trim beyond 32 bits is split; a read or write is refused.
     #[cold]
     fn push_unusual(
         &mut self,
@@ -145,7 +145,7 @@ impl Rows {
         self.ticks.len() as u64 >= ROWS_MAX
     }
 
-    /// Sorts by time if need be, makes times relative to the first and hands the columns over.
+    /// Sorts by time if necessary, makes times relative to the first and returns the columns.
     pub fn finish(
         mut self,
         file: &str,
@@ -176,7 +176,7 @@ impl Rows {
         }
         self.ticks.iter_mut().for_each(|ticks| *ticks = (*ticks - first) * tick_ps);
         if self.response.len() != self.ticks.len() {
-            // Some lines say none.
+            // Some lines have none.
             self.response.clear();
         }
         self.response.iter_mut().for_each(|ticks| *ticks = ticks.saturating_mul(tick_ps));
@@ -194,7 +194,7 @@ impl Rows {
         Ok((columns, self.report))
     }
 
-    /// Stable: requests of the same moment stay in the order of the file.
+    /// Stable: simultaneous requests stay in the order of the file.
     fn sort(&mut self) {
         let mut order: Vec<u32> = (0..self.ticks.len() as u32).collect();
         order.sort_by_key(|&row| self.ticks[row as usize]);
@@ -219,7 +219,7 @@ pub(crate) struct Volumes {
     by_number: Vec<u32>,
     last: (Vec<u8>, u32),
     wanted: Vec<String>,
-    /// Names seen and left out, for the message when a wanted one is missing.
+    /// Names seen and skipped, for the message when a selected one is missing.
     others: Vec<String>,
 }
 
@@ -235,7 +235,7 @@ impl Volumes {
         }
     }
 
-    /// The number of the volume called `name`, or `None` if it is left out.
+    /// The number of the volume called `name`, or `None` if it is skipped.
     #[inline]
     pub fn named(&mut self, name: &[u8]) -> Result<Option<u16>, BadLine> {
         if self.last.1 == UNSEEN || self.last.0 != name {
@@ -250,7 +250,7 @@ impl Volumes {
         Ok(volume_of(self.last.1))
     }
 
-    /// The number of the volume called `number`, or `None` if it is left out.
+    /// The number of the volume called `number`, or `None` if it is skipped.
     #[inline]
     pub fn numbered(&mut self, number: u64) -> Result<Option<u16>, BadLine> {
         match self.by_number.get(number as usize) {

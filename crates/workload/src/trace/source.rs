@@ -1,4 +1,4 @@
-//! Bytes of a trace file: hashed as they lie on disk, decompressed if their first bytes say so.
+//! Bytes of a trace file: hashed as stored on disk, decompressed if their first bytes indicate compression.
 
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result};
@@ -9,12 +9,12 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// A sparse file may claim any length.
 const EXPECTED_BYTES_MAX: usize = 1 << 30;
 
-/// The hash of everything read so far; shared with the reader that is buried under a decompressor.
+/// The hash of everything read so far; shared with the reader below a decompressor.
 #[derive(Clone, Default)]
 pub(crate) struct SourceHash(Rc<Cell<u64>>);
 
 impl SourceHash {
-    /// xxh3 of the bytes. Complete once the stream is at its end.
+    /// xxh3 of the bytes. Complete once the stream has ended.
     pub fn get(&self) -> u64 {
         self.0.get()
     }
@@ -64,7 +64,7 @@ impl<R: Read> Source<R> {
         })
     }
 
-    /// Everything, as it lies on disk. `expected_bytes` is how long it probably is.
+    /// All bytes, as stored on disk. `expected_bytes` is their probable number.
     pub fn all(mut self, expected_bytes: usize) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(expected_bytes.min(EXPECTED_BYTES_MAX));
         loop {
@@ -97,7 +97,7 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
-/// Says in plain words that compressed data are bad.
+/// A readable error for corrupted compressed data.
 struct Explained<R>(R, &'static str);
 
 impl<R: Read> Read for Explained<R> {

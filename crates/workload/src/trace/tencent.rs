@@ -1,7 +1,7 @@
 //! Tencent cloud block storage: `timestamp,offset,size,io_type,volume_id` in seconds and sectors of 512 B;
-//! 0 reads and 1 writes.
+//! 0 is a read and 1 a write.
 //!
-//! A second holds thousands of requests: their order is all that is known of their times.
+//! A second holds thousands of requests: only their order is known, not their times.
 
 use super::LineFormat;
 use super::lines::{Bad, BadLine, Fields};

@@ -1,4 +1,5 @@
-//! Writing a trace in any format. What a format cannot say is counted; an address it cannot say is an error.
+//! Writing a trace in any format. What a format cannot represent is counted; an address it cannot represent is an
+//! error.
 
 use super::{Format, alibaba, blkparse, fio_iolog, mqsim, msr, spc, tencent};
 use crate::columns::Columns;
@@ -7,48 +8,48 @@ use std::fmt;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// A text format's way to write.
+/// A writer of a text format.
 pub(super) trait Writer {
     /// Offsets are in this unit and must be multiples of it.
     const SECTOR_BYTES: u64 = 1;
-    /// Force unit access can be said.
+    /// Force unit access can be represented.
     const KEEPS_FUA: bool = false;
-    /// Response times can be said.
+    /// Response times can be represented.
     const KEEPS_RESPONSE: bool = false;
 
-    /// The operations it can say.
+    /// The operations it can represent.
     fn takes(op: Op) -> bool {
         matches!(op, Op::Read | Op::Write)
     }
-    /// What stands before the first request.
+    /// Writes what precedes the first request.
     fn begin(&mut self, _volumes: &[String], _out: &mut dyn Write) -> std::io::Result<()> {
         Ok(())
     }
-    /// The next request was answered after `response`.
+    /// Sets the response time of the next request.
     fn answered(&mut self, _response: Span) {}
-    /// One request whose operation it takes.
+    /// Writes one request with a supported operation.
     fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()>;
-    /// What stands after the last request.
+    /// Writes what follows the last request.
     fn end(&mut self, _volumes: &[String], _out: &mut dyn Write) -> std::io::Result<()> {
         Ok(())
     }
 }
 
-/// What a volume is called: by formats with names, and by formats with numbers.
+/// The identifier of a volume: for formats with names, and for formats with numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Volume<'a> {
     pub name: &'a str,
     pub number: u64,
 }
 
-/// What was written, and what the format could not say.
+/// What was written, and what the format could not represent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteReport {
     /// Requests written.
     pub requests: u64,
-    /// Trims left out.
+    /// Trims skipped.
     pub trims_left_out: u64,
-    /// Flushes left out.
+    /// Flushes skipped.
     pub flushes_left_out: u64,
     /// Writes whose force unit access is lost.
     pub fua_lost: u64,
@@ -165,7 +166,7 @@ fn write_lines<W: Writer>(
     Ok(report)
 }
 
-/// The numbers of the volumes: their names if all are different numbers, else their places.
+/// The numbers of the volumes: their names if all are distinct numbers, else their indices.
 fn volume_numbers(names: &[String]) -> Vec<u64> {
     let numbers: Vec<u64> = names.iter().map_while(|name| name.parse().ok()).collect();
     let mut distinct = numbers.clone();

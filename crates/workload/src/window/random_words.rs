@@ -1,7 +1,7 @@
 //! Single words: every transaction loads or stores one word, its page drawn uniformly or from a hot and a cold zone.
 //!
-//! What eNVy's cleaning policies are compared under (section 4.2: "10/90" means that 90 % of the accesses go to
-//! 10 % of the data), and the simplest program there is. The hot zone lies at the start of the memory.
+//! The workload under which eNVy's cleaning policies are compared (section 4.2: "10/90" means that 90 % of the accesses
+//! go to 10 % of the data), and the simplest possible program. The hot zone is at the start of the memory.
 
 use super::{Access, WindowWorkload};
 use crate::generator::{Addresses, Arrivals, Limits, Pace, Zone, Zones};
@@ -16,20 +16,20 @@ const KEYS: [&str; 8] = ["hot", "load", "page", "word", "span", "rate", "arrival
 const DEFAULT_PAGE_BYTES: u64 = 256;
 const DEFAULT_WORD_BYTES: u64 = 8;
 
-/// Single words, before they know their memory.
+/// Single words, before they are opened on a memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WordsConfig {
-    /// Share of the pages, and of the accesses they get; `None`: every page alike.
+    /// Share of the pages, and of the accesses they receive; `None`: uniform.
     pub hot: Option<(f64, f64)>,
     /// Share of loads.
     pub load: f64,
-    /// What is drawn: a page.
+    /// Bytes of a page, the unit that is drawn.
     pub page_bytes: u32,
-    /// An access: 1, 2, 4 or 8 bytes.
+    /// Bytes of an access: 1, 2, 4 or 8.
     pub word_bytes: u16,
     /// Bytes from the start of the memory; `None` for all of it.
     pub span: Option<u64>,
-    /// When accesses come.
+    /// When accesses arrive.
     pub pace: Pace,
     /// When it ends.
     pub limits: Limits,
@@ -90,7 +90,7 @@ impl WordsConfig {
         if pages < 2 {
             return Err(refuse(format!("{} hold fewer than two pages", display_bytes(span))));
         }
-        // Without a hot zone one half gets half.
+        // Without a hot zone, half of the pages receive half of the accesses.
         let (space, accesses) = self.hot.unwrap_or((0.5, 0.5));
         Ok(RandomWords {
             config: *self,

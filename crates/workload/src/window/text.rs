@@ -1,4 +1,4 @@
-//! Keys that programs on a memory have in common.
+//! Keys shared by programs on a memory.
 
 use crate::WorkloadError;
 use crate::generator::{Limits, Pace, hot_zone};
