@@ -51,7 +51,7 @@ pub trait Served: Send {
     fn is_mapped(&self, offset: u64) -> bool;
     /// True if what was trimmed and flushed reads as zero for ever; otherwise trim is advice.
     fn trims_last(&self) -> bool;
-    /// No power cut will come before `upto`.
+    /// No power cut will come before `upto`: undo records of operations finished by then may be dropped.
     fn settle(&mut self, upto: Time);
     /// The power fails at `at` and comes back. Gives when the controller has found everything again.
     fn power_cycle(&mut self, at: Time) -> Result<Time, String>;

@@ -155,7 +155,8 @@ pub trait Observed {
     fn reset_stats(&mut self);
     /// When everything queued will be done; a promise. An error: what was accepted cannot be finished.
     fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError>;
-    /// Says that no power cut will come before `upto`; only what keeps bytes remembers what a cut would undo.
+    /// No power cut will come before `upto`: undo records of operations finished by then may be dropped. Only media that
+    /// keep bytes have such records.
     fn settle(&mut self, _upto: Time) {}
     /// A fill in random order is about to begin: a controller that places pages by address places them as they are
     /// written instead.
