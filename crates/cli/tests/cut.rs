@@ -109,7 +109,7 @@ fn nothing_is_written_through_a_link() {
 
     // The file of a failure is replaced only if it is one.
     std::os::unix::fs::symlink(&victim, folder.0.join("cut-failure.nvcut")).unwrap();
-    let lie = ["--fuse", "dev", "--cuts", "3", "--ignore-flush", "--", "sh", "-c", write];
+    let lie = ["--fuse", "dev", "--cuts", "20", "--ignore-flush", "--", "sh", "-c", PROGRAM];
     let output = run_cut(&folder, &lie);
     assert_eq!(output.status.code(), Some(4), "{}", said(&output));
     assert!(said(&output).contains("cut-failure.nvcut"), "{}", said(&output));
