@@ -323,15 +323,15 @@ impl<S: Store> PageMap<S> {
         let by_turn = |i: u32| ((turn + i as u64) % dies as u64) as u32;
         let has_one = |&die: &u32| self.erased_blocks(die) > self.config.free_blocks_min;
         let at_once = (0..dies).map(by_turn).find(has_one);
-        let mut refused = self.end_of_life(0);
+        let mut refused = None;
         for die in at_once.into_iter().chain((0..dies).map(by_turn)) {
             match self.spare_block(at, die) {
                 Ok(block) => return Ok(block),
-                Err(error) => refused = error,
+                Err(error) => refused = Some(error),
             }
         }
         // The only space to gain is in open blocks. The next checkpoint frees this block again.
-        self.take_erased(dies).ok_or(refused)
+        self.take_erased(dies).ok_or_else(|| refused.unwrap_or_else(|| self.end_of_life(0)))
     }
 
     /// Takes an erased block for a checkpoint or journal, without cleaning. `gains` is a die that will very soon have
