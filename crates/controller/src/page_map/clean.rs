@@ -330,9 +330,7 @@ impl<S: Store> PageMap<S> {
             let (from, to) = (run[0].from, run[run.len() - 1].from);
             self.live.clear_many(from, to + 1 - from);
             self.frontiers[index as usize].next += run.len() as u32;
-            if self.array.members_per_block() > 1 {
-                self.skip_bad_pages(index);
-            }
+            self.skip_bad_pages(index);
             self.table.gain_many(block, run.len() as u32);
             self.table.lose_many(victim, run.len() as u32);
             // Only the last page may be left partly filled; the caller pads it, which also programs the pages

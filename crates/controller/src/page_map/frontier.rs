@@ -101,14 +101,19 @@ impl<S: Store> PageMap<S> {
             frontier.spare.extend_from_slice(&spare.encode(unit.data));
             self.stamp += 1;
         }
-        if self.array.members_per_block() > 1 {
-            self.skip_bad_pages(index);
-        }
+        self.skip_bad_pages(index);
         address
     }
 
     /// If a page was just filled, moves on to the next page on a good member of the superblock.
+    #[inline(always)]
     pub(super) fn skip_bad_pages(&mut self, index: u32) {
+        if self.array.members_per_block() > 1 {
+            self.skip_bad_members(index);
+        }
+    }
+
+    fn skip_bad_members(&mut self, index: u32) {
         let frontier = &mut self.frontiers[index as usize];
         let per_page = self.geometry.units_per_page;
         if frontier.next.is_multiple_of(per_page) {

@@ -215,11 +215,9 @@ impl<S: Store> PageMap<S> {
             (frontier.slots, frontier.end) = (cache.slots, cache.end);
             self.array.set_slc(block, true);
         }
-        if self.array.members_per_block() > 1 {
-            self.skip_bad_pages(index);
-            let frontier = &mut self.frontiers[index as usize];
-            frontier.programmed = frontier.next / self.geometry.units_per_page;
-        }
+        self.skip_bad_pages(index);
+        let frontier = &mut self.frontiers[index as usize];
+        frontier.programmed = frontier.next / self.geometry.units_per_page;
         self.table.set_state(block, BlockState::Open);
         self.table.set_birth(block, 0);
         Ok(())
