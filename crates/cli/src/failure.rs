@@ -1,7 +1,8 @@
 //! Why the program did not end well, and the status it leaves.
 
 use nvlab_lab::design::DesignErrors;
-use nvlab_lab::run::{DriveError, RunError};
+use nvlab_lab::engine::TaskError;
+use nvlab_lab::run::RunError;
 use nvlab_workload::WorkloadError;
 use thiserror::Error;
 
@@ -63,16 +64,14 @@ impl Failure {
     }
 }
 
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Failure {
-        match &error {
-            RunError::Unbuildable { .. } | RunError::Nothing { .. } => Failure::Input(error.to_string()),
-            RunError::NoMemory { .. } => Failure::Machine(error.to_string()),
-            RunError::Precondition { source: DriveError::Stopped(_), .. }
-            | RunError::Failed { source: DriveError::Stopped(_), .. } => {
-                Failure::Interrupted("interrupted".to_string())
-            }
-            _ => Failure::Check(error.to_string()),
+impl From<TaskError> for Failure {
+    fn from(error: TaskError) -> Failure {
+        let text = error.to_string();
+        match error {
+            TaskError::Run(RunError::Unbuildable { .. } | RunError::Nothing { .. }) => Failure::Input(text),
+            TaskError::Run(RunError::NoMemory { .. }) | TaskError::Keep { .. } => Failure::Machine(text),
+            TaskError::Run(_) => Failure::Check(text),
+            TaskError::Stopped => Failure::Interrupted(text),
         }
     }
 }

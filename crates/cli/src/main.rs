@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `args` | the command line |
 //! | `verbs` | one file for each verb |
-//! | `runs` | runs: reused or run, several at a time, kept |
+//! | `runs` | what is shown while the engine runs |
 //! | `output`, `table`, `progress` | stdout, stderr, lists, bars |
 //! | `failure` | why it did not end well, and the status |
 

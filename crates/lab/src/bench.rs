@@ -3,7 +3,7 @@
 
 use crate::design::{Design, Ftl};
 use crate::run::device::{Device, NoBytes, Observed, Visit};
-use crate::run::drive::{Limit, Progress, drive};
+use crate::run::drive::{Limit, Watch, drive};
 use crate::run::meter::Meter;
 use crate::run::{State, device, precondition};
 use cpu_time::ThreadTime;
@@ -115,16 +115,17 @@ fn measure<D: BlockDevice + Observed>(
     let units = design.capacity_bytes() / unit_bytes as u64;
     let uniform =
         |op, depth, left| Uniform { rng: Rng::stream(1, "bench"), units, unit_bytes, left, op, depth };
-    let own = Some(uniform(Op::Write, 32, u64::MAX));
-    let prepared = precondition::precondition(device, State::Steady, own, 1, |_, _| true);
+    let mut own = uniform(Op::Write, 32, u64::MAX);
+    let prepared = precondition::precondition(device, State::Steady, Some(&mut own), 1, &mut |_, _| true);
     let (_, mut now) = prepared.map_err(|error| error.to_string())?;
     let mut rows = Vec::new();
     for &(op, depth) in measures {
         device.reset_stats();
         let mut workload = uniform(op, depth, requests);
-        let mut meter = Meter::new(now, device.counters(), Some(requests), |_: &Progress| true);
+        let mut meter = Meter::new(now, device.counters(), Some(requests));
+        let mut watch = Watch { meter: Some(&mut meter), go_on: &mut |_| true };
         let clock = ThreadTime::now();
-        let progress = drive(device, &mut workload, now, design.path.queue, &Limit::NONE, &mut meter)
+        let progress = drive(device, &mut workload, now, design.path.queue, &Limit::NONE, &mut watch)
             .map_err(|error| error.to_string())?;
         let cpu_s = clock.elapsed().as_secs_f64();
         let span = progress.now.since(now);

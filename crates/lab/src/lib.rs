@@ -5,6 +5,7 @@
 //! | [`design`] | a design as data: TOML, parts, defaults, errors with positions |
 //! | [`plan`] | from texts to runs: limits, workloads, the cache of traces |
 //! | [`run`] | one design under one workload: build, precondition, drive, sum up |
+//! | [`engine`] | finds results, runs what is missing, keeps it |
 //! | [`image`] | real tools on an image that a device holds |
 //! | [`result`] | what a run found out |
 //! | [`columns_out`] | the directory of a run: JSON and Parquet |
@@ -16,6 +17,7 @@
 pub mod bench;
 pub mod columns_out;
 pub mod design;
+pub mod engine;
 pub mod explain;
 pub mod image;
 pub mod plan;

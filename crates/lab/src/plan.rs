@@ -3,29 +3,34 @@
 //! 1. What is wrong with a workload or a limit is said before the first run begins.
 //! 2. The key of a task names everything its result depends on, the content of trace and job files included:
 //!    a result with the same key may be reused.
-//! 3. A trace is read once, however many tasks replay it; each running task holds one copy of it.
+//! 3. A trace is read once, however many tasks replay it; each running task holds one copy of it. Any other workload is
+//!    opened once for each task.
 //!
 //! | module | what |
 //! |---|---|
+//! | [`Named`] | a design, with what was changed of it |
 //! | [`source`] | a workload, read from its text, with what it says about itself |
 //! | [`until`] | where a run ends: `60 s`, `1e6 io`, `2 TiB`, `3 x capacity` |
 //! | [`cache`] | traces, converted once to our column file |
 
 pub mod cache;
+mod named;
 pub mod source;
 pub mod until;
 
 #[cfg(test)]
 mod tests;
 
+pub use named::Named;
 pub use source::Source;
 pub use until::Until;
 
 use crate::design::{Design, Ftl};
 use crate::result::RunResult;
-use crate::run::{self, RunError, RunPlan, State};
+use crate::run::{self, RunError, RunPlan, State, Work};
 use nvlab_workload::WorkloadError;
-use source::OnMemory;
+use source::Opened;
+use std::sync::Arc;
 use until::Promise;
 
 /// What a user settles besides the design and the workload.
@@ -41,7 +46,7 @@ pub struct Settings {
 
 /// One run, ready to begin.
 #[derive(Clone, Debug)]
-pub struct Task<'a> {
+pub struct Task {
     /// The design.
     pub design: Design,
     /// What to run, and how far.
@@ -50,34 +55,27 @@ pub struct Task<'a> {
     pub key: String,
     /// What the user should know about the workload on this design.
     pub notes: Vec<String>,
-    source: &'a Source,
+    source: Arc<Source>,
+    /// The workload as it was opened; `None` for a trace, whose replay is laid out from the columns at hand when its run
+    /// begins, so that tasks that wait hold no copy.
+    work: Option<Work>,
 }
 
-impl<'a> Task<'a> {
+impl Task {
     /// Opens a workload on a design, to see whether it fits. `design_name` is the design's name as the user gave
     /// it, with what `--set` changed.
     pub fn new(
         design: Design,
         design_name: String,
-        source: &'a Source,
+        source: &Arc<Source>,
         settings: Settings,
-    ) -> Result<Task<'a>, WorkloadError> {
+    ) -> Result<Task, WorkloadError> {
         let capacity = design.capacity_bytes();
-        let memory = matches!(design.ftl, Ftl::Envy(_));
-        let transactions =
-            source.open_transactions(capacity, settings.seed, settings.seed).filter(|_| memory);
-        let (about, notes, promise) = match transactions {
-            Some(opened) => {
-                let opened = opened?;
-                let promise = Promise::of_transactions(settings.until, &opened.workload, capacity);
-                (opened.about, Vec::new(), promise)
-            }
-            // Transactions on a block device are refused here.
-            None => {
-                let opened = source.open(capacity, settings.seed)?;
-                let promise = Promise::of_requests(settings.until, source, &opened.workload, capacity);
-                (opened.about, opened.notes, promise)
-            }
+        // Accesses to words of a block device are refused here.
+        let Opened { work, about, notes } = source.open(capacity, is_memory(&design), settings.seed)?;
+        let promise = match &work {
+            Work::Requests(workload) => Promise::of_requests(settings.until, source, workload, capacity),
+            Work::Accesses(workload) => Promise::of_transactions(settings.until, workload, capacity),
         };
         let plan = RunPlan {
             design_name,
@@ -85,30 +83,28 @@ impl<'a> Task<'a> {
             workload_about: format!("{about}, {}", promise.about),
             seed: settings.seed,
             state: settings.state,
-            precondition_with_workload: source.may_precondition(),
             until: settings.until.map(Until::argument),
             limit: promise.limit,
             requests_asked: promise.requests,
         };
         let key = keyed(&run::key(&design, &plan), source.hash());
-        Ok(Task { design, plan, key, notes, source })
+        let work = (!source.is_trace()).then_some(work);
+        Ok(Task { design, plan, key, notes, source: source.clone(), work })
     }
 
     /// Runs it. `on_progress` returns false to stop.
     pub fn run(&self, on_progress: run::OnProgress<'_>) -> Result<RunResult, RunError> {
-        let capacity_bytes = self.design.capacity_bytes();
+        let (capacity, is_memory) = (self.design.capacity_bytes(), is_memory(&self.design));
         let seed = self.plan.seed;
-        let mut result = match self.source.open_transactions(capacity_bytes, seed, seed ^ run::OWN_SEED) {
-            Some(opened) => {
-                let OnMemory { workload, own, .. } = opened.unwrap_or_else(reopened);
-                run::run_transactions(&self.design, &self.plan, workload, own, on_progress)?
+        let open = || self.source.open(capacity, is_memory, seed).unwrap_or_else(reopened).work;
+        let work = self.work.clone().unwrap_or_else(open);
+        let own = match self.plan.state {
+            State::Steady => {
+                self.source.open_own(capacity, is_memory, seed ^ OWN_SEED).unwrap_or_else(reopened)
             }
-            None => {
-                let open = |seed| self.source.open(capacity_bytes, seed).unwrap_or_else(reopened);
-                let make = |seed| open(seed).workload;
-                run::run(&self.design, &self.plan, make, on_progress)?
-            }
+            State::Fresh | State::Full | State::Scattered => None,
         };
+        let mut result = run::run(&self.design, &self.plan, work, own, on_progress)?;
         result.key = self.key.clone();
         if result.flush.count > 0 && !self.source.is_trace() {
             // A generator promises reads, writes and trims; its flushes come on top.
@@ -116,6 +112,13 @@ impl<'a> Task<'a> {
         }
         Ok(result)
     }
+}
+
+/// What the seed of a run is changed by for the copy of its workload that prepares the device.
+const OWN_SEED: u64 = 0x5072_6563_6f6e_6400;
+
+fn is_memory(design: &Design) -> bool {
+    matches!(design.ftl, Ftl::Envy(_))
 }
 
 fn reopened<T>(error: WorkloadError) -> T {

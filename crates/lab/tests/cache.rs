@@ -3,7 +3,7 @@
 use nvlab_lab::design::Design;
 use nvlab_lab::plan::{Settings, Source, Task};
 use nvlab_lab::result::RunResult;
-use nvlab_lab::run::{Limit, RunPlan, State, run};
+use nvlab_lab::run::{Limit, RunPlan, State, run_requests};
 use nvlab_units::Time;
 use nvlab_workload::{Batch, Op, Pacing, Request, Workload};
 
@@ -67,12 +67,11 @@ fn by_hand(sets: &[&str], pages: &[(u64, u64)]) -> RunResult {
         workload_about: String::new(),
         seed: 1,
         state: State::Fresh,
-        precondition_with_workload: false,
         until: None,
         limit: Limit::NONE,
         requests_asked: Some(pages.len() as u64),
     };
-    run(&design, &plan, |_| Pages(pages.iter()), &mut |_, _| true).unwrap()
+    run_requests(&design, &plan, &mut Pages(pages.iter()), None, &mut |_, _| true).unwrap()
 }
 
 /// Twelve pages, a millisecond apart.

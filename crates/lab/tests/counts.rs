@@ -3,7 +3,7 @@
 
 use nvlab_lab::design::Design;
 use nvlab_lab::result::RunResult;
-use nvlab_lab::run::{Limit, RunPlan, State, run};
+use nvlab_lab::run::{Limit, RunPlan, State, run_requests};
 use nvlab_workload::{Batch, Op, Pacing, Request, Workload};
 
 const DESIGN: &str = r#"
@@ -62,12 +62,11 @@ fn result(sets: &[&str], pages: &[u64]) -> RunResult {
         workload_about: String::new(),
         seed: 1,
         state: State::Full,
-        precondition_with_workload: false,
         until: None,
         limit: Limit::NONE,
         requests_asked: Some(pages.len() as u64),
     };
-    run(&design, &plan, |_| Pages(pages.iter().copied()), &mut |_, _| true).unwrap()
+    run_requests(&design, &plan, &mut Pages(pages.iter().copied()), None, &mut |_, _| true).unwrap()
 }
 
 /// Twelve overwrites fill three log blocks; the first holds pages of the logical blocks 0 1 0 2.

@@ -6,8 +6,9 @@ use super::report::write_html;
 use crate::args::Compare;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::runs::{self, Done, Named};
-use nvlab_lab::plan::Task;
+use crate::runs;
+use nvlab_lab::engine::Done;
+use nvlab_lab::plan::{Named, Task};
 use nvlab_lab::report::{compare_text, metric};
 use nvlab_lab::result::RunResult;
 
@@ -18,14 +19,18 @@ pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
     let designs = args.designs.iter().map(|text| Named::load(text, &args.simulation.set));
     let designs = designs.collect::<Result<Vec<_>, _>>()?;
     let shown = args.designs.iter().map(|text| crate::output::quoted(text)).collect::<Vec<_>>().join(" ");
-    let source = runs::workload(output, &args.simulation, "compare", &shown)?;
+    let engine = runs::engine(output, !args.simulation.no_cache);
+    let source = runs::workload(output, &engine, &args.simulation, "compare", &shown)?;
     let tasks = runs::tasks(output, &designs, &source, &args.simulation, args.repeat)?;
     let fit: Vec<&Task> = tasks.iter().flatten().flatten().collect();
-    let mut ran = runs::run_all(output, &fit, args.simulation.force)?.into_iter();
+    let mut ran = runs::run_all(output, &engine, &fit, args.simulation.force)?.into_iter();
     let (mut groups, mut left_out): (Vec<Vec<Done>>, Vec<(&str, Failure)>) = Default::default();
     for (named, tasks) in designs.iter().zip(tasks) {
         let runs = match tasks {
-            Ok(tasks) => ran.by_ref().take(tasks.len()).collect::<Vec<_>>().into_iter().collect(),
+            Ok(tasks) => {
+                let ran: Vec<_> = ran.by_ref().take(tasks.len()).collect();
+                ran.into_iter().collect::<Result<_, _>>().map_err(Failure::from)
+            }
             Err(error) => Err(Failure::Workload(error)),
         };
         match runs {

@@ -3,9 +3,9 @@
 use crate::args::DesignVerb;
 use crate::failure::Failure;
 use crate::output::{Output, say};
-use crate::runs::Named;
 use crate::table::{Cell, Column, Table};
 use nvlab_lab::design::{self, BUILT_IN, Design, DesignErrors};
+use nvlab_lab::plan::Named;
 use nvlab_lab::report::{Format, number};
 use serde_json::{Map, Value, json};
 use std::fs::OpenOptions;

@@ -3,10 +3,11 @@
 use crate::args::Reproduce;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::runs::{self, Done};
+use crate::runs;
 use crate::table::{Cell, Column, Table};
 use nvlab_lab::design::Design;
-use nvlab_lab::plan::{Settings, Source, Task};
+use nvlab_lab::engine::{Done, Engine, TaskError};
+use nvlab_lab::plan::{Settings, Task};
 use nvlab_lab::reproduce::{self, Experiment, Judged, Measured, Point, Verdict, judge};
 use nvlab_lab::result::RunResult;
 use serde_json::Value;
@@ -19,9 +20,10 @@ pub fn reproduce(output: &Output, args: &Reproduce) -> Result<(), Failure> {
     let experiments = found.map_err(|error| Failure::Input(error.to_string()))?;
     let points = experiments.iter().map(|experiment| experiment.points().map_err(Failure::Input));
     let points = points.collect::<Result<Vec<Vec<Point>>, Failure>>()?;
-    let sources = sources(points.iter().flatten())?;
-    let work = Work::new(&experiments, &points, &sources)?;
-    let outcomes = runs::run_each(output, &work.tasks(), args.force)?;
+    let engine = runs::engine(output, false);
+    let work = Work::new(&engine, &experiments, &points)?;
+    let tasks: Vec<&Task> = work.unique.iter().collect();
+    let outcomes = runs::run_each(output, &engine, &tasks, &work.titles, args.force)?;
     let failed = failures(output, &work, &outcomes);
     let measured: Vec<Measured<'_>> = experiments
         .iter()
@@ -38,37 +40,22 @@ pub fn reproduce(output: &Output, args: &Reproduce) -> Result<(), Failure> {
     verdict(output, &judged, failed, outcomes.len())
 }
 
-/// Each workload, read once.
-fn sources<'a>(points: impl Iterator<Item = &'a Point>) -> Result<HashMap<String, Source>, Failure> {
-    let mut sources = HashMap::new();
-    for point in points {
-        if !sources.contains_key(&point.workload) {
-            sources.insert(point.workload.clone(), Source::read(&point.workload, None)?);
-        }
-    }
-    Ok(sources)
-}
-
 /// What is to be run, each run once: figures share points.
-struct Work<'a> {
+struct Work {
     titles: Vec<String>,
-    unique: Vec<Task<'a>>,
+    unique: Vec<Task>,
     /// For each experiment, where its points are among the unique ones.
     places: Vec<Vec<usize>>,
 }
 
-impl<'a> Work<'a> {
-    fn new(
-        experiments: &[Experiment],
-        points: &[Vec<Point>],
-        sources: &'a HashMap<String, Source>,
-    ) -> Result<Work<'a>, Failure> {
+impl Work {
+    fn new(engine: &Engine, experiments: &[Experiment], points: &[Vec<Point>]) -> Result<Work, Failure> {
         let mut work = Work { titles: Vec::new(), unique: Vec::new(), places: Vec::new() };
         let mut known: HashMap<(String, String), usize> = HashMap::new();
         for (experiment, points) in experiments.iter().zip(points) {
             let mut places = Vec::with_capacity(points.len());
             for point in points {
-                let task = task(point, &sources[&point.workload])?;
+                let task = task(engine, point)?;
                 let identity = (task.key.clone(), task.plan.design_name.clone());
                 let place = *known.entry(identity).or_insert_with(|| {
                     work.titles.push(point.title(experiment));
@@ -81,21 +68,17 @@ impl<'a> Work<'a> {
         }
         Ok(work)
     }
-
-    fn tasks(&self) -> Vec<(String, &Task<'a>)> {
-        self.titles.iter().cloned().zip(&self.unique).collect()
-    }
 }
 
-fn task<'a>(point: &Point, source: &'a Source) -> Result<Task<'a>, Failure> {
+fn task(engine: &Engine, point: &Point) -> Result<Task, Failure> {
     let design = Design::load(&point.design, &point.sets)?;
     let name = std::iter::once(&point.design).chain(&point.sets).cloned().collect::<Vec<_>>().join(" ");
     let settings = Settings { seed: point.seed, until: point.until, state: point.state };
-    Ok(Task::new(design, name, source, settings)?)
+    Ok(Task::new(design, name, &engine.source(&point.workload)?, settings)?)
 }
 
 /// Says which points gave no result; how many.
-fn failures(output: &Output, work: &Work<'_>, outcomes: &[Result<Done, Failure>]) -> usize {
+fn failures(output: &Output, work: &Work, outcomes: &[Result<Done, TaskError>]) -> usize {
     let failed = work
         .titles
         .iter()

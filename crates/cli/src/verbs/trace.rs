@@ -115,19 +115,20 @@ fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Re
     if source.is_trace() {
         return Err(Failure::Input(format!("'{text}' is a trace already: nvlab trace convert")));
     }
-    let mut opened = source.open(capacity, seed)?;
+    let opened = source.open(capacity, false, seed)?;
     opened.notes.iter().for_each(|note| output.warn(note));
-    if let AnyWorkload::Tpcc(database) = &opened.workload {
+    let mut workload = opened.work.requests().expect("a block device is asked for blocks");
+    if let AnyWorkload::Tpcc(database) = &workload {
         output.note(database.describe().trim_end());
     }
-    if let Pacing::Closed { .. } = opened.workload.pacing() {
+    if let Pacing::Closed { .. } = workload.pacing() {
         output.warn("a closed loop knows no times: every request is written at time 0");
     }
-    if opened.workload.time_limit().is_some() && opened.workload.len_hint().is_none() {
+    if workload.time_limit().is_some() && workload.len_hint().is_none() {
         output.detail("it ends by simulated time");
     }
     let origin = Origin { format: format!("{text} seed {seed}"), hash: 0 };
-    let columns = Columns::from_workload(&mut opened.workload, limit, origin);
+    let columns = Columns::from_workload(&mut workload, limit, origin);
     match columns.is_empty() {
         true => Err(Failure::Input(format!("'{text}' has no request"))),
         false => Ok(columns),

@@ -1,15 +1,16 @@
 //! A workload, read from the text after `-w`: opened on any design with any seed.
 
 use super::cache;
+use crate::run::Work;
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::columns::Columns;
 use nvlab_workload::generator::Mix;
 use nvlab_workload::replay::Replay;
 use nvlab_workload::{
-    AnyWindow, AnyWorkload, Opened, Pacing, Span, Stream, WindowSpec, WindowWorkload, Workload,
-    WorkloadError, WorkloadSpec,
+    AnyWorkload, Pacing, Span, Stream, WindowWorkload, Workload, WorkloadError, WorkloadSpec,
 };
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The smallest piece a host asks for: devices read and write parts of their units.
 pub const SECTOR_BYTES: u64 = 512;
@@ -29,29 +30,19 @@ pub struct Source {
 
 /// A workload on a device.
 #[derive(Clone, Debug)]
-pub struct OnDevice {
-    /// Its requests.
-    pub workload: AnyWorkload,
+pub struct Opened {
+    /// What the device is asked for.
+    pub work: Work,
     /// One line about what it really is.
     pub about: String,
     /// What the user should know.
     pub notes: Vec<String>,
 }
 
-/// A workload of transactions on a memory.
-#[derive(Clone, Debug)]
-pub struct OnMemory {
-    /// Its transactions.
-    pub workload: AnyWindow,
-    /// The same without an end, to bring the memory to its state; with the seed given for it.
-    pub own: AnyWindow,
-    /// One line about what it really is.
-    pub about: String,
-}
-
 impl Source {
-    /// Reads a workload. A trace is converted into the folder `cache` at its first use and read from there later.
-    pub fn read(text: &str, cache: Option<&Path>) -> Result<Source, WorkloadError> {
+    /// Reads a workload, to be shared by all tasks that run it. A trace is converted into the folder `cache` at its first
+    /// use and read from there later.
+    pub fn read(text: &str, cache: Option<&Path>) -> Result<Arc<Source>, WorkloadError> {
         let spec = WorkloadSpec::parse(text)?;
         let text = text.trim().to_string();
         let mut source =
@@ -70,7 +61,7 @@ impl Source {
                 source.asides = read.aside.into_iter().collect();
             }
         }
-        Ok(source)
+        Ok(Arc::new(source))
     }
 
     /// The text it was read from.
@@ -81,17 +72,6 @@ impl Source {
     /// True if it is a trace.
     pub fn is_trace(&self) -> bool {
         self.trace.is_some()
-    }
-
-    /// True if a copy of it with another seed may bring the device to its state: a trace has one seed, and a client
-    /// of a file system its own preparation.
-    pub fn may_precondition(&self) -> bool {
-        !self.is_trace() && !matches!(self.spec, WorkloadSpec::Iozone { .. })
-    }
-
-    /// True if it loads and stores words of a memory instead of asking a device for blocks.
-    pub fn is_transactions(&self) -> bool {
-        matches!(self.spec, WorkloadSpec::Window { .. })
     }
 
     /// The hash of its file, if it has one.
@@ -115,16 +95,51 @@ impl Source {
         }
     }
 
-    /// Opens it on a device of `capacity_bytes`.
-    pub fn open(&self, capacity_bytes: u64, seed: u64) -> Result<OnDevice, WorkloadError> {
+    /// Opens it on a device of `capacity_bytes`, which `is_memory` or a block device.
+    pub fn open(&self, capacity_bytes: u64, is_memory: bool, seed: u64) -> Result<Opened, WorkloadError> {
         if let (WorkloadSpec::Trace(spec), Some(columns)) = (&self.spec, &self.trace) {
             let replay = Replay::new(columns.clone(), spec, capacity_bytes, seed)?;
             let about = format!("{}; replayed: {}", self.report, replay.report());
             let workload = AnyWorkload::Replay(replay);
             let about = format!("{about}, {}", paced(workload.pacing()));
-            return Ok(OnDevice { workload, about, notes: Vec::new() });
+            return Ok(Opened { work: Work::Requests(workload), about, notes: Vec::new() });
         }
-        let Opened { phases, mut notes } = self.spec.open(capacity_bytes, SECTOR_BYTES, seed)?;
+        if let (WorkloadSpec::Window { text, spec }, true) = (&self.spec, is_memory) {
+            let workload = spec.open(&format!("workload '{text}'"), capacity_bytes, seed)?;
+            let pace = match workload.pacing() {
+                Pacing::Open => "open loop",
+                Pacing::Closed { .. } | Pacing::Program => "one after the other",
+            };
+            let described = workload.describe();
+            let described = described.lines().take(2).collect::<Vec<_>>().join("; ");
+            let about = format!("{described}, {pace}");
+            return Ok(Opened { work: Work::Accesses(workload), about, notes: Vec::new() });
+        }
+        self.open_stream(capacity_bytes, seed)
+    }
+
+    /// Opens the copy whose writes bring the device to its steady state: with a seed of its own, and without an end where
+    /// it accesses words. `None` if the workload has none: a trace has one seed, and a client of a file system its own
+    /// preparation.
+    pub fn open_own(
+        &self,
+        capacity_bytes: u64,
+        is_memory: bool,
+        seed: u64,
+    ) -> Result<Option<Work>, WorkloadError> {
+        match &self.spec {
+            WorkloadSpec::Trace(_) | WorkloadSpec::Iozone { .. } => Ok(None),
+            WorkloadSpec::Window { text, spec } if is_memory => {
+                let opened = spec.endless().open(&format!("workload '{text}'"), capacity_bytes, seed)?;
+                Ok(Some(Work::Accesses(opened)))
+            }
+            _ => Ok(Some(self.open(capacity_bytes, is_memory, seed)?.work)),
+        }
+    }
+
+    fn open_stream(&self, capacity_bytes: u64, seed: u64) -> Result<Opened, WorkloadError> {
+        let nvlab_workload::Opened { phases, mut notes } =
+            self.spec.open(capacity_bytes, SECTOR_BYTES, seed)?;
         let Stream { workload, ramp_time, name } = self.only(phases)?;
         if ramp_time > Span::ZERO {
             notes.push(format!("the first {ramp_time} (ramp_time) count too: the device is preconditioned"));
@@ -142,30 +157,7 @@ impl Source {
         if let AnyWorkload::Iozone(client) = &workload {
             about = format!("{}; {about}", client.describe());
         }
-        Ok(OnDevice { workload, about, notes })
-    }
-
-    /// Opens transactions on a memory of `capacity_bytes`; `own_seed` is for the copy that prepares it. `None` if the
-    /// workload asks for blocks.
-    pub fn open_transactions(
-        &self,
-        capacity_bytes: u64,
-        seed: u64,
-        own_seed: u64,
-    ) -> Option<Result<OnMemory, WorkloadError>> {
-        let WorkloadSpec::Window { text, spec } = &self.spec else { return None };
-        let what = format!("workload '{text}'");
-        let open = |spec: WindowSpec, seed| spec.open(&what, capacity_bytes, seed);
-        Some(open(*spec, seed).and_then(|workload| {
-            let own = open(spec.endless(), own_seed)?;
-            let pace = match workload.pacing() {
-                Pacing::Open => "open loop".to_string(),
-                Pacing::Closed { .. } | Pacing::Program => "one after the other".to_string(),
-            };
-            let described = workload.describe();
-            let described = described.lines().take(2).collect::<Vec<_>>().join("; ");
-            Ok(OnMemory { workload, own, about: format!("{described}, {pace}") })
-        }))
+        Ok(Opened { work: Work::Requests(workload), about, notes })
     }
 
     /// The only stream there is. Several closed loops at once need to know each other's completions, which one

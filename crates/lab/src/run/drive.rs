@@ -5,10 +5,11 @@
 //! the host wanted the request. The device is called in the order in which requests begin.
 
 use super::device::Observed;
+use super::meter::Meter;
 use nvlab_access::BlockDevice;
 use nvlab_controller::ControllerError;
 use nvlab_units::{Span, Time};
-use nvlab_workload::{Batch, Op, Pacing, Request, Workload};
+use nvlab_workload::{Batch, Op, Pacing, Request, Rerun, Workload};
 
 /// Where a run ends, whatever comes first; `u64::MAX` and [`Time::MAX`]: not for this reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +50,12 @@ impl Limit {
     }
 }
 
-/// What watches the requests of a run.
-pub trait Watch<D> {
-    /// A request was served: wanted at `wanted`, done at `end`.
-    fn served(&mut self, request: &Request, wanted: Time, end: Time);
-    /// So many requests were served since it was told so before; about 32.
-    fn batch(&mut self, _device: &D, _requests: u64, _now: Time) {}
-    /// False to stop the run (asked every few thousand requests).
-    fn go_on(&mut self, _progress: &Progress) -> bool {
-        true
-    }
+/// What watches a run: a meter, if it is measured, and whoever may stop it.
+pub struct Watch<'a> {
+    /// Measures the requests; `None` while a device is only brought to a state.
+    pub meter: Option<&'a mut Meter>,
+    /// Returns false to stop the run; called every few thousand requests.
+    pub go_on: &'a mut dyn FnMut(&Progress) -> bool,
 }
 
 /// How far a run is.
@@ -205,56 +202,56 @@ impl Outstanding {
 /// Requests between two questions whether to go on.
 const ASK_EVERY: u64 = 8192;
 
-/// When the host wants its requests.
-pub(super) trait Pace {
-    /// When the next one is wanted: the device has room at `room`, the one before it began at `now`.
-    fn wanted(&mut self, request: &Request, room: Time, now: Time) -> Time;
-    /// It was answered.
-    #[inline]
-    fn answered(&mut self, _wanted: Time, _end: Time) {}
+/// When the host issues its requests.
+pub(super) enum Pace<'a> {
+    /// Whenever the device has room.
+    Closed,
+    /// At the times of the workload, counted from this one.
+    Open(Time),
+    /// When the recorded program would.
+    Program(Rerun<'a>),
 }
 
-/// At the moments of the workload, or whenever there is room, from `origin` on.
-struct Moments {
-    open: bool,
-    origin: Time,
-}
-
-impl Pace for Moments {
+impl Pace<'_> {
+    /// When the next request is wanted: the device has room at `room`, the one before it began at `now`.
     #[inline(always)]
-    fn wanted(&mut self, request: &Request, room: Time, _now: Time) -> Time {
-        if self.open { self.origin + Span::from_ps(request.at.ps()) } else { room }
+    fn wanted(&mut self, request: &Request, room: Time, now: Time) -> Time {
+        match self {
+            Pace::Closed => room,
+            Pace::Open(origin) => *origin + Span::from_ps(request.at.ps()),
+            Pace::Program(program) => program.asks().max(now),
+        }
     }
 }
 
 /// Drives `device` with `workload` from `origin` on until the workload or the limit ends it. `queue` is how
 /// many requests the device takes at a time.
-pub fn drive<D: BlockDevice, W: Workload>(
+pub fn drive<D: BlockDevice + Observed>(
     device: &mut D,
-    workload: &mut W,
+    workload: &mut dyn Workload,
     origin: Time,
     queue: u32,
     limit: &Limit,
-    watch: &mut impl Watch<D>,
+    watch: &mut Watch<'_>,
 ) -> Result<Progress, DriveError> {
-    let (open, depth) = match workload.pacing() {
-        Pacing::Open => (true, queue),
-        Pacing::Closed { depth } => (false, depth.min(queue)),
-        Pacing::Program => unreachable!("run by super::program"),
+    let (mut pace, depth) = match workload.pacing() {
+        Pacing::Open => (Pace::Open(origin), queue),
+        Pacing::Closed { depth } => (Pace::Closed, depth.min(queue)),
+        Pacing::Program => unreachable!("a recorded program is run by run::program"),
     };
-    let mut moments = Moments { open, origin };
-    paced(device, (workload, &mut moments), origin, depth, limit, watch)
+    paced(device, workload, &mut pace, origin, depth, limit, watch)
 }
 
-/// The same at whatever pace, at most `depth` requests at a time.
-#[inline(always)]
-pub(super) fn paced<D: BlockDevice, W: Workload>(
+/// The same at whatever pace, at most `depth` requests at a time. The workload is called once for each batch, so that this
+/// loop is compiled once for each device.
+pub(super) fn paced<D: BlockDevice + Observed>(
     device: &mut D,
-    (workload, pace): (&mut W, &mut impl Pace),
+    workload: &mut dyn Workload,
+    pace: &mut Pace<'_>,
     origin: Time,
     depth: u32,
     limit: &Limit,
-    watch: &mut impl Watch<D>,
+    watch: &mut Watch<'_>,
 ) -> Result<Progress, DriveError> {
     let mut under_way = Outstanding::new(depth, origin);
     let mut progress = Progress { now: origin, ..Progress::default() };
@@ -294,8 +291,12 @@ pub(super) fn paced<D: BlockDevice, W: Workload>(
             let end = serve(device, begin, request, payload)
                 .map_err(|why| DriveError::failed(progress.requests + number as u64, request, begin, why))?;
             under_way.add(end);
-            pace.answered(wanted, end);
-            watch.served(request, wanted, end);
+            if let Pace::Program(program) = pace {
+                program.answered(wanted, end);
+            }
+            if let Some(meter) = &mut watch.meter {
+                meter.served(request, wanted, end);
+            }
             progress.now = begin;
         }
         coming.requests().iter().skip(requests.len()).for_each(|request| device.prefetch(request.offset));
@@ -304,10 +305,12 @@ pub(super) fn paced<D: BlockDevice, W: Workload>(
         if served < batch.len() as u64 {
             break;
         }
-        watch.batch(device, served, progress.now);
+        if let Some(meter) = &mut watch.meter {
+            meter.batch(device, served, progress.now);
+        }
         if progress.requests >= ask_at {
             ask_at = progress.requests + ASK_EVERY;
-            if !watch.go_on(&progress) {
+            if !(watch.go_on)(&progress) {
                 return Err(DriveError::Stopped(progress.requests));
             }
         }

@@ -4,7 +4,6 @@
 //! kind of their own ([`TRANSACTION`]); its windows count transactions.
 
 use super::device::{Counters, Observed};
-use super::drive::{Progress, Watch};
 use crate::result::Window;
 use nvlab_units::{Histogram, Span, Time};
 use nvlab_workload::{Access, AccessKind, Op, Request};
@@ -86,8 +85,8 @@ impl Stretch {
     }
 }
 
-/// Measures a run; `go_on` is asked now and then.
-pub struct Meter<F> {
+/// Measures a run.
+pub struct Meter {
     origin: Time,
     current: Totals,
     current_from: Time,
@@ -95,13 +94,12 @@ pub struct Meter<F> {
     window_requests: u64,
     before: Counters,
     stretches: Vec<Stretch>,
-    go_on: F,
 }
 
-impl<F: FnMut(&Progress) -> bool> Meter<F> {
+impl Meter {
     /// A meter for a run that begins at `origin` on a device that has counted `before`, of `expected` requests
     /// if that is known.
-    pub fn new(origin: Time, before: Counters, expected: Option<u64>, go_on: F) -> Meter<F> {
+    pub fn new(origin: Time, before: Counters, expected: Option<u64>) -> Meter {
         Meter {
             origin,
             current: Default::default(),
@@ -110,7 +108,23 @@ impl<F: FnMut(&Progress) -> bool> Meter<F> {
             window_requests: (expected.unwrap_or(0) / WINDOWS_MAX as u64 + 1).max(WINDOW_REQUESTS),
             before,
             stretches: Vec::new(),
-            go_on,
+        }
+    }
+
+    /// A request was served: wanted at `wanted`, done at `end`.
+    #[inline]
+    pub fn served(&mut self, request: &Request, wanted: Time, end: Time) {
+        let totals = &mut self.current[request.op as usize];
+        totals.bytes += request.bytes as u64;
+        totals.latency.add(end.since(wanted));
+    }
+
+    /// So many requests were served since this was called before; about 32.
+    #[inline]
+    pub fn batch(&mut self, device: &impl Observed, requests: u64, now: Time) {
+        self.current_requests += requests;
+        if self.current_requests >= self.window_requests {
+            self.close(device.counters(), now);
         }
     }
 
@@ -172,38 +186,6 @@ impl<F: FnMut(&Progress) -> bool> Meter<F> {
             }
         }
         (totals, windows)
-    }
-}
-
-impl<D: Observed, F: FnMut(&Progress) -> bool> Watch<D> for Meter<F> {
-    #[inline]
-    fn served(&mut self, request: &Request, wanted: Time, end: Time) {
-        let totals = &mut self.current[request.op as usize];
-        totals.bytes += request.bytes as u64;
-        totals.latency.add(end.since(wanted));
-    }
-
-    #[inline]
-    fn batch(&mut self, device: &D, requests: u64, now: Time) {
-        self.current_requests += requests;
-        if self.current_requests >= self.window_requests {
-            self.close(device.counters(), now);
-        }
-    }
-
-    fn go_on(&mut self, progress: &Progress) -> bool {
-        (self.go_on)(progress)
-    }
-}
-
-/// Watches nothing but whether to go on.
-pub struct Unmeasured<F>(pub F);
-
-impl<D, F: FnMut(&Progress) -> bool> Watch<D> for Unmeasured<F> {
-    #[inline]
-    fn served(&mut self, _: &Request, _: Time, _: Time) {}
-    fn go_on(&mut self, progress: &Progress) -> bool {
-        (self.0)(progress)
     }
 }
 

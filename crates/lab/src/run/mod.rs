@@ -16,7 +16,7 @@ mod summary;
 pub mod transactions;
 
 pub use device::BuildError;
-pub use drive::{DriveError, Limit, Progress};
+pub use drive::{DriveError, Limit, Progress, Watch};
 pub use precondition::State;
 pub use summary::{key, summarize};
 
@@ -25,8 +25,27 @@ use crate::result::{MountResult, Precondition, RunResult};
 use device::{Carrying, Device, InMemory, NoBytes, Observed, Visit};
 use meter::Meter;
 use nvlab_units::Time;
-use nvlab_workload::{Pacing, WindowWorkload, Workload};
+use nvlab_workload::{AnyWindow, AnyWorkload, Pacing, WindowWorkload, Workload};
 use thiserror::Error;
+
+/// What a device is asked for.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// Requests for blocks.
+    Requests(AnyWorkload),
+    /// Loads and stores of words, transaction by transaction.
+    Accesses(AnyWindow),
+}
+
+impl Work {
+    /// The requests; `None` if it accesses words.
+    pub fn requests(self) -> Option<AnyWorkload> {
+        if let Work::Requests(workload) = self { Some(workload) } else { None }
+    }
+    fn accesses(self) -> Option<AnyWindow> {
+        if let Work::Accesses(workload) = self { Some(workload) } else { None }
+    }
+}
 
 /// What to run, and how far.
 #[derive(Clone, Debug)]
@@ -41,8 +60,6 @@ pub struct RunPlan {
     pub seed: u64,
     /// State of the device before the run.
     pub state: State,
-    /// True if the workload's own writes may precondition the device (a generator, not a trace).
-    pub precondition_with_workload: bool,
     /// What `--until` said, if it was given.
     pub until: Option<String>,
     /// Where the run ends.
@@ -143,22 +160,43 @@ fn of(asked: Option<u64>) -> String {
     asked.map(|asked| format!(" (of {asked} asked)")).unwrap_or_default()
 }
 
-/// What the seed of a run is changed by for the workload that prepares its device.
-pub const OWN_SEED: u64 = 0x5072_6563_6f6e_6400;
-
 /// What a run is doing, for a progress bar: a phase and how far it is (1 = done, where that is known).
 pub type OnProgress<'a> = &'a mut dyn FnMut(&str, f64) -> bool;
 
-/// Runs a workload of requests on a design; a memory is then a RAM disk. `make` makes the workload for a seed.
-/// `on_progress` returns false to stop.
-pub fn run<W: Workload>(
+/// Runs a workload on a design. `own` is a copy of it with another seed, without an end, whose writes bring the device to
+/// its steady state, so that the device is not prepared with the very requests it will be asked; `None`: uniform writes do.
+/// Requests for blocks on a memory use it as a RAM disk; accesses to words need a memory. `on_progress` returns false to
+/// stop.
+pub fn run(
     design: &Design,
     plan: &RunPlan,
-    make: impl Fn(u64) -> W,
+    work: Work,
+    own: Option<Work>,
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
-    let keeps = keeps_payload(design) && make(plan.seed).carries_payload();
-    let requests = Requests { design, plan, make, on_progress };
+    match work {
+        Work::Requests(mut workload) => {
+            let mut own = own.and_then(Work::requests);
+            let own = own.as_mut().map(|own| own as &mut dyn Workload);
+            run_requests(design, plan, &mut workload, own, on_progress)
+        }
+        Work::Accesses(workload) => {
+            run_transactions(design, plan, workload, own.and_then(Work::accesses), on_progress)
+        }
+    }
+}
+
+/// The same for requests of any workload.
+pub fn run_requests(
+    design: &Design,
+    plan: &RunPlan,
+    workload: &mut dyn Workload,
+    own: Option<&mut dyn Workload>,
+    on_progress: OnProgress<'_>,
+) -> Result<RunResult, RunError> {
+    let keeps = keeps_payload(design) && workload.carries_payload();
+    let own = own.map(|own| own as &mut dyn Workload);
+    let requests = Requests { design, plan, workload, own, on_progress };
     let ran = match keeps {
         true => device::build(design, plan.seed, &InMemory { filled: plan.state != State::Fresh }, requests),
         false => device::build(design, plan.seed, &NoBytes, requests),
@@ -180,13 +218,11 @@ fn unbuildable(plan: &RunPlan, why: BuildError) -> RunError {
     }
 }
 
-/// Runs transactions on a design, which must be a memory. `own` is another copy of the workload, without an end and
-/// with another seed, so that the memory is not prepared with the very transactions it will be asked.
-pub fn run_transactions<W: WindowWorkload>(
+fn run_transactions(
     design: &Design,
     plan: &RunPlan,
-    workload: W,
-    own: W,
+    mut workload: AnyWindow,
+    own: Option<AnyWindow>,
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
     let clock = std::time::Instant::now();
@@ -195,77 +231,61 @@ pub fn run_transactions<W: WindowWorkload>(
     };
     let built = device::envy::build(design, envy, plan.seed, &NoBytes);
     let (mut memory, _) = built.map_err(|why| unbuildable(plan, why))?;
-    let stores = precondition::Stores::new(own, design.ftl.unit_bytes());
+    let mut stores = own.map(|own| precondition::Stores::new(own, design.ftl.unit_bytes()));
+    let own = stores.as_mut().map(|stores| stores as &mut dyn Workload);
     let mut pages = device::envy::Pages(&mut memory);
-    let prepared =
-        precondition::precondition(&mut pages, plan.state, Some(stores), plan.seed, &mut *on_progress);
+    let prepared = precondition::precondition(&mut pages, plan.state, own, plan.seed, on_progress);
     let (prepared, origin) = prepared.map_err(|source| unprepared(plan, source))?;
     Observed::reset_stats(&mut memory);
-    let mut workload = workload;
     let closed_loop = workload.pacing() != Pacing::Open;
-    let mut meter = Meter::new(origin, memory.counters(), plan.requests_asked, |progress: &Progress| {
-        on_progress("running", share_done(plan, progress, origin))
-    });
-    let driven = transactions::drive(&mut memory, &mut workload, origin, &plan.limit, &mut meter);
+    let mut meter = Meter::new(origin, memory.counters(), plan.requests_asked);
+    let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
+    let driven = transactions::drive(&mut memory, &mut workload, origin, &plan.limit, &mut meter, go_on);
     let progress = checked(plan, driven, origin)?;
     let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut memory, meter)?;
     Ok(RunResult { closed_loop, ..result })
 }
 
 /// A run, for a device of whatever kind.
-struct Requests<'a, M> {
+struct Requests<'a> {
     design: &'a Design,
     plan: &'a RunPlan,
-    make: M,
+    workload: &'a mut dyn Workload,
+    own: Option<&'a mut dyn Workload>,
     on_progress: OnProgress<'a>,
 }
 
-impl<W: Workload, M: Fn(u64) -> W> Visit for Requests<'_, M> {
+impl Visit for Requests<'_> {
     type Output = Result<RunResult, RunError>;
     fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
-        let Requests { design, plan, make, on_progress } = self;
-        match D::KEEPS {
-            true => run_requests(Carrying::new(device), design, plan, make, on_progress),
-            false => run_requests(device, design, plan, make, on_progress),
-        }
-    }
-}
-
-fn run_requests<D: Device, W: Workload>(
-    mut device: D,
-    design: &Design,
-    plan: &RunPlan,
-    make: impl Fn(u64) -> W,
-    on_progress: OnProgress<'_>,
-) -> Result<RunResult, RunError> {
-    let clock = std::time::Instant::now();
-    // Another seed, so that the device is not prepared with the very requests it will be asked.
-    let own = plan.precondition_with_workload.then(|| make(plan.seed ^ OWN_SEED));
-    let prepared = precondition::precondition(&mut device, plan.state, own, plan.seed, &mut *on_progress);
-    let (prepared, origin) = prepared.map_err(|source| unprepared(plan, source))?;
-    let mut workload = make(plan.seed);
-    let origin = precondition::prepare(&mut device, &mut workload, origin, &mut *on_progress)
-        .map_err(|source| unprepared(plan, source))?;
-    device.reset_stats();
-    let mut meter = Meter::new(origin, device.counters(), plan.requests_asked, |progress: &Progress| {
-        on_progress("running", share_done(plan, progress, origin))
-    });
-    let queue = design.path.queue;
-    let (driven, program) = match workload.program() {
-        None => (drive::drive(&mut device, &mut workload, origin, queue, &plan.limit, &mut meter), None),
-        Some(program) => {
-            let rows = (&mut workload, &*program);
-            match program::drive(&mut device, rows, origin, queue, &plan.limit, &mut meter) {
-                Ok((progress, program)) => (Ok(progress), Some(program)),
-                Err(error) => (Err(error), None),
+        let Requests { design, plan, workload, own, on_progress } = self;
+        let mut device = Carrying::new(device);
+        let clock = std::time::Instant::now();
+        let prepared = precondition::precondition(&mut device, plan.state, own, plan.seed, on_progress);
+        let (prepared, origin) = prepared.map_err(|source| unprepared(plan, source))?;
+        let origin = precondition::prepare(&mut device, workload, origin, on_progress)
+            .map_err(|source| unprepared(plan, source))?;
+        device.reset_stats();
+        let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
+        let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
+        let mut watch = Watch { meter: Some(&mut meter), go_on };
+        let queue = design.path.queue;
+        let (driven, program) = match workload.program() {
+            None => (drive::drive(&mut device, workload, origin, queue, &plan.limit, &mut watch), None),
+            Some(program) => {
+                match program::drive(&mut device, workload, &program, origin, queue, &plan.limit, &mut watch)
+                {
+                    Ok((progress, program)) => (Ok(progress), Some(program)),
+                    Err(error) => (Err(error), None),
+                }
             }
-        }
-    };
-    let progress = checked(plan, driven, origin)?;
-    let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter)?;
-    let mount = mount(device, plan, &progress)?;
-    let closed_loop = workload.pacing() != Pacing::Open;
-    Ok(RunResult { client_bytes: workload.client_bytes(), closed_loop, program, mount, ..result })
+        };
+        let progress = checked(plan, driven, origin)?;
+        let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter)?;
+        let mount = mount(device, plan, &progress)?;
+        let closed_loop = workload.pacing() != Pacing::Open;
+        Ok(RunResult { client_bytes: workload.client_bytes(), closed_loop, program, mount, ..result })
+    }
 }
 
 /// What a mount takes if the power fails at the end of a run; `None` if the media keep no bytes.
@@ -325,11 +345,7 @@ struct Run<'a> {
     clock: std::time::Instant,
 }
 
-fn finish<D: Observed, F: FnMut(&Progress) -> bool>(
-    run: Run<'_>,
-    device: &mut D,
-    meter: Meter<F>,
-) -> Result<RunResult, RunError> {
+fn finish(run: Run<'_>, device: &mut impl Observed, meter: Meter) -> Result<RunResult, RunError> {
     let Run { design, plan, prepared, origin, progress, clock } = run;
     // What is queued at the end belongs to the run: shares of busy time are over the time until it is done.
     let idle = drive::idle_at(device, progress.now, progress.requests);

@@ -7,9 +7,9 @@
 //! (before that the cleaner has hardly been met); it has stopped when the later half of all windows and the
 //! earlier half agree within 1 %. The span grows with the search, so that a slow drift is not taken for rest.
 
+use super::OnProgress;
 use super::device::Observed;
-use super::drive::{DriveError, Limit, Progress, drive, idle_at};
-use super::meter::Unmeasured;
+use super::drive::{DriveError, Limit, Progress, Watch, drive, idle_at};
 use crate::result::Precondition;
 use nvlab_access::BlockDevice;
 use nvlab_units::{Rng, Time};
@@ -146,9 +146,9 @@ impl Workload for Scatter {
 }
 
 /// A workload as fast as the device takes it, whatever its own pace.
-struct AtOnce<'a, W>(&'a mut W);
+struct AtOnce<'a>(&'a mut dyn Workload);
 
-impl<W: Workload> Workload for AtOnce<'_, W> {
+impl Workload for AtOnce<'_> {
     fn fill(&mut self, batch: &mut Batch) -> usize {
         self.0.fill(batch)
     }
@@ -161,9 +161,9 @@ impl<W: Workload> Workload for AtOnce<'_, W> {
 }
 
 /// The requests before the first that is measured ([`Workload::prepare`]).
-struct Preparation<'a, W>(&'a mut W);
+struct Preparation<'a>(&'a mut dyn Workload);
 
-impl<W: Workload> Workload for Preparation<'_, W> {
+impl Workload for Preparation<'_> {
     fn fill(&mut self, batch: &mut Batch) -> usize {
         self.0.prepare(batch)
     }
@@ -182,16 +182,27 @@ impl<W: Workload> Workload for Preparation<'_, W> {
     }
 }
 
-/// Does what the workload itself needs before it begins, from `at` on; gives when the device has nothing left to do.
-pub fn prepare<D: BlockDevice + Observed, W: Workload>(
+/// Runs the preparation of the workload itself, from `at` on; returns when the device has nothing left to do.
+pub fn prepare<D: BlockDevice + Observed>(
     device: &mut D,
-    workload: &mut W,
+    workload: &mut dyn Workload,
     at: Time,
-    mut go_on: impl FnMut(&str, f64) -> bool,
+    on_progress: OnProgress<'_>,
 ) -> Result<Time, DriveError> {
-    let mut watch = Unmeasured(|_: &Progress| go_on("preparing", 0.0));
-    let progress = drive(device, &mut Preparation(workload), at, DEPTH, &Limit::NONE, &mut watch)?;
+    let go_on = &mut |_: &Progress| on_progress("preparing", 0.0);
+    let progress = unmeasured(device, &mut Preparation(workload), at, &Limit::NONE, go_on)?;
     if progress.requests == 0 { Ok(at) } else { idle_at(device, progress.now, progress.requests) }
+}
+
+/// Drives a device without measuring it.
+fn unmeasured<D: BlockDevice + Observed>(
+    device: &mut D,
+    workload: &mut dyn Workload,
+    at: Time,
+    limit: &Limit,
+    go_on: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Progress, DriveError> {
+    drive(device, workload, at, DEPTH, limit, &mut Watch { meter: None, go_on })
 }
 
 /// The stores of transactions, each as the page it changes.
@@ -240,14 +251,14 @@ impl<W: WindowWorkload> Workload for Stores<W> {
     }
 }
 
-/// Brings a device to a state, from `at` on; gives when it is there. `workload` is a copy of the one to be
-/// measured, with a seed of its own; `None` if its writes are not to be used (a trace).
-pub fn precondition<D: BlockDevice + Observed, W: Workload>(
+/// Brings a device to a state and returns when it is there. `workload` is a copy of the one to be measured, with a seed
+/// of its own; `None` if its writes are not to be used (a trace).
+pub fn precondition<D: BlockDevice + Observed>(
     device: &mut D,
     state: State,
-    workload: Option<W>,
+    workload: Option<&mut dyn Workload>,
     seed: u64,
-    mut go_on: impl FnMut(&str, f64) -> bool,
+    on_progress: OnProgress<'_>,
 ) -> Result<(Precondition, Time), DriveError> {
     let mut report =
         Precondition { kind: state.name().into(), host_bytes: 0, last_windows: [0.0; 2], converged: true };
@@ -256,29 +267,29 @@ pub fn precondition<D: BlockDevice + Observed, W: Workload>(
     }
     let capacity = device.capacity_bytes();
     let share = |progress: &Progress| progress.written_bytes as f64 / capacity as f64;
-    let mut watch = Unmeasured(|progress: &Progress| go_on("filling", share(progress)));
+    let go_on = &mut |progress: &Progress| on_progress("filling", share(progress));
     let mut done = if state == State::Scattered {
         device.expect_scattered_fill();
         let mut fill = ScatteredFill::new(device, seed);
-        drive(device, &mut fill, Time::ZERO, DEPTH, &Limit::NONE, &mut watch)?
+        unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     } else {
         let mut fill = Fill { next: 0, end: capacity };
-        drive(device, &mut fill, Time::ZERO, DEPTH, &Limit::NONE, &mut watch)?
+        unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     };
     report.host_bytes = capacity;
     if state == State::Steady {
         let footprint = workload.as_ref().map_or(0..capacity, |workload| workload.footprint());
         let mut written = 0;
         report.converged = false;
-        if let Some(mut workload) = workload {
-            written = settle(device, &mut workload, &mut done, &mut report, &mut go_on)?;
+        if let Some(workload) = workload {
+            written = settle(device, workload, &mut done, &mut report, on_progress)?;
         }
         if written == 0 {
             let unit_bytes = device.unit_bytes();
             let (first, end) = (footprint.start / unit_bytes as u64, footprint.end / unit_bytes as u64);
             let rng = Rng::stream(seed, "precondition");
             let mut scatter = Scatter { rng, first, units: (end - first).max(1), unit_bytes };
-            settle(device, &mut scatter, &mut done, &mut report, &mut go_on)?;
+            settle(device, &mut scatter, &mut done, &mut report, on_progress)?;
         }
     }
     let now = done.now;
@@ -294,13 +305,13 @@ pub fn precondition<D: BlockDevice + Observed, W: Workload>(
     Ok((report, idle_at(device, flushed.end, done.requests)?))
 }
 
-/// Writes until two windows agree; gives the bytes written, 0 if the workload hardly writes.
-fn settle<D: BlockDevice + Observed, W: Workload>(
+/// Writes until two windows agree; returns the bytes written, 0 if the workload hardly writes.
+fn settle<D: BlockDevice + Observed>(
     device: &mut D,
-    workload: &mut W,
+    workload: &mut dyn Workload,
     done: &mut Progress,
     report: &mut Precondition,
-    go_on: &mut impl FnMut(&str, f64) -> bool,
+    on_progress: OnProgress<'_>,
 ) -> Result<u64, DriveError> {
     let capacity = device.capacity_bytes();
     let unit = device.unit_bytes() as u64;
@@ -314,8 +325,8 @@ fn settle<D: BlockDevice + Observed, W: Workload>(
     for round in 0..WINDOWS_MAX {
         let before = device.counters();
         let share = |progress: &Progress| round as f64 + progress.written_bytes as f64 / window as f64;
-        let mut watch = Unmeasured(|progress: &Progress| go_on("settling", share(progress) / 2.0));
-        let progress = drive(device, &mut AtOnce(workload), done.now, DEPTH, &limit, &mut watch)?;
+        let go_on = &mut |progress: &Progress| on_progress("settling", share(progress) / 2.0);
+        let progress = unmeasured(device, &mut AtOnce(workload), done.now, &limit, go_on)?;
         (done.now, done.requests) = (progress.now, done.requests + progress.requests);
         if progress.written_bytes < window {
             return Ok(if progress.written_bytes * 2 < window { 0 } else { total });

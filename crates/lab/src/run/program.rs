@@ -3,34 +3,26 @@
 //!
 //! Requests keep their recorded order, so that one never begins before the one above it.
 
+use super::device::Observed;
 use super::drive::{DriveError, Limit, Pace, Progress, Watch, paced};
 use crate::result::ProgramResult;
 use nvlab_access::BlockDevice;
 use nvlab_units::{Span, Time};
-use nvlab_workload::{Program, Request, Rerun, Workload};
-
-impl Pace for Rerun<'_> {
-    #[inline]
-    fn wanted(&mut self, _: &Request, _room: Time, now: Time) -> Time {
-        self.asks().max(now)
-    }
-    #[inline]
-    fn answered(&mut self, wanted: Time, end: Time) {
-        Rerun::answered(self, wanted, end);
-    }
-}
+use nvlab_workload::{Program, Rerun, Workload};
 
 /// Runs `program`, whose requests are those of `workload`, on `device` from `origin` on until it or the limit ends it.
-pub fn drive<D: BlockDevice, W: Workload>(
+pub fn drive<D: BlockDevice + Observed>(
     device: &mut D,
-    (workload, program): (&mut W, &Program),
+    workload: &mut dyn Workload,
+    program: &Program,
     origin: Time,
     queue: u32,
     limit: &Limit,
-    watch: &mut impl Watch<D>,
+    watch: &mut Watch<'_>,
 ) -> Result<(Progress, ProgramResult), DriveError> {
-    let mut rerun = Rerun::new(program, origin);
-    let progress = paced(device, (workload, &mut rerun), origin, queue, limit, watch)?;
+    let mut pace = Pace::Program(Rerun::new(program, origin));
+    let progress = paced(device, workload, &mut pace, origin, queue, limit, watch)?;
+    let Pace::Program(rerun) = pace else { unreachable!("a pace stays what it is") };
     let (ran, waited) = (progress.now.since(origin), rerun.waited());
     let seconds = |span: Span| span.seconds();
     let result = ProgramResult {

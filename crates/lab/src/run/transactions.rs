@@ -6,7 +6,7 @@
 //! before it ends.
 
 use super::device::Observed;
-use super::drive::{DriveError, Limit, Progress, Watch, within_time};
+use super::drive::{DriveError, Limit, Progress, within_time};
 use super::meter::Meter;
 use nvlab_access::MemoryWindow;
 use nvlab_units::{Span, Time};
@@ -18,18 +18,14 @@ const BATCH: u64 = 32;
 const ASK_EVERY: u64 = 512;
 
 /// Runs `workload` on `memory` from `origin` on until the workload or the limit ends it.
-pub fn drive<M, W, F>(
-    memory: &mut M,
-    workload: &mut W,
+pub fn drive(
+    memory: &mut (impl MemoryWindow + Observed),
+    workload: &mut impl WindowWorkload,
     origin: Time,
     limit: &Limit,
-    meter: &mut Meter<F>,
-) -> Result<Progress, DriveError>
-where
-    M: MemoryWindow + Observed,
-    W: WindowWorkload,
-    F: FnMut(&Progress) -> bool,
-{
+    meter: &mut Meter,
+    go_on: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Progress, DriveError> {
     let open = matches!(workload.pacing(), Pacing::Open);
     let mut accesses = Vec::new();
     let mut progress = Progress { now: origin, ..Progress::default() };
@@ -68,7 +64,7 @@ where
         if progress.requests.is_multiple_of(BATCH) {
             meter.batch(memory, BATCH, now);
         }
-        if progress.requests.is_multiple_of(ASK_EVERY) && !Watch::<M>::go_on(meter, &progress) {
+        if progress.requests.is_multiple_of(ASK_EVERY) && !go_on(&progress) {
             return Err(DriveError::Stopped(progress.requests));
         }
     }

@@ -342,7 +342,6 @@ impl Drive {
             workload_about: "what programs asked of a served device".into(),
             seed: inner.state.seed(),
             state: State::Fresh,
-            precondition_with_workload: false,
             until: None,
             limit: Limit::NONE,
             requests_asked: None,

@@ -1,4 +1,4 @@
-//! A device that keeps bytes under a workload that may carry none.
+//! A device under a workload that may carry no bytes, whether its media keep any or not.
 
 use super::power::{Device, Mounted};
 use super::{Counters, Insides, Observed};
@@ -6,7 +6,8 @@ use nvlab_access::BlockDevice;
 use nvlab_controller::ControllerError;
 use nvlab_units::{Served, Span, Time};
 
-/// A device that keeps bytes: where the workload carries none zeros are written, and what is read is left aside.
+/// A device whose media may keep bytes: where they do and the workload carries none, zeros are written, and what is read
+/// is dropped. Where they keep none this is the device itself.
 pub struct Carrying<D> {
     device: D,
     zeros: Vec<u8>,
@@ -14,9 +15,8 @@ pub struct Carrying<D> {
 }
 
 impl<D: Device> Carrying<D> {
-    /// In front of a device that keeps bytes.
+    /// In front of a device.
     pub fn new(device: D) -> Carrying<D> {
-        assert!(D::KEEPS, "a device that keeps no bytes asks for none");
         Carrying { device, zeros: Vec::new(), left: Vec::new() }
     }
 }
@@ -25,6 +25,7 @@ impl<D: Device> BlockDevice for Carrying<D> {
     fn capacity_bytes(&self) -> u64 {
         self.device.capacity_bytes()
     }
+    #[inline]
     fn read(
         &mut self,
         at: Time,
@@ -32,13 +33,17 @@ impl<D: Device> BlockDevice for Carrying<D> {
         bytes: u32,
         into: &mut [u8],
     ) -> Result<Served, ControllerError> {
-        if !into.is_empty() {
+        if !D::KEEPS || !into.is_empty() {
             return self.device.read(at, offset, bytes, into);
         }
         self.left.resize(bytes as usize, 0);
         self.device.read(at, offset, bytes, &mut self.left)
     }
+    #[inline]
     fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
+        if !D::KEEPS {
+            return self.device.write(at, offset, bytes, data);
+        }
         // Cuts come after requests; what is done by now need not be undone.
         self.device.settle(at);
         if !data.is_empty() {
@@ -47,14 +52,17 @@ impl<D: Device> BlockDevice for Carrying<D> {
         self.zeros.resize(self.zeros.len().max(bytes as usize), 0);
         self.device.write(at, offset, bytes, &self.zeros[..bytes as usize])
     }
+    #[inline]
     fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError> {
         self.device.trim(at, offset, bytes)
     }
+    #[inline]
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
         self.device.flush(at)
     }
+    #[inline]
     fn wants_payload(&self) -> bool {
-        true
+        D::KEEPS
     }
     #[inline]
     fn prefetch(&self, offset: u64) {
@@ -94,7 +102,7 @@ impl<D: Device> Observed for Carrying<D> {
 }
 
 impl<D: Device> Device for Carrying<D> {
-    const KEEPS: bool = true;
+    const KEEPS: bool = D::KEEPS;
 
     fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
         let (device, mounted) = self.device.power_cycle(at)?;

@@ -129,8 +129,10 @@ fn work_that_cannot_be_finished_is_an_error() {
     let settings = Settings { seed: 1, until: Some("10 io".parse().unwrap()), state: State::Fresh };
     let design = set("ssd-tlc", &[]);
     let task = Task::new(design.clone(), "x".into(), &source, settings).unwrap();
-    let make = |seed| source.open(4096, seed).unwrap().workload;
-    let ran = run_requests(Failing, &design, &task.plan, make, &mut |_, _| true);
+    let mut workload = source.open(4096, false, 1).unwrap().work.requests().unwrap();
+    let (plan, workload, on_progress) = (&task.plan, &mut workload, &mut |_: &str, _| true);
+    let requests = Requests { design: &design, plan, workload, own: None, on_progress };
+    let ran = requests.visit(Failing, Time::ZERO);
     let why = ran.unwrap_err().to_string();
     assert!(
         why.starts_with("x: work that was accepted after 0 simulated cannot be finished: die 0"),

@@ -1,0 +1,226 @@
+//! The engine: finds the results of runs, runs what is missing, keeps it, and can be stopped and gone on with. The command
+//! line, a sweep and a worker of a cluster call the same thing.
+//!
+//! 1. The same key is the same run: a result that is kept is not simulated again, unless that is forced.
+//! 2. A result is kept as soon as its run is done, so that an interruption loses only what was running.
+//! 3. A forced run whose result differs from the one kept sets that one aside under another name; nothing is lost.
+//! 4. It prints nothing: what happens are [`Event`]s.
+
+use crate::columns_out::{read_run, write_run_dir};
+use crate::plan::{Source, Task};
+use crate::result::RunResult;
+use crate::run::{DriveError, RunError};
+use nvlab_workload::WorkloadError;
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use thiserror::Error;
+
+/// Finds, runs and keeps.
+#[derive(Debug)]
+pub struct Engine {
+    out: PathBuf,
+    jobs: usize,
+    cache: Option<PathBuf>,
+    stop: Arc<AtomicBool>,
+    sources: Mutex<HashMap<String, Arc<Source>>>,
+}
+
+/// A run that is done.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// Its result.
+    pub result: RunResult,
+    /// Where it is kept.
+    pub dir: PathBuf,
+    /// It was among the results before.
+    pub reused: bool,
+}
+
+/// What happens to a task.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// Its result was kept before, in this folder.
+    Found(&'a Path),
+    /// Its run begins.
+    Began,
+    /// Its run is in a phase of which a share is done (1 = all, where that is known).
+    At(&'a str, f64),
+    /// Its run has ended, well or not.
+    Ended,
+    /// It was run again, with the same result.
+    Same,
+    /// It was run again, and the result kept before, which differs, is now in this folder.
+    SetAside(&'a Path),
+    /// Its result is kept in this folder.
+    Kept(&'a Path),
+}
+
+/// Follows tasks: called with a task's number and what happens to it, from the thread that runs it.
+pub type Observer<'a> = &'a (dyn Fn(usize, Event<'_>) + Sync);
+
+/// Why a task has no result.
+#[derive(Debug, Error)]
+pub enum TaskError {
+    /// Its run failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Its result cannot be kept.
+    #[error("results cannot be kept in {}: {source}", dir.display())]
+    Keep {
+        /// Where.
+        dir: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The engine was stopped.
+    #[error("interrupted")]
+    Stopped,
+}
+
+/// Why many tasks have no results at all.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// Results cannot be kept.
+    #[error("results cannot be kept in {}: {source}", dir.display())]
+    Keep {
+        /// Where.
+        dir: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No threads to run on.
+    #[error("no threads to run on: {0}")]
+    Threads(String),
+    /// It was stopped.
+    #[error("interrupted: {finished} of {asked} runs were finished")]
+    Stopped {
+        /// Runs whose results are kept.
+        finished: usize,
+        /// Runs that were asked for.
+        asked: usize,
+    },
+}
+
+impl Engine {
+    /// Keeps results below `out` and runs `jobs` tasks at a time; traces are converted once into the folder `cache`. It
+    /// stops as soon as `stop` is true.
+    pub fn new(out: PathBuf, jobs: usize, cache: Option<PathBuf>, stop: Arc<AtomicBool>) -> Engine {
+        Engine { out, jobs, cache, stop, sources: Mutex::default() }
+    }
+
+    /// Where results are kept.
+    pub fn out(&self) -> &Path {
+        &self.out
+    }
+
+    /// The workload of a text, read once.
+    pub fn source(&self, text: &str) -> Result<Arc<Source>, WorkloadError> {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(source) = sources.get(text) {
+            return Ok(source.clone());
+        }
+        let source = Source::read(text, self.cache.as_deref())?;
+        sources.insert(text.to_string(), source.clone());
+        Ok(source)
+    }
+
+    /// The result of a task, if it is kept.
+    pub fn find(&self, task: &Task) -> Option<Done> {
+        find(&self.out, task)
+    }
+
+    /// Runs tasks, each with its own outcome, in the order of the tasks; `force`: those too whose results are kept.
+    pub fn run(
+        &self,
+        tasks: &[&Task],
+        force: bool,
+        observer: Observer<'_>,
+    ) -> Result<Vec<Result<Done, TaskError>>, EngineError> {
+        // Found out before hours of simulation, not after.
+        fs::create_dir_all(&self.out)
+            .map_err(|source| EngineError::Keep { dir: self.out.clone(), source })?;
+        let threads = self.jobs.min(tasks.len()).max(1);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|error| EngineError::Threads(error.to_string()))?;
+        // In the order of the tasks, so that what is finished after an interruption is what was asked for first.
+        let slots: Vec<OnceLock<Result<Done, TaskError>>> = tasks.iter().map(|_| OnceLock::new()).collect();
+        pool.in_place_scope_fifo(|scope| {
+            for (number, (task, slot)) in tasks.iter().zip(&slots).enumerate() {
+                scope.spawn_fifo(move |_| {
+                    let _ = slot.set(self.one(task, force, &|event| observer(number, event)));
+                });
+            }
+        });
+        let outcomes: Vec<_> = slots.into_iter().filter_map(OnceLock::into_inner).collect();
+        if outcomes.iter().any(|outcome| matches!(outcome, Err(TaskError::Stopped))) {
+            let finished = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+            return Err(EngineError::Stopped { finished, asked: tasks.len() });
+        }
+        Ok(outcomes)
+    }
+
+    fn one(&self, task: &Task, force: bool, tell: &dyn Fn(Event<'_>)) -> Result<Done, TaskError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(TaskError::Stopped);
+        }
+        let kept = self.find(task);
+        if let (Some(done), false) = (&kept, force) {
+            tell(Event::Found(&done.dir));
+            return Ok(done.clone());
+        }
+        tell(Event::Began);
+        let ran = task.run(&mut |phase, share| {
+            tell(Event::At(phase, share));
+            !self.stop.load(Ordering::Relaxed)
+        });
+        tell(Event::Ended);
+        let result = ran.map_err(|error| match error {
+            RunError::Precondition { source: DriveError::Stopped(_), .. }
+            | RunError::Failed { source: DriveError::Stopped(_), .. } => TaskError::Stopped,
+            error => TaskError::Run(error),
+        })?;
+        let keep = |source| TaskError::Keep { dir: self.out.clone(), source };
+        if let Some(before) = kept {
+            match set_aside(&before, &result).map_err(keep)? {
+                None => tell(Event::Same),
+                Some(aside) => tell(Event::SetAside(&aside)),
+            }
+        }
+        let dir = write_run_dir(&self.out, &result).map_err(keep)?;
+        tell(Event::Kept(&dir));
+        Ok(Done { result, dir, reused: false })
+    }
+}
+
+/// The same run among the results below a folder.
+pub fn find(out: &Path, task: &Task) -> Option<Done> {
+    let (short, long) = (format!("-{}", &task.key[..8]), format!("-{}", task.key));
+    let mut dirs: Vec<PathBuf> =
+        fs::read_dir(out).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    dirs.sort();
+    dirs.into_iter().find_map(|dir| {
+        let name = dir.file_name()?.to_str()?;
+        if name.starts_with('.') || !(name.ends_with(&short) || name.ends_with(&long)) {
+            return None;
+        }
+        let result = read_run(&dir).ok()?;
+        let same = result.key == task.key && result.design.name == task.plan.design_name;
+        same.then_some(Done { result, dir, reused: true })
+    })
+}
+
+/// A run was done again: a result that says the same stays, another one is renamed to the folder returned.
+fn set_aside(before: &Done, result: &RunResult) -> io::Result<Option<PathBuf>> {
+    let timeless = |run: &RunResult| RunResult { wall_s: 0.0, ..run.clone() };
+    if timeless(&before.result) == timeless(result) {
+        return Ok(None);
+    }
+    let mut names = (1..).map(|number| PathBuf::from(format!("{}.before-{number}", before.dir.display())));
+    let aside = names.find(|path| !path.exists()).expect("there are more numbers than folders");
+    fs::rename(&before.dir, &aside)?;
+    Ok(Some(aside))
+}
