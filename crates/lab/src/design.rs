@@ -12,7 +12,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`keys`] | the one table of keys; [`datum`]: what each takes |
+//! | [`keys`] | the one table of keys |
 //! | [`source`] | files, parts and `--set` as flat keys with places; `layers` lays them over each other |
 //! | [`context`] | typed reading, defaults, origins, unknown keys |
 //! | [`part`], [`sheets`] | memory parts, typed; the built-in datasheets |
@@ -24,7 +24,7 @@
 mod checks;
 mod configs;
 pub mod context;
-pub mod datum;
+
 pub mod error;
 pub mod ftl;
 pub mod keys;
@@ -39,7 +39,7 @@ pub mod source;
 mod text;
 
 pub use configs::{PriceItem, PriceList};
-pub use error::{DesignError, DesignErrors};
+pub use error::DesignErrors;
 pub use ftl::{BlockMapped, Envy, Ftl, LogArray, PageCache, PageMapped, SlcBlocks};
 pub use load::BUILT_IN;
 pub use part::Part;

@@ -3,9 +3,9 @@
 
 mod topics;
 
-use crate::design::datum::Shape;
-use crate::design::error::nearest;
 use crate::design::keys::{self, Key, Preset};
+use crate::toml_reader::datum::Shape;
+use nvlab_workload::suggest::nearest;
 use std::fmt::Write as _;
 use topics::{TOPICS, Topic};
 

@@ -12,6 +12,7 @@
 //! | [`report`] | results as text, tables and a self-contained HTML page |
 //! | [`reproduce`] | claims of papers, held against what is measured |
 //! | [`theory`] | closed forms that a simulation must meet |
+//! | [`toml_reader`] | files that people write: values with their places, typed |
 //! | [`explain`] | every key, metric and format in a few words |
 
 pub mod bench;
@@ -26,3 +27,4 @@ pub mod reproduce;
 pub mod result;
 pub mod run;
 pub mod theory;
+pub mod toml_reader;

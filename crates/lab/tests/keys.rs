@@ -7,9 +7,9 @@
 mod scenarios;
 
 use nvlab_lab::design::context::Resolved;
-use nvlab_lab::design::datum::{Datum, Shape};
 use nvlab_lab::design::keys::{self, Key};
 use nvlab_lab::result::RunResult;
+use nvlab_lab::toml_reader::datum::{Datum, Shape};
 use nvlab_units::Span;
 use nvlab_units::quantity::{exact_bytes, exact_span};
 use scenarios::{SCENARIOS, Scenario};

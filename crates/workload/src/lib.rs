@@ -38,6 +38,7 @@
 //! | [`tpca`] | TPC-A's transactions on such a memory |
 //! | [`iozone`] | IOzone's modes on a FAT volume, with payload |
 //! | [`tpcc`] | TPC-C's transactions on a database of pages, behind a buffer pool |
+//! | [`suggest`] | "did you mean ...?" |
 //! | [`info`] | the output of `nvlab trace info` and `nvlab trace head` |
 
 pub mod any;
@@ -51,7 +52,7 @@ pub mod nvt;
 pub mod replay;
 mod request;
 pub mod spec;
-mod suggest;
+pub mod suggest;
 pub mod tpca;
 pub mod tpcc;
 pub mod trace;

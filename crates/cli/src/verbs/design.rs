@@ -7,6 +7,7 @@ use crate::table::{Cell, Column, Table};
 use nvlab_lab::design::{self, BUILT_IN, Design, DesignErrors};
 use nvlab_lab::plan::Named;
 use nvlab_lab::report::{Format, number};
+use nvlab_lab::toml_reader::FileError;
 use serde_json::{Map, Value, json};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -116,7 +117,7 @@ fn problems(file: &str) -> DesignErrors {
     Design::load(file, &[]).err().unwrap_or(DesignErrors(Vec::new()))
 }
 
-fn document(error: &design::DesignError) -> Value {
+fn document(error: &FileError) -> Value {
     json!({
         "message": error.message,
         "file": error.at.as_ref().map(|place| place.source.name.clone()),

@@ -1,12 +1,13 @@
 //! Reading typed values out of layers: marks what was read, fills in defaults, remembers every origin, collects
 //! every error.
 
-use super::datum::{self, Datum};
-use super::error::{DesignError, nearest};
 use super::keys::{self, Key, Preset};
-use super::source::{Evidence, Layer, Leaf, Place, SourceKind, Value};
+use super::source::{Evidence, Layer, Leaf};
+use crate::toml_reader::datum::{self, Datum};
+use crate::toml_reader::{FileError, Place, SourceKind, Value};
 use nvlab_units::quantity::Price;
 use nvlab_units::{Rate, Span};
+use nvlab_workload::suggest::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a resolved value comes from.
@@ -38,7 +39,7 @@ pub struct Context {
     /// What its parts say, under `media.NAME`.
     pub parts: Layer,
     /// Problems so far.
-    pub errors: Vec<DesignError>,
+    pub errors: Vec<FileError>,
     /// Values so far.
     pub resolved: Vec<Resolved>,
     /// Keys that were asked for.
@@ -49,7 +50,7 @@ pub struct Context {
 
 impl Context {
     /// A context for a layer.
-    pub fn new(top: Layer, errors: Vec<DesignError>) -> Context {
+    pub fn new(top: Layer, errors: Vec<FileError>) -> Context {
         let (used, murky) = (BTreeSet::new(), BTreeSet::new());
         Context { top, parts: Layer::default(), errors, resolved: Vec::new(), used, murky }
     }
@@ -103,8 +104,8 @@ impl Context {
     /// Reports a problem with the value at a path.
     pub fn wrong(&mut self, path: &str, problem: impl Into<String>, help: impl Into<String>) {
         let error = match self.place(path) {
-            Some(place) => DesignError::at(place, problem, ""),
-            None => DesignError::new(problem),
+            Some(place) => FileError::at(place, problem, ""),
+            None => FileError::new(problem),
         };
         self.errors.push(error.help(help));
     }
@@ -150,8 +151,8 @@ impl Context {
         let place = if self.has_table(table) { String::new() } else { format!(" in a table [{table}]") };
         let help = format!("{} = {}{place} ({})", keys::leaf(path), key.example, key.shape.allowed());
         let error = match self.place(path) {
-            Some(place) => DesignError::at(place, format!("`{path}` is missing"), "in this table"),
-            None => DesignError::new(format!("`{path}` is missing")),
+            Some(place) => FileError::at(place, format!("`{path}` is missing"), "in this table"),
+            None => FileError::new(format!("`{path}` is missing")),
         };
         self.errors.push(error.help(help).help(format!("nvlab explain {path}")));
     }
@@ -225,8 +226,7 @@ impl Context {
             let known = ["design", "media", "array", "ftl", "power", "path"];
             let inner = keys::all().map(|key| keys::parent(key.path)).filter(|table| !table.contains('*'));
             let near = nearest(table, known.into_iter().chain(inner));
-            let error =
-                DesignError::at(place.clone(), format!("there is no table `{table}`"), "unknown table");
+            let error = FileError::at(place.clone(), format!("there is no table `{table}`"), "unknown table");
             self.errors.push(error.help(match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("tables: {}", known.join(", ")),
@@ -244,12 +244,12 @@ impl Context {
         }
     }
 
-    fn unused(&self, path: &str, leaf: &Leaf) -> DesignError {
+    fn unused(&self, path: &str, leaf: &Leaf) -> FileError {
         let key_place = leaf.key.clone();
         if keys::is_table(path) {
             let inside: BTreeSet<&str> = keys::of_table(path).map(|key| keys::leaf(key.path)).collect();
             let inside: Vec<&str> = inside.into_iter().collect();
-            return DesignError::at(key_place, format!("`{path}` is a table, not a value"), "a table").help(
+            return FileError::at(key_place, format!("`{path}` is a table, not a value"), "a table").help(
                 if inside.is_empty() {
                     "give it a name".into()
                 } else {
@@ -270,14 +270,14 @@ impl Context {
                 Some(kind) => format!("`{path}` means nothing for kind = \"{kind}\""),
                 None => format!("`{path}` means nothing here"),
             };
-            return DesignError::at(key_place, message, "does not apply").help(if kinds.is_empty() {
+            return FileError::at(key_place, message, "does not apply").help(if kinds.is_empty() {
                 format!("nvlab explain {}", key.path)
             } else {
                 format!("it belongs to kind = \"{}\"", kinds.join("\" or \""))
             });
         }
         let siblings = || keys::of_table(table).map(|key| keys::leaf(key.path));
-        let error = DesignError::at(key_place, format!("there is no key `{path}`"), "unknown key");
+        let error = FileError::at(key_place, format!("there is no key `{path}`"), "unknown key");
         if let Some(near) = nearest(keys::leaf(path), siblings()) {
             let near = if table.is_empty() { near.to_string() } else { format!("{table}.{near}") };
             return error.help(format!("did you mean `{near}`?"));
@@ -322,7 +322,7 @@ impl Origin {
             Origin::Derived(from) => format!("from {from}"),
             Origin::Text(place, evidence) => match place.source.kind {
                 SourceKind::Set => format!("--set {}", place.source.text),
-                SourceKind::Design => format!("{}:{}", place.source.name, place.line()),
+                SourceKind::File => format!("{}:{}", place.source.name, place.line()),
                 SourceKind::Part => {
                     let from = format!("{}:{}", place.source.name, place.line());
                     match evidence {

@@ -10,7 +10,7 @@ mod path;
 mod pram;
 mod tables;
 
-use super::datum::Shape;
+use crate::toml_reader::datum::Shape;
 
 /// What a key has when nobody sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,11 @@
 //! From a name or path to a [`Design`]: what it extends, its parts, its `--set` changes.
 
 use super::context::Context;
-use super::error::{DesignError, DesignErrors, nearest};
-use super::source::{self, Layer, Leaf, Source, SourceKind, Value};
+use super::error::DesignErrors;
+use super::source::{self, Layer, Leaf};
 use super::{Design, keys, layers, resolve, sheets};
+use crate::toml_reader::{FileError, Source, SourceKind, Value};
+use nvlab_workload::suggest::nearest;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,22 +46,21 @@ built_in!(
 const EXTENDS_MAX: usize = 8;
 
 pub fn load(reference: &str, sets: &[String]) -> Result<Design, DesignErrors> {
-    let source =
-        find(reference, None).map_err(|(problem, help)| with_help(DesignError::new(problem), help))?;
+    let source = find(reference, None).map_err(|(problem, help)| with_help(FileError::new(problem), help))?;
     read(source, sets)
 }
 
 pub fn parse(name: &str, text: &str, sets: &[String]) -> Result<Design, DesignErrors> {
-    read(Arc::new(Source { kind: SourceKind::Design, name: name.into(), text: text.into() }), sets)
+    read(Arc::new(Source { kind: SourceKind::File, name: name.into(), text: text.into() }), sets)
 }
 
-fn with_help(error: DesignError, help: String) -> DesignError {
+fn with_help(error: FileError, help: String) -> FileError {
     if help.is_empty() { error } else { error.help(help) }
 }
 
 /// The source of a design: a built-in name, or a file relative to `beside`. Otherwise what is wrong, and help.
 fn find(reference: &str, beside: Option<&Path>) -> Result<Arc<Source>, (String, String)> {
-    let source = |name: String, text: String| Ok(Arc::new(Source { kind: SourceKind::Design, name, text }));
+    let source = |name: String, text: String| Ok(Arc::new(Source { kind: SourceKind::File, name, text }));
     let plain = reference.strip_prefix("builtin:");
     if plain.is_none() && (reference.ends_with(".toml") || reference.contains('/')) {
         let path = beside.map_or_else(|| PathBuf::from(reference), |folder| folder.join(reference));
@@ -132,14 +133,14 @@ fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
 }
 
 /// A value the user asked for that comes too late, or is of a medium that is no part of the device.
-fn set_in_vain(top: &Layer, unused: &[String]) -> Option<DesignError> {
+fn set_in_vain(top: &Layer, unused: &[String]) -> Option<FileError> {
     top.leaves.iter().filter(|(_, leaf)| leaf.at.source.kind == SourceKind::Set).find_map(|(path, leaf)| {
         if path == "design.extends" {
-            let error = DesignError::at(leaf.key.clone(), format!("`{path}` changes nothing"), "too late");
+            let error = FileError::at(leaf.key.clone(), format!("`{path}` changes nothing"), "too late");
             return Some(error.help("name the other design itself, or write a file that extends it"));
         }
         let name = unused.iter().find(|name| path.starts_with(&format!("media.{name}.")))?;
-        let error = DesignError::at(leaf.key.clone(), format!("`{path}` changes nothing"), "not used");
+        let error = FileError::at(leaf.key.clone(), format!("`{path}` changes nothing"), "not used");
         Some(error.help(format!("this design does not use the medium `{name}`")))
     })
 }
@@ -158,13 +159,13 @@ fn order(path: &str) -> (u8, String, usize, usize) {
 }
 
 /// In the order of their places, those without a place last.
-fn sorted(mut errors: Vec<DesignError>) -> Vec<DesignError> {
+fn sorted(mut errors: Vec<FileError>) -> Vec<FileError> {
     errors.sort_by_key(|error| match &error.at {
         Some(place) => (0, place.source.name.clone(), place.span.start),
         None => (1, String::new(), 0),
     });
     if errors.is_empty() {
-        errors.push(DesignError::new("the design cannot be resolved (this is a fault of nvlab)"));
+        errors.push(FileError::new("the design cannot be resolved (this is a fault of nvlab)"));
     }
     errors
 }
@@ -178,7 +179,7 @@ fn stem(name: &str) -> String {
 /// The folder of the file a leaf stands in, if it is a file.
 fn folder(leaf: &Leaf) -> Option<&Path> {
     match leaf.at.source.kind {
-        SourceKind::Design if !leaf.at.source.name.starts_with("builtin:") => {
+        SourceKind::File if !leaf.at.source.name.starts_with("builtin:") => {
             Path::new(&leaf.at.source.name).parent()
         }
         _ => None,
@@ -186,20 +187,20 @@ fn folder(leaf: &Leaf) -> Option<&Path> {
 }
 
 /// A design over what it extends.
-fn read_layers(source: &Arc<Source>, depth: usize, errors: &mut Vec<DesignError>) -> Layer {
+fn read_layers(source: &Arc<Source>, depth: usize, errors: &mut Vec<FileError>) -> Layer {
     let layer = source::read(source, errors);
     let extends = layer.leaves.get("design.extends").cloned();
     let Some((leaf, Value::Text(reference))) = extends.map(|leaf| (leaf.clone(), leaf.value)) else {
         return layer;
     };
     if depth >= EXTENDS_MAX {
-        let error = DesignError::at(leaf.at, "designs extend each other in a circle", "too deep");
+        let error = FileError::at(leaf.at, "designs extend each other in a circle", "too deep");
         errors.push(error.help(format!("at most {EXTENDS_MAX} designs may stand on each other")));
         return layer;
     }
     match find(&reference, folder(&leaf)) {
         Err((problem, help)) => {
-            errors.push(with_help(DesignError::at(leaf.at, problem, ""), help));
+            errors.push(with_help(FileError::at(leaf.at, problem, ""), help));
             layer
         }
         Ok(below) => {
@@ -225,7 +226,7 @@ fn load_parts(context: &mut Context) {
             Ok(source) => source,
             Err((problem, help)) => {
                 context.give_up_on(&format!("media.{name}"));
-                context.errors.push(with_help(DesignError::at(leaf.at, problem, ""), help));
+                context.errors.push(with_help(FileError::at(leaf.at, problem, ""), help));
                 continue;
             }
         };
@@ -256,7 +257,7 @@ fn check_kind(context: &mut Context, name: &str, part: &Layer) {
             Some(Value::Text(kind)) => format!("the part is of kind \"{kind}\""),
             _ => "the part is of another kind".to_string(),
         };
-        let error = DesignError::at(own.at.clone(), format!("`{path}` contradicts its part"), "");
+        let error = FileError::at(own.at.clone(), format!("`{path}` contradicts its part"), "");
         context.errors.push(error.help(format!("{kind}; leave `kind` out")));
         context.give_up_on(&format!("media.{name}"));
     }

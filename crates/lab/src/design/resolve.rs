@@ -18,9 +18,9 @@ mod space;
 pub use space::spare_key;
 
 use super::context::Context;
-use super::datum::Datum;
 use super::part::{self, Flash, Part, Ram};
 use super::{Array, Design, Ftl, HostPath, Medium, PathKind, load};
+use crate::toml_reader::datum::Datum;
 use nvlab_units::Rate;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The JSON Schema of a design file, for editors, made from the key table.
 
-use super::datum::Shape;
 use super::keys::{self, Key, Preset};
+use crate::toml_reader::datum::Shape;
 use serde_json::{Map, Value, json};
 
 /// The JSON Schema of a design file, as text.

@@ -4,12 +4,14 @@
 //! `{ value = "100 ns", source = "eNVy Fig. 12", basis = "stated" }`.
 
 use super::context::Context;
-use super::error::{DesignError, DesignErrors, nearest};
+use super::error::DesignErrors;
 use super::keys;
 use super::part::{self, Part};
-use super::source::{self, Evidence, Layer, Leaf, Source, SourceKind, Value};
+use super::source::{self, Evidence, Layer, Leaf};
+use crate::toml_reader::{FileError, Source, SourceKind, Value};
 use nvlab_units::Span;
 use nvlab_units::quantity::display_bytes;
+use nvlab_workload::suggest::nearest;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -94,7 +96,7 @@ pub fn find(reference: &str, beside: Option<&Path>) -> Result<Arc<Source>, (Stri
 }
 
 /// Reads a part file into the keys of `media.NAME`.
-pub fn layer(source: &Arc<Source>, medium: &str, errors: &mut Vec<DesignError>) -> Layer {
+pub fn layer(source: &Arc<Source>, medium: &str, errors: &mut Vec<FileError>) -> Layer {
     let mut layer = source::read(source, errors);
     let mut moved = Layer::default();
     for (path, leaf) in std::mem::take(&mut layer.leaves) {
@@ -102,7 +104,7 @@ pub fn layer(source: &Arc<Source>, medium: &str, errors: &mut Vec<DesignError>) 
         let name_of_kind = ["cell", "backup", "ecc.kind"].contains(&path.as_str());
         if !plain && !name_of_kind && leaf.evidence.is_none() && !reported(errors, &leaf) {
             let error =
-                DesignError::at(leaf.key.clone(), format!("`{path}` has no source"), "a number of a part");
+                FileError::at(leaf.key.clone(), format!("`{path}` has no source"), "a number of a part");
             errors.push(
                 error.help(format!("{path} = {{ value = ..., source = \"...\", basis = \"stated\" }}")),
             );
@@ -118,8 +120,8 @@ pub fn layer(source: &Arc<Source>, medium: &str, errors: &mut Vec<DesignError>) 
 }
 
 /// True if there is an error at this key already.
-fn reported(errors: &[DesignError], leaf: &Leaf) -> bool {
-    let same = |error: &DesignError| error.at.as_ref().is_some_and(|at| at.span == leaf.key.span);
+fn reported(errors: &[FileError], leaf: &Leaf) -> bool {
+    let same = |error: &FileError| error.at.as_ref().is_some_and(|at| at.span == leaf.key.span);
     errors.iter().any(same)
 }
 
@@ -127,7 +129,7 @@ impl Sheet {
     /// Reads and checks a part: a built-in name, or the path of a file.
     pub fn load(reference: &str) -> Result<Sheet, DesignErrors> {
         let source = find(reference, None).map_err(|(problem, help)| {
-            let error = DesignError::new(problem);
+            let error = FileError::new(problem);
             DesignErrors(vec![if help.is_empty() { error } else { error.help(help) }])
         })?;
         Sheet::read(&source)
@@ -145,7 +147,7 @@ impl Sheet {
         let layer = layer(source, "part", &mut errors);
         for (key, value) in [("name", &name), ("about", &about)] {
             if value.is_empty() {
-                errors.push(DesignError::new(format!("{}: `{key}` is missing", source.name)));
+                errors.push(FileError::new(format!("{}: `{key}` is missing", source.name)));
             }
         }
         let mut context = Context::new(layer, errors);
@@ -192,10 +194,8 @@ fn facts(layer: &Layer) -> Vec<Fact> {
 
 fn plain(value: &Value) -> String {
     match value {
-        Value::Text(text) | Value::Number(text) => text.clone(),
-        Value::Flag(flag) => flag.to_string(),
-        Value::List(items) => items.iter().map(plain).collect::<Vec<_>>().join(" / "),
-        Value::Other(kind) => (*kind).to_string(),
+        Value::List(items) => items.iter().map(|item| plain(&item.value)).collect::<Vec<_>>().join(" / "),
+        value => value.scalar().unwrap_or_else(|| value.written()),
     }
 }
 

@@ -4,8 +4,8 @@
 //! `p99.9` for `p99_9`, `p99.write` for `write.p99`, and the short names in [`ALIASES`].
 
 use super::number::{self, Shown};
-use crate::design::error::nearest;
 use crate::result::{MediumResult, MemoryResult, OpResult, RouteResult, RunResult};
+use nvlab_workload::suggest::nearest;
 
 /// What a metric counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,13 +20,14 @@
 //! name = "closed form"            points = [["50/50", 1.693]]
 //! ```
 
-use super::reader::{ExperimentError, File, Table};
 use crate::design::source::Basis;
 use crate::plan::Until;
 use crate::report::metric;
 use crate::run::State;
+use crate::toml_reader::datum::{Datum, Shape};
+use crate::toml_reader::{FileError, Source, Table};
 use nvlab_units::quantity;
-use toml::de::DeTable;
+use std::sync::Arc;
 
 /// One experiment: mostly one figure.
 #[derive(Clone, Debug)]
@@ -197,16 +198,12 @@ pub enum Scale {
     Steps,
 }
 
-type Read<T> = Result<T, ExperimentError>;
+type Read<T> = Result<T, FileError>;
 
 impl Experiment {
     /// Reads an experiment; with `smoke`, as small as its `[smoke]` says.
     pub fn read(name: &str, file: &str, text: &str, smoke: bool) -> Read<Experiment> {
-        let file = File { name: file, text };
-        let root = DeTable::parse(text).map_err(|error| {
-            file.error(&error.span().unwrap_or_default(), format!("this is not TOML: {}", error.message()))
-        })?;
-        let top = Table::new(&file, root.get_ref(), "an experiment", 0..0);
+        let top = Table::root(&Arc::new(Source::file(file, text)), "an experiment")?;
         let (run, axes) = run_and_axes(&top, smoke)?;
         let mut experiment = Experiment {
             name: name.to_string(),
@@ -235,19 +232,17 @@ impl Experiment {
     }
 }
 
-fn run_and_axes(top: &Table<'_>, smoke: bool) -> Read<(RunSpec, Vec<Axis>)> {
-    let table = top.table("run")?.ok_or_else(|| top.error("an experiment needs [run]"))?;
+fn run_and_axes(top: &Table, smoke: bool) -> Read<(RunSpec, Vec<Axis>)> {
+    let table = top.needed_table("run")?;
     let mut run = RunSpec {
         design: table.needed("design")?,
         sets: table.texts("set")?.unwrap_or_default(),
         workload: table.needed("workload")?,
         state: state(&table)?.unwrap_or(State::Steady),
         until: until(&table)?,
-        seed: match table.number("seed")? {
-            Some(seed) if seed < 0.0 || seed.fract() != 0.0 => {
-                return Err(table.wrong("seed", "is a whole number"));
-            }
-            seed => seed.map_or(1, |seed| seed as u64),
+        seed: match table.datum("seed", Shape::Count { min: 0, max: u64::MAX })? {
+            Some(Datum::Count(seed)) => seed,
+            _ => 1,
         },
     };
     table.end()?;
@@ -286,7 +281,7 @@ fn run_and_axes(top: &Table<'_>, smoke: bool) -> Read<(RunSpec, Vec<Axis>)> {
     Ok((run, axes))
 }
 
-fn state(table: &Table<'_>) -> Read<Option<State>> {
+fn state(table: &Table) -> Read<Option<State>> {
     match table.text("precondition")? {
         None => Ok(None),
         Some(text) => match State::parse(&text) {
@@ -296,7 +291,7 @@ fn state(table: &Table<'_>) -> Read<Option<State>> {
     }
 }
 
-fn until(table: &Table<'_>) -> Read<Option<String>> {
+fn until(table: &Table) -> Read<Option<String>> {
     let text = table.text("until")?;
     if let Some(text) = text.as_ref().filter(|text| !text.contains('{')) {
         text.parse::<Until>().map_err(|problem| table.wrong("until", format!("is wrong: {problem}")))?;
@@ -305,7 +300,7 @@ fn until(table: &Table<'_>) -> Read<Option<String>> {
 }
 
 /// A point or line; `None` if one of its values is not among those of a small run.
-fn at(table: &Table<'_>, key: &'static str, experiment: &Experiment, smoke: bool) -> Read<Option<At>> {
+fn at(table: &Table, key: &'static str, experiment: &Experiment, smoke: bool) -> Read<Option<At>> {
     let pairs = table.pairs(key)?.unwrap_or_default();
     for (name, value) in &pairs {
         let Some(axis) = experiment.axis(name) else {
@@ -322,7 +317,7 @@ fn at(table: &Table<'_>, key: &'static str, experiment: &Experiment, smoke: bool
     Ok(Some(pairs))
 }
 
-fn row(table: &Table<'_>, experiment: &Experiment, smoke: bool) -> Read<Option<Row>> {
+fn row(table: &Table, experiment: &Experiment, smoke: bool) -> Read<Option<Row>> {
     let (claim, place) = (table.needed("claim")?, table.needed("where")?);
     let from = at(table, "at", experiment, smoke)?;
     let to = at(table, "to", experiment, smoke)?;
@@ -370,7 +365,7 @@ fn row(table: &Table<'_>, experiment: &Experiment, smoke: bool) -> Read<Option<R
 }
 
 /// A check needs a point (every axis fixed) or a line (one axis free).
-fn free_axes(table: &Table<'_>, experiment: &Experiment, row: &Row) -> Read<()> {
+fn free_axes(table: &Table, experiment: &Experiment, row: &Row) -> Read<()> {
     let (line, two) = match row.check {
         Check::Value => (0, false),
         Check::Ratio | Check::Excess | Check::Saving => (0, true),
@@ -393,7 +388,7 @@ fn free_axes(table: &Table<'_>, experiment: &Experiment, row: &Row) -> Read<()> 
 }
 
 /// `measure = "a"` or `"a / b"`, `times`, `unit`.
-fn measure(table: &Table<'_>) -> Read<Measure> {
+fn measure(table: &Table) -> Read<Measure> {
     let text = table.needed("measure")?;
     let measure =
         parse_measure(&text).map_err(|problem| table.wrong("measure", format!("is wrong: {problem}")))?;
@@ -414,7 +409,7 @@ fn parse_measure(text: &str) -> Result<Measure, String> {
 }
 
 /// `band = "3 %"` around what is expected, or `within = [low, high]`; a small run may have its own.
-fn band(table: &Table<'_>, expected: Option<f64>, smoke: bool) -> Read<Option<[f64; 2]>> {
+fn band(table: &Table, expected: Option<f64>, smoke: bool) -> Read<Option<[f64; 2]>> {
     let around = |key: &'static str| match (table.text(key)?, expected) {
         (None, _) => Ok(None),
         (Some(_), None) => Err(table.wrong(key, "needs `expected`; use `within`")),
@@ -434,7 +429,7 @@ fn band(table: &Table<'_>, expected: Option<f64>, smoke: bool) -> Read<Option<[f
     Ok(if smoke { small.or(plain) } else { plain })
 }
 
-fn plot(table: &Table<'_>, experiment: &Experiment) -> Read<Plot> {
+fn plot(table: &Table, experiment: &Experiment) -> Read<Plot> {
     let axis = |key: &'static str, name: String| match experiment.axis(&name) {
         Some(_) => Ok(name),
         None => Err(table.wrong(key, format!("names `{name}`, which is no axis"))),

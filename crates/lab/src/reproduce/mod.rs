@@ -10,7 +10,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`experiment`] | an experiment as data; `reader`: its keys, with lines |
+//! | [`experiment`] | an experiment as data |
 //! | [`points`] | the runs it needs |
 //! | [`mod@judge`] | claims against results |
 //! | [`page`] | all of it as one HTML file; `plot`: figures as SVG |
@@ -20,13 +20,12 @@ pub mod judge;
 pub mod page;
 mod plot;
 pub mod points;
-mod reader;
 
 pub use experiment::Experiment;
 pub use judge::{Judged, Measured, Verdict, judge, passed_claims, summary};
 pub use points::Point;
-pub use reader::ExperimentError;
 
+use crate::toml_reader::FileError;
 use std::path::Path;
 use thiserror::Error;
 
@@ -45,7 +44,7 @@ built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifeti
 pub enum FindError {
     /// A file is wrong.
     #[error(transparent)]
-    Wrong(#[from] ExperimentError),
+    Wrong(#[from] FileError),
     /// A folder or file cannot be read.
     #[error("{path}: {source}")]
     Unreadable {

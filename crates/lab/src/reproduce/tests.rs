@@ -59,7 +59,7 @@ name = "greedy, theory"
 points = [["50/50", 2.0], ["10/90", 3.0]]
 "#;
 
-fn read(text: &str) -> Result<Experiment, ExperimentError> {
+fn read(text: &str) -> Result<Experiment, FileError> {
     Experiment::read("test", "test.toml", text, false)
 }
 

@@ -1,8 +1,8 @@
 //! The keys of block-mapped controllers (`block`, `bast`, `fast`) that no other has: the data area and `[ftl.log]`.
 
-use super::super::datum::Shape;
 use super::Key;
 use super::Preset::{Is, Nothing};
+use crate::toml_reader::datum::Shape;
 
 /// The kinds of block map.
 const BLOCKS: &[&str] = &["block", "bast", "fast"];

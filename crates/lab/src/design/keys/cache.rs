@@ -1,8 +1,8 @@
 //! The keys of `[ftl.cache]`: blocks in SLC mode in front of a page map's others.
 
-use super::super::datum::Shape;
 use super::Key;
 use super::Preset::{Is, Required};
+use crate::toml_reader::datum::Shape;
 
 /// The kinds of cache.
 const CACHES: &[&str] = &["pslc", "hot"];

@@ -1,8 +1,8 @@
 //! The keys of a design about itself, of the wiring of its chips, and of `[ftl]` without the tables inside it.
 
-use super::super::datum::Shape;
 use super::Key;
 use super::Preset::{Is, Nothing, Required};
+use crate::toml_reader::datum::Shape;
 
 /// Keys about the design itself.
 pub const DESIGN: &[Key] = &[

@@ -1,8 +1,8 @@
 //! The keys of `[media.NAME]` that flash has. All keys of a medium are also keys of a part file.
 
-use super::super::datum::Shape;
 use super::Key;
 use super::Preset::{self, Is, Nothing, Required};
+use crate::toml_reader::datum::Shape;
 
 const FLASH: &[&str] = &["nand", "nor"];
 

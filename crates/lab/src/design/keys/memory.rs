@@ -1,9 +1,9 @@
 //! The keys of `[media.NAME]` that memories and disks have, and those of prices, faults and error correction.
 
-use super::super::datum::Shape;
 use super::Key;
 use super::Preset::{Is, Nothing, Required};
 use super::media::{COUNT, SHARE, SIZE, key};
+use crate::toml_reader::datum::Shape;
 
 const IN_PLACE: &[&str] = &["ram", "pcm"];
 

@@ -1,8 +1,8 @@
 //! The keys of the way to the host.
 
-use super::super::datum::Shape;
 use super::Key;
 use super::Preset::{Is, Required};
+use crate::toml_reader::datum::Shape;
 
 /// Keys of `[path]`.
 pub const KEYS: &[Key] = &[

@@ -1,9 +1,9 @@
 //! The keys of a page map in PRAM (hFTL) that no other controller has, of what separates a file system's metadata in
 //! front of a controller (`[ftl.route]`), and of the memory both use.
 
-use super::super::datum::Shape;
 use super::Key;
 use super::Preset::{Is, Nothing, Required};
+use crate::toml_reader::datum::Shape;
 
 /// Keys of a memory that is overwritten in place and wears.
 pub const MEDIA: &[Key] = &[

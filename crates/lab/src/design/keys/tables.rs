@@ -1,9 +1,9 @@
 //! The keys of the tables inside `[ftl]`: map, buffer, cleaning, wear; and of `[power]`. The kinds of a `kind` of
 //! these tables are those of `[ftl]`.
 
-use super::super::datum::Shape;
 use super::Key;
 use super::Preset::{Is, Nothing, Required};
+use crate::toml_reader::datum::Shape;
 
 /// Keys of the controller's tables.
 pub const KEYS: &[Key] = &[

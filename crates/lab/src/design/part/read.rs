@@ -1,8 +1,8 @@
 //! From the keys of a medium to a [`Part`].
 
 use super::super::context::Context;
-use super::super::datum::Datum;
 use super::{Backup, Disk, Flash, Part, Pcm, Ram, Words};
+use crate::toml_reader::datum::Datum;
 use nvlab_medium::flash::{BitErrors, Faults};
 use nvlab_units::quantity::Price;
 use nvlab_units::{Interruption, Rate, Span};

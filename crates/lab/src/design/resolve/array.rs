@@ -1,8 +1,8 @@
 //! How the chips of an array are wired: planes, gangs, and the shape that results.
 
 use super::super::context::Context;
-use super::super::datum::Datum;
 use super::super::part::Flash;
+use crate::toml_reader::datum::Datum;
 use nvlab_units::quantity::display_bytes;
 use nvlab_units::{Geometry, Rate};
 

@@ -1,11 +1,11 @@
 //! The block-mapped controllers: `ftl.kind = "block"`, `"bast"` and `"fast"`.
 
 use super::super::context::Context;
-use super::super::datum::Datum;
 use super::super::ftl::{BlockMapped, LogArray, SlcBlocks};
 use super::super::part::Flash;
 use super::super::{Array, HostPath, PathKind};
 use super::{Media, Wiring, array, data_flash, named_ram, slc, space};
+use crate::toml_reader::datum::Datum;
 use nvlab_controller::block_map::{BlockWear, Log};
 use nvlab_units::Geometry;
 use nvlab_units::quantity::display_bytes;

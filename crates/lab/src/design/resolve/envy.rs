@@ -1,10 +1,10 @@
 //! eNVy: `ftl.kind = "envy"`.
 
 use super::super::context::Context;
-use super::super::datum::Datum;
 use super::super::part::{Backup, Flash, Part, Ram};
 use super::super::{Array, Envy, HostPath, PathKind};
 use super::{Media, Wiring, array, data_flash, named_ram, space};
+use crate::toml_reader::datum::Datum;
 use nvlab_controller::envy::{Cleaning, Gathering, Locality};
 use nvlab_units::Geometry;
 use nvlab_units::quantity::display_bytes;

@@ -1,11 +1,11 @@
 //! The page map: `ftl.kind = "page"`.
 
 use super::super::context::Context;
-use super::super::datum::Datum;
 use super::super::ftl::{Buffer, Map, PageMapped};
 use super::super::part::Backup;
 use super::super::{Array, HostPath, PathKind, checks};
 use super::{Media, Wiring, array, data_flash, named_ram, slc, space};
+use crate::toml_reader::datum::Datum;
 use nvlab_controller::page_map::{Allocation, Cleaning, Streams, WearLevelling};
 
 const KIND: &str = "page";

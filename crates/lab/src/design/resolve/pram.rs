@@ -1,11 +1,11 @@
 //! The page map in PRAM: `ftl.kind = "hftl"`; and the driver in front of a controller: `[ftl.route]`.
 
 use super::super::context::Context;
-use super::super::datum::Datum;
 use super::super::part::{Part, Pcm};
 use super::super::pram::{PramMapped, Route};
 use super::super::{Array, Ftl, HostPath, PathKind};
 use super::{Media, Wiring, array, data_flash, named, page, space};
+use crate::toml_reader::datum::Datum;
 use nvlab_controller::fsms::Update;
 use nvlab_units::quantity::display_bytes;
 

@@ -1,10 +1,10 @@
 //! Blocks of the data array in SLC mode: what they are like, by another medium; and the cache that a page map has in them.
 
 use super::super::context::Context;
-use super::super::datum::Datum;
 use super::super::ftl::{PageCache, SlcBlocks};
 use super::super::part::{Flash, Part};
 use super::{Media, named};
+use crate::toml_reader::datum::Datum;
 use nvlab_controller::page_map::{CacheFull, CacheTakes, SlcCache, Streams};
 use nvlab_medium::flash::SlcMode;
 use nvlab_units::quantity::display_bytes;

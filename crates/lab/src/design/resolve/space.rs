@@ -1,7 +1,7 @@
 //! How much of the array the host can address: `spare`, `utilization` or `capacity`.
 
 use super::super::context::Context;
-use super::super::datum::Datum;
+use crate::toml_reader::datum::Datum;
 use nvlab_units::quantity::display_bytes;
 
 /// What the host can address.

@@ -1,9 +1,10 @@
 //! Every built-in part and design loads, and says what it should.
 
 use super::super::sheets::Sheet;
-use super::super::source::{Basis, Source, SourceKind};
+use super::super::source::Basis;
 use super::super::*;
 use super::{SMALL, load, page_map};
+use crate::toml_reader::{Source, SourceKind};
 use std::sync::Arc;
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::super::*;
 use super::{SMALL, errors_of, load, page_map, small};
+use crate::toml_reader::Source;
 use nvlab_controller::page_map::{Cleaning, Streams, WearLevelling};
 use nvlab_units::Interruption;
 
@@ -160,10 +161,10 @@ fn the_schema_is_json_and_knows_every_key() {
 fn defaults_and_examples_are_values_of_their_keys() {
     for key in keys::all() {
         let example = format!("x = {}", key.example);
-        let source = source::Source { kind: source::SourceKind::Design, name: "x".into(), text: example };
+        let source = Source::file("x", example);
         let layer = source::read(&std::sync::Arc::new(source), &mut Vec::new());
         let value = &layer.leaves["x"].value;
-        let read = datum::read(key.shape, value);
+        let read = crate::toml_reader::datum::read(key.shape, value);
         assert!(read.is_ok(), "{}: example {}: {read:?}", key.path, key.example);
         assert!(key.about.ends_with(['.', ')']), "{}: {}", key.path, key.about);
     }

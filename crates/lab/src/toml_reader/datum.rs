@@ -1,9 +1,9 @@
 //! From a written [`Value`] to a typed [`Datum`], by the [`Shape`] its key asks for; and back to text.
 
-use super::error::nearest;
-use super::source::Value;
+use super::Value;
 use nvlab_units::quantity::{self, Price, QuantityError};
 use nvlab_units::{Rate, Span};
+use nvlab_workload::suggest::nearest;
 use std::fmt;
 
 /// What a key takes.
@@ -178,33 +178,23 @@ impl From<QuantityError> for Wrong {
     }
 }
 
-fn written(value: &Value) -> String {
-    match value {
-        Value::Text(text) => format!("`{text}`"),
-        Value::Number(text) => format!("`{text}`"),
-        Value::Flag(flag) => format!("`{flag}`"),
-        Value::List(_) => "an array".into(),
-        Value::Other(kind) => format!("a TOML {kind}"),
-    }
-}
-
 fn refused(shape: Shape, value: &Value) -> Wrong {
-    Wrong { problem: format!("{} is not {}", written(value), shape.wanted()), help: shape.allowed() }
+    Wrong { problem: format!("{} is not {}", value.written(), shape.wanted()), help: shape.allowed() }
 }
 
 /// Reads a value as its key asks.
 pub fn read(shape: Shape, value: &Value) -> Result<Datum, Wrong> {
     let out_of_range =
-        || Wrong { problem: format!("{} is out of range", written(value)), help: shape.allowed() };
+        || Wrong { problem: format!("{} is out of range", value.written()), help: shape.allowed() };
     if let (Shape::SizeOrNone | Shape::TimeOrNone, Value::Flag(false)) = (shape, value) {
         return Ok(Datum::None);
     }
     if let (Shape::Times, Value::List(items)) = (shape, value) {
-        return times(shape, value, items);
+        return times(shape, value, items.iter().map(|item| &item.value));
     }
     let text = match (shape, value) {
         (Shape::Flag, Value::Flag(flag)) => return Ok(Datum::Flag(*flag)),
-        (Shape::Flag, _) | (_, Value::Flag(_) | Value::List(_) | Value::Other(_)) => {
+        (Shape::Flag, _) | (_, Value::Flag(_) | Value::List(_) | Value::Table(_) | Value::Other(_)) => {
             return Err(refused(shape, value));
         }
         (Shape::Text | Shape::OneOf(_) | Shape::Medium, Value::Number(_)) => {
@@ -223,7 +213,7 @@ pub fn read(shape: Shape, value: &Value) -> Result<Datum, Wrong> {
             }
         }
         Shape::Time | Shape::TimeOrNone => time(text)?,
-        Shape::Times => times(shape, value, std::slice::from_ref(value))?,
+        Shape::Times => times(shape, value, std::iter::once(value))?,
         Shape::Share { max } => match quantity::fraction(text)? {
             share if share <= max => Datum::Share(share),
             _ => return Err(out_of_range()),
@@ -242,8 +232,12 @@ pub fn read(shape: Shape, value: &Value) -> Result<Datum, Wrong> {
     })
 }
 
-fn times(shape: Shape, value: &Value, items: &[Value]) -> Result<Datum, Wrong> {
-    if items.is_empty() || items.len() > 8 {
+fn times<'v>(
+    shape: Shape,
+    value: &Value,
+    items: impl ExactSizeIterator<Item = &'v Value>,
+) -> Result<Datum, Wrong> {
+    if !(1..=8).contains(&items.len()) {
         return Err(refused(shape, value));
     }
     let mut spans = Vec::new();
