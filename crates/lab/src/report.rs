@@ -19,6 +19,7 @@ pub mod html;
 pub mod human;
 pub mod metric;
 pub mod number;
+pub mod page;
 pub mod stats;
 
 #[cfg(test)]

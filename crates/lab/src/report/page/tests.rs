@@ -1,0 +1,73 @@
+//! Tests of the kit: pages are closed, plots say what they show.
+
+use super::*;
+
+#[test]
+fn a_page_allows_its_style_sheet_and_nothing_else() {
+    let mut page = Page::new("<b>");
+    page.section("a\"", "<i>", "", "");
+    page.section("b", "B", "about", "");
+    let html = page.html();
+    assert!(html.contains("<title>&lt;b&gt;</title>") && html.contains("<h1>&lt;b&gt;</h1>"));
+    assert!(html.contains("<a href=\"#a&quot;\">&lt;i&gt;</a>") && html.contains("<section id=\"a&quot;\">"));
+    assert!(html.contains(&policy()) && !html.contains("http-equiv=\"refresh\""));
+    assert!(
+        html.contains(&format!("<style>{STYLE}</style>")),
+        "what is named is what is there, byte for byte"
+    );
+    for text in ["<script", "style=\"", "http:", "https:", "src=", "@import", "url("] {
+        assert!(!html.contains(text), "{text}");
+    }
+    assert!(Page::new("t").refresh(1).html().contains("<meta http-equiv=\"refresh\" content=\"1\">"));
+}
+
+#[test]
+fn curves_break_where_there_is_no_value() {
+    let series = Series::new("<a>", vec![(1.0, 1.0), (2.0, f64::NAN), (3.0, 2.0), (4.0, 4.0)]);
+    let plot = Curves::new("T", Axis::linear("x"), Axis::linear("y"), vec![series]).html();
+    let path = plot.split("class=\"line").nth(1).unwrap().split("/>").next().unwrap();
+    assert_eq!((path.matches('M').count(), path.matches('L').count()), (2, 1), "{path}");
+    assert_eq!(plot.matches("class=\"dot").count(), 3);
+    assert!(plot.contains("<title>&lt;a&gt;: 2.00 at 3.00</title>"), "{plot}");
+    assert!(plot.contains("role=\"img\" aria-label=\"T. Plot of y by x: &lt;a&gt;\""));
+    assert!(
+        Curves::new("T", Axis::log("x"), Axis::log("y"), Vec::new()).html().contains("T: nothing to show.")
+    );
+}
+
+#[test]
+fn steps_hold_a_value_up_to_its_point() {
+    let series = Series::new("a", vec![(0.0, 4.0), (1.0, 2.0)]).steps();
+    let plot = Curves::new("T", Axis::linear("x"), Axis::linear("y"), vec![series]).html();
+    let path = plot.split("class=\"line").nth(1).unwrap().split("/>").next().unwrap();
+    assert!(path.find('V').unwrap() < path.find('H').unwrap(), "{path}");
+}
+
+#[test]
+fn the_front_steps_along_what_it_reaches() {
+    let dots = || {
+        vec![
+            Dot::new("a", 1.0, 3.0).front(true),
+            Dot::new("b", 2.0, 1.0).front(true),
+            Dot::new("c", 2.0, 3.0),
+        ]
+    };
+    let plot = |less: bool| {
+        let (x, y) = (Axis::linear("x"), Axis::linear("y"));
+        Scatter::new("T", x, y, dots()).less_is_better(less, true).html()
+    };
+    let path = |plot: &str| {
+        plot.split("class=\"line c0\" d=\"").nth(2).unwrap().split('"').next().unwrap().to_string()
+    };
+    // The first line is the legend's.
+    let (less, more) = (path(&plot(true)), path(&plot(false)));
+    assert!(less.find('H').unwrap() < less.find('V').unwrap(), "{less}");
+    assert!(more.find('V').unwrap() < more.find('H').unwrap(), "{more}");
+    let plot = plot(true);
+    assert!(plot.contains("x (less is better)") && plot.contains("on the front: a; b\""));
+    assert_eq!(
+        (plot.matches("class=\"dot").count(), plot.matches("class=\"off").count()),
+        (3, 2),
+        "with the legend"
+    );
+}
