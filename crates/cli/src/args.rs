@@ -11,6 +11,7 @@ use clap_complete::Shell;
 use nvlab_lab::plan::Until;
 use nvlab_lab::report::Format;
 use nvlab_lab::run::State;
+use nvlab_lab::sweep::Shard;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -129,6 +130,9 @@ pub enum Verb {
     Run(Run),
     /// Simulate several designs under the same workload, side by side
     Compare(Compare),
+    /// Simulate every point of a parameter space
+    #[command(after_help = SWEEP_EXAMPLES)]
+    Sweep(Sweep),
     /// Serve a design to a program: its loads and stores are real, the memory behind them is simulated
     Serve(Serve),
     /// Cut the power of a served device under a program, many times, and check what survives
@@ -239,6 +243,55 @@ pub struct Compare {
     /// Metrics (columns) to show, e.g. -m iops,write.p99,waf,price
     #[arg(short = 'm', long, value_delimiter = ',', value_name = "LIST")]
     pub metrics: Vec<String>,
+}
+
+const SWEEP_EXAMPLES: &str = "\
+Examples:
+  nvlab sweep spare.toml                                    a file with axes (nvlab explain sweeps)
+  nvlab sweep ssd-tlc -w 'uniform qd=32' -p 'ftl.spare=7%..28%:7%' -p ftl.clean.kind=greedy,fifo
+  nvlab sweep spare.toml --shard 1/2 -o a                   half of the points; on another machine --shard 2/2 -o b
+  nvlab sweep spare.toml --from a --from b                  the table of both";
+
+#[derive(Args)]
+pub struct Sweep {
+    /// File of a sweep; or with -p a design: NAME | FILE.toml
+    pub file: String,
+    /// Axis: KEY=V1,V2,... | KEY=LO..HI:STEP | KEY=LO..HI*FACTOR (repeatable)
+    #[arg(short = 'p', long = "param", value_name = "AXIS")]
+    pub params: Vec<String>,
+    /// With -p: the workload
+    #[arg(short = 'w', long, value_name = "WORKLOAD", requires = "params")]
+    pub workload: Option<String>,
+    /// Change one design value at every point, e.g. --set ftl.clean.kind=greedy (repeatable)
+    #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// With -p: seed for every random choice [default: 1]
+    #[arg(long, value_name = "N", requires = "params")]
+    pub seed: Option<u64>,
+    /// Stop after simulated time, requests, or data, as for run [default: what the file says]
+    #[arg(long, value_name = "LIMIT")]
+    pub until: Option<Until>,
+    /// State of the device before: fresh | full | scattered | steady [default: what the file says, else steady]
+    #[arg(long, value_name = "STATE", value_parser = state)]
+    pub precondition: Option<State>,
+    /// Metrics (columns and curves) to show, e.g. -m iops,write.p99,waf,price
+    #[arg(short = 'm', long, value_delimiter = ',', value_name = "LIST")]
+    pub metrics: Vec<String>,
+    /// Run only shard I of N, and keep its results; a run without this option makes the table
+    #[arg(long, value_name = "I/N", env = "NVLAB_SHARD", hide_env_values = true)]
+    pub shard: Option<Shard>,
+    /// Take results that are kept in DIR too: of shards that ran elsewhere (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub from: Vec<PathBuf>,
+    /// Print the points and which of them are done, run nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Run points again even if the same runs are among the results
+    #[arg(long)]
+    pub force: bool,
+    /// The page; replaced if it exists [default: sweep-NAME.html under --out]
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]

@@ -3,6 +3,7 @@
 use nvlab_lab::design::DesignErrors;
 use nvlab_lab::engine::TaskError;
 use nvlab_lab::run::RunError;
+use nvlab_lab::sweep::PointError;
 use nvlab_workload::WorkloadError;
 use thiserror::Error;
 
@@ -61,6 +62,15 @@ impl Failure {
     /// Something this machine refused.
     pub fn machine(what: impl std::fmt::Display, error: &std::io::Error) -> Failure {
         Failure::Machine(format!("{what}: {error}"))
+    }
+}
+
+impl From<PointError> for Failure {
+    fn from(error: PointError) -> Failure {
+        match error {
+            PointError::Design(errors) => Failure::Design(errors),
+            PointError::Workload(error) => Failure::Workload(error),
+        }
     }
 }
 

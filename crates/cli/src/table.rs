@@ -7,7 +7,7 @@ use std::borrow::Cow;
 /// A column: its name for programs (the unit in it), its head for people.
 #[derive(Clone, Debug)]
 pub struct Column {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub head: Cow<'static, str>,
     /// Numbers stand to the right.
     pub right: bool,
@@ -15,10 +15,10 @@ pub struct Column {
 
 impl Column {
     pub const fn text(name: &'static str, head: &'static str) -> Column {
-        Column { name, head: Cow::Borrowed(head), right: false }
+        Column { name: Cow::Borrowed(name), head: Cow::Borrowed(head), right: false }
     }
     pub const fn number(name: &'static str, head: &'static str) -> Column {
-        Column { name, head: Cow::Borrowed(head), right: true }
+        Column { name: Cow::Borrowed(name), head: Cow::Borrowed(head), right: true }
     }
 }
 
@@ -66,7 +66,9 @@ impl Table {
     fn objects(&self) -> impl Iterator<Item = Value> + '_ {
         self.rows.iter().map(|row| {
             let pairs = self.columns.iter().zip(row);
-            Value::Object(pairs.map(|(c, cell)| (c.name.into(), cell.value.clone())).collect::<Map<_, _>>())
+            Value::Object(
+                pairs.map(|(c, cell)| (c.name.to_string(), cell.value.clone())).collect::<Map<_, _>>(),
+            )
         })
     }
 
@@ -121,7 +123,8 @@ impl Table {
     }
 
     fn csv(&self) -> String {
-        let mut text = self.columns.iter().map(|column| column.name).collect::<Vec<_>>().join(",") + "\n";
+        let mut text =
+            self.columns.iter().map(|column| column.name.as_ref()).collect::<Vec<_>>().join(",") + "\n";
         for row in &self.rows {
             text += &(row.iter().map(|cell| csv_field(&cell.value)).collect::<Vec<_>>().join(",") + "\n");
         }

@@ -18,6 +18,8 @@
 
 mod tables;
 
+pub(crate) use tables::parquet_of;
+
 use crate::report::repeat_command;
 use crate::result::{RunResult, SCHEMA};
 use nvlab_units::checksum::crc32c;

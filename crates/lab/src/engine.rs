@@ -23,6 +23,7 @@ use thiserror::Error;
 #[derive(Debug)]
 pub struct Engine {
     out: PathBuf,
+    elsewhere: Vec<PathBuf>,
     jobs: usize,
     cache: Option<PathBuf>,
     stop: Arc<AtomicBool>,
@@ -109,7 +110,13 @@ impl Engine {
     /// Keeps results below `out` and runs `jobs` tasks at a time; traces are converted once into the folder `cache`. It
     /// stops as soon as `stop` is true.
     pub fn new(out: PathBuf, jobs: usize, cache: Option<PathBuf>, stop: Arc<AtomicBool>) -> Engine {
-        Engine { out, jobs, cache, stop, sources: Mutex::default() }
+        Engine { out, elsewhere: Vec::new(), jobs, cache, stop, sources: Mutex::default() }
+    }
+
+    /// Takes results that are kept in these folders too: of shards that ran elsewhere.
+    pub fn and_results_in(mut self, folders: Vec<PathBuf>) -> Engine {
+        self.elsewhere = folders;
+        self
     }
 
     /// Where results are kept.
@@ -130,7 +137,7 @@ impl Engine {
 
     /// The result of a task, if it is kept.
     pub fn find(&self, task: &Task) -> Option<Done> {
-        find(&self.out, task)
+        std::iter::once(&self.out).chain(&self.elsewhere).find_map(|out| find(out, task))
     }
 
     /// Runs tasks, each with its own outcome, in the order of the tasks; `force`: those too whose results are kept.
@@ -184,7 +191,7 @@ impl Engine {
             error => TaskError::Run(error),
         })?;
         let keep = |source| TaskError::Keep { dir: self.out.clone(), source };
-        if let Some(before) = kept {
+        if let Some(before) = kept.filter(|before| before.dir.starts_with(&self.out)) {
             match set_aside(&before, &result).map_err(keep)? {
                 None => tell(Event::Same),
                 Some(aside) => tell(Event::SetAside(&aside)),
@@ -197,7 +204,7 @@ impl Engine {
 }
 
 /// The same run among the results below a folder.
-pub fn find(out: &Path, task: &Task) -> Option<Done> {
+fn find(out: &Path, task: &Task) -> Option<Done> {
     let (short, long) = (format!("-{}", &task.key[..8]), format!("-{}", task.key));
     let mut dirs: Vec<PathBuf> =
         fs::read_dir(out).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();

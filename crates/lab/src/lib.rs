@@ -11,6 +11,7 @@
 //! | [`columns_out`] | the directory of a run: JSON and Parquet |
 //! | [`report`] | results as text, tables and a self-contained HTML page |
 //! | [`reproduce`] | claims of papers, held against what is measured |
+//! | [`sweep`] | many runs: a space of points, its table, its page |
 //! | [`theory`] | closed forms that a simulation must meet |
 //! | [`toml_reader`] | files that people write: values with their places, typed |
 //! | [`explain`] | every key, metric and format in a few words |
@@ -26,5 +27,6 @@ pub mod report;
 pub mod reproduce;
 pub mod result;
 pub mod run;
+pub mod sweep;
 pub mod theory;
 pub mod toml_reader;

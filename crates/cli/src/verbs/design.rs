@@ -140,7 +140,8 @@ fn diff(output: &Output, a: &str, b: &str) -> Result<(), Failure> {
     let rows =
         differences.into_iter().map(|d| vec![Cell::text(d.path), cell(d.left), cell(d.right)]).collect();
     let named = |name, head: String| Column { name, head: head.into(), right: false };
-    let columns = vec![Column::text("key", "key"), named("a", left.name), named("b", right.name)];
+    let columns =
+        vec![Column::text("key", "key"), named("a".into(), left.name), named("b".into(), right.name)];
     print(output, &Table { schema: "nvlab.diff/1", columns, rows });
     Ok(())
 }

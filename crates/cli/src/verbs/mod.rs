@@ -13,6 +13,7 @@ mod report;
 mod reproduce;
 mod run;
 mod serve;
+mod sweep;
 mod trace;
 
 use crate::args::Verb;
@@ -24,6 +25,7 @@ pub fn dispatch(output: &Output, verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Run(args) => run::run(output, &args),
         Verb::Compare(args) => compare::compare(output, &args),
+        Verb::Sweep(args) => sweep::sweep(output, &args),
         Verb::Serve(args) => serve::serve(output, &args),
         Verb::Cut(args) => cut::cut(output, &args),
         Verb::Image(args) => image::image(output, &args),

@@ -5,29 +5,35 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::runs;
 use crate::table::{Cell, Column, Table};
-use nvlab_lab::design::Design;
-use nvlab_lab::engine::{Done, Engine, TaskError};
-use nvlab_lab::plan::{Settings, Task};
-use nvlab_lab::reproduce::{self, Experiment, Judged, Measured, Point, Verdict, judge};
+use nvlab_lab::engine::{Done, TaskError};
+use nvlab_lab::reproduce::{self, Experiment, Judged, Measured, Verdict, judge};
 use nvlab_lab::result::RunResult;
+use nvlab_lab::sweep::{Batch, Point};
 use serde_json::Value;
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 pub fn reproduce(output: &Output, args: &Reproduce) -> Result<(), Failure> {
     let seed = args.seed.as_str();
     let found = reproduce::find(seed, &args.only, args.smoke);
     let experiments = found.map_err(|error| Failure::Input(error.to_string()))?;
-    let points = experiments.iter().map(|experiment| experiment.points().map_err(Failure::Input));
+    let points = experiments.iter().map(|experiment| {
+        let wrong = |problem| Failure::Input(format!("{}: {problem}", experiment.name));
+        experiment.space.points().map_err(wrong)
+    });
     let points = points.collect::<Result<Vec<Vec<Point>>, Failure>>()?;
     let engine = runs::engine(output, false);
-    let work = Work::new(&engine, &experiments, &points)?;
-    let tasks: Vec<&Task> = work.unique.iter().collect();
-    let outcomes = runs::run_each(output, &engine, &tasks, &work.titles, args.force)?;
-    let failed = failures(output, &work, &outcomes);
+    // Figures share points, each is run once.
+    let mut batch = Batch::default();
+    let mut places: Vec<Vec<usize>> = Vec::new();
+    for (experiment, points) in experiments.iter().zip(&points) {
+        let place = |point| batch.add(&engine, point, &experiment.name);
+        places.push(points.iter().map(place).collect::<Result<_, _>>()?);
+    }
+    let outcomes = runs::run_each(output, &engine, &batch.tasks(), &batch.titles, args.force)?;
+    let failed = failures(output, &batch.titles, &outcomes);
     let measured: Vec<Measured<'_>> = experiments
         .iter()
-        .zip(&work.places)
+        .zip(&places)
         .map(|(experiment, places)| Measured {
             experiment,
             results: places.iter().map(|&at| outcomes[at].as_ref().ok().map(|done| &done.result)).collect(),
@@ -40,50 +46,10 @@ pub fn reproduce(output: &Output, args: &Reproduce) -> Result<(), Failure> {
     verdict(output, &judged, failed, outcomes.len())
 }
 
-/// What is to be run, each run once: figures share points.
-struct Work {
-    titles: Vec<String>,
-    unique: Vec<Task>,
-    /// For each experiment, where its points are among the unique ones.
-    places: Vec<Vec<usize>>,
-}
-
-impl Work {
-    fn new(engine: &Engine, experiments: &[Experiment], points: &[Vec<Point>]) -> Result<Work, Failure> {
-        let mut work = Work { titles: Vec::new(), unique: Vec::new(), places: Vec::new() };
-        let mut known: HashMap<(String, String), usize> = HashMap::new();
-        for (experiment, points) in experiments.iter().zip(points) {
-            let mut places = Vec::with_capacity(points.len());
-            for point in points {
-                let task = task(engine, point)?;
-                let identity = (task.key.clone(), task.plan.design_name.clone());
-                let place = *known.entry(identity).or_insert_with(|| {
-                    work.titles.push(point.title(experiment));
-                    work.unique.push(task);
-                    work.unique.len() - 1
-                });
-                places.push(place);
-            }
-            work.places.push(places);
-        }
-        Ok(work)
-    }
-}
-
-fn task(engine: &Engine, point: &Point) -> Result<Task, Failure> {
-    let design = Design::load(&point.design, &point.sets)?;
-    let name = std::iter::once(&point.design).chain(&point.sets).cloned().collect::<Vec<_>>().join(" ");
-    let settings = Settings { seed: point.seed, until: point.until, state: point.state };
-    Ok(Task::new(design, name, &engine.source(&point.workload)?, settings)?)
-}
-
 /// Says which points gave no result; how many.
-fn failures(output: &Output, work: &Work, outcomes: &[Result<Done, TaskError>]) -> usize {
-    let failed = work
-        .titles
-        .iter()
-        .zip(outcomes)
-        .filter_map(|(title, outcome)| Some((title, outcome.as_ref().err()?)));
+fn failures(output: &Output, titles: &[String], outcomes: &[Result<Done, TaskError>]) -> usize {
+    let failed =
+        titles.iter().zip(outcomes).filter_map(|(title, outcome)| Some((title, outcome.as_ref().err()?)));
     failed.map(|(title, failure)| output.error(format_args!("{title}: {failure}"))).count()
 }
 

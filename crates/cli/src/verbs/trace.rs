@@ -137,8 +137,11 @@ fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Re
 
 fn print_head(output: &Output, columns: &Columns, count: usize) {
     let right = [true, false, true, true, false, false];
-    let heads =
-        HEAD_COLUMNS.iter().zip(right).map(|(&name, right)| Column { name, head: name.into(), right });
+    let heads = HEAD_COLUMNS.iter().zip(right).map(|(&name, right)| Column {
+        name: name.into(),
+        head: name.into(),
+        right,
+    });
     let number = |text: String| match text.parse::<u64>() {
         Ok(value) => Cell::new(text, value),
         Err(_) => Cell::text(text),

@@ -26,7 +26,7 @@ pub(super) fn series(run: &RunResult) -> io::Result<Vec<u8>> {
     };
     let amplification: Float64Array =
         run.series.iter().map(|window| Some(window.write_amplification).filter(|wa| *wa > 0.0)).collect();
-    parquet_of(
+    of_run(
         run,
         "nvlab.series/1",
         vec![
@@ -56,29 +56,38 @@ pub(super) fn histograms(run: &RunResult) -> io::Result<Vec<u8>> {
     let names: StringArray = rows.iter().map(|row| Some(row.0)).collect();
     let uppers: UInt64Array = rows.iter().map(|row| Some(row.1)).collect();
     let counts: UInt64Array = rows.iter().map(|row| Some(row.2)).collect();
-    parquet_of(
+    of_run(
         run,
         "nvlab.hist/1",
         vec![("op", Arc::new(names)), ("upper_ns", Arc::new(uppers)), ("count", Arc::new(counts))],
     )
 }
 
-fn parquet_of(run: &RunResult, schema_name: &str, columns: Vec<(&str, ArrayRef)>) -> io::Result<Vec<u8>> {
+fn of_run(run: &RunResult, schema_name: &str, columns: Vec<(&str, ArrayRef)>) -> io::Result<Vec<u8>> {
     // Nullable where a value may be missing, the same for every run: readers may put many runs into one table.
     let may_miss = |name: &str| name.contains("_p") || name == "write_amplification";
     let field = |(name, array): &(&str, ArrayRef)| -> Field {
         let kind: DataType = array.data_type().clone();
         Field::new(*name, kind, may_miss(name))
     };
-    let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+    let fields = columns.iter().map(field).collect();
     let arrays = columns.into_iter().map(|(_, array)| array).collect();
-    let batch = RecordBatch::try_new(schema.clone(), arrays).map_err(io::Error::other)?;
-    let pair = |key: &str, value: &str| KeyValue::new(key.to_string(), value.to_string());
-    let metadata = vec![pair("nvlab.schema", schema_name), pair("nvlab.key", &run.key)];
+    parquet_of(fields, arrays, &[("nvlab.schema", schema_name), ("nvlab.key", &run.key)])
+}
+
+/// Columns as a Parquet file; equal columns give equal bytes.
+pub(crate) fn parquet_of(
+    fields: Vec<Field>,
+    columns: Vec<ArrayRef>,
+    metadata: &[(&str, &str)],
+) -> io::Result<Vec<u8>> {
+    let schema = Arc::new(Schema::new(fields));
+    let batch = RecordBatch::try_new(schema.clone(), columns).map_err(io::Error::other)?;
+    let pair = |(key, value): &(&str, &str)| KeyValue::new(key.to_string(), value.to_string());
     let level = ZstdLevel::try_new(3).map_err(io::Error::other)?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
-        .set_key_value_metadata(Some(metadata))
+        .set_key_value_metadata(Some(metadata.iter().map(pair).collect()))
         .build();
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut bytes, schema, Some(properties)).map_err(io::Error::other)?;

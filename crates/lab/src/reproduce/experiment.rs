@@ -24,6 +24,7 @@ use crate::design::source::Basis;
 use crate::plan::Until;
 use crate::report::metric;
 use crate::run::State;
+use crate::sweep::space::{At, Axis, RunSpec, Space};
 use crate::toml_reader::datum::{Datum, Shape};
 use crate::toml_reader::{FileError, Source, Table};
 use nvlab_units::quantity;
@@ -42,46 +43,13 @@ pub struct Experiment {
     pub source: String,
     /// What a reader should know; may be empty.
     pub note: String,
-    /// What is run at every point.
-    pub run: RunSpec,
-    /// What is varied.
-    pub axes: Vec<Axis>,
+    /// What is run.
+    pub space: Space,
     /// What is claimed.
     pub rows: Vec<Row>,
     /// What is drawn.
     pub plots: Vec<Plot>,
 }
-
-/// What is run at a point; `{NAME}` in any text stands for the point's value on that axis.
-#[derive(Clone, Debug)]
-pub struct RunSpec {
-    /// Name of a design.
-    pub design: String,
-    /// Changes to it.
-    pub sets: Vec<String>,
-    /// The workload.
-    pub workload: String,
-    /// State of the device before.
-    pub state: State,
-    /// How far; `None` as for `run`.
-    pub until: Option<String>,
-    /// Seed.
-    pub seed: u64,
-}
-
-/// What is varied.
-#[derive(Clone, Debug)]
-pub struct Axis {
-    /// Its name.
-    pub name: String,
-    /// Its values, as they stand in texts.
-    pub values: Vec<String>,
-    /// Changes to the design for each value that needs more than its text.
-    pub sets: Vec<(String, Vec<String>)>,
-}
-
-/// A point, or a line if an axis is left free: axis and value.
-pub type At = Vec<(String, String)>;
 
 /// How a claim is measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -211,8 +179,7 @@ impl Experiment {
             question: top.needed("question")?,
             source: top.needed("source")?,
             note: top.text("note")?.unwrap_or_default(),
-            run,
-            axes,
+            space: Space { run, axes },
             rows: Vec::new(),
             plots: Vec::new(),
         };
@@ -225,11 +192,6 @@ impl Experiment {
         top.end()?;
         Ok(experiment)
     }
-
-    /// The axis of a name.
-    pub fn axis(&self, name: &str) -> Option<&Axis> {
-        self.axes.iter().find(|axis| axis.name == name)
-    }
 }
 
 fn run_and_axes(top: &Table, smoke: bool) -> Read<(RunSpec, Vec<Axis>)> {
@@ -241,8 +203,8 @@ fn run_and_axes(top: &Table, smoke: bool) -> Read<(RunSpec, Vec<Axis>)> {
         state: state(&table)?.unwrap_or(State::Steady),
         until: until(&table)?,
         seed: match table.datum("seed", Shape::Count { min: 0, max: u64::MAX })? {
-            Some(Datum::Count(seed)) => seed,
-            _ => 1,
+            Some(Datum::Count(seed)) => seed.to_string(),
+            _ => "1".to_string(),
         },
     };
     table.end()?;
@@ -303,7 +265,7 @@ fn until(table: &Table) -> Read<Option<String>> {
 fn at(table: &Table, key: &'static str, experiment: &Experiment, smoke: bool) -> Read<Option<At>> {
     let pairs = table.pairs(key)?.unwrap_or_default();
     for (name, value) in &pairs {
-        let Some(axis) = experiment.axis(name) else {
+        let Some(axis) = experiment.space.axis(name) else {
             return Err(table.wrong(key, format!("names `{name}`, which is no axis")));
         };
         if !axis.values.contains(value) {
@@ -372,12 +334,12 @@ fn free_axes(table: &Table, experiment: &Experiment, row: &Row) -> Read<()> {
         Check::SumRatio | Check::Crossing | Check::Below | Check::SavingRises => (1, true),
         Check::Largest | Check::LeastAt | Check::Steepening { .. } => (1, false),
     };
-    let wanted = experiment.axes.len().saturating_sub(line);
+    let wanted = experiment.space.axes.len().saturating_sub(line);
     let fixed = |key: &'static str, at: &At| {
         if at.len() == wanted {
             return Ok(());
         }
-        let names: Vec<&str> = experiment.axes.iter().map(|axis| axis.name.as_str()).collect();
+        let names: Vec<&str> = experiment.space.axes.iter().map(|axis| axis.name.as_str()).collect();
         Err(table.wrong(
             key,
             format!("fixes {} axes; this check wants {wanted} of: {}", at.len(), names.join(", ")),
@@ -430,7 +392,7 @@ fn band(table: &Table, expected: Option<f64>, smoke: bool) -> Read<Option<[f64; 
 }
 
 fn plot(table: &Table, experiment: &Experiment) -> Read<Plot> {
-    let axis = |key: &'static str, name: String| match experiment.axis(&name) {
+    let axis = |key: &'static str, name: String| match experiment.space.axis(&name) {
         Some(_) => Ok(name),
         None => Err(table.wrong(key, format!("names `{name}`, which is no axis"))),
     };
@@ -476,9 +438,11 @@ fn plot(table: &Table, experiment: &Experiment) -> Read<Plot> {
     };
     table.end()?;
     let covered = 1 + usize::from(plot.series.is_some()) + plot.at.len();
-    if covered != experiment.axes.len() {
-        return Err(table
-            .error(format!("[[plot]] covers {covered} of {} axes: x, series, at", experiment.axes.len())));
+    if covered != experiment.space.axes.len() {
+        return Err(table.error(format!(
+            "[[plot]] covers {covered} of {} axes: x, series, at",
+            experiment.space.axes.len()
+        )));
     }
     Ok(plot)
 }

@@ -1,10 +1,10 @@
 //! Claims against results.
 
-use super::experiment::{At, Check, Experiment, Measure, Row};
-use super::points::number_of;
+use super::experiment::{Check, Experiment, Measure, Row};
 use crate::design::source::Basis;
 use crate::report::metric;
 use crate::result::RunResult;
+use crate::sweep::space::{At, number_of};
 
 /// What became of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,28 +135,29 @@ impl Measured<'_> {
     fn runs_of(&self, row: &Row) -> impl Iterator<Item = &RunResult> {
         // Without `to` there is one point or line only.
         let to = Some(&row.to).filter(|to| !to.is_empty());
-        let indices = std::iter::once(&row.at).chain(to).flat_map(|at| match self.experiment.index(at) {
-            Some(index) => vec![index],
-            None => self.experiment.line(at).into_iter().map(|(_, index)| index).collect(),
-        });
+        let indices =
+            std::iter::once(&row.at).chain(to).flat_map(|at| match self.experiment.space.index(at) {
+                Some(index) => vec![index],
+                None => self.experiment.space.line(at).into_iter().map(|(_, index)| index).collect(),
+            });
         indices.filter_map(|index| self.results.get(index).copied().flatten())
     }
 
     /// A line: place on the free axis and measure. `None` if a point is missing or its place is no number.
     fn line(&self, at: &At, measure: &Measure) -> Option<Vec<(f64, f64)>> {
-        let line = self.experiment.line(at);
+        let line = self.experiment.space.line(at);
         let points = line.iter().map(|(x, index)| Some((number_of(x)?, self.value(*index, measure)?)));
         points.collect::<Option<Vec<_>>>().filter(|points| !points.is_empty())
     }
 
     /// The sum along a line, whose places need not be numbers.
     fn sum(&self, at: &At, measure: &Measure) -> Option<f64> {
-        self.experiment.line(at).iter().map(|(_, index)| self.value(*index, measure)).sum()
+        self.experiment.space.line(at).iter().map(|(_, index)| self.value(*index, measure)).sum()
     }
 
     fn check(&self, row: &Row) -> Option<f64> {
         let line = |at: &At| self.line(at, &row.measure);
-        let point = |at: &At| self.value(self.experiment.index(at)?, &row.measure);
+        let point = |at: &At| self.value(self.experiment.space.index(at)?, &row.measure);
         match &row.check {
             Check::Value => point(&row.at),
             Check::Ratio => Some(point(&row.at)? / point(&row.to)?),

@@ -11,7 +11,6 @@
 //! | module | what |
 //! |---|---|
 //! | [`experiment`] | an experiment as data |
-//! | [`points`] | the runs it needs |
 //! | [`mod@judge`] | claims against results |
 //! | [`page`] | all of it as one HTML file; `plot`: figures as SVG |
 
@@ -19,11 +18,9 @@ pub mod experiment;
 pub mod judge;
 pub mod page;
 mod plot;
-pub mod points;
 
 pub use experiment::Experiment;
 pub use judge::{Judged, Measured, Verdict, judge, passed_claims, summary};
-pub use points::Point;
 
 use crate::toml_reader::FileError;
 use std::path::Path;

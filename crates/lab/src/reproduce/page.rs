@@ -127,7 +127,7 @@ fn points(experiment: &Experiment, measured: &Measured<'_>) -> String {
             format!("{}{over}{unit}", measure.metric)
         })
         .collect();
-    names.extend(experiment.axes.iter().map(|axis| axis.name.as_str()));
+    names.extend(experiment.space.axes.iter().map(|axis| axis.name.as_str()));
     let words = names.len().max(1);
     if names.is_empty() {
         names.push("point");
@@ -135,7 +135,7 @@ fn points(experiment: &Experiment, measured: &Measured<'_>) -> String {
     names.extend(titles.iter().map(String::as_str));
     names.push("run");
     let mut table = Table::new("", words, &names);
-    for (index, point) in experiment.points().unwrap_or_default().iter().enumerate() {
+    for (index, point) in experiment.space.points().unwrap_or_default().iter().enumerate() {
         let mut cells: Vec<String> = point.values.iter().map(|value| escape(value)).collect();
         if cells.is_empty() {
             cells.push("all".to_string());

@@ -2,8 +2,8 @@
 
 use super::experiment::{Plot, Scale};
 use super::judge::Measured;
-use super::points::number_of;
 use crate::report::html::text::{escape, tick_text, ticks};
+use crate::sweep::space::number_of;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 400.0;
@@ -77,7 +77,7 @@ pub(super) fn svg(plot: &Plot, measured: &Measured<'_>) -> Option<String> {
 /// What was measured, one line for each value of the series axis and each measure; then what is compared with.
 fn lines(plot: &Plot, measured: &Measured<'_>) -> Vec<Line> {
     let experiment = measured.experiment;
-    let series = plot.series.as_ref().and_then(|name| experiment.axis(name));
+    let series = plot.series.as_ref().and_then(|name| experiment.space.axis(name));
     let values: Vec<Option<&String>> =
         series.map_or(vec![None], |axis| axis.values.iter().map(Some).collect());
     let mut lines = Vec::new();
@@ -87,14 +87,14 @@ fn lines(plot: &Plot, measured: &Measured<'_>) -> Vec<Line> {
         for (name, measure) in &plot.measures {
             let names = [value.map_or("", String::as_str), name.as_str()];
             let name = names.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
-            let points = experiment.line(&at).into_iter();
+            let points = experiment.space.line(&at).into_iter();
             let points = points.filter_map(|(x, index)| Some((x, measured.value(index, measure)?))).collect();
             let class = format!("c{}", lines.len() % COLORS);
             let name = if name.is_empty() { "measured".to_string() } else { name };
             lines.push(Line { name, class, marks: true, points });
         }
     }
-    let steps = experiment.axis(&plot.x).map_or(&[][..], |axis| &axis.values);
+    let steps = experiment.space.axis(&plot.x).map_or(&[][..], |axis| &axis.values);
     for (index, curve) in plot.curves.iter().enumerate() {
         // A curve named as a measured line has its colour.
         let same =
@@ -162,7 +162,7 @@ struct X {
 
 impl X {
     fn new(plot: &Plot, measured: &Measured<'_>, lines: &[Line]) -> Option<X> {
-        let texts = measured.experiment.axis(&plot.x)?.values.clone();
+        let texts = measured.experiment.space.axis(&plot.x)?.values.clone();
         let numbers: Vec<f64> =
             lines.iter().flat_map(|line| line.points.iter()).filter_map(|(x, _)| number_of(x)).collect();
         let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);

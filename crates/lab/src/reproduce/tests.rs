@@ -79,7 +79,7 @@ fn built_in_experiments_read_at_both_sizes() {
         assert_eq!(experiments.len(), BUILT_IN.iter().filter(|(of, ..)| *of == seed).count());
         for experiment in &experiments {
             assert!(smoke || !experiment.rows.is_empty(), "{} claims nothing", experiment.name);
-            for point in experiment.points().unwrap() {
+            for point in experiment.space.points().unwrap() {
                 let left: String = point.sets.concat() + &point.workload;
                 assert!(!left.contains('{'), "{}: a name that is no axis: {left}", experiment.name);
                 nvlab_workload::WorkloadSpec::parse(&point.workload).unwrap();
@@ -102,7 +102,7 @@ fn built_in_experiments_read_at_both_sizes() {
 #[test]
 fn points_are_every_combination() {
     let experiment = read(TEXT).unwrap();
-    let points = experiment.points().unwrap();
+    let points = experiment.space.points().unwrap();
     let texts: Vec<String> =
         points.iter().map(|point| format!("{} {}", point.workload, point.sets.join(" "))).collect();
     assert_eq!(
@@ -234,7 +234,7 @@ fn verdicts_and_pages_follow_what_was_measured() {
 
 #[test]
 fn values_stand_for_numbers() {
-    use super::points::number_of;
+    use crate::sweep::space::number_of;
     for (text, number) in
         [("80 %", 80.0), ("10/90", 10.0), ("10k", 1e4), ("16", 16.0), ("4 KiB", 4096.0), ("0.5", 0.5)]
     {

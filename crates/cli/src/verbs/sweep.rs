@@ -1,0 +1,217 @@
+//! `nvlab sweep`: every point of a parameter space, as a table and a page.
+
+use crate::args::Sweep as Args;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::runs;
+use crate::table::{Cell, Column, Table};
+use nvlab_lab::engine::Engine;
+use nvlab_lab::plan::Until;
+use nvlab_lab::report::metric::{self, Metric};
+use nvlab_lab::run::State;
+use nvlab_lab::sweep::file::SweepError;
+use nvlab_lab::sweep::front::{Objectives, groups};
+use nvlab_lab::sweep::space::RunSpec;
+use nvlab_lab::sweep::table::{SCHEMA, SweepTable};
+use nvlab_lab::sweep::{Batch, Outcome, Point, SEED, Sweep, page};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
+    let asked: Vec<Metric> = args
+        .metrics
+        .iter()
+        .map(|name| metric::find(name))
+        .collect::<Result<_, _>>()
+        .map_err(Failure::Input)?;
+    let sweep = read(args)?;
+    let points = sweep.points().map_err(Failure::Input)?;
+    if points.is_empty() {
+        return Err(Failure::Input(format!("{}: every point is skipped", args.file)));
+    }
+    let engine = runs::engine(output, true).and_results_in(args.from.clone());
+    let mine = |at: &usize| args.shard.is_none_or(|shard| shard.takes(*at));
+    let mine: Vec<&Point> = (0..points.len()).filter(mine).map(|at| &points[at]).collect();
+    let mut batch = Batch::default();
+    let places: Vec<Result<usize, Failure>> =
+        mine.iter().map(|point| Ok(batch.add(&engine, point, "")?)).collect();
+    if let (false, true) = (mine.is_empty(), batch.tasks.is_empty()) {
+        return Err(places.into_iter().find_map(Result::err).expect("no point has a task"));
+    }
+    if args.dry_run {
+        return dry_run(output, &sweep, &engine, &mine, &batch, &places);
+    }
+    let ran = runs::run_each(output, &engine, &batch.tasks(), &batch.titles, args.force)?;
+    let outcome = |(point, place): (&&Point, Result<usize, Failure>)| {
+        let result = match place {
+            Err(why) => Err(why.to_string()),
+            Ok(at) => match &ran[at] {
+                Ok(done) => Ok(done.result.clone()),
+                Err(why) => Err(why.to_string()),
+            },
+        };
+        Outcome { point: (*point).clone(), result }
+    };
+    let outcomes: Vec<Outcome> = mine.iter().zip(places).map(outcome).collect();
+    let reused = ran.iter().filter(|done| done.as_ref().is_ok_and(|done| done.reused)).count();
+    let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.result.is_err()).collect();
+    for outcome in &failed {
+        let why = outcome.result.as_ref().err().map_or("", String::as_str);
+        output.error(format_args!("{}: {why}", outcome.point.values.join(", ")));
+    }
+    match args.shard {
+        Some(shard) => output.note(format_args!(
+            "shard {} of {}: {} of {} points ({reused} were done before), kept in {}; the same command without --shard \
+             makes the table",
+            shard.number,
+            shard.of,
+            outcomes.len() - failed.len(),
+            points.len(),
+            output.out.display()
+        )),
+        None => {
+            output.note(format_args!("{} points, {reused} of them already done", outcomes.len()));
+            show(output, args, &sweep, &outcomes, &asked)?;
+        }
+    }
+    match failed.len() {
+        0 => Ok(()),
+        count => Err(Failure::Points(format!("{count} of {} points gave no result", outcomes.len()))),
+    }
+}
+
+fn read(args: &Args) -> Result<Sweep, Failure> {
+    let wrong = |error: SweepError| match error {
+        SweepError::Wrong(error) => Failure::Design((*error).into()),
+        error => Failure::Input(error.to_string()),
+    };
+    let until = args.until.map(Until::argument);
+    let mut sweep = match args.params.as_slice() {
+        [] => Sweep::load(Path::new(&args.file)).map_err(wrong)?,
+        params => {
+            let Some(workload) = args.workload.clone() else {
+                return Err(Failure::Input("a sweep of a design needs a workload: -w".to_string()));
+            };
+            let run = RunSpec {
+                design: args.file.clone(),
+                sets: Vec::new(),
+                workload,
+                state: State::default(),
+                until: None,
+                seed: args.seed.unwrap_or(1).to_string(),
+            };
+            Sweep::of_params(run, params).map_err(wrong)?
+        }
+    };
+    let run = &mut sweep.space.run;
+    run.sets.extend(args.set.iter().cloned());
+    run.until = until.or(run.until.take());
+    run.state = args.precondition.unwrap_or(run.state);
+    Ok(sweep)
+}
+
+/// Prints the points and which of them are done, and what the rest may take.
+fn dry_run(
+    output: &Output,
+    sweep: &Sweep,
+    engine: &Engine,
+    points: &[&Point],
+    batch: &Batch,
+    places: &[Result<usize, Failure>],
+) -> Result<(), Failure> {
+    let done: Vec<_> = batch.tasks.iter().map(|task| engine.find(task)).collect();
+    let keys = sweep.space.keys();
+    let mut columns: Vec<Column> = keys.iter().map(|key| column(key, false)).collect();
+    columns.push(Column::text("state", "state"));
+    let row = |(point, place): (&&Point, &Result<usize, Failure>)| {
+        let state = match place {
+            Err(why) => why.to_string(),
+            Ok(at) if done[*at].is_some() => "done".to_string(),
+            Ok(_) => "to do".to_string(),
+        };
+        let values = keys.iter().map(|key| sweep.space.value_at(point, key).unwrap_or_default());
+        values.chain([state]).map(Cell::text).collect()
+    };
+    let rows = points.iter().zip(places).map(row).collect();
+    let table = Table { schema: "nvlab.sweep.points/1", columns, rows };
+    output.print(table.render(output.format, output.style().width, output.style().color));
+    let known: Vec<f64> = done.iter().flatten().map(|done| done.result.wall_s).collect();
+    let rest = batch.tasks.len() - known.len();
+    let mean = known.iter().sum::<f64>() / known.len() as f64;
+    let cost = match known.is_empty() || rest == 0 {
+        true => String::new(),
+        false => {
+            format!("; the rest takes about {:.0} s of one core, as those that are done", mean * rest as f64)
+        }
+    };
+    output.note(format_args!("{} points, {} of them done{cost}", points.len(), known.len()));
+    Ok(())
+}
+
+/// Prints the table and writes the files.
+fn show(
+    output: &Output,
+    args: &Args,
+    sweep: &Sweep,
+    outcomes: &[Outcome],
+    asked: &[Metric],
+) -> Result<(), Failure> {
+    let groups = groups(sweep, outcomes);
+    let shown: Vec<Metric> = match asked {
+        [] => {
+            let objectives = Objectives::of(&groups);
+            let named = |name: &str| metric::find(name).expect("the metric is in the table of metrics");
+            let all = ["iops", "write.mean", "write.p99", "read.p99", "waf"].map(named);
+            let all = all.into_iter().chain(objectives.all().map(Metric::clone));
+            let mut metrics: Vec<Metric> = Vec::new();
+            for metric in all {
+                let has = groups.iter().any(|group| group.mean(&metric).is_some());
+                if has && !metrics.iter().any(|known| known.name == metric.name) {
+                    metrics.push(metric);
+                }
+            }
+            metrics
+        }
+        asked => asked.to_vec(),
+    };
+    let axes: Vec<_> =
+        sweep.space.axes.iter().filter(|axis| axis.name != SEED && axis.values.len() > 1).collect();
+    let mut columns: Vec<Column> = axes.iter().map(|axis| column(&axis.name, false)).collect();
+    columns.extend(shown.iter().map(|metric| Column {
+        name: format!("{}{}", metric.name, metric.unit.suffix()).into(),
+        head: metric.title.clone().into(),
+        right: true,
+    }));
+    columns.push(Column::text("front", "front"));
+    let rows = groups.iter().map(|group| {
+        let values = axes.iter().map(|axis| Cell::text(group.value(&axis.name).unwrap_or_default()));
+        let metrics = shown.iter().map(|metric| match group.mean(metric) {
+            Some(value) => Cell::new(metric.unit.shown(value).to_string(), value),
+            None => Cell::new("–", Value::Null),
+        });
+        let front = Cell::new(if group.front { "*" } else { "" }, group.front);
+        values.chain(metrics).chain([front]).collect()
+    });
+    let table = Table { schema: SCHEMA, columns, rows: rows.collect() };
+    output.print(table.render(output.format, output.style().width, output.style().color));
+    let files = SweepTable::new(sweep, outcomes);
+    let name = |ending: &str| output.out.join(format!("sweep-{}.{ending}", sweep.name));
+    let parquet = files.parquet().map_err(|error| Failure::machine("the table", &error))?;
+    let html = args.html.clone().unwrap_or_else(|| name("html"));
+    let page = page::page(sweep, outcomes, &shown);
+    for (file, bytes) in [
+        (&name("parquet"), parquet),
+        (&name("csv"), files.csv().into_bytes()),
+        (&name("json"), files.json().into_bytes()),
+        (&html, page.into_bytes()),
+    ] {
+        fs::write(file, bytes).map_err(|error| Failure::machine(file.display(), &error))?;
+    }
+    output.note(format_args!("table: {} (.csv, .json); page: {}", name("parquet").display(), html.display()));
+    Ok(())
+}
+
+fn column(name: &str, right: bool) -> Column {
+    Column { name: name.to_string().into(), head: name.to_string().into(), right }
+}

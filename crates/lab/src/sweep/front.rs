@@ -1,0 +1,119 @@
+//! The groups of a sweep: points that differ in their seed only are one. What each costs, how long it lives and how fast it
+//! is, and which of them no other one beats.
+
+use super::{Outcome, SEED, Sweep, WORKLOAD};
+use crate::report::metric::{self, Better, Metric};
+use crate::report::stats::Estimate;
+use crate::result::RunResult;
+
+/// Points that differ in their seed only.
+pub struct Group<'a> {
+    /// The value on each axis but that of the seed: name of the axis and value.
+    pub values: Vec<(&'a str, &'a str)>,
+    /// The runs that have a result.
+    pub runs: Vec<&'a RunResult>,
+    /// No other group under the same workload is as good in all objectives and better in one.
+    pub front: bool,
+}
+
+impl Group<'_> {
+    /// The mean of a metric over the runs; `None` if a run has no value.
+    pub fn mean(&self, metric: &Metric) -> Option<f64> {
+        Some(self.estimate(metric)?.mean)
+    }
+
+    /// The mean of a metric with its 95 % interval.
+    pub fn estimate(&self, metric: &Metric) -> Option<Estimate> {
+        let values = self.runs.iter().map(|run| metric.of(run)).collect::<Option<Vec<f64>>>()?;
+        Estimate::of(&values)
+    }
+
+    /// The value on an axis.
+    pub fn value(&self, axis: &str) -> Option<&str> {
+        self.values.iter().find(|(name, _)| *name == axis).map(|(_, value)| *value)
+    }
+
+    /// The values on axes that have several, without the workload: what tells it from the others in a plot.
+    pub fn label(&self, sweep: &Sweep) -> String {
+        let varied = |name: &str| sweep.space.axis(name).is_some_and(|axis| axis.values.len() > 1);
+        let shown = self.values.iter().filter(|(name, _)| *name != WORKLOAD && varied(name));
+        shown.map(|(_, value)| *value).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What points are weighed by: price, lifetime, speed.
+pub struct Objectives {
+    /// USD.
+    pub price: Metric,
+    /// Years; host bytes that may be written where the device set the pace, since the slower one then lives longer.
+    pub life: Metric,
+    /// Requests per second where the device set the pace, else the mean latency of what there is most of.
+    pub speed: Metric,
+}
+
+impl Objectives {
+    /// Those that suit the runs.
+    pub fn of(groups: &[Group<'_>]) -> Objectives {
+        let named = |name| metric::find(name).expect("the metric is in the table of metrics");
+        let runs = || groups.iter().flat_map(|group| &group.runs);
+        let closed = runs().all(|run| run.closed_loop);
+        let writes: u64 = runs().map(|run| run.write.count).sum();
+        let reads: u64 = runs().map(|run| run.read.count).sum();
+        Objectives {
+            price: named("price"),
+            life: named(if closed { "lifetime.bytes" } else { "lifetime" }),
+            speed: named(match (closed, writes >= reads) {
+                (true, _) => "iops",
+                (false, true) => "write.mean",
+                (false, false) => "read.mean",
+            }),
+        }
+    }
+
+    /// All three.
+    pub fn all(&self) -> [&Metric; 3] {
+        [&self.price, &self.life, &self.speed]
+    }
+}
+
+/// Groups the points of a sweep and finds the front.
+pub fn groups<'a>(sweep: &'a Sweep, outcomes: &'a [Outcome]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    for outcome in outcomes {
+        let pairs = sweep.space.axes.iter().zip(&outcome.point.values);
+        let values: Vec<(&str, &str)> = pairs
+            .filter(|(axis, _)| axis.name != SEED)
+            .map(|(axis, value)| (axis.name.as_str(), value.as_str()))
+            .collect();
+        let place = *places.entry(values.clone()).or_insert_with(|| {
+            groups.push(Group { values, runs: Vec::new(), front: false });
+            groups.len() - 1
+        });
+        groups[place].runs.extend(outcome.result.as_ref().ok());
+    }
+    let objectives = Objectives::of(&groups);
+    let costs: Vec<Option<[f64; 3]>> = groups.iter().map(|group| costs(group, &objectives)).collect();
+    for at in 0..groups.len() {
+        let rivals =
+            (0..groups.len()).filter(|&other| groups[other].value(WORKLOAD) == groups[at].value(WORKLOAD));
+        groups[at].front = costs[at]
+            .is_some_and(|mine| !rivals.filter_map(|other| costs[other]).any(|theirs| beats(&theirs, &mine)));
+    }
+    groups
+}
+
+/// The objectives as costs: less is better.
+fn costs(group: &Group<'_>, objectives: &Objectives) -> Option<[f64; 3]> {
+    let cost = |metric: &Metric| {
+        let value = group.mean(metric)?;
+        Some(if metric.better == Better::More { -value } else { value })
+    };
+    let [price, life, speed] = objectives.all().map(cost);
+    Some([price?, life?, speed?])
+}
+
+/// True if `a` is nowhere worse than `b` and somewhere better.
+pub fn beats<const N: usize>(a: &[f64; N], b: &[f64; N]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a <= b) && a.iter().zip(b).any(|(a, b)| a < b)
+}

@@ -1,0 +1,145 @@
+//! Many runs: axes span a space of points, each point is a run, and all of them are one table and one page.
+//!
+//! 1. A point is an ordinary run with its key: a sweep that was interrupted, or killed, goes on where it was, and shards
+//!    that ran elsewhere are merged by looking for their results.
+//! 2. The table depends on the sweep alone, not on who ran which point when: one process, two shards and a resumed sweep
+//!    write the same bytes.
+//! 3. A point that gives no result is a row with the reason; the others are not held up.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`space`] | axes, points, what is run at a point: also of experiments |
+//! | [`file`](mod@file) | the file of a sweep, and axes as they are written on a command line |
+//! | [`skip`] | rules for points that are not run |
+//! | [`table`] | the results as one table: Parquet, CSV, JSON |
+//! | [`front`] | price, lifetime and speed of points, and which of them no other beats |
+//! | [`page`] | table, curves and front as a page |
+
+pub mod file;
+pub mod front;
+pub mod page;
+pub mod skip;
+pub mod space;
+pub mod table;
+
+#[cfg(test)]
+mod tests;
+
+pub use file::SweepError;
+pub use space::{Point, Space};
+
+use crate::design::DesignErrors;
+use crate::engine::Engine;
+use crate::plan::{Named, Settings, Task};
+use crate::result::RunResult;
+use nvlab_workload::WorkloadError;
+use skip::Skip;
+use std::collections::HashMap;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// A space, less the points that are skipped.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// Its name, of which files are named.
+    pub name: String,
+    /// All points.
+    pub space: Space,
+    /// Those of them that are not run.
+    pub skips: Vec<Skip>,
+}
+
+/// The axis whose values are seeds: figures show the mean along it.
+pub const SEED: &str = "seed";
+/// The axis whose values are workloads: points on different workloads are not compared.
+pub const WORKLOAD: &str = "workload";
+
+/// What became of a point.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The point.
+    pub point: Point,
+    /// Its result, or why it has none.
+    pub result: Result<RunResult, String>,
+}
+
+/// Why a point cannot be run.
+#[derive(Debug, Error)]
+pub enum PointError {
+    /// Its design is wrong.
+    #[error(transparent)]
+    Design(#[from] DesignErrors),
+    /// Its workload is wrong, or does not fit the design.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+}
+
+impl Sweep {
+    /// The points that are run; the last axis varies fastest.
+    pub fn points(&self) -> Result<Vec<Point>, String> {
+        let mut points = self.space.points()?;
+        points.retain(|point| !self.skips.iter().any(|skip| skip.holds(&self.space, point)));
+        Ok(points)
+    }
+}
+
+/// Some of the points of a sweep: every `of`th, from the `number`th on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// From 1.
+    pub number: usize,
+    /// How many shards there are.
+    pub of: usize,
+}
+
+impl Shard {
+    /// True if a point belongs to it; points are counted from 0.
+    pub fn takes(&self, point: usize) -> bool {
+        point % self.of == self.number - 1
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    /// `2/8`.
+    fn from_str(text: &str) -> Result<Shard, String> {
+        let numbers = text.split_once('/').and_then(|(number, of)| {
+            Some((number.trim().parse::<usize>().ok()?, of.trim().parse::<usize>().ok()?))
+        });
+        match numbers {
+            Some((number, of)) if (1..=of).contains(&number) => Ok(Shard { number, of }),
+            _ => Err(format!("`{text}` is no shard: write I/N, with I from 1 to N")),
+        }
+    }
+}
+
+/// Tasks, each of them once: figures share points.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// What each is called while it runs.
+    pub titles: Vec<String>,
+    known: HashMap<(String, String), usize>,
+}
+
+impl Batch {
+    /// Adds the run of a point; returns its number among the tasks.
+    pub fn add(&mut self, engine: &Engine, point: &Point, title: &str) -> Result<usize, PointError> {
+        let named = Named::load(&point.design, &point.sets)?;
+        let settings = Settings { seed: point.seed, until: point.until, state: point.state };
+        let task = Task::new(named.design, named.name, &engine.source(&point.workload)?, settings)?;
+        let identity = (task.key.clone(), task.plan.design_name.clone());
+        Ok(*self.known.entry(identity).or_insert_with(|| {
+            self.titles.push(point.title(title));
+            self.tasks.push(task);
+            self.tasks.len() - 1
+        }))
+    }
+
+    /// The tasks as the engine takes them.
+    pub fn tasks(&self) -> Vec<&Task> {
+        self.tasks.iter().collect()
+    }
+}

@@ -1,0 +1,204 @@
+//! A sweep as a page: its table, curves along its axes, and price, lifetime and speed against each other.
+
+use super::front::{Group, Objectives, beats, groups};
+use super::space::{Axis as VariedAxis, number_of};
+use super::{Outcome, SEED, Sweep, WORKLOAD};
+use crate::report::metric::{Better, Metric};
+use crate::report::page::{Axis, Curves, Dot, Page, Scatter, Series, Table, escape};
+
+/// More lines than this and a plot tells nothing: another axis divides it into several plots.
+const LINES_MAX: usize = 7;
+
+/// The page; `metrics` are the columns of its table and what its curves show.
+pub fn page(sweep: &Sweep, outcomes: &[Outcome], metrics: &[Metric]) -> String {
+    let groups = groups(sweep, outcomes);
+    let objectives = Objectives::of(&groups);
+    let mut page = Page::new(&format!("Sweep {}", sweep.name));
+    page.lead(&lead(sweep, outcomes));
+    let about = format!(
+        "Each row is the mean over its seeds. A star marks the front: nothing else under the same workload is as good in {} \
+         and better in one of them.",
+        objectives.all().map(|metric| escape(&metric.title)).join(", ")
+    );
+    page.section("points", "Points", &about, &table(sweep, &groups, metrics));
+    page.section("curves", "Curves", "", &curves(sweep, &groups, metrics));
+    page.section(
+        "front",
+        "Price, lifetime, speed",
+        "Lines join the points that no other point beats in both.",
+        &scatters(sweep, &groups, &objectives),
+    );
+    let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.result.is_err()).collect();
+    if !failed.is_empty() {
+        let mut table = Table::new("", 2, &["point", "why it has no result"]);
+        for outcome in failed {
+            let why = outcome.result.as_ref().err().map_or("", String::as_str);
+            table.row(&[escape(&outcome.point.values.join(", ")), escape(why)]);
+        }
+        page.section("failed", "Without a result", "", &table.html());
+    }
+    page.html()
+}
+
+fn lead(sweep: &Sweep, outcomes: &[Outcome]) -> String {
+    let axes = sweep.space.axes.iter().filter(|axis| axis.values.len() > 1);
+    let axes: Vec<String> =
+        axes.map(|axis| format!("{} ({})", escape(&axis.name), axis.values.len())).collect();
+    let run = outcomes.iter().find_map(|outcome| outcome.result.as_ref().ok());
+    let version = run.map_or(String::new(), |run| {
+        format!("nvlab {}, results version {}; ", escape(&run.nvlab), run.results_version)
+    });
+    format!("<p class=\"about\">{version}{} points: {}</p>\n", outcomes.len(), axes.join(" x "))
+}
+
+/// Axes that tell groups apart.
+fn varied(sweep: &Sweep) -> Vec<&VariedAxis> {
+    sweep.space.axes.iter().filter(|axis| axis.name != SEED && axis.values.len() > 1).collect()
+}
+
+fn table(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
+    let axes = varied(sweep);
+    let names = axes.iter().map(|axis| axis.name.as_str()).chain(["front"]);
+    let heads: Vec<&str> = names.chain(metrics.iter().map(|metric| metric.title.as_str())).collect();
+    let mut table = Table::new("", axes.len() + 1, &heads);
+    for group in groups {
+        let values = axes.iter().map(|axis| escape(group.value(&axis.name).unwrap_or_default()));
+        let front = if group.front { "★" } else { "" }.to_string();
+        let shown = |metric: &Metric| {
+            let value = group.mean(metric);
+            value.map_or("–".to_string(), |value| escape(&metric.unit.shown(value).to_string()))
+        };
+        table.row(&values.chain([front]).chain(metrics.iter().map(shown)).collect::<Vec<_>>());
+    }
+    table.html()
+}
+
+/// A plot of each metric: along the axis with the most numbers, a line for each combination of the other values; one plot
+/// for each workload, and for each value of further axes where there would be too many lines.
+fn curves(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
+    let axes = varied(sweep);
+    let numeric = |axis: &&VariedAxis| axis.values.iter().all(|value| number_of(value).is_some());
+    let others = || axes.iter().copied().filter(|axis| axis.name != WORKLOAD);
+    let x = others().filter(numeric).max_by_key(|axis| axis.values.len()).or_else(|| others().next());
+    let Some(x) = x else { return "<p class=\"about\">No axis to draw along.</p>\n".to_string() };
+    let mut lines: Vec<&VariedAxis> = others().filter(|axis| axis.name != x.name).collect();
+    let mut plots: Vec<&VariedAxis> = axes.iter().copied().filter(|axis| axis.name == WORKLOAD).collect();
+    while lines.iter().map(|axis| axis.values.len()).product::<usize>() > LINES_MAX {
+        plots.push(lines.remove(0));
+    }
+    let mut html = String::new();
+    for at in combinations(&plots) {
+        for metric in metrics {
+            let of = |group: &&Group<'_>| at.iter().all(|(name, value)| group.value(name) == Some(value));
+            let here: Vec<&Group<'_>> = groups.iter().filter(of).collect();
+            let series: Vec<Series> = combinations(&lines)
+                .iter()
+                .filter_map(|line| series(&here, line, x, numeric(&x), metric))
+                .collect();
+            if series.is_empty() {
+                continue;
+            }
+            let across = if numeric(&x) {
+                let ticks = x.values.iter().filter_map(|value| Some((number_of(value)?, value.clone())));
+                let axis = if spreads(&x.values) { Axis::log(&x.name) } else { Axis::linear(&x.name) };
+                axis.ticks(ticks.collect::<Vec<_>>())
+            } else {
+                Axis::names(&x.name, &x.values)
+            };
+            let unit = metric.unit;
+            let up = Axis::linear(&metric.title).text(move |value| unit.shown(value).to_string());
+            let place = at.iter().map(|(_, value)| *value).collect::<Vec<_>>().join(", ");
+            let title = [metric.title.as_str(), &place].into_iter().filter(|text| !text.is_empty());
+            html += &Curves::new(&title.collect::<Vec<_>>().join(": "), across, up, series).html();
+        }
+    }
+    html
+}
+
+/// True if values span more than a factor of 30: then an axis of powers shows them better.
+fn spreads(values: &[String]) -> bool {
+    let numbers: Vec<f64> = values.iter().filter_map(|value| number_of(value)).collect();
+    let (least, most) = numbers.iter().fold((f64::MAX, 0.0f64), |(a, b), &n| (a.min(n), b.max(n)));
+    least > 0.0 && most / least > 30.0
+}
+
+type Place<'a> = Vec<(&'a str, &'a str)>;
+
+/// Every combination of the values of axes; one without any if there are none.
+fn combinations<'a>(axes: &[&'a VariedAxis]) -> Vec<Place<'a>> {
+    axes.iter().fold(vec![Vec::new()], |places: Vec<Place<'a>>, axis| {
+        let with = |place: &Place<'a>, value: &'a String| {
+            let mut place = place.clone();
+            place.push((&axis.name, value));
+            place
+        };
+        places.iter().flat_map(|place| axis.values.iter().map(move |value| with(place, value))).collect()
+    })
+}
+
+fn series(
+    groups: &[&Group<'_>],
+    line: &Place<'_>,
+    x: &VariedAxis,
+    numeric: bool,
+    metric: &Metric,
+) -> Option<Series> {
+    let name = line.iter().map(|(_, value)| *value).collect::<Vec<_>>().join(", ");
+    let of = |group: &&&Group<'_>| line.iter().all(|(name, value)| group.value(name) == Some(value));
+    let point = |group: &&Group<'_>| {
+        let value = group.value(&x.name)?;
+        let place = match numeric {
+            true => number_of(value)?,
+            false => x.values.iter().position(|known| known == value)? as f64,
+        };
+        Some((place, group.mean(metric)?))
+    };
+    let mut points: Vec<(f64, f64)> = groups.iter().filter(of).filter_map(point).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    (!points.is_empty()).then(|| Series::new(&name, points))
+}
+
+fn scatters(sweep: &Sweep, groups: &[Group<'_>], objectives: &Objectives) -> String {
+    let workloads = sweep.space.axis(WORKLOAD).map_or(Vec::new(), |axis| axis.values.clone());
+    let workloads: Vec<Option<&str>> = match workloads.as_slice() {
+        [] => vec![None],
+        texts => texts.iter().map(|text| Some(text.as_str())).collect(),
+    };
+    let pairs = [
+        (&objectives.price, &objectives.speed),
+        (&objectives.price, &objectives.life),
+        (&objectives.life, &objectives.speed),
+    ];
+    let mut html = String::new();
+    for workload in &workloads {
+        let here: Vec<&Group<'_>> =
+            groups.iter().filter(|group| group.value(WORKLOAD) == *workload).collect();
+        for (x, y) in pairs {
+            let title = format!("{} and {}", x.title, y.title);
+            let title = match workload.filter(|_| workloads.len() > 1) {
+                Some(workload) => format!("{title}: {workload}"),
+                None => title,
+            };
+            html += &scatter(sweep, &here, &title, x, y);
+        }
+    }
+    html
+}
+
+fn scatter(sweep: &Sweep, groups: &[&Group<'_>], title: &str, x: &Metric, y: &Metric) -> String {
+    let places: Vec<(&&Group<'_>, [f64; 2])> =
+        groups.iter().filter_map(|group| Some((group, [group.mean(x)?, group.mean(y)?]))).collect();
+    let less = [x, y].map(|metric| metric.better == Better::Less);
+    let cost = |place: &[f64; 2]| -> [f64; 2] {
+        std::array::from_fn(|i| if less[i] { place[i] } else { -place[i] })
+    };
+    let dots = places.iter().map(|(group, place)| {
+        let front = !places.iter().any(|(_, other)| beats(&cost(other), &cost(place)));
+        Dot::new(&group.label(sweep), place[0], place[1]).front(front)
+    });
+    let axis = |metric: &Metric| {
+        let unit = metric.unit;
+        Axis::linear(&metric.title).text(move |value| unit.shown(value).to_string())
+    };
+    Scatter::new(title, axis(x), axis(y), dots.collect()).less_is_better(less[0], less[1]).html()
+}

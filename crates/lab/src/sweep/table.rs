@@ -1,0 +1,108 @@
+//! The results of a sweep as one table: a row for each point, a column for each key that was varied, for each metric, for the
+//! key of the run and for the reason where there is no result.
+//!
+//! Values of metrics are in base units, the unit in the column's name; a metric that a run has no value for is missing.
+//! The columns do not depend on the results.
+
+use super::{Outcome, Sweep};
+use crate::columns_out::parquet_of;
+use crate::report::metric::{Metric, metrics};
+use arrow_array::{ArrayRef, Float64Array, StringArray};
+use arrow_schema::{DataType, Field};
+use serde_json::{Map, Value};
+use std::io;
+use std::sync::Arc;
+
+/// Version of the table.
+pub const SCHEMA: &str = "nvlab.sweep/1";
+
+/// The results of a sweep.
+pub struct SweepTable {
+    keys: Vec<String>,
+    metrics: Vec<Metric>,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    values: Vec<String>,
+    metrics: Vec<Option<f64>>,
+    run: Option<String>,
+    error: Option<String>,
+}
+
+impl SweepTable {
+    /// Of all points, in their order.
+    pub fn new(sweep: &Sweep, outcomes: &[Outcome]) -> SweepTable {
+        let (keys, metrics) = (sweep.space.keys(), metrics());
+        let row = |outcome: &Outcome| {
+            let run = outcome.result.as_ref().ok();
+            let value = |key: &String| sweep.space.value_at(&outcome.point, key).unwrap_or_default();
+            Row {
+                values: keys.iter().map(value).collect(),
+                metrics: metrics.iter().map(|metric| metric.of(run?)).collect(),
+                run: run.map(|run| run.key.clone()),
+                error: outcome.result.as_ref().err().cloned(),
+            }
+        };
+        let rows = outcomes.iter().map(row).collect();
+        SweepTable { keys, metrics, rows }
+    }
+
+    fn names(&self) -> Vec<String> {
+        let metrics = self.metrics.iter().map(|metric| format!("{}{}", metric.name, metric.unit.suffix()));
+        let last = ["run", "error"].map(str::to_string);
+        self.keys.iter().cloned().chain(metrics).chain(last).collect()
+    }
+
+    /// Comma-separated, with a line of names; a missing value is empty.
+    pub fn csv(&self) -> String {
+        let quoted = |text: &str| match text.contains([',', '"', '\n', '\r']) {
+            true => format!("\"{}\"", text.replace('"', "\"\"")),
+            false => text.to_string(),
+        };
+        let line =
+            |cells: Vec<String>| cells.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",") + "\n";
+        let row = |row: &Row| {
+            let metrics =
+                row.metrics.iter().map(|value| value.map_or(String::new(), |value| value.to_string()));
+            let last = [&row.run, &row.error].map(|text| text.clone().unwrap_or_default());
+            line(row.values.iter().cloned().chain(metrics).chain(last).collect())
+        };
+        line(self.names()) + &self.rows.iter().map(row).collect::<String>()
+    }
+
+    /// One JSON document: `schema`, and an object for each row.
+    pub fn json(&self) -> String {
+        let text = |text: &Option<String>| text.clone().map_or(Value::Null, Value::from);
+        let row = |row: &Row| {
+            let metrics = row.metrics.iter().map(|value| value.map_or(Value::Null, Value::from));
+            let values = row.values.iter().cloned().map(Value::from);
+            let cells = values.chain(metrics).chain([text(&row.run), text(&row.error)]);
+            Value::Object(self.names().into_iter().zip(cells).collect::<Map<_, _>>())
+        };
+        let rows: Vec<Value> = self.rows.iter().map(row).collect();
+        format!("{:#}\n", serde_json::json!({ "schema": SCHEMA, "rows": rows }))
+    }
+
+    /// Parquet: zstd, one row group, every column nullable.
+    pub fn parquet(&self) -> io::Result<Vec<u8>> {
+        let texts = |of: &dyn Fn(&Row) -> Option<String>| -> ArrayRef {
+            Arc::new(self.rows.iter().map(of).collect::<StringArray>())
+        };
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        for at in 0..self.keys.len() {
+            columns.push(texts(&|row| Some(row.values[at].clone())));
+        }
+        for at in 0..self.metrics.len() {
+            columns.push(Arc::new(self.rows.iter().map(|row| row.metrics[at]).collect::<Float64Array>()));
+        }
+        columns.push(texts(&|row| row.run.clone()));
+        columns.push(texts(&|row| row.error.clone()));
+        let field = |(name, array): (String, &ArrayRef)| -> Field {
+            let kind: DataType = array.data_type().clone();
+            Field::new(name, kind, true)
+        };
+        let fields: Vec<Field> = self.names().into_iter().zip(&columns).map(field).collect();
+        parquet_of(fields, columns, &[("nvlab.schema", SCHEMA)])
+    }
+}

@@ -1,0 +1,184 @@
+//! Files and axes of sweeps, rules for points, shards, fronts, and that a table is the same bytes however it came about.
+
+use super::front::{Objectives, groups};
+use super::table::SweepTable;
+use super::*;
+use crate::report::metric;
+use crate::report::sample;
+
+const FILE: &str = r#"
+schema = 1
+[sweep]
+name = "spare"
+design = "ssd-tlc"
+workload = ["zipf qd=32", "uniform qd=8"]
+seeds = 2
+until = "2 x capacity"
+[[axis]]
+key = "ftl.clean.kind"
+values = ["greedy", "fifo"]
+[[axis]]
+key = "ftl.spare"
+range = "7 % .. 28 % : 7 %"
+[[axis]]
+keys = ["ftl.buffer.size", "ftl.unit"]
+values = [["4 MiB", "4 KiB"], ["8 MiB", "8 KiB"]]
+[[skip]]
+where = "ftl.clean.kind == 'fifo' and ftl.spare > 20 % or ftl.unit == '8 KiB' and workload == 'zipf qd=32'"
+"#;
+
+fn sweep(text: &str) -> Sweep {
+    Sweep::read("a.toml", "a", None, text).unwrap_or_else(|error| panic!("{}", error.message))
+}
+
+#[test]
+fn a_file_spans_points() {
+    let sweep = sweep(FILE);
+    assert_eq!(sweep.space.count(), 2 * 2 * 4 * 2 * 2);
+    let points = sweep.points().unwrap();
+    // Of 16 points on each workload and seed 4 are FIFO with 21 % or 28 %; on one workload half of all are skipped.
+    let (fifo, unit) = (2 * 2, 8);
+    assert_eq!(points.len(), 2 * ((16 - fifo) + (16 - unit - fifo / 2)));
+    let first = &points[0];
+    assert_eq!((first.design.as_str(), first.workload.as_str(), first.seed), ("ssd-tlc", "zipf qd=32", 1));
+    assert_eq!(
+        first.sets,
+        ["ftl.clean.kind=greedy", "ftl.spare=7 %", "ftl.buffer.size=4 MiB", "ftl.unit=4 KiB"]
+    );
+    let keys = ["design", "workload", "ftl.clean.kind", "ftl.spare", "ftl.buffer.size", "ftl.unit", "seed"];
+    assert_eq!(sweep.space.keys(), keys);
+    assert_eq!(sweep.space.value_at(first, "ftl.unit").as_deref(), Some("4 KiB"));
+    for point in &points {
+        let value = |key| sweep.space.value_at(point, key).unwrap();
+        assert!(value("ftl.clean.kind") != "fifo" || ["7 %", "14 %"].contains(&value("ftl.spare").as_str()));
+        assert!(value("ftl.unit") != "8 KiB" || value("workload") != "zipf qd=32");
+    }
+}
+
+#[test]
+fn ranges_and_params() {
+    let of = |param: &str| {
+        let run = RunSpec { workload: "uniform".into(), ..sweep(FILE).space.run };
+        let run = RunSpec { design: "ssd-tlc".into(), seed: "1".into(), ..run };
+        Sweep::of_params(run, &[param.to_string()]).map(|sweep| sweep.space.axes[0].values.clone())
+    };
+    assert_eq!(of("a=0.1..0.5:0.1").unwrap(), ["0.1", "0.2", "0.3", "0.4", "0.5"]);
+    assert_eq!(of("a=1 MiB..64 MiB*4").unwrap(), ["1 MiB", "4 MiB", "16 MiB", "64 MiB"]);
+    assert_eq!(of("a=7%, 28%").unwrap(), ["7%", "28%"]);
+    for (param, words) in [
+        ("a", "write KEY=VALUES"),
+        ("a=1 MiB..2 GiB:1 MiB", "the same unit"),
+        ("a=5..1:1", "has no end"),
+        ("a=1..5:0", "has no end"),
+        ("a=0..5*2", "has no end"),
+        ("a=1..5", "is no range"),
+        ("a=1,1", "the value `1` twice"),
+    ] {
+        let error = of(param).unwrap_err().to_string();
+        assert!(error.contains(words), "{param}: {error}");
+    }
+}
+
+use super::space::RunSpec;
+
+#[test]
+fn a_wrong_file_is_refused_at_its_line() {
+    let cases = [
+        ("seeds = 2", "seeds = \"many\"", "seeds"),
+        ("name = \"spare\"", "name = \"a/b\"", "names of files"),
+        ("until = \"2 x capacity\"", "until = \"later\"", "until"),
+        ("key = \"ftl.spare\"", "key = \"ftl.clean.kind\"", "varied by 2 axes"),
+        ("7 % .. 28 % : 7 %", "7 % .. 28", "is no range"),
+        ("[\"8 MiB\", \"8 KiB\"]", "[\"8 MiB\"]", "lists of 2 values"),
+        ("ftl.spare > 20 %", "ftl.space > 20 %", "no axis varies `ftl.space`"),
+        ("ftl.spare > 20 %", "ftl.clean.kind > 2", "compares numbers"),
+        ("seeds = 2", "seed = 2", "seed"),
+    ];
+    for (from, to, words) in cases {
+        let text = FILE.replacen(from, to, 1);
+        assert_ne!(text, FILE, "{from}");
+        let error = Sweep::read("a.toml", "a", None, &text).unwrap_err();
+        let all = format!("{} {} {:?}", error.message, error.label, error.help);
+        assert!(all.contains(words), "{to}: {all}");
+        assert!(error.at.is_some(), "{to}: {all}");
+    }
+}
+
+#[test]
+fn shards_share_all_points() {
+    let shards: Vec<Shard> = ["1/3", "2/3", "3/3"].map(|text| text.parse().unwrap()).to_vec();
+    for point in 0..100 {
+        assert_eq!(shards.iter().filter(|shard| shard.takes(point)).count(), 1);
+    }
+    for text in ["0/3", "4/3", "1", "a/b", "1/0"] {
+        assert!(text.parse::<Shard>().is_err(), "{text}");
+    }
+}
+
+/// What became of the points: results made up, a point in five without one.
+fn outcomes(sweep: &Sweep) -> Vec<Outcome> {
+    let points = sweep.points().unwrap();
+    let result = |(at, point): (usize, &Point)| match at % 5 {
+        4 => Err("no".to_string()),
+        _ => Ok(sample::run(&point.design, point.seed)),
+    };
+    points.iter().enumerate().map(|it| Outcome { point: it.1.clone(), result: result(it) }).collect()
+}
+
+#[test]
+fn a_table_has_a_row_for_each_point() {
+    let sweep = sweep(FILE);
+    let outcomes = outcomes(&sweep);
+    let table = SweepTable::new(&sweep, &outcomes);
+    let csv = table.csv();
+    let mut lines = csv.lines();
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .starts_with("design,workload,ftl.clean.kind,ftl.spare,ftl.buffer.size,ftl.unit,seed,")
+    );
+    assert_eq!(lines.clone().count(), outcomes.len());
+    assert_eq!(lines.filter(|line| line.ends_with(",no")).count(), outcomes.len() / 5);
+    let json: serde_json::Value = serde_json::from_str(&table.json()).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), rows[0]["waf"].as_f64()), (outcomes.len(), Some(2.97)));
+    assert!(rows[4]["waf"].is_null() && rows[4]["error"] == "no");
+    assert_eq!(table.parquet().unwrap(), SweepTable::new(&sweep, &outcomes).parquet().unwrap());
+}
+
+#[test]
+fn the_front_is_what_no_other_beats() {
+    use super::front::beats;
+    assert!(
+        beats(&[1.0, 2.0], &[1.0, 3.0])
+            && !beats(&[1.0, 2.0], &[1.0, 2.0])
+            && !beats(&[1.0, 4.0], &[2.0, 3.0])
+    );
+    let sweep = sweep(FILE);
+    let mut outcomes = outcomes(&sweep);
+    // One point is cheaper, lives longer and is faster than all others on its workload.
+    let best = outcomes.iter().position(|outcome| outcome.result.is_ok()).unwrap();
+    let values = outcomes[best].point.values.clone();
+    let same = |point: &Point| point.values[..point.values.len() - 1] == values[..values.len() - 1];
+    for outcome in outcomes.iter_mut().filter(|outcome| same(&outcome.point)) {
+        let mut run = sample::run("ssd-tlc", outcome.point.seed);
+        run.price.total_usd = Some(1.0);
+        run.lifetime.years = Some(1e3);
+        run.lifetime.host_bytes = Some(1e20);
+        run.write.per_s = 1e9;
+        run.write.latency.mean_ns = 1.0;
+        run.read.latency.mean_ns = 1.0;
+        outcome.result = Ok(run);
+    }
+    let groups = groups(&sweep, &outcomes);
+    let front: Vec<_> =
+        groups.iter().filter(|group| group.front && group.value(WORKLOAD) == Some("zipf qd=32")).collect();
+    assert_eq!(front.len(), 1);
+    assert_eq!(front[0].value("ftl.spare"), Some("7 %"));
+    let price = metric::find("price").unwrap();
+    assert_eq!(front[0].mean(&price), Some(1.0));
+    assert_eq!(Objectives::of(&groups).price.name, "price");
+    let page = page::page(&sweep, &outcomes, &[metric::find("waf").unwrap()]);
+    assert!(page.contains("★") && page.contains("<svg") && page.contains("ftl.spare"));
+}
