@@ -2,7 +2,7 @@
 
 use nvlab_access::{BlockDevice, RamDisk};
 use nvlab_controller::ControllerError;
-use nvlab_controller::envy::{Cleaning, Envy, EnvyConfig};
+use nvlab_controller::envy::{Envy, EnvyConfig, SegmentCleaning};
 use nvlab_medium::MemStore;
 use nvlab_medium::banks::Access;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
@@ -42,7 +42,7 @@ fn memory() -> Envy<MemStore> {
         logical_pages: 151,
         buffer_pages: 16,
         flush_at: 8,
-        cleaning: Cleaning::Fifo,
+        cleaning: SegmentCleaning::Fifo,
         wear_spread: None,
         control: Span::from_ns(60),
         word_bytes: 8,

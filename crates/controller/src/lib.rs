@@ -104,6 +104,15 @@ pub enum ControllerError {
 }
 
 impl ControllerError {
+    /// Fails if units lie outside a device of `capacity` units.
+    #[inline]
+    pub fn check_extent(extent: Extent, capacity: u32) -> Result<(), ControllerError> {
+        match extent.end() <= capacity as u64 {
+            true => Ok(()),
+            false => Err(ControllerError::OutOfRange { extent, capacity }),
+        }
+    }
+
     /// Fails if bytes lie outside a memory window of `capacity` bytes.
     pub fn check_window(offset: u64, bytes: u32, capacity: u64) -> Result<(), ControllerError> {
         match offset.checked_add(bytes as u64) {

@@ -9,6 +9,15 @@ const CANDIDATES: usize = 64;
 /// Erases of a die between two checks of its wear.
 pub(crate) const LOOK_EVERY: u32 = 16;
 
+/// How the wear of a page map's blocks is evened out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WearLevelling {
+    /// Host data goes to the erased block with the fewest erases, relocated data to the one with the most.
+    pub dynamic: bool,
+    /// When the erase counts of a die differ by more than this, the least worn full block is moved.
+    pub static_threshold: Option<u32>,
+}
+
 /// Which erased block is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
@@ -18,15 +27,21 @@ pub(crate) enum Take {
     MostWorn,
 }
 
-/// The index of the erased block to take, among the last of `free` blocks; `erases` returns the erase count of the
-/// block at an index. `None` if there is none.
-#[inline]
-pub(crate) fn pick_free(free: usize, take: Take, erases: impl Fn(usize) -> u32) -> Option<usize> {
-    let candidates = free.saturating_sub(CANDIDATES)..free;
-    match take {
-        Take::MostWorn => candidates.max_by_key(|&i| erases(i)),
-        Take::LeastWorn => candidates.rev().min_by_key(|&i| erases(i)),
-    }
+/// Takes an erased block from the last ones of a list; without dynamic wear levelling the last. `erases` returns the
+/// erase count of a block. `None` if there is none.
+pub(crate) fn take_free<B: Copy>(
+    free: &mut Vec<B>,
+    dynamic: bool,
+    take: Take,
+    erases: impl Fn(B) -> u32,
+) -> Option<B> {
+    let mut candidates = free.len().saturating_sub(CANDIDATES)..free.len();
+    let pick = match (dynamic, take) {
+        (false, _) => candidates.next_back(),
+        (true, Take::MostWorn) => candidates.max_by_key(|&i| erases(free[i])),
+        (true, Take::LeastWorn) => candidates.rev().min_by_key(|&i| erases(free[i])),
+    };
+    pick.map(|pick| free.swap_remove(pick))
 }
 
 /// The least worn full block of a die, if the most worn block of the die was erased more than `threshold` times

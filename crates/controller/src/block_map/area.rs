@@ -58,14 +58,10 @@ impl<S: Store> Area<S> {
 
     /// Takes an erased block of a die.
     pub fn take(&mut self, die: u32) -> Result<u32, ControllerError> {
-        let free = &mut self.free[die as usize];
-        let Some(mut pick) = free.len().checked_sub(1) else { return Err(self.end_of_life(die)) };
-        if self.dynamic && pick > 0 {
-            let cells = self.nand.cells();
-            let erases = |i| cells.erase_count(BlockId(free[i]));
-            pick = wear::pick_free(free.len(), Take::LeastWorn, erases).unwrap_or(pick);
-        }
-        Ok(free.swap_remove(pick))
+        let cells = self.nand.cells();
+        let erases = |block| cells.erase_count(BlockId(block));
+        let taken = wear::take_free(&mut self.free[die as usize], self.dynamic, Take::LeastWorn, erases);
+        taken.ok_or_else(|| self.end_of_life(die))
     }
 
     /// The most worn erased block of a die and its erases.

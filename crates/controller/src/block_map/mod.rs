@@ -202,13 +202,6 @@ impl<S: Store> BlockMap<S> {
         self.areas.iter_mut().for_each(|area| area.nand.settle(upto));
     }
 
-    fn check_extent(&self, extent: Extent) -> Result<(), ControllerError> {
-        match extent.end() <= self.config.logical_units as u64 {
-            true => Ok(()),
-            false => Err(ControllerError::OutOfRange { extent, capacity: self.config.logical_units }),
-        }
-    }
-
     /// Logical block and offset of a logical page.
     #[inline]
     fn split(&self, lpa: u32) -> (u32, u32) {
@@ -309,7 +302,7 @@ impl<S: Store> Controller for BlockMap<S> {
 
     #[inline]
     fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
-        self.check_extent(extent)?;
+        ControllerError::check_extent(extent, self.config.logical_units)?;
         let start = at + self.config.overhead;
         let mut end = start;
         let bytes = if S::KEEPS { self.unit_bytes() as usize } else { 0 };
@@ -322,7 +315,7 @@ impl<S: Store> Controller for BlockMap<S> {
 
     #[inline]
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
-        self.check_extent(extent)?;
+        ControllerError::check_extent(extent, self.config.logical_units)?;
         let start = at + self.config.overhead;
         let end = self.write_extent(start, extent, data)?;
         self.stats.host_write_units += extent.count as u64;
@@ -331,7 +324,7 @@ impl<S: Store> Controller for BlockMap<S> {
     }
 
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
-        self.check_extent(extent)?;
+        ControllerError::check_extent(extent, self.config.logical_units)?;
         let start = at + self.config.overhead;
         if self.config.trim && extent.count > 0 {
             self.place[extent.start as usize..extent.end() as usize].fill(NOTHING);

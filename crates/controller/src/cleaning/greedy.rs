@@ -1,10 +1,11 @@
 //! Greedy: the block with the fewest live units; among equals, the one that has had so few the longest.
 //!
 //! One list of blocks per count of live units: when a unit dies, its block moves one list down; the victim is the
-//! first block of the lowest non-empty list. Both are O(1).
+//! first block of the lowest non-empty list. Both are O(1). The few segments of an eNVy pool are all examined instead
+//! (section 4.2): lists would cost time at every store.
 
-use super::CleaningPolicy;
 use super::list::Lists;
+use super::{Candidate, CleaningPolicy};
 use crate::table::BlockTable;
 use nvlab_units::BlockId;
 
@@ -15,6 +16,11 @@ pub struct Greedy {
     lowest: Vec<u32>,
     /// Lists of one die: one for each count of live units from 0 to all.
     stride: u32,
+}
+
+/// The one with the fewest live units; among equals, the first.
+pub(super) fn emptiest(blocks: impl Iterator<Item = Candidate>) -> Option<Candidate> {
+    blocks.min_by_key(|block| block.live)
 }
 
 impl Greedy {

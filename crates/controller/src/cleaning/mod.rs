@@ -1,5 +1,4 @@
-//! Which block is cleaned next. A policy decides, it never acts: it is notified of changes to blocks and asked
-//! for a victim.
+//! Which block is cleaned next. A policy decides, it never acts.
 //!
 //! | policy | file | the victim | source |
 //! |---|---|---|---|
@@ -8,22 +7,80 @@
 //! | windowed greedy | [`windowed_greedy`] | fewest live among those filled first | Hu et al. 2009 |
 //! | cost-benefit | [`cost_benefit`] | greatest (1-u) age / (1+u) | Rosenblum and Ousterhout, LFS |
 //! | d-choices | [`d_choices`] | fewest live among d drawn at random | Van Houdt 2013 |
+//! | locality gathering | [`gathering`] | FIFO in its partition; pages move between partitions | eNVy section 4.3 |
+//!
+//! Over the many blocks of a page map a [`CleaningPolicy`] is notified of every change ([`Cleaning`]). The few segments
+//! of an eNVy pool are examined when one is to be cleaned ([`SegmentCleaning`]).
 
 pub mod cost_benefit;
 pub mod d_choices;
 pub mod fifo;
+pub mod gathering;
 pub mod greedy;
 mod list;
 pub mod windowed_greedy;
 
-use crate::page_map::Cleaning;
 use crate::table::BlockTable;
 use cost_benefit::CostBenefit;
 use d_choices::DChoices;
 use fifo::Fifo;
+use gathering::Gathering;
 use greedy::Greedy;
 use nvlab_units::BlockId;
 use windowed_greedy::WindowedGreedy;
+
+/// Which block of a page map is cleaned next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cleaning {
+    /// The block with the fewest live units.
+    Greedy,
+    /// The block that was filled first.
+    Fifo,
+    /// Greatest (1 - u) * age / (1 + u) (Rosenblum and Ousterhout, LFS).
+    CostBenefit,
+    /// The emptiest of `d` blocks drawn at random (Van Houdt, SIGMETRICS 2013).
+    DChoices {
+        /// Blocks drawn.
+        d: u32,
+    },
+    /// The emptiest of the `window` blocks filled first (Hu et al., SYSTOR 2009).
+    WindowedGreedy {
+        /// Blocks examined.
+        window: u32,
+    },
+}
+
+/// Which segment of an eNVy pool is cleaned next, and where flushed pages go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SegmentCleaning {
+    /// The segment with the fewest live pages (section 4.2).
+    Greedy,
+    /// The segment that was filled first.
+    Fifo,
+    /// Greatest (1 - u) * age / (1 + u) (Rosenblum and Ousterhout, LFS).
+    CostBenefit,
+    /// Locality gathering between partitions, FIFO within (sections 4.3 and 4.4).
+    Gathering(Gathering),
+}
+
+impl SegmentCleaning {
+    /// Locality gathering with the defaults; 16 segments per partition is the paper's hybrid, 1 its pure
+    /// locality gathering.
+    pub const fn gathering(partition_segments: u32) -> SegmentCleaning {
+        SegmentCleaning::Gathering(Gathering::new(partition_segments))
+    }
+}
+
+/// A full block or segment, for policies that examine all of them.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    /// Its number, or its place among the candidates.
+    index: usize,
+    units: u32,
+    live: u32,
+    /// When its youngest data was written.
+    birth: u64,
+}
 
 /// Chooses blocks to clean. Hooks default to nothing.
 pub trait CleaningPolicy {
@@ -96,6 +153,24 @@ impl CleaningPolicy for Policy {
     }
 }
 
+/// The index of the segment to clean, among the full ones of a pool of `pages` each, given as (live pages, birth), oldest
+/// first; `None` if no clean gains space.
+pub(crate) fn choose_segment(
+    cleaning: SegmentCleaning,
+    full: impl Iterator<Item = (u32, u64)>,
+    pages: u32,
+    now: u64,
+) -> Option<usize> {
+    let candidate = |(index, (live, birth))| Candidate { index, units: pages, live, birth };
+    let mut gaining = full.enumerate().map(candidate).filter(|segment| segment.live < pages);
+    let victim = match cleaning {
+        SegmentCleaning::Greedy => greedy::emptiest(gaining),
+        SegmentCleaning::Fifo | SegmentCleaning::Gathering(_) => gaining.next(),
+        SegmentCleaning::CostBenefit => cost_benefit::most_beneficial(gaining, now),
+    };
+    victim.map(|segment| segment.index)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,7 +240,7 @@ mod tests {
                 assert!(gaining.is_empty() || table.live(victim) == fewest(&gaining));
             }
             Cleaning::CostBenefit => {
-                let value = |b: BlockId| cost_benefit::benefit(table, b, now);
+                let value = |b: BlockId| cost_benefit::benefit(&cost_benefit::candidate(table, b), now);
                 let best = mine.iter().map(|&b| value(b)).fold(0.0, f64::max);
                 assert!(value(victim) >= best, "{} < {best}", value(victim));
             }

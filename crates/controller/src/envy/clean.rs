@@ -5,23 +5,17 @@
 //! again: flushes that would need it stay in the buffer. A wear swap is the same, but the spare, which is worn,
 //! takes the place of the least worn segment of the die: its data is cold, as it was rarely cleaned.
 
-use super::cleaning::{self, Moves};
 use super::durable::Completion;
-use super::segments::NO_SEGMENT;
+use super::segments::{Moving, NO_SEGMENT, Pool};
 use super::{Envy, NOTHING, Role};
+use crate::cleaning::gathering::{self, Moves, Partition};
+use crate::cleaning::{SegmentCleaning, choose_segment};
 use nvlab_medium::Store;
 use nvlab_units::{BlockId, Ppa, Span, Ticket, Time};
 use std::collections::VecDeque;
 
 /// Table entries read together, so that their cache misses overlap.
 const TOGETHER: usize = 64;
-
-/// A live page being moved.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Moving {
-    pub from: u32,
-    pub owner: u32,
-}
 
 /// Why pages move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +49,9 @@ impl<S: Store> Envy<S> {
         let now = self.spare_ready(at, die, force)?;
         let pages = self.nor.geometry().pages_per_block;
         let state = &self.pools[pool as usize];
-        let choice = cleaning::choose(self.config.cleaning, state, &self.segments, pages, self.flushes);
+        let full = state.closed.iter().map(|&segment| &self.segments[segment as usize]);
+        let full = full.map(|segment| (segment.live, segment.birth));
+        let choice = choose_segment(self.config.cleaning, full, pages, self.flushes);
         let index = choice.unwrap_or_else(|| panic!("no segment of pool {pool} gains space: {state:?}"));
         let victim = self.pools[pool as usize].closed.remove(index).expect("the segment chosen");
         let live = self.segments[victim as usize].live;
@@ -69,6 +65,27 @@ impl<S: Store> Envy<S> {
         self.distribute(start, pool, victim, target, moves);
         self.left(die, victim);
         Some(start)
+    }
+
+    /// Records a clean of a segment with `live` pages and decides what moves.
+    fn plan_moves(&mut self, at: Time, pool: u32, live: u32) -> Moves {
+        let SegmentCleaning::Gathering(gathering) = self.config.cleaning else { return Moves::default() };
+        let pages = self.nor.geometry().pages_per_block;
+        let history = &mut self.pools[pool as usize].history;
+        gathering::note_clean(&gathering, history, (live, pages), self.flushes);
+        self.record_pool(at, pool);
+        let partition = |pool: &Pool| Partition {
+            size: pool.size,
+            occupied: pool.occupied,
+            limit: pool.limit,
+            room: match pool.active {
+                NO_SEGMENT => 0,
+                active => pages - self.segments[active as usize].next,
+            },
+            history: pool.history,
+        };
+        let partitions: Vec<Partition> = self.pools.iter().map(partition).collect();
+        gathering::plan(&gathering, &partitions, pool as usize, (live, pages), self.flushes)
     }
 
     /// Puts the spare of a die in the place of a segment, with this place in the order.

@@ -1,6 +1,8 @@
 //! The configuration of an eNVy controller: plain data, filled from a design.
 
 use super::table::{Layout, RECORD};
+use crate::cleaning::SegmentCleaning;
+use crate::cleaning::gathering::{Gathering, Locality};
 use nvlab_medium::flash::FlashConfig;
 use nvlab_medium::ram::{Backup, RamConfig};
 use nvlab_units::{Geometry, Span};
@@ -16,7 +18,7 @@ pub struct EnvyConfig {
     /// Pages in the buffer above which the oldest are flushed; at most `buffer_pages`.
     pub flush_at: u32,
     /// Which segment is cleaned next, and where flushed pages go.
-    pub cleaning: Cleaning,
+    pub cleaning: SegmentCleaning,
     /// When the segment just cleaned was erased this many times more than the least worn of its die, the two swap
     /// their data (section 4.3: 100). `None`: never.
     pub wear_spread: Option<u32>,
@@ -33,75 +35,6 @@ pub struct EnvyConfig {
     pub mapping_cache_entries: u32,
     /// Pages one transaction may change (section 6); 0: no transactions.
     pub transaction_pages: u32,
-}
-
-/// Which segment is cleaned next, and where flushed pages go.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Cleaning {
-    /// The segment with the fewest live pages (section 4.2).
-    Greedy,
-    /// The segment that was filled first.
-    Fifo,
-    /// Greatest (1 - u) * age / (1 + u) (Rosenblum and Ousterhout, LFS).
-    CostBenefit,
-    /// Locality gathering between partitions, FIFO within (sections 4.3 and 4.4).
-    Gathering(Gathering),
-}
-
-impl Cleaning {
-    /// Locality gathering with the defaults; 16 segments per partition is the paper's hybrid, 1 its pure
-    /// locality gathering.
-    pub const fn gathering(partition_segments: u32) -> Cleaning {
-        Cleaning::Gathering(Gathering::new(partition_segments))
-    }
-}
-
-/// How pages move between partitions. The paper states the rule (equal products of cleaning frequency and
-/// cost) but none of these numbers.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gathering {
-    /// Adjoining segments that form a partition.
-    pub partition_segments: u32,
-    /// Weight of the past in the smoothed interval between cleans and in the smoothed cost.
-    pub smoothing: f64,
-    /// Pages moved at a clean: this share of the free space gained, times the relative excess over the
-    /// average product.
-    pub step: f64,
-    /// At most this share of a segment moves at a clean.
-    pub step_max: f64,
-    /// Relative excess below which nothing moves.
-    pub dead_band: f64,
-    /// Share of a segment that every clean exchanges with each neighbour regardless of the products, so that
-    /// gathering starts when all products are equal (see `cleaning::gathering`).
-    pub exchange: f64,
-    /// The known locality of the writes: the free space starts divided as the rule would eventually divide it,
-    /// which otherwise takes thousands of overwrites (see `start`). `None`: unknown, every segment starts equally
-    /// full.
-    pub sorted: Option<Locality>,
-}
-
-/// How writes are distributed: the share `data` of the pages, the first ones, receives the share `writes` of them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Locality {
-    /// Share of the pages, more than 0 and less than 1.
-    pub data: f64,
-    /// Share of the writes, more than 0 and less than 1.
-    pub writes: f64,
-}
-
-impl Gathering {
-    /// The defaults: 0.8, half, an eighth, no dead band, no exchange.
-    pub const fn new(partition_segments: u32) -> Gathering {
-        Gathering {
-            partition_segments,
-            smoothing: 0.8,
-            step: 0.5,
-            step_max: 0.125,
-            dead_band: 0.0,
-            exchange: 0.0,
-            sorted: None,
-        }
-    }
 }
 
 impl EnvyConfig {
@@ -198,7 +131,7 @@ impl EnvyConfig {
 
     fn check_space(&self, geometry: &Geometry) -> Result<(), String> {
         let segments = geometry.blocks_per_die - 1;
-        if let Cleaning::Gathering(gathering) = self.cleaning
+        if let SegmentCleaning::Gathering(gathering) = self.cleaning
             && !(1..=segments).contains(&gathering.partition_segments)
         {
             return Err(format!(
@@ -206,7 +139,8 @@ impl EnvyConfig {
                 gathering.partition_segments
             ));
         }
-        if let Cleaning::Gathering(Gathering { sorted: Some(Locality { data, writes }), .. }) = self.cleaning
+        if let SegmentCleaning::Gathering(Gathering { sorted: Some(Locality { data, writes }), .. }) =
+            self.cleaning
             && !(data > 0.0 && data < 1.0 && writes > 0.0 && writes < 1.0)
         {
             return Err(format!(

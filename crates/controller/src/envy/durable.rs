@@ -10,7 +10,7 @@
 //! source is still there, as it is not erased before. So a segment's count of programmed pages may lag; recovery
 //! searches for the last page that is not blank.
 
-use super::clean::Moving;
+use super::segments::Moving;
 use super::table::Record;
 use super::{Envy, NOTHING, Role, SHADOW, SLOT};
 use nvlab_medium::Store;

@@ -1,8 +1,9 @@
 //! Host accesses: words and pages, loaded, stored and trimmed.
 
 use super::buffer::Slot;
-use super::{Cleaning, Envy, NOTHING, SLOT};
+use super::{Envy, NOTHING, SLOT};
 use crate::ControllerError;
+use crate::cleaning::SegmentCleaning;
 use nvlab_medium::Store;
 use nvlab_medium::banks::Access;
 use nvlab_units::{Extent, Interruption, Served, Span, Ticket, Time};
@@ -216,7 +217,7 @@ impl<S: Store> Envy<S> {
     fn origin(&mut self, lpa: u32, from: u32) -> u32 {
         let pools = self.pools.len() as u32;
         let asked = match self.config.cleaning {
-            Cleaning::Gathering(_) => match from {
+            SegmentCleaning::Gathering(_) => match from {
                 NOTHING => {
                     let place = self.first_place(lpa);
                     self.first_pages.partition_point(|&first| first <= place) as u32 - 1

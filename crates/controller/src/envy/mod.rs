@@ -45,7 +45,6 @@
 //! | `table` | the layout of the SRAM |
 //! | `segments`, `buffer`, `start` | segments and pools; the ring of slots; initial placement |
 //! | `host`, `flush`, `clean` | host accesses; flushes; cleaning, erasing, wear |
-//! | `cleaning` | which segment, and which pages move: one file per policy |
 //! | `waiting` | what must be done before a slot or a segment may be reused |
 //! | `transaction` | shadows (section 6) |
 //! | `header` | the design the SRAM belongs to |
@@ -53,7 +52,6 @@
 
 mod buffer;
 mod clean;
-mod cleaning;
 pub mod config;
 mod durable;
 mod flush;
@@ -68,7 +66,9 @@ mod transaction;
 mod unfinished;
 mod waiting;
 
-pub use config::{Cleaning, EnvyConfig, Gathering, Locality};
+pub use crate::cleaning::SegmentCleaning;
+pub use crate::cleaning::gathering::{Gathering, Locality};
+pub use config::EnvyConfig;
 pub use recover::{Media, RecoveryReport};
 pub use stats::EnvyStats;
 
@@ -80,7 +80,7 @@ use nvlab_medium::ram::Ram;
 use nvlab_medium::{PowerCut, Store};
 use nvlab_units::{BlockId, Bus, Extent, Lane, Layout, Ppa, Served, Span, Ticket, Time};
 use prefetch_index::prefetch_index;
-use segments::{NO_SEGMENT, Pool, Role, Segment};
+use segments::{Moving, NO_SEGMENT, Pool, Role, Segment};
 use std::collections::VecDeque;
 use transaction::Transaction;
 use waiting::Crossing;
@@ -132,7 +132,7 @@ pub struct Envy<S: Store = ()> {
     crossings: VecDeque<Crossing>,
     /// Scratch: tickets that must be reached (see `waiting`), pages to copy, a page.
     required: Vec<Ticket>,
-    moving: Vec<clean::Moving>,
+    moving: Vec<Moving>,
     page: Vec<u8>,
     stats: EnvyStats,
 }
@@ -388,13 +388,6 @@ impl<S: Store> Envy<S> {
     fn layout_first(&self, segment: u32) -> u32 {
         self.nor.geometry().first_unit(BlockId(segment)).0
     }
-
-    fn check_extent(&self, extent: Extent) -> Result<(), ControllerError> {
-        match extent.end() <= self.config.logical_pages as u64 {
-            true => Ok(()),
-            false => Err(ControllerError::OutOfRange { extent, capacity: self.config.logical_pages }),
-        }
-    }
 }
 
 /// The interface for a RAM disk or a page workload: whole pages, each in one transfer over the path. Everything is
@@ -410,16 +403,16 @@ impl<S: Store> Controller for Envy<S> {
     }
     #[inline]
     fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
-        self.check_extent(extent)?;
+        ControllerError::check_extent(extent, self.config.logical_pages)?;
         Ok(self.read_pages(at, extent, into))
     }
     #[inline]
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
-        self.check_extent(extent)?;
+        ControllerError::check_extent(extent, self.config.logical_pages)?;
         self.write_pages(at, extent, data)
     }
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
-        self.check_extent(extent)?;
+        ControllerError::check_extent(extent, self.config.logical_pages)?;
         self.trim_pages(at, extent)
     }
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {

@@ -4,7 +4,9 @@
 //! segments of a die. A pool is within one die and keeps its number of segments: a clean moves data to the die's
 //! erased spare, which takes the place of the segment the data came from.
 
-use super::{Cleaning, EnvyConfig, NOTHING};
+use super::{EnvyConfig, NOTHING};
+use crate::cleaning::SegmentCleaning;
+use crate::cleaning::gathering::History;
 use nvlab_units::{Geometry, Ticket};
 use std::collections::VecDeque;
 
@@ -73,15 +75,11 @@ impl Segment {
     }
 }
 
-/// The cleaning history of a partition, for locality gathering.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct History {
-    /// Smoothed flushes, of the whole array, between two cleans; 0 before the second.
-    pub interval: f64,
-    /// Smoothed u / (1 - u) at a clean.
-    pub cost: f64,
-    /// Flushes at the last clean.
-    pub cleaned_at: u64,
+/// A live page being moved.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moving {
+    pub from: u32,
+    pub owner: u32,
 }
 
 /// Segments that share a write pointer.
@@ -106,7 +104,7 @@ pub(super) struct Pool {
 /// Pools of one die.
 fn per_die(config: &EnvyConfig, geometry: &Geometry) -> u32 {
     match config.cleaning {
-        Cleaning::Gathering(gathering) => {
+        SegmentCleaning::Gathering(gathering) => {
             let (segments, size) = (geometry.blocks_per_die - 1, gathering.partition_segments);
             ((segments + size / 2) / size).max(1)
         }
@@ -146,7 +144,7 @@ pub(super) fn pools(config: &EnvyConfig, geometry: &Geometry) -> Vec<Pool> {
             fresh: Vec::new(),
             occupied: 0,
             limit: size * geometry.pages_per_block - margin(geometry),
-            history: History { interval: 0.0, cost: 0.0, cleaned_at: 0 },
+            history: History::default(),
         }
     };
     (0..per_die * dies).map(pool).collect()

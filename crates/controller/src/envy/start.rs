@@ -11,21 +11,24 @@
 //! pages. Frequency times cost of a segment is then writes / space x v / (1 - v)^2, equal for both zones. With
 //! v = u, free space is proportional to the square root of writes x data, which is also the optimum.
 
-use super::config::{Cleaning, Gathering, Locality};
 use super::segments::Pool;
+use crate::cleaning::SegmentCleaning;
+use crate::cleaning::gathering::{Gathering, Locality};
 
 /// Steps of a bisection: enough for every bit of an `f64` between 0 and 1.
 const BISECTIONS: u32 = 60;
 
 /// The first page of each pool, in an array with `pages_per_segment`.
 pub(super) fn first_pages(
-    cleaning: Cleaning,
+    cleaning: SegmentCleaning,
     logical_pages: u32,
     pools: &[Pool],
     pages_per_segment: u32,
 ) -> Vec<u32> {
     let (sorted, partition) = match cleaning {
-        Cleaning::Gathering(Gathering { sorted, partition_segments, .. }) => (sorted, partition_segments),
+        SegmentCleaning::Gathering(Gathering { sorted, partition_segments, .. }) => {
+            (sorted, partition_segments)
+        }
         _ => (None, 1),
     };
     let data = sorted.map_or(0.5, |locality| locality.data);
@@ -100,7 +103,7 @@ mod tests {
     use nvlab_units::{Geometry, Span};
 
     fn pools(sorted: Option<Locality>) -> (u32, Vec<u32>) {
-        let cleaning = Cleaning::Gathering(Gathering { sorted, ..Gathering::new(1) });
+        let cleaning = SegmentCleaning::Gathering(Gathering { sorted, ..Gathering::new(1) });
         let geometry = Geometry {
             channels: 1,
             dies_per_channel: 1,

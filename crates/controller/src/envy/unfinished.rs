@@ -5,9 +5,9 @@
 //! number of times.
 
 use super::Envy;
-use super::clean::{Cause, Moving};
+use super::clean::Cause;
 use super::recover::{RecoveryReport, read_segment};
-use super::segments::{NO_SEGMENT, Role};
+use super::segments::{Moving, NO_SEGMENT, Role};
 use nvlab_medium::Store;
 use nvlab_units::Time;
 use std::collections::{HashMap, VecDeque};

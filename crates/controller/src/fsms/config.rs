@@ -1,7 +1,7 @@
 //! The configuration of the separator: plain data, filled from a design.
 
 use super::SECTOR;
-use super::slots::Layout;
+use super::slots::{Layout, Update};
 use crate::{BesidePram, pram};
 use nvlab_medium::InPlace;
 use nvlab_units::{Extent, Span};
@@ -22,17 +22,6 @@ pub struct FsmsConfig {
     pub logical_delete: bool,
     /// Time the driver itself takes for a request.
     pub overhead: Span,
-}
-
-/// How a sector in PRAM is overwritten. Only the words that differ are programmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Update {
-    /// Through a journal: after a power cut the sector is old or new, as on any disk. Changes are programmed
-    /// twice, unless they fit in a single aligned 8 bytes.
-    Journalled,
-    /// In place, as in system 003: a power cut may leave the sector old in some aligned 8 bytes and new in
-    /// others.
-    InPlace,
 }
 
 impl FsmsConfig {

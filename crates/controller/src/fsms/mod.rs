@@ -35,8 +35,9 @@ mod learn;
 mod slots;
 pub mod stats;
 
-pub use config::{FsmsConfig, Update};
+pub use config::FsmsConfig;
 pub use fat::{FatKind, FileSystem, Volume};
+pub use slots::Update;
 pub use stats::FsmsStats;
 
 use crate::{BesidePram, Controller, ControllerError};
@@ -172,10 +173,8 @@ impl<C: BesidePram> Fsms<C> {
 
     #[inline]
     fn begin(&self, at: Time, extent: Extent) -> Result<Time, ControllerError> {
-        match extent.end() <= self.sectors as u64 {
-            true => Ok(at + self.config.overhead),
-            false => Err(ControllerError::OutOfRange { extent, capacity: self.sectors }),
-        }
+        ControllerError::check_extent(extent, self.sectors)?;
+        Ok(at + self.config.overhead)
     }
 
     /// True if writes of a sector go to PRAM.

@@ -17,7 +17,6 @@
 //! 3. The PRAM writes an aligned 8 bytes atomically.
 
 use super::SECTOR;
-use super::config::Update;
 use crate::ControllerError;
 use nvlab_medium::{InPlace, MediumError};
 use nvlab_units::checksum::crc32c;
@@ -33,6 +32,17 @@ const RECORD_BYTES: u64 = (RECORD_HEAD + SECTOR) as u64;
 /// Sectors whose slots are looked up in one page of the index.
 const TOGETHER: u32 = 64;
 const NONE: u32 = u32::MAX;
+
+/// How a sector in PRAM is overwritten. Only the words that differ are programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// Through a journal: after a power cut the sector is old or new, as on any disk. Changes are programmed
+    /// twice, unless they fit in a single aligned 8 bytes.
+    Journalled,
+    /// In place, as in system 003: a power cut may leave the sector old in some aligned 8 bytes and new in
+    /// others.
+    InPlace,
+}
 
 /// The offsets of the parts.
 #[derive(Clone, Copy, Debug)]

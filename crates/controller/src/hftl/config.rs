@@ -1,7 +1,8 @@
 //! The configuration of the hybrid controller: plain data, filled from a design.
 
-use crate::page_map::{Cleaning, WearLevelling};
+use crate::cleaning::Cleaning;
 use crate::pram;
+use crate::wear::WearLevelling;
 use nvlab_medium::InPlace;
 use nvlab_medium::flash::FlashConfig;
 use nvlab_units::{Geometry, Span};

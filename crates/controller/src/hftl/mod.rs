@@ -205,10 +205,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
 
     #[inline]
     fn begin(&mut self, at: Time, extent: Extent) -> Result<Time, ControllerError> {
-        let capacity = self.config.logical_units;
-        if extent.end() > capacity as u64 {
-            return Err(ControllerError::OutOfRange { extent, capacity });
-        }
+        ControllerError::check_extent(extent, self.config.logical_units)?;
         let start = at + self.config.overhead;
         self.latest = self.latest.max(start);
         if self.pending > 0 {

@@ -71,18 +71,10 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
 
     /// Opens an erased block of a die.
     pub(super) fn open(&mut self, at: Time, die: u32, stream: usize) -> Result<(), ControllerError> {
-        let free = &mut self.dies[die as usize].free;
-        if free.is_empty() {
-            return Err(self.end_of_life(die));
-        }
-        let mut pick = free.len() - 1;
-        if self.config.wear.dynamic {
-            let take = if stream == MOVED { Take::MostWorn } else { Take::LeastWorn };
-            let cells = self.nand.cells();
-            let found = wear::pick_free(free.len(), take, |i| cells.erase_count(free[i]));
-            pick = found.expect("a free block");
-        }
-        let block = free.swap_remove(pick);
+        let take = if stream == MOVED { Take::MostWorn } else { Take::LeastWorn };
+        let (free, cells) = (&mut self.dies[die as usize].free, self.nand.cells());
+        let taken = wear::take_free(free, self.config.wear.dynamic, take, |block| cells.erase_count(block));
+        let block = taken.ok_or_else(|| self.end_of_life(die))?;
         let erasing = &mut self.dies[die as usize].erasing;
         let before = erasing.len();
         erasing.retain(|&(erased, _)| erased != block);

@@ -13,7 +13,7 @@
 //!    is programmed.
 
 use super::PageMap;
-use super::config::PageMapConfig;
+use super::config::{CHECKPOINT_HEADER_BYTES as HEADER_BYTES, PageMapConfig};
 use super::frontier::NO_BLOCK;
 use super::spare::{Kind, Spare};
 use crate::ControllerError;
@@ -23,7 +23,6 @@ use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ticket, Time};
 
 const MAGIC: u32 = 0x4350_564e; // "NVPC"
-const HEADER_BYTES: u64 = 28;
 
 /// The state of the controller's checkpoints.
 #[derive(Clone, Debug)]
@@ -74,7 +73,7 @@ impl State {
     }
 
     pub fn new(config: &PageMapConfig, geometry: &Geometry) -> State {
-        let units = units_needed(config, geometry);
+        let units = config.units_of_checkpoint(geometry);
         State {
             every: config.checkpoint_units,
             since: 0,
@@ -98,17 +97,6 @@ impl State {
         self.since += written as u64;
         self.since >= every
     }
-}
-
-fn units_needed(config: &PageMapConfig, geometry: &Geometry) -> u64 {
-    let open = (geometry.dies() * config.streams.count()) as u64;
-    (HEADER_BYTES + 4 * open + 4 * config.logical_units as u64).div_ceil(geometry.unit_bytes as u64)
-}
-
-/// Blocks one checkpoint needs.
-pub(super) fn blocks_needed(config: &PageMapConfig, geometry: &Geometry) -> u64 {
-    let pages = units_needed(config, geometry).div_ceil(geometry.units_per_page as u64);
-    pages.div_ceil(geometry.pages_per_block as u64)
 }
 
 /// The contents of a checkpoint.
@@ -187,7 +175,7 @@ impl<S: Store> PageMap<S> {
         if !self.checkpoint.is_on() {
             return;
         }
-        for _ in 0..2 * blocks_needed(&self.config, &self.geometry) {
+        for _ in 0..2 * self.config.blocks_of_checkpoint(&self.geometry) {
             let Some(block) = self.dies[0].free.pop() else { return };
             self.table.set_state(block, BlockState::Map);
             self.checkpoint.pool.push(block);
@@ -237,7 +225,7 @@ impl<S: Store> PageMap<S> {
     /// The header is programmed: the previous checkpoint and its journal are obsolete.
     fn adopt_attempt(&mut self, at: Time, attempt: Attempt) {
         let old = std::mem::replace(&mut self.checkpoint.blocks, attempt.blocks);
-        let pool_max = blocks_needed(&self.config, &self.geometry) as usize + 1;
+        let pool_max = self.config.blocks_of_checkpoint(&self.geometry) as usize + 1;
         for block in old.into_iter().chain(attempt.journal) {
             if self.checkpoint.pool.len() == pool_max {
                 self.erase(at, block);

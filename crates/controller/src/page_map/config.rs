@@ -1,7 +1,12 @@
 //! The configuration of a page-mapped controller: plain data, filled from a design.
 
+use crate::cleaning::Cleaning;
+use crate::wear::WearLevelling;
 use nvlab_medium::flash::FlashConfig;
 use nvlab_units::{Geometry, Span};
+
+/// Bytes of a checkpoint before the open blocks and the map.
+pub(super) const CHECKPOINT_HEADER_BYTES: u64 = 28;
 
 /// A page-mapped controller.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,27 +62,6 @@ impl Allocation {
     }
 }
 
-/// Which block is cleaned next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cleaning {
-    /// The block with the fewest live units.
-    Greedy,
-    /// The block that was filled first.
-    Fifo,
-    /// Greatest (1 - u) * age / (1 + u) (Rosenblum and Ousterhout, LFS).
-    CostBenefit,
-    /// The emptiest of `d` blocks drawn at random (Van Houdt, SIGMETRICS 2013).
-    DChoices {
-        /// Blocks drawn.
-        d: u32,
-    },
-    /// The emptiest of the `window` blocks filled first (Hu et al., SYSTOR 2009).
-    WindowedGreedy {
-        /// Blocks examined.
-        window: u32,
-    },
-}
-
 /// Which data shares a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Streams {
@@ -92,15 +76,6 @@ pub enum Streams {
         /// host writes ago: needs no memory per unit, and is close enough if a block's data was written together.
         hot_within: f64,
     },
-}
-
-/// How wear is evened out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WearLevelling {
-    /// Host data goes to the erased block with the fewest erases, relocated data to the one with the most.
-    pub dynamic: bool,
-    /// When the erase counts of a die differ by more than this, the least worn full block is moved.
-    pub static_threshold: Option<u32>,
 }
 
 /// A write buffer.
@@ -134,6 +109,19 @@ impl PageMapConfig {
     pub fn check(&self, flash: &FlashConfig) -> Result<(), String> {
         check(self, flash)
     }
+
+    /// Units one checkpoint takes.
+    pub(super) fn units_of_checkpoint(&self, geometry: &Geometry) -> u64 {
+        let open = (geometry.dies() * self.streams.count()) as u64;
+        let bytes = CHECKPOINT_HEADER_BYTES + 4 * open + 4 * self.logical_units as u64;
+        bytes.div_ceil(geometry.unit_bytes as u64)
+    }
+
+    /// Blocks one checkpoint takes.
+    pub(super) fn blocks_of_checkpoint(&self, geometry: &Geometry) -> u64 {
+        let pages = self.units_of_checkpoint(geometry).div_ceil(geometry.units_per_page as u64);
+        pages.div_ceil(geometry.pages_per_block as u64)
+    }
 }
 
 /// See [`PageMapConfig::check`].
@@ -151,7 +139,7 @@ fn check(config: &PageMapConfig, flash: &FlashConfig) -> Result<(), String> {
     // Blocks not available for host data: the erased reserve, one open block per stream, two checkpoints and the
     // journals of trims.
     let map_blocks = match config.checkpoint_units {
-        Some(_) => 2 * super::checkpoint::blocks_needed(config, geometry) + 3,
+        Some(_) => 2 * config.blocks_of_checkpoint(geometry) + 3,
         None => 0,
     };
     let set_apart =

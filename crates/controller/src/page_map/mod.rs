@@ -44,8 +44,10 @@ mod trim;
 mod wear;
 mod write;
 
+pub use crate::cleaning::Cleaning;
+pub use crate::wear::WearLevelling;
 pub use cache::{CacheFull, CacheTakes, SlcCache};
-pub use config::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
+pub use config::{Allocation, PageMapConfig, Streams, WriteBuffer};
 pub use recover::{Media, RecoveryReport};
 pub use stats::PageMapStats;
 pub use trim::trims_pending_max;
@@ -254,13 +256,6 @@ impl<S: Store> PageMap<S> {
         if self.array.members_per_block() > 1 { reserve.saturating_sub(2).max(1) } else { reserve }
     }
 
-    fn check_extent(&self, extent: Extent) -> Result<(), ControllerError> {
-        match extent.end() <= self.config.logical_units as u64 {
-            true => Ok(()),
-            false => Err(ControllerError::OutOfRange { extent, capacity: self.config.logical_units }),
-        }
-    }
-
     #[inline]
     fn block_of(&self, unit: u32) -> BlockId {
         self.layout.block_of(Ppa(unit))
@@ -345,7 +340,7 @@ impl<S: Store> Controller for PageMap<S> {
     }
 
     fn view(&self, extent: Extent) -> Option<&[u8]> {
-        if !S::SHOWS || self.check_extent(extent).is_err() {
+        if !S::SHOWS || ControllerError::check_extent(extent, self.config.logical_units).is_err() {
             return None;
         }
         let unit = self.l2p[extent.start as usize];
@@ -364,7 +359,7 @@ impl<S: Store> Controller for PageMap<S> {
 
     #[inline(always)]
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
-        self.check_extent(extent)?;
+        ControllerError::check_extent(extent, self.config.logical_units)?;
         let start = at + self.config.overhead;
         self.fold_when_idle(start);
         let end = self.write_extent(start, extent, data)?;
@@ -373,7 +368,7 @@ impl<S: Store> Controller for PageMap<S> {
     }
 
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
-        self.check_extent(extent)?;
+        ControllerError::check_extent(extent, self.config.logical_units)?;
         let start = at + self.config.overhead;
         if !self.config.trim {
             return Ok(Served { start, end: start });

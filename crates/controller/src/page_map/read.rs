@@ -20,7 +20,7 @@ impl<S: Store> PageMap<S> {
         extent: Extent,
         into: &mut [u8],
     ) -> Result<Time, ControllerError> {
-        self.check_extent(extent)?;
+        ControllerError::check_extent(extent, self.config.logical_units)?;
         if S::SHOWS && into.is_empty() {
             self.prefetch_in_place(extent);
         }

@@ -223,7 +223,7 @@ impl<S: Store> PageMap<S> {
         number: u64,
     ) -> Result<Option<Checkpoint>, String> {
         let unit_bytes = self.geometry.unit_bytes as usize;
-        let needed = super::checkpoint::blocks_needed(&self.config, &self.geometry) as usize;
+        let needed = self.config.blocks_of_checkpoint(&self.geometry) as usize;
         let mut bytes = vec![0; needed * self.geometry.block_bytes() as usize];
         let mut found = 0u64;
         let mut data = vec![0; unit_bytes];

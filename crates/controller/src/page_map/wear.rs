@@ -21,17 +21,11 @@ use nvlab_units::{BlockId, Ppa, Time};
 impl<S: Store> PageMap<S> {
     /// Takes an erased block of a die.
     pub(super) fn take_free(&mut self, die: u32, relocated: bool) -> Result<BlockId, ControllerError> {
-        let free = &self.dies[die as usize].free;
-        if free.is_empty() {
-            return Err(self.end_of_life(die));
-        }
-        let mut pick = free.len() - 1;
-        if self.config.wear.dynamic {
-            let take = if relocated { Take::MostWorn } else { Take::LeastWorn };
-            let found = wear::pick_free(free.len(), take, |i| self.array.erase_count(free[i]));
-            pick = found.expect("a free block");
-        }
-        Ok(self.dies[die as usize].free.swap_remove(pick))
+        let take = if relocated { Take::MostWorn } else { Take::LeastWorn };
+        let free = &mut self.dies[die as usize].free;
+        let taken =
+            wear::take_free(free, self.config.wear.dynamic, take, |block| self.array.erase_count(block));
+        taken.ok_or_else(|| self.end_of_life(die))
     }
 
     /// Begins to move the least worn full block of a die if erase counts have diverged too far.

@@ -1,12 +1,12 @@
 //! Cleaning costs: against u / (1 - u), the FIFO closed form and the table of figure 8.
 
 use crate::device::Setup;
-use nvlab_controller::envy::{Cleaning, Gathering, Locality};
+use nvlab_controller::envy::{Gathering, Locality, SegmentCleaning};
 use nvlab_controller::{Controller, Envy};
 use nvlab_units::{Extent, Rng, Span, Time};
 
 /// An array of one die at 80 % of the segments in service, filled in order, without a buffer.
-fn array(cleaning: Cleaning, segments: u32, pages: u32) -> (Setup, Envy<()>) {
+fn array(cleaning: SegmentCleaning, segments: u32, pages: u32) -> (Setup, Envy<()>) {
     let setup = Setup {
         cleaning,
         dies: 1,
@@ -88,7 +88,7 @@ impl Host {
 }
 
 /// The cost after `warm` overwrites of the space, over the next `measured`.
-fn cost(cleaning: Cleaning, segments: u32, pages: u32, share: f64, warm: u64, measured: u64) -> f64 {
+fn cost(cleaning: SegmentCleaning, segments: u32, pages: u32, share: f64, warm: u64, measured: u64) -> f64 {
     let (_, mut device) = array(cleaning, segments, pages);
     let mut host = Host::new(device.capacity_units(), share);
     let space = device.capacity_units() as u64;
@@ -112,22 +112,22 @@ fn fifo_closed_form(rho: f64) -> f64 {
 fn fifo_costs_what_the_closed_form_says() {
     let expected = fifo_closed_form(0.8);
     assert!((expected - 1.693).abs() < 0.001, "{expected}");
-    let found = cost(Cleaning::Fifo, 128, 1024, 0.5, 8, 6);
+    let found = cost(SegmentCleaning::Fifo, 128, 1024, 0.5, 8, 6);
     assert!((found / expected - 1.0).abs() < 0.02, "{found}, expected {expected}");
-    let greedy = cost(Cleaning::Greedy, 128, 1024, 0.5, 8, 6);
+    let greedy = cost(SegmentCleaning::Greedy, 128, 1024, 0.5, 8, 6);
     assert!((greedy / expected - 1.0).abs() < 0.02, "{greedy}, expected {expected}");
 }
 
 #[test]
 fn pure_gathering_under_uniform_writes_costs_4() {
-    let found = cost(Cleaning::gathering(1), 128, 1024, 0.5, 20, 20);
+    let found = cost(SegmentCleaning::gathering(1), 128, 1024, 0.5, 20, 20);
     assert!((found / 4.0 - 1.0).abs() < 0.02, "{found}");
 }
 
 /// The cost of gathering that starts sorted, over overwrites `warm` to `warm + measured` of the space.
 fn sorted_cost(partition: u32, share: f64, warm: u64, measured: u64) -> f64 {
     let sorted = Some(Locality { data: 1.0 - share, writes: share });
-    let cleaning = Cleaning::Gathering(Gathering { sorted, ..Gathering::new(partition) });
+    let cleaning = SegmentCleaning::Gathering(Gathering { sorted, ..Gathering::new(partition) });
     let (_, mut device) = array(cleaning, 128, 512);
     let mut host = Host::new(device.capacity_units(), share).in_order_of_address();
     let space = device.capacity_units() as u64;
@@ -156,7 +156,7 @@ fn a_sorted_start_costs_the_ideal_split_at_once() {
 /// pages a segment, 10/90), falling; one that moves pages to and from either neighbour costs 2.9.
 #[test]
 fn transfers_bring_both_products_closer() {
-    let found = cost(Cleaning::gathering(1), 128, 128, 0.9, 400, 100);
+    let found = cost(SegmentCleaning::gathering(1), 128, 128, 0.9, 400, 100);
     assert!((found / 2.22 - 1.0).abs() < 0.05, "{found}");
 }
 
@@ -168,7 +168,7 @@ fn segments_of_fixed_utilization_cost_u_over_1_minus_u() {
         let u = percent as f64 / 100.0;
         let fixed = Gathering { step: 0.0, ..Gathering::new(1) };
         let setup = Setup {
-            cleaning: Cleaning::Gathering(fixed),
+            cleaning: SegmentCleaning::Gathering(fixed),
             dies: 1,
             segments: 17,
             pages: 2000,
@@ -197,8 +197,8 @@ const LOCALITIES: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
 /// Gathering pays under locality and greedy does not (section 4.3, figure 8).
 #[test]
 fn curves_cross_as_in_figure_8() {
-    let greedy = cost(Cleaning::Greedy, 128, 256, 0.9, 10, 5);
-    let hybrid = cost(Cleaning::gathering(16), 128, 256, 0.9, 300, 20);
+    let greedy = cost(SegmentCleaning::Greedy, 128, 256, 0.9, 10, 5);
+    let hybrid = cost(SegmentCleaning::gathering(16), 128, 256, 0.9, 300, 20);
     assert!(greedy > 2.3 && hybrid < 1.0, "greedy {greedy}, hybrid {hybrid}");
 }
 
@@ -214,11 +214,11 @@ fn figure_8() {
             "{:.0}/{:.0} {:.3} {:.3} {:.3} {:.3} {:.3}",
             cold,
             share * 100.0,
-            of(Cleaning::Greedy, 30),
-            of(Cleaning::Fifo, 30),
-            of(Cleaning::CostBenefit, 30),
-            of(Cleaning::gathering(1), 600),
-            of(Cleaning::gathering(16), 600)
+            of(SegmentCleaning::Greedy, 30),
+            of(SegmentCleaning::Fifo, 30),
+            of(SegmentCleaning::CostBenefit, 30),
+            of(SegmentCleaning::gathering(1), 600),
+            of(SegmentCleaning::gathering(16), 600)
         );
     }
 }
@@ -228,9 +228,9 @@ fn figure_8() {
 #[ignore = "a minute, release build"]
 fn speed_at_full_size() {
     for (name, cleaning, share) in [
-        ("greedy 50/50", Cleaning::Greedy, 0.5),
-        ("hybrid 50/50", Cleaning::gathering(16), 0.5),
-        ("hybrid 10/90", Cleaning::gathering(16), 0.9),
+        ("greedy 50/50", SegmentCleaning::Greedy, 0.5),
+        ("hybrid 50/50", SegmentCleaning::gathering(16), 0.5),
+        ("hybrid 10/90", SegmentCleaning::gathering(16), 0.9),
     ] {
         let (_, mut device) = array(cleaning, 128, 65_536);
         let mut host = Host::new(device.capacity_units(), share);
@@ -245,7 +245,7 @@ fn speed_at_full_size() {
 #[test]
 #[ignore = "minutes, release build"]
 fn warm_up_at_full_size() {
-    let (_, mut device) = array(Cleaning::gathering(16), 128, 65_536);
+    let (_, mut device) = array(SegmentCleaning::gathering(16), 128, 65_536);
     let mut host = Host::new(device.capacity_units(), 0.9);
     let pages = 20 * device.capacity_units() as u64;
     for round in 1..=10 {
@@ -255,7 +255,7 @@ fn warm_up_at_full_size() {
 
 #[test]
 fn the_time_split_adds_up() {
-    let (_, mut device) = array(Cleaning::gathering(16), 128, 256);
+    let (_, mut device) = array(SegmentCleaning::gathering(16), 128, 256);
     let mut host = Host::new(device.capacity_units(), 0.8);
     let space = device.capacity_units() as u64;
     host.write(&mut device, space * 5);

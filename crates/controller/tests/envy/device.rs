@@ -1,6 +1,6 @@
 //! An eNVy array beside a plain array of bytes, for the model and the power-cut tests.
 
-use nvlab_controller::envy::{Cleaning, EnvyConfig, Media, RecoveryReport};
+use nvlab_controller::envy::{EnvyConfig, Media, RecoveryReport, SegmentCleaning};
 use nvlab_controller::{Controller, ControllerError, Envy};
 use nvlab_medium::banks::Access;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
@@ -11,7 +11,7 @@ use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Served, Span, Time}
 /// One of the combinations the tests go through.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    pub cleaning: Cleaning,
+    pub cleaning: SegmentCleaning,
     pub dies: u32,
     pub segments: u32,
     pub pages: u32,
@@ -105,11 +105,11 @@ impl Setup {
 /// Every combination worth its time.
 pub fn setups() -> Vec<Setup> {
     let cleanings = [
-        Cleaning::Greedy,
-        Cleaning::Fifo,
-        Cleaning::CostBenefit,
-        Cleaning::gathering(1),
-        Cleaning::gathering(3),
+        SegmentCleaning::Greedy,
+        SegmentCleaning::Fifo,
+        SegmentCleaning::CostBenefit,
+        SegmentCleaning::gathering(1),
+        SegmentCleaning::gathering(3),
     ];
     let mut setups = Vec::new();
     for (i, cleaning) in cleanings.into_iter().enumerate() {

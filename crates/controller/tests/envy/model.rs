@@ -70,7 +70,8 @@ fn impossible_configurations_are_refused() {
     assert!(wrong(&|s| s.utilization = 0.99).contains("do not fit"));
     assert!(wrong(&|s| s.flush_at = 7).contains("flushing begins above 7 pages"));
     assert!(
-        wrong(&|s| s.cleaning = nvlab_controller::envy::Cleaning::gathering(9)).contains("1 to 6 segments")
+        wrong(&|s| s.cleaning = nvlab_controller::envy::SegmentCleaning::gathering(9))
+            .contains("1 to 6 segments")
     );
     let small = nvlab_medium::ram::RamConfig { capacity_bytes: 1024, ..setup.ram() };
     assert!(setup.config().check(&setup.nor().flash, &small).unwrap_err().contains("need"));

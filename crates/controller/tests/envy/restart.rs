@@ -3,7 +3,7 @@
 
 use crate::device::{Ask, Model, Setup, draw, setups};
 use nvlab_controller::envy::recover::erase_counts;
-use nvlab_controller::envy::{Cleaning, Media};
+use nvlab_controller::envy::{Media, SegmentCleaning};
 use nvlab_controller::{Controller, Envy};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nor;
@@ -173,7 +173,7 @@ fn a_program_that_is_killed_anywhere_loses_nothing() {
 /// Another design over an old state is told what differs, and changes nothing.
 #[test]
 fn another_design_is_refused_by_name() {
-    let setup = Setup { cleaning: Cleaning::gathering(3), ..setups()[4].clone() };
+    let setup = Setup { cleaning: SegmentCleaning::gathering(3), ..setups()[4].clone() };
     let world = World::new(&setup);
     let (nor, sram) = (Nor::new(setup.nor(), world.nor.clone()), Ram::new(setup.ram(), world.sram.clone()));
     let mut device = Envy::new(setup.config(), nor, sram).unwrap();
@@ -190,7 +190,10 @@ fn another_design_is_refused_by_name() {
             Setup { dies: 1, segments: die * dies, ..setup.clone() },
             format!("segments of a die: {die} there, {} here; dies: {dies} there, 1 here", die * dies),
         ),
-        (Setup { cleaning: Cleaning::gathering(1), ..setup.clone() }, "partitions: 4 there, 12 here".into()),
+        (
+            Setup { cleaning: SegmentCleaning::gathering(1), ..setup.clone() },
+            "partitions: 4 there, 12 here".into(),
+        ),
         (Setup { buffer: 40, ..setup.clone() }, "pages of the buffer: 6 there, 40 here".into()),
         (Setup { transaction_pages: 0, ..setup.clone() }, "pages of a transaction: 5 there, 0 here".into()),
         (Setup { pages: 800, ..setup.clone() }, "logical pages".into()),

@@ -1,7 +1,7 @@
 //! Times, from both sides: what the module says a step takes is what it takes, to the picosecond.
 
 use crate::device::{Ask, Model, Setup, draw, perform, setups};
-use nvlab_controller::envy::{Cleaning, EnvyConfig};
+use nvlab_controller::envy::{EnvyConfig, SegmentCleaning};
 use nvlab_controller::{Controller, Envy};
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
@@ -15,7 +15,7 @@ const RESUME: Span = Span::from_us(4);
 
 fn setup(dies: u32, buffer: u32, flush_at: u32) -> Setup {
     Setup {
-        cleaning: Cleaning::Fifo,
+        cleaning: SegmentCleaning::Fifo,
         dies,
         segments: 5,
         pages: 16,

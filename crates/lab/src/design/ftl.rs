@@ -216,7 +216,7 @@ pub struct Envy {
     /// Pages in the buffer above which flushing begins.
     pub flush_at: u32,
     /// Which segment is cleaned next, and where pages are flushed to.
-    pub cleaning: envy::Cleaning,
+    pub cleaning: envy::SegmentCleaning,
     /// Erase counts further apart than this are evened out by swapping; `None`: never.
     pub wear_spread: Option<u32>,
 }

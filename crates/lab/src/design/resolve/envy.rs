@@ -5,7 +5,7 @@ use super::super::part::{Backup, Flash, Part, Ram};
 use super::super::{Array, Envy, HostPath, PathKind};
 use super::{Media, Wiring, array, data_flash, named_ram, space};
 use crate::toml_reader::datum::Datum;
-use nvlab_controller::envy::{Cleaning, Gathering, Locality};
+use nvlab_controller::envy::{Gathering, Locality, SegmentCleaning};
 use nvlab_units::Geometry;
 use nvlab_units::quantity::display_bytes;
 
@@ -129,13 +129,13 @@ fn in_pages(context: &mut Context, buffer: Buffer, memory: &str, page_bytes: u32
     }
 }
 
-fn cleaning(context: &mut Context) -> Option<Cleaning> {
+fn cleaning(context: &mut Context) -> Option<SegmentCleaning> {
     let kind = context.text("ftl.clean.kind", KIND)?;
     context.count("ftl.clean.reserve", &kind)?;
     let partition_segments = match kind.as_str() {
-        "greedy" => return Some(Cleaning::Greedy),
-        "fifo" => return Some(Cleaning::Fifo),
-        "cost-benefit" => return Some(Cleaning::CostBenefit),
+        "greedy" => return Some(SegmentCleaning::Greedy),
+        "fifo" => return Some(SegmentCleaning::Fifo),
+        "cost-benefit" => return Some(SegmentCleaning::CostBenefit),
         "gathering" => 1,
         _ => context.count("ftl.clean.partition", &kind)?,
     };
@@ -154,7 +154,7 @@ fn cleaning(context: &mut Context) -> Option<Cleaning> {
         }
     }
     gathering.sorted = sorted(context, &kind)?;
-    Some(Cleaning::Gathering(gathering))
+    Some(SegmentCleaning::Gathering(gathering))
 }
 
 /// `Some(None)`: nothing is known of the writes beforehand.
@@ -274,7 +274,7 @@ fn logical_pages(
 fn check_partition(context: &mut Context, geometry: &Geometry, envy: &Envy) -> Option<()> {
     let segments = geometry.blocks_per_die - 1;
     match envy.cleaning {
-        Cleaning::Gathering(gathering) if gathering.partition_segments > segments => {
+        SegmentCleaning::Gathering(gathering) if gathering.partition_segments > segments => {
             let problem = format!("`ftl.clean.partition` is {}", gathering.partition_segments);
             let help = format!("a whole number from 1 to {segments}, the segments in service");
             context.wrong("ftl.clean.partition", problem, help);

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::{build, errors_of, load};
-use nvlab_controller::envy::{Cleaning, Gathering};
+use nvlab_controller::envy::{Gathering, SegmentCleaning};
 use nvlab_units::Span;
 
 fn envy(design: &Design) -> &Envy {
@@ -26,7 +26,7 @@ fn the_system_of_the_paper() {
     let controller = envy(&design).config(&design);
     assert_eq!(controller.logical_pages, 127 * 65_536 / 10 * 8 + 1, "80 % of 127 segments in service");
     assert_eq!((controller.buffer_pages, controller.flush_at), (65_536, 40_960));
-    assert_eq!(controller.cleaning, Cleaning::gathering(16));
+    assert_eq!(controller.cleaning, SegmentCleaning::gathering(16));
     assert_eq!((controller.wear_spread, controller.control), (Some(100), Span::from_ns(60)));
     assert_eq!((controller.word_bytes, controller.path_bytes), (8, 256));
     let nor = envy(&design).nor_config(&design, 1);
@@ -53,11 +53,11 @@ fn the_prototype_is_narrow() {
 #[test]
 fn cleaners_utilization_and_concurrency() {
     let with = |sets: &[&str]| envy(&load("envy", sets)).clone();
-    assert_eq!(with(&["ftl.clean.kind=greedy"]).cleaning, Cleaning::Greedy);
-    assert_eq!(with(&["ftl.clean.kind=gathering"]).cleaning, Cleaning::gathering(1));
+    assert_eq!(with(&["ftl.clean.kind=greedy"]).cleaning, SegmentCleaning::Greedy);
+    assert_eq!(with(&["ftl.clean.kind=gathering"]).cleaning, SegmentCleaning::gathering(1));
     let tuned = with(&["ftl.clean.partition=4", "ftl.clean.dead_band=5 %", "ftl.clean.exchange=0.1 %"]);
     let expected = Gathering { dead_band: 0.05, exchange: 0.001, ..Gathering::new(4) };
-    assert_eq!(tuned.cleaning, Cleaning::Gathering(expected));
+    assert_eq!(tuned.cleaning, SegmentCleaning::Gathering(expected));
     assert_eq!(with(&["ftl.utilization_of=total"]).logical_pages, 8_388_608 / 10 * 8 + 6);
     assert_eq!(with(&["ftl.buffer.kind=none"]).buffer_pages, 0);
     assert_eq!(with(&["ftl.buffer.flush_at=100 %"]).flush_at, 65_535, "or it would never begin");
