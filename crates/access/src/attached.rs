@@ -1,7 +1,7 @@
 //! A controller behind a link and a driver.
 
 use crate::BlockDevice;
-use nvlab_controller::{Controller, ControllerError};
+use nvlab_controller::{Background, Controller, ControllerError, Powered, RecoveryReport};
 use nvlab_units::{Bus, Extent, Rate, Served, Span, Time};
 
 /// The path between host and device.
@@ -47,14 +47,6 @@ impl<C: Controller> Attached<C> {
     /// The controller, to reset its statistics or cut its power.
     pub fn controller_mut(&mut self) -> &mut C {
         &mut self.controller
-    }
-    /// The path between it and the program.
-    pub fn path(&self) -> HostPath {
-        self.path
-    }
-    /// Returns the controller without its path.
-    pub fn into_controller(self) -> C {
-        self.controller
     }
     /// Bytes written beyond those the host requested, because it wrote parts of units.
     pub fn unaligned_bytes(&self) -> u64 {
@@ -130,6 +122,28 @@ fn extent(first: u64, end: u64) -> Extent {
     match end <= u32::MAX as u64 {
         true => Extent { start: first as u32, count: (end - first) as u32 },
         false => Extent { start: numbered(first), count: numbered(end - first) },
+    }
+}
+
+impl<C: Controller> Background for Attached<C> {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.controller.idle_at(at)
+    }
+    fn settle(&mut self, upto: Time) {
+        self.controller.settle(upto);
+    }
+}
+
+impl<C: Controller> Powered for Attached<C> {
+    fn power_cycle(self, at: Time) -> Result<(Attached<C>, RecoveryReport), String> {
+        let (controller, report) = self.controller.power_cycle(at)?;
+        Ok((Attached::new(controller, self.path), report))
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.controller.power_down(at)
+    }
+    fn trims_last(&self) -> bool {
+        self.controller.trims_last()
     }
 }
 

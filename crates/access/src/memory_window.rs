@@ -79,6 +79,6 @@ impl<S: Store> MemoryWindow for Envy<S> {
     }
     #[inline]
     fn prefetch(&self, offset: u64) {
-        Envy::prefetch(self, (offset / self.unit_bytes() as u64) as u32);
+        Controller::prefetch(self, (offset / self.unit_bytes() as u64) as u32);
     }
 }

@@ -8,7 +8,7 @@
 //!    a block with some words old and some new.
 
 use crate::{BlockDevice, MemoryWindow};
-use nvlab_controller::ControllerError;
+use nvlab_controller::{Background, ControllerError, Powered, RecoveryReport};
 use nvlab_units::{Served, Span, Time};
 
 /// Bytes of a block.
@@ -39,15 +39,6 @@ impl<W: MemoryWindow> RamDisk<W> {
         &mut self.window
     }
 
-    /// The driver's own time for a request.
-    pub fn overhead(&self) -> Span {
-        self.overhead
-    }
-    /// Returns the memory without its driver.
-    pub fn into_window(self) -> W {
-        self.window
-    }
-
     /// Begins the request when the processor is free, and occupies the processor until `copy` is done.
     #[inline]
     fn serve(
@@ -59,6 +50,28 @@ impl<W: MemoryWindow> RamDisk<W> {
         let end = copy(&mut self.window, start + self.overhead)?;
         self.free_at = end;
         Ok(Served { start, end })
+    }
+}
+
+impl<W: Background> Background for RamDisk<W> {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.window.idle_at(at)
+    }
+    fn settle(&mut self, upto: Time) {
+        self.window.settle(upto);
+    }
+}
+
+impl<W: Powered> Powered for RamDisk<W> {
+    fn power_cycle(self, at: Time) -> Result<(RamDisk<W>, RecoveryReport), String> {
+        let (window, report) = self.window.power_cycle(at)?;
+        Ok((RamDisk { window, free_at: Time::ZERO, ..self }, report))
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.window.power_down(at)
+    }
+    fn trims_last(&self) -> bool {
+        self.window.trims_last()
     }
 }
 

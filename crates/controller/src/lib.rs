@@ -17,6 +17,7 @@
 //! | [`envy`] | NOR flash and battery-backed SRAM as a word-addressable memory |
 //! | [`fsms`] | in front of any of them: stores the metadata of a FAT file system in PRAM |
 //! | [`pram`] | the memory that `fsms` shares with the controller behind it |
+//! | [`power`] | background work, power cuts and recovery of all of them |
 //! | [`cleaning`] | which block is cleaned next: one file per policy |
 //! | [`table`] | the blocks of an array: live units, state |
 
@@ -26,6 +27,7 @@ pub mod envy;
 pub mod fsms;
 pub mod hftl;
 pub mod page_map;
+pub mod power;
 pub mod pram;
 mod spare;
 pub mod table;
@@ -36,6 +38,7 @@ pub use envy::Envy;
 pub use fsms::Fsms;
 pub use hftl::Hftl;
 pub use page_map::PageMap;
+pub use power::{Background, Powered, RecoveryReport};
 pub use pram::{Beside, BesidePram};
 
 use nvlab_medium::MediumError;
@@ -122,8 +125,8 @@ impl ControllerError {
     }
 }
 
-/// A device of logical units.
-pub trait Controller {
+/// A device of logical units. Every method is required: a wrapper must decide about each.
+pub trait Controller: Powered {
     /// False if its medium keeps no bytes: payload is then ignored, and reads fill no buffer.
     const KEEPS: bool;
     /// Logical units the host may address.
@@ -141,14 +144,12 @@ pub trait Controller {
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError>;
     /// Units in place in this process's memory, without spending time: from the first on, as many as are contiguous, at
     /// least one. `None`: they must be read into a buffer, or cannot be read.
-    fn view(&self, _extent: Extent) -> Option<&[u8]> {
-        None
-    }
+    fn view(&self, extent: Extent) -> Option<&[u8]>;
+    /// True if the unit is mapped; otherwise it reads as zero.
+    fn is_mapped(&self, unit: u32) -> bool;
     /// Prefetches the map entry of a unit that will be written or read soon, ideally about 30 requests from now.
-    #[inline]
-    fn prefetch(&self, _unit: u32) {}
+    fn prefetch(&self, unit: u32);
     /// Prefetches, all at once, the state of the old versions of units that will be written next. Call
     /// [`Controller::prefetch`] for each of them first.
-    #[inline]
-    fn prefetch_writes(&self, _units: impl Iterator<Item = u32>) {}
+    fn prefetch_writes(&self, units: impl Iterator<Item = u32>);
 }

@@ -4,14 +4,14 @@
 //! The controller's own tables are at its beginning, the rest is free for the driver. The controller owns the memory
 //! and lends it to the driver, so that a power cut, or a copy of the device, covers everything.
 
-use crate::{Controller, ControllerError};
-use nvlab_medium::InPlace;
+use crate::{Background, Controller, ControllerError, Powered, RecoveryReport};
+use nvlab_medium::{InPlace, PowerCut};
 use nvlab_units::{Extent, Served, Time};
 
 /// A controller with an in-place memory.
 pub trait BesidePram: Controller {
     /// The type of the memory.
-    type Pram: InPlace;
+    type Pram: InPlace + PowerCut;
     /// The memory.
     fn pram(&self) -> &Self::Pram;
     /// The memory, to use its free part.
@@ -29,7 +29,7 @@ pub struct Beside<C, P> {
     pub pram: P,
 }
 
-impl<C: Controller, P: InPlace> BesidePram for Beside<C, P> {
+impl<C: Controller, P: InPlace + PowerCut> BesidePram for Beside<C, P> {
     type Pram = P;
     fn pram(&self) -> &P {
         &self.pram
@@ -42,7 +42,32 @@ impl<C: Controller, P: InPlace> BesidePram for Beside<C, P> {
     }
 }
 
-impl<C: Controller, P> Controller for Beside<C, P> {
+/// The memory has no background work that the host would wait for.
+impl<C: Background, P: PowerCut> Background for Beside<C, P> {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.controller.idle_at(at)
+    }
+    fn settle(&mut self, upto: Time) {
+        self.controller.settle(upto);
+        self.pram.settle(upto);
+    }
+}
+
+impl<C: Powered, P: PowerCut> Powered for Beside<C, P> {
+    fn power_cycle(mut self, at: Time) -> Result<(Self, RecoveryReport), String> {
+        self.pram.cut(at);
+        let (controller, report) = self.controller.power_cycle(at)?;
+        Ok((Beside { controller, pram: self.pram }, report))
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.controller.power_down(at)
+    }
+    fn trims_last(&self) -> bool {
+        self.controller.trims_last()
+    }
+}
+
+impl<C: Controller, P: PowerCut> Controller for Beside<C, P> {
     const KEEPS: bool = C::KEEPS;
 
     fn capacity_units(&self) -> u32 {
@@ -63,8 +88,17 @@ impl<C: Controller, P> Controller for Beside<C, P> {
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
         self.controller.flush(at)
     }
+    fn view(&self, extent: Extent) -> Option<&[u8]> {
+        self.controller.view(extent)
+    }
+    fn is_mapped(&self, unit: u32) -> bool {
+        self.controller.is_mapped(unit)
+    }
     fn prefetch(&self, unit: u32) {
         self.controller.prefetch(unit);
+    }
+    fn prefetch_writes(&self, units: impl Iterator<Item = u32>) {
+        self.controller.prefetch_writes(units);
     }
 }
 

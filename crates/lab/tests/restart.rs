@@ -91,8 +91,8 @@ impl Backing for Files {
             return Ok((page_map::fresh(page, seed, nand)?, Time::ZERO));
         }
         let (config, cache) = (page.config(seed), page.cache.as_ref().map(|cache| cache.config));
-        let media = nvlab_controller::page_map::Media::new(nand);
-        let found = page_map::recover(config, cache, media, Time::ZERO).map_err(BuildError::Recovery)?;
+        let media = nvlab_controller::page_map::PageMapMedia::new(nand);
+        let found = PageMap::recover(config, cache, media, Time::ZERO).map_err(BuildError::Recovery)?;
         Ok((found.0, Time::ZERO + found.1.time))
     }
 }

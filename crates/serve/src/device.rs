@@ -8,10 +8,11 @@ use crate::WindowError;
 use crate::abi::PAGE_BYTES;
 use crate::clock::{Clock, TimeMode};
 use crate::mapped_store::MappedStore;
+use nvlab_controller::Background;
 use nvlab_controller::ControllerError;
-use nvlab_controller::envy::recover::{Media, erase_counts};
+use nvlab_controller::envy::recover::erase_counts;
 use nvlab_controller::envy::stats::EnvyStats;
-use nvlab_controller::envy::{Envy, EnvyConfig};
+use nvlab_controller::envy::{Envy, EnvyConfig, EnvyMedia};
 use nvlab_lab::design::{Design, Ftl};
 use nvlab_medium::flash::{Nor, NorConfig};
 use nvlab_medium::ram::{Ram, RamConfig};
@@ -109,7 +110,7 @@ impl Device {
             let geometry = &config.nor.flash.geometry;
             let erases = erase_counts(&config.envy, geometry, &sram).map_err(WindowError::Recovery)?;
             let nor = Nor::reopen(config.nor.clone(), nor, &erases);
-            let (envy, report) = Envy::recover(config.envy.clone(), Media { nor, sram }, begin)
+            let (envy, report) = Envy::recover(config.envy.clone(), EnvyMedia { nor, sram }, begin)
                 .map_err(WindowError::Recovery)?;
             begin += report.time;
             envy

@@ -37,16 +37,16 @@ mod wear;
 mod write;
 
 pub use config::{BlockMapConfig, BlockWear, Log};
-pub use recover::{Media, RecoveryReport};
+pub use recover::BlockMapMedia;
 pub use stats::{BlockMapStats, ByCause, Cause, Operations};
 
 use crate::spare;
-use crate::{Controller, ControllerError};
+use crate::{Background, Controller, ControllerError, Powered, RecoveryReport};
 use area::Area;
 use bast::Bast;
 use fast::Fast;
-use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
+use nvlab_medium::{PowerCut, Store};
 use nvlab_units::geometry::Divider;
 use nvlab_units::{Extent, Ppa, Served, Ticket, Time};
 use prefetch_index::prefetch_index;
@@ -168,10 +168,6 @@ impl<S: Store> BlockMap<S> {
     pub fn config(&self) -> &BlockMapConfig {
         &self.config
     }
-    /// True if the page is mapped; otherwise it reads as zero.
-    pub fn is_mapped(&self, lpa: u32) -> bool {
-        self.place[lpa as usize] != NOTHING
-    }
     /// Bytes of map memory a real controller of this kind needs, at 4 B per entry: the block of each logical block,
     /// the owner of each log block (BAST) and of each log page, and an erase count for each block. (The
     /// simulation itself keeps flat maps over all pages, for speed.)
@@ -186,20 +182,6 @@ impl<S: Store> BlockMap<S> {
         };
         let blocks: u64 = self.areas.iter().map(|area| area.geometry.blocks() as u64).sum();
         4 * (self.data.len() as u64 + log_entries + blocks)
-    }
-
-    /// When everything queued will be done; a promise (see [`nvlab_units::Lane::finish`]).
-    pub fn idle_at(&mut self, at: Time) -> Time {
-        let ends = self.areas.iter_mut().flat_map(|area| {
-            (0..area.geometry.dies()).map(|die| area.finish(die, at)).collect::<Vec<Time>>()
-        });
-        ends.max().unwrap_or(at)
-    }
-
-    /// No power cut will come before `upto`: undo records of operations finished by then may be dropped.
-    pub fn settle(&mut self, upto: Time) {
-        use nvlab_medium::PowerCut;
-        self.areas.iter_mut().for_each(|area| area.nand.settle(upto));
     }
 
     /// Logical block and offset of a logical page.
@@ -285,12 +267,45 @@ impl<S: Store> BlockMap<S> {
     }
 }
 
+impl<S: Store> Background for BlockMap<S> {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        let ends = self.areas.iter_mut().flat_map(|area| {
+            (0..area.geometry.dies()).map(|die| area.finish(die, at)).collect::<Vec<Time>>()
+        });
+        Ok(ends.max().unwrap_or(at))
+    }
+    fn settle(&mut self, upto: Time) {
+        self.areas.iter_mut().for_each(|area| area.nand.settle(upto));
+    }
+}
+
+impl<S: Store> Powered for BlockMap<S> {
+    fn power_cycle(self, at: Time) -> Result<(BlockMap<S>, RecoveryReport), String> {
+        let config = self.config.clone();
+        BlockMap::recover(config, self.power_cut(at), at)
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.idle_at(at)
+    }
+    /// What was merged since a trim is gone for good, the rest comes back: the spare areas do not record trims.
+    fn trims_last(&self) -> bool {
+        false
+    }
+}
+
 impl<S: Store> Controller for BlockMap<S> {
     const KEEPS: bool = S::KEEPS;
 
     #[inline]
     fn prefetch(&self, unit: u32) {
         prefetch_index(&self.place, unit as usize);
+    }
+    fn prefetch_writes(&self, _: impl Iterator<Item = u32>) {}
+    fn view(&self, _: Extent) -> Option<&[u8]> {
+        None
+    }
+    fn is_mapped(&self, lpa: u32) -> bool {
+        self.place[lpa as usize] != NOTHING
     }
 
     fn capacity_units(&self) -> u32 {

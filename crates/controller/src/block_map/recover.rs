@@ -12,27 +12,15 @@
 
 use super::{BlockMap, BlockMapConfig, Cause, DATA, IN_PLACE, Log, NOTHING};
 use crate::spare::{self, Kind, Spare};
+use crate::{ControllerError, RecoveryReport};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{PowerCut, Store};
-use nvlab_units::{BlockId, Ppa, Span, Time};
+use nvlab_units::{BlockId, Ppa, Time};
 
 /// What a power cut leaves of a controller: its arrays.
 #[derive(Clone, Debug)]
-pub struct Media<S: Store> {
+pub struct BlockMapMedia<S: Store> {
     nands: Vec<Nand<S>>,
-}
-
-/// What a recovery did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RecoveryReport {
-    /// How long the recovery took.
-    pub time: Span,
-    /// Pages found with good data.
-    pub pages_found: u64,
-    /// Pages that could not be read or failed their checksum.
-    pub pages_damaged: u64,
-    /// Logical blocks that had to be merged.
-    pub merges: u32,
 }
 
 /// A good page.
@@ -58,32 +46,32 @@ struct Scanned {
     fits: Option<u32>,
 }
 
-impl<S: Store> Media<S> {
+impl<S: Store> BlockMapMedia<S> {
     /// Arrays that an earlier process left behind ([`Nand::reopen`]): the data array, and the log's if it has its own.
-    pub fn new(data: Nand<S>, log: Option<Nand<S>>) -> Media<S> {
-        Media { nands: [Some(data), log].into_iter().flatten().collect() }
+    pub fn new(data: Nand<S>, log: Option<Nand<S>>) -> BlockMapMedia<S> {
+        BlockMapMedia { nands: [Some(data), log].into_iter().flatten().collect() }
     }
 }
 
 impl<S: Store> BlockMap<S> {
     /// Cuts the power at `at`. What is left can be recovered.
-    pub fn power_cut(mut self, at: Time) -> Media<S> {
+    pub fn power_cut(mut self, at: Time) -> BlockMapMedia<S> {
         // One power supply: both arrays are cut at the latest time passed to either.
         let at = self.areas.iter().fold(at, |at, area| at.max(area.nand.latest()));
         self.areas.iter_mut().for_each(|area| area.nand.cut(at));
-        Media { nands: self.areas.into_iter().map(|area| area.nand).collect() }
+        BlockMapMedia { nands: self.areas.into_iter().map(|area| area.nand).collect() }
     }
 
     /// Rebuilds the controller from its media, beginning at `at`; or returns why that is impossible.
     pub fn recover(
         config: BlockMapConfig,
-        media: Media<S>,
+        media: BlockMapMedia<S>,
         at: Time,
     ) -> Result<(BlockMap<S>, RecoveryReport), String> {
         assert!(S::KEEPS, "recovery reads payload");
         let mut map = BlockMap::empty(config, media.nands)?;
-        let mut report = RecoveryReport::default();
-        let (mut scanned, now) = map.scan(at, &mut report);
+        let before = map.data().stats().reads;
+        let (mut scanned, now) = map.scan(at);
         let found = scanned.iter().flat_map(|block| &block.found);
         map.sequence = found.map(|found| found.sequence + 1).fold(map.sequence, u64::max);
         map.forget_merged(&mut scanned);
@@ -95,13 +83,13 @@ impl<S: Store> BlockMap<S> {
         map.place_logged(&scanned, &newest);
         let rests = map.choose_data_blocks(&scanned, &newest);
         map.give_roles(now, &scanned, &rests)?;
-        report.merges = map.merge_rests(now, &rests).map_err(|error| error.to_string())?;
-        report.time = now.since(at);
-        Ok((map, report))
+        map.merge_rests(now, &rests).map_err(|error| error.to_string())?;
+        let nand_reads = map.data().stats().reads - before;
+        Ok((map, RecoveryReport { time: now.since(at), nand_reads }))
     }
 
     /// Reads every programmed page.
-    fn scan(&mut self, at: Time, report: &mut RecoveryReport) -> (Vec<Scanned>, Time) {
+    fn scan(&mut self, at: Time) -> (Vec<Scanned>, Time) {
         let (mut scanned, mut end) = (Vec::new(), at);
         for area in 0..self.areas.len() {
             for block in 0..self.areas[area].geometry.blocks() {
@@ -114,12 +102,7 @@ impl<S: Store> BlockMap<S> {
                     }
                     end = end.max(self.areas[area].nand.read_spare(at, Ppa(page)).0);
                     self.counts(area).at(Cause::Recovery).reads += 1;
-                    let Some(spare) = self.decode(area, page) else {
-                        report.pages_damaged += 1;
-                        continue;
-                    };
-                    report.pages_found += 1;
-                    report.pages_damaged += spare.damaged as u64;
+                    let Some(spare) = self.decode(area, page) else { continue };
                     self.stamp = self.stamp.max(spare.stamp + 1);
                     begun = begun.min(spare.stamp);
                     merged = if spare.kind == Kind::Merged { Some(spare.stamp) } else { merged };
@@ -305,20 +288,17 @@ impl<S: Store> BlockMap<S> {
     }
 
     /// Merges logical blocks that occupy more blocks than they may, or bad ones.
-    fn merge_rests(&mut self, at: Time, rests: &[(u32, u32)]) -> Result<u32, crate::ControllerError> {
-        let mut merges = 0;
+    fn merge_rests(&mut self, at: Time, rests: &[(u32, u32)]) -> Result<(), ControllerError> {
         for of_one in rests.chunk_by(|a, b| a.0 == b.0) {
             self.merge_into(at, of_one[0].0, None, Cause::Recovery)?;
             of_one.iter().for_each(|&(_, block)| self.release(at, DATA, block, Cause::Recovery));
-            merges += 1;
         }
         for lbn in 0..self.data.len() as u32 {
             let block = self.data[lbn as usize];
             if block != NOTHING && self.areas[DATA].is_bad(block) {
                 self.leave(at, lbn)?;
-                merges += 1;
             }
         }
-        Ok(merges)
+        Ok(())
     }
 }

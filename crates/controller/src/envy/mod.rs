@@ -69,10 +69,10 @@ mod waiting;
 pub use crate::cleaning::SegmentCleaning;
 pub use crate::cleaning::gathering::{Gathering, Locality};
 pub use config::EnvyConfig;
-pub use recover::{Media, RecoveryReport};
+pub use recover::EnvyMedia;
 pub use stats::EnvyStats;
 
-use crate::{Controller, ControllerError};
+use crate::{Background, Controller, ControllerError, Powered, RecoveryReport};
 use buffer::Buffer;
 use clean::Die;
 use nvlab_medium::flash::Nor;
@@ -222,30 +222,6 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    /// No power cut will come before `upto`: undo records of operations finished by then may be dropped.
-    pub fn settle(&mut self, upto: Time) {
-        self.nor.settle(upto);
-        self.sram.settle(upto);
-    }
-
-    /// When everything queued will be done; a promise (see [`nvlab_units::Lane::finish`]).
-    pub fn idle_at(&mut self, at: Time) -> Time {
-        self.advance(at);
-        let mut end = at;
-        loop {
-            for die in 0..self.dies.len() as u32 {
-                let last = self.nor.last(die);
-                end = end.max(self.nor.finish(die, last, at));
-            }
-            // Work that was waiting for this may now continue and queue more.
-            let (leaving, waiting) = (self.leaving, self.buffer.waiting());
-            self.advance(end);
-            if (leaving, waiting) == (self.leaving, self.buffer.waiting()) {
-                return end;
-            }
-        }
-    }
-
     /// From now on, pages written for the first time go to the partitions of locality gathering in order of arrival,
     /// not of address: a fill in random order then scatters any range of addresses over all partitions. A restart
     /// resets this.
@@ -288,24 +264,9 @@ impl<S: Store> Envy<S> {
         let segments = self.segments.len() * size_of::<Segment>();
         (4 * (self.l2p.len() + self.p2l.len() + self.mappings.len()) + slots + segments) as u64
     }
-    /// True if the page is mapped; otherwise it reads as zero.
-    pub fn is_mapped(&self, lpa: u32) -> bool {
-        self.l2p[lpa as usize] != NOTHING
-    }
     /// Pages in the buffer whose flush is not queued.
     pub fn buffered_pages(&self) -> u64 {
         self.buffer.waiting()
-    }
-    /// The media, as a restart of the controller finds them. A power cut is [`PowerCut::cut`] on them; to
-    /// continue after one, see [`Envy::recover`].
-    pub fn into_media(self) -> Media<S> {
-        Media { nor: self.nor, sram: self.sram }
-    }
-
-    /// Prefetches the table entry of a page that will be accessed soon, ideally about 30 requests from now.
-    #[inline]
-    pub fn prefetch(&self, page: u32) {
-        prefetch_index(&self.l2p, page as usize);
     }
 
     #[inline]
@@ -390,6 +351,42 @@ impl<S: Store> Envy<S> {
     }
 }
 
+impl<S: Store> Background for Envy<S> {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.advance(at);
+        let mut end = at;
+        loop {
+            for die in 0..self.dies.len() as u32 {
+                let last = self.nor.last(die);
+                end = end.max(self.nor.finish(die, last, at));
+            }
+            // Work that was waiting for this may now continue and queue more.
+            let (leaving, waiting) = (self.leaving, self.buffer.waiting());
+            self.advance(end);
+            if (leaving, waiting) == (self.leaving, self.buffer.waiting()) {
+                return Ok(end);
+            }
+        }
+    }
+    fn settle(&mut self, upto: Time) {
+        self.nor.settle(upto);
+        self.sram.settle(upto);
+    }
+}
+
+impl<S: Store> Powered for Envy<S> {
+    fn power_cycle(self, at: Time) -> Result<(Envy<S>, RecoveryReport), String> {
+        let config = self.config.clone();
+        Envy::recover(config, self.power_cut(at), at)
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.idle_at(at)
+    }
+    fn trims_last(&self) -> bool {
+        true
+    }
+}
+
 /// The interface for a RAM disk or a page workload: whole pages, each in one transfer over the path. Everything is
 /// durable when it is acknowledged, so a flush takes no time.
 impl<S: Store> Controller for Envy<S> {
@@ -418,4 +415,15 @@ impl<S: Store> Controller for Envy<S> {
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
         Ok(Served { start: at, end: at })
     }
+    fn view(&self, _: Extent) -> Option<&[u8]> {
+        None
+    }
+    fn is_mapped(&self, lpa: u32) -> bool {
+        self.l2p[lpa as usize] != NOTHING
+    }
+    #[inline]
+    fn prefetch(&self, page: u32) {
+        prefetch_index(&self.l2p, page as usize);
+    }
+    fn prefetch_writes(&self, _: impl Iterator<Item = u32>) {}
 }

@@ -12,10 +12,11 @@ use super::header;
 use super::segments::{Pool, Role, Segment};
 use super::table::{Layout, Record};
 use super::{Envy, EnvyConfig, NOTHING, SLOT};
+use crate::RecoveryReport;
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
 use nvlab_medium::{PowerCut, Store};
-use nvlab_units::{Geometry, Span, Ticket, Time};
+use nvlab_units::{Geometry, Ticket, Time};
 
 /// Counters in records never reach this: a larger one is damaged.
 const NUMBER_MAX: u64 = 1 << 62;
@@ -23,41 +24,11 @@ const ERASES_MAX: u32 = 1 << 31;
 
 /// What a power cut leaves of a controller.
 #[derive(Clone, Debug)]
-pub struct Media<S: Store> {
+pub struct EnvyMedia<S: Store> {
     /// The flash array.
     pub nor: Nor<S>,
     /// Write buffer, page table and the controller's state.
     pub sram: Ram<S>,
-}
-
-/// What a recovery did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RecoveryReport {
-    /// How long the recovery took.
-    pub time: Span,
-    /// Pages found in flash and in the write buffer.
-    pub pages_in_flash: u64,
-    /// See `pages_in_flash`.
-    pub pages_in_buffer: u64,
-    /// Pages copied to finish cleans in progress.
-    pub pages_copied: u64,
-    /// Segments erased.
-    pub segments_erased: u32,
-    /// Pages restored to their version before a transaction that was not committed.
-    pub pages_rolled_back: u64,
-}
-
-impl<S: Store> PowerCut for Media<S> {
-    fn settle(&mut self, upto: Time) {
-        self.nor.settle(upto);
-        self.sram.settle(upto);
-    }
-    /// A cut before the latest time passed to the array is treated as one at that time, for both media.
-    fn cut(&mut self, at: Time) {
-        let at = at.max(self.nor.latest());
-        self.nor.cut(at);
-        self.sram.cut(at);
-    }
 }
 
 /// The erase count of each segment according to a controller's SRAM, as [`Nor::reopen`] needs it; or why it is
@@ -93,32 +64,43 @@ pub(super) fn read_segment<S: Store>(sram: &Ram<S>, map: &Layout, number: u32) -
 }
 
 impl<S: Store> Envy<S> {
+    /// The media as a restart of the controller finds them if the power did not fail.
+    pub fn into_media(self) -> EnvyMedia<S> {
+        EnvyMedia { nor: self.nor, sram: self.sram }
+    }
+
+    /// Cuts the power of both media at `at`, or at the latest time passed to the array. What is left can be recovered.
+    pub fn power_cut(mut self, at: Time) -> EnvyMedia<S> {
+        let at = at.max(self.nor.latest());
+        self.nor.cut(at);
+        self.sram.cut(at);
+        self.into_media()
+    }
+
     /// Rebuilds the controller from its media, beginning at `at`; or returns why that is impossible: the
     /// configuration is not the one the media were written with, or they hold no such state.
     pub fn recover(
         config: EnvyConfig,
-        media: Media<S>,
+        media: EnvyMedia<S>,
         at: Time,
     ) -> Result<(Envy<S>, RecoveryReport), String> {
         assert!(S::KEEPS, "recovery reads payload");
         header::check(&config, media.nor.geometry(), &media.sram)?;
         let mut envy = Envy::empty(config, media.nor, media.sram)?;
-        let mut report = RecoveryReport::default();
         envy.written = at;
         envy.read_segments()?;
         envy.read_transaction()?;
         let mut now = envy.read_table(at)?;
-        now = envy.undo_transaction(now, &mut report)?;
+        now = envy.undo_transaction(now)?;
         envy.read_slots()?;
-        envy.rebuild(&mut report)?;
+        envy.rebuild()?;
         envy.check_segments()?;
         now = envy.find_active(now);
         envy.check_pages()?;
-        now = envy.erase_unsure(now, &mut report);
-        now = envy.finish_leaving(now, &mut report)?;
+        now = envy.erase_unsure(now);
+        now = envy.finish_leaving(now)?;
         envy.deal_all();
-        report.time = now.since(at);
-        Ok((envy, report))
+        Ok((envy, RecoveryReport { time: now.since(at), nand_reads: 0 }))
     }
 
     fn read_segments(&mut self) -> Result<(), String> {
@@ -199,7 +181,7 @@ impl<S: Store> Envy<S> {
         }
     }
 
-    fn undo_transaction(&mut self, at: Time, report: &mut RecoveryReport) -> Result<Time, String> {
+    fn undo_transaction(&mut self, at: Time) -> Result<Time, String> {
         if !self.transaction.open {
             return Ok(at);
         }
@@ -213,7 +195,6 @@ impl<S: Store> Envy<S> {
             self.l2p[lpa as usize] = old;
             self.publish_entry((now, now + cycle), lpa, old);
             now += cycle;
-            report.pages_rolled_back += 1;
         }
         self.transaction.open = false;
         self.publish_transaction((now, now + cycle));
@@ -259,7 +240,7 @@ impl<S: Store> Envy<S> {
     }
 
     /// Rebuilds the reverse table, live pages and pools from the table.
-    fn rebuild(&mut self, report: &mut RecoveryReport) -> Result<(), String> {
+    fn rebuild(&mut self) -> Result<(), String> {
         for lpa in 0..self.config.logical_pages {
             let location = self.l2p[lpa as usize];
             if location == NOTHING {
@@ -268,7 +249,6 @@ impl<S: Store> Envy<S> {
             if location & SLOT != 0 {
                 let origin = self.buffer.slots[(location & !SLOT) as usize].origin;
                 self.pools[origin as usize].occupied += 1;
-                report.pages_in_buffer += 1;
                 continue;
             }
             let number = self.segment_of(location);
@@ -279,7 +259,6 @@ impl<S: Store> Envy<S> {
             }
             segment.live += 1;
             self.pools[segment.pool as usize].occupied += 1;
-            report.pages_in_flash += 1;
         }
         self.tell_partners();
         let mut in_service: Vec<u32> = (0..self.segments.len() as u32)
@@ -386,7 +365,7 @@ impl<S: Store> Envy<S> {
     }
 
     /// Erases segments again whose erase may not have finished.
-    fn erase_unsure(&mut self, at: Time, report: &mut RecoveryReport) -> Time {
+    fn erase_unsure(&mut self, at: Time) -> Time {
         for number in 0..self.segments.len() as u32 {
             let segment = &self.segments[number as usize];
             if !segment.erasing {
@@ -395,7 +374,6 @@ impl<S: Store> Envy<S> {
             self.segments[number as usize].erases += 1;
             self.record_segment(at, number);
             self.queue_erase(at, number);
-            report.segments_erased += 1;
         }
         self.finish_all(at)
     }

@@ -6,7 +6,7 @@
 
 use super::Envy;
 use super::clean::Cause;
-use super::recover::{RecoveryReport, read_segment};
+use super::recover::read_segment;
 use super::segments::{Moving, NO_SEGMENT, Role};
 use nvlab_medium::Store;
 use nvlab_units::Time;
@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 
 impl<S: Store> Envy<S> {
     /// Copies the remaining live pages out of segments being emptied, and erases these.
-    pub(super) fn finish_leaving(&mut self, at: Time, report: &mut RecoveryReport) -> Result<Time, String> {
+    pub(super) fn finish_leaving(&mut self, at: Time) -> Result<Time, String> {
         let is_leaving = |&number: &u32| self.segments[number as usize].role == Role::Leaving;
         let leaving: Vec<u32> = (0..self.segments.len() as u32).filter(is_leaving).collect();
         let (mut now, mut moving) = (at, Vec::new());
@@ -25,7 +25,6 @@ impl<S: Store> Envy<S> {
             let span = self.nor.cells().config.timing.read[0] * reads;
             now = self.nor.occupy(now, self.die_of_segment(number), reads, span).end;
         }
-        report.pages_copied += moving.len() as u64;
         let mut ends: Vec<u32> = self.segments.iter().map(|segment| segment.next).collect();
         let moving = self.complete_begun(now.max(self.written), moving, &mut ends);
         for number in leaving {
@@ -41,7 +40,6 @@ impl<S: Store> Envy<S> {
                 }
             }
             self.erase_after_cut(now, number);
-            report.segments_erased += 1;
             now = self.finish_all(now);
         }
         Ok(now)

@@ -40,7 +40,7 @@ pub use fat::{FatKind, FileSystem, Volume};
 pub use slots::Update;
 pub use stats::FsmsStats;
 
-use crate::{BesidePram, Controller, ControllerError};
+use crate::{Background, BesidePram, Controller, ControllerError, Powered, RecoveryReport};
 use learn::Bits;
 use nvlab_medium::InPlace;
 use nvlab_units::{Extent, Served, Time};
@@ -143,7 +143,7 @@ impl<C: BesidePram> Fsms<C> {
     pub fn behind_mut(&mut self) -> &mut C {
         &mut self.behind
     }
-    /// The device behind, to cut its power.
+    /// Returns the device behind without the separator.
     pub fn into_behind(self) -> C {
         self.behind
     }
@@ -294,6 +294,29 @@ impl<C: BesidePram> Fsms<C> {
     }
 }
 
+impl<C: BesidePram> Background for Fsms<C> {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.behind.idle_at(at)
+    }
+    fn settle(&mut self, upto: Time) {
+        self.behind.settle(upto);
+    }
+}
+
+impl<C: BesidePram> Powered for Fsms<C> {
+    fn power_cycle(self, at: Time) -> Result<(Fsms<C>, RecoveryReport), String> {
+        let (behind, report) = self.behind.power_cycle(at)?;
+        let (fsms, end) = Fsms::mount(self.config, behind, at + report.time)?;
+        Ok((fsms, RecoveryReport { time: end.since(at), ..report }))
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.behind.power_down(at)
+    }
+    fn trims_last(&self) -> bool {
+        self.behind.trims_last()
+    }
+}
+
 impl<C: BesidePram> Controller for Fsms<C> {
     const KEEPS: bool = Self::KEEPS;
 
@@ -348,5 +371,18 @@ impl<C: BesidePram> Controller for Fsms<C> {
 
     fn prefetch(&self, sector: u32) {
         self.behind.prefetch(sector / self.per_unit);
+    }
+    fn prefetch_writes(&self, sectors: impl Iterator<Item = u32>) {
+        self.behind.prefetch_writes(sectors.map(|sector| sector / self.per_unit));
+    }
+    /// Sectors may lie in PRAM, between others that do not.
+    fn view(&self, _: Extent) -> Option<&[u8]> {
+        None
+    }
+    /// Trims cover whole units of the device behind, so whole units are mapped.
+    fn is_mapped(&self, sector: u32) -> bool {
+        let unit = sector / self.per_unit;
+        let mut sectors = unit * self.per_unit..(unit + 1) * self.per_unit;
+        self.behind.is_mapped(unit) || sectors.any(|sector| self.is_in_pram(sector))
     }
 }

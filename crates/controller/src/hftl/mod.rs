@@ -1,5 +1,5 @@
-//! hFTL (system 003): a full page map over NAND whose map and tables are in PRAM, updated in place, so that a
-//! mount scans nothing.
+//! hFTL (system 003): a full page map over NAND whose map and tables are in PRAM, updated in place, so that
+//! recovery scans nothing.
 //!
 //! It is not [`crate::page_map`] with another place for its checkpoints. There is no write buffer, no journal and
 //! no checkpoint: a write is done when its page and its map entry are programmed. A unit is a page.
@@ -7,10 +7,10 @@
 //! Invariants
 //! 1. The map in PRAM is authoritative. An entry points to a page only after that page is programmed.
 //! 2. A page whose live bit is clear is dead: a bit is set before an entry points to its page and cleared after none
-//!    does. A cut may leave extra bits set; the mount corrects them from the map.
+//!    does. A cut may leave extra bits set; recovery corrects them from the map.
 //! 3. A block is erased only after no durable entry points to a page of it, and its own entry records the erase.
 //! 4. Write pointers are updated in parallel with the program, so a cut may leave them ahead or behind by the programs
-//!    in progress; the mount finds the true one of each open block by bisection.
+//!    in progress; recovery finds the true one of each open block by bisection.
 //! 5. The PRAM writes an aligned 8 bytes atomically (`atomic_bytes`, the part's guarantee): no entry crosses such a
 //!    boundary, so after a cut every entry is old or new. No two changes in PRAM need to be atomic together.
 //!
@@ -20,23 +20,23 @@
 //! | `metadata` | the contents of the PRAM |
 //! | `write` | host writes, open blocks, retirement |
 //! | `clean` | relocation, its commit, wear levelling |
-//! | [`mount`] | mounting after a power cut |
+//! | [`recover`] | recovery after a power cut |
 
 mod clean;
 pub mod config;
 mod metadata;
-pub mod mount;
+pub mod recover;
 pub mod stats;
 mod write;
 
 pub use config::HftlConfig;
-pub use mount::{Media, MountReport};
+pub use recover::HftlMedia;
 pub use stats::HftlStats;
 
 use crate::cleaning::{CleaningPolicy, Policy};
 use crate::spare;
 use crate::table::{BlockState, BlockTable};
-use crate::{BesidePram, Controller, ControllerError};
+use crate::{Background, BesidePram, Controller, ControllerError, Powered, RecoveryReport};
 use metadata::{Entry, Metadata, Use};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{InPlace, PowerCut, Store};
@@ -167,10 +167,6 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     pub fn config(&self) -> &HftlConfig {
         &self.config
     }
-    /// True if the page is mapped; otherwise it reads as zero.
-    pub fn is_mapped(&self, lpa: u32) -> bool {
-        self.metadata.lookup(lpa).is_some()
-    }
     /// The blocks.
     pub fn table(&self) -> &BlockTable {
         &self.table
@@ -183,24 +179,6 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// are read in place.
     pub fn memory_bytes(&self) -> u64 {
         self.table.memory_bytes() + 8 * self.geometry.blocks() as u64
-    }
-
-    /// No power cut will come before `upto`: undo records of operations finished by then may be dropped.
-    pub fn settle(&mut self, upto: Time) {
-        self.nand.settle(upto);
-        self.metadata.pram.settle(upto);
-    }
-
-    /// When everything queued will be done; a promise (see [`nvlab_units::Lane::finish`]).
-    pub fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        for die in 0..self.geometry.dies() {
-            self.finish_job(at, die)?;
-        }
-        let ends = (0..self.geometry.dies()).map(|die| {
-            let last = self.nand.last(die);
-            self.nand.finish(die, last, at)
-        });
-        Ok(ends.max().unwrap_or(at).max(self.metadata.end()))
     }
 
     #[inline]
@@ -292,12 +270,49 @@ impl<S: Store, P: InPlace + PowerCut> BesidePram for Hftl<S, P> {
     }
 }
 
+impl<S: Store, P: InPlace + PowerCut> Background for Hftl<S, P> {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        for die in 0..self.geometry.dies() {
+            self.finish_job(at, die)?;
+        }
+        let ends = (0..self.geometry.dies()).map(|die| {
+            let last = self.nand.last(die);
+            self.nand.finish(die, last, at)
+        });
+        Ok(ends.max().unwrap_or(at).max(self.metadata.end()))
+    }
+    fn settle(&mut self, upto: Time) {
+        self.nand.settle(upto);
+        self.metadata.pram.settle(upto);
+    }
+}
+
+impl<S: Store, P: InPlace + PowerCut> Powered for Hftl<S, P> {
+    fn power_cycle(self, at: Time) -> Result<(Hftl<S, P>, RecoveryReport), String> {
+        let config = self.config.clone();
+        Hftl::recover(config, self.power_cut(at), at)
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.idle_at(at)
+    }
+    fn trims_last(&self) -> bool {
+        self.config.trim
+    }
+}
+
 impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
     const KEEPS: bool = S::KEEPS;
 
     #[inline]
     fn prefetch(&self, unit: u32) {
         prefetch_index(self.metadata.map(), unit as usize);
+    }
+    fn prefetch_writes(&self, _: impl Iterator<Item = u32>) {}
+    fn view(&self, _: Extent) -> Option<&[u8]> {
+        None
+    }
+    fn is_mapped(&self, lpa: u32) -> bool {
+        self.metadata.lookup(lpa).is_some()
     }
 
     fn capacity_units(&self) -> u32 {

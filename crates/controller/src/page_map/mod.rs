@@ -48,14 +48,14 @@ pub use crate::cleaning::Cleaning;
 pub use crate::wear::WearLevelling;
 pub use cache::{CacheFull, CacheTakes, SlcCache};
 pub use config::{Allocation, PageMapConfig, Streams, WriteBuffer};
-pub use recover::{Media, RecoveryReport};
+pub use recover::PageMapMedia;
 pub use stats::PageMapStats;
 pub use trim::trims_pending_max;
 
 use crate::cleaning::Policy;
 use crate::spare;
 use crate::table::{BlockState, BlockTable};
-use crate::{Controller, ControllerError};
+use crate::{Background, Controller, ControllerError, Powered, RecoveryReport};
 use array::Array;
 use buffer::Buffer;
 use cache::Cache;
@@ -224,10 +224,6 @@ impl<S: Store> PageMap<S> {
     pub fn table(&self) -> &BlockTable {
         &self.table
     }
-    /// True if the unit is mapped; otherwise it reads as zero.
-    pub fn is_mapped(&self, lpa: u32) -> bool {
-        self.l2p[lpa as usize] != NOTHING
-    }
     /// The sequence number of the host's next write or trim. Every unit written takes one, a trim takes one.
     pub fn sequence(&self) -> u64 {
         self.sequence
@@ -367,6 +363,10 @@ impl<S: Store> Controller for PageMap<S> {
         Ok(Served { start, end })
     }
 
+    fn is_mapped(&self, lpa: u32) -> bool {
+        self.l2p[lpa as usize] != NOTHING
+    }
+
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
         ControllerError::check_extent(extent, self.config.logical_units)?;
         let start = at + self.config.overhead;
@@ -395,25 +395,35 @@ impl<S: Store> Controller for PageMap<S> {
 }
 
 impl<S: Store> PageMap<S> {
-    /// Programs all partly filled pages and promises the end of all programs.
-    fn drain(&mut self, at: Time) -> Result<Time, ControllerError> {
+    /// Programs the contents of the write buffer, protected or not, and promises the end of all programs.
+    pub fn drain(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.pad_all(at)?;
         self.record_all_trims(at)?;
         Ok(self.array.finish_programs(at))
     }
+}
 
-    /// When everything queued will be done; a promise (see [`nvlab_units::Lane::finish`]).
-    pub fn idle_at(&mut self, at: Time) -> Time {
-        self.array.finish_all(at)
+impl<S: Store> Background for PageMap<S> {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        Ok(self.array.finish_all(at))
     }
-
-    /// Programs the contents of the write buffer, protected or not, for an orderly power-off.
-    pub fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
-        self.drain(at)
-    }
-
-    /// No power cut will come before `upto`: undo records of operations finished by then may be dropped.
-    pub fn settle(&mut self, upto: Time) {
+    fn settle(&mut self, upto: Time) {
         self.array.nand_mut().settle(upto);
+    }
+}
+
+impl<S: Store> Powered for PageMap<S> {
+    fn power_cycle(self, at: Time) -> Result<(PageMap<S>, RecoveryReport), String> {
+        let (config, cache) = (self.config.clone(), self.cache());
+        PageMap::recover(config, cache, self.power_cut(at), at)
+    }
+    /// Programs the contents of the write buffer, protected or not.
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        let end = self.drain(at)?;
+        self.idle_at(end)
+    }
+    /// With a journal of trims, which checkpoints need.
+    fn trims_last(&self) -> bool {
+        self.config.trim && self.config.checkpoint_units.is_some()
     }
 }

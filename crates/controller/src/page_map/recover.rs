@@ -15,35 +15,36 @@
 //! Recovery changes nothing that a second recovery would need, so it may itself be cut at any operation.
 
 use super::buffer::Held;
+use super::cache::SlcCache;
 use super::checkpoint::Checkpoint;
 use super::clean::Cause;
 use super::config::PageMapConfig;
 use super::spare::{self, Kind, Spare};
 use super::trim::{self, Record};
 use super::{NOTHING, PageMap};
-use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
+use crate::{ControllerError, RecoveryReport};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Extent, Ppa, Span, Time};
+use nvlab_units::{BlockId, Extent, Ppa, Time};
 
 /// Sequence numbers of writes and trims are smaller than this, which no device reaches in its life.
 const SEQUENCES: u64 = 1 << 62;
 
 /// What a power cut leaves of a controller: the array, and what a protected buffer held.
 #[derive(Debug)]
-pub struct Media<S: Store> {
+pub struct PageMapMedia<S: Store> {
     nand: Nand<S>,
     held: Vec<Held>,
     trims: Vec<Record>,
 }
 
-impl<S: Store> Media<S> {
+impl<S: Store> PageMapMedia<S> {
     /// An array that an earlier process left behind ([`Nand::reopen`]). Add what its protected buffer held with
-    /// [`Media::hold`] and [`Media::hold_trim`].
-    pub fn new(nand: Nand<S>) -> Media<S> {
-        Media { nand, held: Vec::new(), trims: Vec::new() }
+    /// [`PageMapMedia::hold`] and [`PageMapMedia::hold_trim`].
+    pub fn new(nand: Nand<S>) -> PageMapMedia<S> {
+        PageMapMedia { nand, held: Vec::new(), trims: Vec::new() }
     }
 
     /// Adds a unit that the protected buffer held, written with number `sequence` ([`PageMap::sequence`]).
@@ -82,23 +83,6 @@ impl<S: Store> Media<S> {
     }
 }
 
-/// What a recovery did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RecoveryReport {
-    /// How long the recovery took.
-    pub time: Span,
-    /// Blocks all of whose pages were read.
-    pub blocks_scanned: u32,
-    /// Units found with good data.
-    pub units_found: u64,
-    /// Units that could not be read or failed their checksum.
-    pub units_damaged: u64,
-    /// The checkpoint that was used.
-    pub checkpoint: Option<u64>,
-    /// Units restored from a protected buffer.
-    pub units_restored: u64,
-}
-
 /// The error when the controller's own metadata is damaged: without it, old versions would reappear unnoticed.
 fn damaged(what: &str, unit: Ppa) -> String {
     format!(
@@ -118,37 +102,40 @@ enum First {
 impl<S: Store> PageMap<S> {
     /// Cuts the power of array and buffer at `at`, or at the latest time the array was told of. What is left can be
     /// recovered.
-    pub fn power_cut(mut self, at: Time) -> Media<S> {
+    pub fn power_cut(mut self, at: Time) -> PageMapMedia<S> {
         let at = at.max(self.array.nand().latest());
         self.array.nand_mut().cut(at);
         let trims = if self.buffer.is_protected() { self.journal.survive() } else { Vec::new() };
-        Media { nand: self.array.into_nand(), held: self.buffer.survive(at), trims }
+        PageMapMedia { nand: self.array.into_nand(), held: self.buffer.survive(at), trims }
     }
 
     /// Rebuilds the controller from its media, beginning at `at`; or why the configuration cannot work.
     pub fn recover(
         config: PageMapConfig,
-        media: Media<S>,
+        cache: Option<SlcCache>,
+        media: PageMapMedia<S>,
         at: Time,
     ) -> Result<(PageMap<S>, RecoveryReport), String> {
         assert!(S::KEEPS, "recovery reads payload");
         media.check(&config)?;
         let mut map = PageMap::empty(config, media.nand)?;
-        let mut report = RecoveryReport::default();
+        let before = map.array.nand().stats().reads;
         let (firsts, mut now) = map.read_first_units(at);
-        let checkpoint = map.newest_checkpoint(&mut now, &firsts, &mut report)?;
+        let checkpoint = map.newest_checkpoint(&mut now, &firsts)?;
         let mut newest = vec![(0, 0); map.l2p.len()];
         if let Some(checkpoint) = &checkpoint {
             map.adopt(checkpoint, &firsts);
         }
-        now = map.scan(now, &firsts, checkpoint.as_ref(), &mut newest, &mut report);
+        now = map.scan(now, &firsts, checkpoint.as_ref(), &mut newest);
         now = map.replay_trims(now, &firsts, media.trims, checkpoint.as_ref(), &mut newest)?;
         let rebuilt = map.rebuild_tables(now, &firsts);
-        let restored =
-            rebuilt.and_then(|()| map.restore(now, media.held, checkpoint.as_ref(), &newest, &mut report));
+        let restored = rebuilt.and_then(|()| map.restore(now, media.held, checkpoint.as_ref(), &newest));
         restored.map_err(|error| error.to_string())?;
-        report.time = now.since(at);
-        Ok((map, report))
+        let nand_reads = map.array.nand().stats().reads - before;
+        if let Some(cache) = cache {
+            map = map.with_cache(cache)?;
+        }
+        Ok((map, RecoveryReport { time: now.since(at), nand_reads }))
     }
 
     fn read_first_units(&mut self, at: Time) -> (Vec<First>, Time) {
@@ -180,12 +167,7 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Reads back the newest complete checkpoint and marks its blocks.
-    fn newest_checkpoint(
-        &mut self,
-        now: &mut Time,
-        firsts: &[First],
-        report: &mut RecoveryReport,
-    ) -> Result<Option<Checkpoint>, String> {
+    fn newest_checkpoint(&mut self, now: &mut Time, firsts: &[First]) -> Result<Option<Checkpoint>, String> {
         let number = |first: &First| match first {
             First::Says(spare) if spare.kind == Kind::Checkpoint => Some(spare.sequence),
             _ => None,
@@ -209,7 +191,6 @@ impl<S: Store> PageMap<S> {
                 blocks.iter().for_each(|&block| self.table.set_state(block, BlockState::Map));
                 self.checkpoint.blocks = blocks;
                 self.sequence = self.sequence.max(checkpoint.sequence);
-                report.checkpoint = Some(newest);
                 return Ok(Some(checkpoint));
             }
         }
@@ -298,7 +279,6 @@ impl<S: Store> PageMap<S> {
         firsts: &[First],
         checkpoint: Option<&Checkpoint>,
         newest: &mut [(u64, u64)],
-        report: &mut RecoveryReport,
     ) -> Time {
         let mut end = at;
         let mut data = vec![0; self.geometry.unit_bytes as usize];
@@ -314,21 +294,15 @@ impl<S: Store> PageMap<S> {
             if !unknown || self.table.state(of_map) == BlockState::Map {
                 continue;
             }
-            report.blocks_scanned += 1;
             end = end.max(self.read_block(at, block));
             for place in self.written_units(block) {
-                let Ok(spare) = spare::peek(self.array.nand(), place, &mut data) else {
-                    report.units_damaged += 1;
-                    continue;
-                };
+                let Ok(spare) = spare::peek(self.array.nand(), place, &mut data) else { continue };
                 let unit = self.array.unit_at(place);
                 // Even damaged, it is the newest: an older version must not reappear in its place.
-                report.units_damaged += spare.damaged as u64;
                 self.stamp = self.stamp.max(spare.stamp + 1);
                 if spare.kind != Kind::Data || spare.lpa >= self.config.logical_units {
                     continue;
                 }
-                report.units_found += 1;
                 self.sequence = self.sequence.max(spare.sequence + 1);
                 // A half-erased block may hold a copy older than that of the checkpoint.
                 let before =
@@ -457,14 +431,13 @@ impl<S: Store> PageMap<S> {
         held: Vec<Held>,
         checkpoint: Option<&Checkpoint>,
         newest: &[(u64, u64)],
-        report: &mut RecoveryReport,
     ) -> Result<(), ControllerError> {
         let known = checkpoint.map_or(0, |checkpoint| checkpoint.sequence);
         self.sequence = held.iter().map(|held| held.sequence + 1).fold(self.sequence, u64::max);
         for held in held {
             if held.sequence >= known && held.sequence > newest[held.lpa as usize].0 {
                 self.rewrite(at, held)?;
-                report.units_restored += 1;
+                self.stats.restored_units += 1;
             }
         }
         Ok(())

@@ -26,6 +26,8 @@ pub struct PageMapStats {
     pub fold_units: u64,
     /// Units moved to level wear.
     pub wear_units: u64,
+    /// Units that a recovery wrote again because a protected buffer held them.
+    pub restored_units: u64,
     /// Units moved out of retired blocks, and host units written again after a failed program.
     pub retire_units: u64,
     /// Units written for checkpoints of the map and the journal of trims.

@@ -1,7 +1,7 @@
 //! The block-mapped controllers the tests go through.
 
-use nvlab_controller::BlockMap;
-use nvlab_controller::block_map::{BlockMapConfig, BlockWear, Log, Media, RecoveryReport};
+use nvlab_controller::block_map::{BlockMapConfig, BlockMapMedia, BlockWear, Log};
+use nvlab_controller::{BlockMap, RecoveryReport};
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SlcMode};
 use nvlab_medium::{MemStore, Store};
 use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
@@ -121,7 +121,7 @@ impl Setup {
         self.with(MemStore::new)
     }
 
-    pub fn recover(&self, media: Media<MemStore>, at: Time) -> (BlockMap<MemStore>, RecoveryReport) {
+    pub fn recover(&self, media: BlockMapMedia<MemStore>, at: Time) -> (BlockMap<MemStore>, RecoveryReport) {
         BlockMap::recover(self.config(), media, at).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }

@@ -1,7 +1,7 @@
 //! An eNVy array beside a plain array of bytes, for the model and the power-cut tests.
 
-use nvlab_controller::envy::{EnvyConfig, Media, RecoveryReport, SegmentCleaning};
-use nvlab_controller::{Controller, ControllerError, Envy};
+use nvlab_controller::envy::{EnvyConfig, EnvyMedia, SegmentCleaning};
+use nvlab_controller::{Controller, ControllerError, Envy, RecoveryReport};
 use nvlab_medium::banks::Access;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
 use nvlab_medium::ram::{Backup, Ram, RamConfig};
@@ -97,7 +97,7 @@ impl Setup {
         Envy::new(self.config(), Nor::new(self.nor(), ()), Ram::new(self.ram(), ())).unwrap()
     }
 
-    pub fn recover(&self, media: Media<MemStore>, at: Time) -> (Envy<MemStore>, RecoveryReport) {
+    pub fn recover(&self, media: EnvyMedia<MemStore>, at: Time) -> (Envy<MemStore>, RecoveryReport) {
         Envy::recover(self.config(), media, at).unwrap()
     }
 }

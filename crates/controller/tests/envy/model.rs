@@ -1,7 +1,7 @@
 //! eNVy against a plain array: random requests and transactions, every policy, several shapes.
 
 use crate::device::{Model, Setup, draw, perform, read_all, setups};
-use nvlab_controller::{ControllerError, Envy};
+use nvlab_controller::{Background, ControllerError, Envy};
 use nvlab_medium::MemStore;
 use nvlab_units::{Rng, Span, Time};
 
@@ -27,7 +27,7 @@ fn run(setup: &Setup, seed: u64, requests: u32) -> Envy<MemStore> {
     }
     device.check();
     assert_eq!(read_all(&mut device, now), model.bytes, "seed {seed}, {setup:?}");
-    now = device.idle_at(now);
+    now = device.idle_at(now).unwrap();
     device.check();
     assert_eq!(read_all(&mut device, now), model.bytes, "seed {seed}, {setup:?}");
     device

@@ -3,8 +3,8 @@
 //! is kept or undone as a whole.
 
 use crate::device::{Ask, Model, Setup, draw, perform, read_all, setups};
-use nvlab_controller::Envy;
-use nvlab_medium::{MemStore, PowerCut};
+use nvlab_controller::{Background, Envy};
+use nvlab_medium::MemStore;
 use nvlab_units::{Rng, Span, Time};
 
 /// A request and what the array held around it.
@@ -40,8 +40,7 @@ impl Moment<'_> {
 
     /// Cuts, recovers, compares, cuts the recovery, compares, goes on.
     fn cut(&self, cut: Time, rng: &mut Rng) {
-        let mut media = self.device.clone().into_media();
-        media.cut(cut);
+        let media = self.device.clone().power_cut(cut);
         let (mut device, report) = self.setup.recover(media, cut);
         device.check();
         let ready = cut + report.time;
@@ -63,8 +62,7 @@ impl Moment<'_> {
         }
         for again in 0..2 {
             let second = cut + (report.time * (again * 5 + rng.below(6))) / 10;
-            let mut media = device.clone().into_media();
-            media.cut(second);
+            let media = device.clone().power_cut(second);
             let (mut twice, later) = self.setup.recover(media, second);
             twice.check();
             let bytes = read_all(&mut twice, second + later.time);
@@ -155,7 +153,7 @@ fn a_clean_can_be_cut_at_every_step() {
             let lpa = rng.below(device.capacity_bytes() / 256);
             let ask = Ask::Store { offset: lpa * 256, bytes: 8 };
             let end = perform(&mut device, &mut model, at, ask);
-            now = device.idle_at(end);
+            now = device.idle_at(end).unwrap();
             device.settle(at);
             let busy = device.stats().cleans > cleans || device.stats().wear_swaps > swaps;
             if !busy || i < 3000 {

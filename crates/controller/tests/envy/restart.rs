@@ -3,8 +3,8 @@
 
 use crate::device::{Ask, Model, Setup, draw, setups};
 use nvlab_controller::envy::recover::erase_counts;
-use nvlab_controller::envy::{Media, SegmentCleaning};
-use nvlab_controller::{Controller, Envy};
+use nvlab_controller::envy::{EnvyMedia, SegmentCleaning};
+use nvlab_controller::{Background, Controller, Envy};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::{Ram, RamConfig};
@@ -63,7 +63,7 @@ impl World {
         let sram = Ram::new(setup.ram(), self.sram.clone());
         let erases = erase_counts(&setup.config(), &setup.geometry(), &sram).unwrap();
         let nor = Nor::reopen(setup.nor(), self.nor.clone(), &erases);
-        let (device, _) = Envy::recover(setup.config(), Media { nor, sram }, Time::ZERO).unwrap();
+        let (device, _) = Envy::recover(setup.config(), EnvyMedia { nor, sram }, Time::ZERO).unwrap();
         device.check();
         device
     }
@@ -139,7 +139,7 @@ fn a_program_that_is_killed_anywhere_loses_nothing() {
                 let step = || {
                     now = ask(&mut device, &mut model, now, request) + pause;
                     if idle {
-                        now = device.idle_at(now);
+                        now = device.idle_at(now).unwrap();
                     }
                 };
                 if let Err(why) = catch_unwind(AssertUnwindSafe(step)) {
@@ -206,7 +206,7 @@ fn another_design_is_refused_by_name() {
         let error = erase_counts(&other.config(), &other.geometry(), &sram).unwrap_err();
         assert!(error.contains("another design") && error.contains(&differs), "{error}; not {differs}");
         let nor = Nor::new(other.nor(), world.nor.clone());
-        assert_eq!(Envy::recover(other.config(), Media { nor, sram }, Time::ZERO).unwrap_err(), error);
+        assert_eq!(Envy::recover(other.config(), EnvyMedia { nor, sram }, Time::ZERO).unwrap_err(), error);
     }
     let wide = RamConfig { word_bytes: 1024, ..setup.ram() };
     let sram = Ram::new(wide, world.sram.clone());

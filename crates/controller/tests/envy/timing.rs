@@ -2,7 +2,7 @@
 
 use crate::device::{Ask, Model, Setup, draw, perform, setups};
 use nvlab_controller::envy::{EnvyConfig, SegmentCleaning};
-use nvlab_controller::{Controller, Envy};
+use nvlab_controller::{Background, Controller, Envy};
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
 use nvlab_units::{Extent, Rng, Span, Time};
@@ -36,7 +36,7 @@ fn full(setup: &Setup) -> (Envy<()>, Time) {
     for lpa in 0..device.capacity_units() {
         now = device.write(now, Extent::one(lpa), &[]).unwrap().end;
     }
-    now = device.idle_at(now) + Span::from_ms(1);
+    now = device.idle_at(now).unwrap() + Span::from_ms(1);
     device.reset_stats();
     (device, now)
 }
@@ -91,7 +91,7 @@ fn a_flush_takes_4160_ns_and_a_store_waits_for_it() {
     let mut alone = device.clone();
     let stored = now + store(&mut alone, now, 0);
     assert_eq!(stored - now, ACCESS * 2);
-    assert_eq!(alone.idle_at(stored) - stored, RESUME + LONG, "one flush");
+    assert_eq!(alone.idle_at(stored).unwrap() - stored, RESUME + LONG, "one flush");
     let done = stored + RESUME + LONG;
     // A store that finds the only slot taken begins when the flush is done.
     for (at, waits) in [(done.before(PICO), PICO), (done, Span::ZERO), (done + PICO, Span::ZERO)] {
@@ -113,7 +113,7 @@ fn an_access_suspends_a_flush_and_the_flush_resumes_later() {
     let again = middle + ACCESS + Span::from_us(2);
     assert_eq!(load(&mut device, again, 4096), ACCESS, "during the resume wait");
     let resumed = again + ACCESS + RESUME;
-    assert_eq!(device.idle_at(again + ACCESS), resumed + (LONG - Span::from_us(1)));
+    assert_eq!(device.idle_at(again + ACCESS).unwrap(), resumed + (LONG - Span::from_us(1)));
 }
 
 #[test]
@@ -124,13 +124,16 @@ fn with_several_dies_only_the_die_touched_is_suspended() {
     let hit = base.capacity_bytes() - 256;
     let touched = base_stored + RESUME + Span::from_us(1);
     store(&mut base, touched, hit);
-    assert_eq!(base.idle_at(touched + ACCESS), touched + ACCESS + RESUME + (LONG - Span::from_us(1)));
+    assert_eq!(
+        base.idle_at(touched + ACCESS).unwrap(),
+        touched + ACCESS + RESUME + (LONG - Span::from_us(1))
+    );
     let (mut two, start) = full(&setup(2, 8, 4));
     let two_stored = start + store(&mut two, start, 0);
     let touched = two_stored + Span::from_us(1);
     let hit = two.capacity_bytes() - 256;
     store(&mut two, touched, hit);
-    assert_eq!(two.idle_at(touched + ACCESS), two_stored + LONG);
+    assert_eq!(two.idle_at(touched + ACCESS).unwrap(), two_stored + LONG);
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn dies_flush_side_by_side() {
         for i in 0..4000 {
             now = device.write(now, Extent::one(i * 7 % device.capacity_units()), &[]).unwrap().end;
         }
-        let end = device.idle_at(now);
+        let end = device.idle_at(now).unwrap();
         assert_eq!((device.stats().flushed_pages, device.stats().cleans), (4000, 0));
         let each = (end - begin).seconds() / 4000.0;
         let expected = LONG.seconds() / dies as f64;
@@ -166,7 +169,7 @@ fn the_path_bounds_flushes() {
         now = device.write(now, Extent::one(i * 7 % device.capacity_units()), &[]).unwrap().end;
     }
     // The last flush has crossed the path when it begins.
-    let each = (device.idle_at(now) - begin - LONG).seconds() / 4000.0;
+    let each = (device.idle_at(now).unwrap() - begin - LONG).seconds() / 4000.0;
     assert!((each / ACCESS.seconds() - 1.0).abs() < 0.002, "{each:e} s");
 }
 
@@ -176,7 +179,7 @@ fn a_clean_takes_4160_ns_a_page_and_the_erase() {
     let (mut device, mut now) = full(&setup);
     for i in 0.. {
         let stored = device.write(now, Extent::one(i % 7), &[]).unwrap().end;
-        let idle = device.idle_at(stored);
+        let idle = device.idle_at(stored).unwrap();
         if device.stats().cleans > 0 {
             // Copies, the flush behind them, then the erase. One SRAM record before the erase; those before the
             // copies are written while the array waits behind the store.
@@ -268,7 +271,7 @@ fn payload_changes_no_time() {
         }
         assert_eq!(keeps.stats(), plain.stats(), "{setup:?}");
         assert_eq!(keeps.nor().stats(), plain.nor().stats(), "{setup:?}");
-        assert_eq!(keeps.idle_at(now), plain.idle_at(now), "{setup:?}");
+        assert_eq!(keeps.idle_at(now).unwrap(), plain.idle_at(now).unwrap(), "{setup:?}");
         if setup.dies > 1 {
             waits += Span::from_ps(plain.stats().buffer_wait.ps() as u64);
             moved += plain.stats().transfer_pages;

@@ -4,11 +4,11 @@ use nvlab_controller::block_map::{BlockMap, BlockMapConfig, BlockWear, Log};
 use nvlab_controller::fsms::{Fsms, FsmsConfig, Update};
 use nvlab_controller::hftl::{Hftl, HftlConfig};
 use nvlab_controller::page_map::{Cleaning, WearLevelling};
-use nvlab_controller::{Beside, BesidePram};
+use nvlab_controller::{Beside, BesidePram, Powered};
+use nvlab_medium::MemStore;
 use nvlab_medium::banks::Access;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_medium::pcm::{Pcm, PcmConfig, Selection, Tear};
-use nvlab_medium::{MemStore, PowerCut};
 use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
 
 pub type Pram = Pcm<MemStore>;
@@ -68,9 +68,6 @@ fn nand(rules: CellRules, units: u32, unit_bytes: u32) -> Nand<MemStore> {
 /// What the tests need of the device behind besides serving.
 pub trait Behind: BesidePram<Pram = Pram> + Clone + Sized {
     fn build(sectors: u32, unit_bytes: u32) -> Self;
-    /// The power fails and comes back.
-    fn cut_and_mount(self, cut: Time) -> (Self, Time);
-    fn settled(&mut self, upto: Time);
 }
 
 impl Behind for Paged {
@@ -88,14 +85,6 @@ impl Behind for Paged {
             seed: 1,
         };
         Hftl::new(config, nand(CellRules::Nand, units, unit_bytes), pram()).unwrap()
-    }
-    fn cut_and_mount(self, cut: Time) -> (Paged, Time) {
-        let config = self.config().clone();
-        let (device, report) = Hftl::mount(config, self.power_cut(cut), cut).unwrap();
-        (device, cut + report.time)
-    }
-    fn settled(&mut self, upto: Time) {
-        self.settle(upto);
     }
 }
 
@@ -115,23 +104,12 @@ impl Behind for Logged {
         let nand = nand(CellRules::NandAnyOrder, units, unit_bytes);
         Beside { controller: BlockMap::new(config, nand, None).unwrap(), pram: pram() }
     }
-    fn cut_and_mount(mut self, cut: Time) -> (Logged, Time) {
-        let config = self.controller.config().clone();
-        let (controller, report) = BlockMap::recover(config, self.controller.power_cut(cut), cut).unwrap();
-        self.pram.cut(cut);
-        (Beside { controller, pram: self.pram }, cut + report.time)
-    }
-    fn settled(&mut self, upto: Time) {
-        self.controller.settle(upto);
-        self.pram.settle(upto);
-    }
 }
 
-/// The power of a separator and of all behind it fails and comes back; gives it and when it is ready.
-pub fn cut_and_mount<C: Behind>(device: Fsms<C>, cut: Time) -> (Fsms<C>, Time) {
-    let config = device.config().clone();
-    let (behind, ready) = device.into_behind().cut_and_mount(cut);
-    Fsms::mount(config, behind, ready).unwrap()
+/// The power of a device fails and comes back; returns it and when it is ready.
+pub fn cut_and_mount<D: Powered>(device: D, cut: Time) -> (D, Time) {
+    let (device, report) = device.power_cycle(cut).unwrap();
+    (device, cut + report.time)
 }
 
 /// A separator with `pram_bytes` of the memory of the device behind.

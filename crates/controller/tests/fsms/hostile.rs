@@ -6,10 +6,10 @@
 //! directory of the volume names or has its FAT entry and its sectors, each cluster once; a directory has at most
 //! 2 MiB. It is computed here from the image, by another hand than the separator's.
 
-use crate::devices::{Behind, Paged, config, separator};
+use crate::devices::{Behind, Paged, config, cut_and_mount, separator};
 use crate::volume::{Image, Place};
 use nvlab_controller::fsms::{FatKind, FileSystem, Fsms, SECTOR, Update, Volume};
-use nvlab_controller::{BesidePram, Controller};
+use nvlab_controller::{Background, BesidePram, Controller};
 use nvlab_units::{Extent, Rng, Span, Time};
 use std::collections::BTreeSet;
 
@@ -131,7 +131,7 @@ impl Base {
         let mut device = Paged::build(sectors, 2048);
         let units = Extent { start: 0, count: device.capacity_units() };
         let now = device.write(Time::ZERO, units, &image.bytes).unwrap().end;
-        device.settled(now);
+        device.settle(now);
         Base { image, device, now }
     }
 
@@ -168,7 +168,7 @@ impl Base {
         }
         assert_contents(&mut device, now, image, what);
         let config = device.config().clone();
-        let (behind, ready) = device.into_behind().cut_and_mount(now + Span::from_ms(10));
+        let (behind, ready) = cut_and_mount(device.into_behind(), now + Span::from_ms(10));
         let read = behind.stats().host_read_units + behind.pram().stats().read.count;
         let (mut mounted, end) = Fsms::mount(config, behind, ready).unwrap();
         let bound = Bound::of(image, mounted.file_system());

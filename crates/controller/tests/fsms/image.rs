@@ -110,7 +110,7 @@ impl<C: Behind> Write for Disk<C> {
         self.image.0[self.position as usize..][..count].copy_from_slice(&data[..count]);
         let at = self.now;
         if self.hook.is_some() {
-            self.device.behind_mut().settled(at);
+            self.device.behind_mut().settle(at);
         }
 
         let end = self.device.write(at, extent, self.image.sectors(extent)).unwrap().end;
@@ -118,7 +118,7 @@ impl<C: Behind> Write for Disk<C> {
         if let Some(hook) = &mut self.hook {
             hook(&self.device, &self.image, Written { extent, old: &old, at, end });
         } else {
-            self.device.behind_mut().settled(end);
+            self.device.behind_mut().settle(end);
         }
         self.position += count as u64;
         Ok(count)

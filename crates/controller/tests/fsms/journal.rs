@@ -2,7 +2,7 @@
 
 use crate::devices::{Behind, Paged, config, cut_and_mount, separator};
 use nvlab_controller::fsms::{Fsms, FsmsConfig, SECTOR, Update};
-use nvlab_controller::{BesidePram, Controller};
+use nvlab_controller::{Background, BesidePram, Controller};
 use nvlab_medium::{InPlace, PowerCut};
 use nvlab_units::checksum::crc32c;
 use nvlab_units::{Extent, Span, Time};
@@ -25,7 +25,7 @@ fn journal_stands_at(device: Fsms<Paged>, sequence: u64, at: Time) -> (Fsms<Page
     let position = first + sequence % config.journal_records as u64 * RECORD_BYTES;
     let end = behind.pram_mut().write(at, position, 24, &record).unwrap().end;
     behind.pram_mut().settle(end);
-    let (behind, ready) = behind.cut_and_mount(end);
+    let (behind, ready) = cut_and_mount(behind, end);
     Fsms::mount(config, behind, ready).unwrap()
 }
 
@@ -49,7 +49,7 @@ fn over(sequence: u64, records: u32) {
     for sector in 0..SECTORS {
         now = device.write(now, Extent::one(sector), &contents(sector, 0)).unwrap().end;
     }
-    device.behind_mut().settled(now);
+    device.behind_mut().settle(now);
     (device, now) = journal_stands_at(device, sequence, now);
     let mut versions = [0; SECTORS as usize];
     for i in 0..3 * records + 8 {
@@ -74,7 +74,7 @@ fn over(sequence: u64, records: u32) {
             }
         }
         versions[changed as usize] = version;
-        device.behind_mut().settled(now);
+        device.behind_mut().settle(now);
     }
 }
 

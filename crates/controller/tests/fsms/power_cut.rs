@@ -5,8 +5,8 @@ use crate::devices::{Behind, Logged, Paged, config, cut_and_mount, separator};
 use crate::files::{Client, formatted};
 use crate::image::{Hook, Image, Written};
 use fatfs::{FatType, FileSystem, FsOptions};
-use nvlab_controller::Controller;
 use nvlab_controller::fsms::{Fsms, SECTOR, Update};
+use nvlab_controller::{Background, Controller};
 use nvlab_units::{Extent, Rng, Span, Time};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -117,7 +117,7 @@ fn a_torn_sector_is_caught() {
     let old = disk.image.sectors(extent).to_vec();
     let new: Vec<u8> = old.iter().map(|byte| byte ^ 0x11).collect();
     disk.image.0[SECTOR..2 * SECTOR].copy_from_slice(&new);
-    disk.device.behind_mut().settled(disk.now);
+    disk.device.behind_mut().settle(disk.now);
     let at = disk.now;
     let end = disk.device.write(at, extent, &new).unwrap().end;
     // Eight banks write the sector in 320 us.

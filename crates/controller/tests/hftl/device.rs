@@ -1,9 +1,9 @@
 //! An hFTL for the tests: a small array beside a small PRAM.
 
 use crate::array::UNIT;
-use nvlab_controller::Hftl;
-use nvlab_controller::hftl::{HftlConfig, Media, MountReport};
+use nvlab_controller::hftl::{HftlConfig, HftlMedia};
 use nvlab_controller::page_map::{Cleaning, WearLevelling};
+use nvlab_controller::{Hftl, RecoveryReport};
 use nvlab_medium::banks::Access;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_medium::pcm::{Pcm, PcmConfig, Selection, Tear};
@@ -110,10 +110,10 @@ impl Setup {
 
     pub fn mount<P: InPlace + PowerCut>(
         &self,
-        media: Media<MemStore, P>,
+        media: HftlMedia<MemStore, P>,
         at: Time,
-    ) -> (Hftl<MemStore, P>, MountReport) {
-        Hftl::mount(self.config(), media, at).unwrap()
+    ) -> (Hftl<MemStore, P>, RecoveryReport) {
+        Hftl::recover(self.config(), media, at).unwrap()
     }
 }
 

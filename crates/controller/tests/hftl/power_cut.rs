@@ -3,8 +3,8 @@
 
 use crate::array::{Ask, Model, draw, perform, read_all};
 use crate::device::{Levelled, Setup, setups};
-use nvlab_controller::hftl::{Hftl, Media};
-use nvlab_controller::{BesidePram, Controller};
+use nvlab_controller::hftl::{Hftl, HftlMedia};
+use nvlab_controller::{Background, BesidePram, Controller};
 use nvlab_medium::flash::Faults;
 use nvlab_medium::{InPlace, MemStore, PowerCut};
 use nvlab_units::{Extent, Rng, Span, Time};
@@ -51,7 +51,7 @@ fn cut_and_check<P: InPlace + PowerCut + Clone>(setup: &Setup, moment: &Moment<P
         acknowledge(&mut model, moment.last);
     }
     let context = || format!("seed {seed}, cut at {} ps after {:?} of {setup:?}", cut.ps(), moment.last);
-    let media: Media<MemStore, P> = moment.device.clone().power_cut(cut);
+    let media: HftlMedia<MemStore, P> = moment.device.clone().power_cut(cut);
     let (mut device, report) = setup.mount(media, cut);
     device.check();
     // Bisection in the two open blocks of each die, and in their predecessors if those are not known to be full.

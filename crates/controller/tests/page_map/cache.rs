@@ -4,7 +4,7 @@ use crate::device::{Setup, cached_setups, of_superblocks};
 use crate::model::run;
 use crate::power_cut::explore;
 use nvlab_controller::page_map::{CacheFull, CacheTakes, SlcCache, Streams};
-use nvlab_controller::{Controller, PageMap};
+use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::flash::{Faults, Nand};
 use nvlab_units::{Extent, Span, Time};
 
@@ -118,7 +118,7 @@ fn idle_time_folds_the_cache_in_the_order_it_was_filled() {
     assert_eq!((all.programs, all.erases, slc.erases, slc.programs), (5, 2, 2, 0));
     assert_eq!((slc.reads, all.reads), (28 + 1, 28 + 1));
     // It was done in the idle time: the die is free again.
-    assert_eq!(device.idle_at(now), now);
+    assert_eq!(device.idle_at(now).unwrap(), now);
     device.check();
 }
 

@@ -3,8 +3,8 @@
 
 use crate::array::{Ask, Model, UNIT, content, draw};
 use crate::device::{Setup, setups};
-use nvlab_controller::page_map::Media;
-use nvlab_controller::{Controller, ControllerError, PageMap};
+use nvlab_controller::page_map::PageMapMedia;
+use nvlab_controller::{Background, Controller, ControllerError, PageMap};
 use nvlab_medium::flash::{Nand, SPARE_BYTES};
 use nvlab_medium::{MemStore, Store};
 use nvlab_units::{Extent, Rng, Time};
@@ -62,7 +62,7 @@ impl Lab {
             self.now = served.unwrap().end;
         }
         self.now = self.device.flush(self.now).unwrap().end;
-        self.now = self.device.idle_at(self.now);
+        self.now = self.device.idle_at(self.now).unwrap();
     }
 
     /// Changes a bit of each of `count` units, or of their spare areas.
@@ -106,7 +106,7 @@ fn explore(verify_reads: bool, spares: bool) -> [(u64, u64); 3] {
         let second = (lab.wrong - first.0, lab.unreadable - first.1);
         let cut = lab.device.clone().power_cut(lab.now);
         let config = lab.device.config().clone();
-        let third = match PageMap::recover(config, cut, lab.now) {
+        let third = match PageMap::recover(config, None, cut, lab.now) {
             Ok((device, report)) => {
                 (lab.device, lab.now) = (device, lab.now + report.time);
                 lab.read();
@@ -146,10 +146,10 @@ fn what_is_not_verified_is_returned_as_it_is() {
 #[test]
 fn a_buffer_that_held_what_cannot_be_is_refused() {
     let setup = setups().into_iter().find(|setup| setup.buffer == Some(true)).unwrap();
-    let refusal = |hold: &dyn Fn(&mut Media<MemStore>)| {
+    let refusal = |hold: &dyn Fn(&mut PageMapMedia<MemStore>)| {
         let mut media = setup.device().power_cut(Time::ZERO);
         hold(&mut media);
-        PageMap::recover(setup.config(), media, Time::ZERO).map(|_| ()).unwrap_err()
+        PageMap::recover(setup.config(), None, media, Time::ZERO).map(|_| ()).unwrap_err()
     };
     let units = setup.config().logical_units;
     for (lpa, sequence, bytes) in [(units, 1, UNIT), (0, 0, UNIT), (0, u64::MAX, UNIT), (0, 1, UNIT - 1)] {

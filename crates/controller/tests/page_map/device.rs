@@ -1,11 +1,11 @@
 //! A page map for the model tests and the power-cut tests.
 
 pub use crate::array::{Ask, Model, UNIT, content, draw, perform, seen};
-use nvlab_controller::PageMap;
 use nvlab_controller::page_map::{
-    Allocation, CacheFull, CacheTakes, Cleaning, Media, PageMapConfig, RecoveryReport, SlcCache, Streams,
+    Allocation, CacheFull, CacheTakes, Cleaning, PageMapConfig, PageMapMedia, SlcCache, Streams,
     WearLevelling, WriteBuffer,
 };
+use nvlab_controller::{PageMap, RecoveryReport};
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SlcMode};
 use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
@@ -93,10 +93,8 @@ impl Setup {
         SlcMode { pages_per_block, units_per_page, read, program, erase }
     }
 
-    pub fn recover(&self, media: Media<MemStore>, at: Time) -> (PageMap<MemStore>, RecoveryReport) {
-        let (device, report) = PageMap::recover(self.config(), media, at).unwrap();
-        let Some(cache) = self.cache else { return (device, report) };
-        (device.with_cache(cache).unwrap(), report)
+    pub fn recover(&self, media: PageMapMedia<MemStore>, at: Time) -> (PageMap<MemStore>, RecoveryReport) {
+        PageMap::recover(self.config(), self.cache, media, at).unwrap()
     }
 }
 

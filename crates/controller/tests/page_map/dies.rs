@@ -2,7 +2,7 @@
 //! cleaning on one of them holds up neither the others nor a read.
 
 use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
-use nvlab_controller::{Controller, PageMap};
+use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_units::{Extent, Geometry, Histogram, Interruption, Rate, Rng, Span, Time};
 
@@ -252,7 +252,7 @@ fn check_reads_of_a_cleaning_drive(allocation: Allocation) {
     for lpa in (0..units).chain((0..3 * units).map(|_| rng.below(units as u64) as u32)) {
         now = device.write(now, Extent::one(lpa), &[]).unwrap().end;
     }
-    let start = device.idle_at(now);
+    let start = device.idle_at(now).unwrap();
     device.reset_stats();
     let mut latency = Histogram::new();
     const PAGES: usize = 6;

@@ -1,7 +1,7 @@
 //! The page map against a plain array: random requests, every policy, with and without faults.
 
 use crate::device::{Model, Setup, UNIT, content, draw, of_superblocks, perform, seen, setups};
-use nvlab_controller::{Controller, ControllerError, PageMap};
+use nvlab_controller::{Background, Controller, ControllerError, PageMap};
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::{BitErrors, Faults};
 use nvlab_units::{Extent, Rng, Span, Time};
@@ -144,7 +144,7 @@ fn it_shows_what_it_reads() {
         let extent = Extent { start: 0, count: device.capacity_units() };
         let mut other = device.clone();
         let mut bytes = vec![0xee; extent.count as usize * UNIT];
-        let at = device.idle_at(Time::ZERO);
+        let at = device.idle_at(Time::ZERO).unwrap();
         assert_eq!(device.read(at, extent, &mut bytes), other.read(at, extent, &mut []));
         assert_eq!((device.stats(), device.nand().stats()), (other.stats(), other.nand().stats()));
         assert!(seen(&other, extent) == bytes, "{setup:?}");

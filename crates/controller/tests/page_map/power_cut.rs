@@ -3,8 +3,8 @@
 
 use crate::array::read_all;
 use crate::device::{Ask, Model, Setup, draw, of_superblocks, perform, setups};
-use nvlab_controller::page_map::{Media, PageMapConfig, WriteBuffer};
-use nvlab_controller::{Controller, PageMap};
+use nvlab_controller::page_map::{PageMapConfig, PageMapMedia, WriteBuffer};
+use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::flash::{Faults, Nand};
 use nvlab_medium::{MemStore, PowerCut};
 use nvlab_units::{Extent, Rng, Span, Time};
@@ -52,8 +52,9 @@ fn cut_and_check(setup: &Setup, moment: &Moment, cut: Time, seed: u64) -> u64 {
         acknowledge(setup, &mut model, moment.last, moment.device.capacity_units());
     }
     let context = || format!("seed {seed}, cut at {} ps after {:?} of {setup:?}", cut.ps(), moment.last);
-    let media: Media<MemStore> = moment.device.clone().power_cut(cut);
+    let media: PageMapMedia<MemStore> = moment.device.clone().power_cut(cut);
     let (mut device, report) = setup.recover(media, cut);
+    let restored = device.stats().restored_units;
     device.check();
     let mut rng = Rng::new(cut.ps());
     let found = read_all(&mut device.clone(), &model, cut + report.time, &context);
@@ -73,7 +74,7 @@ fn cut_and_check(setup: &Setup, moment: &Moment, cut: Time, seed: u64) -> u64 {
         now = perform(&mut device, &mut model, now, ask).unwrap();
     }
     device.check();
-    report.units_restored
+    restored
 }
 
 /// Gives the units restored by protected buffers and the blocks retired on the way.
@@ -220,7 +221,7 @@ fn cut_within_long_requests(number: u64, setup: &Setup) {
             let cut = now + end.since(now) * part / 4;
             let context = || format!("set-up {number}, {} dies, request {i}, part {part}", setup.dies);
             let media = device.clone().power_cut(cut);
-            let (mut found, report) = PageMap::recover(config.clone(), media, cut).unwrap();
+            let (mut found, report) = PageMap::recover(config.clone(), None, media, cut).unwrap();
             read_all(&mut found, &model, cut + report.time, &context);
         }
         acknowledge(setup, &mut model, ask, units);

@@ -4,7 +4,7 @@
 use crate::array::read_all;
 use crate::device::{Ask, Model, Setup, perform, setups};
 use crate::power_cut::acknowledge;
-use nvlab_controller::{Controller, ControllerError, PageMap};
+use nvlab_controller::{Background, Controller, ControllerError, PageMap};
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::Faults;
 use nvlab_units::{Extent, Rng, Time};

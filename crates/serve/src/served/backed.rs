@@ -4,10 +4,10 @@
 mod tests;
 
 use super::battery::Battery;
-use nvlab_controller::page_map::Media;
-use nvlab_controller::{Controller, ControllerError, PageMap};
+use nvlab_controller::page_map::PageMapMedia;
+use nvlab_controller::{Background, Controller, ControllerError, PageMap, Powered, RecoveryReport};
 use nvlab_lab::design::PageMapped;
-use nvlab_lab::run::device::{Backing, BuildError, Counters, Insides, Mounted, Observed, Powered, page_map};
+use nvlab_lab::run::device::{Backing, BuildError, Counters, Insides, Observed, page_map};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
 use nvlab_units::{Extent, Served, Span, Time};
@@ -40,25 +40,29 @@ impl<S: Store> Backed<S> {
         if !backing.is_used() {
             return Ok((Backed { map: page_map::fresh(page, seed, nand)?, battery }, Time::ZERO));
         }
-        let mut media = Media::new(nand);
+        let mut media = PageMapMedia::new(nand);
         if let Some(battery) = &battery {
             battery.give(&mut media).map_err(refused)?;
         }
         let cache = page.cache.as_ref().map(|cache| cache.config);
-        let found = page_map::recover(config, cache, media, Time::ZERO).map_err(BuildError::Recovery)?;
-        let (backed, mounted) =
+        let found = PageMap::recover(config, cache, media, Time::ZERO).map_err(BuildError::Recovery)?;
+        let (backed, report) =
             Backed { map: found.0, battery }.emptied(Time::ZERO, found.1).map_err(BuildError::Recovery)?;
-        Ok((backed, Time::ZERO + mounted.time))
+        Ok((backed, Time::ZERO + report.time))
     }
 
     /// What the buffer held is programmed before the host is served, so that the battery need not hold it any more.
-    fn emptied(mut self, at: Time, mut mounted: Mounted) -> Result<(Backed<S>, Mounted), String> {
+    fn emptied(
+        mut self,
+        at: Time,
+        mut report: RecoveryReport,
+    ) -> Result<(Backed<S>, RecoveryReport), String> {
         if let Some(battery) = &mut self.battery {
-            let end = self.map.power_down(at + mounted.time).map_err(|error| error.to_string())?;
-            mounted.time = end.since(at);
+            let end = self.map.drain(at + report.time).map_err(|error| error.to_string())?;
+            report.time = end.since(at);
             battery.clear();
         }
-        Ok((self, mounted))
+        Ok((self, report))
     }
 
     /// The battery keeps the units a write touched; the first was number `first`.
@@ -96,6 +100,15 @@ impl<S: Store> Controller for Backed<S> {
     fn view(&self, extent: Extent) -> Option<&[u8]> {
         self.map.view(extent)
     }
+    fn is_mapped(&self, unit: u32) -> bool {
+        self.map.is_mapped(unit)
+    }
+    fn prefetch(&self, unit: u32) {
+        self.map.prefetch(unit);
+    }
+    fn prefetch_writes(&self, units: impl Iterator<Item = u32>) {
+        self.map.prefetch_writes(units);
+    }
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
         let before = self.map.sequence();
         let served = self.map.trim(at, extent);
@@ -116,11 +129,8 @@ impl<S: Store> Observed for Backed<S> {
     fn reset_stats(&mut self) {
         self.map.reset_stats();
     }
-    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        Observed::idle_at(&mut self.map, at)
-    }
-    fn settle(&mut self, upto: Time) {
-        self.map.settle(upto);
+    fn expect_scattered_fill(&mut self) {
+        self.map.expect_scattered_fill();
     }
     fn unit_bytes(&self) -> u32 {
         Observed::unit_bytes(&self.map)
@@ -133,20 +143,26 @@ impl<S: Store> Observed for Backed<S> {
     }
 }
 
+impl<S: Store> Background for Backed<S> {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.map.idle_at(at)
+    }
+    fn settle(&mut self, upto: Time) {
+        self.map.settle(upto);
+    }
+}
+
 impl<S: Store> Powered for Backed<S> {
-    fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
-        let (map, mounted) = self.map.power_cycle(at)?;
-        Backed { map, battery: self.battery }.emptied(at, mounted)
+    fn power_cycle(self, at: Time) -> Result<(Self, RecoveryReport), String> {
+        let (map, report) = self.map.power_cycle(at)?;
+        Backed { map, battery: self.battery }.emptied(at, report)
     }
     fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
-        let end = Powered::power_down(&mut self.map, at)?;
+        let end = self.map.power_down(at)?;
         if let Some(battery) = &mut self.battery {
             battery.clear();
         }
         Ok(end)
-    }
-    fn is_mapped(&self, unit: u32) -> bool {
-        Powered::is_mapped(&self.map, unit)
     }
     fn trims_last(&self) -> bool {
         self.map.trims_last()

@@ -15,7 +15,7 @@
 //! Whatever it keeps beyond what the controller still holds is harmless: recovery knows by the sequences what is older
 //! than the array, so [`Battery::clear`] may end anywhere, and a trim may be there twice.
 
-use nvlab_controller::page_map::{Media, trims_pending_max};
+use nvlab_controller::page_map::{PageMapMedia, trims_pending_max};
 use nvlab_medium::Store;
 use nvlab_units::checksum::crc32c;
 use nvlab_units::{Extent, Geometry};
@@ -117,7 +117,7 @@ impl<S: Store> Battery<S> {
 
     /// Hands everything to a controller that will be recovered, in the order it was written; or says at which byte lies
     /// something that was not written here.
-    pub(crate) fn give<M: Store>(&self, media: &mut Media<M>) -> Result<(), String> {
+    pub(crate) fn give<M: Store>(&self, media: &mut PageMapMedia<M>) -> Result<(), String> {
         let mut data = vec![0; self.unit_bytes as usize];
         for (sequence, at) in self.filled((0..self.units).map(|slot| self.unit_at(slot))) {
             let lpa_and_crc = self.word(at + 8);

@@ -1,11 +1,11 @@
 //! What the media of a device keep their bytes in: nothing, memory, or what the serving edge brings. The same builders
 //! make a device over any of them, new from the factory or found again.
 
+use super::Observed;
 use super::memory::{self, NotEnough, Payload};
 use super::page_map;
-use super::power::Powered;
 use crate::design::PageMapped;
-use nvlab_controller::PageMap;
+use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::flash::{FlashConfig, Nand, SlcMode};
 use nvlab_medium::{MemStore, Store};
 use nvlab_units::Time;
@@ -37,7 +37,7 @@ pub trait Backing {
     /// Why there is no store, or no device.
     type Error: From<BuildError>;
     /// A page map over such stores. Stores that outlive the program keep what a protected write buffer holds, too.
-    type PageMap: Powered + Send + 'static;
+    type PageMap: Controller + Observed + Send + 'static;
     /// A store of so many bytes for the medium of this name (`nand`, `log`, `pram`, `nor`, `sram`): all zero, or what an
     /// earlier program left in it.
     fn store(&self, medium: &str, bytes: u64) -> Result<Self::Store, Self::Error>;

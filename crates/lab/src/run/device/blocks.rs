@@ -1,11 +1,10 @@
 //! A block map, with or without a log, over NAND: one array, or one for the data and one for the log.
 
 use super::backing::{Backing, BuildError, nand};
-use super::power::{Mounted, Powered};
 use super::{Causes, Counters, Insides, LogInsides, Observed};
 use crate::design::{BlockMapped, Design};
-use nvlab_controller::block_map::{BlockMapStats, Cause, Media};
-use nvlab_controller::{BlockMap, Controller, ControllerError};
+use nvlab_controller::block_map::{BlockMapMedia, BlockMapStats, Cause};
+use nvlab_controller::{BlockMap, Controller};
 use nvlab_medium::Store;
 use nvlab_units::{Span, Time};
 
@@ -21,7 +20,7 @@ pub(super) fn build<B: Backing>(
     let log = design.log_config(blocks, seed).map(|log| nand(backing, "log", log, None)).transpose()?;
     let config = blocks.config();
     if backing.is_used() {
-        let found = BlockMap::recover(config, Media::new(data, log), Time::ZERO);
+        let found = BlockMap::recover(config, BlockMapMedia::new(data, log), Time::ZERO);
         let (map, report) = found.map_err(BuildError::Recovery)?;
         return Ok((map, Time::ZERO + report.time));
     }
@@ -49,12 +48,7 @@ impl<S: Store> Observed for BlockMap<S> {
     fn reset_stats(&mut self) {
         BlockMap::reset_stats(self);
     }
-    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        Ok(BlockMap::idle_at(self, at))
-    }
-    fn settle(&mut self, upto: Time) {
-        BlockMap::settle(self, upto);
-    }
+    fn expect_scattered_fill(&mut self) {}
     fn unit_bytes(&self) -> u32 {
         Controller::unit_bytes(self)
     }
@@ -75,21 +69,5 @@ impl<S: Store> Observed for BlockMap<S> {
             }),
             ..Insides::of_nand(nand, causes(stats))
         }
-    }
-}
-
-impl<S: Store> Powered for BlockMap<S> {
-    fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
-        let (config, before) = (self.config().clone(), self.data().stats().reads);
-        let (map, report) = BlockMap::recover(config, self.power_cut(at), at)?;
-        let nand_reads = map.data().stats().reads - before;
-        Ok((map, Mounted { time: report.time, nand_reads }))
-    }
-    fn is_mapped(&self, unit: u32) -> bool {
-        BlockMap::is_mapped(self, unit)
-    }
-    /// What was merged since a trim is gone for good, the rest comes back: the spare areas know nothing of trims.
-    fn trims_last(&self) -> bool {
-        false
     }
 }

@@ -2,13 +2,13 @@
 //! device is generic ([`Visit`]), so that the inner loop calls the controller it was made for.
 
 use super::backing::{Backing, BuildError};
-use super::power::{Device, Powered};
+use super::power::Device;
 use super::pram::Pram;
-use super::{blocks, envy, hftl, link, memory, page_map};
+use super::{Observed, blocks, envy, hftl, link, memory, page_map};
 use crate::design::{Design, Ftl, Route};
 use nvlab_access::{Attached, RamDisk};
 use nvlab_controller::fsms::Fsms;
-use nvlab_controller::{Beside, BesidePram};
+use nvlab_controller::{Beside, BesidePram, Controller};
 use nvlab_units::Time;
 
 /// Something to be done with a device of whatever kind.
@@ -74,7 +74,7 @@ fn beside_pram<B: Backing, C, V: Visit>(
     visit: V,
 ) -> Result<V::Output, B::Error>
 where
-    C: Powered + Send + 'static,
+    C: Controller + Observed + Send + 'static,
 {
     match (&design.route, pram) {
         (None, _) | (_, None) => Ok(visit.visit(Attached::new(controller, link(design)), ready)),
@@ -93,7 +93,7 @@ fn routed<B: Backing, C, V: Visit>(
     visit: V,
 ) -> Result<V::Output, B::Error>
 where
-    C: BesidePram + Powered + Send + 'static,
+    C: BesidePram + Observed + Send + 'static,
 {
     let (fsms, ready) = match backing.is_used() {
         true => Fsms::mount(route.config(), behind, ready).map_err(BuildError::Recovery)?,

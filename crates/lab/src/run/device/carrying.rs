@@ -1,9 +1,8 @@
 //! A device under a workload that may carry no bytes, whether its media keep any or not.
 
-use super::power::{Device, Mounted};
-use super::{Counters, Insides, Observed};
+use super::{Counters, Device, Insides, Observed};
 use nvlab_access::BlockDevice;
-use nvlab_controller::ControllerError;
+use nvlab_controller::{Background, ControllerError, Powered, RecoveryReport};
 use nvlab_units::{Served, Span, Time};
 
 /// A device whose media may keep bytes: where they do and the workload carries none, zeros are written, and what is read
@@ -74,18 +73,34 @@ impl<D: Device> BlockDevice for Carrying<D> {
     }
 }
 
+impl<D: Device> Background for Carrying<D> {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.device.idle_at(at)
+    }
+    fn settle(&mut self, upto: Time) {
+        self.device.settle(upto);
+    }
+}
+
+impl<D: Device> Powered for Carrying<D> {
+    fn power_cycle(self, at: Time) -> Result<(Self, RecoveryReport), String> {
+        let (device, report) = self.device.power_cycle(at)?;
+        Ok((Carrying::new(device), report))
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.device.power_down(at)
+    }
+    fn trims_last(&self) -> bool {
+        self.device.trims_last()
+    }
+}
+
 impl<D: Device> Observed for Carrying<D> {
     fn counters(&self) -> Counters {
         self.device.counters()
     }
     fn reset_stats(&mut self) {
         self.device.reset_stats();
-    }
-    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        self.device.idle_at(at)
-    }
-    fn settle(&mut self, upto: Time) {
-        self.device.settle(upto);
     }
     fn expect_scattered_fill(&mut self) {
         self.device.expect_scattered_fill();
@@ -104,17 +119,7 @@ impl<D: Device> Observed for Carrying<D> {
 impl<D: Device> Device for Carrying<D> {
     const KEEPS: bool = D::KEEPS;
 
-    fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
-        let (device, mounted) = self.device.power_cycle(at)?;
-        Ok((Carrying::new(device), mounted))
-    }
-    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
-        self.device.power_down(at)
-    }
     fn is_mapped(&self, offset: u64) -> bool {
         self.device.is_mapped(offset)
-    }
-    fn trims_last(&self) -> bool {
-        self.device.trims_last()
     }
 }

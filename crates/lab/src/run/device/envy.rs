@@ -1,17 +1,16 @@
 //! eNVy: as the memory it is, as a RAM disk, and as pages for preconditioning.
 
 use super::backing::{Backing, BuildError};
-use super::power::{Device, Mounted};
 use super::{Causes, Counters, Insides, Observed, memory};
 use crate::design::{self, Design};
 use crate::result::{MemoryResult, TimeSplit};
 use nvlab_access::{BlockDevice, MemoryWindow, RamDisk};
-use nvlab_controller::envy::recover::{Media, erase_counts};
-use nvlab_controller::envy::{Envy, EnvyStats};
-use nvlab_controller::{Controller, ControllerError};
+use nvlab_controller::envy::recover::erase_counts;
+use nvlab_controller::envy::{Envy, EnvyMedia, EnvyStats};
+use nvlab_controller::{Background, Controller, ControllerError};
+use nvlab_medium::Store;
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
-use nvlab_medium::{PowerCut, Store};
 use nvlab_units::{Served, Span, Time};
 
 /// A memory that only tells the time.
@@ -35,7 +34,7 @@ pub fn build<B: Backing>(
         return Ok((memory, Time::ZERO));
     }
     let erases = erase_counts(&config, &geometry, &sram).map_err(BuildError::Recovery)?;
-    let media = Media { nor: Nor::reopen(nor, store, &erases), sram };
+    let media = EnvyMedia { nor: Nor::reopen(nor, store, &erases), sram };
     let (memory, report) = Envy::recover(config, media, Time::ZERO).map_err(BuildError::Recovery)?;
     Ok((memory, Time::ZERO + report.time))
 }
@@ -71,12 +70,6 @@ impl<S: Store> Observed for Envy<S> {
     }
     fn reset_stats(&mut self) {
         Envy::reset_stats(self);
-    }
-    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        Ok(Envy::idle_at(self, at))
-    }
-    fn settle(&mut self, upto: Time) {
-        Envy::settle(self, upto);
     }
     fn expect_scattered_fill(&mut self) {
         self.deal_as_written();
@@ -128,12 +121,6 @@ impl<S: Store> Observed for RamDisk<Envy<S>> {
     fn reset_stats(&mut self) {
         Observed::reset_stats(self.window_mut());
     }
-    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        Observed::idle_at(self.window_mut(), at)
-    }
-    fn settle(&mut self, upto: Time) {
-        Envy::settle(self.window_mut(), upto);
-    }
     fn expect_scattered_fill(&mut self) {
         self.window_mut().deal_as_written();
     }
@@ -145,30 +132,6 @@ impl<S: Store> Observed for RamDisk<Envy<S>> {
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         self.window().insides(span)
-    }
-}
-
-impl<S: Store> Device for RamDisk<Envy<S>> {
-    const KEEPS: bool = S::KEEPS;
-
-    fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
-        let overhead = self.overhead();
-        let memory = self.into_window();
-        let config = memory.config().clone();
-        let mut media = memory.into_media();
-        media.cut(at);
-        let (memory, report) = Envy::recover(config, media, at)?;
-        Ok((RamDisk::new(memory, overhead), Mounted { time: report.time, nand_reads: 0 }))
-    }
-    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
-        Ok(Envy::idle_at(self.window_mut(), at))
-    }
-    fn is_mapped(&self, offset: u64) -> bool {
-        let memory = self.window();
-        memory.is_mapped((offset / Controller::unit_bytes(memory) as u64) as u32)
-    }
-    fn trims_last(&self) -> bool {
-        true
     }
 }
 
@@ -203,15 +166,21 @@ impl BlockDevice for Pages<'_> {
     }
 }
 
+impl Background for Pages<'_> {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.0.idle_at(at)
+    }
+    fn settle(&mut self, upto: Time) {
+        self.0.settle(upto);
+    }
+}
+
 impl Observed for Pages<'_> {
     fn counters(&self) -> Counters {
         self.0.counters()
     }
     fn reset_stats(&mut self) {
         Observed::reset_stats(self.0);
-    }
-    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        Observed::idle_at(self.0, at)
     }
     fn expect_scattered_fill(&mut self) {
         self.0.deal_as_written();

@@ -1,12 +1,11 @@
 //! hFTL: a page map over NAND whose map lies in PRAM.
 
 use super::backing::{Backing, BuildError, nand};
-use super::power::{Mounted, Powered};
 use super::pram::Pram;
 use super::{Causes, Counters, Insides, Observed};
 use crate::design::{Design, PramMapped};
-use nvlab_controller::hftl::{Hftl, HftlStats, Media};
-use nvlab_controller::{BesidePram, Controller, ControllerError};
+use nvlab_controller::hftl::{Hftl, HftlMedia, HftlStats};
+use nvlab_controller::{BesidePram, Controller};
 use nvlab_medium::Store;
 use nvlab_units::{Span, Time};
 
@@ -25,7 +24,7 @@ pub(super) fn build<B: Backing>(
     let config = hftl.config(seed);
     if backing.is_used() {
         let (hftl, report) =
-            Hftl::mount(config, Media { nand, pram }, ready).map_err(BuildError::Recovery)?;
+            Hftl::recover(config, HftlMedia { nand, pram }, ready).map_err(BuildError::Recovery)?;
         return Ok((hftl, ready + report.time));
     }
     Ok((Hftl::new(config, nand, pram).map_err(BuildError::Design)?, ready))
@@ -54,12 +53,7 @@ impl<S: Store> Observed for Hftl<S, Pram<S>> {
         Hftl::reset_stats(self);
         self.pram_mut().pcm_mut().reset_stats();
     }
-    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        Hftl::idle_at(self, at)
-    }
-    fn settle(&mut self, upto: Time) {
-        Hftl::settle(self, upto);
-    }
+    fn expect_scattered_fill(&mut self) {}
     fn unit_bytes(&self) -> u32 {
         Controller::unit_bytes(self)
     }
@@ -77,19 +71,5 @@ impl<S: Store> Observed for Hftl<S, Pram<S>> {
             pram: Some(self.pram().result(self.pram_bytes(), span)),
             ..Insides::of_nand(nand, causes(&stats))
         }
-    }
-}
-
-impl<S: Store> Powered for Hftl<S, Pram<S>> {
-    fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
-        let config = self.config().clone();
-        let (hftl, report) = Hftl::mount(config, self.power_cut(at), at)?;
-        Ok((hftl, Mounted { time: report.time, nand_reads: report.nand_reads }))
-    }
-    fn is_mapped(&self, unit: u32) -> bool {
-        Hftl::is_mapped(self, unit)
-    }
-    fn trims_last(&self) -> bool {
-        self.config().trim
     }
 }

@@ -8,7 +8,7 @@
 //! | [`fsms`], [`pram`] | the driver that may stand in front, and the memory both use |
 //! | [`backing`] | what media keep their bytes in |
 //! | [`memory`] | what a device takes of this machine's memory, known before it is built |
-//! | [`power`] | the power fails and comes back, or is switched off |
+//! | [`power`] | a block device whose power can fail, whatever its controller |
 //! | [`carrying`] | a device that keeps bytes, where the workload may carry none |
 
 pub mod backing;
@@ -26,15 +26,15 @@ pub mod pram;
 pub use backing::{Backing, BuildError, InMemory, NoBytes};
 pub use build::{Visit, build};
 pub use carrying::Carrying;
-pub use power::{Device, Mounted, Powered};
+pub use power::Device;
 
 use crate::design::Design;
 use crate::result::{CacheResult, MemoryResult, PramResult};
 use nvlab_access::{Attached, HostPath};
-use nvlab_controller::{Controller, ControllerError};
+use nvlab_controller::{Background, Controller};
 use nvlab_medium::Store;
 use nvlab_medium::flash::{Cells, FlashStats, Nand};
-use nvlab_units::{Geometry, Span, Time, Total};
+use nvlab_units::{Geometry, Span, Total};
 
 /// Counts a meter follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -148,19 +148,14 @@ pub struct LogInsides<'a> {
 }
 
 /// A device whose insides can be counted.
-pub trait Observed {
+pub trait Observed: Background {
     /// What it counted so far.
     fn counters(&self) -> Counters;
     /// Begins counting anew; wear stays.
     fn reset_stats(&mut self);
-    /// When everything queued will be done; a promise. An error: what was accepted cannot be finished.
-    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError>;
-    /// No power cut will come before `upto`: undo records of operations finished by then may be dropped. Only media that
-    /// keep bytes have such records.
-    fn settle(&mut self, _upto: Time) {}
     /// A fill in random order is about to begin: a controller that places pages by address places them as they are
     /// written instead.
-    fn expect_scattered_fill(&mut self) {}
+    fn expect_scattered_fill(&mut self);
     /// Bytes of a mapping unit.
     fn unit_bytes(&self) -> u32;
     /// Blocks of the array.
@@ -188,11 +183,8 @@ impl<C: Controller + Observed> Observed for Attached<C> {
         self.controller_mut().reset_stats();
         Attached::reset_stats(self);
     }
-    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        self.controller_mut().idle_at(at)
-    }
-    fn settle(&mut self, upto: Time) {
-        self.controller_mut().settle(upto);
+    fn expect_scattered_fill(&mut self) {
+        self.controller_mut().expect_scattered_fill();
     }
     fn unit_bytes(&self) -> u32 {
         Observed::unit_bytes(self.controller())

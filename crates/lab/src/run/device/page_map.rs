@@ -1,13 +1,11 @@
 //! A page map over NAND, behind a link.
 
 use super::backing::{Backing, BuildError, nand};
-use super::power::{Mounted, Powered};
 use super::{Causes, Counters, Insides, Observed};
 use crate::design::{Design, PageMapped};
 use crate::result::CacheResult;
-use nvlab_controller::page_map::cache::SlcCache;
-use nvlab_controller::page_map::{Media, PageMapConfig, PageMapStats};
-use nvlab_controller::{Controller, ControllerError, PageMap};
+use nvlab_controller::page_map::PageMapStats;
+use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
 use nvlab_units::{Span, Time};
@@ -26,24 +24,8 @@ pub(super) fn build<B: Backing>(
 /// A controller over an array that is new from the factory.
 pub fn fresh<S: Store>(page: &PageMapped, seed: u64, nand: Nand<S>) -> Result<PageMap<S>, BuildError> {
     let map = PageMap::new(page.config(seed), nand).map_err(BuildError::Design)?;
-    with_cache(map, page.cache.as_ref().map(|cache| cache.config)).map_err(BuildError::Design)
-}
-
-/// A controller over what a power cut left.
-pub fn recover<S: Store>(
-    config: PageMapConfig,
-    cache: Option<SlcCache>,
-    media: Media<S>,
-    at: Time,
-) -> Result<(PageMap<S>, Mounted), String> {
-    let (map, report) = PageMap::recover(config, media, at)?;
-    let nand_reads = map.nand().stats().reads;
-    Ok((with_cache(map, cache)?, Mounted { time: report.time, nand_reads }))
-}
-
-fn with_cache<S: Store>(map: PageMap<S>, cache: Option<SlcCache>) -> Result<PageMap<S>, String> {
-    match cache {
-        Some(cache) => map.with_cache(cache),
+    match &page.cache {
+        Some(cache) => map.with_cache(cache.config).map_err(BuildError::Design),
         None => Ok(map),
     }
 }
@@ -83,12 +65,7 @@ impl<S: Store> Observed for PageMap<S> {
     fn reset_stats(&mut self) {
         PageMap::reset_stats(self);
     }
-    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        Ok(PageMap::idle_at(self, at))
-    }
-    fn settle(&mut self, upto: Time) {
-        PageMap::settle(self, upto);
-    }
+    fn expect_scattered_fill(&mut self) {}
     fn unit_bytes(&self) -> u32 {
         Controller::unit_bytes(self)
     }
@@ -107,23 +84,5 @@ impl<S: Store> Observed for PageMap<S> {
             buffer_wait: stats.buffer_wait,
             ..Insides::of_nand(nand, causes(stats))
         }
-    }
-}
-
-impl<S: Store> Powered for PageMap<S> {
-    fn power_cycle(self, at: Time) -> Result<(Self, Mounted), String> {
-        let (config, cache, before) = (self.config().clone(), self.cache(), self.nand().stats().reads);
-        let (map, mounted) = recover(config, cache, self.power_cut(at), at)?;
-        Ok((map, Mounted { nand_reads: mounted.nand_reads - before, ..mounted }))
-    }
-    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
-        let end = PageMap::power_down(self, at)?;
-        Ok(PageMap::idle_at(self, end))
-    }
-    fn is_mapped(&self, unit: u32) -> bool {
-        PageMap::is_mapped(self, unit)
-    }
-    fn trims_last(&self) -> bool {
-        self.config().trim && self.config().checkpoint_units.is_some()
     }
 }

@@ -1,9 +1,9 @@
 //! How a run ends that cannot come to its end: with an error that says why, never with a panic.
 
-use super::super::device::{Counters, Device, Insides, Mounted, Observed};
+use super::super::device::{Counters, Device, Insides, Observed};
 use super::*;
 use nvlab_access::BlockDevice;
-use nvlab_controller::ControllerError;
+use nvlab_controller::{Background, ControllerError, Powered, RecoveryReport};
 use nvlab_units::{Served, Span};
 
 fn set(name: &str, sets: &[&str]) -> Design {
@@ -87,14 +87,31 @@ impl BlockDevice for Failing {
     }
 }
 
+impl Background for Failing {
+    fn idle_at(&mut self, _: Time) -> Result<Time, ControllerError> {
+        Err(ControllerError::EndOfLife { die: 0, bad: 3, blocks: 8 })
+    }
+    fn settle(&mut self, _: Time) {}
+}
+
+impl Powered for Failing {
+    fn power_cycle(self, _: Time) -> Result<(Self, RecoveryReport), String> {
+        Err("no root page is whole".into())
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        Ok(at)
+    }
+    fn trims_last(&self) -> bool {
+        false
+    }
+}
+
 impl Observed for Failing {
     fn counters(&self) -> Counters {
         Counters::default()
     }
     fn reset_stats(&mut self) {}
-    fn idle_at(&mut self, _: Time) -> Result<Time, ControllerError> {
-        Err(ControllerError::EndOfLife { die: 0, bad: 3, blocks: 8 })
-    }
+    fn expect_scattered_fill(&mut self) {}
     fn unit_bytes(&self) -> u32 {
         4096
     }
@@ -109,16 +126,7 @@ impl Observed for Failing {
 impl Device for Failing {
     const KEEPS: bool = true;
 
-    fn power_cycle(self, _: Time) -> Result<(Self, Mounted), String> {
-        Err("no root page is whole".into())
-    }
-    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
-        Ok(at)
-    }
     fn is_mapped(&self, _: u64) -> bool {
-        false
-    }
-    fn trims_last(&self) -> bool {
         false
     }
 }

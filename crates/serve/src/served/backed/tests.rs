@@ -3,14 +3,13 @@
 //! may be old or new. The device is so small that its rings wrap, and some of its programs fail.
 
 use super::super::battery::Battery;
-use super::{Backed, Mounted, page_map};
+use super::Backed;
 use crate::mapped_store::MappedStore;
 use crate::sys::mapping::Mapping;
 use nvlab_controller::page_map::{
-    Allocation, Cleaning, Media, PageMapConfig, Streams, WearLevelling, WriteBuffer,
+    Allocation, Cleaning, PageMapConfig, PageMapMedia, Streams, WearLevelling, WriteBuffer,
 };
-use nvlab_controller::{Controller, PageMap};
-use nvlab_lab::run::device::Powered;
+use nvlab_controller::{Controller, PageMap, Powered};
 use nvlab_medium::Store;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
@@ -131,11 +130,10 @@ impl World {
 
     fn found(&self) -> Backed<Mortal> {
         let battery = self.battery();
-        let mut media = Media::new(Nand::reopen(self.flash.clone(), self.store(&self.nand), None));
+        let mut media = PageMapMedia::new(Nand::reopen(self.flash.clone(), self.store(&self.nand), None));
         battery.give(&mut media).unwrap();
-        let (map, mounted): (_, Mounted) =
-            page_map::recover(self.config.clone(), None, media, Time::ZERO).unwrap();
-        Backed { map, battery: Some(battery) }.emptied(Time::ZERO, mounted).unwrap().0
+        let (map, report) = PageMap::recover(self.config.clone(), None, media, Time::ZERO).unwrap();
+        Backed { map, battery: Some(battery) }.emptied(Time::ZERO, report).unwrap().0
     }
 }
 
@@ -220,7 +218,7 @@ fn ends_at(stop: u64, seed: u64) -> bool {
         for _ in 0..60 {
             now = model.step(&mut rng, &mut device, now);
         }
-        Powered::power_down(&mut device, now).unwrap();
+        device.power_down(now).unwrap();
     });
     drop(device);
     let mut rng = Rng::stream(seed ^ stop << 20, "found");

@@ -1,59 +1,45 @@
-//! Mounting after a power cut: the metadata is read from PRAM, nothing is scanned.
+//! Recovery after a power cut, without a scan: the metadata is read from PRAM, nothing is scanned.
 //!
 //! The array is read only to find the last page of each open block: two blocks per die, each by bisection,
 //! whatever the size of the array. Live bits are recomputed from the map. A block whose erase was in progress is
-//! erased again. A mount changes nothing that a second one would need, so it may itself be cut at any operation.
+//! erased again. Recovery changes nothing that a second one would need, so it may itself be cut at any operation.
 
 use super::metadata::{Entry, Use};
 use super::{Frontier, HOST, Hftl, HftlConfig, MOVED, NO_BLOCK};
-use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
+use crate::{ControllerError, RecoveryReport};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{InPlace, MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Ppa, Span, Time};
+use nvlab_units::{BlockId, Ppa, Time};
 
 /// What a power cut leaves.
 #[derive(Clone, Debug)]
-pub struct Media<S: Store, P> {
+pub struct HftlMedia<S: Store, P> {
     /// The array.
     pub nand: Nand<S>,
     /// The memory of the map.
     pub pram: P,
 }
 
-/// What a mount did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MountReport {
-    /// How long the mount took.
-    pub time: Span,
-    /// Pages of the array that were read.
-    pub nand_reads: u64,
-    /// Bytes of PRAM that were read.
-    pub pram_bytes: u64,
-    /// Blocks that were erased again.
-    pub erased: u32,
-}
-
 impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
-    /// Cuts the power at `at`, or at the latest time passed to the media. What is left can be mounted.
-    pub fn power_cut(mut self, at: Time) -> Media<S, P> {
+    /// Cuts the power at `at`, or at the latest time passed to the media. What is left can be recovered.
+    pub fn power_cut(mut self, at: Time) -> HftlMedia<S, P> {
         let at = at.max(self.latest);
         self.nand.cut(at);
         self.metadata.pram.cut(at);
-        Media { nand: self.nand, pram: self.metadata.pram }
+        HftlMedia { nand: self.nand, pram: self.metadata.pram }
     }
 
     /// Rebuilds the controller from its media, beginning at `at`; or returns why that cannot work.
-    pub fn mount(
+    pub fn recover(
         config: HftlConfig,
-        media: Media<S, P>,
+        media: HftlMedia<S, P>,
         at: Time,
-    ) -> Result<(Hftl<S, P>, MountReport), String> {
-        assert!(S::KEEPS, "a mount reads payload");
+    ) -> Result<(Hftl<S, P>, RecoveryReport), String> {
+        assert!(S::KEEPS, "recovery reads payload");
         let mut hftl = Hftl::empty(config, media.nand, media.pram)?;
         let before = hftl.nand.stats().reads;
-        let mut report = MountReport { pram_bytes: hftl.pram_bytes(), ..MountReport::default() };
         let loaded = hftl.metadata.load(at)?;
         for lpa in 0..hftl.config.logical_units {
             if let Some(page) = hftl.metadata.lookup(lpa) {
@@ -62,11 +48,10 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             }
         }
         hftl.check_found()?;
-        let end = hftl.take_up(loaded, &mut report).map_err(|error| error.to_string())?;
+        let end = hftl.take_up(loaded).map_err(|error| error.to_string())?;
         hftl.latest = end;
-        report.nand_reads = hftl.nand.stats().reads - before;
-        report.time = end.since(at);
-        Ok((hftl, report))
+        let nand_reads = hftl.nand.stats().reads - before;
+        Ok((hftl, RecoveryReport { time: end.since(at), nand_reads }))
     }
 
     /// Checks that the pages in the map are programmed and not in blocks that should be erased. This holds after every
@@ -86,7 +71,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Ok(())
     }
 
-    fn take_up(&mut self, at: Time, report: &mut MountReport) -> Result<Time, ControllerError> {
+    fn take_up(&mut self, at: Time) -> Result<Time, ControllerError> {
         let mut end = self.metadata.correct_live(at)?;
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let die = self.geometry.die_of(block) as usize;
@@ -98,10 +83,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             }
             match entry.used {
                 Use::Free if self.nand.pages_written(block) == 0 => self.dies[die].free.push(block),
-                Use::Free | Use::Erasing => {
-                    report.erased += 1;
-                    self.erase(end, block)?;
-                }
+                Use::Free | Use::Erasing => self.erase(end, block)?,
                 Use::Open => end = self.take_up_open(end, block)?,
                 Use::Closed | Use::Bad => self.take_up_full(block),
             }
