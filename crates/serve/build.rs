@@ -14,7 +14,7 @@ fn main() {
     let library =
         PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where to build")).join("preload.so");
     println!("cargo::rerun-if-changed={}", here.join("../window-preload/src").display());
-    println!("cargo::rerun-if-changed=src/abi.rs");
+    println!("cargo::rerun-if-changed=src/sys/abi.rs");
     let mut compiler = Command::new(env::var_os("RUSTC").expect("cargo says which compiler"));
     compiler.args(["--crate-name", "nvlab_window_preload", "--crate-type", "cdylib", "--edition", "2024"]);
     compiler.args(["-C", "opt-level=2", "-C", "panic=abort", "-C", "strip=symbols", "-C", "lto=fat"]);

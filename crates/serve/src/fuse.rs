@@ -7,9 +7,9 @@
 //!
 //! An answer that is held keeps its thread: there are as many as a deep queue needs.
 
-use crate::WindowError;
+use crate::ServeError;
 use crate::clock::{SPIN_PRECISE, wait_until};
-use crate::served::{Drive, Due, Fault, Session, Zero};
+use crate::served::{Drive, DriveError, Due, Session, Zero};
 use crate::sys::process;
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
@@ -44,10 +44,10 @@ pub struct FuseMount {
 
 impl FuseMount {
     /// Mounts it: a file for each device, with its name. The folder is made if there is none.
-    pub fn open(folder: &Path, devices: Vec<(String, Arc<Drive>)>) -> Result<FuseMount, WindowError> {
+    pub fn open(folder: &Path, devices: Vec<(String, Arc<Drive>)>) -> Result<FuseMount, ServeError> {
         if !Path::new("/dev/fuse").exists() {
             let why = io::Error::new(io::ErrorKind::NotFound, "there is no /dev/fuse");
-            return Err(WindowError::io("cannot mount by FUSE (see nvlab doctor)")(why));
+            return Err(ServeError::io("cannot mount by FUSE (see nvlab doctor)")(why));
         }
         make(folder)?;
         let held = devices.iter().any(|(_, drive)| drive.holds_answers());
@@ -61,20 +61,20 @@ impl FuseMount {
              /dev/fuse; see nvlab doctor)",
             folder.display()
         );
-        let session = mounted.map_err(WindowError::io(what))?;
+        let session = mounted.map_err(ServeError::io(what))?;
         Ok(FuseMount { session: Some(session), folder: folder.to_path_buf() })
     }
 
     /// Unmounts it. Files that are still open keep it busy: that is an error.
-    pub fn close(mut self) -> Result<(), WindowError> {
+    pub fn close(mut self) -> Result<(), ServeError> {
         let Some(session) = self.session.take() else { return Ok(()) };
         let what = format!("cannot unmount {}", self.folder.display());
-        session.umount_and_join().map_err(WindowError::io(what))
+        session.umount_and_join().map_err(ServeError::io(what))
     }
 }
 
 /// Makes the folder, unless a server that was killed left its mount there.
-fn make(folder: &Path) -> Result<(), WindowError> {
+fn make(folder: &Path) -> Result<(), ServeError> {
     if let Err(error) = std::fs::metadata(folder)
         && error.raw_os_error() == Some(libc::ENOTCONN)
     {
@@ -82,21 +82,21 @@ fn make(folder: &Path) -> Result<(), WindowError> {
             "{0}: a server that was killed left it mounted; unmount it: `fusermount3 -u {0}`, as root `umount {0}`",
             folder.display()
         );
-        return Err(WindowError::Options(why));
+        return Err(ServeError::Options(why));
     }
-    std::fs::create_dir_all(folder).map_err(WindowError::io(format!("cannot make {}", folder.display())))
+    std::fs::create_dir_all(folder).map_err(ServeError::io(format!("cannot make {}", folder.display())))
 }
 
 struct Files {
     devices: Vec<(String, Arc<Drive>)>,
 }
 
-fn errno(fault: &Fault) -> Errno {
+fn errno(fault: &DriveError) -> Errno {
     match fault {
-        Fault::Range => Errno::EINVAL,
-        Fault::NotFast => Errno::EOPNOTSUPP,
-        Fault::NoRoom(_) => Errno::ENOSPC,
-        Fault::Device(_) | Fault::PowerLost | Fault::Lost(_) => Errno::EIO,
+        DriveError::Range => Errno::EINVAL,
+        DriveError::NotFast => Errno::EOPNOTSUPP,
+        DriveError::NoRoom(_) => Errno::ENOSPC,
+        DriveError::Device(_) | DriveError::PowerLost | DriveError::Lost(_) => Errno::EIO,
     }
 }
 
@@ -141,7 +141,7 @@ impl Files {
         &self,
         file: INodeNo,
         handle: FileHandle,
-        act: impl FnOnce(&Drive, Session) -> Result<Due, Fault>,
+        act: impl FnOnce(&Drive, Session) -> Result<Due, DriveError>,
     ) -> Result<(), Errno> {
         let drive = self.drive(file).ok_or(Errno::EISDIR)?;
         let session = Session { power: handle.0 };
@@ -313,7 +313,7 @@ impl Filesystem for Files {
             }
             // Its place is its own already.
             0 => Ok(None),
-            _ => Err(Fault::NotFast),
+            _ => Err(DriveError::NotFast),
         });
         answer(reply, done);
     }

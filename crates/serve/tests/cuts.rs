@@ -32,13 +32,8 @@ const DESIGNS: [(&str, &[&str]); 6] = [
 /// What a random program does to a device, all of it within a few units, so that versions follow each other.
 fn recorded(design: &Design, seed: u64) -> Journal {
     let journal = SharedJournal::default();
-    let options = DriveOptions {
-        seed,
-        time: TimeMode::Fast,
-        journal: Some(journal.clone()),
-        ..DriveOptions::default()
-    };
-    let drive = Drive::open("recorded", design, &options).unwrap();
+    let options = DriveOptions { seed, time: TimeMode::Fast, ..DriveOptions::default() };
+    let drive = journal.record(Drive::open("recorded", design, &options).unwrap());
     let (session, mut rng) = (drive.session(), Rng::new(seed));
     for number in 0..150u32 {
         let bytes = (1 + rng.below(20)) * if rng.chance(0.7) { 4096 } else { 512 };

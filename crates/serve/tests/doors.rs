@@ -4,11 +4,11 @@ mod common;
 
 use common::Folder;
 use nvlab_lab::design::Design;
-use nvlab_serve::control::{Door, Doorkeeper};
 use nvlab_serve::fuse::FuseMount;
+use nvlab_serve::management::{Endpoint, ManagementServer};
 use nvlab_serve::nbd::Address;
 use nvlab_serve::served::{Drive, DriveOptions};
-use nvlab_serve::{TimeMode, WindowError};
+use nvlab_serve::{ServeError, TimeMode};
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
@@ -36,7 +36,8 @@ fn the_control_socket_pulls_the_plug() {
     let folder = Folder::new("control");
     let (drive, path) = (drive(), folder.0.join("control"));
     let door =
-        Doorkeeper::open(Door::Control, &Address::Unix(path.clone()), vec![Arc::clone(&drive)]).unwrap();
+        ManagementServer::open(Endpoint::Control, &Address::Unix(path.clone()), vec![Arc::clone(&drive)])
+            .unwrap();
     let session = drive.session();
     drive.write(session, 0, &[1; 8192], true).unwrap();
     let status = ask(&path, "status\n");
@@ -61,7 +62,7 @@ fn the_control_socket_pulls_the_plug() {
 fn metrics_are_served_as_http() {
     let folder = Folder::new("metrics");
     let path = folder.0.join("metrics");
-    let _door = Doorkeeper::open(Door::Http, &Address::Unix(path.clone()), vec![drive()]).unwrap();
+    let _door = ManagementServer::open(Endpoint::Http, &Address::Unix(path.clone()), vec![drive()]).unwrap();
     let page = ask(&path, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let (head, body) = page.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK") && head.contains(&format!("Content-Length: {}", body.len())));
@@ -77,7 +78,9 @@ fn metrics_are_served_as_http() {
 fn the_live_page_says_what_is_going_on_without_scripts() {
     let folder = Folder::new("page");
     let (drive, path) = (drive(), folder.0.join("http"));
-    let _door = Doorkeeper::open(Door::Http, &Address::Unix(path.clone()), vec![Arc::clone(&drive)]).unwrap();
+    let _door =
+        ManagementServer::open(Endpoint::Http, &Address::Unix(path.clone()), vec![Arc::clone(&drive)])
+            .unwrap();
     let look = || ask(&path, "GET / HTTP/1.1\r\nHost: 127.0.0.1:7070\r\n\r\n");
     assert!(look().contains("power on.</p>"));
     drive.write(drive.session(), 0, &[1; 1 << 20], true).unwrap();
@@ -103,7 +106,7 @@ fn a_fuse_file_is_the_device() {
     let drive = drive();
     let mount = match FuseMount::open(&folder.0, vec![("disk".into(), Arc::clone(&drive))]) {
         Ok(mount) => mount,
-        Err(error @ WindowError::Io { .. }) => return eprintln!("SKIPPED: {error}"),
+        Err(error @ ServeError::Io { .. }) => return eprintln!("SKIPPED: {error}"),
         Err(error) => panic!("{error}"),
     };
     let path = folder.0.join("disk");
@@ -127,11 +130,11 @@ fn a_fuse_file_is_the_device() {
 fn silent_callers_keep_nobody_waiting() {
     let folder = Folder::new("silent");
     for (door, question, answer) in [
-        (Door::Control, "status\n", "nvlab_erases_total"),
-        (Door::Http, "GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK"),
+        (Endpoint::Control, "status\n", "nvlab_erases_total"),
+        (Endpoint::Http, "GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK"),
     ] {
         let path = folder.0.join(format!("{door:?}"));
-        let _door = Doorkeeper::open(door, &Address::Unix(path.clone()), vec![drive()]).unwrap();
+        let _door = ManagementServer::open(door, &Address::Unix(path.clone()), vec![drive()]).unwrap();
         let silent: Vec<UnixStream> = (0..20).map(|_| UnixStream::connect(&path).unwrap()).collect();
         let begun = Instant::now();
         assert!(ask(&path, question).contains(answer));

@@ -7,12 +7,12 @@ mod nbd_client;
 use common::{Folder, design};
 use hooked::{Hooked, What};
 use nbd_client::connect;
-use nvlab_serve::control::{Door, Doorkeeper};
 use nvlab_serve::fuse::FuseMount;
+use nvlab_serve::management::{Endpoint, ManagementServer};
 use nvlab_serve::nbd::wire::{command, error};
 use nvlab_serve::nbd::{Address, Export, NbdServer};
-use nvlab_serve::served::{Drive, DriveOptions, Fault, Start};
-use nvlab_serve::{TimeMode, WindowError};
+use nvlab_serve::served::{Drive, DriveError, DriveOptions, Start};
+use nvlab_serve::{ServeError, TimeMode};
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
@@ -37,9 +37,9 @@ fn trapped(time: TimeMode, state: Option<&Path>) -> Arc<Drive> {
     Arc::new(open(time, state).wrapped(|device| Box::new(Hooked { device, hook: trap })))
 }
 
-fn is_lost<T: std::fmt::Debug>(refused: Result<T, Fault>) {
+fn is_lost<T: std::fmt::Debug>(refused: Result<T, DriveError>) {
     match refused {
-        Err(Fault::Lost(why)) => assert!(why.contains("panicked"), "{why}"),
+        Err(DriveError::Lost(why)) => assert!(why.contains("panicked"), "{why}"),
         other => panic!("{other:?}"),
     }
 }
@@ -63,7 +63,7 @@ fn after_a_panic_the_device_is_asked_nothing_and_the_next_start_recovers_it() {
     assert!(counts.lost.is_some_and(|why| why.contains("the trap at 1048576")));
     assert!(drive.result().is_none());
     match drive.close() {
-        Err(WindowError::Fault(why)) => assert!(why.contains("the trap at 1048576"), "{why}"),
+        Err(ServeError::Bug(why)) => assert!(why.contains("the trap at 1048576"), "{why}"),
         other => panic!("{other:?}"),
     }
     drop(drive);
@@ -102,7 +102,7 @@ fn every_connection_is_told_and_none_hangs() {
                 assert_eq!(client.done(), Err(error::IO), "{time:?}");
             }
             server.stop();
-            assert!(matches!(drive.close(), Err(WindowError::Fault(_))));
+            assert!(matches!(drive.close(), Err(ServeError::Bug(_))));
         }
     }
 }
@@ -112,8 +112,9 @@ fn the_doors_say_so() {
     let folder = Folder::new("failing-doors");
     let (drive, control, http) =
         (trapped(TimeMode::Fast, None), folder.0.join("control"), folder.0.join("http"));
-    let open = |door, path: &Path| Doorkeeper::open(door, &Address::Unix(path.into()), vec![drive.clone()]);
-    let _doors = [open(Door::Control, &control).unwrap(), open(Door::Http, &http).unwrap()];
+    let open =
+        |door, path: &Path| ManagementServer::open(door, &Address::Unix(path.into()), vec![drive.clone()]);
+    let _doors = [open(Endpoint::Control, &control).unwrap(), open(Endpoint::Http, &http).unwrap()];
     let ask = |path: &Path, text: &str| {
         let mut stream = UnixStream::connect(path).unwrap();
         stream.write_all(text.as_bytes()).unwrap();
@@ -135,7 +136,7 @@ fn a_fuse_file_gives_errors() {
     let drive = trapped(TimeMode::Fast, None);
     let mount = match FuseMount::open(&folder.0, vec![("disk".into(), drive)]) {
         Ok(mount) => mount,
-        Err(error @ WindowError::Io { .. }) => return eprintln!("SKIPPED: {error}"),
+        Err(error @ ServeError::Io { .. }) => return eprintln!("SKIPPED: {error}"),
         Err(error) => panic!("{error}"),
     };
     let open = || OpenOptions::new().read(true).write(true).open(folder.0.join("disk")).unwrap();

@@ -1,14 +1,14 @@
 //! The measurement of latencies measures something.
 
-use nvlab_serve::WindowError;
-use nvlab_serve::latency::{Placement, measure};
+use nvlab_serve::ServeError;
+use nvlab_serve::window::latency::{Placement, measure};
 
 #[test]
 fn a_fault_costs_more_than_a_hit() {
     for placement in [Placement::Free, Placement::Same, Placement::Apart] {
         let found = match measure(1000, placement) {
             Ok(found) => found,
-            Err(WindowError::NotPermitted(error)) => {
+            Err(ServeError::NotPermitted(error)) => {
                 eprintln!("SKIPPED: userfaultfd is not permitted on this machine: {error}");
                 return;
             }

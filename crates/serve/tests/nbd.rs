@@ -18,14 +18,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A server over small devices, and where it listens.
-struct Served {
+struct Running {
     server: NbdServer,
     drives: Vec<Arc<Drive>>,
     path: PathBuf,
     _folder: Folder,
 }
 
-fn serve(name: &str, options: &DriveOptions) -> Served {
+fn serve(name: &str, options: &DriveOptions) -> Running {
     let folder = Folder::new(&format!("nbd-{name}"));
     let designs: [(&str, &[&str]); 2] = [
         ("ssd-mlc-2010", &["media.mlc.blocks=64", "ftl.spare=30%", "ftl.buffer.size=1MiB"]),
@@ -42,7 +42,7 @@ fn serve(name: &str, options: &DriveOptions) -> Served {
     let path = folder.0.join("socket");
     let exports = drives.iter().map(export).collect();
     let server = NbdServer::start(&Address::Unix(path.clone()), exports).unwrap();
-    Served { server, drives, path, _folder: folder }
+    Running { server, drives, path, _folder: folder }
 }
 
 fn fast() -> DriveOptions {

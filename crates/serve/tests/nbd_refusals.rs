@@ -17,7 +17,7 @@ use std::time::Duration;
 /// What was logged.
 type Lines = Arc<Mutex<Vec<String>>>;
 
-struct Served {
+struct Running {
     lines: Lines,
     path: PathBuf,
     end: u64,
@@ -25,7 +25,7 @@ struct Served {
     _folder: Folder,
 }
 
-fn serve(name: &str) -> Served {
+fn serve(name: &str) -> Running {
     let folder = Folder::new(&format!("nbd-refusals-{name}"));
     let options = DriveOptions { time: TimeMode::Fast, seed: 3, ..DriveOptions::default() };
     let design = design("bench-4g", &["media.nand.blocks=48", "ftl.spare=30%"]);
@@ -36,7 +36,7 @@ fn serve(name: &str) -> Served {
     let options = Options { log, ..Options::default() };
     let exports = vec![Export { name: "one".into(), drive }];
     let server = NbdServer::start_with(&Address::Unix(path.clone()), exports, options).unwrap();
-    Served { lines, path, end, server, _folder: folder }
+    Running { lines, path, end, server, _folder: folder }
 }
 
 #[test]

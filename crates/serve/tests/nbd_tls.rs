@@ -37,7 +37,7 @@ fn issue(issuer: &Issuer) -> (rcgen::Certificate, KeyPair) {
 }
 
 /// A server over a small device, and who answers for it.
-struct Served {
+struct Running {
     server: NbdServer,
     drive: Arc<Drive>,
     path: PathBuf,
@@ -45,7 +45,7 @@ struct Served {
     _folder: Folder,
 }
 
-fn serve(name: &str, time: TimeMode, required: bool, verify_peer: bool) -> Served {
+fn serve(name: &str, time: TimeMode, required: bool, verify_peer: bool) -> Running {
     let folder = Folder::new(&format!("nbd-tls-{name}"));
     let (issuer, path) = (issuer(), folder.0.join("socket"));
     let (certificate, key) = issue(&issuer);
@@ -60,7 +60,7 @@ fn serve(name: &str, time: TimeMode, required: bool, verify_peer: bool) -> Serve
     let exports = vec![Export { name: "bench-4g".into(), drive: Arc::clone(&drive) }];
     let options = Options { security: Some(security), ..Options::default() };
     let server = NbdServer::start_with(&Address::Unix(path.clone()), exports, options).unwrap();
-    Served { server, drive, path, issuer, _folder: folder }
+    Running { server, drive, path, issuer, _folder: folder }
 }
 
 /// What a client trusts and shows.
@@ -91,7 +91,7 @@ fn begin_tls(mut client: Client, config: ClientConfig) -> Client<Secure> {
 }
 
 /// A client behind TLS that has chosen the export.
-fn connect(served: &Served, structured: bool) -> Client<Secure> {
+fn connect(served: &Running, structured: bool) -> Client<Secure> {
     let mut client = begin_tls(Client::connect(&served.path), client_config(&served.issuer, None));
     if structured {
         client.option(option::STRUCTURED_REPLY, b"");

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Folder, options, permitted};
-use nvlab_serve::{Found, Server, WindowError};
+use nvlab_serve::{Found, ServeError, WindowServer};
 use nvlab_units::Rng;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -28,12 +28,12 @@ fn mix(mut x: u64) -> u64 {
     x ^ x >> 31
 }
 
-fn run(server: &Server, program: &Path, arguments: &[&OsStr]) -> std::process::ExitStatus {
+fn run(server: &WindowServer, program: &Path, arguments: &[&OsStr]) -> std::process::ExitStatus {
     let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
     server.run(program.as_os_str(), &arguments).unwrap()
 }
 
-fn window(server: &Server) -> OsString {
+fn window(server: &WindowServer) -> OsString {
     let [window, ..] = server.environment();
     window.1
 }
@@ -46,10 +46,10 @@ fn served_by_another_process() {
         arguments.split('\n').collect::<Vec<_>>().try_into().expect("four arguments");
     let give_up = Instant::now() + Duration::from_secs(20);
     let server = loop {
-        match Server::open(&options(PAGES, RESIDENT, Some(Path::new(state)))) {
+        match WindowServer::open(&options(PAGES, RESIDENT, Some(Path::new(state)))) {
             Ok(server) => break server,
             // The program of a server that was killed is about to end.
-            Err(WindowError::Busy(_)) if Instant::now() < give_up => {
+            Err(ServeError::Busy(_)) if Instant::now() < give_up => {
                 std::thread::sleep(Duration::from_millis(1))
             }
             Err(error) => panic!("{error}"),
@@ -114,9 +114,9 @@ fn kill(process: i32) {
 fn dump(folder: &Folder, state: &Path, program: &Path, founds: &mut Vec<Found>) -> BTreeMap<u64, u64> {
     let give_up = Instant::now() + Duration::from_secs(20);
     let server = loop {
-        match Server::open(&options(PAGES, RESIDENT, Some(state))) {
+        match WindowServer::open(&options(PAGES, RESIDENT, Some(state))) {
             Ok(server) => break server,
-            Err(WindowError::Busy(_)) if Instant::now() < give_up => {
+            Err(ServeError::Busy(_)) if Instant::now() < give_up => {
                 std::thread::sleep(Duration::from_millis(1))
             }
             Err(error) => panic!("{error}"),
@@ -146,7 +146,7 @@ fn advance(model: &mut BTreeMap<u64, u64>, operations: std::ops::RangeInclusive<
 #[test]
 fn nothing_acknowledged_is_lost() {
     let folder = Folder::new("killed");
-    if permitted(Server::open(&options(PAGES, RESIDENT, None))).is_none() {
+    if permitted(WindowServer::open(&options(PAGES, RESIDENT, None))).is_none() {
         return;
     }
     let (program, state, ack) = (folder.program("hash_table"), folder.0.join("state"), folder.0.join("ack"));
@@ -202,7 +202,7 @@ fn nothing_acknowledged_is_lost() {
 fn a_grandchild_ends_with_its_server() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new("grandchild");
-    if permitted(Server::open(&options(PAGES, RESIDENT, None))).is_none() {
+    if permitted(WindowServer::open(&options(PAGES, RESIDENT, None))).is_none() {
         return;
     }
     let program = folder.program("hash_table");
@@ -240,7 +240,7 @@ fn a_grandchild_ends_with_its_server() {
 #[test]
 fn a_mapping_does_not_end_its_program() {
     let folder = Folder::new("mappings");
-    let Some(server) = permitted(Server::open(&options(PAGES, RESIDENT, None))) else { return };
+    let Some(server) = permitted(WindowServer::open(&options(PAGES, RESIDENT, None))) else { return };
     let count = std::env::var("NVLAB_TEST_MAPPINGS").unwrap_or_else(|_| "2000".into());
     let status = run(&server, &folder.program("mappings"), &[count.as_ref()]);
     assert!(status.success(), "among {count} mappings: {status}");
@@ -251,7 +251,7 @@ fn a_mapping_does_not_end_its_program() {
 #[test]
 fn a_lifeline_and_nothing_else_ends_the_program() {
     let folder = Folder::new("lifeline");
-    let Some(server) = permitted(Server::open(&options(PAGES, RESIDENT, None))) else { return };
+    let Some(server) = permitted(WindowServer::open(&options(PAGES, RESIDENT, None))) else { return };
     let program = folder.program("lifeline");
     let late = run(&server, &program, &["late".as_ref()]);
     assert!(late.success(), "a notification of the handshake came late: {late}");
@@ -263,7 +263,7 @@ fn a_lifeline_and_nothing_else_ends_the_program() {
 #[test]
 fn corners_of_mapping() {
     let folder = Folder::new("corners");
-    let Some(server) = permitted(Server::open(&options(PAGES, RESIDENT, None))) else { return };
+    let Some(server) = permitted(WindowServer::open(&options(PAGES, RESIDENT, None))) else { return };
     let status = run(&server, &folder.program("corners"), &[]);
     assert!(status.success(), "{status}");
     let stats = server.close().unwrap();
@@ -274,7 +274,7 @@ fn corners_of_mapping() {
 #[test]
 fn callers_that_mean_no_good() {
     let folder = Folder::new("hostile");
-    let Some(server) = permitted(Server::open(&options(PAGES, RESIDENT, None))) else { return };
+    let Some(server) = permitted(WindowServer::open(&options(PAGES, RESIDENT, None))) else { return };
     let (hostile, corners) = (folder.program("hostile"), folder.program("corners"));
     let status = run(&server, &hostile, &[]);
     assert!(status.success(), "{status}");

@@ -5,8 +5,8 @@ mod damaged;
 
 use common::Folder;
 use nvlab_lab::design::Design;
-use nvlab_serve::served::{DeviceState, Drive, DriveOptions, Fault, Start, Zero};
-use nvlab_serve::{TimeMode, WindowError};
+use nvlab_serve::served::{DeviceState, Drive, DriveError, DriveOptions, Start, Zero};
+use nvlab_serve::{ServeError, TimeMode};
 use nvlab_units::Rng;
 use std::path::Path;
 
@@ -159,7 +159,7 @@ fn what_was_flushed_survives_a_power_cut() {
             drive.flush(drive.session()).unwrap();
             let old = drive.session();
             let cut = drive.cut().unwrap();
-            assert_eq!(drive.read(old, 0, &mut [0; 512]), Err(Fault::PowerLost));
+            assert_eq!(drive.read(old, 0, &mut [0; 512]), Err(DriveError::PowerLost));
             assert_eq!(drive.cuts().len(), round + 1);
             assert!(cut.recovery.ps() > 0, "nothing was read to find everything again: {cut:?}");
             compare(&drive, &model, &format!("{name}, cut {round}"));
@@ -185,7 +185,7 @@ fn a_cut_within_an_operation_leaves_old_or_new() {
                 let data: Vec<u8> = (0..bytes).map(|_| rng.bits() as u8).collect();
                 match drive.write(session, offset, &data, true) {
                     Ok(_) => model.now[range].copy_from_slice(&data),
-                    Err(Fault::PowerLost) => break (range, data),
+                    Err(DriveError::PowerLost) => break (range, data),
                     Err(error) => panic!("{what}: {error}"),
                 }
             };
@@ -238,8 +238,8 @@ fn the_power_fails_during_the_operation_that_was_named() {
     for _ in 0..2 {
         drive.write(session, 0, &[1; 4096], true).unwrap();
     }
-    assert_eq!(drive.write(session, 0, &[2; 4096], true), Err(Fault::PowerLost));
-    assert_eq!(drive.write(session, 0, &[3; 4096], true), Err(Fault::PowerLost));
+    assert_eq!(drive.write(session, 0, &[2; 4096], true), Err(DriveError::PowerLost));
+    assert_eq!(drive.write(session, 0, &[3; 4096], true), Err(DriveError::PowerLost));
     assert_eq!(drive.cuts().len(), 1);
     let mut found = [0; 4096];
     drive.read(drive.session(), 0, &mut found).unwrap();
@@ -253,23 +253,23 @@ fn what_cannot_be_says_why() {
     let other =
         Design::load("ssd-mlc-2010", &["ftl.spare=31%".into(), "media.mlc.blocks=64".into()]).unwrap();
     let error = DeviceState::open(Some(&folder.0), &other, 1).unwrap_err();
-    assert!(matches!(error, WindowError::State { .. }), "{error}");
+    assert!(matches!(error, ServeError::State { .. }), "{error}");
     assert!(
         error.to_string().contains("`ftl.spare = 30%`") || error.to_string().contains("ftl.spare"),
         "{error}"
     );
     let _held = open(1, Some(&folder.0));
     let error = DeviceState::open(Some(&folder.0), &design(1), 1).unwrap_err();
-    assert!(matches!(error, WindowError::Busy(_)), "{error}");
+    assert!(matches!(error, ServeError::Busy(_)), "{error}");
     let drive = open(2, None);
     let (session, end) = (drive.session(), drive.capacity_bytes());
-    assert_eq!(drive.read(session, end - 1, &mut [0; 2]), Err(Fault::Range));
-    assert_eq!(drive.write(session, u64::MAX, &[0; 2], false), Err(Fault::Range));
-    assert_eq!(drive.trim(session, 1, u64::MAX, false), Err(Fault::Range));
+    assert_eq!(drive.read(session, end - 1, &mut [0; 2]), Err(DriveError::Range));
+    assert_eq!(drive.write(session, u64::MAX, &[0; 2], false), Err(DriveError::Range));
+    assert_eq!(drive.trim(session, 1, u64::MAX, false), Err(DriveError::Range));
     let fast = Zero { fast: true, may_trim: true, fua: false };
     assert_eq!(
         drive.zero(session, (0, 4096), fast),
-        Err(Fault::NotFast),
+        Err(DriveError::NotFast),
         "no checkpoints, so trims do not last"
     );
 }

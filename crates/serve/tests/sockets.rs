@@ -3,10 +3,10 @@
 mod common;
 
 use common::{Folder, design};
-use nvlab_serve::control::{Door, Doorkeeper};
+use nvlab_serve::management::{Endpoint, ManagementServer};
 use nvlab_serve::nbd::{Address, Export, NbdServer};
 use nvlab_serve::served::{Drive, DriveOptions};
-use nvlab_serve::{TimeMode, WindowError};
+use nvlab_serve::{ServeError, TimeMode};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
@@ -22,13 +22,13 @@ fn drive() -> Arc<Drive> {
 /// Both servers that listen at a path.
 enum Listens {
     Nbd(NbdServer),
-    Control(Doorkeeper),
+    Control(ManagementServer),
 }
 
-fn listen(control: bool, path: &Path, drive: &Arc<Drive>) -> Result<Listens, WindowError> {
+fn listen(control: bool, path: &Path, drive: &Arc<Drive>) -> Result<Listens, ServeError> {
     let (address, drive) = (Address::Unix(path.into()), Arc::clone(drive));
     match control {
-        true => Doorkeeper::open(Door::Control, &address, vec![drive]).map(Listens::Control),
+        true => ManagementServer::open(Endpoint::Control, &address, vec![drive]).map(Listens::Control),
         false => NbdServer::start(&address, vec![Export { name: "one".into(), drive }]).map(Listens::Nbd),
     }
 }

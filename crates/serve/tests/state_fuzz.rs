@@ -9,7 +9,7 @@ mod corruption;
 use common::{Folder, PAGE, design, options, permitted};
 use corruption::{Content, ELSEWHERE, Files, LETTERS, WRITTEN, corrupt, get, put};
 use nvlab_lab::design::Design;
-use nvlab_serve::{Drive, DriveOptions, TimeMode, Window, WindowError};
+use nvlab_serve::{Drive, DriveOptions, ServeError, TimeMode, Window};
 use nvlab_units::Rng;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -98,7 +98,7 @@ impl Opener {
     }
 
     /// Opens it, uses it and closes it; the error is that of opening it.
-    fn visit(&self, folder: &Path, rng: &mut Rng) -> Result<(), WindowError> {
+    fn visit(&self, folder: &Path, rng: &mut Rng) -> Result<(), ServeError> {
         match self {
             Opener::Device(name, design) => {
                 let options = DriveOptions {
@@ -206,13 +206,13 @@ fn windows(folder: &Path) -> Option<(Opener, Vec<Files>)> {
 }
 
 /// What is wrong with how a state was left, if anything is.
-fn wrong(folder: &Path, before: &Files, opened: &Result<(), WindowError>) -> Option<String> {
+fn wrong(folder: &Path, before: &Files, opened: &Result<(), ServeError>) -> Option<String> {
     let after = get(folder);
     if let Err(error) = opened {
         if !error.to_string().contains(folder.to_str().unwrap()) {
             return Some(format!("an error that names no file: {error}"));
         }
-        let refused = matches!(error, WindowError::State { .. });
+        let refused = matches!(error, ServeError::State { .. });
         if let Some(name) = before.keys().find(|name| refused && after.get(*name) != Some(&before[*name])) {
             return Some(format!("refused, and {name} was changed: {error}"));
         }

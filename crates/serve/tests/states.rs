@@ -4,7 +4,7 @@ mod common;
 
 use common::{Folder, design, options, permitted};
 use nvlab_serve::served::{Drive, DriveOptions, Start};
-use nvlab_serve::{Server, TimeMode, WindowError};
+use nvlab_serve::{ServeError, TimeMode, WindowServer};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs;
@@ -15,7 +15,7 @@ use std::time::Duration;
 const MLC: (&str, &[&str]) =
     ("ssd-mlc-2010", &["media.mlc.blocks=64", "ftl.spare=30%", "ftl.buffer.size=1MiB"]);
 
-fn open(state: &Path) -> Result<Drive, WindowError> {
+fn open(state: &Path) -> Result<Drive, ServeError> {
     let options =
         DriveOptions { state: Some(state.to_path_buf()), time: TimeMode::Fast, ..DriveOptions::default() };
     Drive::open(MLC.0, &design(MLC.0, MLC.1), &options)
@@ -28,9 +28,9 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// Refused with an error that names the folder and says `why`; nothing in it changes.
-fn refused(folder: &Path, error: Option<WindowError>, before: &BTreeMap<PathBuf, Vec<u8>>, why: &str) {
+fn refused(folder: &Path, error: Option<ServeError>, before: &BTreeMap<PathBuf, Vec<u8>>, why: &str) {
     let error = error.unwrap_or_else(|| panic!("{} was taken", folder.display()));
-    assert!(matches!(error, WindowError::State { .. }), "{error:?}");
+    assert!(matches!(error, ServeError::State { .. }), "{error:?}");
     let said = error.to_string();
     assert!(said.contains(folder.to_str().unwrap()) && said.contains(why), "{said}");
     assert!(contents(folder) == *before, "{}: {:?}", folder.display(), contents(folder).keys());
@@ -44,10 +44,10 @@ fn a_folder_of_somebody_else_is_refused_and_stays_as_it_is() {
         fs::write(folder.0.join(name), "what somebody wrote").unwrap();
         let before = contents(&folder.0);
         refused(&folder.0, open(&folder.0).err(), &before, name);
-        if let Err(WindowError::NotPermitted(_)) = Server::open(&options(64, 16, None)) {
+        if let Err(ServeError::NotPermitted(_)) = WindowServer::open(&options(64, 16, None)) {
             continue;
         }
-        refused(&folder.0, Server::open(&options(64, 16, Some(&folder.0))).err(), &before, name);
+        refused(&folder.0, WindowServer::open(&options(64, 16, Some(&folder.0))).err(), &before, name);
     }
 }
 
@@ -59,8 +59,8 @@ fn a_state_without_its_record_is_not_new() {
     drive.write(drive.session(), 0, &[7; 4096], true).unwrap();
     drive.close().unwrap();
     drop(drive);
-    if let Some(error) = Server::open(&options(64, 16, Some(&folder.0))).err()
-        && !matches!(error, WindowError::NotPermitted(_))
+    if let Some(error) = WindowServer::open(&options(64, 16, Some(&folder.0))).err()
+        && !matches!(error, ServeError::NotPermitted(_))
     {
         refused(&folder.0, Some(error), &contents(&folder.0), "state.json");
     }
@@ -126,7 +126,7 @@ fn a_state_is_permitted_where_nothing_is() {
         fs::write(begun.join(name), if name == "lock" { "" } else { "{\"form" }).unwrap();
         open(&begun).unwrap().close().unwrap();
     }
-    if let Some(server) = permitted(Server::open(&options(64, 16, Some(&folder.0.join("window"))))) {
+    if let Some(server) = permitted(WindowServer::open(&options(64, 16, Some(&folder.0.join("window"))))) {
         server.close().unwrap();
     }
 }

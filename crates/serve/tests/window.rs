@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Folder, PAGE, options, permitted};
-use nvlab_serve::{Found, TimeMode, Window, WindowError, WindowOptions};
+use nvlab_serve::{Found, ServeError, TimeMode, Window, WindowOptions};
 use nvlab_units::Rng;
 use std::time::Instant;
 
@@ -68,7 +68,7 @@ fn a_closed_window_is_found_again() {
         assert_eq!(stats.dirty_pages, 0);
     }
     let error = Window::open(&options(128, 64, Some(&folder.0))).unwrap_err();
-    assert!(matches!(error, WindowError::Size { found, .. } if found == 256 * PAGE), "{error}");
+    assert!(matches!(error, ServeError::Size { found, .. } if found == 256 * PAGE), "{error}");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_state_has_one_owner() {
     let folder = Folder::new("owner");
     let Some(window) = open(&options(64, 16, Some(&folder.0))) else { return };
     let error = Window::open(&options(64, 16, Some(&folder.0))).unwrap_err();
-    assert!(matches!(error, WindowError::Busy(_)), "{error}");
+    assert!(matches!(error, ServeError::Busy(_)), "{error}");
     window.close().unwrap();
     open(&options(64, 16, Some(&folder.0))).unwrap();
 }
@@ -181,7 +181,7 @@ fn another_design_is_refused_and_loses_nothing() {
     let mut other = found.clone();
     other[32..36].copy_from_slice(&77u32.to_le_bytes());
     std::fs::write(&sram, &other).unwrap();
-    let WindowError::Recovery(why) = Window::open(&options(256, 64, Some(&folder.0))).unwrap_err() else {
+    let ServeError::Recovery(why) = Window::open(&options(256, 64, Some(&folder.0))).unwrap_err() else {
         panic!("another error");
     };
     assert!(why.ends_with("another design: pages of the buffer: 77 there, 8 here"), "{why}");

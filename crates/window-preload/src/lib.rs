@@ -16,7 +16,7 @@
 //!
 //! No allocation, no dependency: it runs inside programs that are not ours.
 
-#[path = "../../serve/src/abi.rs"]
+#[path = "../../serve/src/sys/abi.rs"]
 #[allow(dead_code, unreachable_pub)] // The server uses the rest.
 mod abi;
 mod ranges;

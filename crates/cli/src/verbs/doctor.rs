@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};
 use crate::{COMMIT, VERSION};
-use nvlab_serve::latency::{self, Latency, Placement};
+use nvlab_serve::window::latency::{self, Latency, Placement};
 use nvlab_units::quantity::display_bytes;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};

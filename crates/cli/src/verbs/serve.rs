@@ -6,7 +6,7 @@ use crate::args::Serve;
 use crate::failure::Failure;
 use crate::output::Output;
 use nvlab_lab::report::Format;
-use nvlab_serve::{Found, Server, WindowError, WindowOptions, WindowStats};
+use nvlab_serve::{Found, ServeError, WindowOptions, WindowServer, WindowStats};
 use nvlab_units::quantity::display_bytes;
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt;
@@ -34,7 +34,7 @@ fn memory(output: &Output, args: &Serve) -> Result<(), Failure> {
         time: args.time,
         ..WindowOptions::default()
     };
-    let server = Server::open(&options)?;
+    let server = WindowServer::open(&options)?;
     let size = display_bytes(server.bytes());
     match server.found() {
         Found::Fresh => output.note(format_args!("a memory of {size}, all zero")),
@@ -113,19 +113,19 @@ fn ended(status: ExitStatus) -> Result<(), Failure> {
     }
 }
 
-impl From<WindowError> for Failure {
-    fn from(error: WindowError) -> Failure {
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
         match error {
-            WindowError::NotPermitted(_) | WindowError::Io { .. } | WindowError::Memory(_) => {
+            ServeError::NotPermitted(_) | ServeError::Io { .. } | ServeError::Memory(_) => {
                 Failure::Machine(error.to_string())
             }
-            WindowError::Program { .. }
-            | WindowError::Options(_)
-            | WindowError::State { .. }
-            | WindowError::Size { .. }
-            | WindowError::Busy(_) => Failure::Input(error.to_string()),
-            WindowError::Recovery(_) | WindowError::Failed(_) => Failure::Check(error.to_string()),
-            WindowError::Fault(_) => Failure::Fault(error.to_string()),
+            ServeError::Program { .. }
+            | ServeError::Options(_)
+            | ServeError::State { .. }
+            | ServeError::Size { .. }
+            | ServeError::Busy(_) => Failure::Input(error.to_string()),
+            ServeError::Recovery(_) | ServeError::Failed(_) => Failure::Check(error.to_string()),
+            ServeError::Bug(_) => Failure::Fault(error.to_string()),
         }
     }
 }
@@ -136,8 +136,7 @@ mod tests {
 
     #[test]
     fn a_controller_that_panicked_is_a_fault_of_nvlab() {
-        let failure =
-            Failure::from(WindowError::Fault("its controller panicked: index out of bounds".into()));
+        let failure = Failure::from(ServeError::Bug("its controller panicked: index out of bounds".into()));
         assert_eq!(failure.status(), 70);
         assert!(failure.to_string().contains("index out of bounds"));
     }

@@ -27,24 +27,5 @@ pub mod shrink;
 
 pub use journal::{Entry, Journal, Kind, Mark};
 pub use promise::{Broken, Promise};
-pub(crate) use recorder::Recorder;
+pub use recorder::SharedJournal;
 pub use replay::{Moment, Recovered, Replayer};
-
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// A recording that a device writes and others look at.
-#[derive(Clone, Debug, Default)]
-pub struct SharedJournal(Arc<Mutex<Journal>>);
-
-impl SharedJournal {
-    /// The recording so far.
-    pub fn lock(&self) -> MutexGuard<'_, Journal> {
-        // Every change to it is one push: whole after a panic too.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes the recording; what comes after begins another.
-    pub fn take(&self) -> Journal {
-        std::mem::take(&mut *self.lock())
-    }
-}

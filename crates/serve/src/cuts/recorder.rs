@@ -1,25 +1,41 @@
 //! A device that records what changes it.
 
-use super::SharedJournal;
-use super::journal::Kind;
-use crate::served::Served;
+use super::journal::{Journal, Kind};
+use crate::served::{Drive, ServedDevice};
 use nvlab_controller::ControllerError;
 use nvlab_lab::run::device::Observed;
 use nvlab_units::Time;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The device under it, as it is.
-pub(crate) struct Recorder {
-    device: Box<dyn Served>,
-    journal: SharedJournal,
-}
+/// A recording that is shared: a device writes it while others look at it.
+#[derive(Clone, Debug, Default)]
+pub struct SharedJournal(Arc<Mutex<Journal>>);
 
-impl Recorder {
-    pub(crate) fn new(device: Box<dyn Served>, journal: SharedJournal) -> Recorder {
-        Recorder { device, journal }
+impl SharedJournal {
+    /// The device, as nobody has used it yet, with everything that changes it recorded here.
+    pub fn record(&self, drive: Drive) -> Drive {
+        drive.wrapped(|device| Box::new(Recorder { device, journal: self.clone() }))
+    }
+
+    /// The recording so far.
+    pub fn lock(&self) -> MutexGuard<'_, Journal> {
+        // Every change to it is one push: it is consistent after a panic, too.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the recording; what comes after begins another.
+    pub fn take(&self) -> Journal {
+        std::mem::take(&mut *self.lock())
     }
 }
 
-impl Served for Recorder {
+/// A device, and where it is recorded.
+struct Recorder {
+    device: Box<dyn ServedDevice>,
+    journal: SharedJournal,
+}
+
+impl ServedDevice for Recorder {
     fn capacity_bytes(&self) -> u64 {
         self.device.capacity_bytes()
     }

@@ -2,8 +2,8 @@
 
 use super::journal::{Journal, Kind};
 use super::promise::{Broken, Promise};
-use crate::WindowError;
-use crate::served::{DeviceState, Served, build};
+use crate::ServeError;
+use crate::served::{DeviceState, ServedDevice, build};
 use nvlab_controller::fsms::Update;
 use nvlab_lab::design::{Design, Ftl};
 use nvlab_units::{Rng, Span, Time};
@@ -72,14 +72,14 @@ pub struct Replayer<'a> {
 
 /// A device that found everything again, or says that it did.
 pub struct Recovered {
-    device: Box<dyn Served>,
+    device: Box<dyn ServedDevice>,
     now: Time,
 }
 
 impl Replayer<'_> {
     /// Does what was recorded up to a moment, and cuts the power. The inner error is what the device says that does not
     /// come back.
-    pub fn cut(&self, journal: &Journal, moment: &Moment) -> Result<Result<Recovered, String>, WindowError> {
+    pub fn cut(&self, journal: &Journal, moment: &Moment) -> Result<Result<Recovered, String>, ServeError> {
         let (mut device, now) = self.device(moment.seed)?;
         let mut done = now;
         let mut begun = now;
@@ -92,17 +92,17 @@ impl Replayer<'_> {
     }
 
     /// Does all that was recorded, and switches the device off in good order.
-    pub fn whole(&self, journal: &Journal, seed: u64) -> Result<Recovered, WindowError> {
+    pub fn whole(&self, journal: &Journal, seed: u64) -> Result<Recovered, ServeError> {
         let (mut device, mut now) = self.device(seed)?;
         for number in 1..=journal.len() {
             (_, now) = self.step(device.as_mut(), journal, number, now)?;
         }
-        let now = device.power_down(now).map_err(|error| WindowError::Failed(error.to_string()))?;
+        let now = device.power_down(now).map_err(|error| ServeError::Failed(error.to_string()))?;
         Ok(Recovered { device, now })
     }
 
     /// A promise of a device of this design.
-    pub fn promise(&self) -> Result<Promise, WindowError> {
+    pub fn promise(&self) -> Result<Promise, ServeError> {
         let (device, _) = self.device(0)?;
         Ok(Promise::new(device.unit_bytes(), device.trims_last(), self.atom_bytes()))
     }
@@ -123,18 +123,18 @@ impl Replayer<'_> {
         promise.check(&mut self.cut(journal, moment).map_err(|error| error.to_string())??)
     }
 
-    fn device(&self, seed: u64) -> Result<(Box<dyn Served>, Time), WindowError> {
+    fn device(&self, seed: u64) -> Result<(Box<dyn ServedDevice>, Time), ServeError> {
         build(self.design, &DeviceState::open(None, self.design, seed)?)
     }
 
     /// One operation, not before the one above it was answered at `done`: when it began and was answered.
     fn step(
         &self,
-        device: &mut dyn Served,
+        device: &mut dyn ServedDevice,
         journal: &Journal,
         number: u64,
         done: Time,
-    ) -> Result<(Time, Time), WindowError> {
+    ) -> Result<(Time, Time), ServeError> {
         let entry = journal.entry(number);
         let at = entry.at.max(done);
         device.settle(at);
@@ -144,7 +144,7 @@ impl Replayer<'_> {
             Kind::Flush if self.ignore_flush => Ok(at),
             Kind::Flush => device.flush(at),
         };
-        let end = end.map_err(|error| WindowError::Failed(format!("operation {number}: {error}")))?;
+        let end = end.map_err(|error| ServeError::Failed(format!("operation {number}: {error}")))?;
         Ok((at, end.max(at)))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::handshake::Agreed;
 use super::wire::{self, Request, command, error, flag};
-use crate::served::{Drive, Fault};
+use crate::served::{Drive, DriveError};
 use std::fmt;
 
 /// Why a request is answered with an error.
@@ -21,7 +21,7 @@ pub(super) enum Refusal {
     /// The server stops.
     Stopping,
     /// The device did not do it.
-    Device(Fault),
+    Device(DriveError),
 }
 
 impl Refusal {
@@ -36,17 +36,17 @@ impl Refusal {
                 error::INVALID
             }
             Refusal::Stopping => error::SHUTDOWN,
-            Refusal::Device(Fault::Range) => error::INVALID,
-            Refusal::Device(Fault::NotFast) => error::NOT_SUPPORTED,
-            Refusal::Device(Fault::NoRoom(_)) => error::NO_SPACE,
-            Refusal::Device(Fault::Device(_) | Fault::Lost(_) | Fault::PowerLost) => error::IO,
+            Refusal::Device(DriveError::Range) => error::INVALID,
+            Refusal::Device(DriveError::NotFast) => error::NOT_SUPPORTED,
+            Refusal::Device(DriveError::NoRoom(_)) => error::NO_SPACE,
+            Refusal::Device(DriveError::Device(_) | DriveError::Lost(_) | DriveError::PowerLost) => error::IO,
         }
     }
 
     /// True if nothing is wrong that has not been said: a device that is lost said so once, a client asks whether zeros
     /// are quick, and the server stops because somebody wanted that.
     pub fn is_expected(&self) -> bool {
-        matches!(self, Refusal::Stopping | Refusal::Device(Fault::Lost(_) | Fault::NotFast))
+        matches!(self, Refusal::Stopping | Refusal::Device(DriveError::Lost(_) | DriveError::NotFast))
     }
 }
 

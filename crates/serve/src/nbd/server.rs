@@ -6,7 +6,7 @@ use super::incoming::Incoming;
 use super::link::Link;
 use super::tls::Security;
 use super::transmission::Transmission;
-use crate::WindowError;
+use crate::ServeError;
 use crate::net::listen::{Address, listen};
 use crate::net::log::Log;
 use crate::net::room::{Caller, Limits, Room};
@@ -69,7 +69,7 @@ pub struct NbdServer {
 
 impl NbdServer {
     /// Listens, and serves whoever comes. Every cut of one of the devices closes the connections.
-    pub fn start(address: &Address, exports: Vec<Export>) -> Result<NbdServer, WindowError> {
+    pub fn start(address: &Address, exports: Vec<Export>) -> Result<NbdServer, ServeError> {
         NbdServer::start_with(address, exports, Options::default())
     }
 
@@ -78,14 +78,14 @@ impl NbdServer {
         address: &Address,
         exports: Vec<Export>,
         options: Options,
-    ) -> Result<NbdServer, WindowError> {
+    ) -> Result<NbdServer, ServeError> {
         assert!(!exports.is_empty(), "a server without an export");
         let Options { security, limits, log } = options;
         let (listener, mut uri) = listen(address)?;
         if security.as_ref().is_some_and(|security| security.required) {
             uri.insert("nbd".len(), 's');
         }
-        let room = Room::new("nbd", limits, log).map_err(WindowError::io("cannot make an event counter"))?;
+        let room = Room::new("nbd", limits, log).map_err(ServeError::io("cannot make an event counter"))?;
         let late = Mutex::new(Histogram::new());
         let shared = Arc::new(Shared { exports, security, room: Arc::new(room), late });
         for export in &shared.exports {
@@ -104,7 +104,7 @@ impl NbdServer {
         let thread = std::thread::Builder::new()
             .name("nvlab-nbd".into())
             .spawn(body)
-            .map_err(WindowError::io("cannot start a thread"))?;
+            .map_err(ServeError::io("cannot start a thread"))?;
         Ok(NbdServer { shared, thread: Some(thread), uri })
     }
 

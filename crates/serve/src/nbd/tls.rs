@@ -4,7 +4,7 @@
 //! decrypted, never while a socket waits. What rustls wants to send of itself (the answer to a change of keys) goes out
 //! with the next answer, as TLS 1.3 allows.
 
-use crate::WindowError;
+use crate::ServeError;
 use crate::net::room::Caller;
 use crate::net::stream::Stream;
 use rustls::crypto::ring;
@@ -56,7 +56,7 @@ pub struct Security {
 impl Security {
     /// From a folder with `server-cert.pem` and `server-key.pem`. With `verify_peer` a client must show a certificate that
     /// `ca-cert.pem` there answers for; without TLS nobody comes in then either, so `required` should be true.
-    pub fn load(folder: &Path, required: bool, verify_peer: bool) -> Result<Security, WindowError> {
+    pub fn load(folder: &Path, required: bool, verify_peer: bool) -> Result<Security, ServeError> {
         let chain = certificates(&folder.join("server-cert.pem"))?;
         let path = folder.join("server-key.pem");
         let key = PrivateKeyDer::from_pem_file(&path).map_err(|error| unusable(&path, error))?;
@@ -82,7 +82,7 @@ impl Security {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, WindowError> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServeError> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match read.map_err(|error| unusable(path, error))? {
         none if none.is_empty() => Err(unusable(path, "there is no certificate in it")),
@@ -90,8 +90,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, WindowError
     }
 }
 
-fn unusable(path: &Path, why: impl Display) -> WindowError {
-    WindowError::Options(format!("{}: cannot be used for TLS: {why}", path.display()))
+fn unusable(path: &Path, why: impl Display) -> ServeError {
+    ServeError::Options(format!("{}: cannot be used for TLS: {why}", path.display()))
 }
 
 /// Encrypted bytes that came and were not decrypted yet.

@@ -8,7 +8,7 @@ use super::wire::{self, Request, chunk, command, error, flag};
 use crate::net::log::Log;
 use crate::net::room::Caller;
 use crate::served::drive::pieces;
-use crate::served::{Drive, Due, Fault, Session, Zero};
+use crate::served::{Drive, DriveError, Due, Session, Zero};
 use std::io::{self, Error, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -44,10 +44,10 @@ enum Stop {
     Broken(Error),
 }
 
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Stop {
+impl From<DriveError> for Stop {
+    fn from(fault: DriveError) -> Stop {
         match fault {
-            Fault::PowerLost => Stop::PowerLost,
+            DriveError::PowerLost => Stop::PowerLost,
             fault => Stop::Refused(Refusal::Device(fault)),
         }
     }

@@ -5,8 +5,9 @@
 //! that is what still lies there.
 
 use super::stream::Stream;
-use crate::WindowError;
-use crate::sys::{self, file};
+use crate::ServeError;
+use crate::sys::stream;
+use nvlab_os::file;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Error, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -86,10 +87,10 @@ fn is_same_socket(one: &Metadata, other: &Metadata) -> bool {
 }
 
 /// Listens; with the address as a URI.
-pub(crate) fn listen(address: &Address) -> Result<(Listener, String), WindowError> {
+pub(crate) fn listen(address: &Address) -> Result<(Listener, String), ServeError> {
     match address {
         Address::Unix(path) => {
-            let failed = || WindowError::io(format!("cannot listen at {}", path.display()));
+            let failed = || ServeError::io(format!("cannot listen at {}", path.display()));
             let listener = bind(path).map_err(failed())?;
             let absolute = path.canonicalize().map_err(failed())?;
             let made = fs::symlink_metadata(&absolute).map_err(failed())?;
@@ -99,7 +100,7 @@ pub(crate) fn listen(address: &Address) -> Result<(Listener, String), WindowErro
             Ok((Listener::Unix { _file: file, listener }, uri))
         }
         Address::Tcp(address) => {
-            let failed = || WindowError::io(format!("cannot listen at {address}"));
+            let failed = || ServeError::io(format!("cannot listen at {address}"));
             let listener = TcpListener::bind(address).map_err(failed())?;
             let uri = format!("nbd://{}", listener.local_addr().map_err(failed())?);
             Ok((Listener::Tcp(listener), uri))
@@ -126,7 +127,7 @@ fn lock_folder(path: &Path) -> io::Result<File> {
         _ => Path::new("."),
     };
     let (folder, begun) = (File::open(folder)?, Instant::now());
-    while !file::lock(&folder)? {
+    while !file::try_lock(&folder)? {
         if begun.elapsed() > LOCK_PATIENCE {
             return Err(Error::new(ErrorKind::WouldBlock, "its folder is locked by somebody else"));
         }
@@ -166,7 +167,7 @@ impl Listener {
         match self {
             Listener::Unix { listener, .. } => {
                 let stream = listener.accept()?.0;
-                sys::send_buffer(&stream, SEND_BUFFER_BYTES)?;
+                stream::send_buffer(&stream, SEND_BUFFER_BYTES)?;
                 Ok(Stream::Unix(stream))
             }
             Listener::Tcp(listener) => {

@@ -13,7 +13,7 @@
 use super::listen::Listener;
 use super::log::Log;
 use super::stream::Stream;
-use crate::sys::{file, process};
+use crate::sys::{poll, process};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown};
@@ -263,7 +263,7 @@ pub(crate) struct Room {
 impl Room {
     pub fn new(name: &'static str, limits: Limits, log: Log) -> io::Result<Room> {
         let (stopping, open) = (AtomicBool::new(false), Mutex::default());
-        Ok(Room { name, limits, log, stopping, bell: file::event()?, open })
+        Ok(Room { name, limits, log, stopping, bell: poll::event()?, open })
     }
 
     /// No more callers; those that are here are answered what they have asked.
@@ -300,9 +300,9 @@ impl Room {
         while !self.stopping.load(Ordering::Acquire) {
             let seen = self.sweep(&mut seats);
             let (admits, alarm) = self.outlook(&seen);
-            let mut waiting = vec![file::readable(self.bell.as_raw_fd())];
-            waiting.extend(admits.then(|| file::readable(listener.fd())));
-            if file::wait_readable_for(&mut waiting, alarm).is_err() {
+            let mut waiting = vec![poll::readable(self.bell.as_raw_fd())];
+            waiting.extend(admits.then(|| poll::readable(listener.fd())));
+            if poll::wait_readable(&mut waiting, alarm).is_err() {
                 continue;
             }
             // Somebody has gone, or we are to stop.

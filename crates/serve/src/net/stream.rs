@@ -1,6 +1,6 @@
 //! A connected socket of either kind.
 
-use crate::sys;
+use crate::sys::stream;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -55,16 +55,16 @@ impl Stream {
     /// Sends of these parts what can be sent without waiting; gives how many bytes that were.
     pub fn write_now(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            Stream::Unix(stream) => sys::send_now(stream, parts),
-            Stream::Tcp(stream) => sys::send_now(stream, parts),
+            Stream::Unix(stream) => stream::send_now(stream, parts),
+            Stream::Tcp(stream) => stream::send_now(stream, parts),
         }
     }
 
     /// Waits until a large part of an answer can be sent without waiting, no longer than a write may take.
     pub fn wait_for_room(&self) -> io::Result<()> {
         match self {
-            Stream::Unix(stream) => sys::wait_for_room(stream, stream.write_timeout()?),
-            Stream::Tcp(stream) => sys::wait_for_room(stream, stream.write_timeout()?),
+            Stream::Unix(stream) => stream::wait_for_room(stream, stream.write_timeout()?),
+            Stream::Tcp(stream) => stream::wait_for_room(stream, stream.write_timeout()?),
         }
     }
 

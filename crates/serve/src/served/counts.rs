@@ -1,9 +1,19 @@
 //! What a served device counts.
 
-use super::Cut;
 use nvlab_lab::run::device::{Counters, Observed};
 use nvlab_lab::run::meter::Totals;
 use nvlab_units::{Span, Time};
+
+/// A power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Operations asked before.
+    pub operations: u64,
+    /// The device's time.
+    pub at: Time,
+    /// What the controller took to find everything again.
+    pub recovery: Span,
+}
 
 /// What was asked of a device and what it did, since the power came.
 #[derive(Clone, Debug, Default)]

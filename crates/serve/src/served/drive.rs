@@ -2,7 +2,7 @@
 //!
 //! 1. Requests reach the device one after the other, in the order in which they come; each is told when its answer is
 //!    due. A client that holds its answers until then sees the modelled device.
-//! 2. After a cut whoever used the device before is refused ([`Fault::PowerLost`]): what was not answered by then is not
+//! 2. After a cut whoever used the device before is refused ([`DriveError::PowerLost`]): what was not answered by then is not
 //!    answered any more. A new [`Session`] finds what survived.
 //! 3. After the device was lost, everything is refused: it did not come back after a cut, or its controller panicked.
 //!    Then nobody can say what the controller holds: it is never asked anything again, its media stay as they are, and
@@ -13,16 +13,15 @@ mod ranges;
 pub use ranges::Zero;
 pub(crate) use ranges::pieces;
 
-use super::{Counts, DeviceState, Fault, Served, Start, Wear, build};
-use crate::WindowError;
+use super::{Counts, Cut, DeviceState, DriveError, ServedDevice, Start, Wear, build};
+use crate::ServeError;
 use crate::clock::{Clock, TimeMode};
-use crate::cuts::{Recorder, SharedJournal};
-use crate::mapped_store;
 use nvlab_controller::ControllerError;
 use nvlab_lab::design::Design;
 use nvlab_lab::result::{Precondition, RunResult};
 use nvlab_lab::run::meter::Totals;
 use nvlab_lab::run::{Limit, RunPlan, State, summarize};
+use nvlab_os::stores::publish;
 use nvlab_units::{Rng, Span, Time};
 use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::{Op, Request};
@@ -48,19 +47,6 @@ pub struct DriveOptions {
     pub ignore_flush: bool,
     /// What is asked is remembered ([`Drive::take_record`]).
     pub record: bool,
-    /// What changes the device is recorded with its bytes.
-    pub journal: Option<SharedJournal>,
-}
-
-/// A power cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// Operations asked before.
-    pub operations: u64,
-    /// The device's time.
-    pub at: Time,
-    /// What the controller took to find everything again.
-    pub recovery: Span,
 }
 
 /// A client's time on a device: it ends with the power.
@@ -110,7 +96,7 @@ impl Lost {
 struct Inner {
     name: String,
     /// `None` after it was lost.
-    device: Option<Box<dyn Served>>,
+    device: Option<Box<dyn ServedDevice>>,
     state: DeviceState,
     clock: Clock,
     /// As [`Drive`] has it.
@@ -130,14 +116,11 @@ struct Inner {
 
 impl Drive {
     /// Builds the device of a design, or finds it again. `name`: of the design, with what was changed.
-    pub fn open(name: &str, design: &Design, options: &DriveOptions) -> Result<Drive, WindowError> {
+    pub fn open(name: &str, design: &Design, options: &DriveOptions) -> Result<Drive, ServeError> {
         let state = DeviceState::open(options.state.as_deref(), design, options.seed)?;
         let (mut device, ready) = build(design, &state)?;
         state.mark_open()?;
         device.observed_mut().reset_stats();
-        if let Some(journal) = &options.journal {
-            device = Box::new(Recorder::new(device, journal.clone()));
-        }
         let origin = Origin { format: "nvlab serve".into(), hash: 0 };
         let power = Arc::<AtomicU64>::default();
         let inner = Inner {
@@ -172,7 +155,7 @@ impl Drive {
     }
 
     /// The same with something in front of its device, which nobody has used yet.
-    pub fn wrapped(self, wrap: impl FnOnce(Box<dyn Served>) -> Box<dyn Served>) -> Drive {
+    pub fn wrapped(self, wrap: impl FnOnce(Box<dyn ServedDevice>) -> Box<dyn ServedDevice>) -> Drive {
         let mut inner = self.inner();
         inner.device = inner.device.take().map(wrap);
         drop(inner);
@@ -227,15 +210,15 @@ impl Drive {
     }
 
     /// Whether the device has this range.
-    pub(crate) fn check(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
+    pub(crate) fn check(&self, offset: u64, bytes: u64) -> Result<(), DriveError> {
         match offset.checked_add(bytes) {
             Some(end) if end <= self.capacity_bytes => Ok(()),
-            _ => Err(Fault::Range),
+            _ => Err(DriveError::Range),
         }
     }
 
     /// Reads bytes; they are in `into` at once.
-    pub fn read(&self, session: Session, offset: u64, into: &mut [u8]) -> Result<Due, Fault> {
+    pub fn read(&self, session: Session, offset: u64, into: &mut [u8]) -> Result<Due, DriveError> {
         self.check(offset, into.len() as u64)?;
         let bytes = into.len() as u32;
         let request = asked(Op::Read, offset, bytes, false);
@@ -255,7 +238,7 @@ impl Drive {
         session: Session,
         (offset, bytes): (u64, u32),
         take: impl FnOnce(&[&[u8]]) -> R,
-    ) -> Result<(Due, R), Fault> {
+    ) -> Result<(Due, R), DriveError> {
         self.check(offset, bytes as u64)?;
         let request = asked(Op::Read, offset, bytes, false);
         let mut inner = self.inner();
@@ -272,14 +255,14 @@ impl Drive {
     }
 
     /// Writes bytes; with `fua` they are durable when the answer is due.
-    pub fn write(&self, session: Session, offset: u64, data: &[u8], fua: bool) -> Result<Due, Fault> {
+    pub fn write(&self, session: Session, offset: u64, data: &[u8], fua: bool) -> Result<Due, DriveError> {
         self.check(offset, data.len() as u64)?;
         let request = asked(Op::Write, offset, data.len() as u32, fua);
         self.inner().serve(session, request, |device, at| device.write(at, offset, data))
     }
 
     /// Everything answered before is durable when the answer is due.
-    pub fn flush(&self, session: Session) -> Result<Due, Fault> {
+    pub fn flush(&self, session: Session) -> Result<Due, DriveError> {
         let mut inner = self.inner();
         let lies = inner.ignore_flush;
         let request = asked(Op::Flush, 0, 0, false);
@@ -287,7 +270,7 @@ impl Drive {
     }
 
     /// The power fails now and comes back.
-    pub fn cut(&self) -> Result<Cut, Fault> {
+    pub fn cut(&self) -> Result<Cut, DriveError> {
         self.inner().guarded(|inner| {
             inner.present()?;
             inner.cut(inner.clock.now())
@@ -362,16 +345,16 @@ impl Drive {
     }
 
     /// Switches it off in good order. Nobody may be using it.
-    pub fn close(&self) -> Result<(), WindowError> {
+    pub fn close(&self) -> Result<(), ServeError> {
         let mut inner = self.inner();
         let now = inner.clock.now();
         let Some(device) = &mut inner.device else {
             return Err(match inner.lost.clone() {
-                Some(Lost::Panic(why)) => WindowError::Fault(why),
-                lost => WindowError::Failed(lost.map(|lost| lost.why().to_string()).unwrap_or_default()),
+                Some(Lost::Panic(why)) => ServeError::Bug(why),
+                lost => ServeError::Failed(lost.map(|lost| lost.why().to_string()).unwrap_or_default()),
             });
         };
-        device.power_down(now).map_err(|error| WindowError::Failed(error.to_string()))?;
+        device.power_down(now).map_err(|error| ServeError::Failed(error.to_string()))?;
         inner.state.mark_closed()
     }
 }
@@ -387,25 +370,25 @@ fn asked(op: Op, offset: u64, bytes: u32, fua: bool) -> Request {
 }
 
 impl Inner {
-    fn available(&mut self, session: Session) -> Result<&mut dyn Served, Fault> {
+    fn available(&mut self, session: Session) -> Result<&mut dyn ServedDevice, DriveError> {
         if self.power.load(Ordering::Relaxed) != session.power {
-            return Err(Fault::PowerLost);
+            return Err(DriveError::PowerLost);
         }
         self.present()
     }
 
-    fn present(&mut self) -> Result<&mut dyn Served, Fault> {
+    fn present(&mut self) -> Result<&mut dyn ServedDevice, DriveError> {
         match &mut self.device {
             Some(device) => Ok(device.as_mut()),
-            None => {
-                Err(Fault::Lost(self.lost.as_ref().map(|lost| lost.why().to_string()).unwrap_or_default()))
-            }
+            None => Err(DriveError::Lost(
+                self.lost.as_ref().map(|lost| lost.why().to_string()).unwrap_or_default(),
+            )),
         }
     }
 
     /// Does something with the device, which is lost if it panics.
     #[inline]
-    fn guarded<R>(&mut self, act: impl FnOnce(&mut Inner) -> Result<R, Fault>) -> Result<R, Fault> {
+    fn guarded<R>(&mut self, act: impl FnOnce(&mut Inner) -> Result<R, DriveError>) -> Result<R, DriveError> {
         match catch_unwind(AssertUnwindSafe(|| act(self))) {
             Ok(done) => done,
             Err(panic) => {
@@ -418,7 +401,7 @@ impl Inner {
     /// Nobody uses the device any more.
     #[cold]
     fn lose(&mut self, why: &str) {
-        mapped_store::publish();
+        publish();
         // It is not dropped: what a controller that panicked would do then is anybody's guess, too.
         std::mem::forget(self.device.take());
         if self.lost.is_none() {
@@ -436,8 +419,8 @@ impl Inner {
         &mut self,
         session: Session,
         request: Request,
-        ask: impl FnOnce(&mut dyn Served, Time) -> Result<Time, ControllerError>,
-    ) -> Result<Due, Fault> {
+        ask: impl FnOnce(&mut dyn ServedDevice, Time) -> Result<Time, ControllerError>,
+    ) -> Result<Due, DriveError> {
         self.guarded(|inner| inner.serve_unguarded(session, request, ask))
     }
 
@@ -446,8 +429,8 @@ impl Inner {
         &mut self,
         session: Session,
         request: Request,
-        ask: impl FnOnce(&mut dyn Served, Time) -> Result<Time, ControllerError>,
-    ) -> Result<Due, Fault> {
+        ask: impl FnOnce(&mut dyn ServedDevice, Time) -> Result<Time, ControllerError>,
+    ) -> Result<Due, DriveError> {
         let (at, lies) = (self.clock.now(), self.ignore_flush);
         let device = self.available(session)?;
         let answered = ask(device, at).and_then(|end| match request.fua && !lies {
@@ -455,7 +438,7 @@ impl Inner {
             false => Ok(end),
         });
         // Another thread may have the lock next.
-        mapped_store::publish();
+        publish();
         let end = answered?;
         self.operations += 1;
         let totals = &mut self.totals[request.op as usize];
@@ -467,7 +450,7 @@ impl Inner {
         if self.cut_at == Some(self.operations) {
             let within = Span::from_ps(self.rng.below(end.since(at).ps() + 1));
             self.cut(at + within)?;
-            return Err(Fault::PowerLost);
+            return Err(DriveError::PowerLost);
         }
         let due = self.clock.due(end);
         let now = self.clock.now();
@@ -475,17 +458,17 @@ impl Inner {
         Ok(due)
     }
 
-    fn cut(&mut self, at: Time) -> Result<Cut, Fault> {
+    fn cut(&mut self, at: Time) -> Result<Cut, DriveError> {
         self.power.fetch_add(1, Ordering::Release);
         let device = self.device.as_mut().expect("a device that was not lost");
         let cycled = device.power_cycle(at);
-        mapped_store::publish();
+        publish();
         let ready = match cycled {
             Ok(ready) => ready,
             Err(why) => {
                 self.device = None;
                 self.lost = Some(Lost::Recovery(why.clone()));
-                return Err(Fault::Lost(why));
+                return Err(DriveError::Lost(why));
             }
         };
         // Controllers count from their recovery on; so do the others.

@@ -12,13 +12,13 @@
 //! orderly end: a crash of the whole machine may lose more than the device would have.
 
 use super::backed::{BATTERY, Backed};
-use crate::WindowError;
-use crate::folder::{Folder, Stage, check_format};
+use crate::ServeError;
 use crate::mapped_store::MappedStore;
-use crate::sys::mapping::Mapping;
+use crate::state_folder::{Stage, StateFolder, check_format};
 use nvlab_lab::design::{Design, PageMapped};
 use nvlab_lab::run::device::{Backing, BuildError};
 use nvlab_medium::flash::Nand;
+use nvlab_os::Mapping;
 use nvlab_units::Time;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -57,7 +57,7 @@ pub struct DeviceState {
 
 #[derive(Debug)]
 struct Kept {
-    folder: Folder,
+    folder: StateFolder,
     record: RefCell<Record>,
     media: RefCell<Vec<Medium>>,
 }
@@ -72,11 +72,11 @@ struct Medium {
 impl DeviceState {
     /// Takes a folder, makes it if there is none, and says how the device in it was found. `None`: memory. A device that
     /// is there keeps its seed.
-    pub fn open(folder: Option<&Path>, design: &Design, seed: u64) -> Result<DeviceState, WindowError> {
+    pub fn open(folder: Option<&Path>, design: &Design, seed: u64) -> Result<DeviceState, ServeError> {
         let Some(folder) = folder else {
             return Ok(DeviceState { kept: None, start: Start::Fresh, seed });
         };
-        let locked = Folder::take(folder, "device.json")?;
+        let locked = StateFolder::open(folder, "device.json")?;
         let values: Vec<String> = design.canonical_text().lines().map(String::from).collect();
         let found = locked.read(|record: &Record| check_format(record.format, FORMAT))?;
         let found = found.filter(|record| record.stage != Stage::Making);
@@ -107,47 +107,47 @@ impl DeviceState {
     }
 
     /// From now on an end without [`DeviceState::mark_closed`] is a power cut.
-    pub(crate) fn mark_open(&self) -> Result<(), WindowError> {
+    pub(crate) fn mark_open(&self) -> Result<(), ServeError> {
         let Some(kept) = &self.kept else { return Ok(()) };
         if self.start == Start::Fresh {
-            kept.folder.warn_of_room(kept.media.borrow().iter().map(|medium| medium.bytes).sum())?;
+            kept.folder.warn_of_space(kept.media.borrow().iter().map(|medium| medium.bytes).sum())?;
         }
         kept.mark(Stage::Open)
     }
 
     /// The same error, with the files it is about.
-    pub(crate) fn blame(&self, error: WindowError) -> WindowError {
+    pub(crate) fn blame(&self, error: ServeError) -> ServeError {
         match (&self.kept, error) {
-            (Some(kept), WindowError::Recovery(why)) => {
+            (Some(kept), ServeError::Recovery(why)) => {
                 let media = kept.media.borrow();
                 let names: Vec<&str> = media.iter().map(|medium| medium.name.as_str()).collect();
                 let folder = kept.folder.path().display();
-                WindowError::Recovery(format!("{folder} ({}): {why}", names.join(", ")))
+                ServeError::Recovery(format!("{folder} ({}): {why}", names.join(", ")))
             }
             (_, error) => error,
         }
     }
 
     /// The device was switched off in good order; its files are on disk at the end.
-    pub(crate) fn mark_closed(&self) -> Result<(), WindowError> {
+    pub(crate) fn mark_closed(&self) -> Result<(), ServeError> {
         let Some(kept) = &self.kept else { return Ok(()) };
         let media = kept.media.borrow();
         let synced = media.iter().try_for_each(|medium| medium.file.sync_data());
-        synced.map_err(WindowError::io("cannot write the media files to disk"))?;
+        synced.map_err(ServeError::io("cannot write the media files to disk"))?;
         kept.mark(Stage::Closed)
     }
 }
 
 impl Backing for DeviceState {
     type Store = MappedStore;
-    type Error = WindowError;
+    type Error = ServeError;
     type PageMap = Backed<MappedStore>;
 
-    fn store(&self, medium: &str, bytes: u64) -> Result<MappedStore, WindowError> {
+    fn store(&self, medium: &str, bytes: u64) -> Result<MappedStore, ServeError> {
         let Some(kept) = &self.kept else {
             let mapping = Mapping::anonymous(bytes);
             let failed = format!("cannot have {bytes} B of memory for the medium {medium}");
-            return mapping.map(MappedStore::streaming).map_err(WindowError::io(failed));
+            return mapping.map(MappedStore::streaming).map_err(ServeError::io(failed));
         };
         let (mapping, file) = kept.folder.medium(medium, bytes, !self.is_used())?;
         kept.media.borrow_mut().push(Medium { name: medium.to_string(), bytes, file });
@@ -161,31 +161,31 @@ impl Backing for DeviceState {
         page: &PageMapped,
         seed: u64,
         nand: Nand<MappedStore>,
-    ) -> Result<(Backed<MappedStore>, Time), WindowError> {
+    ) -> Result<(Backed<MappedStore>, Time), ServeError> {
         let path = || self.kept.as_ref().map_or(BATTERY.into(), |kept| kept.folder.path().join(BATTERY));
-        Backed::open(self, page, seed, nand, |why| WindowError::State { path: path(), why })
+        Backed::open(self, page, seed, nand, |why| ServeError::State { path: path(), why })
     }
 }
 
-impl From<BuildError> for WindowError {
-    fn from(error: BuildError) -> WindowError {
+impl From<BuildError> for ServeError {
+    fn from(error: BuildError) -> ServeError {
         match error {
-            BuildError::Design(why) => WindowError::Options(why),
-            BuildError::Recovery(why) => WindowError::Recovery(why),
-            BuildError::Memory(_) => WindowError::Memory(error.to_string()),
+            BuildError::Design(why) => ServeError::Options(why),
+            BuildError::Recovery(why) => ServeError::Recovery(why),
+            BuildError::Memory(_) => ServeError::Memory(error.to_string()),
         }
     }
 }
 
 impl Kept {
-    fn mark(&self, stage: Stage) -> Result<(), WindowError> {
+    fn mark(&self, stage: Stage) -> Result<(), ServeError> {
         self.record.borrow_mut().stage = stage;
         self.folder.write(&*self.record.borrow())
     }
 }
 
 /// A device cannot change under its data: names the values that differ.
-fn same_design(folder: &Path, found: &[String], asked: &[String]) -> Result<(), WindowError> {
+fn same_design(folder: &Path, found: &[String], asked: &[String]) -> Result<(), ServeError> {
     if found == asked {
         return Ok(());
     }
@@ -199,5 +199,5 @@ fn same_design(folder: &Path, found: &[String], asked: &[String]) -> Result<(), 
         if there.is_empty() { "no such values" } else { &there },
         if here.is_empty() { "no such values" } else { &here },
     );
-    Err(WindowError::State { path: folder.into(), why })
+    Err(ServeError::State { path: folder.into(), why })
 }

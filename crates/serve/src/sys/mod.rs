@@ -1,103 +1,19 @@
-//! System calls, each behind a safe face. Nothing here knows what a window is.
+//! System calls of serving, each behind a safe interface; what is not about serving lies in `nvlab-os`.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`bus`] | a word before a mapped file that fails ends the process |
-//! | [`faults`] | userfaultfd: who faulted, and the answers |
-//! | [`file`] | files in shared memory: locks, holes |
-//! | [`mapping`] | memory mapped from files |
-//! | [`process`] | cores, and ends |
-//! | [`signals`] | ends, and pulled plugs |
+//! | [`abi`] | the kernel's userfaultfd and the handshake with preloaded programs: numbers and structures |
+//! | [`poll`] | waits for several files at once |
+//! | [`process`] | processors, users, and the end of processes |
+//! | [`signals`] | signals as files: stop, and power failure |
 //! | [`socket`] | packets with a descriptor |
+//! | [`stream`] | stream sockets: send without waiting |
+//! | [`userfaultfd`] | page faults as messages, and the answers to them |
 
-pub mod bus;
-pub mod faults;
-pub mod file;
-pub mod mapping;
+pub mod abi;
+pub mod poll;
 pub mod process;
 pub mod signals;
 pub mod socket;
-
-use std::io::{self, IoSlice};
-use std::os::fd::AsRawFd;
-use std::time::Duration;
-
-/// Asks for room for so many bytes that the other side of a socket has not taken yet; the system may give less.
-pub fn send_buffer(socket: &impl AsRawFd, bytes: usize) -> io::Result<()> {
-    let bytes = bytes as libc::c_int;
-    let length = size_of_val(&bytes) as libc::socklen_t;
-    let (socket, value) = (socket.as_raw_fd(), (&raw const bytes).cast());
-    // SAFETY: the option is an `int`, which outlives the call.
-    check(unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, value, length) }).map(|_| ())
-}
-
-/// Parts that one call may send (`IOV_MAX`).
-const PARTS_MAX: usize = 1024;
-
-/// Sends what a socket takes without waiting, of the first [`PARTS_MAX`] parts; gives how many bytes that were.
-pub fn send_now(socket: &impl AsRawFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-    let parts = &parts[..parts.len().min(PARTS_MAX)];
-    // SAFETY: all-zero is an empty message.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    // The kernel only reads them.
-    message.msg_iov = parts.as_ptr().cast_mut().cast();
-    message.msg_iovlen = parts.len() as _;
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    // SAFETY: an `IoSlice` is an `iovec`; the parts and what they point to are borrowed for the call.
-    let sent = check(unsafe { libc::sendmsg(socket.as_raw_fd(), &message, flags) });
-    match sent {
-        Ok(bytes) => Ok(bytes as usize),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
-        Err(error) => Err(error),
-    }
-}
-
-/// Waits until a socket takes a good part of what it has room for; after so long it fails as a write does.
-pub fn wait_for_room(socket: &impl AsRawFd, time: Option<Duration>) -> io::Result<()> {
-    let milliseconds = time.map_or(-1, |time| time.as_millis().min(i32::MAX as u128) as libc::c_int);
-    let mut waiting = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one entry, borrowed for the call.
-    match check(unsafe { libc::poll(&mut waiting, 1, milliseconds) }) {
-        Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
-        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// The result of a system call that answers -1 for an error.
-fn check<T: PartialEq + From<i8>>(result: T) -> io::Result<T> {
-    match result == T::from(-1) {
-        true => Err(io::Error::last_os_error()),
-        false => Ok(result),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::{ErrorKind, Read};
-    use std::os::unix::net::UnixStream;
-
-    #[test]
-    fn a_socket_has_room_again_after_most_of_it_was_read() {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let (data, brief) = (vec![0; 64 << 10], Some(Duration::from_millis(1)));
-        wait_for_room(&ours, brief).unwrap();
-        let mut left = 0;
-        loop {
-            match send_now(&ours, &[IoSlice::new(&data)]).unwrap() {
-                0 => break,
-                sent => left += sent,
-            }
-        }
-        assert_eq!(wait_for_room(&ours, brief).unwrap_err().kind(), ErrorKind::WouldBlock);
-        let reader = std::thread::spawn(move || {
-            theirs.read_exact(&mut vec![0; left]).unwrap();
-            theirs
-        });
-        wait_for_room(&ours, Some(Duration::from_secs(60))).unwrap();
-        drop(reader.join().unwrap());
-        // Who is gone is not waited for: the next write says so.
-        wait_for_room(&ours, None).unwrap();
-    }
-}
+pub mod stream;
+pub mod userfaultfd;

@@ -1,6 +1,6 @@
 //! Processes and cores: where a thread runs, and how a program ends that cannot go on.
 
-use super::check;
+use nvlab_os::check;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;

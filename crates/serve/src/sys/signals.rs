@@ -1,6 +1,7 @@
 //! Signals as something that can be waited for with files: end (SIGINT, SIGTERM) and a pulled plug (SIGUSR1).
 
-use super::{check, file};
+use super::poll;
+use nvlab_os::check;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -59,7 +60,7 @@ pub struct Signals {
 impl Signals {
     /// From now on these signals do nothing but wake [`Signals::wait`].
     pub fn install() -> io::Result<Signals> {
-        let bell = file::event()?;
+        let bell = poll::event()?;
         BELL.store(bell.as_raw_fd(), Ordering::Release);
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
             // SAFETY: all-zero is a valid action, completed below; the handler makes only calls that are allowed in one.
@@ -94,9 +95,9 @@ impl Signals {
             if END.swap(false, Ordering::AcqRel) {
                 return Ok(Woken::End);
             }
-            let mut waiting = vec![file::readable(self.bell.as_raw_fd())];
-            waiting.extend(program.map(|program| file::readable(program.as_raw_fd())));
-            file::wait_readable(&mut waiting)?;
+            let mut waiting = vec![poll::readable(self.bell.as_raw_fd())];
+            waiting.extend(program.map(|program| poll::readable(program.as_raw_fd())));
+            poll::wait_readable(&mut waiting, None)?;
             if waiting.get(1).is_some_and(|entry| entry.revents != 0) {
                 return Ok(Woken::Program);
             }

@@ -1,7 +1,7 @@
 //! A Unix socket of packets, each a [`Message`] and perhaps a descriptor.
 
-use super::check;
-use crate::abi::Message;
+use super::abi::Message;
+use nvlab_os::check;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::null_mut;

@@ -4,7 +4,7 @@
 #![allow(dead_code)]
 
 use nvlab_lab::design::Design;
-use nvlab_serve::{TimeMode, WindowError, WindowOptions};
+use nvlab_serve::{ServeError, TimeMode, WindowOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -61,10 +61,10 @@ pub fn options(pages: u64, resident: u64, state: Option<&Path>) -> WindowOptions
 }
 
 /// What was opened, or `None` on a machine that does not permit it.
-pub fn permitted<T>(opened: Result<T, WindowError>) -> Option<T> {
+pub fn permitted<T>(opened: Result<T, ServeError>) -> Option<T> {
     match opened {
         Ok(opened) => Some(opened),
-        Err(WindowError::NotPermitted(error)) => {
+        Err(ServeError::NotPermitted(error)) => {
             eprintln!("SKIPPED: userfaultfd is not permitted on this machine: {error}");
             None
         }

@@ -3,7 +3,7 @@
 use super::{BYTES, DESIGNS, Model, design, open, options};
 use crate::common::{self, Folder};
 use nvlab_lab::design::Design;
-use nvlab_serve::served::{Drive, Fault, Zero};
+use nvlab_serve::served::{Drive, DriveError, Zero};
 use nvlab_units::Rng;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -99,7 +99,7 @@ fn damaged_data_are_not_returned_where_reads_are_verified() {
             for (offset, held) in (0..).step_by(4096).zip(model.now.chunks(4096)) {
                 match drive.read(drive.session(), offset, &mut found) {
                     Ok(_) => assert!(found == held, "{name}: {offset} holds something else"),
-                    Err(Fault::Device(why)) => {
+                    Err(DriveError::Device(why)) => {
                         assert!(why.to_string().contains("is unreadable"), "{name}: {why}");
                         unreadable += 1;
                     }

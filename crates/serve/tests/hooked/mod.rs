@@ -2,7 +2,7 @@
 
 use nvlab_controller::ControllerError;
 use nvlab_lab::run::device::Observed;
-use nvlab_serve::served::Served;
+use nvlab_serve::served::ServedDevice;
 use nvlab_units::Time;
 
 /// What is asked of the device.
@@ -15,11 +15,11 @@ pub enum What {
 
 /// The device, and what is called first, with the offset.
 pub struct Hooked<F> {
-    pub device: Box<dyn Served>,
+    pub device: Box<dyn ServedDevice>,
     pub hook: F,
 }
 
-impl<F: Fn(What, u64) + Send> Served for Hooked<F> {
+impl<F: Fn(What, u64) + Send> ServedDevice for Hooked<F> {
     fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8]) -> Result<Time, ControllerError> {
         (self.hook)(What::Read, offset);
         self.device.read(at, offset, bytes, into)

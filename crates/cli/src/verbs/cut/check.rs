@@ -6,7 +6,7 @@ use super::watch::Watch;
 use crate::args::Cut;
 use crate::failure::Failure;
 use nvlab_serve::cuts::{Journal, Moment, Promise, Recovered};
-use nvlab_serve::{WindowError, end_with_parent};
+use nvlab_serve::{ServeError, end_with_parent};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::IsTerminal;
@@ -141,7 +141,7 @@ impl Checks<'_> {
         command.env("NVLAB_DEV", &self.image).env("NVLAB_MARKS", &self.marks).stdout(Stdio::null());
         let started = command.spawn();
         let mut started =
-            started.map_err(|source| WindowError::Program { program: words[0].clone(), source })?;
+            started.map_err(|source| ServeError::Program { program: words[0].clone(), source })?;
         let status = self.watch.wait(&mut started)?;
         match status.success() {
             true => Ok(()),

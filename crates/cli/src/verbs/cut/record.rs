@@ -8,7 +8,7 @@ use nvlab_lab::plan::Named;
 use nvlab_serve::cuts::{Journal, SharedJournal};
 use nvlab_serve::fuse::FuseMount;
 use nvlab_serve::nbd::{Address, Export, NbdServer};
-use nvlab_serve::{Drive, DriveOptions, TimeMode, WindowError, file_name};
+use nvlab_serve::{Drive, DriveOptions, ServeError, TimeMode, file_name};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -30,13 +30,8 @@ pub fn record(
     folder: &Path,
 ) -> Result<Recording, Failure> {
     let journal = SharedJournal::default();
-    let options = DriveOptions {
-        seed: args.seed,
-        time: TimeMode::Fast,
-        journal: Some(journal.clone()),
-        ..DriveOptions::default()
-    };
-    let drive = Arc::new(Drive::open(&named.name, &named.design, &options)?);
+    let options = DriveOptions { seed: args.seed, time: TimeMode::Fast, ..DriveOptions::default() };
+    let drive = Arc::new(journal.record(Drive::open(&named.name, &named.design, &options)?));
     let export = Export { name: drive.name().into(), drive: Arc::clone(&drive) };
     let mut server = NbdServer::start(&Address::Unix(folder.join("socket")), vec![export])?;
     // A file system needs the file, wherever it lies.
@@ -86,7 +81,7 @@ fn run(
     file.map(|file| command.env("NVLAB_DEV", file));
     let started = command.spawn();
     let mut child =
-        started.map_err(|source| WindowError::Program { program: args.program[0].clone(), source })?;
+        started.map_err(|source| ServeError::Program { program: args.program[0].clone(), source })?;
     let lines = BufReader::new(child.stdout.take().expect("it is piped"));
     let marks = journal.clone();
     let reader = std::thread::spawn(move || {

@@ -8,12 +8,12 @@ use crate::verbs::trace::target;
 use nvlab_lab::plan::Named;
 use nvlab_lab::report::{Format, run_text};
 use nvlab_lab::result::RunResult;
-use nvlab_serve::control::{Door, Doorkeeper};
 use nvlab_serve::fuse::FuseMount;
+use nvlab_serve::management::{Endpoint, ManagementServer};
 use nvlab_serve::nbd::{Address, Export, NbdServer, Options, Security, TlsMode};
 use nvlab_serve::served::Start;
 use nvlab_serve::{
-    Drive, DriveOptions, Signals, WindowError, Woken, end_with_parent, file_name, process_file,
+    Drive, DriveOptions, ServeError, Signals, Woken, end_with_parent, file_name, process_file,
 };
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::trace::{self, Format as TraceFormat};
@@ -48,10 +48,10 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     let mount = args.fuse.as_deref().map(|folder| mount(folder, &names, &drives)).transpose()?;
     let mut doors = Vec::new();
     if let Some(path) = &args.control {
-        doors.push(Doorkeeper::open(Door::Control, &Address::Unix(path.clone()), drives.clone())?);
+        doors.push(ManagementServer::open(Endpoint::Control, &Address::Unix(path.clone()), drives.clone())?);
     }
     if let Some(address) = &addresses.http {
-        doors.push(Doorkeeper::open(Door::Http, address, drives.clone())?);
+        doors.push(ManagementServer::open(Endpoint::Http, address, drives.clone())?);
     }
     let uri = server.as_ref().map(|server| server.uri().to_string());
     let file = args.fuse.as_ref().map(|folder| folder.join(&names[0]));
@@ -175,7 +175,6 @@ fn open(
             cut_at: args.cut_at,
             ignore_flush: args.ignore_flush,
             record: args.record.is_some(),
-            journal: None,
         };
         let drive = Drive::open(&named.name, &named.design, &options)?;
         let size = display_bytes(drive.capacity_bytes());
@@ -203,7 +202,7 @@ fn start(args: &Serve, uri: Option<&str>, file: Option<&Path>) -> Result<Option<
     file.map(|file| command.env("NVLAB_DEV", file));
     end_with_parent(&mut command);
     let started = command.spawn();
-    Ok(Some(started.map_err(|source| WindowError::Program { program: program.clone(), source })?))
+    Ok(Some(started.map_err(|source| ServeError::Program { program: program.clone(), source })?))
 }
 
 /// Waits for the end of the program or for a signal; pulls the plug when asked.

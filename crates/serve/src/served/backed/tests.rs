@@ -5,13 +5,13 @@
 use super::super::battery::Battery;
 use super::Backed;
 use crate::mapped_store::MappedStore;
-use crate::sys::mapping::Mapping;
 use nvlab_controller::page_map::{
     Allocation, Cleaning, PageMapConfig, PageMapMedia, Streams, WearLevelling, WriteBuffer,
 };
 use nvlab_controller::{Controller, PageMap, Powered};
 use nvlab_medium::Store;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_os::Mapping;
 use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
 use std::cell::Cell;
 use std::fs::File;
@@ -113,7 +113,7 @@ impl World {
     }
 
     fn store(&self, file: &File) -> Mortal {
-        let mapping = Mapping::of_file(file, file.metadata().unwrap().len()).unwrap();
+        let mapping = Mapping::shared(file, file.metadata().unwrap().len()).unwrap();
         Mortal { store: MappedStore::streaming(mapping), budget: self.budget.clone() }
     }
 

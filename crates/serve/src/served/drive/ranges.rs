@@ -2,7 +2,7 @@
 //! the last of its pieces is done, whichever that is.
 
 use super::{Drive, Due, Session, asked};
-use crate::served::Fault;
+use crate::served::DriveError;
 use nvlab_workload::Op;
 
 /// Bytes that are trimmed or zeroed before others get their turn.
@@ -24,7 +24,7 @@ pub struct Zero {
 
 impl Drive {
     /// Gives up what the range holds.
-    pub fn trim(&self, session: Session, offset: u64, bytes: u64, fua: bool) -> Result<Due, Fault> {
+    pub fn trim(&self, session: Session, offset: u64, bytes: u64, fua: bool) -> Result<Due, DriveError> {
         self.check(offset, bytes)?;
         let mut due = None;
         for (offset, bytes) in pieces(offset, bytes, PIECE_BYTES) {
@@ -38,12 +38,12 @@ impl Drive {
 
     /// The range reads as zero afterwards. `may_trim`: it need not keep its place. `fast`: only if that is quicker than
     /// writing.
-    pub fn zero(&self, session: Session, range: (u64, u64), how: Zero) -> Result<Due, Fault> {
+    pub fn zero(&self, session: Session, range: (u64, u64), how: Zero) -> Result<Due, DriveError> {
         let (offset, bytes) = range;
         self.check(offset, bytes)?;
         let trims = how.may_trim && self.trims_last;
         if how.fast && !trims {
-            return Err(Fault::NotFast);
+            return Err(DriveError::NotFast);
         }
         let unit = self.unit_bytes as u64;
         let (first, end) = (offset.next_multiple_of(unit), (offset + bytes) / unit * unit);
@@ -56,7 +56,13 @@ impl Drive {
         Ok(head.max(tail).max(middle))
     }
 
-    fn write_zeros(&self, session: Session, mut offset: u64, bytes: u64, fua: bool) -> Result<Due, Fault> {
+    fn write_zeros(
+        &self,
+        session: Session,
+        mut offset: u64,
+        bytes: u64,
+        fua: bool,
+    ) -> Result<Due, DriveError> {
         let (end, mut due) = (offset + bytes, None);
         while offset < end {
             let count = (end - offset).min(ZEROS.len() as u64);
@@ -73,7 +79,7 @@ impl Drive {
         session: Session,
         range: (u64, u64),
         mut give: impl FnMut(u64, bool) -> bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DriveError> {
         let (offset, bytes) = range;
         self.check(offset, bytes)?;
         let mut inner = self.inner();

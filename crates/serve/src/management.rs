@@ -10,7 +10,7 @@
 //!
 //! Each caller is served in a thread of its own; one that is silent or slow is left, and keeps nobody waiting.
 
-use crate::WindowError;
+use crate::ServeError;
 use crate::http::metrics::metrics;
 use crate::http::{REQUEST_MAX, Site};
 use crate::nbd::Address;
@@ -31,7 +31,7 @@ const LINE_MAX: usize = 4096;
 
 /// What a door is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum Endpoint {
     /// Lines of the table above.
     Control,
     /// The page and the metrics of [`crate::http`].
@@ -40,22 +40,26 @@ pub enum Door {
 
 /// An open door, and the thread at it.
 #[derive(Debug)]
-pub struct Doorkeeper {
+pub struct ManagementServer {
     room: Arc<Room>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Doorkeeper {
+impl ManagementServer {
     /// Opens it.
-    pub fn open(door: Door, address: &Address, drives: Vec<Arc<Drive>>) -> Result<Doorkeeper, WindowError> {
+    pub fn open(
+        door: Endpoint,
+        address: &Address,
+        drives: Vec<Arc<Drive>>,
+    ) -> Result<ManagementServer, ServeError> {
         let (listener, _) = listen(address)?;
         let name = match door {
-            Door::Control => "control",
-            Door::Http => "http",
+            Endpoint::Control => "control",
+            Endpoint::Http => "http",
         };
         let limits = Limits { greeting: PATIENCE, ..Limits::default() };
         let room = Room::new(name, limits, Log::default());
-        let room = Arc::new(room.map_err(WindowError::io("cannot make an event counter"))?);
+        let room = Arc::new(room.map_err(ServeError::io("cannot make an event counter"))?);
         let site = Arc::new(Site::new(drives, address.is_remote()));
         let of_thread = Arc::clone(&room);
         let body = move || {
@@ -66,12 +70,12 @@ impl Doorkeeper {
             });
         };
         let thread = std::thread::Builder::new().name(format!("nvlab-{name}")).spawn(body);
-        let thread = thread.map_err(WindowError::io("cannot start a thread"))?;
-        Ok(Doorkeeper { room, thread: Some(thread) })
+        let thread = thread.map_err(ServeError::io("cannot start a thread"))?;
+        Ok(ManagementServer { room, thread: Some(thread) })
     }
 }
 
-impl Drop for Doorkeeper {
+impl Drop for ManagementServer {
     fn drop(&mut self) {
         if self.room.stop().is_ok()
             && let Some(thread) = self.thread.take()
@@ -81,12 +85,12 @@ impl Drop for Doorkeeper {
     }
 }
 
-fn welcome(door: Door, caller: &Caller, site: &Site) -> io::Result<()> {
+fn welcome(door: Endpoint, caller: &Caller, site: &Site) -> io::Result<()> {
     // How long a question may take is the room's affair.
     caller.stream.limit(None, Some(PATIENCE))?;
     let (end, room): (&[u8], _) = match door {
-        Door::Control => (b"\n", LINE_MAX),
-        Door::Http => (b"\r\n\r\n", REQUEST_MAX),
+        Endpoint::Control => (b"\n", LINE_MAX),
+        Endpoint::Http => (b"\r\n\r\n", REQUEST_MAX),
     };
     let asked = read_until(&caller.stream, end, room)?;
     if caller.is_out() {
@@ -95,8 +99,8 @@ fn welcome(door: Door, caller: &Caller, site: &Site) -> io::Result<()> {
     }
     caller.works();
     let answer = match door {
-        Door::Control => control(asked.lines().next().unwrap_or_default(), site.drives()),
-        Door::Http => site.answer(&asked),
+        Endpoint::Control => control(asked.lines().next().unwrap_or_default(), site.drives()),
+        Endpoint::Http => site.answer(&asked),
     };
     caller.write_all(answer.as_bytes())
 }

@@ -13,10 +13,11 @@
 //! are written by the kernel when it pleases: after an orderly restart they are whole, after a crash of the machine
 //! they may be torn beyond what the controller can recover.
 
-use crate::WindowError;
-use crate::folder::{Folder, Stage, check_format, open_file, private};
-use crate::sys::file;
-use crate::sys::mapping::Mapping;
+use crate::ServeError;
+use crate::state_folder::{Stage, StateFolder, check_format};
+use nvlab_os::Mapping;
+use nvlab_os::file::{private, try_lock};
+use nvlab_os::folder::open_regular;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -54,26 +55,26 @@ struct Record {
 
 /// A state folder, locked.
 #[derive(Debug)]
-pub(crate) struct State {
-    folder: Folder,
+pub(crate) struct WindowState {
+    folder: StateFolder,
     record: Record,
 }
 
-impl State {
+impl WindowState {
     /// Takes a folder, makes it if there is none, and says how it was found. Without `window_bytes` the size is that
     /// of the state, or `default_bytes` for a new one.
     pub(crate) fn open(
         folder: &Path,
         window_bytes: Option<u64>,
         default_bytes: u64,
-    ) -> Result<(State, Found), WindowError> {
-        let locked = Folder::take(folder, "state.json")?;
+    ) -> Result<(WindowState, Found), ServeError> {
+        let locked = StateFolder::open(folder, "state.json")?;
         let record = locked.read(check)?;
-        let boot = boot().map_err(WindowError::io("cannot tell one start of this machine from the next"))?;
+        let boot = boot().map_err(ServeError::io("cannot tell one start of this machine from the next"))?;
         let (record, found) = match record {
             Some(record) => {
                 if let Some(asked) = window_bytes.filter(|&asked| asked != record.window_bytes) {
-                    return Err(WindowError::Size {
+                    return Err(ServeError::Size {
                         folder: folder.into(),
                         asked,
                         found: record.window_bytes,
@@ -89,12 +90,12 @@ impl State {
                 (Record { boot, ..record }, found)
             }
             None => {
-                let id = random_id().map_err(WindowError::io("no random numbers"))?;
+                let id = random_id().map_err(ServeError::io("no random numbers"))?;
                 let window_bytes = window_bytes.unwrap_or(default_bytes);
                 (Record { format: FORMAT, window_bytes, stage: Stage::Making, id, boot }, Found::Fresh)
             }
         };
-        let state = State { folder: locked, record };
+        let state = WindowState { folder: locked, record };
         if found == Found::Fresh {
             state.folder.write(&state.record)?;
         }
@@ -112,18 +113,18 @@ impl State {
         name: &str,
         bytes: u64,
         found: &Found,
-    ) -> Result<(Mapping, File), WindowError> {
+    ) -> Result<(Mapping, File), ServeError> {
         self.folder.medium(name, bytes, *found == Found::Fresh)
     }
 
     /// The resident file, locked: what was found, or an empty one.
-    pub(crate) fn resident(&self, found: &Found) -> Result<File, WindowError> {
+    pub(crate) fn resident(&self, found: &Found) -> Result<File, ServeError> {
         let path = resident_path(&self.record.id);
-        let failed = || WindowError::io(format!("cannot use {}", path.display()));
-        let file = open_file(private().create(true), &path)?;
+        let failed = || ServeError::io(format!("cannot use {}", path.display()));
+        let file = open_regular(private().create(true), &path)?;
         // A program that outlived its server still has it: it must not store while somebody else serves.
-        if !file::lock(&file).map_err(failed())? {
-            return Err(WindowError::Busy(self.folder.path().to_path_buf()));
+        if !try_lock(&file).map_err(failed())? {
+            return Err(ServeError::Busy(self.folder.path().to_path_buf()));
         }
         if *found != Found::Resident {
             file.set_len(0).map_err(failed())?;
@@ -133,22 +134,22 @@ impl State {
     }
 
     /// Says so if media of so many bytes may outgrow the disk.
-    pub(crate) fn warn_of_room(&self, bytes: u64) -> Result<(), WindowError> {
-        self.folder.warn_of_room(bytes)
+    pub(crate) fn warn_of_space(&self, bytes: u64) -> Result<(), ServeError> {
+        self.folder.warn_of_space(bytes)
     }
 
     /// From now on the resident file may hold what the media do not.
-    pub(crate) fn mark_open(&mut self) -> Result<(), WindowError> {
+    pub(crate) fn mark_open(&mut self) -> Result<(), ServeError> {
         self.record.stage = Stage::Open;
         self.folder.write(&self.record)
     }
 
     /// Everything was written back and is in the media's files: the resident file goes.
-    pub(crate) fn mark_closed(&mut self) -> Result<(), WindowError> {
+    pub(crate) fn mark_closed(&mut self) -> Result<(), ServeError> {
         self.record.stage = Stage::Closed;
         self.folder.write(&self.record)?;
         let path = resident_path(&self.record.id);
-        fs::remove_file(&path).map_err(WindowError::io(format!("cannot remove {}", path.display())))
+        fs::remove_file(&path).map_err(ServeError::io(format!("cannot remove {}", path.display())))
     }
 }
 

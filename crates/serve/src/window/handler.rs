@@ -2,10 +2,10 @@
 //!
 //! It must never leave a program waiting: should it fail or panic, every process that maps the window is ended.
 
-use crate::WindowError;
-use crate::engine::{Client, Engine};
-use crate::sys::faults::{BATCH, Fault};
-use crate::sys::{file, process};
+use super::engine::{Client, Engine};
+use crate::ServeError;
+use crate::sys::userfaultfd::{BATCH, PageFault};
+use crate::sys::{poll, process};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -34,9 +34,9 @@ impl Shared {
 
     /// Refuses after a panic of somebody who held the engine: no page is served or written back any more, so that the
     /// next start finds media and resident pages as a kill would have left them.
-    pub(crate) fn whole(&self) -> Result<(), WindowError> {
+    pub(crate) fn whole(&self) -> Result<(), ServeError> {
         match self.engine.is_poisoned() {
-            true => Err(WindowError::Fault("the memory window panicked (see above)".into())),
+            true => Err(ServeError::Bug("the memory window panicked (see above)".into())),
             false => Ok(()),
         }
     }
@@ -67,15 +67,15 @@ impl Shared {
 
 /// The thread.
 #[derive(Debug)]
-pub(crate) struct Handler {
+pub(crate) struct FaultHandler {
     pub(crate) shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Handler {
+impl FaultHandler {
     /// Starts it, on one core if so wished.
-    pub(crate) fn start(engine: Engine, core: Option<usize>) -> Result<Handler, WindowError> {
-        let bell = file::event().map_err(WindowError::io("cannot make an event counter"))?;
+    pub(crate) fn start(engine: Engine, core: Option<usize>) -> Result<FaultHandler, ServeError> {
+        let bell = poll::event().map_err(ServeError::io("cannot make an event counter"))?;
         let shared = Arc::new(Shared {
             engine: Mutex::new(engine),
             bell,
@@ -97,8 +97,8 @@ impl Handler {
         let thread = std::thread::Builder::new()
             .name("nvlab-window".into())
             .spawn(body)
-            .map_err(WindowError::io("cannot start the fault handler"))?;
-        Ok(Handler { shared, thread: Some(thread) })
+            .map_err(ServeError::io("cannot start the fault handler"))?;
+        Ok(FaultHandler { shared, thread: Some(thread) })
     }
 
     /// Answers what waits and ends the thread.
@@ -113,14 +113,14 @@ impl Handler {
     }
 }
 
-impl Drop for Handler {
+impl Drop for FaultHandler {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
 fn serve(shared: &Shared) -> io::Result<()> {
-    let mut faults = [Fault::default(); BATCH];
+    let mut faults = [PageFault::default(); BATCH];
     let mut waiting: Vec<libc::pollfd> = Vec::new();
     let mut numbers: Vec<usize> = Vec::new();
     let mut changed = true;
@@ -129,13 +129,13 @@ fn serve(shared: &Shared) -> io::Result<()> {
             let engine = shared.engine();
             waiting.clear();
             numbers.clear();
-            waiting.push(file::readable(shared.bell.as_raw_fd()));
+            waiting.push(poll::readable(shared.bell.as_raw_fd()));
             for (number, client) in engine.clients() {
-                waiting.push(file::readable(client.faults.as_raw_fd()));
+                waiting.push(poll::readable(client.faults.as_raw_fd()));
                 numbers.push(number);
             }
         }
-        file::wait_readable(&mut waiting)?;
+        poll::wait_readable(&mut waiting, None)?;
         changed = waiting[0].revents != 0;
         if changed {
             (&shared.bell).read_exact(&mut [0; 8])?;

@@ -1,10 +1,10 @@
 //! A window of this process: memory whose loads and stores are plain instructions.
 
-use crate::WindowError;
-use crate::service::{Service, WindowOptions};
-use crate::state::Found;
-use crate::stats::WindowStats;
-use crate::sys::mapping::Mapping;
+use super::service::{Service, WindowOptions};
+use super::state::Found;
+use super::stats::WindowStats;
+use crate::ServeError;
+use nvlab_os::Mapping;
 
 /// Memory that is a simulated device.
 ///
@@ -19,7 +19,7 @@ pub struct Window {
 
 impl Window {
     /// Opens a window, new or as its state has it.
-    pub fn open(options: &WindowOptions) -> Result<Window, WindowError> {
+    pub fn open(options: &WindowOptions) -> Result<Window, ServeError> {
         let service = Service::open(options)?;
         let mapping = Some(service.map()?);
         Ok(Window { mapping, service })
@@ -67,7 +67,7 @@ impl Window {
 
     /// What was stored before this call outlives the machine's memory after it: it is in the device, and the device is
     /// in its files. A killed process loses nothing, even without.
-    pub fn sync(&self) -> Result<(), WindowError> {
+    pub fn sync(&self) -> Result<(), ServeError> {
         self.service.sync()
     }
 
@@ -77,11 +77,11 @@ impl Window {
     }
 
     /// Writes everything back. After an error the state stays marked as open, and its resident pages remain.
-    pub fn close(mut self) -> Result<WindowStats, WindowError> {
+    pub fn close(mut self) -> Result<WindowStats, ServeError> {
         self.end()
     }
 
-    fn end(&mut self) -> Result<WindowStats, WindowError> {
+    fn end(&mut self) -> Result<WindowStats, ServeError> {
         drop(self.mapping.take());
         self.service.close()?;
         Ok(self.service.stats())

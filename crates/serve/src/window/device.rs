@@ -4,10 +4,10 @@
 //! the processor is one program (eNVy section 3.3 chose 256 B because a wider path was too dear in 1994). Times, wear and
 //! cleaning are those of the design `envy`.
 
-use crate::WindowError;
-use crate::abi::PAGE_BYTES;
+use crate::ServeError;
 use crate::clock::{Clock, TimeMode};
 use crate::mapped_store::MappedStore;
+use crate::sys::abi::PAGE_BYTES;
 use nvlab_controller::Background;
 use nvlab_controller::ControllerError;
 use nvlab_controller::envy::recover::erase_counts;
@@ -29,7 +29,7 @@ const BUFFER_SEGMENTS: u32 = 1;
 
 /// What a device is made of.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DeviceConfig {
+pub struct PageDeviceConfig {
     /// The controller.
     pub envy: EnvyConfig,
     /// The flash array; its pages are 4 KiB.
@@ -38,9 +38,9 @@ pub struct DeviceConfig {
     pub sram: RamConfig,
 }
 
-impl DeviceConfig {
+impl PageDeviceConfig {
     /// The paper's device with pages of 4 KiB and a logical capacity of `bytes`, which must be a multiple of that.
-    pub fn envy(bytes: u64) -> Result<DeviceConfig, String> {
+    pub fn envy(bytes: u64) -> Result<PageDeviceConfig, String> {
         let page = PAGE_BYTES as u64;
         let pages = bytes / page;
         if bytes == 0 || !bytes.is_multiple_of(page) || pages > 1 << 28 {
@@ -80,7 +80,7 @@ impl DeviceConfig {
             stripe_bytes: PAGE_BYTES as u64,
             ..paper.ram_config(&design, 1)
         };
-        Ok(DeviceConfig { envy, nor, sram })
+        Ok(PageDeviceConfig { envy, nor, sram })
     }
 
     /// Bytes of the flash array and of the SRAM.
@@ -91,34 +91,34 @@ impl DeviceConfig {
 
 /// A controller, its media and its clock.
 #[derive(Debug)]
-pub(crate) struct Device {
+pub(crate) struct PageDevice {
     envy: Envy<MappedStore>,
     clock: Clock,
 }
 
-impl Device {
+impl PageDevice {
     /// A device fresh from the factory, or (`used`) one that is found again in its media.
     pub(crate) fn open(
-        config: &DeviceConfig,
+        config: &PageDeviceConfig,
         [nor, sram]: [MappedStore; 2],
         used: bool,
         mode: TimeMode,
-    ) -> Result<Device, WindowError> {
+    ) -> Result<PageDevice, ServeError> {
         let sram = Ram::new(config.sram.clone(), sram);
         let mut begin = Time::ZERO;
         let envy = if used {
             let geometry = &config.nor.flash.geometry;
-            let erases = erase_counts(&config.envy, geometry, &sram).map_err(WindowError::Recovery)?;
+            let erases = erase_counts(&config.envy, geometry, &sram).map_err(ServeError::Recovery)?;
             let nor = Nor::reopen(config.nor.clone(), nor, &erases);
             let (envy, report) = Envy::recover(config.envy.clone(), EnvyMedia { nor, sram }, begin)
-                .map_err(WindowError::Recovery)?;
+                .map_err(ServeError::Recovery)?;
             begin += report.time;
             envy
         } else {
             let nor = Nor::new(config.nor.clone(), nor);
-            Envy::new(config.envy.clone(), nor, sram).map_err(WindowError::Options)?
+            Envy::new(config.envy.clone(), nor, sram).map_err(ServeError::Options)?
         };
-        Ok(Device { envy, clock: Clock::new(mode, begin) })
+        Ok(PageDevice { envy, clock: Clock::new(mode, begin) })
     }
 
     /// Loads a page.

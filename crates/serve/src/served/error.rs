@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// Why a request was not served.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Fault {
+pub enum DriveError {
     /// It reaches past the end.
     #[error("it reaches past the end of the device")]
     Range,
@@ -26,12 +26,12 @@ pub enum Fault {
     Lost(String),
 }
 
-impl From<ControllerError> for Fault {
-    fn from(error: ControllerError) -> Fault {
+impl From<ControllerError> for DriveError {
+    fn from(error: ControllerError) -> DriveError {
         match error {
-            ControllerError::EndOfLife { .. } => Fault::NoRoom(error),
-            ControllerError::OutOfRange { .. } | ControllerError::OutsideWindow { .. } => Fault::Range,
-            _ => Fault::Device(error),
+            ControllerError::EndOfLife { .. } => DriveError::NoRoom(error),
+            ControllerError::OutOfRange { .. } | ControllerError::OutsideWindow { .. } => DriveError::Range,
+            _ => DriveError::Device(error),
         }
     }
 }

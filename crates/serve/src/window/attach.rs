@@ -8,14 +8,14 @@
 //! preloaded library has asked the kernel to kill the process when it closes, so that no program waits for a server that
 //! was killed.
 
-use crate::WindowError;
-use crate::abi::{self, Message, PAGE_BYTES};
-use crate::engine::Client;
-use crate::handler::Shared;
-use crate::state::random_id;
-use crate::sys::faults::{Answered, Faults};
+use super::engine::Client;
+use super::handler::Shared;
+use super::state::random_id;
+use crate::ServeError;
+use crate::sys::abi::{self, Message, PAGE_BYTES};
 use crate::sys::process;
 use crate::sys::socket::Socket;
+use crate::sys::userfaultfd::{Answered, Userfaultfd};
 use std::io::{self, Error, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -28,18 +28,18 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A socket, and the thread that listens.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct AttachListener {
     name: String,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Door {
+impl AttachListener {
     /// Listens for programs that want to map the window of `bytes`.
-    pub(crate) fn open(shared: Arc<Shared>, bytes: u64) -> Result<Door, WindowError> {
-        let name = random_id().map_err(WindowError::io("no random numbers"))?;
+    pub(crate) fn open(shared: Arc<Shared>, bytes: u64) -> Result<AttachListener, ServeError> {
+        let name = random_id().map_err(ServeError::io("no random numbers"))?;
         let name = format!("nvlab-window-{name}");
-        let socket = Socket::listen(&name).map_err(WindowError::io("cannot listen for programs"))?;
+        let socket = Socket::listen(&name).map_err(ServeError::io("cannot listen for programs"))?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let listen = move || {
@@ -63,8 +63,8 @@ impl Door {
         let thread = std::thread::Builder::new()
             .name("nvlab-door".into())
             .spawn(listen)
-            .map_err(WindowError::io("cannot start a thread"))?;
-        Ok(Door { name, stop, thread: Some(thread) })
+            .map_err(ServeError::io("cannot start a thread"))?;
+        Ok(AttachListener { name, stop, thread: Some(thread) })
     }
 
     /// Where programs dial in: a name without a path.
@@ -73,7 +73,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for AttachListener {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         // Dialling in is what the thread waits for. If that fails it listens on, to nobody.
@@ -103,7 +103,7 @@ fn welcome(caller: &Socket, shared: &Shared, window: u64) -> io::Result<Socket> 
     if !aligned || !inside || bytes == 0 || address.checked_add(bytes).is_none() {
         return Err(invalid(format!("{bytes} B at {offset} are not pages of a window of {window} B")));
     }
-    let faults = Faults::from_other(fd.ok_or_else(|| invalid("it brought no userfaultfd".into()))?)?;
+    let faults = Userfaultfd::from_other(fd.ok_or_else(|| invalid("it brought no userfaultfd".into()))?)?;
     // Nothing is mapped yet, so this changes nothing; it is refused if the userfaultfd does not watch this range.
     match faults.protect(address, bytes)? {
         Answered::Done => {}

@@ -5,7 +5,7 @@ use nvlab_controller::envy::stats::EnvyStats;
 /// Counts since the window was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowStats {
-    /// Faults taken from the kernel.
+    /// Userfaultfd taken from the kernel.
     pub faults: u64,
     /// Pages brought from the device.
     pub misses: u64,

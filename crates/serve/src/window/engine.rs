@@ -14,12 +14,13 @@
 //!
 //! The loop allocates nothing of its own; the media keep what a power cut would undo until the time has passed.
 
-use crate::WindowError;
-use crate::abi::PAGE_BYTES;
-use crate::device::Device;
-use crate::stats::WindowStats;
-use crate::sys::faults::{Answered, Fault, Faults};
-use crate::sys::{file, process};
+use super::device::PageDevice;
+use super::stats::WindowStats;
+use crate::ServeError;
+use crate::sys::abi::PAGE_BYTES;
+use crate::sys::process;
+use crate::sys::userfaultfd::{Answered, PageFault, Userfaultfd};
+use nvlab_os::file;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -41,7 +42,7 @@ enum Page {
 /// A mapping of the window, or of part of it, in some address space.
 #[derive(Debug)]
 pub(crate) struct Client {
-    pub(crate) faults: Faults,
+    pub(crate) faults: Userfaultfd,
     /// Whose address space.
     pub(crate) process: i32,
     /// Where it begins.
@@ -99,7 +100,7 @@ impl Client {
 /// The pages, the device, and those who map the window.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    device: Device,
+    device: PageDevice,
     resident: File,
     pages: Vec<Page>,
     order: VecDeque<u32>,
@@ -116,12 +117,12 @@ pub(crate) struct Engine {
 impl Engine {
     /// Over a device and a resident file, in which everything that is data is newest.
     pub(crate) fn new(
-        device: Device,
+        device: PageDevice,
         resident: File,
         pages: u32,
         limit: usize,
         batch: usize,
-    ) -> Result<Engine, WindowError> {
+    ) -> Result<Engine, ServeError> {
         let mut engine = Engine {
             device,
             pages: vec![Page::Absent; pages as usize],
@@ -142,9 +143,9 @@ impl Engine {
                 order.push_back(page as u32);
             }
         })
-        .map_err(WindowError::io("cannot look through the resident pages"))?;
+        .map_err(ServeError::io("cannot look through the resident pages"))?;
         while engine.order.len() > engine.limit {
-            engine.evict().map_err(WindowError::Failed)?;
+            engine.evict().map_err(ServeError::Failed)?;
         }
         Ok(engine)
     }
@@ -186,7 +187,7 @@ impl Engine {
     }
 
     /// Takes the faults that wait in one address space and answers them.
-    pub(crate) fn serve(&mut self, index: usize, batch: &mut [Fault; crate::sys::faults::BATCH]) {
+    pub(crate) fn serve(&mut self, index: usize, batch: &mut [PageFault; crate::sys::userfaultfd::BATCH]) {
         let Some(client) = &self.clients[index] else { return };
         let count = match client.faults.read(batch) {
             Ok(count) => count,
@@ -211,7 +212,7 @@ impl Engine {
         }
     }
 
-    fn answer(&mut self, index: usize, fault: Fault) -> Result<(), String> {
+    fn answer(&mut self, index: usize, fault: PageFault) -> Result<(), String> {
         let Some(client) = &self.clients[index] else { return Ok(()) };
         let Some(page) = client.page_at(fault.address) else {
             // The program registered more than it said: that is its own affair.
@@ -250,7 +251,7 @@ impl Engine {
             .map_err(|error| format!("cannot look at a page: {error}"))
     }
 
-    fn miss(&mut self, index: usize, page: u32, fault: Fault) -> Result<(), String> {
+    fn miss(&mut self, index: usize, page: u32, fault: PageFault) -> Result<(), String> {
         if let Some(why) = &self.failed {
             return Err(why.clone());
         }
@@ -347,9 +348,9 @@ impl Engine {
     }
 
     /// Writes back the next dirty pages at or after `from`; they stay resident. `None`: there were none.
-    pub(crate) fn write_back_from(&mut self, from: u32) -> Result<Option<u32>, WindowError> {
+    pub(crate) fn write_back_from(&mut self, from: u32) -> Result<Option<u32>, ServeError> {
         if let Some(why) = &self.failed {
-            return Err(WindowError::Failed(why.clone()));
+            return Err(ServeError::Failed(why.clone()));
         }
         let dirty = (from..self.pages.len() as u32).filter(|&page| self.pages[page as usize] == Page::Dirty);
         self.leaving.clear();
@@ -359,7 +360,7 @@ impl Engine {
             Ok(()) => Ok(Some(last + 1)),
             Err(why) => {
                 self.fail(why.clone());
-                Err(WindowError::Failed(why))
+                Err(ServeError::Failed(why))
             }
         }
     }
@@ -456,20 +457,20 @@ mod tests {
 
     fn fail_a_device(protected: bool) {
         use crate::clock::TimeMode;
-        use crate::device::DeviceConfig;
-        use crate::handler::Handler;
         use crate::mapped_store::MappedStore;
-        use crate::sys::mapping::Mapping;
+        use crate::window::device::PageDeviceConfig;
+        use crate::window::handler::FaultHandler;
+        use nvlab_os::Mapping;
 
-        let Ok((faults, _)) = Faults::new() else {
+        let Ok((faults, _)) = Userfaultfd::new() else {
             return eprintln!("SKIPPED: userfaultfd is not permitted on this machine");
         };
-        let config = DeviceConfig::envy(64 * PAGE).unwrap();
+        let config = PageDeviceConfig::envy(64 * PAGE).unwrap();
         let stores = config.media_bytes().map(|bytes| MappedStore::new(Mapping::anonymous(bytes).unwrap()));
-        let device = Device::open(&config, stores, false, TimeMode::Fast).unwrap();
+        let device = PageDevice::open(&config, stores, false, TimeMode::Fast).unwrap();
         let file = file::anonymous(c"test", false).unwrap();
         file.set_len(128 * PAGE).unwrap();
-        let mut memory = Mapping::of_file(&file, 128 * PAGE).unwrap();
+        let mut memory = Mapping::shared(&file, 128 * PAGE).unwrap();
         let address = memory.start().expose_provenance() as u64;
         faults.register(address, 128 * PAGE).unwrap();
         if protected {
@@ -478,7 +479,7 @@ mod tests {
         let mut engine = Engine::new(device, file, 128, 32, 4).unwrap();
         let process = std::process::id() as i32;
         engine.admit(Client { faults, process, address, first_page: 0, pages: 128 });
-        let handler = Handler::start(engine, None).unwrap();
+        let handler = FaultHandler::start(engine, None).unwrap();
         memory.as_mut_slice()[5] = 6;
         // Through the system, which turns the signal into an error.
         let mut sink = file::anonymous(c"sink", false).unwrap();

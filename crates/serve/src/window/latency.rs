@@ -1,10 +1,11 @@
 //! What each kind of access to a window costs on this machine: the bare mechanism, with the device answering at once.
 
+use super::in_process::Window;
+use super::service::WindowOptions;
+use crate::ServeError;
 use crate::clock::TimeMode;
-use crate::service::WindowOptions;
+use crate::sys::abi;
 use crate::sys::process;
-use crate::window::Window;
-use crate::{WindowError, abi};
 use std::time::Instant;
 
 /// Where the handler runs while a thread faults.
@@ -42,9 +43,9 @@ pub struct Latencies {
 
 /// Measures `count` accesses of each kind, in a window of four times as many pages that is made for it. Every miss makes
 /// one page leave: nothing is hidden in batches.
-pub fn measure(count: u32, placement: Placement) -> Result<Latencies, WindowError> {
+pub fn measure(count: u32, placement: Placement) -> Result<Latencies, ServeError> {
     let page = abi::PAGE_BYTES as u64;
-    let here = process::core().map_err(WindowError::io("cannot tell the core"))?;
+    let here = process::core().map_err(ServeError::io("cannot tell the core"))?;
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let handler_core = match placement {
         Placement::Free => None,
@@ -60,9 +61,9 @@ pub fn measure(count: u32, placement: Placement) -> Result<Latencies, WindowErro
         handler_core,
         ..WindowOptions::default()
     };
-    let body = move || -> Result<Latencies, WindowError> {
+    let body = move || -> Result<Latencies, ServeError> {
         if placement != Placement::Free {
-            process::pin(here).map_err(WindowError::io("cannot stay on a core"))?;
+            process::pin(here).map_err(ServeError::io("cannot stay on a core"))?;
         }
         let mut window = Window::open(&options)?;
         Ok(accesses(&mut window, count as usize))

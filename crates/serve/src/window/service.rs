@@ -1,17 +1,17 @@
 //! An open window, whoever maps it: device, resident file, state and handler.
 
-use crate::abi::PAGE_BYTES;
+use super::device::{PageDevice, PageDeviceConfig};
+use super::engine::{Client, Engine};
+use super::handler::{FaultHandler, Shared};
+use super::state::{Found, SHARED_MEMORY, WindowState};
+use super::stats::WindowStats;
+use crate::ServeError;
 use crate::clock::TimeMode;
-use crate::device::{Device, DeviceConfig};
-use crate::engine::{Client, Engine};
-use crate::handler::{Handler, Shared};
 use crate::mapped_store::MappedStore;
-use crate::state::{Found, SHARED_MEMORY, State};
-use crate::stats::WindowStats;
-use crate::sys::faults::Faults;
-use crate::sys::file;
-use crate::sys::mapping::Mapping;
-use crate::{WindowError, abi};
+use crate::sys::abi;
+use crate::sys::abi::PAGE_BYTES;
+use crate::sys::userfaultfd::Userfaultfd;
+use nvlab_os::{Mapping, file};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,26 +51,26 @@ impl Default for WindowOptions {
     }
 }
 
-/// State and media files of a window that outlives its processes.
+/// WindowState and media files of a window that outlives its processes.
 #[derive(Debug)]
 struct Kept {
-    state: State,
+    state: WindowState,
     media: [File; 2],
 }
 
 impl Kept {
-    fn sync(&self) -> Result<(), WindowError> {
+    fn sync(&self) -> Result<(), ServeError> {
         self.media
             .iter()
             .try_for_each(|file| file.sync_data())
-            .map_err(WindowError::io("cannot write the media files to disk"))
+            .map_err(ServeError::io("cannot write the media files to disk"))
     }
 }
 
 /// An open window.
 #[derive(Debug)]
 pub(crate) struct Service {
-    handler: Handler,
+    handler: FaultHandler,
     kept: Option<Kept>,
     bytes: u64,
     found: Found,
@@ -80,18 +80,19 @@ pub(crate) struct Service {
 
 impl Service {
     /// Opens what was asked for.
-    pub(crate) fn open(options: &WindowOptions) -> Result<Service, WindowError> {
+    pub(crate) fn open(options: &WindowOptions) -> Result<Service, ServeError> {
         // Before anything is made: without faults there is no window.
-        let (_, user_only) = Faults::new().map_err(WindowError::NotPermitted)?;
+        let (_, user_only) = Userfaultfd::new().map_err(ServeError::NotPermitted)?;
         let (state, found) = match &options.state {
             Some(folder) => {
-                let (state, found) = State::open(folder, options.bytes, WindowOptions::BYTES)?;
+                let (state, found) = WindowState::open(folder, options.bytes, WindowOptions::BYTES)?;
                 (Some(state), found)
             }
             None => (None, Found::Fresh),
         };
-        let bytes = state.as_ref().map_or(options.bytes.unwrap_or(WindowOptions::BYTES), State::window_bytes);
-        let config = DeviceConfig::envy(bytes).map_err(WindowError::Options)?;
+        let bytes =
+            state.as_ref().map_or(options.bytes.unwrap_or(WindowOptions::BYTES), WindowState::window_bytes);
+        let config = PageDeviceConfig::envy(bytes).map_err(ServeError::Options)?;
         let limit = limit(options, bytes)?;
         let sizes = config.media_bytes();
         let (mut kept, stores) = match state {
@@ -99,22 +100,23 @@ impl Service {
                 let (nor, nor_file) = state.medium("nor", sizes[0], &found)?;
                 let (sram, sram_file) = state.medium("sram", sizes[1], &found)?;
                 if found == Found::Fresh {
-                    state.warn_of_room(sizes.iter().sum())?;
+                    state.warn_of_space(sizes.iter().sum())?;
                 }
                 (Some(Kept { state, media: [nor_file, sram_file] }), [nor, sram])
             }
             None => {
                 let memory = |bytes| {
                     Mapping::anonymous(bytes)
-                        .map_err(WindowError::io(format!("cannot have {bytes} B of memory for the media")))
+                        .map_err(ServeError::io(format!("cannot have {bytes} B of memory for the media")))
                 };
                 (None, [memory(sizes[0])?, memory(sizes[1])?])
             }
         };
-        let device = Device::open(&config, stores.map(MappedStore::new), found != Found::Fresh, options.time);
+        let device =
+            PageDevice::open(&config, stores.map(MappedStore::new), found != Found::Fresh, options.time);
         let device = device.map_err(|error| match (error, &options.state) {
-            (WindowError::Recovery(why), Some(folder)) => {
-                WindowError::Recovery(format!("{} (nor, sram): {why}", folder.display()))
+            (ServeError::Recovery(why), Some(folder)) => {
+                ServeError::Recovery(format!("{} (nor, sram): {why}", folder.display()))
             }
             (error, _) => error,
         })?;
@@ -126,7 +128,7 @@ impl Service {
         // What was just brought must not leave with the oldest.
         let batch = (options.evict_pages as usize).clamp(1, limit / 4);
         let engine = Engine::new(device, resident, pages, limit, batch)?;
-        let handler = Handler::start(engine, options.handler_core)?;
+        let handler = FaultHandler::start(engine, options.handler_core)?;
         Ok(Service { handler, kept, bytes, found, user_only, closed: false })
     }
 
@@ -135,7 +137,7 @@ impl Service {
         &self.found
     }
 
-    /// Faults of system calls are not served.
+    /// Userfaultfd of system calls are not served.
     pub(crate) fn is_user_only(&self) -> bool {
         self.user_only
     }
@@ -151,27 +153,26 @@ impl Service {
     }
 
     /// Maps the whole window into this process.
-    pub(crate) fn map(&self) -> Result<Mapping, WindowError> {
-        let failed = || WindowError::io("cannot map the window");
-        let mapping = Mapping::of_file_closed(self.shared().engine().resident(), self.bytes);
+    pub(crate) fn map(&self) -> Result<Mapping, ServeError> {
+        let failed = || ServeError::io("cannot map the window");
+        let mapping = Mapping::shared_inaccessible(self.shared().engine().resident(), self.bytes);
         // Before it is watched the kernel would fill what is absent with zeros.
         let mapping = mapping.map_err(failed())?;
-        mapping.advise(libc::MADV_DONTFORK).map_err(failed())?;
-        // A kernel without huge pages need not be told.
-        let _ = mapping.advise(libc::MADV_NOHUGEPAGE);
-        let (faults, _) = Faults::new().map_err(WindowError::NotPermitted)?;
+        mapping.exclude_from_fork().map_err(failed())?;
+        mapping.refuse_huge_pages();
+        let (faults, _) = Userfaultfd::new().map_err(ServeError::NotPermitted)?;
         let address = mapping.start().expose_provenance() as u64;
-        faults.register(address, self.bytes).map_err(WindowError::NotPermitted)?;
+        faults.register(address, self.bytes).map_err(ServeError::NotPermitted)?;
         let pages = (self.bytes / abi::PAGE_BYTES as u64) as u32;
         let process = std::process::id() as i32;
         let client = Client { faults, process, address, first_page: 0, pages };
         self.shared().admit(client).map_err(failed())?;
-        mapping.allow().map_err(failed())?;
+        mapping.make_accessible().map_err(failed())?;
         Ok(mapping)
     }
 
     /// What was stored before is in the device and in its files, at the end.
-    pub(crate) fn sync(&self) -> Result<(), WindowError> {
+    pub(crate) fn sync(&self) -> Result<(), ServeError> {
         let mut from = 0;
         // In pieces, so that faults are answered in between.
         loop {
@@ -192,7 +193,7 @@ impl Service {
     }
 
     /// Writes everything back and says so in the state. Nobody may use a mapping any more.
-    pub(crate) fn close(&mut self) -> Result<(), WindowError> {
+    pub(crate) fn close(&mut self) -> Result<(), ServeError> {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
@@ -206,19 +207,19 @@ impl Service {
 const RESIDENT_PAGES_MIN: u64 = 16;
 
 /// Pages that may be resident.
-fn limit(options: &WindowOptions, bytes: u64) -> Result<usize, WindowError> {
+fn limit(options: &WindowOptions, bytes: u64) -> Result<usize, ServeError> {
     let least = RESIDENT_PAGES_MIN * PAGE_BYTES as u64;
     let asked = options.resident_bytes.unwrap_or((bytes / 4).max(least));
     if asked < least {
-        return Err(WindowError::Options(format!("{asked} B resident: at least {least} B must be")));
+        return Err(ServeError::Options(format!("{asked} B resident: at least {least} B must be")));
     }
     Ok((asked / PAGE_BYTES as u64) as usize)
 }
 
 /// The resident file of a state, or one that goes with the processes that have it.
-fn resident(kept: Option<&Kept>, found: &Found, bytes: u64, limit: usize) -> Result<File, WindowError> {
+fn resident(kept: Option<&Kept>, found: &Found, bytes: u64, limit: usize) -> Result<File, ServeError> {
     let Some(kept) = kept else {
-        let failed = || WindowError::io("cannot make the resident file");
+        let failed = || ServeError::io("cannot make the resident file");
         let file = file::anonymous(c"nvlab-window-resident", false).map_err(failed())?;
         file.set_len(bytes).map_err(failed())?;
         return Ok(file);
@@ -226,9 +227,9 @@ fn resident(kept: Option<&Kept>, found: &Found, bytes: u64, limit: usize) -> Res
     let file = kept.state.resident(found)?;
     let needed = limit as u64 * PAGE_BYTES as u64;
     let free = file::free_bytes(Path::new(SHARED_MEMORY))
-        .map_err(WindowError::io(format!("cannot look at {SHARED_MEMORY}")))?;
+        .map_err(ServeError::io(format!("cannot look at {SHARED_MEMORY}")))?;
     if *found != Found::Resident && free < needed {
-        return Err(WindowError::Options(format!(
+        return Err(ServeError::Options(format!(
             "{SHARED_MEMORY} has {free} B free, {needed} B are to be resident"
         )));
     }
@@ -247,7 +248,7 @@ mod tests {
         let options =
             WindowOptions { bytes: Some(256 << 10), state: Some(folder.clone()), ..WindowOptions::default() };
         let mut service = match Service::open(&options) {
-            Err(WindowError::NotPermitted(error)) => return eprintln!("SKIPPED: {error}"),
+            Err(ServeError::NotPermitted(error)) => return eprintln!("SKIPPED: {error}"),
             opened => opened.unwrap(),
         };
         let shared = Arc::clone(service.shared());
@@ -256,8 +257,8 @@ mod tests {
             panic!("while it has the engine");
         };
         assert!(std::thread::spawn(panics).join().is_err());
-        assert!(matches!(service.sync(), Err(WindowError::Fault(_))));
-        assert!(matches!(service.close(), Err(WindowError::Fault(_))));
+        assert!(matches!(service.sync(), Err(ServeError::Bug(_))));
+        assert!(matches!(service.close(), Err(ServeError::Bug(_))));
         drop(service);
         assert_eq!(*Service::open(&options).unwrap().found(), Found::Resident);
         std::fs::remove_dir_all(&folder).unwrap();

@@ -1,22 +1,24 @@
 //! userfaultfd(2): page faults as messages, and the answers to them.
 //!
-//! A [`Faults`] belongs to the address space that created it; addresses are of that space, also when the descriptor
+//! A [`Userfaultfd`] belongs to the address space that created it; addresses are of that space, also when the descriptor
 //! has been handed to another process.
 
-use super::check;
-use crate::abi::{self, Api, PAGE_BYTES, RangeMode};
+use super::abi::{self, Api, PAGE_BYTES, RangeMode};
+use nvlab_os::check;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 
 /// How often a request is repeated while the address space of its program is being changed.
 const TRIES_MAX: u32 = 100_000;
 
-/// Faults read at once.
+/// Userfaultfd read at once.
 pub const BATCH: usize = 16;
 
 /// A thread of the watched address space waits for this.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Fault {
+pub struct PageFault {
     /// Of the page.
     pub address: u64,
     /// It was a store.
@@ -42,7 +44,7 @@ pub enum Answered {
 
 /// The faults of one address space.
 #[derive(Debug)]
-pub struct Faults(OwnedFd);
+pub struct Userfaultfd(OwnedFd);
 
 /// `struct uffd_msg` of a page fault.
 #[repr(C)]
@@ -55,13 +57,16 @@ struct Packet {
     thread: u64,
 }
 
-impl Faults {
+impl Userfaultfd {
     /// For this process, in the way that is permitted: the device, the system call, or the system call for faults of
     /// user code only. The second value says that it is the last.
-    pub fn new() -> io::Result<(Faults, bool)> {
+    pub fn new() -> io::Result<(Userfaultfd, bool)> {
         let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
         let from_device = || -> io::Result<libc::c_int> {
-            let device = std::fs::OpenOptions::new().read(true).write(true).open("/dev/userfaultfd")?;
+            let device = std::fs::OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(OsStr::from_bytes(abi::DEVICE.to_bytes()))?;
             // SAFETY: the request takes an integer.
             check(unsafe { libc::ioctl(device.as_raw_fd(), abi::DEVICE_NEW, flags) })
         };
@@ -73,7 +78,7 @@ impl Faults {
         let user_only = all.is_err();
         let fd = all.or_else(|_| from_call(flags | abi::USER_MODE_ONLY))?;
         // SAFETY: a new descriptor that nobody else owns.
-        let faults = Faults(unsafe { OwnedFd::from_raw_fd(fd) });
+        let faults = Userfaultfd(unsafe { OwnedFd::from_raw_fd(fd) });
         let mut api = Api { api: abi::API, features: abi::FEATURES, ioctls: 0 };
         // SAFETY: the request reads and writes one `Api`.
         check(unsafe { libc::ioctl(fd, abi::IOCTL_API, &raw mut api) })?;
@@ -82,7 +87,7 @@ impl Faults {
 
     /// A descriptor that came from another process. Refuses what is no userfaultfd, and one that reports more than faults:
     /// a fork, say, would bring a descriptor with every message.
-    pub fn from_other(fd: OwnedFd) -> io::Result<Faults> {
+    pub fn from_other(fd: OwnedFd) -> io::Result<Userfaultfd> {
         let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))?;
         if link.as_os_str() != "anon_inode:[userfaultfd]" {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "this descriptor is no userfaultfd"));
@@ -97,7 +102,7 @@ impl Faults {
         // The other may have forgotten it; a wait in `read` would stop everybody.
         // SAFETY: changes a flag of a descriptor that is owned here.
         check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
-        Ok(Faults(fd))
+        Ok(Userfaultfd(fd))
     }
 
     /// Watches a mapping of shared memory of this process.
@@ -107,7 +112,7 @@ impl Faults {
     }
 
     /// Takes the faults that wait, at most `BATCH`, without waiting for more.
-    pub fn read(&self, into: &mut [Fault; BATCH]) -> io::Result<usize> {
+    pub fn read(&self, into: &mut [PageFault; BATCH]) -> io::Result<usize> {
         let mut packets = [Packet::default(); BATCH];
         let bytes = size_of_val(&packets);
         // SAFETY: the buffer has this many bytes, and every bit pattern is a packet.
@@ -119,7 +124,7 @@ impl Faults {
         };
         let mut faults = 0;
         for packet in packets[..count].iter().filter(|packet| packet.event == abi::EVENT_PAGEFAULT) {
-            into[faults] = Fault {
+            into[faults] = PageFault {
                 address: packet.address & !(PAGE_BYTES as u64 - 1),
                 is_write: packet.flags & abi::FAULT_WRITE != 0,
                 is_protected: packet.flags & abi::FAULT_PROTECTED != 0,
@@ -203,7 +208,7 @@ impl Faults {
     }
 }
 
-impl AsRawFd for Faults {
+impl AsRawFd for Userfaultfd {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }

@@ -3,13 +3,14 @@
 //! The file is an empty, sealed one: whoever maps it without the preloaded library (a static program) is refused by the
 //! kernel, and so is whoever writes to it; nothing is ever stored that would be lost.
 
-use crate::WindowError;
-use crate::abi::{SOCKET_VARIABLE, WINDOW_VARIABLE};
-use crate::door::Door;
-use crate::service::{Service, WindowOptions};
-use crate::state::Found;
-use crate::stats::WindowStats;
-use crate::sys::{file, process};
+use super::attach::AttachListener;
+use super::service::{Service, WindowOptions};
+use super::state::Found;
+use super::stats::WindowStats;
+use crate::ServeError;
+use crate::sys::abi::{SOCKET_VARIABLE, WINDOW_VARIABLE};
+use crate::sys::process;
+use nvlab_os::file;
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
@@ -21,25 +22,25 @@ const PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
 
 /// An open window, and a door for programs.
 #[derive(Debug)]
-pub struct Server {
+pub struct WindowServer {
     // In this order: first nobody comes in any more.
-    door: Door,
+    door: AttachListener,
     service: Service,
     face: File,
     library: File,
 }
 
-impl Server {
+impl WindowServer {
     /// Opens a window, new or as its state has it.
-    pub fn open(options: &WindowOptions) -> Result<Server, WindowError> {
+    pub fn open(options: &WindowOptions) -> Result<WindowServer, ServeError> {
         let service = Service::open(options)?;
-        let made = || WindowError::io("cannot make a file in memory");
+        let made = || ServeError::io("cannot make a file in memory");
         let face = file::anonymous(c"nvlab-window", true).map_err(made())?;
         face.set_len(service.bytes()).and_then(|()| file::seal(&face)).map_err(made())?;
         let mut library = file::anonymous(c"nvlab-preload", false).map_err(made())?;
         library.write_all(PRELOAD).map_err(made())?;
-        let door = Door::open(service.shared().clone(), service.bytes())?;
-        Ok(Server { door, service, face, library })
+        let door = AttachListener::open(service.shared().clone(), service.bytes())?;
+        Ok(WindowServer { door, service, face, library })
     }
 
     /// How the window was found.
@@ -74,11 +75,11 @@ impl Server {
     }
 
     /// Runs a program to its end. It is killed if the thread that called this ends before.
-    pub fn run(&self, program: &OsStr, arguments: &[OsString]) -> Result<ExitStatus, WindowError> {
+    pub fn run(&self, program: &OsStr, arguments: &[OsString]) -> Result<ExitStatus, ServeError> {
         let mut command = Command::new(program);
         command.args(arguments).envs(self.environment());
         process::end_with_parent(&mut command);
-        command.status().map_err(|source| WindowError::Program { program: program.into(), source })
+        command.status().map_err(|source| ServeError::Program { program: program.into(), source })
     }
 
     /// What happened so far.
@@ -92,8 +93,8 @@ impl Server {
     }
 
     /// Writes everything back. Programs that still map the window are killed: they outlived the one that was run.
-    pub fn close(self) -> Result<WindowStats, WindowError> {
-        let Server { door, mut service, .. } = self;
+    pub fn close(self) -> Result<WindowStats, ServeError> {
+        let WindowServer { door, mut service, .. } = self;
         drop(door);
         service.shared().engine().end_rest();
         service.close()?;

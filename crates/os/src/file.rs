@@ -1,0 +1,85 @@
+//! Files: unnamed ones in memory, holes, free space, and files that only their owner may use.
+
+use crate::check;
+use std::ffi::{CStr, CString};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Options for a file that is readable, writable and accessible to its owner only. Opening it follows no symbolic link
+/// and never waits (for the other end of a FIFO, say).
+pub fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    options
+}
+
+/// Takes the exclusive lock of an open file, or returns false if somebody else holds it. It is held as long as anybody
+/// has this open file description: as a descriptor, in whatever process, or as a mapping.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(false),
+        Err(std::fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// A file in memory that exists as long as somebody uses it.
+pub fn anonymous(name: &CStr, sealable: bool) -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | if sealable { libc::MFD_ALLOW_SEALING } else { 0 };
+    // SAFETY: the name is a C string; the new descriptor is owned by nobody else.
+    unsafe { Ok(File::from_raw_fd(check(libc::memfd_create(name.as_ptr(), flags))?)) }
+}
+
+/// Forbids for good to write to this anonymous file, change its length, or map it for stores.
+pub fn seal(file: &File) -> io::Result<()> {
+    let seals = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
+    // SAFETY: changes the state of a file that is borrowed for the call.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) }).map(|_| ())
+}
+
+/// Returns the bytes to the file system; every mapping loses them, and they read as zero.
+pub fn punch_hole(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: the file is borrowed for the call; what becomes of mappings of it is their owners' contract.
+    check(unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, bytes as i64) }).map(|_| ())
+}
+
+/// Calls `found(offset, bytes)` for every range of a file that holds data, in order.
+pub fn data_ranges(file: &File, mut found: impl FnMut(u64, u64)) -> io::Result<()> {
+    let mut offset = 0;
+    while let Some(start) = seek(file, offset, libc::SEEK_DATA)? {
+        let end = seek(file, start, libc::SEEK_HOLE)?.unwrap_or(start);
+        found(start, end - start);
+        offset = end;
+    }
+    Ok(())
+}
+
+/// True if the file holds no data at `offset`.
+pub fn is_hole(file: &File, offset: u64) -> io::Result<bool> {
+    Ok(seek(file, offset, libc::SEEK_DATA)? != Some(offset))
+}
+
+/// The next data or hole at or after `offset`; `None` beyond the last.
+fn seek(file: &File, offset: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
+    // SAFETY: moves the position of a borrowed descriptor.
+    match check(unsafe { libc::lseek(file.as_raw_fd(), offset as i64, whence) }) {
+        Ok(offset) => Ok(Some(offset as u64)),
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Bytes that files in a folder may still take.
+pub fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let path = CString::new(folder.as_os_str().as_encoded_bytes())?;
+    // SAFETY: all-zero is a valid value, which the call overwrites.
+    unsafe {
+        let mut found: libc::statvfs = std::mem::zeroed();
+        check(libc::statvfs(path.as_ptr(), &mut found))?;
+        Ok(found.f_bavail as u64 * found.f_frsize as u64)
+    }
+}

@@ -1,0 +1,87 @@
+//! Writes cache lines back to memory: what makes stores durable where memory is persistent.
+//!
+//! A store is durable after three steps: the store itself, [`Flush::lines`] over its bytes, and [`Flush::fence`]. The
+//! instruction is detected: clwb keeps the line cached; clflushopt evicts it; clflush also waits for the flush before
+//! it. A mapping of an ordinary file needs `sync_data` on the file instead.
+
+use crate::stores::{LINE, publish};
+
+/// The best instruction of this processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// Writes a line back and may keep it cached.
+    Clwb,
+    /// Writes a line back and evicts it; flushes of several lines overlap.
+    ClflushOpt,
+    /// The same, one line after the other.
+    Clflush,
+}
+
+impl Flush {
+    /// Every instruction, best first.
+    pub const ALL: [Flush; 3] = [Flush::Clwb, Flush::ClflushOpt, Flush::Clflush];
+
+    /// The best one; `None` on processors other than x86-64.
+    pub fn detect() -> Option<Flush> {
+        Flush::ALL.into_iter().find(|flush| flush.is_supported())
+    }
+
+    /// Whether this processor has it.
+    #[cfg(target_arch = "x86_64")]
+    pub fn is_supported(self) -> bool {
+        use std::arch::x86_64::{__cpuid, __cpuid_count};
+        // Leaf 1 says clflush in bit 19 of EDX; leaf 7 says the others in EBX.
+        let leaves = __cpuid(0).eax;
+        let extended = if leaves >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
+        match self {
+            Flush::Clwb => extended & 1 << 24 != 0,
+            Flush::ClflushOpt => extended & 1 << 23 != 0,
+            Flush::Clflush => __cpuid(1).edx & 1 << 19 != 0,
+        }
+    }
+
+    /// Whether this processor has it.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn is_supported(self) -> bool {
+        false
+    }
+
+    /// Starts to write back every cache line that holds one of these bytes; complete after [`Flush::fence`]. The
+    /// instruction must be supported.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    pub fn lines(self, bytes: &[u8]) {
+        use std::arch::asm;
+        if bytes.is_empty() {
+            return;
+        }
+        let first = bytes.as_ptr().map_addr(|address| address & !(LINE - 1));
+        let lead = bytes.as_ptr().addr() - first.addr();
+        for line in (0..lead + bytes.len()).step_by(LINE) {
+            let line = first.wrapping_add(line);
+            // SAFETY: the line holds a byte that is borrowed, so it is mapped; a flush changes no memory. A processor
+            // without the instruction would end the process; `is_supported` says so before.
+            unsafe {
+                match self {
+                    Flush::Clwb => asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags)),
+                    Flush::ClflushOpt => {
+                        asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags))
+                    }
+                    Flush::Clflush => asm!("clflush [{}]", in(reg) line, options(nostack, preserves_flags)),
+                }
+            }
+        }
+    }
+
+    /// Unreachable: no instruction is supported here.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn lines(self, _: &[u8]) {
+        unreachable!("{self:?} on a processor without it");
+    }
+
+    /// Waits until the lines flushed before are in memory (sfence).
+    #[inline]
+    pub fn fence(self) {
+        publish();
+    }
+}

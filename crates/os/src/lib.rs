@@ -1,0 +1,46 @@
+//! The operating system and the machine, behind safe interfaces: what everything that keeps real bytes needs.
+//!
+//! Nothing here knows a simulated device, its time or its media. The recoverable memory, the persistent heap and the
+//! server stand on it, so that `unsafe` code for mappings, locks and flushes is written and reviewed once.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`mapping`] | [`Mapping`]: a file or anonymous memory mapped for loads and stores |
+//! | [`stores`] | stores to mapped memory in known units and order: whole words, or past the caches |
+//! | [`flush`] | [`Flush`]: writes cache lines back to memory (clwb, clflushopt, clflush) |
+//! | [`file`] | unnamed files in memory, holes, free space, private files |
+//! | [`folder`] | [`LockedFolder`]: a folder with one owner, whose files are replaced atomically |
+//! | [`faulty`] | [`FaultyFile`]: a file that fails on demand, for tests |
+//! | `sigbus` | reports a mapped page that cannot be read or allocated, before the process ends |
+//!
+//! Errors are `std::io::Error` where the caller knows the file, [`FolderError`] where it does not.
+//!
+//! Durability: bytes written to a file survive a killed process at once and a crash of the machine only after
+//! `sync_data`; a replaced file is old or new after either. Stores to a mapping survive like written bytes; a `Flush`
+//! makes them durable only where the mapping is persistent memory.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("only Linux is supported");
+
+pub mod faulty;
+pub mod file;
+pub mod flush;
+pub mod folder;
+pub mod mapping;
+mod sigbus;
+pub mod stores;
+
+pub use faulty::FaultyFile;
+pub use flush::Flush;
+pub use folder::{FolderError, LockedFolder};
+pub use mapping::Mapping;
+
+use std::io;
+
+/// The result of a system call that returns -1 on failure and sets `errno`.
+pub fn check<T: PartialEq + From<i8>>(result: T) -> io::Result<T> {
+    match result == T::from(-1) {
+        true => Err(io::Error::last_os_error()),
+        false => Ok(result),
+    }
+}

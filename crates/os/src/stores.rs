@@ -1,0 +1,104 @@
+//! Stores to mapped memory in known units and order, so that a process killed at any instruction leaves a known state.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
+
+const WORD: usize = 8;
+const HALF: usize = WORD / 2;
+
+/// Bytes of a cache line.
+pub const LINE: usize = 64;
+
+/// Copies in whole words, after every store of the caller before it: each aligned word of 8 B, or of 4 B where `data`
+/// covers no more of it, changes in one instruction. A kill leaves it old or new, and none after it new.
+#[inline]
+pub fn copy_words(into: &mut [u8], data: &[u8]) {
+    compiler_fence(Ordering::Release);
+    let start = into.as_ptr().addr();
+    let lead = (start.next_multiple_of(WORD) - start).min(data.len());
+    let (head, data) = data.split_at(lead);
+    let (head_into, into) = into.split_at_mut(lead);
+    copy_part(head_into, head);
+    let (words, tail) = data.as_chunks::<WORD>();
+    let (words_into, tail_into) = into.as_chunks_mut::<WORD>();
+    for (into, &word) in words_into.iter_mut().zip(words) {
+        // SAFETY: eight bytes, borrowed exclusively, at a multiple of eight.
+        let cell = unsafe { AtomicU64::from_ptr(into.as_mut_ptr().cast()) };
+        cell.store(u64::from_ne_bytes(word), Ordering::Relaxed);
+    }
+    copy_part(tail_into, tail);
+}
+
+/// Less than a word.
+#[inline]
+fn copy_part(into: &mut [u8], data: &[u8]) {
+    match <[u8; HALF]>::try_from(data) {
+        Ok(half) if into.as_ptr().addr().is_multiple_of(HALF) => {
+            // SAFETY: four bytes, borrowed exclusively, at a multiple of four.
+            let cell = unsafe { AtomicU32::from_ptr(into.as_mut_ptr().cast()) };
+            cell.store(u32::from_ne_bytes(half), Ordering::Relaxed);
+        }
+        _ => into.copy_from_slice(data),
+    }
+}
+
+/// Copies without reading the lines that are written first and without evicting others from the caches: for data that is
+/// seldom read again soon. [`publish`] orders it before whatever another thread does.
+#[cfg(target_arch = "x86_64")]
+pub fn copy_past_caches(into: &mut [u8], data: &[u8]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    compiler_fence(Ordering::Release);
+    let lead = into.as_ptr().align_offset(LINE).min(into.len());
+    let (head, data) = data.split_at(lead);
+    let (head_into, into) = into.split_at_mut(lead);
+    head_into.copy_from_slice(head);
+    let (lines, tail) = data.as_chunks::<LINE>();
+    let (lines_into, tail_into) = into.as_chunks_mut::<LINE>();
+    for (into, line) in lines_into.iter_mut().zip(lines) {
+        let (into, line) = (into.as_mut_ptr().cast::<__m128i>(), line.as_ptr().cast::<__m128i>());
+        for i in 0..LINE / size_of::<__m128i>() {
+            // SAFETY: both have the bytes of a line, and `into` begins at a multiple of one. SSE2 is part of x86-64.
+            unsafe { _mm_stream_si128(into.add(i), _mm_loadu_si128(line.add(i))) };
+        }
+    }
+    tail_into.copy_from_slice(tail);
+}
+
+/// A plain copy: other processors have no such stores here.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn copy_past_caches(into: &mut [u8], data: &[u8]) {
+    into.copy_from_slice(data);
+}
+
+/// Makes what this thread wrote with [`copy_past_caches`] visible to the thread that is told next, and waits for the
+/// [`crate::Flush`]es before it. Once per request: a fence for each page would wait for its bytes to reach memory.
+#[inline]
+pub fn publish() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a fence. SSE is part of x86-64.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mapping;
+
+    #[test]
+    fn every_length_at_every_offset_is_written_and_nothing_else() {
+        for copy in [copy_words, copy_past_caches] {
+            let mut mapping = Mapping::anonymous(4096).unwrap();
+            let mut model = vec![0; 4096];
+            for (round, start) in (16..90).enumerate() {
+                for bytes in (0..40).chain(1024..1024 + 70) {
+                    let data: Vec<u8> = (0..bytes).map(|i| (i * 7 + round + bytes) as u8).collect();
+                    copy(&mut mapping.as_mut_slice()[start..start + bytes], &data);
+                    model[start..start + bytes].copy_from_slice(&data);
+                    publish();
+                    assert_eq!(mapping.as_slice(), model, "{bytes} B at {start}");
+                }
+            }
+        }
+    }
+}

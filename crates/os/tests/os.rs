@@ -1,0 +1,132 @@
+//! The crate as others use it: folders with one owner, files that fail on demand, flushes of this processor.
+
+use nvlab_os::faulty::{Failure, Fault};
+use nvlab_os::file;
+use nvlab_os::{FaultyFile, Flush, FolderError, LockedFolder, Mapping};
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+
+#[test]
+fn a_folder_has_one_owner_and_its_files_are_replaced_whole() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("state");
+    let folder = LockedFolder::open(&path, "record").unwrap();
+    assert!(matches!(LockedFolder::open(&path, "record"), Err(FolderError::Busy(_))));
+    assert_eq!(folder.read("record", 100).unwrap(), None);
+    folder.replace("record", b"first").unwrap();
+    folder.replace("record", b"second, longer").unwrap();
+    assert_eq!(folder.read("record", 100).unwrap().unwrap(), b"second, longer");
+    assert_eq!(folder.read("record", 6).unwrap().unwrap(), b"second");
+    drop(folder.sized_file("log", 8192, true).unwrap());
+    assert_eq!(folder.sized_file("log", 8192, false).unwrap().metadata().unwrap().len(), 8192);
+    assert!(matches!(folder.sized_file("log", 4096, false), Err(FolderError::Unusable { .. })));
+    drop(folder);
+    let folder = LockedFolder::open(&path, "record").unwrap();
+    assert_eq!(folder.read("record", 100).unwrap().unwrap(), b"second, longer");
+}
+
+#[test]
+fn a_folder_of_somebody_else_and_symbolic_links_are_left_alone() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("letters"), b"mine").unwrap();
+    match LockedFolder::open(root.path(), "record") {
+        Err(FolderError::Unusable { why, .. }) => assert!(why.contains("`letters`"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    let state = root.path().join("state");
+    let folder = LockedFolder::open(&state, "record").unwrap();
+    std::os::unix::fs::symlink(root.path().join("letters"), state.join("record")).unwrap();
+    assert!(folder.read("record", 100).is_err());
+    folder.replace("record", b"own").unwrap();
+    assert_eq!(std::fs::read(root.path().join("letters")).unwrap(), b"mine");
+}
+
+#[test]
+fn a_shared_mapping_reaches_the_file_and_a_private_one_does_not() {
+    let file = file::anonymous(c"test", false).unwrap();
+    file.set_len(3 * 4096).unwrap();
+    let mut shared = Mapping::shared(&file, 8192).unwrap();
+    let mut private = Mapping::private(&file, 8192).unwrap();
+    private.as_mut_slice()[0] = 1;
+    shared.as_mut_slice()[4096] = 2;
+    let mut found = [0; 2];
+    file.read_exact_at(&mut found[..1], 0).unwrap();
+    file.read_exact_at(&mut found[1..], 4096).unwrap();
+    assert_eq!((found, shared.as_slice()[0], private.as_slice()[0]), ([0, 2], 0, 1));
+    assert!(file::is_hole(&file, 8192).unwrap() && !file::is_hole(&file, 4096).unwrap());
+    file::punch_hole(&file, 4096, 4096).unwrap();
+    assert_eq!(shared.as_slice()[4096], 0);
+}
+
+/// An instruction that did not exist would end the test with SIGILL, one at a wrong address with SIGSEGV: the bytes end
+/// where the mapping ends.
+#[test]
+fn every_flush_of_this_processor_reaches_every_line_and_changes_nothing() {
+    let mut mapping = Mapping::anonymous(4096).unwrap();
+    mapping.as_mut_slice().iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8);
+    let model = mapping.as_slice().to_vec();
+    for flush in Flush::ALL.into_iter().filter(|flush| flush.is_supported()) {
+        for (start, bytes) in [(0, 0), (0, 4096), (63, 2), (4095, 1), (100, 300)] {
+            flush.lines(&mapping.as_slice()[start..start + bytes]);
+            flush.fence();
+        }
+        assert_eq!(mapping.as_slice(), model, "{flush:?}");
+    }
+    let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags: Vec<&str> =
+        flags.lines().find(|line| line.starts_with("flags")).unwrap_or("").split(' ').collect();
+    let names = [(Flush::Clwb, "clwb"), (Flush::ClflushOpt, "clflushopt"), (Flush::Clflush, "clflush")];
+    for (flush, name) in names {
+        assert_eq!(flush.is_supported(), flags.contains(&name), "{name}");
+    }
+    assert_eq!(Flush::detect(), Flush::ALL.into_iter().find(|flush| flush.is_supported()));
+}
+
+fn faulty(faults: &[(u64, Failure)]) -> FaultyFile {
+    let faults: Vec<Fault> =
+        faults.iter().map(|&(operation, failure)| Fault { operation, failure }).collect();
+    FaultyFile::new(file::anonymous(c"faulty", false).unwrap(), &faults)
+}
+
+fn content(file: &impl FileExt, bytes: usize) -> Vec<u8> {
+    let mut found = vec![0; bytes];
+    file.read_exact_at(&mut found, 0).unwrap();
+    found
+}
+
+#[test]
+fn the_planned_operation_fails_and_no_other() {
+    let file = faulty(&[(2, Failure::Enospc), (3, Failure::Short), (5, Failure::Eio), (7, Failure::Eio)]);
+    assert_eq!(file.write_at(b"abcd", 0).unwrap(), 4);
+    assert_eq!(file.write_at(b"efgh", 4).unwrap_err().kind(), ErrorKind::StorageFull);
+    assert_eq!(file.write_at(b"efgh", 4).unwrap(), 2, "half of it");
+    // What repeats a short write completes it.
+    file.write_all_at(b"gh", 6).unwrap();
+    assert!(file.sync_data().is_err());
+    assert_eq!(content(&file, 8), b"abcdefgh");
+    assert!(file.set_len(2).is_err());
+    assert_eq!((file.operations(), content(&file, 8)), (7, b"abcdefgh".to_vec()));
+}
+
+#[test]
+fn a_power_failure_undoes_what_was_not_synced() {
+    for lost in [false, true] {
+        let file = faulty(if lost { &[(4, Failure::LostSync)] } else { &[] });
+        file.write_all_at(b"durable", 0).unwrap();
+        file.sync_data().unwrap();
+        file.write_all_at(b"DUR and longer", 0).unwrap();
+        file.sync_data().unwrap();
+        file.set_len(3).unwrap();
+        file.write_all_at(b"x", 9).unwrap();
+        assert_eq!(content(&file, 10), b"DUR\0\0\0\0\0\0x");
+        let found = file.power_failure().unwrap();
+        let expected: &[u8] = if lost { b"durable" } else { b"DUR and longer" };
+        assert_eq!(found.metadata().unwrap().len(), expected.len() as u64);
+        assert_eq!(content(&found, expected.len()), expected);
+    }
+    // A sync that fails makes nothing durable either.
+    let file = faulty(&[(2, Failure::Eio)]);
+    file.write_all_at(b"gone", 0).unwrap();
+    assert!(file.sync_data().is_err());
+    assert_eq!(file.power_failure().unwrap().metadata().unwrap().len(), 0);
+}

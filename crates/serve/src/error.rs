@@ -1,0 +1,91 @@
+//! Why something cannot be served.
+
+use nvlab_os::FolderError;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why something cannot be served, or no longer.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// This machine, or this user on it, has no userfaultfd with shared memory and write protection.
+    #[error(
+        "userfaultfd is not permitted here ({0}): it needs Linux 5.19 or later, and root, or read and write access to \
+         /dev/userfaultfd, or `sysctl vm.unprivileged_userfaultfd=1`; a container must also allow the system call"
+    )]
+    NotPermitted(#[source] io::Error),
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// The operation.
+        what: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The program cannot be started.
+    #[error("cannot run {}: {source}", program.display())]
+    Program {
+        /// The program.
+        program: OsString,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The options cannot be satisfied.
+    #[error("{0}")]
+    Options(String),
+    /// This machine has not enough memory for the device.
+    #[error("{0}")]
+    Memory(String),
+    /// A file of the state is not what it should be.
+    #[error("{}: {why}", path.display())]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The state has another size.
+    #[error(
+        "{} holds a window of {found} B, {asked} B were asked for: leave out the size, or use another folder",
+        folder.display()
+    )]
+    Size {
+        /// The state.
+        folder: PathBuf,
+        /// Bytes requested.
+        asked: u64,
+        /// Bytes it has.
+        found: u64,
+    },
+    /// Another server has this state, or a program that outlived its server still maps it.
+    #[error("{} is in use: another server has it, or a program that its last server left behind", _0.display())]
+    Busy(PathBuf),
+    /// The controller could not recover from its media.
+    #[error("the device cannot be recovered from its state: {0}")]
+    Recovery(String),
+    /// The device failed; nothing was written back after that.
+    #[error("the device failed: {0}")]
+    Failed(String),
+    /// A bug in nvlab: it panicked, and did nothing more to what it served then.
+    #[error("this is a fault of nvlab, not of your input: {0}")]
+    Bug(String),
+}
+
+impl ServeError {
+    /// A failed system call, and the operation it was part of.
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServeError {
+        let what = what.into();
+        move |source| ServeError::Io { what, source }
+    }
+}
+
+impl From<FolderError> for ServeError {
+    fn from(error: FolderError) -> ServeError {
+        match error {
+            FolderError::Io { what, source } => ServeError::Io { what, source },
+            FolderError::Unusable { path, why } => ServeError::State { path, why },
+            FolderError::Busy(folder) => ServeError::Busy(folder),
+        }
+    }
+}

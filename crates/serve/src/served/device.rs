@@ -1,0 +1,126 @@
+//! A device of any kind behind one dynamic call per request, and its construction from a design.
+
+use super::state::DeviceState;
+use crate::ServeError;
+use nvlab_controller::ControllerError;
+use nvlab_lab::design::Design;
+use nvlab_lab::run::device::{self, Device, Observed, Visit};
+use nvlab_units::Time;
+
+/// A block device with payload, as the serving edge needs it.
+///
+/// Offsets and lengths were checked against the capacity; they need not be aligned. An operation gives the time at which
+/// it is done. After an error of [`ServedDevice::power_cycle`] the device is gone: nothing may be called any more.
+pub trait ServedDevice: Send {
+    /// Bytes.
+    fn capacity_bytes(&self) -> u64;
+    /// Bytes that are best read and written together.
+    fn unit_bytes(&self) -> u32;
+    /// Reads bytes; `into` may be empty if [`ServedDevice::view`] shows them.
+    fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8]) -> Result<Time, ControllerError>;
+    /// What lies there, where it lies ([`nvlab_access::BlockDevice::view`]).
+    fn view(&self, offset: u64, bytes: u32) -> Option<&[u8]>;
+    /// Writes bytes.
+    fn write(&mut self, at: Time, offset: u64, data: &[u8]) -> Result<Time, ControllerError>;
+    /// Gives up the whole units inside a range.
+    fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Time, ControllerError>;
+    /// Everything written before is durable at the end.
+    fn flush(&mut self, at: Time) -> Result<Time, ControllerError>;
+    /// True if the unit with this byte holds something; otherwise it reads as zero.
+    fn is_mapped(&self, offset: u64) -> bool;
+    /// True if what was trimmed and flushed reads as zero for ever; otherwise trim is advice.
+    fn trims_last(&self) -> bool;
+    /// No power cut will come before `upto`: undo records of operations finished by then may be dropped.
+    fn settle(&mut self, upto: Time);
+    /// The power fails at `at` and comes back. Gives when the controller has found everything again.
+    fn power_cycle(&mut self, at: Time) -> Result<Time, String>;
+    /// The power will be switched off in good order.
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError>;
+    /// Its insides.
+    fn observed(&self) -> &dyn Observed;
+    /// Its insides, to reset counts.
+    fn observed_mut(&mut self) -> &mut dyn Observed;
+}
+
+/// Builds the device of a design over its media: as new, or found again in them. The second value is when it is ready.
+pub(crate) fn build(
+    design: &Design,
+    state: &DeviceState,
+) -> Result<(Box<dyn ServedDevice>, Time), ServeError> {
+    device::build(design, state.seed(), state, Boxed).map_err(|error| state.blame(error))
+}
+
+/// Puts a device of whatever kind behind one dynamic call for each request.
+struct Boxed;
+
+impl Visit for Boxed {
+    type Output = (Box<dyn ServedDevice>, Time);
+    fn visit<D: Device + Send + 'static>(self, mut device: D, ready: Time) -> Self::Output {
+        device.settle(ready);
+        (Box::new(Plugged(Some(device))), ready)
+    }
+}
+
+/// A device; `None` while its power is off.
+struct Plugged<D>(Option<D>);
+
+impl<D> Plugged<D> {
+    fn device(&self) -> &D {
+        self.0.as_ref().expect("a device with power")
+    }
+    fn device_mut(&mut self) -> &mut D {
+        self.0.as_mut().expect("a device with power")
+    }
+}
+
+impl<D: Device + Send> ServedDevice for Plugged<D> {
+    fn capacity_bytes(&self) -> u64 {
+        self.device().capacity_bytes()
+    }
+    fn unit_bytes(&self) -> u32 {
+        self.device().unit_bytes()
+    }
+    fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8]) -> Result<Time, ControllerError> {
+        self.device_mut().read(at, offset, bytes, into).map(|served| served.end)
+    }
+    fn view(&self, offset: u64, bytes: u32) -> Option<&[u8]> {
+        self.device().view(offset, bytes)
+    }
+    fn write(&mut self, at: Time, offset: u64, data: &[u8]) -> Result<Time, ControllerError> {
+        self.device_mut().write(at, offset, data.len() as u32, data).map(|served| served.end)
+    }
+    fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Time, ControllerError> {
+        self.device_mut().trim(at, offset, bytes).map(|served| served.end)
+    }
+    fn flush(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.device_mut().flush(at).map(|served| served.end)
+    }
+    fn is_mapped(&self, offset: u64) -> bool {
+        self.device().is_mapped(offset)
+    }
+    fn trims_last(&self) -> bool {
+        self.device().trims_last()
+    }
+    fn settle(&mut self, upto: Time) {
+        self.device_mut().settle(upto);
+    }
+    fn power_cycle(&mut self, at: Time) -> Result<Time, String> {
+        let device = self.0.take().expect("a device with power");
+        let (mut device, mounted) = device.power_cycle(at)?;
+        let ready = at + mounted.time;
+        device.settle(ready);
+        self.0 = Some(device);
+        Ok(ready)
+    }
+    fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
+        let end = self.device_mut().power_down(at)?;
+        self.settle(end);
+        Ok(end)
+    }
+    fn observed(&self) -> &dyn Observed {
+        self.device()
+    }
+    fn observed_mut(&mut self) -> &mut dyn Observed {
+        self.device_mut()
+    }
+}
