@@ -1,22 +1,22 @@
-//! Two small doors for people and their tools: a control socket, one line asked, some lines answered; and HTTP
+//! Management endpoints for people and their tools: a control socket (one line of request, some lines of reply), and HTTP
 //! ([`crate::http`]).
 //!
 //! | line | what it does |
 //! |---|---|
-//! | `status` | what was asked so far, as the metrics say it |
+//! | `status` | returns the counts so far, in the format of the metrics |
 //! | `cut` | the power fails now and comes back |
 //! | `cut after N` | the power fails during the N-th operation from now |
 //! | `stop` | ends the server in good order |
 //!
-//! Each caller is served in a thread of its own; one that is silent or slow is left, and keeps nobody waiting.
+//! Each connection is served by a thread of its own; one that is silent or slow is closed and delays nobody else.
 
 use crate::ServeError;
 use crate::http::metrics::metrics;
 use crate::http::{REQUEST_MAX, Site};
 use crate::nbd::Address;
+use crate::net::connections::{Connection, ConnectionLimits, Connections};
 use crate::net::listen::listen;
 use crate::net::log::Log;
-use crate::net::room::{Caller, Limits, Room};
 use crate::net::stream::Stream;
 use crate::served::Drive;
 use crate::sys::signals;
@@ -25,11 +25,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// For a whole question, and to take the answer.
+/// Time to send a whole request, and to read the reply.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LINE_MAX: usize = 4096;
 
-/// What a door is for.
+/// What is served at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// Lines of the table above.
@@ -38,46 +38,46 @@ pub enum Endpoint {
     Http,
 }
 
-/// An open door, and the thread at it.
+/// A listening endpoint and its thread.
 #[derive(Debug)]
 pub struct ManagementServer {
-    room: Arc<Room>,
+    connections: Arc<Connections>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl ManagementServer {
-    /// Opens it.
+    /// Listens at an address.
     pub fn open(
-        door: Endpoint,
+        endpoint: Endpoint,
         address: &Address,
         drives: Vec<Arc<Drive>>,
     ) -> Result<ManagementServer, ServeError> {
         let (listener, _) = listen(address)?;
-        let name = match door {
+        let name = match endpoint {
             Endpoint::Control => "control",
             Endpoint::Http => "http",
         };
-        let limits = Limits { greeting: PATIENCE, ..Limits::default() };
-        let room = Room::new(name, limits, Log::default());
-        let room = Arc::new(room.map_err(ServeError::io("cannot make an event counter"))?);
+        let limits = ConnectionLimits { handshake: PATIENCE, ..ConnectionLimits::default() };
+        let connections = Connections::new(name, limits, Log::default());
+        let connections = Arc::new(connections.map_err(ServeError::io("cannot make an event counter"))?);
         let site = Arc::new(Site::new(drives, address.is_remote()));
-        let of_thread = Arc::clone(&room);
+        let of_thread = Arc::clone(&connections);
         let body = move || {
-            of_thread.attend(&listener, move |caller| {
-                // A caller that breaks off has only itself to blame.
-                let _ = welcome(door, caller, &site);
+            of_thread.serve(&listener, move |connection| {
+                // A client that disconnects early needs no report.
+                let _ = answer(endpoint, connection, &site);
                 Ok(())
             });
         };
         let thread = std::thread::Builder::new().name(format!("nvlab-{name}")).spawn(body);
         let thread = thread.map_err(ServeError::io("cannot start a thread"))?;
-        Ok(ManagementServer { room, thread: Some(thread) })
+        Ok(ManagementServer { connections, thread: Some(thread) })
     }
 }
 
 impl Drop for ManagementServer {
     fn drop(&mut self) {
-        if self.room.stop().is_ok()
+        if self.connections.stop().is_ok()
             && let Some(thread) = self.thread.take()
         {
             let _ = thread.join();
@@ -85,30 +85,30 @@ impl Drop for ManagementServer {
     }
 }
 
-fn welcome(door: Endpoint, caller: &Caller, site: &Site) -> io::Result<()> {
-    // How long a question may take is the room's affair.
-    caller.stream.limit(None, Some(PATIENCE))?;
-    let (end, room): (&[u8], _) = match door {
+fn answer(endpoint: Endpoint, connection: &Connection, site: &Site) -> io::Result<()> {
+    // The time for a whole request is limited by `Connections`.
+    connection.stream.limit(None, Some(PATIENCE))?;
+    let (end, bytes_max): (&[u8], _) = match endpoint {
         Endpoint::Control => (b"\n", LINE_MAX),
         Endpoint::Http => (b"\r\n\r\n", REQUEST_MAX),
     };
-    let asked = read_until(&caller.stream, end, room)?;
-    if caller.is_out() {
-        // What came is perhaps half a command.
+    let request = read_until(&connection.stream, end, bytes_max)?;
+    if connection.is_evicted() {
+        // What was read may be half a command.
         return Err(io::ErrorKind::TimedOut.into());
     }
-    caller.works();
-    let answer = match door {
-        Endpoint::Control => control(asked.lines().next().unwrap_or_default(), site.drives()),
-        Endpoint::Http => site.answer(&asked),
+    connection.set_busy();
+    let reply = match endpoint {
+        Endpoint::Control => control(request.lines().next().unwrap_or_default(), site.drives()),
+        Endpoint::Http => site.answer(&request),
     };
-    caller.write_all(answer.as_bytes())
+    connection.write_all(reply.as_bytes())
 }
 
-/// What came up to `end`, or to the end of it or of the room.
-fn read_until(stream: &Stream, end: &[u8], room: usize) -> io::Result<String> {
+/// Reads up to `end`, the end of the stream, or `bytes_max`.
+fn read_until(stream: &Stream, end: &[u8], bytes_max: usize) -> io::Result<String> {
     let (mut bytes, mut piece) = (Vec::new(), [0; 512]);
-    while !bytes.ends_with(end) && bytes.len() < room {
+    while !bytes.ends_with(end) && bytes.len() < bytes_max {
         match stream.read(&mut piece)? {
             0 => break,
             count => bytes.extend_from_slice(&piece[..count]),

@@ -5,8 +5,7 @@ mod common;
 
 use common::design;
 use nvlab_lab::design::Design;
-use nvlab_serve::cuts::replay::moments;
-use nvlab_serve::cuts::{Broken, Journal, Kind, Moment, Replayer, SharedJournal, shrink};
+use nvlab_serve::cuts::{Broken, Journal, Kind, Moment, Replayer, SharedJournal, moments, shrink};
 use nvlab_serve::{Drive, DriveOptions, TimeMode};
 use nvlab_units::Rng;
 

@@ -13,19 +13,23 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`journal`] | the recording, and its file |
-//! | `recorder` | a device that records |
-//! | [`replay`] | the recording done again, a cut, what came back |
-//! | [`promise`] | what every unit may hold after a cut |
+//! | `journal`, `recorder` | the recording and its file; a device that records |
+//! | `moment` | when the power fails |
+//! | `replay`, `recovered` | the recording replayed up to a cut; the device that came back |
+//! | `promise` | what every unit may hold after a cut |
 //! | [`shrink`] | from a failure to a smaller one |
 
-pub mod journal;
-pub mod promise;
+mod journal;
+mod moment;
+mod promise;
 mod recorder;
-pub mod replay;
+mod recovered;
+mod replay;
 pub mod shrink;
 
 pub use journal::{Entry, Journal, Kind, Mark};
+pub use moment::{Moment, moments};
 pub use promise::{Broken, Promise};
 pub use recorder::SharedJournal;
-pub use replay::{Moment, Recovered, Replayer};
+pub use recovered::Recovered;
+pub use replay::Replayer;

@@ -6,7 +6,8 @@
 //! A unit that was trimmed where trims are advice may keep its versions until it is written and flushed again.
 
 use super::journal::{Entry, Journal, Kind};
-use super::replay::{Moment, Recovered};
+use super::moment::Moment;
+use super::recovered::Recovered;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};

@@ -1,7 +1,8 @@
 //! From a cut that lost something to a smaller one that does: an earlier moment, then fewer operations.
 
 use super::journal::Journal;
-use super::replay::{Moment, Replayer};
+use super::moment::Moment;
+use super::replay::Replayer;
 
 /// Trials at most: each does the operations that are left again.
 const TRIALS_MAX: u32 = 2000;

@@ -3,7 +3,7 @@
 //! Held replies wait in a heap for one thread of their connection, the timer, which sleeps until shortly before the first
 //! of them is due and spins for the rest. It says how late it was.
 
-use super::link::Link;
+use super::transport::Transport;
 use crate::clock::SPIN_PRECISE;
 use crate::served::{Drive, Session};
 use crate::sys::process;
@@ -76,7 +76,7 @@ impl Outgoing {
 /// Where the replies of a connection go.
 pub(super) enum Answers {
     /// They are sent when nothing more can be read without waiting.
-    AtOnce { link: Arc<Link>, out: Outgoing },
+    AtOnce { transport: Arc<Transport>, out: Outgoing },
     /// They are held; the buffer is of the reply being made.
     Held { held: Arc<Held>, out: Outgoing },
 }
@@ -92,7 +92,7 @@ impl Answers {
     /// True if so much payload is better sent from where it lies: [`Answers::payload`].
     pub fn sends_in_place(&self, bytes: usize) -> bool {
         match self {
-            Answers::AtOnce { link, .. } => bytes >= SEND_AT && !link.is_secure(),
+            Answers::AtOnce { transport, .. } => bytes >= SEND_AT && !transport.is_secure(),
             Answers::Held { .. } => false,
         }
     }
@@ -101,10 +101,10 @@ impl Answers {
     /// written before; the rest is copied.
     pub fn payload(&mut self, parts: &[&[u8]]) -> io::Result<()> {
         let mut sent = 0;
-        if let Answers::AtOnce { link, out } = self {
+        if let Answers::AtOnce { transport, out } = self {
             let all = iter::once(out.here()).chain(parts.iter().copied());
             let all: Vec<IoSlice<'_>> = all.map(IoSlice::new).collect();
-            sent = link.caller.stream.write_now(&all)?;
+            sent = transport.connection.stream.write_now(&all)?;
         }
         let out = self.begin();
         let mut skip = sent.saturating_sub(out.len());
@@ -129,11 +129,11 @@ impl Answers {
         }
     }
 
-    /// What can be sent is sent: the caller will wait for the other side.
+    /// What can be sent is sent: the connection will wait for the other side.
     pub fn send(&mut self) -> io::Result<()> {
         match self {
-            Answers::AtOnce { link, out } if out.len() > 0 => {
-                let sent = link.write_all(out.here());
+            Answers::AtOnce { transport, out } if out.len() > 0 => {
+                let sent = transport.write_all(out.here());
                 out.clear();
                 sent
             }
@@ -180,17 +180,17 @@ struct Queue {
 
 impl Queue {
     /// The other side has gone, or is to go.
-    fn give_up(&mut self, link: &Link) {
+    fn give_up(&mut self, transport: &Transport) {
         self.broken = true;
         self.replies.clear();
-        link.caller.stream.shutdown(Shutdown::Both);
+        transport.connection.stream.shutdown(Shutdown::Both);
     }
 }
 
 /// Replies that are not due yet, and the timer's bell.
 #[derive(Debug)]
 pub(super) struct Held {
-    link: Arc<Link>,
+    transport: Arc<Transport>,
     queue: Mutex<Queue>,
     added: Condvar,
     taken: Condvar,
@@ -198,8 +198,8 @@ pub(super) struct Held {
 
 impl Held {
     /// None yet.
-    pub fn new(link: Arc<Link>) -> Held {
-        Held { link, queue: Mutex::default(), added: Condvar::new(), taken: Condvar::new() }
+    pub fn new(transport: Arc<Transport>) -> Held {
+        Held { transport, queue: Mutex::default(), added: Condvar::new(), taken: Condvar::new() }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -219,7 +219,7 @@ impl Held {
         }
         queue.number += 1;
         queue.bytes += out.len();
-        self.link.caller.owe();
+        self.transport.connection.reply_held();
         let number = queue.number;
         let first = queue.replies.peek().is_none_or(|Reverse(reply)| due < reply.due);
         queue.replies.push(Reverse(Reply { due, number, out }));
@@ -282,13 +282,13 @@ impl Held {
                 together += 1;
             }
             drop(queue);
-            let sent = drive.is_current(session) && self.link.write_all(reply.out.here()).is_ok();
-            self.link.caller.pay(together);
+            let sent = drive.is_current(session) && self.transport.write_all(reply.out.here()).is_ok();
+            self.transport.connection.replies_sent(together);
             reply.out.clear();
             queue = self.queue();
             queue.unused.push(reply.out);
             if !sent {
-                queue.give_up(&self.link);
+                queue.give_up(&self.transport);
             }
             self.taken.notify_one();
         }
@@ -296,7 +296,7 @@ impl Held {
 
     /// The timer ended before its time: nobody gets another answer, and nobody waits for one.
     pub fn give_up(&self) {
-        self.queue().give_up(&self.link);
+        self.queue().give_up(&self.transport);
         self.taken.notify_one();
     }
 }

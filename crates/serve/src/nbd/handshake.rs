@@ -1,9 +1,9 @@
 //! From the greeting to an export.
 
+use super::export::Export;
 use super::incoming::Incoming;
-use super::link::Link;
-use super::server::Export;
 use super::tls::Security;
+use super::transport::Transport;
 use super::wire::{self, can, info, option, reply};
 use crate::net::log::Log;
 use std::io::{self, Error, ErrorKind};
@@ -28,7 +28,7 @@ pub(super) struct Agreed {
 
 struct Handshake<'a> {
     incoming: &'a mut Incoming,
-    link: &'a Link,
+    transport: &'a Transport,
     exports: &'a [Export],
     security: Option<&'a Security>,
     log: &'a Log,
@@ -42,7 +42,7 @@ struct Handshake<'a> {
 /// Talks until an export is chosen; `None`: the client left in good order.
 pub(super) fn shake(
     incoming: &mut Incoming,
-    link: &Link,
+    transport: &Transport,
     exports: &[Export],
     security: Option<&Security>,
     log: &Log,
@@ -50,7 +50,7 @@ pub(super) fn shake(
     let mut greeting = wire::MAGIC.to_be_bytes().to_vec();
     greeting.extend(wire::OPTION_MAGIC.to_be_bytes());
     greeting.extend((wire::FIXED_NEWSTYLE | wire::NO_ZEROES).to_be_bytes());
-    link.write_all(&greeting)?;
+    transport.write_all(&greeting)?;
     if !incoming.wait(4)? {
         return Ok(None);
     }
@@ -62,7 +62,7 @@ pub(super) fn shake(
     let no_zeroes = flags & wire::NO_ZEROES as u32 != 0;
     let out = Vec::new();
     let (structured, allocation) = (false, None);
-    Handshake { incoming, link, exports, security, log, no_zeroes, structured, allocation, out }.talk()
+    Handshake { incoming, transport, exports, security, log, no_zeroes, structured, allocation, out }.talk()
 }
 
 impl Handshake<'_> {
@@ -127,14 +127,14 @@ impl Handshake<'_> {
     /// True if this option must wait for TLS. Names of exports are not for everybody either.
     fn is_refused(&self, number: u32) -> bool {
         let required = self.security.is_some_and(|security| security.required);
-        required && !self.link.is_secure() && !matches!(number, option::STARTTLS | option::ABORT)
+        required && !self.transport.is_secure() && !matches!(number, option::STARTTLS | option::ABORT)
     }
 
     /// The answer to STARTTLS, and TLS if that was yes. Whatever was agreed before may have come from somebody else, and is
     /// forgotten.
     fn starts_tls(&mut self, data: &[u8]) -> io::Result<bool> {
         let number = option::STARTTLS;
-        let Some(security) = self.security.filter(|_| data.is_empty() && !self.link.is_secure()) else {
+        let Some(security) = self.security.filter(|_| data.is_empty() && !self.transport.is_secure()) else {
             return Ok(false);
         };
         self.reply(number, reply::ACK, &[]);
@@ -142,7 +142,7 @@ impl Handshake<'_> {
         if self.incoming.len() > 0 {
             return Err(bad("bytes behind STARTTLS that are not encrypted".into()));
         }
-        self.link.secure(Arc::clone(&security.config))?;
+        self.transport.secure(Arc::clone(&security.config))?;
         (self.structured, self.allocation) = (false, None);
         Ok(true)
     }
@@ -157,7 +157,7 @@ impl Handshake<'_> {
     }
 
     fn send(&mut self) -> io::Result<()> {
-        let sent = self.link.write_all(&self.out);
+        let sent = self.transport.write_all(&self.out);
         self.out.clear();
         sent
     }

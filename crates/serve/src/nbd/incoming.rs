@@ -1,6 +1,6 @@
 //! A buffer in front of a connection.
 
-use super::link::Link;
+use super::transport::Transport;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ pub(super) const WHOLE_MAX: usize = 128 << 10;
 /// What came and was not taken yet.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    link: Arc<Link>,
+    transport: Arc<Transport>,
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
 }
 
 impl Incoming {
-    pub fn new(link: Arc<Link>) -> Incoming {
-        Incoming { link, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 }
+    pub fn new(transport: Arc<Transport>) -> Incoming {
+        Incoming { transport, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 }
     }
 
     /// Bytes that are here.
@@ -38,7 +38,7 @@ impl Incoming {
                 self.buffer.copy_within(self.start..self.end, 0);
                 (self.start, self.end) = (0, self.len());
             }
-            match self.link.read(&mut self.buffer[self.end..]) {
+            match self.transport.read(&mut self.buffer[self.end..]) {
                 Ok(0) if self.len() == 0 => return Ok(false),
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => self.end += count,

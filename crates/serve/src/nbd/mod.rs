@@ -17,24 +17,26 @@
 //! |---|---|
 //! | [`wire`] | numbers and formats, as functions on bytes |
 //! | `incoming` | a buffer in front of a connection |
-//! | `link`, `tls` | a connection, encrypted or not |
+//! | `transport`, `tls` | a connection, encrypted or not |
 //! | `handshake` | from the greeting to an export |
 //! | `transmission`, `refusal` | requests; which are refused, and why |
 //! | `answers` | replies: sent at once, or held |
-//! | [`server`] | listeners and connections |
+//! | `server` | listeners and connections |
 
 mod answers;
+mod export;
 mod handshake;
 mod incoming;
-mod link;
 mod refusal;
-pub mod server;
+mod server;
 mod tls;
 mod transmission;
+mod transport;
 pub mod wire;
 
+pub use crate::net::connections::ConnectionLimits;
 pub use crate::net::listen::Address;
 pub use crate::net::log::Log;
-pub use crate::net::room::Limits;
-pub use server::{Export, Lateness, NbdServer, Options};
+pub use export::Export;
+pub use server::{Lateness, NbdServer, Options};
 pub use tls::{Security, TlsMode};

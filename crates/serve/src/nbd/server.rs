@@ -1,16 +1,16 @@
 //! Listeners and connections.
 
 use super::answers::{Answers, Held, Outgoing};
+use super::export::Export;
 use super::handshake::shake;
 use super::incoming::Incoming;
-use super::link::Link;
 use super::tls::Security;
 use super::transmission::Transmission;
+use super::transport::Transport;
 use crate::ServeError;
+use crate::net::connections::{Connection, ConnectionLimits, Connections};
 use crate::net::listen::{Address, listen};
 use crate::net::log::Log;
-use crate::net::room::{Caller, Limits, Room};
-use crate::served::Drive;
 use nvlab_units::{Histogram, Span};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -18,45 +18,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Whoever does not take an answer for so long is left.
+/// A client that does not read a reply for this long is disconnected.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A device and its name.
-pub struct Export {
-    /// The name; the first export is also the one without a name.
-    pub name: String,
-    /// The device.
-    pub drive: Arc<Drive>,
-}
-
-/// How late answers were that were held.
+/// How late held replies were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// Answers held.
+    /// Held replies.
     pub count: u64,
-    /// Half were no later.
+    /// The median.
     pub p50: Span,
-    /// 99 of 100 were no later.
+    /// The 99th percentile.
     pub p99: Span,
-    /// None was later.
+    /// The largest.
     pub max: Span,
 }
 
 /// How a server treats its clients.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// Whether they may or must use TLS.
+    /// Whether clients may or must use TLS; `None`: they cannot.
     pub security: Option<Security>,
-    /// How many may come, and how long they may be silent.
-    pub limits: Limits,
-    /// Where it says what it refused, and why a connection ended.
+    /// How many connections there may be, and how long one may be inactive.
+    pub limits: ConnectionLimits,
+    /// Receives what was refused, and why a connection ended.
     pub log: Log,
 }
 
 struct Shared {
     exports: Vec<Export>,
     security: Option<Security>,
-    room: Arc<Room>,
+    connections: Arc<Connections>,
     late: Mutex<Histogram>,
 }
 
@@ -68,12 +60,12 @@ pub struct NbdServer {
 }
 
 impl NbdServer {
-    /// Listens, and serves whoever comes. Every cut of one of the devices closes the connections.
+    /// Listens and serves clients. A power cut of one of the devices closes every connection.
     pub fn start(address: &Address, exports: Vec<Export>) -> Result<NbdServer, ServeError> {
         NbdServer::start_with(address, exports, Options::default())
     }
 
-    /// The same, as the options say.
+    /// The same with options.
     pub fn start_with(
         address: &Address,
         exports: Vec<Export>,
@@ -85,21 +77,22 @@ impl NbdServer {
         if security.as_ref().is_some_and(|security| security.required) {
             uri.insert("nbd".len(), 's');
         }
-        let room = Room::new("nbd", limits, log).map_err(ServeError::io("cannot make an event counter"))?;
+        let connections =
+            Connections::new("nbd", limits, log).map_err(ServeError::io("cannot make an event counter"))?;
         let late = Mutex::new(Histogram::new());
-        let shared = Arc::new(Shared { exports, security, room: Arc::new(room), late });
+        let shared = Arc::new(Shared { exports, security, connections: Arc::new(connections), late });
         for export in &shared.exports {
             let weak = Arc::downgrade(&shared);
             export.drive.on_cut(move |_| {
                 if let Some(shared) = weak.upgrade() {
-                    shared.room.disconnect();
+                    shared.connections.disconnect();
                 }
             });
         }
         let of_thread = Arc::clone(&shared);
         let body = move || {
-            let room = Arc::clone(&of_thread.room);
-            room.attend(&listener, move |caller| connection(&of_thread, caller));
+            let connections = Arc::clone(&of_thread.connections);
+            connections.serve(&listener, move |connection| serve_connection(&of_thread, connection));
         };
         let thread = std::thread::Builder::new()
             .name("nvlab-nbd".into())
@@ -108,12 +101,12 @@ impl NbdServer {
         Ok(NbdServer { shared, thread: Some(thread), uri })
     }
 
-    /// Where clients come, as a URI.
+    /// The URI that clients connect to.
     pub fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// How late answers were that were held, on the connections that ended.
+    /// How late held replies were, on connections that have ended.
     pub fn lateness(&self) -> Lateness {
         let late = lock(&self.shared.late);
         match late.count() {
@@ -122,11 +115,11 @@ impl NbdServer {
         }
     }
 
-    /// Answers what was begun, then closes every connection.
+    /// Answers requests in progress, then closes every connection.
     pub fn stop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
-        if self.shared.room.stop().is_ok() {
-            // It said why, if it panicked.
+        if self.shared.connections.stop().is_ok() {
+            // A panic was reported by the thread itself.
             let _ = thread.join();
         }
     }
@@ -139,34 +132,35 @@ impl Drop for NbdServer {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Lists and counts: whole after a panic, too.
+    // Counts are consistent after a panic, too.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn connection(shared: &Shared, caller: &Arc<Caller>) -> io::Result<()> {
-    // How long it may greet is the room's affair.
-    caller.stream.limit(None, Some(ANSWER_PATIENCE))?;
-    let link = Arc::new(Link::new(Arc::clone(caller)));
-    let mut incoming = Incoming::new(Arc::clone(&link));
-    let log = &shared.room.log;
-    let agreed = shake(&mut incoming, &link, &shared.exports, shared.security.as_ref(), log)?;
+fn serve_connection(shared: &Shared, connection: &Arc<Connection>) -> io::Result<()> {
+    // The time for the handshake is limited by `Connections`.
+    connection.stream.limit(None, Some(ANSWER_PATIENCE))?;
+    let transport = Arc::new(Transport::new(Arc::clone(connection)));
+    let mut incoming = Incoming::new(Arc::clone(&transport));
+    let log = &shared.connections.log;
+    let agreed = shake(&mut incoming, &transport, &shared.exports, shared.security.as_ref(), log)?;
     let Some(agreed) = agreed else {
-        link.end();
+        transport.end();
         return Ok(());
     };
-    caller.works();
+    connection.set_busy();
     let drive = &*shared.exports[agreed.export].drive;
     let session = drive.session();
     let mut serve = |answers: &mut Answers| {
-        let (stopping, caller) = (shared.room.stopping(), &**caller);
-        Transmission { incoming: &mut incoming, answers, drive, session, agreed, stopping, caller, log }.run()
+        let (stopping, connection) = (shared.connections.stopping(), &**connection);
+        Transmission { incoming: &mut incoming, answers, drive, session, agreed, stopping, connection, log }
+            .run()
     };
     if !drive.holds_answers() {
-        serve(&mut Answers::AtOnce { link: Arc::clone(&link), out: Outgoing::default() })?;
-        link.end();
+        serve(&mut Answers::AtOnce { transport: Arc::clone(&transport), out: Outgoing::default() })?;
+        transport.end();
         return Ok(());
     }
-    let held = Arc::new(Held::new(Arc::clone(&link)));
+    let held = Arc::new(Held::new(Arc::clone(&transport)));
     std::thread::scope(|scope| {
         let timer = scope.spawn(|| {
             let run = catch_unwind(AssertUnwindSafe(|| held.run(drive, session)));
@@ -174,13 +168,13 @@ fn connection(shared: &Shared, caller: &Arc<Caller>) -> io::Result<()> {
         });
         let mut answers = Answers::Held { held: Arc::clone(&held), out: Outgoing::default() };
         let served = catch_unwind(AssertUnwindSafe(|| serve(&mut answers)));
-        // Also after a panic, or the timer would wait for more for ever.
+        // Also after a panic: otherwise the timer would wait for more for ever.
         held.end();
         if let Ok(Ok(late)) = timer.join() {
             lock(&shared.late).merge(&late);
         }
         served.unwrap_or_else(|panic| resume_unwind(panic))
     })?;
-    link.end();
+    transport.end();
     Ok(())
 }

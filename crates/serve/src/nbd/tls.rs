@@ -5,7 +5,7 @@
 //! with the next answer, as TLS 1.3 allows.
 
 use crate::ServeError;
-use crate::net::room::Caller;
+use crate::net::connections::Connection;
 use crate::net::stream::Stream;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -151,7 +151,7 @@ impl Tls {
 
     /// What came, decrypted; 0: the other side ended. Requests have lengths, so an end that was cut off is seen all the
     /// same.
-    pub fn read(&self, caller: &Caller, into: &mut [u8]) -> io::Result<usize> {
+    pub fn read(&self, connection: &Connection, into: &mut [u8]) -> io::Result<usize> {
         let mut incoming = lock(&self.incoming)?;
         let incoming = &mut *incoming;
         loop {
@@ -162,7 +162,7 @@ impl Tls {
             }
             if incoming.start == incoming.end {
                 drop(session);
-                let count = caller.stream.read(&mut incoming.buffer)?;
+                let count = connection.stream.read(&mut incoming.buffer)?;
                 if count == 0 {
                     return Ok(0);
                 }
@@ -174,14 +174,14 @@ impl Tls {
             if let Err(error) = session.process_new_packets() {
                 drop(session);
                 // It is told why, if it listens.
-                let _ = self.write_all(caller, &[]);
+                let _ = self.write_all(connection, &[]);
                 return Err(io::Error::new(ErrorKind::InvalidData, error));
             }
         }
     }
 
     /// Sends bytes, encrypted.
-    pub fn write_all(&self, caller: &Caller, mut data: &[u8]) -> io::Result<()> {
+    pub fn write_all(&self, connection: &Connection, mut data: &[u8]) -> io::Result<()> {
         let mut outgoing = lock(&self.outgoing)?;
         loop {
             outgoing.clear();
@@ -192,7 +192,7 @@ impl Tls {
                 session.write_tls(&mut *outgoing)?;
             }
             drop(session);
-            caller.write_all(&outgoing)?;
+            connection.write_all(&outgoing)?;
             if data.is_empty() {
                 return Ok(());
             }
@@ -200,11 +200,11 @@ impl Tls {
     }
 
     /// Says that nothing more will be sent.
-    pub fn end(&self, caller: &Caller) {
+    pub fn end(&self, connection: &Connection) {
         let Ok(mut session) = lock(&self.session) else { return };
         session.send_close_notify();
         drop(session);
         // It may have gone.
-        let _ = self.write_all(caller, &[]);
+        let _ = self.write_all(connection, &[]);
     }
 }

@@ -5,8 +5,8 @@ use super::handshake::Agreed;
 use super::incoming::{Incoming, WHOLE_MAX};
 use super::refusal::{Named, Refusal, check};
 use super::wire::{self, Request, chunk, command, error, flag};
+use crate::net::connections::Connection;
 use crate::net::log::Log;
-use crate::net::room::Caller;
 use crate::served::drive::pieces;
 use crate::served::{Drive, DriveError, Due, Session, Zero};
 use std::io::{self, Error, ErrorKind};
@@ -28,7 +28,7 @@ pub(super) struct Transmission<'a> {
     pub agreed: Agreed,
     /// The server stops: what has not been begun is refused.
     pub stopping: &'a AtomicBool,
-    pub caller: &'a Caller,
+    pub connection: &'a Connection,
     pub log: &'a Log,
 }
 
@@ -71,11 +71,11 @@ impl Transmission<'_> {
         loop {
             if self.incoming.len() < wire::REQUEST_BYTES {
                 self.answers.send()?;
-                self.caller.rests();
+                self.connection.set_idle();
                 if !self.incoming.wait(wire::REQUEST_BYTES)? {
                     return Ok(());
                 }
-                self.caller.works();
+                self.connection.set_busy();
             }
             let head = self.incoming.here(wire::REQUEST_BYTES).try_into().expect("a request's head");
             let Some(request) = Request::parse(head) else {
@@ -174,7 +174,7 @@ impl Transmission<'_> {
         if self.drive.shows(request.offset, bytes) && self.answers.sends_in_place(bytes as usize) {
             // Before the device is locked: what the socket then takes at once is not copied, and answers that nobody has read
             // yet do not fill the caches.
-            self.caller.wait_for_room()?;
+            self.connection.wait_writable()?;
             let (range, answers) = ((request.offset, bytes), &mut self.answers);
             let (due, sent) =
                 self.drive.read_in_place(self.session, range, |parts| answers.payload(parts))?;
@@ -188,9 +188,9 @@ impl Transmission<'_> {
     /// Nobody wants these data any more.
     fn skip(&mut self, bytes: u64) -> io::Result<()> {
         self.answers.send()?;
-        self.caller.is_halfway();
+        self.connection.set_partial();
         self.incoming.skip(bytes)?;
-        self.caller.works();
+        self.connection.set_busy();
         Ok(())
     }
 
@@ -207,9 +207,9 @@ impl Transmission<'_> {
                     // The client is about to send the rest: on one core it does so now, and need not wake anybody.
                     std::thread::yield_now();
                 }
-                self.caller.is_halfway();
+                self.connection.set_partial();
                 self.incoming.wait(here)?;
-                self.caller.works();
+                self.connection.set_busy();
             }
             let written = self.drive.write(self.session, offset, self.incoming.need(here)?, fua);
             self.incoming.consume(here);

@@ -1,13 +1,13 @@
-//! Sockets that callers come to, whatever they speak there.
+//! Sockets that clients connect to, whatever protocol they speak.
 //!
 //! | module | what |
 //! |---|---|
 //! | `listen` | addresses, listeners, and the path of a socket in the file system |
 //! | `stream` | a connected socket |
-//! | `room` | who is served, each in a thread, and who must go when too many come |
-//! | `log` | what strangers can make a server say |
+//! | `connections` | a thread for each connection, limits, and eviction |
+//! | `log` | a rate-limited log of what remote clients cause |
 
+pub(crate) mod connections;
 pub(crate) mod listen;
 pub(crate) mod log;
-pub(crate) mod room;
 pub(crate) mod stream;

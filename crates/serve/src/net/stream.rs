@@ -61,10 +61,10 @@ impl Stream {
     }
 
     /// Waits until a large part of an answer can be sent without waiting, no longer than a write may take.
-    pub fn wait_for_room(&self) -> io::Result<()> {
+    pub fn wait_writable(&self) -> io::Result<()> {
         match self {
-            Stream::Unix(stream) => stream::wait_for_room(stream, stream.write_timeout()?),
-            Stream::Tcp(stream) => stream::wait_for_room(stream, stream.write_timeout()?),
+            Stream::Unix(stream) => stream::wait_writable(stream, stream.write_timeout()?),
+            Stream::Tcp(stream) => stream::wait_writable(stream, stream.write_timeout()?),
         }
     }
 

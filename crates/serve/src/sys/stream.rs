@@ -37,7 +37,7 @@ pub fn send_now(socket: &impl AsRawFd, parts: &[IoSlice<'_>]) -> io::Result<usiz
 }
 
 /// Waits until a socket takes a good part of what it has room for; after so long it fails as a write does.
-pub fn wait_for_room(socket: &impl AsRawFd, time: Option<Duration>) -> io::Result<()> {
+pub fn wait_writable(socket: &impl AsRawFd, time: Option<Duration>) -> io::Result<()> {
     let mut waiting = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
     // SAFETY: one entry, borrowed for the call.
     match check(unsafe { libc::poll(&mut waiting, 1, milliseconds(time)) }) {
@@ -57,7 +57,7 @@ mod tests {
     fn a_socket_has_room_again_after_most_of_it_was_read() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (data, brief) = (vec![0; 64 << 10], Some(Duration::from_millis(1)));
-        wait_for_room(&ours, brief).unwrap();
+        wait_writable(&ours, brief).unwrap();
         let mut left = 0;
         loop {
             match send_now(&ours, &[IoSlice::new(&data)]).unwrap() {
@@ -65,14 +65,14 @@ mod tests {
                 sent => left += sent,
             }
         }
-        assert_eq!(wait_for_room(&ours, brief).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(wait_writable(&ours, brief).unwrap_err().kind(), ErrorKind::WouldBlock);
         let reader = std::thread::spawn(move || {
             theirs.read_exact(&mut vec![0; left]).unwrap();
             theirs
         });
-        wait_for_room(&ours, Some(Duration::from_secs(60))).unwrap();
+        wait_writable(&ours, Some(Duration::from_secs(60))).unwrap();
         drop(reader.join().unwrap());
         // Who is gone is not waited for: the next write says so.
-        wait_for_room(&ours, None).unwrap();
+        wait_writable(&ours, None).unwrap();
     }
 }

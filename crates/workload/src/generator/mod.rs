@@ -25,7 +25,7 @@ pub use self_similar::SelfSimilar;
 pub use sequential::Sequential;
 pub use shuffled::Shuffled;
 pub use sizes::Sizes;
-pub use spec::{Distribution, GeneratorSpec, KINDS, Limits};
+pub use spec::{Distribution, GeneratorSpec, KINDS};
 pub(crate) use spec::{hot_zone, pattern};
 pub use uniform::Uniform;
 pub use zipf::ZipfAddresses;
@@ -40,6 +40,17 @@ use std::ops::Range;
 pub trait Addresses {
     /// The next slot, for an operation on `units` consecutive slots.
     fn slot(&mut self, op: Op, units: u64) -> u64;
+}
+
+/// When a generator ends; without any limit, never.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// After this many requests, not counting flushes.
+    pub requests: Option<u64>,
+    /// After this many bytes, computed from the mean size.
+    pub bytes: Option<u64>,
+    /// After this much simulated time.
+    pub time: Option<Span>,
 }
 
 /// All parameters of a generator except its addresses.

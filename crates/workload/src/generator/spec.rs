@@ -1,9 +1,9 @@
 //! The text of a generator: `'zipf theta=0.99 read=70% bs=4KiB qd=32 span=1GiB'`, and making it for a device.
 
-use super::{Generator, Mix, Pace, Plan, SelfSimilar, Sequential, Shuffled, Sizes, Uniform};
+use super::{Generator, Limits, Mix, Pace, Plan, SelfSimilar, Sequential, Shuffled, Sizes, Uniform};
 use super::{ZipfAddresses, Zone, Zones};
 use crate::words::Words;
-use crate::{AnyWorkload, Span, WorkloadError, suggest};
+use crate::{AnyWorkload, WorkloadError, suggest};
 use nvlab_units::quantity;
 
 /// The kinds of generators, as written in the text.
@@ -45,17 +45,6 @@ pub enum Distribution {
         /// Whether ranks are scattered.
         scatter: bool,
     },
-}
-
-/// When a generator ends; without any limit, never.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Limits {
-    /// After this many requests, not counting flushes.
-    pub requests: Option<u64>,
-    /// After this many bytes, computed from the mean size.
-    pub bytes: Option<u64>,
-    /// After this much simulated time.
-    pub time: Option<Span>,
 }
 
 /// A generator before it knows its device.

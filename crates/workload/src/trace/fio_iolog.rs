@@ -11,7 +11,7 @@
 use super::LineFormat;
 use super::lines::{Bad, BadLine, Fields, whole_number};
 use super::rows::Rows;
-use super::write::{Volume, Writer};
+use super::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 

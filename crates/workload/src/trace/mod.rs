@@ -21,6 +21,7 @@ mod source;
 mod spc;
 mod tencent;
 mod write;
+mod writer;
 
 pub use write::{WriteReport, write, write_file};
 

@@ -1,46 +1,13 @@
 //! Writing a trace in any format. What a format cannot represent is counted; an address it cannot represent is an
 //! error.
 
+use super::writer::{Volume, Writer};
 use super::{Format, alibaba, blkparse, fio_iolog, mqsim, msr, spc, tencent};
 use crate::columns::Columns;
-use crate::{Op, Request, Span, WorkloadError, nvt};
+use crate::{Op, Span, WorkloadError, nvt};
 use std::fmt;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-
-/// A writer of a text format.
-pub(super) trait Writer {
-    /// Offsets are in this unit and must be multiples of it.
-    const SECTOR_BYTES: u64 = 1;
-    /// Force unit access can be represented.
-    const KEEPS_FUA: bool = false;
-    /// Response times can be represented.
-    const KEEPS_RESPONSE: bool = false;
-
-    /// The operations it can represent.
-    fn takes(op: Op) -> bool {
-        matches!(op, Op::Read | Op::Write)
-    }
-    /// Writes what precedes the first request.
-    fn begin(&mut self, _volumes: &[String], _out: &mut dyn Write) -> std::io::Result<()> {
-        Ok(())
-    }
-    /// Sets the response time of the next request.
-    fn answered(&mut self, _response: Span) {}
-    /// Writes one request with a supported operation.
-    fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()>;
-    /// Writes what follows the last request.
-    fn end(&mut self, _volumes: &[String], _out: &mut dyn Write) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The identifier of a volume: for formats with names, and for formats with numbers.
-#[derive(Clone, Copy)]
-pub(super) struct Volume<'a> {
-    pub name: &'a str,
-    pub number: u64,
-}
 
 /// What was written, and what the format could not represent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

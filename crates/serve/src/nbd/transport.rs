@@ -1,21 +1,21 @@
 //! A connection: a socket, and TLS on it once that was agreed.
 
 use super::tls::Tls;
-use crate::net::room::Caller;
+use crate::net::connections::Connection;
 use rustls::ServerConfig;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
 /// A connected client.
 #[derive(Debug)]
-pub(super) struct Link {
-    pub caller: Arc<Caller>,
+pub(super) struct Transport {
+    pub connection: Arc<Connection>,
     tls: OnceLock<Tls>,
 }
 
-impl Link {
-    pub fn new(caller: Arc<Caller>) -> Link {
-        Link { caller, tls: OnceLock::new() }
+impl Transport {
+    pub fn new(connection: Arc<Connection>) -> Transport {
+        Transport { connection, tls: OnceLock::new() }
     }
 
     /// True if what is said is encrypted.
@@ -25,28 +25,28 @@ impl Link {
 
     /// From now on everything is encrypted.
     pub fn secure(&self, config: Arc<ServerConfig>) -> io::Result<()> {
-        let tls = Tls::begin(&self.caller.stream, config)?;
+        let tls = Tls::begin(&self.connection.stream, config)?;
         self.tls.set(tls).map_err(|_| io::Error::other("TLS was begun twice"))
     }
 
     pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         match self.tls.get() {
-            None => self.caller.stream.read(into),
-            Some(tls) => tls.read(&self.caller, into),
+            None => self.connection.stream.read(into),
+            Some(tls) => tls.read(&self.connection, into),
         }
     }
 
     pub fn write_all(&self, data: &[u8]) -> io::Result<()> {
         match self.tls.get() {
-            None => self.caller.write_all(data),
-            Some(tls) => tls.write_all(&self.caller, data),
+            None => self.connection.write_all(data),
+            Some(tls) => tls.write_all(&self.connection, data),
         }
     }
 
     /// Says, where there is a way to, that the end is meant.
     pub fn end(&self) {
         if let Some(tls) = self.tls.get() {
-            tls.end(&self.caller);
+            tls.end(&self.connection);
         }
     }
 }

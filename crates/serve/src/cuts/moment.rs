@@ -1,0 +1,49 @@
+//! When the power fails in a replay.
+
+use super::journal::{Journal, Kind};
+use nvlab_units::Rng;
+use serde::{Deserialize, Serialize};
+
+/// When the power fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Moment {
+    /// During this operation, counted from 1.
+    pub operation: u64,
+    /// When it was answered, rather than before.
+    pub after: bool,
+    /// Of the device's random choices, and of the moment within the operation.
+    pub seed: u64,
+}
+
+impl Moment {
+    /// The last operation that was answered.
+    pub fn answered(&self) -> u64 {
+        self.operation - u64::from(!self.after)
+    }
+}
+
+/// Moments of a recording, from operation `first` on, in their order: `cuts` drawn evenly during operations, and those
+/// during and right after each flush; of more than `cuts` of these, so many are drawn. Each has a seed of its own.
+pub fn moments(journal: &Journal, first: u64, cuts: u64, seed: u64) -> Vec<Moment> {
+    let mut rng = Rng::stream(seed, "moments");
+    let count = (journal.len() + 1).saturating_sub(first);
+    let during = |operation| (operation, false);
+    let mut chosen: Vec<(u64, bool)> = match count {
+        0 => Vec::new(),
+        count => (0..cuts).map(|_| during(first + rng.below(count))).collect(),
+    };
+    let flushes = (first..=journal.len()).filter(|&number| journal.entry(number).kind == Kind::Flush);
+    let mut boundaries: Vec<(u64, bool)> =
+        flushes.flat_map(|number| [(number, false), (number, true)]).collect();
+    while boundaries.len() as u64 > cuts {
+        let number = rng.below(boundaries.len() as u64) as usize;
+        boundaries.swap_remove(number);
+    }
+    chosen.append(&mut boundaries);
+    chosen.sort_unstable();
+    chosen.dedup();
+    let moment =
+        |(number, (operation, after))| Moment { operation, after, seed: seed.wrapping_add(number as u64) };
+    chosen.into_iter().enumerate().map(moment).collect()
+}
