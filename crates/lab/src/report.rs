@@ -1,8 +1,8 @@
 //! Results for people and for other programs: text, comparison tables, assertions, and one HTML file.
 //!
 //! 1. A report only reads [`RunResult`]: nothing is simulated here, and equal results give equal bytes.
-//! 2. Simulated time and the time of this computer never stand in one number.
-//! 3. Nothing is said by colour alone.
+//! 2. No number mixes simulated time with the time of this computer.
+//! 3. Nothing is conveyed by colour alone.
 //!
 //! | module | what |
 //! |---|---|
@@ -10,7 +10,8 @@
 //! | [`compare`] | several designs side by side: human, md, csv, json, jsonl |
 //! | [`mod@metric`] | the one table of metrics: names, units, which way is better |
 //! | [`assertion`] | `waf < 2.5`, checked against a run |
-//! | [`mod@html`] | one self-contained HTML file |
+//! | [`mod@html`] | results as one self-contained HTML file |
+//! | [`page`] | the kit that every HTML page is built from: frame, tables, plots |
 //! | [`number`] | numbers with units for people; [`stats`]: mean and 95 % interval |
 
 pub mod assertion;
@@ -79,8 +80,7 @@ impl std::str::FromStr for Format {
     }
 }
 
-/// The command that gives the same result again, ready for a shell. A limit that was given apart from the
-/// workload (`--until`) is not in a result and so not in the command.
+/// Returns the command that produces the same result again, quoted for a shell.
 pub fn repeat_command(run: &RunResult) -> String {
     let mut words = run.design.name.split(' ');
     let mut command = vec!["nvlab".to_string(), "run".to_string(), quoted(words.next().unwrap_or(""))];
@@ -104,7 +104,7 @@ pub fn repeat_command(run: &RunResult) -> String {
     command.join(" ")
 }
 
-/// A word as a POSIX shell reads it back.
+/// Quotes a word for a POSIX shell, if it needs quotes.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -19,7 +19,7 @@ enum Operator {
     NotEqual,
 }
 
-/// Longer ones first: `<=` begins with `<`.
+/// Longer ones first: `<=` starts with `<`.
 const OPERATORS: [(&str, Operator); 6] = [
     ("<=", Operator::LessOrEqual),
     (">=", Operator::MoreOrEqual),
@@ -42,7 +42,7 @@ impl Operator {
     }
 }
 
-/// An assertion that was understood: parse before a run, check after it.
+/// A parsed assertion: parse before a run, check after it.
 #[derive(Clone, Debug)]
 pub struct Assertion {
     text: String,
@@ -51,7 +51,7 @@ pub struct Assertion {
     value: f64,
 }
 
-/// What became of an assertion.
+/// The outcome of an assertion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Whether it holds.
@@ -60,13 +60,13 @@ pub struct Verdict {
     pub text: String,
 }
 
-/// Whether an assertion holds for a run; an error if it cannot be understood or the run has no such value.
+/// Returns whether an assertion holds for a run; fails if it cannot be parsed or the run has no such value.
 pub fn assert_expr(text: &str, run: &RunResult) -> Result<bool, String> {
     Assertion::parse(text)?.check(run).map(|verdict| verdict.holds)
 }
 
 impl Assertion {
-    /// Reads `waf < 2.5`.
+    /// Parses `waf < 2.5`.
     pub fn parse(text: &str) -> Result<Assertion, String> {
         let text = text.trim();
         let fault = |problem: String| format!("assertion `{text}`: {problem}");
@@ -89,8 +89,8 @@ impl Assertion {
         Ok(Assertion { text: text.to_string(), metric, operator, value })
     }
 
-    /// Checks a run. A device that nothing wears lives for ever, and of one whose wear is not known no assertion holds.
-    /// Any other value that is missing is an error, for neither answer would be true.
+    /// Checks a run. The lifetime of a device that nothing wears is unlimited; if its wear is not known, no assertion
+    /// about its lifetime holds. Any other missing value is an error, because neither answer would be true.
     pub fn check(&self, run: &RunResult) -> Result<Verdict, String> {
         let name = &self.metric.name;
         let (value, shown) = match self.metric.of(run) {

@@ -18,12 +18,12 @@ const WIDTH_MAX: usize = 108;
 /// Characters between two columns.
 const GAP: u16 = 3;
 
-/// A comparison, worked out.
+/// A comparison with all its values.
 struct Comparison {
     columns: Vec<Metric>,
     rows: Vec<Row>,
     workload: String,
-    /// What a reader must know before trusting a row.
+    /// Warnings: what a reader must know before trusting a row.
     notes: Vec<String>,
 }
 
@@ -39,15 +39,15 @@ struct Row {
 struct Cell {
     values: Vec<f64>,
     estimate: Estimate,
-    /// Not to be told from the baseline; false in the baseline itself.
+    /// Whether it cannot be told from the baseline; false in the baseline itself.
     same: bool,
-    /// Over the baseline.
+    /// The ratio to the baseline.
     ratio: Option<Estimate>,
 }
 
 /// Compares designs: each entry of `groups` holds the runs of one design, one for each seed; the first entry is
-/// the baseline. Without `metrics`, the columns are chosen to fit the workload. Errors: nothing to compare, or a
-/// metric that there is not.
+/// the baseline. Without `metrics`, the columns are chosen to fit the workload. Fails if there is nothing to compare or
+/// a metric does not exist.
 pub fn compare_text<S: AsRef<str>>(
     groups: &[Vec<RunResult>],
     metrics: &[S],
@@ -74,12 +74,13 @@ pub fn compare_text<S: AsRef<str>>(
 const OF_DEVICE: [&str; 6] =
     ["iops", "write.bandwidth", "read.bandwidth", "write.p99_9", "read.p99", "price"];
 
-/// What life is compared by. In a closed loop the slower device lives longer: there bytes are compared, not years.
+/// The metrics of lifetime. In a closed loop the slower device lives longer, so there bytes are compared, not years.
 pub(super) fn life<'a>(mut runs: impl Iterator<Item = &'a RunResult>) -> &'static [&'static str] {
     if runs.any(|run| run.closed_loop) { &["lifetime.bytes", "lifetime.dwpd"] } else { &["lifetime"] }
 }
 
-/// Large requests are measured in bytes per second, small ones in requests; no column without any value.
+/// The columns that fit the workload: bytes per second for large requests, requests per second for small ones. Columns
+/// without any value are left out.
 fn default_columns(groups: &[Vec<RunResult>]) -> Vec<Metric> {
     let runs = || groups.iter().flatten();
     let (bytes, count) = runs().fold((0, 0), |(bytes, count), run| {
@@ -91,7 +92,7 @@ fn default_columns(groups: &[Vec<RunResult>]) -> Vec<Metric> {
         (true, false) => "read.bandwidth",
         (false, _) => "iops",
     };
-    // A recorded program has one run time; how fast the device could be asked is not the question.
+    // A recorded program has one run time; the rate of requests follows from it.
     let names = [
         "program.time",
         "program.waiting",
@@ -176,7 +177,7 @@ impl Comparison {
         text
     }
 
-    /// The columns in tables that are not too wide, each at least one.
+    /// Splits the columns into tables that are not too wide, with at least one column each.
     fn folded(&self) -> Vec<Vec<usize>> {
         let names = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
         let mut tables: Vec<Vec<usize>> = vec![Vec::new()];
@@ -205,7 +206,7 @@ impl Comparison {
             table.add_row(std::iter::once(row.name.clone()).chain(cells));
         }
         table.column_iter_mut().for_each(|column| {
-            // The table itself puts one more between two columns.
+            // The table itself adds one more between two columns.
             column.set_padding((0, GAP - 1));
         });
         table
@@ -231,7 +232,7 @@ impl Comparison {
     }
 }
 
-/// What a cell is made of for people: number, interval, unit, mark.
+/// The parts of a cell for people: number, interval, unit, mark.
 trait Parts {
     fn parts(&self, unit: Unit) -> [String; 4];
 }
@@ -258,7 +259,7 @@ fn cell(column: &Metric, runs: &[RunResult], baseline: Option<Option<&Cell>>) ->
     Some(Cell { values, estimate, same, ratio })
 }
 
-/// Rows of the same name get a number.
+/// Numbers rows of the same name.
 fn tell_apart(rows: &mut [Row]) {
     for index in 1..rows.len() {
         let name = rows[index].name.clone();

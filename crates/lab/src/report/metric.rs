@@ -12,7 +12,7 @@ use nvlab_workload::suggest::nearest;
 pub enum Unit {
     /// A plain number.
     Ratio,
-    /// How many.
+    /// A count.
     Count,
     /// Nanoseconds.
     Nanoseconds,
@@ -37,7 +37,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The value for people.
+    /// Formats a value for people.
     pub fn shown(self, value: f64) -> Shown {
         match self {
             Unit::Ratio => number::ratio(value),
@@ -54,7 +54,7 @@ impl Unit {
         }
     }
 
-    /// What is put behind a name where a column has no other place for its unit.
+    /// The suffix of a metric's name where a column has no other place for its unit.
     pub fn suffix(self) -> &'static str {
         match self {
             Unit::Ratio | Unit::Count | Unit::Share => "",
@@ -104,7 +104,7 @@ enum Get {
 }
 
 impl Metric {
-    /// The value of a run; `None` if it has none, such as the latency of reads when nothing was read.
+    /// The metric's value in a run; `None` if it has none, such as the latency of reads when nothing was read.
     pub fn of(&self, run: &RunResult) -> Option<f64> {
         match self.get {
             Get::Run(get) => get(run),
@@ -112,7 +112,7 @@ impl Metric {
         }
     }
 
-    /// True if this is the life of something that the run's device has: without a value, nothing wore it.
+    /// True for the lifetime of something that the run's device has: without a value, nothing wore it.
     pub fn is_life_of(&self, run: &RunResult) -> bool {
         let of = match self.name.as_str() {
             "log.lifetime" => of_role(run, &["log", "slc"], |_| 1.0).is_some(),
@@ -139,7 +139,7 @@ pub const ALIASES: &[(&str, &str)] = &[
     ("busy", "busy.flash"),
 ];
 
-/// The metric of a name, or what is wrong with the name, with the nearest one there is.
+/// Finds a metric by name. The error says what is wrong and names the nearest metric.
 pub fn find(name: &str) -> Result<Metric, String> {
     let all = metrics();
     let wanted = name.trim().to_lowercase().replace("p99.99", "p99_99").replace("p99.9", "p99_9");
@@ -191,13 +191,13 @@ const OP_ROWS: &[OpRow] = &[
     ("max", "max", Unit::Nanoseconds, Better::Less, "longest latency", |o| o.latency.max_ns as f64),
 ];
 
-/// A count of a memory for each transaction.
+/// A count of a memory, for each transaction.
 fn per_transaction(run: &RunResult, count: fn(&MemoryResult) -> u64) -> Option<f64> {
     let memory = run.memory.as_ref().filter(|_| run.transaction.count > 0)?;
     Some(count(memory) as f64 / run.transaction.count as f64)
 }
 
-/// What a driver in front of the controller did.
+/// A count of the driver in front of the controller.
 fn route(run: &RunResult) -> Option<&RouteResult> {
     run.pram.as_ref()?.route.as_ref()
 }
@@ -207,12 +207,12 @@ fn iops(run: &RunResult) -> f64 {
     run.read.per_s + run.write.per_s + run.trim.per_s + run.flush.per_s
 }
 
-/// A value that means something only if the host wrote.
+/// A value that is meaningful only if the host wrote.
 fn written(run: &RunResult, value: f64) -> Option<f64> {
     (run.write_amplification.total > 0.0).then_some(value)
 }
 
-/// Die time of a medium: operations times their times.
+/// Die time of a medium: its operations times their durations.
 fn busy_s(medium: &MediumResult) -> f64 {
     medium.read_s + medium.program_s + medium.erase_s
 }
@@ -230,7 +230,7 @@ fn late_cost(run: &RunResult) -> Option<f64> {
     (!wrote.is_empty()).then_some(mean - 1.0)
 }
 
-/// Host bytes that may be written until a medium is worn out.
+/// Host bytes that can be written before a medium is worn out.
 fn endurance(run: &RunResult, medium: &MediumResult) -> Option<f64> {
     medium.years.map(|years| years * 365.25 * 86_400.0 * run.write.bytes_per_s)
 }
@@ -240,14 +240,14 @@ fn table_bytes(run: &RunResult) -> Option<f64> {
     run.memory.map(|memory| memory.table_bytes as f64)
 }
 
-/// What a byte of a memory's RAM costs.
+/// The price of a byte of a memory's RAM.
 fn ram_usd(run: &RunResult) -> Option<f64> {
     let is_flash = |name: &String| run.media.iter().any(|medium| medium.name == *name);
     let ram = run.memory.and_then(|_| run.price.parts.iter().find(|(name, ..)| !is_flash(name)));
     ram.and_then(|(_, bytes, usd)| Some((*usd)? / *bytes as f64))
 }
 
-/// Share of die time spent working.
+/// The share of die time in which dies are busy.
 pub(super) fn busy_flash(run: &RunResult) -> f64 {
     run.flash.busy_read + run.flash.busy_program + run.flash.busy_erase
 }

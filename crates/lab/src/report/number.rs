@@ -10,12 +10,12 @@ pub struct Shown {
     pub number: String,
     /// The unit, possibly empty.
     pub unit: &'static str,
-    /// Decimals of `number`, and what one of the unit is in base units: to write an interval in the same way.
+    /// Decimals of `number`, and the unit in base units: to format an interval in the same way.
     decimals: usize,
     factor: Factor,
 }
 
-/// A factor as its bits, so that [`Shown`] can be compared.
+/// The bits of the factor, so that [`Shown`] can be `Eq`.
 type Factor = u64;
 
 impl Shown {
@@ -25,8 +25,8 @@ impl Shown {
         Shown { number, unit, decimals, factor: factor.to_bits() }
     }
 
-    /// Another value (an interval) with the unit and the decimals of this one. It is not rounded to nothing:
-    /// one more digit is shown where it would be.
+    /// Formats another value (an interval) with the unit and the decimals of this one, with one more digit where it
+    /// would otherwise be rounded to 0.
     pub fn same_way(&self, value: f64) -> String {
         let scaled = value / f64::from_bits(self.factor);
         let text = format!("{scaled:.*}", self.decimals);
@@ -79,12 +79,12 @@ pub fn count(value: u64) -> String {
     grouped_digits(&value.to_string())
 }
 
-/// `count` things, in the plural if need be: `1 block`, `2 blocks`.
+/// A count and its noun, in the plural if needed: `1 block`, `2 blocks`.
 pub fn things(value: u64, thing: &str) -> String {
     format!("{} {thing}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
-/// The largest unit that leaves at least 1, after rounding. Each unit is (from this value on, factor, name).
+/// The value in the largest unit in which it is at least 1 after rounding. Each unit is (from this value on, factor, name).
 fn scaled(value: f64, units: &[(f64, f64, &'static str)]) -> Shown {
     let fits = |from: f64| value.abs() >= from * 0.9995;
     let (_, factor, unit) = units.iter().rev().find(|(from, ..)| fits(*from)).unwrap_or(&units[0]);
@@ -121,7 +121,7 @@ pub fn time_s(seconds: f64) -> Shown {
     time_ns(seconds * 1e9)
 }
 
-/// A size, of 1024: `3.10 GiB`.
+/// A size in binary units: `3.10 GiB`.
 pub fn bytes(value: f64) -> Shown {
     if value.abs() < 1024.0 && value.fract() == 0.0 {
         return Shown { number: format!("{value}"), unit: "B", decimals: 0, factor: 1f64.to_bits() };
@@ -136,19 +136,19 @@ pub fn bytes(value: f64) -> Shown {
     scaled(value, &table)
 }
 
-/// A size of 1000, as data sheets state what may be written to a drive: `240 TB`.
+/// A size in decimal units, as datasheets state endurance: `240 TB`.
 pub fn bytes_decimal(value: f64) -> Shown {
     let units = [(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB"), (1e15, "PB"), (1e18, "EB")];
     scaled(value, &units.map(|(factor, unit)| (factor, factor, unit)))
 }
 
-/// A transfer rate, of 1000: `812 MB/s`.
+/// A transfer rate in decimal units: `812 MB/s`.
 pub fn bandwidth(value: f64) -> Shown {
     let units = [(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s")];
     scaled(value, &units.map(|(factor, unit)| (factor, factor, unit)))
 }
 
-/// How often something happens: `29.9 k/s`.
+/// A rate of events: `29.9 k/s`.
 pub fn per_second(value: f64) -> Shown {
     let units = [(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s"), (1e9, "G/s")];
     scaled(value, &units.map(|(factor, unit)| (factor, factor, unit)))
@@ -163,7 +163,7 @@ pub fn short_count(value: f64) -> Shown {
     scaled(value, &units.map(|(factor, unit)| (factor, factor, unit)))
 }
 
-/// A share of 1: `41.2 %`.
+/// A share of 1 in percent: `41.2 %`.
 pub fn share(value: f64) -> Shown {
     Shown::new(value, 0.01, "%")
 }
@@ -179,7 +179,7 @@ pub fn usd(value: f64) -> Shown {
     Shown::new(value, 1.0, "USD")
 }
 
-/// What a recorded program took, and of what.
+/// The run time of a recorded program, and what it consists of.
 pub fn program(run_s: f64, program: &ProgramResult) -> String {
     let [run, waiting, computing, recorded, waited] =
         [run_s, program.waiting_s, program.computing_s, program.recorded_s, program.recorded_waiting_s]

@@ -5,9 +5,9 @@
 pub struct Estimate {
     /// Mean.
     pub mean: f64,
-    /// The interval reaches this far to both sides; 0 if there is one value only, or all are equal.
+    /// Half the width of the interval; 0 if there is only one value, or if all are equal.
     pub interval: f64,
-    /// How many values.
+    /// The number of values.
     pub count: usize,
 }
 
@@ -25,7 +25,7 @@ fn t_quantile(freedom: usize) -> f64 {
 }
 
 impl Estimate {
-    /// Of these values; `None` if there are none.
+    /// The mean of these values; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Estimate> {
         let count = values.len();
         if count == 0 {
@@ -45,7 +45,7 @@ impl Estimate {
         (self.mean - other.mean).abs() <= self.interval + other.interval
     }
 
-    /// This over the other, with the interval by propagation of relative errors. `None` if a mean is 0.
+    /// The ratio of this to the other, its interval by propagation of relative errors. `None` if a mean is 0.
     pub fn over(&self, other: &Estimate) -> Option<Estimate> {
         if self.mean == 0.0 || other.mean == 0.0 {
             return None;

@@ -1,4 +1,4 @@
-//! Claims against results.
+//! Compares claims with results.
 
 use super::experiment::{Check, Experiment, Measure, Row};
 use crate::design::source::Basis;
@@ -6,7 +6,7 @@ use crate::report::metric;
 use crate::result::RunResult;
 use crate::sweep::space::{At, number_of};
 
-/// What became of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Within its band.
@@ -15,9 +15,9 @@ pub enum Verdict {
     Differs,
     /// There is no band.
     Reported,
-    /// Within its band, but put in by the design or the workload: no finding, so no pass.
+    /// Within its band, but set by the design or the workload: not a finding, so not a pass.
     Input,
-    /// A run it needs gave no result, or the result has no such number.
+    /// A run it needs has no result, or the result has no such number.
     Missing,
 }
 
@@ -41,10 +41,10 @@ pub struct Judged<'a> {
     pub row: &'a Row,
     /// What was measured.
     pub measured: Option<f64>,
-    /// What became of it.
+    /// The verdict on it.
     pub verdict: Verdict,
-    /// A run it needs was to be in steady state and was not: whatever the verdict is, it may change with the run's
-    /// length. Never counted as a pass.
+    /// A run it needs should have been in steady state but was not: the verdict may change with the length of the run.
+    /// Never counted as a pass.
     pub unsteady: bool,
 }
 
@@ -65,7 +65,7 @@ impl Judged<'_> {
 pub struct Measured<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
-    /// The result of every point, in the order of [`Experiment::points`]; `None` if it gave none.
+    /// The result of every point, in the order of [`Experiment::points`]; `None` if it has none.
     pub results: Vec<Option<&'a RunResult>>,
 }
 
@@ -80,7 +80,7 @@ pub fn judge<'a>(measured: &Measured<'a>) -> Vec<Judged<'a>> {
             (Some(_), Some(_)) if row.input => Verdict::Input,
             (Some(_), Some(_)) => Verdict::Pass,
         };
-        // What was put in does not depend on the state.
+        // An input does not depend on the state.
         let unsteady =
             verdict != Verdict::Input && measured.runs_of(row).any(|run| !run.precondition.converged);
         Judged { row, measured: value, verdict, unsteady }
@@ -88,8 +88,8 @@ pub fn judge<'a>(measured: &Measured<'a>) -> Vec<Judged<'a>> {
     measured.experiment.rows.iter().map(judged).collect()
 }
 
-/// How many verdicts there are of each kind, and how sure the expectations are that passed: what is derived is no
-/// claim of the source.
+/// Counts the verdicts of each kind, and the basis of those that passed: a derived number is not a claim of the
+/// source.
 pub fn summary<'a>(judged: impl Iterator<Item = &'a Judged<'a>> + Clone) -> String {
     let count = |verdict| judged.clone().filter(|one| one.verdict == verdict).count();
     let passed = judged.clone().filter(|one| one.passes());
@@ -143,7 +143,7 @@ impl Measured<'_> {
         indices.filter_map(|index| self.results.get(index).copied().flatten())
     }
 
-    /// A line: place on the free axis and measure. `None` if a point is missing or its place is no number.
+    /// A line: place on the free axis and measured value. `None` if a point is missing or its place is not a number.
     fn line(&self, at: &At, measure: &Measure) -> Option<Vec<(f64, f64)>> {
         let line = self.experiment.space.line(at);
         let points = line.iter().map(|(x, index)| Some((number_of(x)?, self.value(*index, measure)?)));
@@ -184,7 +184,7 @@ impl Measured<'_> {
     }
 }
 
-/// How much less `at` is than `to`, in %.
+/// By how much `at` is less than `to`, in %.
 fn saving(at: f64, to: f64) -> f64 {
     (1.0 - at / to) * 100.0
 }
@@ -198,7 +198,7 @@ fn crossing(a: &[(f64, f64)], b: &[(f64, f64)]) -> Option<f64> {
     })
 }
 
-/// Slope of the whole line behind `around` over the slope before it; none of a line that rises.
+/// The slope of the line after `around` divided by the slope before it; `None` for a line that rises.
 fn steepening(line: &[(f64, f64)], around: f64) -> Option<f64> {
     let at = line.iter().position(|(x, _)| *x == around)?;
     let slope = |from: (f64, f64), to: (f64, f64)| (to.1 - from.1) / (to.0 - from.0);

@@ -1,18 +1,18 @@
-//! Claims of papers, held against what is measured: what `nvlab reproduce` runs.
+//! Claims of papers compared with measurements: what `nvlab reproduce` runs.
 //!
 //! 1. A claim and the number expected of it live in `experiments/SEED/FIGURE.toml` and nowhere else, each with
 //!    its basis. Code knows only how to run, measure, compare and draw.
-//! 2. A verdict is about the band of the file. A claim without a band is reported, a number that was put in is an
-//!    input, and a point that could not be run is missing; none of them is ever counted as passed. Nor is a claim whose run was
-//!    short of the steady state it asked for: its verdict says so.
+//! 2. A verdict depends on the band in the file. A claim without a band is reported, a number that the design or the
+//!    workload sets is an input, and a point that could not be run is missing; none of them counts as passed. Nor does
+//!    a claim whose run did not reach the steady state it asked for: its verdict says so.
 //! 3. A run is an ordinary one: the same key, the same directory of results, so that an interrupted reproduction
-//!    goes on where it was, and every point can be looked at by itself.
+//!    continues where it stopped, and every point can be examined by itself.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`experiment`] | an experiment as data |
-//! | [`mod@judge`] | claims against results |
-//! | [`page`] | all of it as one HTML file; `plot`: figures as SVG |
+//! | [`mod@judge`] | claims compared with results |
+//! | [`page`] | all of it as one HTML file; `plot`: the figures of an experiment |
 
 pub mod experiment;
 pub mod judge;

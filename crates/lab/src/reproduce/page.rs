@@ -1,15 +1,12 @@
-//! A reproduction as one HTML file: the table of claims, then every figure. No scripts, no network.
+//! A reproduction as one HTML file: the table of claims, then every figure.
 
 use super::experiment::Experiment;
 use super::judge::{Judged, Measured, judge, passed_claims, summary};
 use super::plot;
-use crate::report::html::text::{Table, details, escape, section};
-use crate::report::html::{REPORT_CSS, digest};
 use crate::report::number;
+use crate::report::page::{Page, Table, details, escape};
 
-const CSS: &str = include_str!("reproduce.css");
-
-/// The columns of a claim that are numbers, as people read them: expected, measured, band.
+/// The numbers of a claim as text: expected, measured, band.
 pub fn shown(judged: &Judged<'_>) -> [String; 3] {
     let row = judged.row;
     let unit = match row.measure.unit.as_str() {
@@ -25,42 +22,25 @@ pub fn shown(judged: &Judged<'_>) -> [String; 3] {
     ]
 }
 
-/// All experiments of a system as a page. `about` says what was run: `nvlab 0.1.0, seed 1`.
+/// Returns all experiments of a system as a page. `about` says what was run: `nvlab 0.1.0, seed 1`.
 pub fn page(title: &str, about: &str, measured: &[Measured<'_>]) -> String {
     let judged: Vec<Judged<'_>> = measured.iter().flat_map(judge).collect();
     let passed = match passed_claims(judged.iter()).join("; ") {
         claims if claims.is_empty() => "No claim of the source passed.".to_string(),
         claims => format!("Claims of the source that passed: {claims}."),
     };
-    let mut body = format!(
-        "<header>\n<h1>{}</h1>\n<p class=\"about\">{}</p>\n<p class=\"about\">{}.</p>\n<p class=\"about\">{}</p>\n\
-         </header>\n",
-        escape(title),
-        escape(about),
-        escape(&summary(judged.iter())),
-        escape(&passed)
-    );
-    body += &claims(measured);
-    for measured in measured {
-        body += &figure(measured);
+    let mut page = Page::new(title);
+    for text in [about, &format!("{}.", summary(judged.iter())), &passed] {
+        page.lead(&format!("<p class=\"about\">{}</p>\n", escape(text)));
     }
-    let policy = format!(
-        "default-src 'none'; style-src {} {}; base-uri 'none'; form-action 'none'",
-        digest(REPORT_CSS),
-        digest(CSS)
-    );
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n\
-         <style>{REPORT_CSS}</style>\n<style>{CSS}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
-         </body>\n</html>\n",
-        escape(title)
-    )
+    claims(&mut page, measured);
+    for measured in measured {
+        figures(&mut page, measured);
+    }
+    page.html()
 }
 
-fn claims(measured: &[Measured<'_>]) -> String {
+fn claims(page: &mut Page, measured: &[Measured<'_>]) {
     let heads = ["claim", "where", "basis", "verdict", "expected", "measured", "band"];
     let mut table = Table::new("", 4, &heads);
     for measured in measured {
@@ -82,21 +62,21 @@ fn claims(measured: &[Measured<'_>]) -> String {
             ]);
         }
     }
-    let about = "A claim without a band is reported as it comes out; an input is a number that the design or the \
-                 workload puts in, shown beside what the source says. Not steady: a run had not reached its steady state, so that the number \
-                 would be another after a longer one. Basis: stated in the source, cited from another \
-                 public one, derived from stated numbers.";
-    section("claims", "Claims", about, &table.html())
+    let about = "A claim without a band is reported as measured; an input is a number that the design or the workload \
+                 sets, shown beside what the source says. Not steady: a run had not reached its steady state, so a \
+                 longer run would measure another number. Basis: stated in the source, cited from another public \
+                 source, derived from stated numbers.";
+    page.section("claims", "Claims", about, &table.html());
 }
 
-fn figure(measured: &Measured<'_>) -> String {
+fn figures(page: &mut Page, measured: &Measured<'_>) {
     let experiment = measured.experiment;
-    let mut content = String::new();
+    let mut content = String::from("<div class=\"plots\">\n");
     for plot in &experiment.plots {
-        let Some(svg) = plot::svg(plot, measured) else { continue };
-        let title = if plot.title == experiment.title { String::new() } else { escape(&plot.title) };
-        content += &format!("<figure><figcaption>{title}</figcaption>\n{svg}</figure>\n");
+        let title = if plot.title == experiment.title { "" } else { &plot.title };
+        content += &plot::figure(title, plot, measured).unwrap_or_default();
     }
+    content += "</div>\n";
     if !experiment.note.is_empty() {
         content += &format!("<p>{}</p>\n", escape(&experiment.note));
     }
@@ -106,10 +86,10 @@ fn figure(measured: &Measured<'_>) -> String {
         escape(&experiment.question),
         escape(&experiment.source)
     );
-    section(&experiment.name, &escape(&experiment.title), &about, &content)
+    page.section(&experiment.name, &experiment.title, &about, &content);
 }
 
-/// Every point with what was measured of it.
+/// Every point and what was measured there.
 fn points(experiment: &Experiment, measured: &Measured<'_>) -> String {
     let mut names: Vec<&str> = Vec::new();
     let mut measures = Vec::new();

@@ -115,8 +115,8 @@ fn points_are_every_combination() {
         ]
     );
     let small = Experiment::read("test", "test.toml", TEXT, true).unwrap();
-    assert_eq!(small.points().unwrap().len(), 2);
-    assert_eq!(small.points().unwrap()[0].workload, "uniform");
+    assert_eq!(small.space.points().unwrap().len(), 2);
+    assert_eq!(small.space.points().unwrap()[0].workload, "uniform");
     assert_eq!(small.rows.len(), 1, "the claim at 50/50 has no point in a small run");
 }
 
@@ -202,7 +202,7 @@ fn verdicts_and_pages_follow_what_was_measured() {
     assert!(
         page.contains("greedy, theory")
             && page.contains("verdict pass")
-            && page.matches("<circle").count() == 4
+            && page.matches("class=\"dot").count() == 4 + 2
     );
     assert!(!page.contains("<script") && !page.contains("style="), "nothing that the policy would stop");
     let without = Measured { experiment: &experiment, results: measured(runs, Some(0)) };

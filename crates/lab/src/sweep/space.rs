@@ -22,9 +22,9 @@ pub struct RunSpec {
     pub sets: Vec<String>,
     /// The workload.
     pub workload: String,
-    /// State of the device before.
+    /// The state of the device before the run.
     pub state: State,
-    /// How far; `None` as for `run`.
+    /// When the run ends; `None` as for `run`.
     pub until: Option<String>,
     /// Seed.
     pub seed: String,
@@ -74,16 +74,16 @@ pub struct Point {
     pub sets: Vec<String>,
     /// The workload.
     pub workload: String,
-    /// State of the device before.
+    /// The state of the device before the run.
     pub state: State,
-    /// How far.
+    /// When the run ends.
     pub until: Option<Until>,
     /// Seed.
     pub seed: u64,
 }
 
 impl Point {
-    /// For progress and messages: `fig08 20/80 greedy`.
+    /// The name of the point in progress and messages: `fig08 20/80 greedy`.
     pub fn title(&self, space: &str) -> String {
         std::iter::once(space).chain(self.values.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
     }
@@ -197,7 +197,7 @@ impl Space {
         })
     }
 
-    /// The number of a point in [`Space::points`], if `at` names a value of every axis.
+    /// The index of a point in [`Space::points`], if `at` names a value of every axis.
     pub fn index(&self, at: &At) -> Option<usize> {
         let mut index = 0;
         for axis in &self.axes {
@@ -207,7 +207,7 @@ impl Space {
         Some(index)
     }
 
-    /// The points of a line, in the order of the free axis: its values and their numbers as in
+    /// The points of a line, in the order of the free axis: its values and their indexes as in
     /// [`Space::index`]. Empty unless exactly one axis is free.
     pub fn line(&self, at: &At) -> Vec<(String, usize)> {
         let mut free = self.axes.iter().filter(|axis| !at.iter().any(|(name, _)| *name == axis.name));

@@ -2,8 +2,7 @@
 //!
 //! | path | what |
 //! |---|---|
-//! | `/` | a page that refreshes itself, readable without scripts ([`page`]) |
-//! | `/style.css` | its looks; nothing else is loaded |
+//! | `/` | a page that refreshes itself and loads nothing else ([`page`]) |
 //! | `/metrics` | counts in the text format of Prometheus ([`metrics`]) |
 //!
 //! Nothing can be changed here: pulling the plug is the control socket's. A request has at most 16 KiB and a few seconds. A
@@ -14,6 +13,7 @@ pub mod metrics;
 pub mod page;
 
 use crate::served::Drive;
+use nvlab_lab::report::page::policy;
 use page::Page;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -21,13 +21,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of a request at most, all its headers together.
 pub(crate) const REQUEST_MAX: usize = 16 << 10;
-
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:60em;padding:0 1em}\
-h1{font-size:1.3em}h2{font-size:1.1em;margin-top:1.6em}table{border-collapse:collapse}\
-td,th{text-align:right;padding:.1em 1.2em .1em 0;font-variant-numeric:tabular-nums}\
-td:first-child,th:first-child{text-align:left}figure{display:inline-block;margin:0 1.5em .5em 0}\
-svg{display:block;background:#8881;color:#0072b2}.lost{color:#d55e00;font-weight:bold}\
-@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}svg{color:#56b4e9}}";
 
 /// Answers requests about these devices.
 pub(crate) struct Site {
@@ -61,8 +54,8 @@ impl Site {
             format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
         text +=
             "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n";
-        text += "Content-Security-Policy: default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
-                 form-action 'none'\r\nConnection: close\r\n\r\n";
+        text += &format!("Content-Security-Policy: {}; frame-ancestors 'none'\r\n", policy());
+        text += "Connection: close\r\n\r\n";
         if !request.starts_with("HEAD ") {
             let _ = write!(text, "{body}");
         }
@@ -93,7 +86,6 @@ impl Site {
                 let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
                 ok("text/html; charset=utf-8", page.html(&self.drives))
             }
-            "/style.css" => ok("text/css; charset=utf-8", STYLE.into()),
             "/metrics" => ok("text/plain; version=0.0.4", metrics::metrics(&self.drives)),
             _ => refused("404 Not Found", "there are / and /metrics"),
         }
@@ -145,7 +137,7 @@ mod tests {
         for (request, status) in [
             ("GET / HTTP/1.1\r\n\r\n", "200"),
             ("HEAD / HTTP/1.1\r\n\r\n", "200"),
-            ("GET /style.css?x HTTP/1.1\r\n\r\n", "200"),
+            ("GET /metrics?x HTTP/1.1\r\n\r\n", "200"),
             ("POST / HTTP/1.1\r\n\r\n", "405"),
             ("GET /other HTTP/1.1\r\n\r\n", "404"),
             ("GET / HTTP/1.1\r\n", "400"),

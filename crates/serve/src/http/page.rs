@@ -1,31 +1,31 @@
-//! The live page: what is asked of the devices, how long it takes, what it does to them. Without scripts: the browser asks
-//! for it again every second.
+//! The live page: the load on the devices, their latency, write amplification and wear. The browser reloads it every
+//! second.
 //!
-//! Rates and percentiles are of the time between two looks; the curves remember only while somebody looks, so that a
+//! Rates and percentiles cover the time between two looks. Curves are recorded only while somebody looks, so that a
 //! device nobody looks at pays nothing.
 
 use crate::served::{Counts, Drive};
 use nvlab_lab::report::number;
+use nvlab_lab::report::page::{Axis, Curves, Page as Frame, Series, Table, escape};
 use nvlab_units::{Histogram, Span};
 use nvlab_workload::Op;
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Looks that come closer together than this see the same rates.
+/// Looks closer together than this see the same rates.
 const APART: Duration = Duration::from_millis(500);
-/// Looks that the curves remember.
+/// Looks that the curves show.
 const REMEMBERED: usize = 120;
-/// After so long without a look curves begin anew.
+/// After so long without a look the curves start anew.
 const FORGOTTEN: Duration = Duration::from_secs(30);
 
-/// What was seen so far.
+/// The samples so far.
 #[derive(Default)]
 pub(super) struct Page {
     last: Option<(Instant, Vec<Counts>)>,
     /// For each look, what each device did since the look before.
-    seen: VecDeque<Vec<Sample>>,
+    seen: VecDeque<(Instant, Vec<Sample>)>,
 }
 
 /// What a device did between two looks.
@@ -41,24 +41,23 @@ struct Sample {
 }
 
 impl Page {
-    /// The page of now.
+    /// Returns the page as of now.
     pub(super) fn html(&mut self, drives: &[Arc<Drive>]) -> String {
-        let counts: Vec<Counts> = drives.iter().map(|drive| drive.counts()).collect();
-        self.look(Instant::now(), &counts);
-        let mut text = String::from(
-            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>nvlab serve</title>\
-             <meta http-equiv=\"refresh\" content=\"1\"><meta name=\"viewport\" content=\"width=device-width\">\
-             <link rel=\"stylesheet\" href=\"/style.css\"></head><body>\n<h1>nvlab serve</h1>\n",
-        );
+        let (now, counts) =
+            (Instant::now(), drives.iter().map(|drive| drive.counts()).collect::<Vec<Counts>>());
+        self.look(now, &counts);
+        let mut page = Frame::new("nvlab serve").refresh(1);
         for (number, (drive, counts)) in drives.iter().zip(&counts).enumerate() {
-            let _ = writeln!(text, "<h2>{}</h2>", escaped(drive.name()));
-            state(&mut text, drive, counts);
-            let samples: Vec<Sample> = self.seen.iter().map(|look| look[number]).collect();
-            figures(&mut text, counts, samples.last().copied().unwrap_or_default());
-            curves(&mut text, &samples);
+            let samples: Vec<(f64, Sample)> = self
+                .seen
+                .iter()
+                .map(|(at, look)| (-now.duration_since(*at).as_secs_f64(), look[number]))
+                .collect();
+            let last = samples.last().map(|(_, sample)| *sample).unwrap_or_default();
+            let html = state(drive, counts) + &figures(counts, last) + &curves(&samples);
+            page.section(&format!("device-{number}"), drive.name(), "", &html);
         }
-        text += "</body></html>\n";
-        text
+        page.html()
     }
 
     fn look(&mut self, now: Instant, counts: &[Counts]) {
@@ -78,7 +77,7 @@ impl Page {
         if self.seen.len() == REMEMBERED {
             self.seen.pop_front();
         }
-        self.seen.push_back(samples);
+        self.seen.push_back((now, samples));
         self.last = Some((now, counts.to_vec()));
     }
 }
@@ -86,7 +85,7 @@ impl Page {
 impl Sample {
     fn between(before: &Counts, now: &Counts, seconds: f64) -> Sample {
         let none;
-        // After a power cut counts begin anew.
+        // After a power cut counts start anew.
         let before = if before.cuts == now.cuts {
             before
         } else {
@@ -109,12 +108,12 @@ impl Sample {
     }
 }
 
-/// Median and 99 % of what came to a histogram.
+/// Median and 99th percentile of what was added to a histogram.
 fn recent(before: &Histogram, now: &Histogram) -> [Span; 2] {
     let mut old = before.buckets().peekable();
     let mut came = Vec::new();
     for (bound, count) in now.buckets() {
-        // Buckets never lose anything, so that each old one is among the new.
+        // Buckets never shrink, so each old one is among the new.
         let had = old.next_if(|&(old, _)| old == bound).map_or(0, |(_, count)| count);
         came.push((bound, count - had));
     }
@@ -129,57 +128,51 @@ fn recent(before: &Histogram, now: &Histogram) -> [Span; 2] {
     })
 }
 
-fn state(text: &mut String, drive: &Drive, counts: &Counts) {
-    let size = number::bytes(drive.capacity_bytes() as f64);
+fn state(drive: &Drive, counts: &Counts) -> String {
+    let mut html = String::new();
     if let Some(why) = &counts.lost {
-        let _ = writeln!(text, "<p class=\"lost\">Lost: {}</p>", escaped(why));
+        html += &format!("<p><strong class=\"warn\">Lost: {}</strong></p>\n", escape(why));
     }
-    let _ = write!(text, "<p>{size}, power {}", if counts.lost.is_some() { "off" } else { "on" });
+    let (size, power) = (number::bytes(drive.capacity_bytes() as f64), counts.lost.is_none());
+    html += &format!("<p>{size}, power {}", if power { "on" } else { "off" });
     if let Some(cut) = counts.last_cut {
-        let found = number::time_s(cut.recovery.seconds());
-        let _ = write!(
-            text,
-            "; {} so far, the last after {} operations, everything found again in {found}",
+        html += &format!(
+            "; {} so far, the last after {} operations, recovered in {}",
             number::things(counts.cuts, "power cut"),
-            number::count(cut.operations)
+            number::count(cut.operations),
+            number::time_s(cut.recovery.seconds())
         );
     }
-    *text += ".</p>\n";
+    html + ".</p>\n"
 }
 
-fn figures(text: &mut String, counts: &Counts, now: Sample) {
-    *text += "<table><tr><th></th><th>now</th><th>p50</th><th>p99</th><th>since power-on</th><th>p50</th><th>p99</th>\
-              </tr>\n";
+fn figures(counts: &Counts, now: Sample) -> String {
+    let mut table = Table::new("", 1, &["", "now", "p50", "p99", "since power-on", "p50", "p99"]);
     let time = |span: Span| match span {
-        Span::ZERO => "-".to_string(),
+        Span::ZERO => "–".to_string(),
         span => number::time_ns(span.ps() as f64 / 1000.0).to_string(),
     };
-    for (name, op, rate, [p50, p99]) in [
+    for (name, op, rate, latency) in [
         ("read", Op::Read, now.read_per_s, now.latency[0]),
         ("write", Op::Write, now.write_per_s, now.latency[1]),
     ] {
         let all = &counts.totals[op as usize];
+        let [p50, p99] = latency.map(time);
         let [all_p50, all_p99] = recent(&Histogram::new(), &all.latency).map(time);
-        let _ = writeln!(
-            text,
-            "<tr><td>{name}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{all_p50}</td><td>{all_p99}</td></tr>",
-            number::bandwidth(rate),
-            time(p50),
-            time(p99),
-            number::bytes(all.bytes as f64),
-        );
+        let (rate, bytes) =
+            (number::bandwidth(rate).to_string(), number::bytes(all.bytes as f64).to_string());
+        table.row(&[name.to_string(), rate, p50, p99, bytes, all_p50, all_p99]);
     }
-    *text += "</table>\n";
     let device = &counts.device;
     let amplification = match device.host_units {
-        0 => "-".to_string(),
+        0 => "–".to_string(),
         host => format!("{:.2}", device.programmed_units as f64 / host as f64),
     };
-    let _ = write!(text, "<p>{}; write amplification {amplification}", number::per_second(now.iops));
+    let mut html = table.html();
+    html += &format!("<p>{}; write amplification {amplification}", number::per_second(now.iops));
     if let Some(wear) = counts.wear {
-        let _ = write!(
-            text,
-            "; {} erases; wear {:.2} of {} cycles on average, {} at least, {} at most",
+        html += &format!(
+            "; {} erases; {:.2} of {} rated cycles used on average, {} at least, {} at most",
             number::count(device.erases),
             wear.mean,
             number::count(wear.rated.into()),
@@ -187,43 +180,37 @@ fn figures(text: &mut String, counts: &Counts, now: Sample) {
             wear.max
         );
     }
-    *text += ".</p>\n";
+    html + ".</p>\n"
 }
 
-fn curves(text: &mut String, samples: &[Sample]) {
-    let us = |span: Span| span.ps() as f64 / 1000.0;
-    let rate = |value: f64| number::bandwidth(value).to_string();
-    let time = |value: f64| number::time_ns(value).to_string();
-    curve(text, "read", samples.iter().map(|sample| sample.read_per_s), rate);
-    curve(text, "write", samples.iter().map(|sample| sample.write_per_s), rate);
-    curve(text, "read p99", samples.iter().map(|sample| us(sample.latency[0][1])), time);
-    curve(text, "write p99", samples.iter().map(|sample| us(sample.latency[1][1])), time);
-    curve(text, "write amplification", samples.iter().map(|sample| sample.amplification), |value| {
-        format!("{value:.2}")
-    });
-}
-
-/// A line of at most [`REMEMBERED`] points, newest at the right, from 0 to the largest.
-fn curve(text: &mut String, name: &str, values: impl Iterator<Item = f64>, shown: impl Fn(f64) -> String) {
-    let values: Vec<f64> = values.collect();
-    let most = values.iter().copied().fold(0.0, f64::max);
-    let first = REMEMBERED - values.len();
-    let point = |(index, value): (usize, &f64)| {
-        let share = if most > 0.0 { value / most } else { 0.0 };
-        format!("{},{:.1}", (first + index) * 2, 58.0 - 56.0 * share)
+/// Curves of what was seen; times are in seconds, negative: before now.
+fn curves(samples: &[(f64, Sample)]) -> String {
+    let line = |name: &str, of: fn(&Sample) -> f64| {
+        Series::new(name, samples.iter().map(|(at, sample)| (*at, of(sample))).collect())
     };
-    let points = values.iter().enumerate().map(point).collect::<Vec<_>>().join(" ");
-    let _ = writeln!(
-        text,
-        "<figure><svg width=\"240\" height=\"60\" viewBox=\"0 0 240 60\" role=\"img\" aria-label=\"{name}, at most {most}\">\
-         <polyline points=\"{points}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"1.5\"/></svg>\
-         <figcaption>{name}, at most {most}</figcaption></figure>",
-        most = shown(most)
-    );
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    fn ns(span: Span) -> f64 {
+        span.ps() as f64 / 1000.0
+    }
+    let plot = |title: &str, y: Axis, series: Vec<Series>| {
+        Curves::new(title, Axis::linear("seconds before now").including(-60.0).including(0.0), y, series)
+            .html()
+    };
+    let rate = Axis::linear("bytes per second").text(|value| number::bandwidth(value).to_string());
+    let time = Axis::linear("latency").text(|value| number::time_ns(value).to_string());
+    let plots = [
+        plot("Throughput", rate, vec![line("read", |s| s.read_per_s), line("write", |s| s.write_per_s)]),
+        plot(
+            "99 % latency",
+            time,
+            vec![line("read", |s| ns(s.latency[0][1])), line("write", |s| ns(s.latency[1][1]))],
+        ),
+        plot(
+            "Write amplification",
+            Axis::linear("units programmed for each unit written"),
+            vec![line("", |s| s.amplification)],
+        ),
+    ];
+    format!("<div class=\"plots\">\n{}</div>\n", plots.concat())
 }
 
 #[cfg(test)]
@@ -258,19 +245,14 @@ mod tests {
         page.look(begun + Duration::from_millis(100), std::slice::from_ref(&counts));
         assert!(page.seen.is_empty());
         page.look(begun + Duration::from_secs(2), std::slice::from_ref(&counts));
-        let sample = page.seen[0][0];
+        let sample = page.seen[0].1[0];
         assert_eq!((sample.write_per_s, sample.iops, sample.amplification), (2000.0, 4.0, 1.5));
         let again = Counts { cuts: 1, ..Counts::default() };
         page.look(begun + Duration::from_secs(3), &[again]);
-        assert_eq!(page.seen[1][0].write_per_s, 0.0);
+        assert_eq!(page.seen[1].1[0].write_per_s, 0.0);
         for second in 4..400 {
             page.look(begun + Duration::from_secs(second), std::slice::from_ref(&counts));
         }
         assert_eq!(page.seen.len(), REMEMBERED);
-    }
-
-    #[test]
-    fn names_cannot_write_the_page() {
-        assert_eq!(escaped("<a href=\"x\">&"), "&lt;a href=&quot;x&quot;&gt;&amp;");
     }
 }

@@ -21,7 +21,7 @@ impl Comparison {
         text
     }
 
-    /// A value that a run does not have is an empty field. `_interval` and `_same` follow if there are several
+    /// A missing value is an empty field. `_interval` and `_same` follow if there are several
     /// seeds.
     pub(super) fn csv(&self) -> String {
         let several = self.rows.iter().any(|row| row.seeds.len() > 1);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::report::sample;
 
-/// Runs of a design with `seeds` seeds, its write amplification and throughput changed by factors.
+/// Runs of a design with `seeds` seeds, its write amplification and throughput multiplied by factors.
 fn runs(name: &str, wa: f64, speed: f64, seeds: u64) -> Vec<RunResult> {
     let run = |seed| {
         let mut run = sample::run(name, seed);

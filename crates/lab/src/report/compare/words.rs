@@ -30,7 +30,7 @@ impl Comparison {
             .filter_map(|row| Some((row.name.as_str(), row.cells[index].as_ref()?.estimate)))
             .collect();
         let less = metric.better == Better::Less;
-        // Equally good ones: the first stays.
+        // Of equally good ones the first is kept.
         let better = |a: f64, b: f64| if less { a < b } else { a > b };
         let best = (1..rows.len())
             .fold(0, |best, i| if better(rows[i].1.mean, rows[best].1.mean) { i } else { best });

@@ -1,64 +1,96 @@
-//! What scripts draw: the data, the places for the charts, and their tables.
+//! Latency as a distribution, and throughput, latency and write amplification over time.
 
+use super::labels::{Labelled, or_dash};
 use super::summary::quantile;
-use super::text::{Labelled, Table, details, escape, or_dash, script_data, section as section_of};
-use super::wear;
+use crate::report::page::{Axis, Curves, Page, Series, Table, details};
 use crate::report::{human, number};
 use crate::result::Window;
-use serde_json::{Value, json};
 
-/// The data of the page: the results as `result.json` has them, and what they are called. The texts of designs
-/// stand in the page already and are left out.
-pub(super) fn data(runs: &[Labelled<'_>]) -> String {
-    let run = |labelled: &Labelled<'_>| {
-        let mut result = serde_json::to_value(labelled.run).unwrap_or(Value::Null);
-        result["design"]["resolved_toml"] = Value::String(String::new());
-        let (label, color) = (&labelled.label, labelled.color);
-        json!({"label": label, "color": color, "dies": wear::dies(labelled.run), "result": result})
-    };
-    script_data(&json!({"runs": runs.iter().map(run).collect::<Vec<_>>()}))
+/// The dash of each kind of request: writes are solid.
+fn dash(request: &str) -> usize {
+    ["write", "read", "trim", "flush"].iter().position(|name| *name == request).unwrap_or(0)
 }
 
-/// A place for a chart.
-fn chart(id: &str, title: &str) -> String {
-    format!(
-        "<figure class=\"script\"><figcaption>{}</figcaption><div class=\"chart\" id=\"{id}\"></div></figure>\n",
-        escape(title)
-    )
+/// The name of a line: that of the run only if there are several.
+fn line(runs: &[Labelled<'_>], labelled: &Labelled<'_>, what: &str) -> String {
+    if runs.len() > 1 {
+        format!("{} {what}", labelled.label).trim_end().to_string()
+    } else {
+        what.to_string()
+    }
 }
 
-const WITHOUT_SCRIPT: &str =
-    "<noscript><p class=\"about\">Charts need scripts; the tables do not.</p></noscript>\n";
+fn time_ns(ns: f64) -> String {
+    number::time_ns(ns).to_string()
+}
 
-/// The tail of latency.
-pub(super) fn latency(runs: &[Labelled<'_>]) -> String {
-    let title = "Share of requests that took at least as long";
+/// A share with as many digits as it needs: the tail is rarer than 0.1 %.
+fn rare(share: f64) -> String {
+    let decimals = if share > 0.0 { (-(share * 100.0).log10().floor()).clamp(0.0, 12.0) as usize } else { 0 };
+    format!("{:.decimals$} %", share * 100.0)
+}
+
+/// The distribution of latency.
+pub(super) fn latency(page: &mut Page, runs: &[Labelled<'_>]) {
     let heads = ["design", "request", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "all"];
     let mut table = Table::new("Latency that this share of the requests did not exceed", 2, &heads);
+    let mut series = Vec::new();
     for labelled in runs {
         for (name, op) in human::operations(labelled.run) {
             let mut cells = vec![labelled.marked(), name.to_string()];
             let shares = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
             cells.extend(shares.map(|share| quantile(&op.histogram, share)));
-            cells.push(number::time_ns(op.latency.max_ns as f64).to_string());
+            cells.push(time_ns(op.latency.max_ns as f64));
             table.row(&cells);
+            let points = exceeded(&op.histogram);
+            let line =
+                Series::new(&line(runs, labelled, name), points).color(labelled.color).dash(dash(name));
+            series.push(line.steps());
         }
     }
-    let about = "Reads are dashed, writes solid. Both axes are logarithmic: a line further down is ten times rarer. \
-                 Drag to zoom, double click to go back.";
-    let content = chart("chart-latency", title) + WITHOUT_SCRIPT + &details("Table", &table.html());
-    section_of("latency", "Latency", about, &content)
+    let (x, y) = (Axis::log("latency").text(time_ns), Axis::log("share of requests").text(rare));
+    let plot = Curves::new("Share of requests that took at least as long", x, y.including(1.0), series);
+    let about = "Both axes are logarithmic: a line one decade further down is ten times rarer.";
+    page.section("latency", "Latency", about, &(plot.html() + &details("Table", &table.html())));
 }
 
-/// Rows of a table over time; of more windows every n-th is shown.
+/// For each bucket of a histogram its upper bound and the share of requests that took at least as long.
+fn exceeded(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
+    let total: u64 = histogram.iter().map(|(_, count)| count).sum();
+    let mut left = total;
+    let share = |&(bound, count): &(u64, u64)| {
+        let share = left as f64 / total as f64;
+        left -= count;
+        (bound as f64, share)
+    };
+    histogram.iter().filter(|(_, count)| *count > 0).map(share).collect()
+}
+
+/// Rows of a table over time at most; of more windows every n-th is shown.
 const ROWS_MAX: usize = 50;
 
 /// Throughput, latency and write amplification over time.
-pub(super) fn over_time(runs: &[Labelled<'_>]) -> String {
-    let mut content = chart("chart-throughput", "Throughput");
-    content += &chart("chart-p99", "99 % latency");
-    content += &chart("chart-waf", "Write amplification");
-    content += WITHOUT_SCRIPT;
+pub(super) fn over_time(page: &mut Page, runs: &[Labelled<'_>]) {
+    let rate = |value: f64| number::bandwidth(value).to_string();
+    let throughput = lines(runs, &["write", "read"], |window, write| {
+        let bytes = if write { window.write_bytes } else { window.read_bytes };
+        bytes as f64 / (window.to_s - window.from_s)
+    });
+    let p99 = lines(runs, &["write", "read"], |window, write| {
+        (if write { window.write_p99_ns } else { window.read_p99_ns }) as f64
+    });
+    let waf = lines(runs, &[""], |window, _| window.write_amplification);
+    let mut content = String::from("<div class=\"plots\">\n");
+    let (_, unit) = time_unit(runs);
+    for (title, y, series) in [
+        ("Throughput", Axis::linear("bytes per second").text(rate), throughput),
+        ("99 % latency", Axis::log("latency").text(time_ns), p99),
+        ("Write amplification", Axis::linear("units programmed for each unit written"), waf),
+    ] {
+        let x = Axis::linear(&format!("simulated time, {unit}"));
+        content += &Curves::new(title, x, y, series).html();
+    }
+    content += "</div>\n";
     for labelled in runs {
         let windows = &labelled.run.series;
         let every = windows.len().div_ceil(ROWS_MAX).max(1);
@@ -68,8 +100,35 @@ pub(super) fn over_time(runs: &[Labelled<'_>]) -> String {
         };
         content += &details(&format!("Table: {} ({note})", labelled.label), &windows_table(windows, every));
     }
-    let about = "Simulated time since the run began. Reads are dashed, writes solid. Zoom is shared by the three charts.";
-    section_of("time", "Over time", about, &content)
+    page.section("time", "Over time", "Simulated time since the run began.", &content);
+}
+
+/// The unit of the axis of time, in seconds and by name.
+fn time_unit(runs: &[Labelled<'_>]) -> (f64, &'static str) {
+    let ends = runs.iter().filter_map(|labelled| labelled.run.series.last()).map(|window| window.to_s);
+    let end = ends.fold(0.0, f64::max);
+    let units = [(86_400.0, "d"), (3600.0, "h"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us")];
+    units.into_iter().find(|(unit, _)| end >= 3.0 * unit).unwrap_or((1e-9, "ns"))
+}
+
+/// A line for each run and each kind of request that has a value in any window; `of` is told whether it is writes.
+fn lines(runs: &[Labelled<'_>], requests: &[&str], of: impl Fn(&Window, bool) -> f64) -> Vec<Series> {
+    let (unit, _) = time_unit(runs);
+    let mut series = Vec::new();
+    for labelled in runs {
+        for name in requests {
+            let point = |window: &Window| {
+                let value = of(window, *name == "write");
+                ((window.from_s + window.to_s) / 2.0 / unit, if value > 0.0 { value } else { f64::NAN })
+            };
+            let points: Vec<(f64, f64)> = labelled.run.series.iter().map(point).collect();
+            if points.iter().any(|(_, value)| value.is_finite()) {
+                let line = Series::new(&line(runs, labelled, name), points);
+                series.push(line.color(labelled.color).dash(dash(name)));
+            }
+        }
+    }
+    series
 }
 
 fn windows_table(windows: &[Window], every: usize) -> String {

@@ -1,10 +1,11 @@
 //! What the media cost, and what that is per request and per byte written.
 
-use super::text::{Labelled, Table, escape, or_dash, section as section_of};
+use super::labels::{Labelled, or_dash};
+use crate::report::page::{Page, Table, escape};
 use crate::report::{metric::metric, number};
 
 /// The table of costs.
-pub(super) fn section(runs: &[Labelled<'_>]) -> String {
+pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
     let heads = [
         "design",
         "media",
@@ -38,6 +39,6 @@ pub(super) fn section(runs: &[Labelled<'_>]) -> String {
             or_dash(run.lifetime.drive_writes_per_day.map(number::three)),
         ]);
     }
-    let about = "Media only: controller, board and margin are not in it.";
-    section_of("cost", "Cost", about, &table.html())
+    let about = "Media only: controller, board and margin are not included.";
+    page.section("cost", "Cost", about, &table.html());
 }

@@ -1,24 +1,24 @@
-//! What ran (at the top), and how to run it again (at the foot).
+//! What ran, and how to run it again.
 
-use super::text::{Labelled, Table, details, escape, section as section_of};
+use super::labels::Labelled;
+use crate::report::page::{Page, Table, details, escape};
 use crate::report::{human, number, repeat_command};
 
-/// Title, workload, the runs.
-pub(super) fn section(runs: &[Labelled<'_>], title: &str) -> String {
-    let mut html = format!("<header>\n<h1>{}</h1>\n", escape(title));
-    let Some(first) = runs.first() else {
-        return html + "<p>There are no results.</p>\n</header>\n";
-    };
+/// The workloads, as the lead of the page.
+pub(super) fn workloads(runs: &[Labelled<'_>]) -> String {
     let mut workloads: Vec<&str> = runs.iter().map(|run| run.run.workload.as_str()).collect();
     workloads.dedup();
-    for workload in &workloads {
-        html += &format!("<p class=\"workload\"><code>{}</code></p>\n", escape(workload));
+    let mut html: String =
+        workloads.iter().map(|workload| format!("<p><code>{}</code></p>\n", escape(workload))).collect();
+    let about = &runs[0].run.workload_about;
+    if workloads.len() == 1 && !about.is_empty() {
+        html += &format!("<p class=\"about\">{}</p>\n", escape(about));
     }
-    if workloads.len() == 1 && !first.run.workload_about.is_empty() {
-        html += &format!("<p class=\"about\">{}</p>\n", escape(&first.run.workload_about));
-    }
-    html += NAVIGATION;
-    html += "</header>\n";
+    html
+}
+
+/// The runs, and what a reader must know before trusting them.
+pub(super) fn runs(runs: &[Labelled<'_>]) -> String {
     let heads = ["design", "what it is", "for the host", "raw", "seed", "requests", "simulated", "key"];
     let mut table = Table::new("", 2, &heads);
     for labelled in runs {
@@ -37,15 +37,10 @@ pub(super) fn section(runs: &[Labelled<'_>], title: &str) -> String {
             format!("<code>{}</code>", escape(run.key.get(..8).unwrap_or(&run.key))),
         ]);
     }
-    html += &table.html();
-    html + &states(runs)
+    table.html() + &states(runs)
 }
 
-const NAVIGATION: &str = "<nav><a href=\"#summary\">Summary</a> <a href=\"#latency\">Latency</a> \
-    <a href=\"#time\">Over time</a> <a href=\"#writes\">Writes</a> <a href=\"#busy\">Die time</a> \
-    <a href=\"#wear\">Wear</a> <a href=\"#cost\">Cost</a> <a href=\"#again\">Run again</a></nav>\n";
-
-/// Preconditioning, and what a reader must know before trusting a run.
+/// How each run was preconditioned, and whether it ended early.
 fn states(runs: &[Labelled<'_>]) -> String {
     let mut html = String::from("<ul class=\"states\">\n");
     for labelled in runs {
@@ -66,7 +61,7 @@ fn mark(text: &str, wrong: bool) -> String {
 }
 
 /// The commands, the resolved designs, versions.
-pub(super) fn foot(runs: &[Labelled<'_>]) -> String {
+pub(super) fn again(page: &mut Page, runs: &[Labelled<'_>]) {
     let commands: Vec<String> = runs.iter().map(|run| escape(&repeat_command(run.run))).collect();
     let mut html = format!("<pre>{}</pre>\n", commands.join("\n"));
     for labelled in runs {
@@ -77,5 +72,5 @@ pub(super) fn foot(runs: &[Labelled<'_>]) -> String {
         let summary = format!("{}: the design with every value filled in", labelled.label);
         html += &details(&summary, &format!("<pre>{}</pre>\n", escape(&text)));
     }
-    section_of("again", "Run it again", "", &html)
+    page.section("again", "Run it again", "", &html);
 }

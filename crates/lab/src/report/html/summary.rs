@@ -1,7 +1,9 @@
 //! The figures: one row for each run, and latency by run and kind of request.
 
-use super::text::{Labelled, Table, or_dash, section as section_of};
+use super::head;
+use super::labels::{Labelled, or_dash};
 use crate::report::compare::life;
+use crate::report::page::{Page, Table};
 use crate::report::{human, metric, number};
 
 /// Columns of the summary.
@@ -10,11 +12,10 @@ const COLUMNS: [&str; 7] =
 /// Columns behind the figures of life.
 const COLUMNS_LAST: [&str; 3] = ["price", "price.gib", "memory"];
 
-/// Summary and latency tables.
-pub(super) fn section(runs: &[Labelled<'_>]) -> String {
-    let several = runs.len() > 1;
-    let about = if several { "In small: times the first row." } else { "" };
-    section_of("summary", "Summary", about, &(figures(runs) + &latencies(runs)))
+/// What ran, then the summary and latency tables.
+pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
+    let about = if runs.len() > 1 { "Small print: the ratio to the first row." } else { "" };
+    page.section("summary", "Summary", about, &(head::runs(runs) + &figures(runs) + &latencies(runs)));
 }
 
 fn figures(runs: &[Labelled<'_>]) -> String {
@@ -43,7 +44,7 @@ fn figures(runs: &[Labelled<'_>]) -> String {
     table.html()
 }
 
-/// The ratio to the baseline, in small.
+/// The ratio to the baseline, in small print.
 fn ratio(ratio: f64) -> String {
     let text = if ratio == 1.0 { "same".to_string() } else { format!("× {}", number::three(ratio)) };
     format!("<small>{text}</small>")

@@ -1,4 +1,4 @@
-//! Tests of the page: nothing breaks out of it, nothing changes by itself.
+//! Tests of the page: texts cannot break out of it, and the same results produce the same page.
 
 use super::*;
 use crate::report::sample;
@@ -40,36 +40,25 @@ fn nothing_breaks_out() {
     }
     assert!(!page.contains("alert(1)</script>"));
     assert!(page.contains("x&lt;/script&gt;&lt;script&gt;alert(1)"));
-
-    let data = page.split_once("id=\"data\">").unwrap().1.split_once("</script>").unwrap().0;
-    let data: serde_json::Value = serde_json::from_str(data).unwrap();
-    assert_eq!(data["runs"][0]["label"], evil);
 }
 
 #[test]
-fn one_file_without_network_that_says_what_may_run() {
-    let page = html(&[sample::run("ssd-tlc", 1)], "A title");
+fn the_distribution_of_latency_ends_at_the_rarest() {
+    let page = html(&[sample::rich("ssd-tlc", 1, 1.0)], "A title");
     assert!(page.contains("<title>A title</title>") && page.contains("<h1>A title</h1>"));
-    let own = page.replace(UPLOT_JS, "").replace(UPLOT_LICENSE, "");
     for text in
-        ["http:", "https:", "src=", "@import", "url(", "eval(", "innerHTML", "style=\"", "new Function"]
+        ["Share of requests that took at least as long", ">100 %</text>", ">0.001 %</text>", ">1 ms</text>"]
     {
-        assert!(!own.contains(text), "{text}");
+        assert!(page.contains(text), "{text}");
     }
-    for text in ["eval(", "new Function", "</script", "<!--"] {
-        assert!(!UPLOT_JS.contains(text), "{text}");
+    for text in ["99 % latency", "Write amplification", "mean ", "ssd-tlc: erase count of each block: "] {
+        assert!(page.contains(text), "{text}");
     }
-    assert!(!UPLOT_LICENSE.contains("--"), "it stands in a comment");
-    // The empty text has a well-known digest.
-    assert_eq!(digest(""), "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='");
-    for asset in [UPLOT_JS, REPORT_JS, UPLOT_CSS, REPORT_CSS] {
-        assert_eq!(count(&page, &digest(asset)), 1);
-        assert!(page.contains(&format!(">{asset}</")), "what is named is what is there, byte for byte");
-    }
+    assert!(!page.contains("nothing to show"));
 }
 
 #[test]
-fn figures_are_in_the_page_without_scripts() {
+fn figures_are_in_the_page() {
     let runs = [sample::run("ssd-tlc", 1), sample::run("ssd-tlc", 2), sample::run("ssd-tlc", 2)];
     let page = html(&runs, "t");
     for text in [
@@ -99,6 +88,6 @@ fn results_without_anything_are_shown_too() {
     let page = html(std::slice::from_ref(&run), "t");
     assert!(page.contains("The host wrote nothing."));
     assert!(html(&[sample::run("ssd-tlc", 1), run], "t").contains("<td class=\"n\">without end</td>"));
-    assert!(!page.replace(UPLOT_JS, "").contains("NaN"));
+    assert!(!page.contains("NaN"));
     assert!(html(&[], "t").contains("There are no results."));
 }

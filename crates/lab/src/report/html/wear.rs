@@ -1,16 +1,12 @@
-//! Wear: how often blocks were erased, as a histogram (SVG) and as a map of block by die (canvas, by script).
+//! Wear: how often blocks were erased, as histograms and as maps of block by die.
 
-use super::text::{Labelled, Table, details, escape, or_dash, section as section_of, tick_text, ticks};
+use super::labels::{Labelled, or_dash};
 use crate::report::number;
+use crate::report::page::{Axis, Heat, Histogram, Page, Table, details};
 use crate::result::RunResult;
 use toml::de::{DeTable, DeValue};
 
-/// A histogram's drawing.
-const WIDTH: f64 = 520.0;
-const HEIGHT: f64 = 210.0;
-/// Its plot: left, right, top, bottom.
-const PLOT: [f64; 4] = [64.0, 512.0, 26.0, 168.0];
-/// More bars than this are put together.
+/// Bars of a histogram at most; beyond that several erase counts share one.
 const BARS_MAX: u32 = 60;
 
 /// Dies of the array of a run, from its resolved design; 1 if that does not say.
@@ -30,28 +26,36 @@ pub(super) fn dies(run: &RunResult) -> usize {
 }
 
 /// Histograms, maps and tables.
-pub(super) fn section(runs: &[Labelled<'_>]) -> String {
-    let most = runs.iter().map(|labelled| labelled.run.flash.cycles_max).max().unwrap_or(0);
+pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
+    let flashes = || runs.iter().map(|labelled| &labelled.run.flash);
+    let most = flashes().map(|flash| flash.cycles_max).max().unwrap_or(0);
     let step = (most + 1).div_ceil(BARS_MAX).max(1);
-    let mut html = String::from("<div class=\"grid2\">\n");
     let binned: Vec<Vec<u64>> = runs.iter().map(|labelled| bars(labelled.run, most, step)).collect();
     let high = binned.iter().flatten().copied().max().unwrap_or(0).max(1) as f64;
-    for (index, labelled) in runs.iter().enumerate() {
-        html += &format!("<figure>{}</figure>\n", histogram(labelled, &binned[index], step, high));
+    let listed = || flashes().filter(|flash| !flash.cycles.is_empty());
+    let range = [
+        listed().map(|flash| flash.cycles_min).min().unwrap_or(0),
+        listed().map(|flash| flash.cycles_max).max().unwrap_or(0),
+    ];
+    let mut html = String::from("<div class=\"plots\">\n");
+    for (labelled, bars) in runs.iter().zip(&binned) {
+        html += &histogram(labelled, bars, step, high);
+        let map = Heat {
+            title: &format!("{}: erase count of each block", labelled.label),
+            row: "die",
+            column: "block",
+            unit: "erases",
+            values: &labelled.run.flash.cycles,
+            rows: dies(labelled.run),
+            range,
+        };
+        html += &map.html();
     }
     html += "</div>\n";
-    for (index, labelled) in
-        runs.iter().enumerate().filter(|(_, labelled)| !labelled.run.flash.cycles.is_empty())
-    {
-        html += &format!(
-            "<figure class=\"script\"><figcaption>{} · erase count of each block, die by die</figcaption>\
-             <canvas class=\"heat\" data-run=\"{index}\"></canvas><p class=\"tip\">&nbsp;</p></figure>\n",
-            escape(&labelled.label)
-        );
-    }
     html += &details("Tables", &(figures(runs) + &by_die(runs)));
-    let about = "Erase counts of all blocks since new, preconditioning included.";
-    section_of("wear", "Wear", about, &html)
+    let about = "Erase counts of all blocks since new, preconditioning included. The plots of all runs share their \
+                 scales.";
+    page.section("wear", "Wear", about, &html);
 }
 
 /// How many blocks were erased how often; `step` counts share a bar.
@@ -65,61 +69,23 @@ fn bars(run: &RunResult, most: u32, step: u32) -> Vec<u64> {
 
 /// All histograms have the same axes, so that they can be compared.
 fn histogram(labelled: &Labelled<'_>, bars: &[u64], step: u32, high: f64) -> String {
-    let flash = &labelled.run.flash;
-    let [left, right, top, bottom] = PLOT;
-    let end = (bars.len() as u32 * step) as f64;
-    let (across, up) = (ticks(end, 6), ticks(high, 4));
-    let highest = up[up.len() - 1];
-    let x = |cycles: f64| left + (right - left) * cycles / end;
-    let y = |blocks: f64| bottom - (bottom - top) * blocks / highest;
-    let mut svg = format!(
-        "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Histogram of erase counts\">\n\
-         <text class=\"label\" x=\"{left}\" y=\"14\">{}</text>\n",
-        escape(&labelled.label)
-    );
-    for value in &up {
-        let at = y(*value);
-        svg += &format!("<path class=\"grid\" d=\"M{left} {at:.1}H{right}\"/>");
-        let text = tick_text(*value, up[1]);
-        svg += &format!(
-            "<text class=\"tick end\" x=\"{:.1}\" y=\"{:.1}\">{text}</text>\n",
-            left - 6.0,
-            at + 4.0
-        );
-    }
-    for value in across.iter().filter(|value| **value <= end) {
-        let text = tick_text(*value, across[1]);
-        svg += &format!(
-            "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\">{text}</text>\n",
-            x(*value),
-            bottom + 17.0
-        );
-    }
-    for (index, blocks) in bars.iter().enumerate().filter(|(_, blocks)| **blocks > 0) {
+    let mean = labelled.run.flash.cycles_mean;
+    let bar = |(index, blocks): (usize, &u64)| {
         let from = index as u32 * step;
-        let (x0, x1, y0) = (x(from as f64), x((from + step) as f64), y(*blocks as f64));
         let range = if step == 1 { from.to_string() } else { format!("{from} to {}", from + step - 1) };
-        svg += &format!(
-            "<rect class=\"bar c{}\" x=\"{:.1}\" y=\"{y0:.1}\" width=\"{:.1}\" height=\"{:.1}\">\
-             <title>{range} cycles: {}</title></rect>\n",
-            labelled.color,
-            x0 + 0.5,
-            (x1 - x0 - 1.0).max(0.8),
-            bottom - y0,
-            number::things(*blocks, "block")
-        );
+        let title = format!("{range} erases: {}", number::things(*blocks, "block"));
+        (from as f64, (from + step) as f64, *blocks as f64, title)
+    };
+    let end = (bars.len() as u32 * step) as f64;
+    Histogram {
+        title: &labelled.label,
+        x: Axis::linear("erase count of a block").including(0.0).including(end),
+        y: Axis::linear("blocks").including(high),
+        bars: bars.iter().enumerate().filter(|(_, blocks)| **blocks > 0).map(bar).collect(),
+        color: labelled.color,
+        mark: (mean + step as f64 / 2.0, format!("mean {}", number::three(mean))),
     }
-    let mean = x(flash.cycles_mean + 0.5);
-    svg += &format!("<path class=\"mean\" d=\"M{mean:.1} {top}V{bottom}\"><title>mean</title></path>");
-    let text = format!("mean {}", number::three(flash.cycles_mean));
-    svg += &format!("<text class=\"tick end\" x=\"{right}\" y=\"14\">{text}</text>\n");
-    let (middle, low) = ((left + right) / 2.0, HEIGHT - 6.0);
-    svg += &format!("<text class=\"axis\" x=\"{middle}\" y=\"{low}\">erase count of a block</text>\n");
-    svg += &format!(
-        "<text class=\"axis\" transform=\"translate(11 {}) rotate(-90)\">blocks</text>\n",
-        (top + bottom) / 2.0
-    );
-    svg + "</svg>"
+    .html()
 }
 
 fn figures(runs: &[Labelled<'_>]) -> String {

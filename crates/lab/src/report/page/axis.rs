@@ -69,10 +69,11 @@ impl Axis {
         let usable = |value: &f64| value.is_finite() && (!self.log || *value > 0.0);
         let values: Vec<f64> = values.filter(usable).collect();
         values.first()?;
-        let values = values.iter().chain(&self.include);
+        let values = values.iter().chain(self.include.iter().filter(|value| usable(value)));
         let (mut from, mut to) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
             (least.min(*value), most.max(*value))
         });
+        let mut step = 1.0;
         if self.names {
             (from, to) = (-0.5, self.ticks.len() as f64 - 0.5);
         } else if self.log {
@@ -90,15 +91,19 @@ impl Axis {
                 (from, to) =
                     if to == 0.0 { (0.0, 1.0) } else { (from - from.abs() / 2.0, to + to.abs() / 2.0) };
             }
+            step = round_step(to - from, wanted);
             if round {
-                let step = round_step(to - from, wanted);
                 (from, to) = ((from / step + 1e-9).floor() * step, (to / step - 1e-9).ceil() * step);
             }
         }
         let mut range = Range { log: self.log, from, to, ticks: self.ticks.clone() };
         if range.ticks.is_empty() {
-            let (values, step) = round_values(&range, wanted);
+            let (values, step) = match self.log {
+                true => powers(&range, wanted),
+                false => (multiples(from, to, step), step),
+            };
             let text = |value: f64| match &self.text {
+                Some(_) if value == 0.0 => "0".to_string(),
                 Some(text) => short(&text(value)),
                 None => tick_text(value, if self.log { value } else { step }),
             };
@@ -146,28 +151,30 @@ fn power_steps(value: f64) -> (f64, f64) {
     (below, above)
 }
 
-/// Round values in a range, and the step between them if it is even. On a logarithmic axis: 1, 2, 5, 10, ..., only
-/// powers of ten if there are many of them, evenly spaced values if there are few.
-fn round_values(range: &Range, wanted: usize) -> (Vec<f64>, f64) {
+/// The multiples of a step in a range.
+fn multiples(from: f64, to: f64, step: f64) -> Vec<f64> {
+    let (first, last) = ((from / step - 1e-9).ceil() as i64, (to / step + 1e-9).floor() as i64);
+    (first..=last).map(|index| (index as f64 * step).clamp(from, to)).collect()
+}
+
+/// Round values on a logarithmic axis, and the step between them if it is even: 1, 2, 5, 10, ..., only powers of ten if
+/// there are many of them, evenly spaced values if there are few.
+fn powers(range: &Range, wanted: usize) -> (Vec<f64>, f64) {
     let (from, to) = (range.from, range.to);
-    if range.log {
-        let decades = (from.log10().floor() as i32, to.log10().ceil() as i32);
-        let every = ((to / from).log10() / (1.5 * wanted as f64)).ceil().max(1.0) as i32;
-        let dense: &[f64] =
-            if (to / from).log10() * 3.0 <= wanted as f64 + 2.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-        let exponents = (decades.0..=decades.1).filter(|exponent| exponent.rem_euclid(every) == 0);
-        let values = exponents.flat_map(|exponent| dense.iter().map(move |m| m * 10f64.powi(exponent)));
-        let values: Vec<f64> = values
-            .filter(|value| (from * 0.9999..=to * 1.0001).contains(value))
-            .map(|v| v.clamp(from, to))
-            .collect();
-        if values.len() > 2 {
-            return (values, 1.0);
-        }
+    let decades = (to / from).log10();
+    let every = (decades / (1.5 * wanted as f64)).ceil().max(1.0) as i32;
+    let dense: &[f64] = if decades * 3.0 <= wanted as f64 + 2.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let exponents = from.log10().floor() as i32..=to.log10().ceil() as i32;
+    let values = exponents
+        .filter(|exponent| exponent.rem_euclid(every) == 0)
+        .flat_map(|exponent| dense.iter().map(move |m| m * 10f64.powi(exponent)))
+        .filter(|value| (from * 0.9999..=to * 1.0001).contains(value));
+    let values: Vec<f64> = values.map(|value| value.clamp(from, to)).collect();
+    if values.len() > 2 {
+        return (values, 1.0);
     }
     let step = round_step(to - from, wanted);
-    let (first, last) = ((from / step - 1e-9).ceil() as i64, (to / step + 1e-9).floor() as i64);
-    ((first..=last).map(|index| (index as f64 * step).clamp(from, to)).collect(), step)
+    (multiples(from, to, step), step)
 }
 
 /// A value on an axis: as few digits as the step needs.

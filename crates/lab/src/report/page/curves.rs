@@ -59,8 +59,9 @@ impl Series {
 }
 
 impl Curves {
-    /// Draws the series in this order; their colours follow it.
+    /// Draws the series in this order; their colours follow it. A linear axis upwards starts at 0.
     pub fn new(title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Curves {
+        let y = y.including(0.0);
         Curves { title: title.to_string(), x, y, series }
     }
 

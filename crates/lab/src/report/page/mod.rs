@@ -46,15 +46,19 @@
 //! | `curves`, `scatter`, `bars`, `heat` | the kinds of plots |
 
 mod axis;
+mod bars;
 mod curves;
 mod escape;
+mod heat;
 mod plot;
 mod scatter;
 mod table;
 
 pub use axis::Axis;
+pub use bars::{Bars, Histogram, MUTED};
 pub use curves::{Curves, Series};
 pub use escape::escape;
+pub use heat::Heat;
 pub use scatter::{Dot, Scatter};
 pub use table::Table;
 

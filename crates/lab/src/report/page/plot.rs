@@ -4,9 +4,9 @@ use super::axis::{Axis, Range};
 use super::{COLORS, escape};
 
 /// Width of every plot, in the units of its drawing; style sheet and reader's window scale it.
-pub(super) const WIDTH: f64 = 600.0;
+pub(super) const WIDTH: f64 = 560.0;
 /// About the width of a character.
-pub(super) const CHARACTER: f64 = 7.4;
+pub(super) const CHARACTER: f64 = 7.8;
 const TOP: f64 = 32.0;
 /// Names on the axis to the right that are longer than this are cut when they are slanted.
 const NAME_MAX: usize = 24;
@@ -31,13 +31,14 @@ impl Frame {
     /// Draws axes and grid. `about` is the text alternative; `height` is that of the area between the axes.
     pub fn new(about: &str, [x, y]: [&Axis; 2], [across, up]: [Range; 2], height: f64) -> Frame {
         let widest = |range: &Range| range.ticks.iter().map(|(_, text)| wide(text)).fold(0.0, f64::max);
-        let left = widest(&up) + 12.0;
-        let right = WIDTH - across.ticks.last().map_or(0.0, |(_, text)| wide(text) / 2.0).clamp(12.0, 60.0);
+        let half = |tick: Option<&(f64, String)>| tick.map_or(0.0, |(_, text)| wide(text) / 2.0);
+        let left = (widest(&up) + 12.0).max(half(across.ticks.first()).min(60.0));
+        let right = WIDTH - half(across.ticks.last()).clamp(12.0, 60.0);
         let slanted =
             x.is_names() && widest(&across) + 8.0 > (right - left) / across.ticks.len().max(1) as f64;
         let (top, bottom) = (TOP, TOP + height);
         let below =
-            if slanted { 28.0 + widest(&across).min(NAME_MAX as f64 * CHARACTER) * 0.5 } else { 24.0 };
+            if slanted { 24.0 + widest(&across).min(NAME_MAX as f64 * CHARACTER) * 0.46 } else { 24.0 };
         let mut frame = Frame { x: across, y: up, left, right, top, bottom, svg: String::new() };
         frame.svg = format!(
             "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"{}\">\n\
@@ -65,7 +66,7 @@ impl Frame {
             let (x, y) = (left - 7.0, at + 4.5);
             svg += &format!("<text class=\"tick end\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>\n", escape(text));
         }
-        let mut free = 0.0;
+        let mut free = f64::NEG_INFINITY;
         for (value, text) in &self.x.ticks {
             let Some(at) = self.x(*value) else { continue };
             let half = wide(text) / 2.0;

@@ -113,7 +113,7 @@ fn labels(frame: &Frame, placed: &[(f64, f64, &Dot)]) -> String {
     let mut svg = String::new();
     for (x, y, dot) in placed {
         let width = wide(&dot.name);
-        let (beside, above) = (width / 2.0 + 8.0, HEIGHT / 2.0 + 5.0);
+        let (beside, above) = (width / 2.0 + 9.0, HEIGHT / 2.0 + 5.0);
         let around = [
             (beside, -above),
             (beside, 0.0),

@@ -71,3 +71,35 @@ fn the_front_steps_along_what_it_reaches() {
         "with the legend"
     );
 }
+
+#[test]
+fn a_map_has_a_colour_for_each_value() {
+    let values = [0, 1, 2, 3, 3, 3, 9, 9];
+    let heat = Heat {
+        title: "T",
+        row: "die",
+        column: "block",
+        unit: "erases",
+        values: &values,
+        rows: 2,
+        range: [0, 9],
+    };
+    let map = heat.html();
+    for path in ["h0\" d=\"M0 0.5h1\"", "h3\" d=\"M3 0.5h1M0 1.5h2\"", "h9\" d=\"M2 1.5h2\"><title>9 erases<"]
+    {
+        assert!(map.contains(path), "{path}: {map}");
+    }
+    let long: Vec<u32> = (0..200_000).collect();
+    let heat = Heat { values: &long, rows: 1, range: [0, 199_999], ..heat };
+    assert!(heat.html().contains("4 in a cell: their largest value"), "{}", heat.html());
+}
+
+#[test]
+fn bars_say_their_values() {
+    let mut bars = Bars::new("T", Axis::linear("times"), &[("host", 0), ("cleaning", 4), ("map", 2)]);
+    bars.row("<a>", &[1.0, 2.5, 0.0], "3.50");
+    let html = bars.html();
+    assert!(html.contains("aria-label=\"times. &lt;a&gt;: host 1.00, cleaning 2.50\""), "{html}");
+    assert!(html.contains("<title>cleaning 2.50</title>") && html.contains("</svg>cleaning</li>"));
+    assert!(!html.contains("map"), "what no bar has is not in the legend");
+}
