@@ -2,34 +2,16 @@
 //! change here is a change of results: raise `RESULTS_VERSION` and say why in the commit.
 
 use nvlab_lab::design::Design;
-use nvlab_lab::plan::{Settings, Source, Task};
+use nvlab_lab::plan::{Settings, Source, Task, Until};
 use nvlab_lab::result::RunResult;
-use nvlab_lab::run::{Limit, RunPlan, State, run};
-use nvlab_units::Span;
-use nvlab_workload::AnyWorkload;
-use nvlab_workload::spec::WorkloadSpec;
+use nvlab_lab::run::State;
 
 fn golden(design: &str, sets: &[&str], workload: &str, state: State, requests: u64) -> RunResult {
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
     let resolved = Design::load(design, &sets).unwrap_or_else(|errors| panic!("{errors}"));
-    let spec = WorkloadSpec::parse(workload).unwrap();
-    let unit = resolved.ftl.unit_bytes() as u64;
-    let make = |seed| -> AnyWorkload {
-        let opened = spec.open(resolved.capacity_bytes(), unit, seed).unwrap();
-        opened.phases.into_iter().next().unwrap().remove(0).workload
-    };
-    let plan = RunPlan {
-        design_name: design.into(),
-        workload_text: workload.into(),
-        workload_about: String::new(),
-        seed: 1,
-        state,
-        precondition_with_workload: true,
-        until: None,
-        limit: Limit { requests, time: Span::from_ps(u64::MAX), ..Limit::NONE },
-        requests_asked: Some(requests),
-    };
-    run(&resolved, &plan, make, &mut |_, _| true).unwrap()
+    let source = Source::read(workload, None).unwrap();
+    let settings = Settings { seed: 1, until: Some(Until::Requests(requests)), state };
+    Task::new(resolved, design.into(), &source, settings).unwrap().run(&mut |_, _| true).unwrap()
 }
 
 /// What is compared: integers only.
