@@ -16,6 +16,7 @@ fn golden(design: &str, sets: &[&str], workload: &str, state: State, requests: u
 
 /// What is compared: integers only.
 fn integers(result: &RunResult) -> Vec<u64> {
+    let flash = result.flash.as_ref().unwrap();
     vec![
         result.requests_served,
         (result.simulated_s * 1e12).round() as u64,
@@ -24,10 +25,10 @@ fn integers(result: &RunResult) -> Vec<u64> {
         result.read.latency.max_ns,
         result.write.latency.p50_ns,
         result.write.latency.max_ns,
-        result.flash.reads,
-        result.flash.programs,
-        result.flash.erases,
-        result.flash.cycles_max as u64,
+        flash.reads,
+        flash.programs,
+        flash.erases,
+        flash.cycles_max as u64,
     ]
 }
 

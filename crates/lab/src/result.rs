@@ -53,8 +53,9 @@ pub struct RunResult {
     pub transaction: OpResult,
     /// Where programs came from.
     pub write_amplification: WriteAmplification,
-    /// What the flash did.
-    pub flash: FlashResult,
+    /// What the flash did; `None` for a device without flash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flash: Option<FlashResult>,
     /// The same by medium: the data medium first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<MediumResult>,
@@ -94,7 +95,7 @@ pub struct RunResult {
 impl RunResult {
     /// Why there is no lifetime: true if nothing wears the device, false if it is not known what will.
     pub fn without_end(&self) -> bool {
-        let programmed = self.flash.programs + self.flash.erases;
+        let programmed = self.flash.as_ref().map_or(0, |flash| flash.programs + flash.erases);
         self.lifetime.years.is_none() && programmed == 0 && self.write.bytes == 0
     }
 }

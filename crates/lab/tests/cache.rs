@@ -138,7 +138,7 @@ fn adds_up(run: &RunResult) {
     assert!((wa.total - parts).abs() < 1e-9, "{wa:?}");
     assert_eq!((wa.merge, wa.transfer), (0.0, 0.0));
     let of = |figure: fn(&nvlab_lab::result::MediumResult) -> u64| run.media.iter().map(figure).sum::<u64>();
-    let flash = &run.flash;
+    let flash = run.flash.as_ref().unwrap();
     assert_eq!(
         (of(|m| m.reads), of(|m| m.programs), of(|m| m.erases)),
         (flash.reads, flash.programs, flash.erases)

@@ -84,7 +84,8 @@ fn the_thirteenth_overwrite_merges_three_blocks() {
     let us = |seconds: f64| (seconds * 1e6).round() as u64;
     assert_eq!([data.read_s, data.program_s, data.erase_s].map(us), [1_200, 19_200, 4_500]);
     assert_eq!([log.read_s, log.program_s, log.erase_s].map(us), [100, 2_600, 1_500]);
-    assert_eq!((run.flash.reads, run.flash.programs, run.flash.erases), (24, 37, 4));
+    let flash = run.flash.as_ref().unwrap();
+    assert_eq!((flash.reads, flash.programs, flash.erases), (24, 37, 4));
     let wa = run.write_amplification;
     assert_eq!((wa.total, wa.host, wa.merge, wa.clean), (37.0 / 13.0, 1.0, 24.0 / 13.0, 0.0));
     // Paid for: 5 blocks of 32 KiB and 3 of 16 KiB, not the two blocks for merges.

@@ -232,7 +232,8 @@ mod tests {
             "lifetime > 5 years does not hold: lifetime is not determined: nothing of what the host wrote was \
              programmed yet"
         );
-        (run.flash.programs, run.flash.erases, run.write.bytes) = (0, 0, 0);
+        let flash = run.flash.as_mut().unwrap();
+        (flash.programs, flash.erases, run.write.bytes) = (0, 0, 0);
         assert_eq!(
             check("lifetime > 5 years", &run),
             "lifetime > 5 years holds: lifetime is without end: nothing was programmed"

@@ -4,7 +4,7 @@
 use super::Style;
 use super::metric::busy_flash;
 use super::number::{self, Shown};
-use crate::result::{MemoryResult, OpResult, RunResult, TimeSplit};
+use crate::result::{FlashResult, MemoryResult, OpResult, RunResult, TimeSplit};
 
 /// Where the text of a labelled line begins.
 const INDENT: usize = 18;
@@ -17,7 +17,7 @@ pub fn run_text(run: &RunResult, style: Style) -> String {
     page.throughput(run);
     page.latency(run);
     page.writes(run);
-    page.flash(run);
+    page.media(run);
     page.cost(run);
     let key = run.key.get(..8).unwrap_or(&run.key);
     let foot = format!("key {key} · nvlab {} · results version {}", run.nvlab, run.results_version);
@@ -224,18 +224,25 @@ impl Page {
         }
     }
 
-    fn flash(&mut self, run: &RunResult) {
-        let flash = &run.flash;
+    fn media(&mut self, run: &RunResult) {
         if let Some(memory) = &run.memory {
             self.line("Time", &time(&memory.time));
-        } else {
-            self.busy(run);
+        }
+        if let Some(flash) = &run.flash {
+            self.flash(run, flash);
+        }
+        self.line("Lifetime", &lifetime(run));
+    }
+
+    fn flash(&mut self, run: &RunResult, flash: &FlashResult) {
+        if run.memory.is_none() {
+            self.busy(flash);
         }
         let done = [(flash.reads, "read"), (flash.programs, "program"), (flash.erases, "erase")];
         let done = done.map(|(count, what)| keep(&number::things(count, what)));
         self.line("Flash", &done.join(", "));
-        self.media(run);
-        self.faults(run);
+        self.kinds(run);
+        self.faults(flash);
         let mean = number::three(flash.cycles_mean);
         let (least, most, deviation) =
             (flash.cycles_min, flash.cycles_max, number::three(flash.cycles_deviation));
@@ -245,21 +252,19 @@ impl Page {
             "Wear",
             &format!("cycles mean {mean}, min {least}, max {most}, deviation {deviation}; {rated}"),
         );
-        self.line("Lifetime", &lifetime(run));
     }
 
-    fn busy(&mut self, run: &RunResult) {
-        let flash = &run.flash;
+    fn busy(&mut self, flash: &FlashResult) {
         let percent = |share: f64| format!("{:.0}", share * 100.0);
         let [all, read, program, erase, channel] =
-            [busy_flash(run), flash.busy_read, flash.busy_program, flash.busy_erase, flash.busy_channel]
+            [busy_flash(flash), flash.busy_read, flash.busy_program, flash.busy_erase, flash.busy_channel]
                 .map(percent);
         let busy = format!("dies {all} %: read {read}, program {program}, erase {erase}");
         self.line("Device busy", &format!("{}   {}", keep(&busy), keep(&format!("channels {channel} %"))));
     }
 
     /// Each kind of flash, if there are several.
-    fn media(&mut self, run: &RunResult) {
+    fn kinds(&mut self, run: &RunResult) {
         for medium in run.media.iter().filter(|_| run.media.len() > 1) {
             let done = [(medium.reads, "read"), (medium.programs, "program"), (medium.erases, "erase")];
             let mut parts = done.map(|(count, what)| keep(&number::things(count, what))).to_vec();
@@ -273,8 +278,7 @@ impl Page {
         }
     }
 
-    fn faults(&mut self, run: &RunResult) {
-        let flash = &run.flash;
+    fn faults(&mut self, flash: &FlashResult) {
         let [reads, programs, erases] = flash.failures;
         let counts = [
             (flash.read_retries, "read retried", "reads retried"),

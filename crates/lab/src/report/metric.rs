@@ -4,7 +4,7 @@
 //! `p99.9` for `p99_9`, `p99.write` for `write.p99`, and the short names in [`ALIASES`].
 
 use super::number::{self, Shown};
-use crate::result::{MediumResult, MemoryResult, OpResult, RouteResult, RunResult};
+use crate::result::{FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult};
 use nvlab_workload::suggest::nearest;
 
 /// What a metric counts in.
@@ -248,8 +248,13 @@ fn ram_usd(run: &RunResult) -> Option<f64> {
 }
 
 /// The share of die time in which dies are busy.
-pub(super) fn busy_flash(run: &RunResult) -> f64 {
-    run.flash.busy_read + run.flash.busy_program + run.flash.busy_erase
+pub(super) fn busy_flash(flash: &FlashResult) -> f64 {
+    flash.busy_read + flash.busy_program + flash.busy_erase
+}
+
+/// A figure of the flash; `None` without flash.
+fn flash(run: &RunResult, figure: fn(&FlashResult) -> f64) -> Option<f64> {
+    run.flash.as_ref().map(figure)
 }
 
 #[rustfmt::skip]
@@ -272,19 +277,19 @@ const ROWS: &[Row] = &[
     ("waf.unaligned", "unaligned", Unit::Ratio, Better::Less, "bytes of units touched for each byte the host asked to write; not part of waf", |r| written(r, r.write_amplification.unaligned)),
     ("clean.blocks", "cleaned", Unit::Count, Better::Less, "blocks cleaned", |r| Some(r.write_amplification.cleaned_blocks as f64)),
     ("clean.live", "live share", Unit::Share, Better::Less, "mean share of live units in the blocks that were cleaned", |r| Some(r.write_amplification.cleaned_live_share).filter(|_| r.write_amplification.cleaned_blocks > 0)),
-    ("flash.reads", "cell reads", Unit::Count, Better::Less, "reads of the cells", |r| Some(r.flash.reads as f64)),
-    ("flash.programs", "programs", Unit::Count, Better::Less, "programs of the cells", |r| Some(r.flash.programs as f64)),
-    ("erases", "erases", Unit::Count, Better::Less, "blocks erased in the run", |r| Some(r.flash.erases as f64)),
-    ("flash.retries", "read retries", Unit::Count, Better::Less, "reads tried again because of bit errors", |r| Some(r.flash.read_retries as f64)),
-    ("failures.read", "lost reads", Unit::Count, Better::Less, "uncorrectable reads", |r| Some(r.flash.failures[0] as f64)),
-    ("failures.program", "bad programs", Unit::Count, Better::Less, "failed programs", |r| Some(r.flash.failures[1] as f64)),
-    ("failures.erase", "bad erases", Unit::Count, Better::Less, "failed erases", |r| Some(r.flash.failures[2] as f64)),
-    ("flash.retired", "retired", Unit::Count, Better::Less, "blocks retired in the run", |r| Some(r.flash.retired_blocks as f64)),
-    ("busy.flash", "dies busy", Unit::Share, Better::Neither, "share of die time spent working", |r| Some(busy_flash(r))),
-    ("busy.read", "dies reading", Unit::Share, Better::Neither, "share of die time spent reading", |r| Some(r.flash.busy_read)),
-    ("busy.program", "dies programming", Unit::Share, Better::Neither, "share of die time spent programming", |r| Some(r.flash.busy_program)),
-    ("busy.erase", "dies erasing", Unit::Share, Better::Neither, "share of die time spent erasing", |r| Some(r.flash.busy_erase)),
-    ("busy.channel", "channels busy", Unit::Share, Better::Neither, "share of channel time spent transferring", |r| Some(r.flash.busy_channel)),
+    ("flash.reads", "cell reads", Unit::Count, Better::Less, "reads of the cells", |r| flash(r, |f| f.reads as f64)),
+    ("flash.programs", "programs", Unit::Count, Better::Less, "programs of the cells", |r| flash(r, |f| f.programs as f64)),
+    ("erases", "erases", Unit::Count, Better::Less, "blocks erased in the run", |r| flash(r, |f| f.erases as f64)),
+    ("flash.retries", "read retries", Unit::Count, Better::Less, "reads tried again because of bit errors", |r| flash(r, |f| f.read_retries as f64)),
+    ("failures.read", "lost reads", Unit::Count, Better::Less, "uncorrectable reads", |r| flash(r, |f| f.failures[0] as f64)),
+    ("failures.program", "bad programs", Unit::Count, Better::Less, "failed programs", |r| flash(r, |f| f.failures[1] as f64)),
+    ("failures.erase", "bad erases", Unit::Count, Better::Less, "failed erases", |r| flash(r, |f| f.failures[2] as f64)),
+    ("flash.retired", "retired", Unit::Count, Better::Less, "blocks retired in the run", |r| flash(r, |f| f.retired_blocks as f64)),
+    ("busy.flash", "dies busy", Unit::Share, Better::Neither, "share of die time spent working", |r| flash(r, busy_flash)),
+    ("busy.read", "dies reading", Unit::Share, Better::Neither, "share of die time spent reading", |r| flash(r, |f| f.busy_read)),
+    ("busy.program", "dies programming", Unit::Share, Better::Neither, "share of die time spent programming", |r| flash(r, |f| f.busy_program)),
+    ("busy.erase", "dies erasing", Unit::Share, Better::Neither, "share of die time spent erasing", |r| flash(r, |f| f.busy_erase)),
+    ("busy.channel", "channels busy", Unit::Share, Better::Neither, "share of channel time spent transferring", |r| flash(r, |f| f.busy_channel)),
     ("media.time", "media time", Unit::Seconds, Better::Less, "reads, programs and erases of all flash, each times its own time", |r| Some(r.media.iter().map(busy_s).sum()).filter(|_| !r.media.is_empty())),
     ("data.reads", "data reads", Unit::Count, Better::Less, "cell reads of the data medium", |r| of_role(r, &["data"], |m| m.reads as f64)),
     ("data.programs", "data programs", Unit::Count, Better::Less, "programs of the data medium", |r| of_role(r, &["data"], |m| m.programs as f64)),
@@ -299,11 +304,11 @@ const ROWS: &[Row] = &[
     ("log.lifetime", "log lifetime", Unit::Years, Better::More, "years until the mean block of the log's own array, or in SLC mode, is worn out", |r| r.media.iter().find(|m| m.role != "data")?.years),
     ("log.endurance", "log endurance", Unit::BytesDecimal, Better::More, "host bytes that may be written until the mean block of the log's own array, or in SLC mode, is worn out", |r| endurance(r, r.media.iter().find(|m| m.role != "data")?)),
     ("price.flash", "flash price", Unit::Usd, Better::Less, "the flash alone", |r| r.media.iter().filter(|m| m.bytes > 0).map(|m| m.usd).sum::<Option<f64>>().filter(|_| !r.media.is_empty())),
-    ("cycles.min", "cycles min", Unit::Count, Better::Neither, "fewest erases of a block since new", |r| Some(r.flash.cycles_min as f64)),
-    ("cycles.mean", "cycles mean", Unit::Ratio, Better::Less, "mean erases of a block since new", |r| Some(r.flash.cycles_mean)),
-    ("cycles.max", "cycles max", Unit::Count, Better::Less, "most erases of a block since new", |r| Some(r.flash.cycles_max as f64)),
-    ("cycles.spread", "cycles spread", Unit::Count, Better::Less, "most less fewest erases of a block since new", |r| Some((r.flash.cycles_max - r.flash.cycles_min) as f64)),
-    ("cycles.deviation", "cycles dev.", Unit::Ratio, Better::Less, "standard deviation of the erases of blocks since new", |r| Some(r.flash.cycles_deviation)),
+    ("cycles.min", "cycles min", Unit::Count, Better::Neither, "fewest erases of a block since new", |r| flash(r, |f| f.cycles_min as f64)),
+    ("cycles.mean", "cycles mean", Unit::Ratio, Better::Less, "mean erases of a block since new", |r| flash(r, |f| f.cycles_mean)),
+    ("cycles.max", "cycles max", Unit::Count, Better::Less, "most erases of a block since new", |r| flash(r, |f| f.cycles_max as f64)),
+    ("cycles.spread", "cycles spread", Unit::Count, Better::Less, "most less fewest erases of a block since new", |r| flash(r, |f| (f.cycles_max - f.cycles_min) as f64)),
+    ("cycles.deviation", "cycles dev.", Unit::Ratio, Better::Less, "standard deviation of the erases of blocks since new", |r| flash(r, |f| f.cycles_deviation)),
     ("lifetime", "lifetime", Unit::Years, Better::More, "years until the mean block is worn out at this load; if the device sets the pace compare lifetime.bytes", |r| r.lifetime.years),
     ("lifetime.days", "days", Unit::Ratio, Better::More, "days until the mean block is worn out at this load", |r| r.lifetime.years.map(|years| years * 365.25)),
     ("lifetime.worst", "first block", Unit::Years, Better::More, "years if the most worn block set the pace, once the mean block was erased ten times", |r| r.lifetime.years_worst_block),

@@ -104,7 +104,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
             cleaned_live_share: 0.657,
             ..WriteAmplification::default()
         },
-        flash: flash(),
+        flash: Some(flash()),
         closed_loop: true,
         lifetime: Lifetime {
             years: Some(8.4),
@@ -200,8 +200,9 @@ pub fn rich(name: &str, seed: u64, slow: f64) -> RunResult {
     (wa.clean, wa.wear, wa.map, wa.padding) = (clean, 0.03, 0.02, 0.11 * slow);
     wa.total = 1.0 + clean + 0.05 + 0.11 * slow;
     let total = wa.total;
-    run.flash.busy_program = (0.3 * slow).min(0.6);
-    worn(&mut rng, &mut run.flash, 140.0 * slow);
+    let flash = run.flash.as_mut().expect("a sample has flash");
+    flash.busy_program = (0.3 * slow).min(0.6);
+    worn(&mut rng, flash, 140.0 * slow);
     run.lifetime.years = Some(8.4 / slow);
     let step = run.simulated_s / 200.0;
     run.series = (0..200)

@@ -6,19 +6,20 @@
 //! from the first program on, while erases lag behind it on a device that begins with erased blocks or has not come to
 //! cleaning. A block that is erased before it was full costs a whole cycle all the same: then erases are more.
 
-use super::device::{Insides, LogInsides};
+use super::device::{ArrayInsides, FlashInsides, Insides};
 use super::summary::SECONDS_PER_YEAR;
 use crate::design::{Design, Ftl, PriceItem};
 use crate::result::MediumResult;
-use nvlab_medium::flash::{Cells, FlashStats};
+use nvlab_medium::flash::Cells;
 use nvlab_units::Geometry;
 
-/// Every kind of flash of a run of `seconds`, the data medium first.
+/// Every kind of flash of a run of `seconds`, the data medium first; none without flash.
 pub(super) fn media(design: &Design, insides: &Insides, seconds: f64) -> Vec<MediumResult> {
+    let Some(flash) = &insides.flash else { return Vec::new() };
     let items = design.price().items;
-    let geometry = &insides.geometry;
-    let mut data = medium(design.ftl.medium(), "data", &items, insides.cells, &insides.flash);
-    let mut slc = slc_mode(design, insides.cells);
+    let geometry = &flash.data.geometry;
+    let mut data = medium(design.ftl.medium(), "data", &items, &flash.data);
+    let mut slc = slc_mode(design, flash.data.cells);
     if let Some((slc, _)) = &slc {
         data.reads -= slc.reads;
         data.programs -= slc.programs;
@@ -27,7 +28,7 @@ pub(super) fn media(design: &Design, insides: &Insides, seconds: f64) -> Vec<Med
         data.program_s -= slc.program_s;
         data.erase_s -= slc.erase_s;
     }
-    let mut log = log(design, insides, &items);
+    let mut log = log(design, flash, &items);
     let mut programmed = program_units(&mut data, &Shape::of(geometry), geometry);
     if let Some((slc, shape)) = &mut slc {
         // Any block may be used so: the wear is spread over all.
@@ -88,7 +89,8 @@ fn wear_out(medium: &mut MediumResult, shape: &Shape, geometry: &Geometry, secon
         .then(|| medium.rated_cycles as f64 / (medium.cycles / seconds) / SECONDS_PER_YEAR);
 }
 
-fn medium(name: &str, role: &str, items: &[PriceItem], cells: &Cells, stats: &FlashStats) -> MediumResult {
+fn medium(name: &str, role: &str, items: &[PriceItem], array: &ArrayInsides<'_>) -> MediumResult {
+    let ArrayInsides { cells, stats, .. } = array;
     let item = items.iter().find(|item| item.medium == name);
     MediumResult {
         name: name.into(),
@@ -107,10 +109,9 @@ fn medium(name: &str, role: &str, items: &[PriceItem], cells: &Cells, stats: &Fl
 }
 
 /// The array of a log that has one of its own.
-fn log(design: &Design, insides: &Insides, items: &[PriceItem]) -> Option<(MediumResult, Geometry)> {
-    let (Ftl::Blocks(design), Some(log)) = (&design.ftl, &insides.log) else { return None };
-    let LogInsides { cells, flash, geometry } = log;
-    Some((medium(&design.own_log.as_ref()?.medium, "log", items, cells, flash), *geometry))
+fn log(design: &Design, flash: &FlashInsides<'_>, items: &[PriceItem]) -> Option<(MediumResult, Geometry)> {
+    let (Ftl::Blocks(design), Some(log)) = (&design.ftl, &flash.log) else { return None };
+    Some((medium(&design.own_log.as_ref()?.medium, "log", items, log), log.geometry))
 }
 
 /// The blocks of the data array in SLC mode, if its controller uses some so.

@@ -1,7 +1,7 @@
 //! From counters and histograms to a [`RunResult`].
 
 use super::RunPlan;
-use super::device::{Insides, Observed};
+use super::device::{ArrayInsides, FlashInsides, Insides, Observed};
 use super::media::{media, years_of};
 use super::meter::{OpTotals, TRANSACTION, Totals, latency};
 use crate::design::Design;
@@ -61,7 +61,10 @@ pub fn summarize(
         flush: op(Op::Flush),
         transaction: op_result(&totals[TRANSACTION], seconds),
         write_amplification: write_amplification(&insides),
-        flash: flash(&insides, busy_span.seconds().max(1e-12)),
+        flash: insides
+            .flash
+            .as_ref()
+            .map(|flash| flash_result(flash, insides.retired_blocks, busy_span.seconds().max(1e-12))),
         lifetime: lifetime(&insides, years_of(&media), design, host_bytes, seconds),
         closed_loop: false,
         media,
@@ -118,7 +121,6 @@ fn served(totals: &Totals) -> u64 {
 fn write_amplification(insides: &Insides) -> WriteAmplification {
     let causes = &insides.causes;
     let per_host = |units: u64| if causes.host == 0 { 0.0 } else { units as f64 / causes.host as f64 };
-    let units_per_block = insides.geometry.units_per_block() as f64;
     WriteAmplification {
         total: per_host(causes.total()),
         host: per_host(causes.host),
@@ -134,19 +136,22 @@ fn write_amplification(insides: &Insides) -> WriteAmplification {
         cleaned_blocks: insides.cleaned_blocks,
         cleaned_live_share: match insides.cleaned_blocks {
             0 => 0.0,
-            cleans => insides.cleaned_live_units as f64 / (cleans as f64 * units_per_block),
+            cleans => {
+                let block = insides.flash.as_ref().map_or(1, |flash| flash.data.geometry.units_per_block());
+                insides.cleaned_live_units as f64 / (cleans as f64 * block as f64)
+            }
         },
     }
 }
 
-fn flash(insides: &Insides, seconds: f64) -> FlashResult {
-    let (stats, geometry) = (&insides.flash, &insides.geometry);
-    let log = insides.log.as_ref();
+fn flash_result(flash: &FlashInsides<'_>, retired_blocks: u64, seconds: f64) -> FlashResult {
+    let ArrayInsides { cells, stats, geometry } = &flash.data;
+    let log = flash.log.as_ref();
     let dies = geometry.dies() + log.map_or(0, |log| log.geometry.dies());
     let channels = geometry.channels + log.map_or(0, |log| log.geometry.channels);
-    let log = log.map(|log| log.flash).unwrap_or_default();
+    let log = log.map(|log| log.stats).unwrap_or_default();
     let share = |data: Total, log: Total, of: u32| (data.seconds() + log.seconds()) / (seconds * of as f64);
-    let cycles: Vec<u32> = insides.cells.erase_counts().to_vec();
+    let cycles: Vec<u32> = cells.erase_counts().to_vec();
     let mean = cycles.iter().map(|&n| n as f64).sum::<f64>() / cycles.len() as f64;
     let variance = cycles.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / cycles.len() as f64;
     let mut histogram = std::collections::BTreeMap::new();
@@ -159,7 +164,7 @@ fn flash(insides: &Insides, seconds: f64) -> FlashResult {
         erases: stats.erases + log.erases,
         read_retries: stats.retries + log.retries,
         failures: std::array::from_fn(|kind| stats.failures[kind] + log.failures[kind]),
-        retired_blocks: insides.retired_blocks,
+        retired_blocks,
         busy_read: share(stats.read_time, log.read_time, dies),
         busy_program: share(stats.program_time, log.program_time, dies),
         busy_erase: share(stats.erase_time, log.erase_time, dies),
@@ -176,8 +181,8 @@ fn flash(insides: &Insides, seconds: f64) -> FlashResult {
 /// Fewer cycles of the mean block since new say little of the block most worn: one more is over a tenth.
 const CYCLES_TOLD: f64 = 10.0;
 
-/// What the rate of cycles leaves, and the host bytes that can be written until then. The block most worn since new
-/// belongs to the array that is worn out first.
+/// What the rate of wear leaves, and the host bytes that can be written until then: of flash, or of what is written in place
+/// where there is none. The block most worn since new belongs to the array that is worn out first.
 fn lifetime(
     insides: &Insides,
     years: Option<(f64, bool)>,
@@ -185,19 +190,34 @@ fn lifetime(
     host_bytes: u64,
     seconds: f64,
 ) -> Lifetime {
-    let rated_cycles = insides.cells.config.endurance.cycles;
-    let Some((years, by_log)) = years else { return Lifetime { rated_cycles, ..Lifetime::default() } };
+    let (rated_cycles, worn) = match (&insides.flash, &insides.pram) {
+        (Some(flash), _) => (
+            flash.data.cells.config.endurance.cycles,
+            years.map(|(years, by_log)| {
+                let array = flash.log.as_ref().filter(|_| by_log).unwrap_or(&flash.data);
+                (years, years_of_worst(years, array.cells.erase_counts()))
+            }),
+        ),
+        (None, Some(pram)) => (pram.rated_writes, pram.years.map(|years| (years, Some(years)))),
+        (None, None) => (0, None),
+    };
+    let Some((years, years_worst_block)) = worn else {
+        return Lifetime { rated_cycles, ..Lifetime::default() };
+    };
     // Nothing written, and yet programmed: moved by the device itself.
     let host_bytes = (host_bytes > 0).then(|| years * SECONDS_PER_YEAR * (host_bytes as f64 / seconds));
-    let cells = insides.log.as_ref().filter(|_| by_log).map_or(insides.cells, |log| log.cells);
-    let counts = cells.erase_counts();
-    let mean = counts.iter().map(|&n| n as f64).sum::<f64>() / counts.len() as f64;
-    let most = counts.iter().copied().max().unwrap_or(0) as f64;
     Lifetime {
         years: Some(years),
-        years_worst_block: (mean >= CYCLES_TOLD).then(|| years * mean / most),
+        years_worst_block,
         host_bytes,
         drive_writes_per_day: host_bytes.map(|bytes| bytes / design.capacity_bytes() as f64 / (5.0 * 365.25)),
         rated_cycles,
     }
+}
+
+/// The years of the mean block as those of the block most worn.
+fn years_of_worst(years: f64, erases: &[u32]) -> Option<f64> {
+    let mean = erases.iter().map(|&n| n as f64).sum::<f64>() / erases.len() as f64;
+    let most = erases.iter().copied().max().unwrap_or(0) as f64;
+    (mean >= CYCLES_TOLD).then(|| years * mean / most)
 }

@@ -35,7 +35,7 @@ pub struct Counts {
 }
 
 /// Erases of blocks since they were new.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wear {
     /// Of the block with the fewest.
     pub min: u32,
@@ -48,15 +48,15 @@ pub struct Wear {
 }
 
 impl Wear {
-    /// Of a device that ran for `span`.
+    /// Of the flash of a device that ran for `span`; zeros without flash.
     pub(super) fn of(observed: &dyn Observed, span: Span) -> Wear {
-        let insides = observed.insides(span);
-        let cycles = insides.cells.erase_counts();
+        let Some(flash) = observed.insides(span).flash else { return Wear::default() };
+        let cycles = flash.data.cells.erase_counts();
         Wear {
             min: cycles.iter().copied().min().unwrap_or(0),
             mean: cycles.iter().map(|&count| count as f64).sum::<f64>() / cycles.len().max(1) as f64,
             max: cycles.iter().copied().max().unwrap_or(0),
-            rated: insides.cells.config.endurance.cycles,
+            rated: flash.data.cells.config.endurance.cycles,
         }
     }
 }

@@ -65,13 +65,16 @@ pub(super) fn busy(page: &mut Page, runs: &[Labelled<'_>]) {
     let heads = ["design", "read", "program", "erase", "idle", "channels busy"];
     let mut table = Table::new("Share of time", 1, &heads);
     for labelled in runs {
-        let flash = &labelled.run.flash;
-        let idle = (1.0 - metric::busy_flash(labelled.run)).max(0.0);
+        let Some(flash) = &labelled.run.flash else { continue };
+        let idle = (1.0 - metric::busy_flash(flash)).max(0.0);
         let shares = [flash.busy_read, flash.busy_program, flash.busy_erase, idle, flash.busy_channel];
         bars.row(&labelled.label, &shares[..4], "");
         let mut cells = vec![labelled.marked()];
         cells.extend(shares.map(percent));
         table.row(&cells);
+    }
+    if runs.iter().all(|labelled| labelled.run.flash.is_none()) {
+        return;
     }
     let content = bars.html() + &details("Table, with channels", &table.html());
     page.section("busy", "Where die time goes", "Time spent waiting for a resume counts as idle.", &content);

@@ -81,7 +81,7 @@ fn results_without_anything_are_shown_too() {
     let mut run = sample::run("idle", 1);
     (run.read, run.write) = (OpResult::default(), OpResult::default());
     run.write_amplification = WriteAmplification::default();
-    run.flash = FlashResult::default();
+    run.flash = Some(FlashResult::default());
     (run.lifetime, run.price) = (Lifetime::default(), Price::default());
     (run.simulated_s, run.wall_s) = (0.0, 0.0);
     run.series.clear();

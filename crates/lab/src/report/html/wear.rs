@@ -3,7 +3,7 @@
 use super::labels::{Labelled, or_dash};
 use crate::report::number;
 use crate::report::page::{Axis, Heat, Histogram, Page, Table, details};
-use crate::result::RunResult;
+use crate::result::{FlashResult, RunResult};
 use toml::de::{DeTable, DeValue};
 
 /// Bars of a histogram at most; beyond that several erase counts share one.
@@ -22,15 +22,23 @@ pub(super) fn dies(run: &RunResult) -> usize {
     };
     let dies = read().unwrap_or(1).max(1);
     // Blocks are listed die by die: it must divide them.
-    if run.flash.cycles.len().is_multiple_of(dies) { dies } else { 1 }
+    let listed = run.flash.as_ref().map_or(0, |flash| flash.cycles.len());
+    if listed.is_multiple_of(dies) { dies } else { 1 }
 }
 
-/// Histograms, maps and tables.
+/// A run of a device with flash, and what the flash did.
+type Flash<'a> = (&'a Labelled<'a>, &'a FlashResult);
+
+/// Histograms, maps and tables; nothing without flash.
 pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
-    let flashes = || runs.iter().map(|labelled| &labelled.run.flash);
+    let runs: Vec<Flash<'_>> = runs.iter().filter_map(|run| Some((run, run.run.flash.as_ref()?))).collect();
+    if runs.is_empty() {
+        return;
+    }
+    let flashes = || runs.iter().map(|(_, flash)| flash);
     let most = flashes().map(|flash| flash.cycles_max).max().unwrap_or(0);
     let step = (most + 1).div_ceil(BARS_MAX).max(1);
-    let binned: Vec<Vec<u64>> = runs.iter().map(|labelled| bars(labelled.run, most, step)).collect();
+    let binned: Vec<Vec<u64>> = runs.iter().map(|(_, flash)| bars(flash, most, step)).collect();
     let high = binned.iter().flatten().copied().max().unwrap_or(0).max(1) as f64;
     let listed = || flashes().filter(|flash| !flash.cycles.is_empty());
     let range = [
@@ -38,38 +46,38 @@ pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
         listed().map(|flash| flash.cycles_max).max().unwrap_or(0),
     ];
     let mut html = String::from("<div class=\"plots\">\n");
-    for (labelled, bars) in runs.iter().zip(&binned) {
-        html += &histogram(labelled, bars, step, high);
+    for ((labelled, flash), bars) in runs.iter().zip(&binned) {
+        html += &histogram((labelled, flash), bars, step, high);
         let map = Heat {
             title: &format!("{}: erase count of each block", labelled.label),
             row: "die",
             column: "block",
             unit: "erases",
-            values: &labelled.run.flash.cycles,
+            values: &flash.cycles,
             rows: dies(labelled.run),
             range,
         };
         html += &map.html();
     }
     html += "</div>\n";
-    html += &details("Tables", &(figures(runs) + &by_die(runs)));
+    html += &details("Tables", &(figures(&runs) + &by_die(&runs)));
     let about = "Erase counts of all blocks since new, preconditioning included. The plots of all runs share their \
                  scales.";
     page.section("wear", "Wear", about, &html);
 }
 
 /// How many blocks were erased how often; `step` counts share a bar.
-fn bars(run: &RunResult, most: u32, step: u32) -> Vec<u64> {
+fn bars(flash: &FlashResult, most: u32, step: u32) -> Vec<u64> {
     let mut bars = vec![0u64; (most / step) as usize + 1];
-    for (cycles, blocks) in &run.flash.cycles_histogram {
+    for (cycles, blocks) in &flash.cycles_histogram {
         bars[(cycles / step).min(most / step) as usize] += *blocks as u64;
     }
     bars
 }
 
 /// All histograms have the same axes, so that they can be compared.
-fn histogram(labelled: &Labelled<'_>, bars: &[u64], step: u32, high: f64) -> String {
-    let mean = labelled.run.flash.cycles_mean;
+fn histogram((labelled, flash): Flash<'_>, bars: &[u64], step: u32, high: f64) -> String {
+    let mean = flash.cycles_mean;
     let bar = |(index, blocks): (usize, &u64)| {
         let from = index as u32 * step;
         let range = if step == 1 { from.to_string() } else { format!("{from} to {}", from + step - 1) };
@@ -88,7 +96,7 @@ fn histogram(labelled: &Labelled<'_>, bars: &[u64], step: u32, high: f64) -> Str
     .html()
 }
 
-fn figures(runs: &[Labelled<'_>]) -> String {
+fn figures(runs: &[Flash<'_>]) -> String {
     let heads = [
         "design",
         "least",
@@ -102,8 +110,8 @@ fn figures(runs: &[Labelled<'_>]) -> String {
         "erases in the run",
     ];
     let mut table = Table::new("Cycles of a block", 1, &heads);
-    for labelled in runs {
-        let (flash, lifetime) = (&labelled.run.flash, &labelled.run.lifetime);
+    for (labelled, flash) in runs {
+        let lifetime = &labelled.run.lifetime;
         let years = |years: Option<f64>| or_dash(years.map(|years| number::years(years).to_string()));
         table.row(&[
             labelled.marked(),
@@ -124,11 +132,11 @@ fn figures(runs: &[Labelled<'_>]) -> String {
 /// More dies than this are not listed one by one.
 const DIES_LISTED: usize = 64;
 
-fn by_die(runs: &[Labelled<'_>]) -> String {
+fn by_die(runs: &[Flash<'_>]) -> String {
     let mut table = Table::new("By die", 1, &["design", "die", "blocks", "least", "mean", "most"]);
     let mut rows = 0;
-    for labelled in runs {
-        let (cycles, dies) = (&labelled.run.flash.cycles, dies(labelled.run));
+    for (labelled, flash) in runs {
+        let (cycles, dies) = (&flash.cycles, dies(labelled.run));
         if cycles.is_empty() || dies > DIES_LISTED {
             continue;
         }
@@ -159,7 +167,7 @@ mod tests {
     fn dies_come_from_the_design_if_they_fit() {
         let mut run = sample::run("ssd-tlc", 1);
         assert_eq!(dies(&run), 4);
-        run.flash.cycles.pop();
+        run.flash.as_mut().unwrap().cycles.pop();
         assert_eq!(dies(&run), 1);
         run.design.resolved_toml = "broken [".to_string();
         assert_eq!(dies(&run), 1);

@@ -39,7 +39,7 @@ fn a_narrow_terminal_and_what_went_wrong() {
     let mut run = sample::run("ssd-tlc", 1);
     run.precondition.converged = false;
     run.requests_asked = Some(2_000_000);
-    run.flash.failures = [2, 1, 0];
+    run.flash.as_mut().unwrap().failures = [2, 1, 0];
     run.write_amplification.unaligned = 1.75;
     run.lifetime = Lifetime { rated_cycles: 3000, ..Lifetime::default() };
     run.buffer_wait_s = 1.5;

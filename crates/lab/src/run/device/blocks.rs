@@ -1,7 +1,7 @@
 //! A block map, with or without a log, over NAND: one array, or one for the data and one for the log.
 
 use super::backing::{Backing, BuildError, nand};
-use super::{Causes, Counters, Insides, LogInsides, Observed};
+use super::{ArrayInsides, Causes, Counters, FlashInsides, Insides, Observed};
 use crate::design::{BlockMapped, Design};
 use nvlab_controller::block_map::{BlockMapMedia, BlockMapStats, Cause};
 use nvlab_controller::{BlockMap, Controller};
@@ -62,12 +62,11 @@ impl<S: Store> Observed for BlockMap<S> {
             host_bytes: Some(stats.host_write_units * Observed::unit_bytes(self) as u64),
             memory_bytes: self.memory_bytes(),
             buffer_wait: stats.merge_wait,
-            log: self.log().map(|log| LogInsides {
-                cells: log.cells(),
-                flash: log.stats(),
-                geometry: *log.geometry(),
+            flash: Some(FlashInsides {
+                data: ArrayInsides::of_nand(nand),
+                log: self.log().map(ArrayInsides::of_nand),
             }),
-            ..Insides::of_nand(nand, causes(stats))
+            ..Insides::of(causes(stats))
         }
     }
 }

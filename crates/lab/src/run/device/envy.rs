@@ -1,7 +1,7 @@
 //! eNVy: as the memory it is, as a RAM disk, and as pages for preconditioning.
 
 use super::backing::{Backing, BuildError};
-use super::{Causes, Counters, Insides, Observed, memory};
+use super::{ArrayInsides, Causes, Counters, FlashInsides, Insides, Observed, memory};
 use crate::design::{self, Design};
 use crate::result::{MemoryResult, TimeSplit};
 use nvlab_access::{BlockDevice, MemoryWindow, RamDisk};
@@ -84,16 +84,12 @@ impl<S: Store> Observed for Envy<S> {
         let (stats, nor) = (self.stats(), self.nor());
         let (causes, geometry) = (causes(stats), *nor.geometry());
         Insides {
-            causes,
             cleaned_blocks: stats.cleans,
             cleaned_live_units: stats.clean_live_pages,
-            retired_blocks: 0,
-            unaligned: 0.0,
-            host_bytes: None,
-            cells: nor.cells(),
-            flash: nor.stats(),
-            geometry,
-            cache: None,
+            flash: Some(FlashInsides {
+                data: ArrayInsides { cells: nor.cells(), stats: nor.stats(), geometry },
+                log: None,
+            }),
             memory_bytes: self.memory_bytes(),
             buffer_wait: stats.buffer_wait,
             memory: Some(MemoryResult {
@@ -108,8 +104,7 @@ impl<S: Store> Observed for Envy<S> {
                 table_bytes: self.table_bytes(),
                 time: time_split(stats, span, geometry.dies()),
             }),
-            log: None,
-            pram: None,
+            ..Insides::of(causes)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::backing::{Backing, BuildError, nand};
 use super::pram::Pram;
-use super::{Causes, Counters, Insides, Observed};
+use super::{Causes, Counters, FlashInsides, Insides, Observed};
 use crate::design::{Design, PramMapped};
 use nvlab_controller::hftl::{Hftl, HftlMedia, HftlStats};
 use nvlab_controller::{BesidePram, Controller};
@@ -69,7 +69,8 @@ impl<S: Store> Observed for Hftl<S, Pram<S>> {
             host_bytes: Some(stats.host_write_units * Observed::unit_bytes(self) as u64),
             memory_bytes: self.memory_bytes(),
             pram: Some(self.pram().result(self.pram_bytes(), span)),
-            ..Insides::of_nand(nand, causes(&stats))
+            flash: FlashInsides::of_nand(nand),
+            ..Insides::of(causes(&stats))
         }
     }
 }

@@ -93,14 +93,8 @@ pub struct Insides<'a> {
     pub unaligned: f64,
     /// Bytes the host asked to write; `None`: what its requests say.
     pub host_bytes: Option<u64>,
-    /// Wear and rated life of the array.
-    pub cells: &'a Cells,
-    /// What the array counted.
-    pub flash: FlashStats,
-    /// Shape of the array.
-    pub geometry: Geometry,
-    /// The array of the log, if it has one of its own.
-    pub log: Option<LogInsides<'a>>,
+    /// What its flash did, if it has any.
+    pub flash: Option<FlashInsides<'a>>,
     /// Bytes of the controller's tables in this program.
     pub memory_bytes: u64,
     /// Host time spent waiting for room in the write buffer.
@@ -113,9 +107,9 @@ pub struct Insides<'a> {
     pub pram: Option<PramResult>,
 }
 
-impl<'a> Insides<'a> {
-    /// Of a controller over one NAND array, as far as the array says it.
-    fn of_nand<S: Store>(nand: &'a Nand<S>, causes: Causes) -> Insides<'a> {
+impl Insides<'_> {
+    /// Of a device that has counted nothing but this.
+    fn of(causes: Causes) -> Self {
         Insides {
             causes,
             cleaned_blocks: 0,
@@ -123,10 +117,7 @@ impl<'a> Insides<'a> {
             retired_blocks: 0,
             unaligned: 0.0,
             host_bytes: None,
-            cells: nand.cells(),
-            flash: nand.stats(),
-            geometry: *nand.geometry(),
-            log: None,
+            flash: None,
             memory_bytes: 0,
             buffer_wait: Total::default(),
             cache: None,
@@ -136,15 +127,37 @@ impl<'a> Insides<'a> {
     }
 }
 
-/// What the array of a log did.
+/// What the flash of a device did.
 #[derive(Clone, Debug)]
-pub struct LogInsides<'a> {
+pub struct FlashInsides<'a> {
+    /// The array of the data.
+    pub data: ArrayInsides<'a>,
+    /// The array of the log, if it has one of its own.
+    pub log: Option<ArrayInsides<'a>>,
+}
+
+/// What an array of flash did.
+#[derive(Clone, Debug)]
+pub struct ArrayInsides<'a> {
     /// Its wear and rated life.
     pub cells: &'a Cells,
     /// What it counted.
-    pub flash: FlashStats,
+    pub stats: FlashStats,
     /// Its shape.
     pub geometry: Geometry,
+}
+
+impl<'a> FlashInsides<'a> {
+    /// Of a device with one NAND array.
+    fn of_nand<S: Store>(nand: &'a Nand<S>) -> Option<FlashInsides<'a>> {
+        Some(FlashInsides { data: ArrayInsides::of_nand(nand), log: None })
+    }
+}
+
+impl<'a> ArrayInsides<'a> {
+    fn of_nand<S: Store>(nand: &'a Nand<S>) -> ArrayInsides<'a> {
+        ArrayInsides { cells: nand.cells(), stats: nand.stats(), geometry: *nand.geometry() }
+    }
 }
 
 /// A device whose insides can be counted.
@@ -158,7 +171,7 @@ pub trait Observed: Background {
     fn expect_scattered_fill(&mut self);
     /// Bytes of a mapping unit.
     fn unit_bytes(&self) -> u32;
-    /// Blocks of the array.
+    /// Blocks of the flash that data are in; 0 without flash.
     fn blocks(&self) -> u32;
     /// What it did in a run of this length.
     fn insides(&self, span: Span) -> Insides<'_>;

@@ -1,7 +1,7 @@
 //! A page map over NAND, behind a link.
 
 use super::backing::{Backing, BuildError, nand};
-use super::{Causes, Counters, Insides, Observed};
+use super::{Causes, Counters, FlashInsides, Insides, Observed};
 use crate::design::{Design, PageMapped};
 use crate::result::CacheResult;
 use nvlab_controller::page_map::PageMapStats;
@@ -82,7 +82,8 @@ impl<S: Store> Observed for PageMap<S> {
             cache: self.cache().map(|_| cache(self)),
             memory_bytes: self.memory_bytes(),
             buffer_wait: stats.buffer_wait,
-            ..Insides::of_nand(nand, causes(stats))
+            flash: FlashInsides::of_nand(nand),
+            ..Insides::of(causes(stats))
         }
     }
 }
