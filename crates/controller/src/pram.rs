@@ -6,6 +6,7 @@
 
 use crate::{Background, Controller, ControllerError, Powered, RecoveryReport};
 use nvlab_medium::{InPlace, PowerCut};
+use nvlab_units::checksum::crc32c;
 use nvlab_units::{Extent, Served, Time};
 
 /// A controller with an in-place memory.
@@ -114,4 +115,16 @@ pub(crate) fn check_atomic(pram: &impl InPlace, why: &str) -> Result<(), String>
     Err(format!(
         "{why}: the memory must keep an aligned write of {ENTRY_BYTES} B whole in a power cut, this one promises {atomic} B"
     ))
+}
+
+/// The header of a table in PRAM: magic, fields, crc32c of these.
+pub(crate) fn header<const BYTES: usize>(magic: [u8; 8], fields: &[u32]) -> [u8; BYTES] {
+    let (mut bytes, crc_at) = ([0; BYTES], BYTES - 4);
+    bytes[..8].copy_from_slice(&magic);
+    for (bytes, field) in bytes[8..crc_at].chunks_mut(4).zip(fields) {
+        bytes.copy_from_slice(&field.to_le_bytes());
+    }
+    let crc = crc32c(&[&bytes[..crc_at]]);
+    bytes[crc_at..].copy_from_slice(&crc.to_le_bytes());
+    bytes
 }

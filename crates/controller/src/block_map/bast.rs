@@ -45,7 +45,7 @@ impl Bast {
     }
 
     /// Assigns a log block to a logical block whose home is `die`.
-    pub fn give(&mut self, lbn: u32, die: u32, block: u32, in_order: bool) {
+    pub fn assign(&mut self, lbn: u32, die: u32, block: u32, in_order: bool) {
         self.log_of[lbn as usize] = block;
         self.rounds[die as usize].push_back(lbn);
         self.in_order[block as usize] = in_order;
@@ -68,7 +68,7 @@ impl<S: Store> BlockMap<S> {
         page: HostPage<'_>,
     ) -> Result<Option<Time>, ControllerError> {
         let Some(block) = self.bast.of(page.lbn) else {
-            return self.give_log_block(at, page.lbn).map(|()| None);
+            return self.assign_log_block(at, page.lbn).map(|()| None);
         };
         let next = self.areas[DATA].nand.pages_written(BlockId(block));
         if next == self.pages || self.areas[DATA].is_bad(block) {
@@ -76,7 +76,7 @@ impl<S: Store> BlockMap<S> {
             return Ok(None);
         }
         let Ok(end) = self.program_host(at, DATA, block, next, page) else {
-            self.leave(at, page.lbn)?;
+            self.evacuate(at, page.lbn)?;
             return Ok(None);
         };
         self.bast.in_order[block as usize] &= page.offset == next;
@@ -85,7 +85,7 @@ impl<S: Store> BlockMap<S> {
         Ok(Some(end))
     }
 
-    fn give_log_block(&mut self, at: Time, lbn: u32) -> Result<(), ControllerError> {
+    fn assign_log_block(&mut self, at: Time, lbn: u32) -> Result<(), ControllerError> {
         let home = self.home(lbn);
         loop {
             let given = self.bast.rounds[home as usize].len() as u32;
@@ -93,7 +93,7 @@ impl<S: Store> BlockMap<S> {
             let spare = self.areas[DATA].free_blocks(home) > self.unmapped[home as usize] + 1;
             if given < self.bast.quotas[home as usize] && spare {
                 let block = self.areas[DATA].take(home)?;
-                self.bast.give(lbn, home, block, true);
+                self.bast.assign(lbn, home, block, true);
                 return Ok(());
             }
             let Some(&oldest) = self.bast.rounds[home as usize].front() else {

@@ -26,7 +26,7 @@ impl<S: Store> BlockMap<S> {
             for (block, &role) in roles.iter().enumerate() {
                 let id = BlockId(block as u32);
                 let bad = area.nand.cells().is_bad(id);
-                assert!(role.is_some() || bad, "nobody knows block {block}");
+                assert!(role.is_some() || bad, "block {block} has no role");
                 if role == Some(Role::Free) {
                     assert!(!bad && area.nand.pages_written(id) == 0, "free block {block} is not erased");
                 }

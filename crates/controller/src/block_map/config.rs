@@ -66,67 +66,59 @@ impl BlockMapConfig {
         log: Option<&FlashConfig>,
         has_slc_mode: bool,
     ) -> Result<(), String> {
-        check(self, data, log, has_slc_mode)
+        let shared = matches!(self.log, Log::Shared { .. });
+        if (self.slc_log || self.second_chance) && !shared {
+            return Err(
+                "only shared log blocks (FAST) may be in SLC mode or give pages a second chance".into()
+            );
+        }
+        if self.slc_log && (log.is_some() || !has_slc_mode) {
+            return Err(
+                "log blocks in SLC mode need a data array whose blocks can be used so, and lie in it".into(),
+            );
+        }
+        for flash in [Some(data), log].into_iter().flatten() {
+            flash.geometry.check()?;
+            if flash.geometry.units_per_page != 1 {
+                return Err(format!(
+                    "a block map translates single pages: units of {} B must be pages, not {} to a page",
+                    flash.geometry.unit_bytes, flash.geometry.units_per_page
+                ));
+            }
+            if flash.geometry.unit_bytes != data.geometry.unit_bytes {
+                let (other, bytes) = (flash.geometry.unit_bytes, data.geometry.unit_bytes);
+                return Err(format!("data pages have {bytes} B, log pages {other} B: they must be alike"));
+            }
+        }
+        if data.rules != CellRules::NandAnyOrder {
+            return Err(
+            "a block map keeps pages at their own offsets: the data array must be NAND whose pages may be \
+                    programmed in any order"
+                .into(),
+        );
+        }
+        if let (Some(log), Log::None | Log::PerBlock { .. }) = (log, self.log) {
+            return Err(format!(
+                "only shared log blocks (FAST) may lie in an array of their own ({} blocks were given)",
+                log.geometry.blocks()
+            ));
+        }
+        check_log(self, data, log)?;
+        let pages = data.geometry.units() + log.map_or(0, |log| log.geometry.units());
+        // Two numbers above the pages mean "nothing" and "in place".
+        if pages >= u32::MAX as u64 - 1 {
+            return Err(format!(
+                "both arrays together have {pages} pages, at most {} can be numbered",
+                u32::MAX - 2
+            ));
+        }
+        Ok(())
     }
 }
 
 /// Blocks of each die of the data array that hold host data.
 pub(super) fn home_blocks(config: &BlockMapConfig, flash: &FlashConfig) -> u32 {
     config.logical_units.div_ceil(flash.geometry.pages_per_block).div_ceil(flash.geometry.dies())
-}
-
-/// See [`BlockMapConfig::check`]. `log` is the array of the log, if it has its own.
-pub(super) fn check(
-    config: &BlockMapConfig,
-    data: &FlashConfig,
-    log: Option<&FlashConfig>,
-    has_slc_mode: bool,
-) -> Result<(), String> {
-    let shared = matches!(config.log, Log::Shared { .. });
-    if (config.slc_log || config.second_chance) && !shared {
-        return Err("only shared log blocks (FAST) may be in SLC mode or give pages a second chance".into());
-    }
-    if config.slc_log && (log.is_some() || !has_slc_mode) {
-        return Err(
-            "log blocks in SLC mode need a data array whose blocks can be used so, and lie in it".into()
-        );
-    }
-    for flash in [Some(data), log].into_iter().flatten() {
-        flash.geometry.check()?;
-        if flash.geometry.units_per_page != 1 {
-            return Err(format!(
-                "a block map translates single pages: units of {} B must be pages, not {} to a page",
-                flash.geometry.unit_bytes, flash.geometry.units_per_page
-            ));
-        }
-        if flash.geometry.unit_bytes != data.geometry.unit_bytes {
-            let (other, bytes) = (flash.geometry.unit_bytes, data.geometry.unit_bytes);
-            return Err(format!("data pages have {bytes} B, log pages {other} B: they must be alike"));
-        }
-    }
-    if data.rules != CellRules::NandAnyOrder {
-        return Err(
-            "a block map keeps pages at their own offsets: the data array must be NAND whose pages may be \
-                    programmed in any order"
-                .into(),
-        );
-    }
-    if let (Some(log), Log::None | Log::PerBlock { .. }) = (log, config.log) {
-        return Err(format!(
-            "only shared log blocks (FAST) may lie in an array of their own ({} blocks were given)",
-            log.geometry.blocks()
-        ));
-    }
-    check_log(config, data, log)?;
-    let pages = data.geometry.units() + log.map_or(0, |log| log.geometry.units());
-    // Two numbers above the pages mean "nothing" and "in place".
-    if pages >= u32::MAX as u64 - 1 {
-        return Err(format!(
-            "both arrays together have {pages} pages, at most {} can be numbered",
-            u32::MAX - 2
-        ));
-    }
-    Ok(())
 }
 
 fn check_log(config: &BlockMapConfig, data: &FlashConfig, log: Option<&FlashConfig>) -> Result<(), String> {

@@ -135,7 +135,7 @@ impl<S: Store> BlockMap<S> {
             self.stats.sequential_units += 1;
             return Ok(Some(end));
         }
-        self.leave(at, page.lbn)?;
+        self.evacuate(at, page.lbn)?;
         Ok(None)
     }
 
@@ -143,7 +143,7 @@ impl<S: Store> BlockMap<S> {
     fn end_sequential(&mut self, at: Time) -> Result<(), ControllerError> {
         let Some(Sequential { lbn, block, .. }) = self.fast.sequential else { return Ok(()) };
         if self.areas[DATA].is_bad(block) {
-            return self.leave(at, lbn);
+            return self.evacuate(at, lbn);
         }
         if self.areas.len() > 1 {
             self.merge_into(at, lbn, Some(block), Cause::Sequential)?;

@@ -111,7 +111,7 @@ impl<S: Store> BlockMap<S> {
     /// A controller whose tables are not yet filled.
     fn empty(config: BlockMapConfig, nands: Vec<Nand<S>>) -> Result<BlockMap<S>, String> {
         let slc_mode = nands[DATA].cells().slc_mode().copied();
-        config::check(&config, nands[DATA].config(), nands.get(1).map(Nand::config), slc_mode.is_some())?;
+        config.check(nands[DATA].config(), nands.get(1).map(Nand::config), slc_mode.is_some())?;
         let dynamic = config.wear.dynamic;
         let areas: Vec<Area<S>> = nands.into_iter().map(|nand| Area::empty(nand, dynamic)).collect();
         let geometry = areas[DATA].geometry;

@@ -74,7 +74,7 @@ impl<S: Store> BlockMap<S> {
         let (mut scanned, now) = map.scan(at);
         let found = scanned.iter().flat_map(|block| &block.found);
         map.sequence = found.map(|found| found.sequence + 1).fold(map.sequence, u64::max);
-        map.forget_merged(&mut scanned);
+        map.drop_merged(&mut scanned);
         let mut newest = vec![0; map.place.len()];
         for found in scanned.iter().flat_map(|block| &block.found) {
             let newest = &mut newest[found.lpa as usize];
@@ -82,7 +82,7 @@ impl<S: Store> BlockMap<S> {
         }
         map.place_logged(&scanned, &newest);
         let rests = map.choose_data_blocks(&scanned, &newest);
-        map.give_roles(now, &scanned, &rests)?;
+        map.assign_roles(now, &scanned, &rests)?;
         map.merge_rests(now, &rests).map_err(|error| error.to_string())?;
         let nand_reads = map.data().stats().reads - before;
         Ok((map, RecoveryReport { time: now.since(at), nand_reads }))
@@ -140,7 +140,7 @@ impl<S: Store> BlockMap<S> {
 
     /// A completed merge copied everything live in its logical block. Drops pages programmed before it that are
     /// elsewhere: they are old or were trimmed; their block may still be there, bad or half erased.
-    fn forget_merged(&self, scanned: &mut Vec<Scanned>) {
+    fn drop_merged(&self, scanned: &mut Vec<Scanned>) {
         let mut merged = vec![(0, 0); self.data.len()];
         for (index, block) in scanned.iter().enumerate() {
             if let (Some(lbn), Some(stamp)) = (block.fits, block.merged) {
@@ -224,7 +224,7 @@ impl<S: Store> BlockMap<S> {
     }
 
     /// Assigns a role to every block; erases those that hold nothing needed.
-    fn give_roles(&mut self, at: Time, scanned: &[Scanned], rests: &[(u32, u32)]) -> Result<(), String> {
+    fn assign_roles(&mut self, at: Time, scanned: &[Scanned], rests: &[(u32, u32)]) -> Result<(), String> {
         let mut used: Vec<Vec<bool>> =
             self.areas.iter().map(|area| vec![false; area.geometry.blocks() as usize]).collect();
         let data = self.data.iter().copied().filter(|&block| block != NOTHING);
@@ -280,7 +280,7 @@ impl<S: Store> BlockMap<S> {
                 if self.bast.of(lbn).is_some() {
                     return strange("is the second log block of a logical block");
                 }
-                self.bast.give(lbn, die, log.block, false);
+                self.bast.assign(lbn, die, log.block, false);
             }
             Log::None => return strange("holds pages out of place"),
         }
@@ -296,7 +296,7 @@ impl<S: Store> BlockMap<S> {
         for lbn in 0..self.data.len() as u32 {
             let block = self.data[lbn as usize];
             if block != NOTHING && self.areas[DATA].is_bad(block) {
-                self.leave(at, lbn)?;
+                self.evacuate(at, lbn)?;
             }
         }
         Ok(())

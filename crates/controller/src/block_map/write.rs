@@ -87,12 +87,12 @@ impl<S: Store> BlockMap<S> {
             self.stats.in_place_units += 1;
             return Ok(Some(end));
         }
-        self.leave(at, page.lbn)?;
+        self.evacuate(at, page.lbn)?;
         Ok(None)
     }
 
     /// Moves all pages of a logical block with a bad block to a newly taken block.
-    pub(super) fn leave(&mut self, at: Time, lbn: u32) -> Result<(), ControllerError> {
+    pub(super) fn evacuate(&mut self, at: Time, lbn: u32) -> Result<(), ControllerError> {
         self.merge_into(at, lbn, None, Cause::Retire)?;
         self.drop_logs_of(at, lbn, Cause::Retire);
         Ok(())

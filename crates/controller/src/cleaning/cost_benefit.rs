@@ -3,7 +3,7 @@
 //!
 //! Examines every closed block of the die: ages change with every write, so the blocks cannot be kept sorted.
 
-use super::{Candidate, CleaningPolicy};
+use super::CleaningPolicy;
 use crate::table::BlockTable;
 use nvlab_units::BlockId;
 
@@ -11,25 +11,19 @@ use nvlab_units::BlockId;
 #[derive(Clone, Copy, Debug)]
 pub struct CostBenefit;
 
-/// The benefit-to-cost ratio of a clean at `now`.
-pub(super) fn benefit(block: &Candidate, now: u64) -> f64 {
-    let (live, units) = (block.live as f64, block.units as f64);
-    (units - live) * now.saturating_sub(block.birth) as f64 / (units + live)
+/// The benefit-to-cost ratio of cleaning `live` of `units` whose youngest data is of this age.
+pub(super) fn benefit(units: u32, live: u32, age: u64) -> f64 {
+    let (units, live) = (units as f64, live as f64);
+    (units - live) * age as f64 / (units + live)
 }
 
-pub(super) fn most_beneficial(blocks: impl Iterator<Item = Candidate>, now: u64) -> Option<Candidate> {
-    blocks.max_by(|a, b| benefit(a, now).total_cmp(&benefit(b, now)))
-}
-
-pub(super) fn candidate(table: &BlockTable, block: BlockId) -> Candidate {
-    let (live, birth) = (table.kept(block), table.birth(block));
-    Candidate { index: block.0 as usize, units: table.units_per_block(), live, birth }
+pub(super) fn of(table: &BlockTable, block: BlockId, now: u64) -> f64 {
+    benefit(table.units_per_block(), table.kept(block), now.saturating_sub(table.birth(block)))
 }
 
 impl CleaningPolicy for CostBenefit {
     fn choose(&mut self, table: &BlockTable, die: u32, now: u64) -> Option<BlockId> {
         let gaining = table.closed(die).filter(|&block| table.gains(block));
-        let victim = most_beneficial(gaining.map(|block| candidate(table, block)), now);
-        victim.map(|block| BlockId(block.index as u32))
+        gaining.max_by(|&a, &b| of(table, a, now).total_cmp(&of(table, b, now)))
     }
 }

@@ -4,8 +4,8 @@
 //! first block of the lowest non-empty list. Both are O(1). The few segments of an eNVy pool are all examined instead
 //! (section 4.2): lists would cost time at every store.
 
+use super::CleaningPolicy;
 use super::list::Lists;
-use super::{Candidate, CleaningPolicy};
 use crate::table::BlockTable;
 use nvlab_units::BlockId;
 
@@ -16,11 +16,6 @@ pub struct Greedy {
     lowest: Vec<u32>,
     /// Lists of one die: one for each count of live units from 0 to all.
     stride: u32,
-}
-
-/// The one with the fewest live units; among equals, the first.
-pub(super) fn emptiest(blocks: impl Iterator<Item = Candidate>) -> Option<Candidate> {
-    blocks.min_by_key(|block| block.live)
 }
 
 impl Greedy {

@@ -71,17 +71,6 @@ impl SegmentCleaning {
     }
 }
 
-/// A full block or segment, for policies that examine all of them.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    /// Its number, or its place among the candidates.
-    index: usize,
-    units: u32,
-    live: u32,
-    /// When its youngest data was written.
-    birth: u64,
-}
-
 /// Chooses blocks to clean. Hooks default to nothing.
 pub trait CleaningPolicy {
     /// A block was filled and may now be chosen.
@@ -161,14 +150,14 @@ pub(crate) fn choose_segment(
     pages: u32,
     now: u64,
 ) -> Option<usize> {
-    let candidate = |(index, (live, birth))| Candidate { index, units: pages, live, birth };
-    let mut gaining = full.enumerate().map(candidate).filter(|segment| segment.live < pages);
+    let mut gaining = full.enumerate().filter(|&(_, (live, _))| live < pages);
+    let benefit = |&(_, (live, birth)): &_| cost_benefit::benefit(pages, live, now.saturating_sub(birth));
     let victim = match cleaning {
-        SegmentCleaning::Greedy => greedy::emptiest(gaining),
+        SegmentCleaning::Greedy => gaining.min_by_key(|&(_, (live, _))| live),
         SegmentCleaning::Fifo | SegmentCleaning::Gathering(_) => gaining.next(),
-        SegmentCleaning::CostBenefit => cost_benefit::most_beneficial(gaining, now),
+        SegmentCleaning::CostBenefit => gaining.max_by(|a, b| benefit(a).total_cmp(&benefit(b))),
     };
-    victim.map(|segment| segment.index)
+    victim.map(|(index, _)| index)
 }
 
 #[cfg(test)]
@@ -240,7 +229,7 @@ mod tests {
                 assert!(gaining.is_empty() || table.live(victim) == fewest(&gaining));
             }
             Cleaning::CostBenefit => {
-                let value = |b: BlockId| cost_benefit::benefit(&cost_benefit::candidate(table, b), now);
+                let value = |b: BlockId| cost_benefit::of(table, b, now);
                 let best = mine.iter().map(|&b| value(b)).fold(0.0, f64::max);
                 assert!(value(victim) >= best, "{} < {best}", value(victim));
             }

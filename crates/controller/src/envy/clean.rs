@@ -19,7 +19,7 @@ const TOGETHER: usize = 64;
 
 /// Why pages move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum CopyCause {
     Clean,
     Transfer,
     Wear,
@@ -119,23 +119,23 @@ impl<S: Store> Envy<S> {
         if moves.from_higher > 0 {
             // Colder than the pages here, so in front.
             self.gather_last(pool + 1, moves.from_higher, &mut moving);
-            self.copy(at, target, &moving, Cause::Transfer);
+            self.copy(at, target, &moving, CopyCause::Transfer);
             moving.clear();
         }
         self.gather(victim, &mut moving);
         let (head, tail) = (moves.to_higher as usize, moves.to_lower as usize);
         let middle = moving.len() - tail;
         if head > 0 {
-            self.copy(at, self.pools[pool as usize + 1].active, &moving[..head], Cause::Transfer);
+            self.copy(at, self.pools[pool as usize + 1].active, &moving[..head], CopyCause::Transfer);
         }
         if tail > 0 {
-            self.copy(at, self.pools[pool as usize - 1].active, &moving[middle..], Cause::Transfer);
+            self.copy(at, self.pools[pool as usize - 1].active, &moving[middle..], CopyCause::Transfer);
         }
-        self.copy(at, target, &moving[head..middle], Cause::Clean);
+        self.copy(at, target, &moving[head..middle], CopyCause::Clean);
         moving.clear();
         if moves.from_lower > 0 {
             self.gather_first(pool - 1, moves.from_lower, &mut moving);
-            self.copy(at, target, &moving, Cause::Transfer);
+            self.copy(at, target, &moving, CopyCause::Transfer);
             moving.clear();
         }
         self.moving = moving;
@@ -165,16 +165,7 @@ impl<S: Store> Envy<S> {
         let state = &self.pools[pool as usize];
         let active = Some(state.active).filter(|&active| active != NO_SEGMENT);
         let Some(segment) = active.or_else(|| state.closed.back().copied()) else { return };
-        let first = self.layout_first(segment);
-        for from in (first..first + self.segments[segment as usize].next).rev() {
-            if moving.len() as u32 == count {
-                break;
-            }
-            let owner = self.p2l[from as usize];
-            if self.location(owner) == from {
-                moving.push(Moving { from, owner });
-            }
-        }
+        moving.extend(self.live_pages(segment).rev().take(count as usize));
         moving.reverse();
     }
 
@@ -183,20 +174,18 @@ impl<S: Store> Envy<S> {
         let state = &self.pools[pool as usize];
         let active = Some(state.active).filter(|&active| active != NO_SEGMENT);
         let Some(segment) = state.closed.front().copied().or(active) else { return };
+        moving.extend(self.live_pages(segment).take(count as usize));
+    }
+
+    fn live_pages(&self, segment: u32) -> impl DoubleEndedIterator<Item = Moving> {
         let first = self.layout_first(segment);
-        for from in first..first + self.segments[segment as usize].next {
-            if moving.len() as u32 == count {
-                break;
-            }
-            let owner = self.p2l[from as usize];
-            if self.location(owner) == from {
-                moving.push(Moving { from, owner });
-            }
-        }
+        let pages = first..first + self.segments[segment as usize].next;
+        let page = |from| Moving { from, owner: self.p2l[from as usize] };
+        pages.map(page).filter(|page| self.location(page.owner) == page.from)
     }
 
     /// Queues copies of pages of one segment to another that has room for them.
-    pub(super) fn copy(&mut self, at: Time, target: u32, moving: &[Moving], cause: Cause) {
+    pub(super) fn copy(&mut self, at: Time, target: u32, moving: &[Moving], cause: CopyCause) {
         let count = moving.len() as u32;
         if count == 0 {
             return;
@@ -230,11 +219,11 @@ impl<S: Store> Envy<S> {
         self.count(cause, count, transfer + self.nor.cells().config.timing.program);
     }
 
-    fn count(&mut self, cause: Cause, pages: u32, each: Span) {
+    fn count(&mut self, cause: CopyCause, pages: u32, each: Span) {
         let (count, time) = match cause {
-            Cause::Clean => (&mut self.stats.clean_pages, &mut self.stats.clean_time),
-            Cause::Transfer => (&mut self.stats.transfer_pages, &mut self.stats.transfer_time),
-            Cause::Wear => (&mut self.stats.wear_pages, &mut self.stats.wear_time),
+            CopyCause::Clean => (&mut self.stats.clean_pages, &mut self.stats.clean_time),
+            CopyCause::Transfer => (&mut self.stats.transfer_pages, &mut self.stats.transfer_time),
+            CopyCause::Wear => (&mut self.stats.wear_pages, &mut self.stats.wear_time),
         };
         *count += pages as u64;
         time.add_many(each, pages as u64);
@@ -321,7 +310,7 @@ impl<S: Store> Envy<S> {
         }
         let mut moving = std::mem::take(&mut self.moving);
         self.gather(youngest, &mut moving);
-        self.copy(at.max(self.written), target, &moving, Cause::Wear);
+        self.copy(at.max(self.written), target, &moving, CopyCause::Wear);
         moving.clear();
         self.moving = moving;
         self.left(die, youngest);

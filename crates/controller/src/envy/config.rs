@@ -1,6 +1,6 @@
 //! The configuration of an eNVy controller: plain data, filled from a design.
 
-use super::table::{Layout, RECORD};
+use super::table::{RECORD, SramLayout};
 use crate::cleaning::SegmentCleaning;
 use crate::cleaning::gathering::{Gathering, Locality};
 use nvlab_medium::flash::FlashConfig;
@@ -48,7 +48,9 @@ impl EnvyConfig {
     /// buffer and page table.
     pub fn sram_bytes(&self, geometry: &Geometry, word_bytes: u32) -> u64 {
         let buffer = self.buffer_pages as u64 * geometry.page_bytes();
-        Layout::new(self, geometry, word_bytes as u64).bytes().max(buffer + EnvyConfig::table_bytes(geometry))
+        SramLayout::new(self, geometry, word_bytes as u64)
+            .bytes()
+            .max(buffer + EnvyConfig::table_bytes(geometry))
     }
 
     /// Checks that the controller can work on these media; otherwise returns the reason.

@@ -4,7 +4,7 @@
 //! Times, flush thresholds and cleaning policies are not part of it: they may change while the data stays. Segments are
 //! divided evenly, so the number of partitions determines how many segments each has.
 
-use super::table::{Layout, Record};
+use super::table::{Record, SramLayout};
 use super::{Envy, EnvyConfig, segments};
 use nvlab_medium::Store;
 use nvlab_medium::ram::Ram;
@@ -35,7 +35,7 @@ fn shape(config: &EnvyConfig, geometry: &Geometry, word_bytes: u32) -> Shape {
 /// Fails if the SRAM does not hold the state of this design; the error names what differs.
 pub(super) fn check<S: Store>(config: &EnvyConfig, geometry: &Geometry, sram: &Ram<S>) -> Result<(), String> {
     let mut bytes = [0; 64];
-    sram.peek(Layout::HEADER, &mut bytes);
+    sram.peek(SramLayout::HEADER, &mut bytes);
     let mut found = Record::from(bytes);
     if found.u64() != MAGIC {
         return Err(match bytes.starts_with(NAME) {
@@ -56,7 +56,7 @@ pub(super) fn check<S: Store>(config: &EnvyConfig, geometry: &Geometry, sram: &R
         return Err(format!("the SRAM holds the state of another design: {}", differs.join("; ")));
     }
     let (needed, has) =
-        (Layout::new(config, geometry, sram.config().word_bytes as u64).bytes(), sram.config());
+        (SramLayout::new(config, geometry, sram.config().word_bytes as u64).bytes(), sram.config());
     match needed <= has.capacity_bytes {
         true => Ok(()),
         false => Err(format!("the SRAM has {} B, its state needs {needed} B", has.capacity_bytes)),
@@ -77,6 +77,6 @@ impl<S: Store> Envy<S> {
         for segment in 0..self.segments.len() as u32 {
             self.note(Time::ZERO, self.map.segment(segment), self.segment_record(segment).bytes());
         }
-        self.note(Time::ZERO, Layout::HEADER, self.header().bytes());
+        self.note(Time::ZERO, SramLayout::HEADER, self.header().bytes());
     }
 }

@@ -97,7 +97,7 @@ const SHADOW: u32 = 1 << 31;
 pub struct Envy<S: Store = ()> {
     config: EnvyConfig,
     layout: Layout,
-    map: table::Layout,
+    map: table::SramLayout,
     nor: Nor<S>,
     sram: Ram<S>,
     /// Where each logical page is: a flash page, a slot, or nothing.
@@ -145,7 +145,7 @@ impl<S: Store> Envy<S> {
         for die in 0..geometry.dies() {
             let first = die * geometry.blocks_per_die;
             let erased: Vec<u32> = (first..first + geometry.blocks_per_die).collect();
-            envy.deal_erased(die, erased);
+            envy.assign_erased(die, erased);
         }
         envy.format();
         Ok(envy)
@@ -166,7 +166,7 @@ impl<S: Store> Envy<S> {
             ),
             arrived: None,
             layout: Layout::new(&geometry),
-            map: table::Layout::new(&config, &geometry, sram.config().word_bytes as u64),
+            map: table::SramLayout::new(&config, &geometry, sram.config().word_bytes as u64),
             l2p: vec![NOTHING; config.logical_pages as usize],
             p2l: vec![NOTHING; geometry.units() as usize],
             segments: erases.iter().map(|&erases| Segment::new(erases)).collect(),
@@ -194,7 +194,7 @@ impl<S: Store> Envy<S> {
     }
 
     /// Distributes the erased segments of a die to the pools that need them; the last one is the spare.
-    fn deal_erased(&mut self, die: u32, mut erased: Vec<u32>) {
+    fn assign_erased(&mut self, die: u32, mut erased: Vec<u32>) {
         self.dies[die as usize].spare = erased.pop().expect("an erased segment in every die");
         for pool in self.pools.iter_mut().filter(|pool| pool.die == die) {
             let used = pool.closed.len() as u32 + (pool.active != NO_SEGMENT) as u32;
@@ -212,7 +212,7 @@ impl<S: Store> Envy<S> {
             self.complete(at);
         }
         if !self.crossings.is_empty() {
-            self.forget_crossings(at);
+            self.drop_finished_crossings(at);
         }
         if self.leaving > 0 {
             self.erase_left(at);
@@ -225,7 +225,7 @@ impl<S: Store> Envy<S> {
     /// From now on, pages written for the first time go to the partitions of locality gathering in order of arrival,
     /// not of address: a fill in random order then scatters any range of addresses over all partitions. A restart
     /// resets this.
-    pub fn deal_as_written(&mut self) {
+    pub fn place_in_order_of_arrival(&mut self) {
         self.arrived = Some(0);
     }
 

@@ -10,7 +10,7 @@
 
 use super::header;
 use super::segments::{Pool, Role, Segment};
-use super::table::{Layout, Record};
+use super::table::{Record, SramLayout};
 use super::{Envy, EnvyConfig, NOTHING, SLOT};
 use crate::RecoveryReport;
 use nvlab_medium::flash::Nor;
@@ -39,12 +39,12 @@ pub fn erase_counts<S: Store>(
     sram: &Ram<S>,
 ) -> Result<Vec<u32>, String> {
     header::check(config, geometry, sram)?;
-    let map = Layout::new(config, geometry, sram.config().word_bytes as u64);
+    let map = SramLayout::new(config, geometry, sram.config().word_bytes as u64);
     Ok((0..geometry.blocks()).map(|segment| read_segment(sram, &map, segment).1.erases).collect())
 }
 
 /// Reads a segment record: its role as a number, and the rest.
-pub(super) fn read_segment<S: Store>(sram: &Ram<S>, map: &Layout, number: u32) -> (u32, Segment) {
+pub(super) fn read_segment<S: Store>(sram: &Ram<S>, map: &SramLayout, number: u32) -> (u32, Segment) {
     let mut bytes = [0; 64];
     sram.peek(map.segment(number), &mut bytes);
     let mut record = Record::from(bytes);
@@ -64,17 +64,12 @@ pub(super) fn read_segment<S: Store>(sram: &Ram<S>, map: &Layout, number: u32) -
 }
 
 impl<S: Store> Envy<S> {
-    /// The media as a restart of the controller finds them if the power did not fail.
-    pub fn into_media(self) -> EnvyMedia<S> {
-        EnvyMedia { nor: self.nor, sram: self.sram }
-    }
-
     /// Cuts the power of both media at `at`, or at the latest time passed to the array. What is left can be recovered.
     pub fn power_cut(mut self, at: Time) -> EnvyMedia<S> {
         let at = at.max(self.nor.latest());
         self.nor.cut(at);
         self.sram.cut(at);
-        self.into_media()
+        EnvyMedia { nor: self.nor, sram: self.sram }
     }
 
     /// Rebuilds the controller from its media, beginning at `at`; or returns why that is impossible: the
@@ -97,9 +92,9 @@ impl<S: Store> Envy<S> {
         envy.check_segments()?;
         now = envy.find_active(now);
         envy.check_pages()?;
-        now = envy.erase_unsure(now);
+        now = envy.erase_unfinished(now);
         now = envy.finish_leaving(now)?;
-        envy.deal_all();
+        envy.assign_all_erased();
         Ok((envy, RecoveryReport { time: now.since(at), nand_reads: 0 }))
     }
 
@@ -260,7 +255,7 @@ impl<S: Store> Envy<S> {
             segment.live += 1;
             self.pools[segment.pool as usize].occupied += 1;
         }
-        self.tell_partners();
+        self.put_partners_in_service();
         let mut in_service: Vec<u32> = (0..self.segments.len() as u32)
             .filter(|&segment| self.segments[segment as usize].role == Role::InService)
             .collect();
@@ -273,7 +268,7 @@ impl<S: Store> Envy<S> {
     }
 
     /// Puts the partner of a segment being emptied into service, if that was not recorded.
-    fn tell_partners(&mut self) {
+    fn put_partners_in_service(&mut self) {
         for number in 0..self.segments.len() {
             let leaving = self.segments[number];
             if leaving.role == Role::Leaving && self.segments[leaving.partner as usize].role == Role::Erased {
@@ -365,7 +360,7 @@ impl<S: Store> Envy<S> {
     }
 
     /// Erases segments again whose erase may not have finished.
-    fn erase_unsure(&mut self, at: Time) -> Time {
+    fn erase_unfinished(&mut self, at: Time) -> Time {
         for number in 0..self.segments.len() as u32 {
             let segment = &self.segments[number as usize];
             if !segment.erasing {
@@ -390,7 +385,7 @@ impl<S: Store> Envy<S> {
     }
 
     /// Distributes the erased segments to the pools and the dies.
-    fn deal_all(&mut self) {
+    fn assign_all_erased(&mut self) {
         let blocks = self.nor.geometry().blocks_per_die;
         for die in 0..self.nor.geometry().dies() {
             let all = die * blocks..(die + 1) * blocks;
@@ -401,7 +396,7 @@ impl<S: Store> Envy<S> {
                 (segment.next, segment.done, segment.pool) = (0, 0, NOTHING);
                 segment.unseen = true;
             }
-            self.deal_erased(die, erased);
+            self.assign_erased(die, erased);
         }
     }
 }

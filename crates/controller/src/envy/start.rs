@@ -1,7 +1,7 @@
 //! Initial placement under locality gathering: where pages go when they are written for the first time.
 //!
 //! Pages are assigned to the partitions in order of address, or, if a fill in random order is to scatter them, in
-//! order of arrival ([`Envy::deal_as_written`](super::Envy::deal_as_written)). If the locality of the writes is known
+//! order of arrival ([`super::Envy::place_in_order_of_arrival`]). If the locality of the writes is known
 //! beforehand, the free space is divided as the rule of equal products eventually divides it. Otherwise gathering
 //! gets there through exchanges between neighbours, which takes thousands of overwrites of the array at 65,536 pages
 //! per segment.

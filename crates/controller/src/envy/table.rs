@@ -27,7 +27,7 @@ pub(super) const SMALL: u64 = 16;
 
 /// Offsets of the regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct SramLayout {
     segments: u64,
     pools: u64,
     slots: u64,
@@ -38,12 +38,12 @@ pub(super) struct Layout {
     bytes: u64,
 }
 
-impl Layout {
+impl SramLayout {
     /// The offset of the header, equal in every layout.
     pub const HEADER: u64 = 0;
 
     /// The layout for a controller over an array, in a memory with words of `word` bytes.
-    pub fn new(config: &EnvyConfig, geometry: &Geometry, word: u64) -> Layout {
+    pub fn new(config: &EnvyConfig, geometry: &Geometry, word: u64) -> SramLayout {
         let up = |offset: u64| offset.next_multiple_of(word);
         let slots = config.buffer_pages.max(1) as u64;
         let segments = up(2 * RECORD);
@@ -54,7 +54,7 @@ impl Layout {
         let page = geometry.page_bytes();
         let buffer = (table + config.logical_pages as u64 * 4).next_multiple_of(word.max(page));
         let bytes = buffer + slots * page;
-        Layout { segments, pools, slots: slots_at, shadows, table, buffer, page, bytes }
+        SramLayout { segments, pools, slots: slots_at, shadows, table, buffer, page, bytes }
     }
 
     pub fn transaction(&self) -> u64 {

@@ -5,7 +5,7 @@
 //! number of times.
 
 use super::Envy;
-use super::clean::Cause;
+use super::clean::CopyCause;
 use super::recover::read_segment;
 use super::segments::{Moving, NO_SEGMENT, Role};
 use nvlab_medium::Store;
@@ -26,12 +26,12 @@ impl<S: Store> Envy<S> {
             now = self.nor.occupy(now, self.die_of_segment(number), reads, span).end;
         }
         let mut ends: Vec<u32> = self.segments.iter().map(|segment| segment.next).collect();
-        let moving = self.complete_begun(now.max(self.written), moving, &mut ends);
+        let moving = self.complete_unrecorded(now.max(self.written), moving, &mut ends);
         for number in leaving {
             let own = moving.iter().filter(|one| self.segment_of(one.from) == number);
             let own: Vec<Moving> = own.copied().collect();
             let partner = self.segments[number as usize].partner;
-            self.place_again(now.max(self.written), partner, own, &mut ends)?;
+            self.repeat_copies(now.max(self.written), partner, own, &mut ends)?;
             now = self.finish_all(now);
             for (segment, &end) in self.segments.iter_mut().zip(&ends) {
                 if segment.role == Role::InService {
@@ -48,7 +48,7 @@ impl<S: Store> Envy<S> {
     /// Finds copies that were made but not recorded and completes them: the whole ones first, so that none is taken for
     /// another page's, then the torn ones. Then uses the blank pages of segments that count as full. Returns the pages
     /// for which that did not suffice.
-    fn complete_begun(&mut self, at: Time, moving: Vec<Moving>, ends: &mut [u32]) -> Vec<Moving> {
+    fn complete_unrecorded(&mut self, at: Time, moving: Vec<Moving>, ends: &mut [u32]) -> Vec<Moving> {
         let begun = self.begun_pages(ends);
         let mut holding: HashMap<Vec<u8>, VecDeque<u32>> = HashMap::new();
         for &page in &begun {
@@ -62,7 +62,7 @@ impl<S: Store> Envy<S> {
             }
         }
         let mut blank = holding.remove(&vec![0xFF; self.page.len()]).unwrap_or_default();
-        let mut torn = self.last_begun(&begun);
+        let mut torn = self.last_torn(&begun);
         left.retain(|&one| {
             let place = torn.iter().position(|&page| self.can_take(page, one.from));
             match place.map(|place| torn.remove(place)).or_else(|| blank.pop_front()) {
@@ -76,7 +76,7 @@ impl<S: Store> Envy<S> {
 
     /// The last page of each segment that is not blank and has no owner: a die programs in order, so no other can be
     /// torn. A torn page is completed before a later page is begun.
-    fn last_begun(&self, begun: &[u32]) -> Vec<u32> {
+    fn last_torn(&self, begun: &[u32]) -> Vec<u32> {
         let of_a_segment = begun.chunk_by(|&one, &other| self.segment_of(one) == self.segment_of(other));
         let written = |&&page: &&u32| self.bytes_of(page).iter().any(|&byte| byte != 0xFF);
         let last = of_a_segment.filter_map(|pages| pages.iter().rev().find(written).copied());
@@ -84,7 +84,7 @@ impl<S: Store> Envy<S> {
     }
 
     /// Copies pages to blank ones, preferably the partner's: there is one for each page that was being moved.
-    fn place_again(
+    fn repeat_copies(
         &mut self,
         at: Time,
         partner: u32,
@@ -128,7 +128,7 @@ impl<S: Store> Envy<S> {
     fn copy_to(&mut self, at: Time, page: u32, moving: Moving, ends: &mut [u32]) {
         let target = self.segment_of(page);
         self.segments[target as usize].next = page - self.layout_first(target);
-        self.copy(at, target, &[moving], Cause::Clean);
+        self.copy(at, target, &[moving], CopyCause::Clean);
         let end = &mut ends[target as usize];
         *end = (*end).max(self.segments[target as usize].next);
     }

@@ -31,7 +31,7 @@ impl<S: Store> Envy<S> {
 
     /// Drops the crossings that are done at `at`.
     #[cold]
-    pub(super) fn forget_crossings(&mut self, at: Time) {
+    pub(super) fn drop_finished_crossings(&mut self, at: Time) {
         while let Some(&Crossing { source, target, .. }) = self.crossings.front() {
             if !self.nor.is_done(source.0, source.1, at) || !self.nor.is_done(target.0, target.1, at) {
                 break;

@@ -1,9 +1,7 @@
 //! The configuration of the separator: plain data, filled from a design.
 
 use super::SECTOR;
-use super::slots::{Layout, Update};
-use crate::{BesidePram, pram};
-use nvlab_medium::InPlace;
+use super::slots::{SlotLayout, Update};
 use nvlab_units::{Extent, Span};
 
 /// A separator of file-system metadata.
@@ -62,7 +60,7 @@ impl FsmsConfig {
         if bytes > left {
             return Err(format!("{bytes} B of PRAM were asked for, of which {left} B are free"));
         }
-        match Layout::new((offset, bytes), self.journal_records).slots {
+        match SlotLayout::new((offset, bytes), self.journal_records).slots {
             0 => Err(format!(
                 "a PRAM of {bytes} B has no room for a sector beside a journal of {} records",
                 self.journal_records
@@ -70,11 +68,4 @@ impl FsmsConfig {
             _ => Ok((offset, bytes)),
         }
     }
-}
-
-/// [`FsmsConfig::check`] for a device, and that its memory does not tear entries.
-pub(super) fn check(config: &FsmsConfig, behind: &impl BesidePram) -> Result<(u64, u64), String> {
-    pram::check_atomic(behind.pram(), "fsms changes its table in place")?;
-    let device = (behind.capacity_units(), behind.unit_bytes());
-    config.check(device, behind.pram().capacity(), behind.pram_taken())
 }

@@ -90,7 +90,13 @@ impl<C: BesidePram> Fsms<C> {
 
     /// Before a write: a boot sector or the beginning of a directory determines where it goes; the old contents of the
     /// FAT are kept in `before`. Returns when that is known.
-    pub(super) fn foresee(&mut self, at: Time, extent: Extent, data: &[u8], before: &mut Vec<u8>) -> Time {
+    pub(super) fn prepare_for_write(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        data: &[u8],
+        before: &mut Vec<u8>,
+    ) -> Time {
         before.clear();
         let mut now = at;
         if let Some(first) = inside(extent, 0, 1) {

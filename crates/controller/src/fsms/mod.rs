@@ -97,7 +97,9 @@ impl<C: BesidePram> Fsms<C> {
     }
 
     fn empty(config: FsmsConfig, behind: C) -> Result<Fsms<C>, String> {
-        let part = config::check(&config, &behind)?;
+        crate::pram::check_atomic(behind.pram(), "fsms changes its table in place")?;
+        let device = (behind.capacity_units(), behind.unit_bytes());
+        let part = config.check(device, behind.pram().capacity(), behind.pram_taken())?;
         let per_unit = behind.unit_bytes() / SECTOR as u32;
         let sectors = behind.capacity_units() * per_unit;
         Ok(Fsms {
@@ -347,7 +349,7 @@ impl<C: BesidePram> Controller for Fsms<C> {
         }
         assert_eq!(data.len(), extent.count as usize * SECTOR, "the payload of {extent:?}");
         let mut before = std::mem::take(&mut self.before);
-        let now = self.foresee(start, extent, data, &mut before);
+        let now = self.prepare_for_write(start, extent, data, &mut before);
         let end = self.write_sectors(now, extent, data);
         if let Ok(end) = end {
             self.learn_from(end, extent, data, &mut before);

@@ -18,6 +18,7 @@
 
 use super::SECTOR;
 use crate::ControllerError;
+use crate::pram::header;
 use nvlab_medium::{InPlace, MediumError};
 use nvlab_units::checksum::crc32c;
 use nvlab_units::{Served, Time};
@@ -46,17 +47,17 @@ pub enum Update {
 
 /// The offsets of the parts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
+pub(super) struct SlotLayout {
     /// The offset of the separator's part of the PRAM.
     offset: u64,
     pub slots: u32,
     records: u32,
 }
 
-impl Layout {
-    pub fn new((offset, bytes): (u64, u64), records: u32) -> Layout {
+impl SlotLayout {
+    pub fn new((offset, bytes): (u64, u64), records: u32) -> SlotLayout {
         let left = bytes.saturating_sub(HEADER_BYTES + records as u64 * RECORD_BYTES + 8);
-        Layout { offset, slots: (left / (SECTOR as u64 + 4)).min(NONE as u64 - 1) as u32, records }
+        SlotLayout { offset, slots: (left / (SECTOR as u64 + 4)).min(NONE as u64 - 1) as u32, records }
     }
     fn table(&self, slot: u32) -> u64 {
         self.offset + HEADER_BYTES + slot as u64 * 4
@@ -72,14 +73,7 @@ impl Layout {
         self.journal() + self.records as u64 * RECORD_BYTES + slot as u64 * SECTOR as u64
     }
     fn header(&self, sectors: u32) -> [u8; HEADER_USED] {
-        let mut bytes = [0; HEADER_USED];
-        bytes[..8].copy_from_slice(&MAGIC);
-        for (bytes, field) in bytes[8..20].chunks_mut(4).zip([sectors, self.slots, self.records]) {
-            bytes.copy_from_slice(&field.to_le_bytes());
-        }
-        let crc = crc32c(&[&bytes[..20]]);
-        bytes[20..].copy_from_slice(&crc.to_le_bytes());
-        bytes
+        header(MAGIC, &[sectors, self.slots, self.records])
     }
 }
 
@@ -95,7 +89,7 @@ pub(super) struct Change {
 /// The slots. Their memory is passed to every call: it belongs to the controller behind.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
-    layout: Layout,
+    layout: SlotLayout,
     update: Update,
     sectors: u32,
     /// The sector in each slot.
@@ -117,7 +111,7 @@ pub(super) struct Slots {
 impl Slots {
     /// Empty slots in a part of the memory, as (offset, bytes).
     pub fn empty(part: (u64, u64), records: u32, update: Update, sectors: u32) -> Slots {
-        let layout = Layout::new(part, records);
+        let layout = SlotLayout::new(part, records);
         Slots {
             held: vec![NONE; layout.slots as usize],
             free: (0..layout.slots).rev().collect(),

@@ -258,8 +258,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                 self.metadata.set_map(at, lpa, to)?;
                 self.table.lose_many(victim, 1);
             } else {
-                self.forget(to);
-                self.bury(at, to)?;
+                self.invalidate(to);
+                self.clear_live_bit(at, to)?;
             }
         }
         moved.clear();
@@ -283,7 +283,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let first = self.geometry.first_unit(victim).0;
         for page in first..first + self.geometry.pages_per_block {
             if self.metadata.lookup(self.owner_of(page)) != Some(page) {
-                self.bury(at, page)?;
+                self.clear_live_bit(at, page)?;
             }
         }
         self.table.set_state(victim, BlockState::Closed);

@@ -1,9 +1,7 @@
 //! The configuration of the hybrid controller: plain data, filled from a design.
 
 use crate::cleaning::Cleaning;
-use crate::pram;
 use crate::wear::WearLevelling;
-use nvlab_medium::InPlace;
 use nvlab_medium::flash::FlashConfig;
 use nvlab_units::{Geometry, Span};
 
@@ -36,7 +34,7 @@ pub struct HftlConfig {
 impl HftlConfig {
     /// Bytes of memory that the map and the block table of an array need.
     pub fn pram_bytes(&self, geometry: &Geometry) -> u64 {
-        super::metadata::Layout::new(self.logical_units, geometry).bytes()
+        super::metadata::MetadataLayout::new(self.logical_units, geometry).bytes()
     }
 
     /// Checks that it can work on an array and a memory of `pram_bytes` for the map; otherwise returns the reason.
@@ -77,10 +75,4 @@ impl HftlConfig {
         }
         Ok(())
     }
-}
-
-/// [`HftlConfig::check`], and that the memory does not tear entries.
-pub(super) fn check(config: &HftlConfig, flash: &FlashConfig, pram: &impl InPlace) -> Result<(), String> {
-    config.check(flash, pram.capacity())?;
-    pram::check_atomic(pram, "hftl changes entries of its tables in place")
 }

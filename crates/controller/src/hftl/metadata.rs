@@ -11,9 +11,9 @@
 //! device reads them in place; `HftlConfig::lookup` is the time that takes.
 
 use crate::ControllerError;
+use crate::pram::header;
 use nvlab_medium::{InPlace, MediumError};
 use nvlab_units::bits::words_of;
-use nvlab_units::checksum::crc32c;
 use nvlab_units::{BlockId, Geometry, Served, Time};
 
 const MAGIC: [u8; 8] = *b"nvlhftl1";
@@ -61,17 +61,17 @@ impl Entry {
 
 /// The offsets of the parts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
+pub(super) struct MetadataLayout {
     logical_units: u32,
     blocks: u32,
     pages: u32,
     unit_bytes: u32,
 }
 
-impl Layout {
-    pub fn new(logical_units: u32, geometry: &Geometry) -> Layout {
+impl MetadataLayout {
+    pub fn new(logical_units: u32, geometry: &Geometry) -> MetadataLayout {
         let (blocks, pages) = (geometry.blocks(), geometry.pages_per_block);
-        Layout { logical_units, blocks, pages, unit_bytes: geometry.unit_bytes }
+        MetadataLayout { logical_units, blocks, pages, unit_bytes: geometry.unit_bytes }
     }
     #[inline]
     fn entry(&self, block: BlockId) -> u64 {
@@ -96,15 +96,7 @@ impl Layout {
     }
 
     fn header(&self) -> [u8; HEADER_USED] {
-        let mut bytes = [0; HEADER_USED];
-        bytes[..8].copy_from_slice(&MAGIC);
-        let fields = [self.logical_units, self.blocks, self.pages, self.unit_bytes];
-        for (bytes, field) in bytes[8..24].chunks_mut(4).zip(fields) {
-            bytes.copy_from_slice(&field.to_le_bytes());
-        }
-        let crc = crc32c(&[&bytes[..24]]);
-        bytes[24..].copy_from_slice(&crc.to_le_bytes());
-        bytes
+        header(MAGIC, &[self.logical_units, self.blocks, self.pages, self.unit_bytes])
     }
 }
 
@@ -120,7 +112,7 @@ pub(super) struct Updates {
 #[derive(Clone, Debug)]
 pub(super) struct Metadata<P> {
     pub pram: P,
-    layout: Layout,
+    layout: MetadataLayout,
     entries: Vec<Entry>,
     live: Vec<u64>,
     /// Physical page + 1.
@@ -131,7 +123,7 @@ pub(super) struct Metadata<P> {
 }
 
 impl<P: InPlace> Metadata<P> {
-    pub fn empty(layout: Layout, pram: P) -> Metadata<P> {
+    pub fn empty(layout: MetadataLayout, pram: P) -> Metadata<P> {
         Metadata {
             pram,
             entries: vec![Entry::FRESH; layout.blocks as usize],
@@ -143,7 +135,7 @@ impl<P: InPlace> Metadata<P> {
         }
     }
 
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &MetadataLayout {
         &self.layout
     }
     #[inline]

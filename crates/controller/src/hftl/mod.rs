@@ -123,14 +123,15 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     fn empty(config: HftlConfig, nand: Nand<S>, pram: P) -> Result<Hftl<S, P>, String> {
         let geometry = *nand.geometry();
         assert_eq!(S::KEEPS, P::KEEPS, "both media keep bytes or none does");
-        config::check(&config, nand.config(), &pram)?;
+        config.check(nand.config(), pram.capacity())?;
+        crate::pram::check_atomic(&pram, "hftl changes entries of its tables in place")?;
         let (dies, blocks) = (geometry.dies(), geometry.blocks_per_die);
         let table = BlockTable::new(dies, blocks, geometry.units_per_block(), 1);
         let die = Die { free: Vec::new(), open: [NO_FRONTIER; 2], job: None, erasing: Vec::new(), erases: 0 };
         Ok(Hftl {
             policy: Policy::new(config.cleaning, &table, dies, config.seed),
             layout: Layout::new(&geometry),
-            metadata: Metadata::empty(metadata::Layout::new(config.logical_units, &geometry), pram),
+            metadata: Metadata::empty(metadata::MetadataLayout::new(config.logical_units, &geometry), pram),
             owner: vec![NOBODY; geometry.units() as usize],
             dies: vec![die; dies as usize],
             next_die: 0,
@@ -199,7 +200,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
 
     /// Marks the data of a page dead; its live bit stays.
     #[inline]
-    fn forget(&mut self, page: u32) {
+    fn invalidate(&mut self, page: u32) {
         let block = self.block_of(page);
         if self.table.lose(block) {
             self.policy.lost(&self.table, block);
@@ -208,7 +209,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
 
     /// Clears the live bit of a page that no entry points to any more.
     #[inline]
-    fn bury(&mut self, at: Time, page: u32) -> Result<(), ControllerError> {
+    fn clear_live_bit(&mut self, at: Time, page: u32) -> Result<(), ControllerError> {
         let block = self.block_of(page);
         let page = page - self.geometry.first_unit(block).0;
         self.metadata.set_live(at, block, (page, 1), false)?;
@@ -376,8 +377,8 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
         let dead: Vec<u32> = extent.units().filter_map(|lpa| self.metadata.lookup(lpa)).collect();
         let end = self.metadata.unmap(start, extent.start, extent.count)?;
         for page in dead {
-            self.forget(page);
-            self.bury(end, page)?;
+            self.invalidate(page);
+            self.clear_live_bit(end, page)?;
         }
         self.stats.host_trim_units += extent.count as u64;
         Ok(Served { start, end })

@@ -48,7 +48,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             }
         }
         hftl.check_found()?;
-        let end = hftl.take_up(loaded).map_err(|error| error.to_string())?;
+        let end = hftl.rebuild_blocks(loaded).map_err(|error| error.to_string())?;
         hftl.latest = end;
         let nand_reads = hftl.nand.stats().reads - before;
         Ok((hftl, RecoveryReport { time: end.since(at), nand_reads }))
@@ -71,7 +71,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Ok(())
     }
 
-    fn take_up(&mut self, at: Time) -> Result<Time, ControllerError> {
+    fn rebuild_blocks(&mut self, at: Time) -> Result<Time, ControllerError> {
         let mut end = self.metadata.correct_live(at)?;
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let die = self.geometry.die_of(block) as usize;
@@ -84,21 +84,21 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             match entry.used {
                 Use::Free if self.nand.pages_written(block) == 0 => self.dies[die].free.push(block),
                 Use::Free | Use::Erasing => self.erase(end, block)?,
-                Use::Open => end = self.take_up_open(end, block)?,
-                Use::Closed | Use::Bad => self.take_up_full(block),
+                Use::Open => end = self.adopt_open(end, block)?,
+                Use::Closed | Use::Bad => self.adopt_full(block),
             }
         }
         self.dies.iter_mut().for_each(|die| die.free.reverse());
         Ok(end.max(self.metadata.end()))
     }
 
-    fn take_up_full(&mut self, block: BlockId) {
+    fn adopt_full(&mut self, block: BlockId) {
         self.table.set_state(block, BlockState::Closed);
         self.policy.closed(&self.table, block);
     }
 
     /// Continues to fill an open block if possible; otherwise closes it.
-    fn take_up_open(&mut self, at: Time, block: BlockId) -> Result<Time, ControllerError> {
+    fn adopt_open(&mut self, at: Time, block: BlockId) -> Result<Time, ControllerError> {
         let (written, read) = self.find_end(at, block);
         let die = self.geometry.die_of(block) as usize;
         let stream = [HOST, MOVED].into_iter().find(|&stream| self.dies[die].open[stream].block == NO_BLOCK);
@@ -111,7 +111,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                 self.metadata.set_entry(read, block, entry)
             }
             None => {
-                self.take_up_full(block);
+                self.adopt_full(block);
                 self.metadata.set_entry(read, block, Entry { used: Use::Closed, ..entry })
             }
         }

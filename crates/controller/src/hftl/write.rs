@@ -36,8 +36,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let old = self.metadata.lookup(lpa);
         let end = self.metadata.set_map(programmed, lpa, page)?;
         if let Some(old) = old {
-            self.forget(old);
-            self.bury(end, old)?;
+            self.invalidate(old);
+            self.clear_live_bit(end, old)?;
         }
         Ok(end)
     }
@@ -122,7 +122,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                     self.owner[page as usize] = beside.lpa;
                     return Ok(Placed { page, ticket, marked });
                 }
-                Err(_) => self.leave_behind(at, (die, stream), block)?,
+                Err(_) => self.set_failed_aside(at, (die, stream), block)?,
             }
         }
     }
@@ -151,7 +151,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
 
     /// Sets a block whose program failed aside to be retired: nothing more is written to it.
     #[cold]
-    fn leave_behind(
+    fn set_failed_aside(
         &mut self,
         at: Time,
         (die, stream): (u32, usize),

@@ -10,7 +10,7 @@
 //! It always gets `blocks_min` of them, however full the device is.
 
 use super::PageMap;
-use super::clean::Cause;
+use super::clean::MoveCause;
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use nvlab_medium::Store;
@@ -66,7 +66,7 @@ pub(super) struct Cache {
     blocks: Vec<u32>,
     filled: Vec<VecDeque<BlockId>>,
     /// When the host's last request arrived.
-    heard: Time,
+    last_request: Time,
 }
 
 impl<S: Store> PageMap<S> {
@@ -95,7 +95,7 @@ impl<S: Store> PageMap<S> {
             end: mode.pages_per_block * self.array.members_per_block() * self.geometry.units_per_page,
             blocks: vec![0; dies],
             filled: vec![VecDeque::new(); dies],
-            heard: Time::ZERO,
+            last_request: Time::ZERO,
         };
         let mut found: Vec<BlockId> = (0..self.geometry.blocks()).map(BlockId).collect();
         found.retain(|&block| self.array.is_slc(block) && self.table.state(block) != BlockState::Bad);
@@ -160,7 +160,7 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Removes a block that is about to be erased or retired from the cache, if it is in it.
-    pub(super) fn leaves_cache(&mut self, block: BlockId) {
+    pub(super) fn remove_from_cache(&mut self, block: BlockId) {
         let die = self.geometry.die_of(block) as usize;
         if self.array.is_slc(block)
             && let Some(cache) = &mut self.cache
@@ -174,21 +174,21 @@ impl<S: Store> PageMap<S> {
     #[inline]
     pub(super) fn fold_when_idle(&mut self, at: Time) {
         if self.cache.is_some() {
-            self.fold_since_heard(at);
+            self.fold_since_last_request(at);
         }
     }
 
     /// Separate, so that a device without a cache pays one comparison per request and the caller stays inlined.
     #[inline(never)]
-    fn fold_since_heard(&mut self, at: Time) {
+    fn fold_since_last_request(&mut self, at: Time) {
         let Some(cache) = &mut self.cache else { return };
-        let heard = cache.heard;
-        cache.heard = at.max(heard);
+        let last_request = cache.last_request;
+        cache.last_request = at.max(last_request);
         if let Some(after) = cache.config.fold_after
-            && heard + after < at
+            && last_request + after < at
         {
             for die in 0..self.geometry.dies() {
-                self.fold_die(die, heard + after, at);
+                self.fold_die(die, last_request + after, at);
             }
         }
     }
@@ -217,7 +217,7 @@ impl<S: Store> PageMap<S> {
             return false;
         }
         self.stats.folds += self.array.members_per_block() as u64;
-        if self.relocate(at, block, Cause::Fold).is_err() {
+        if self.relocate(at, block, MoveCause::Fold).is_err() {
             // The rest goes back to the cleaner; the next request that needs an erased block gets the error.
             self.table.set_state(block, BlockState::Closed);
             self.policy.closed(&self.table, block);

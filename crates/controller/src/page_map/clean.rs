@@ -13,7 +13,7 @@ use nvlab_units::{BlockId, Ppa, Time};
 
 /// Why a block is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum MoveCause {
     Clean,
     Fold,
     Wear,
@@ -22,9 +22,9 @@ pub(super) enum Cause {
 
 /// A block being emptied, a part at a time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cleaning {
+pub(super) struct Relocation {
     victim: BlockId,
-    cause: Cause,
+    cause: MoveCause,
     /// Units of the victim examined so far.
     next: u32,
     /// Its live units when it was chosen, which must be moved, and the units that gains.
@@ -150,20 +150,20 @@ impl<S: Store> PageMap<S> {
         let Some(victim) = self.policy.choose(&self.table, die, self.sequence) else { return false };
         self.stats.cleans += self.array.members_per_block() as u64;
         self.stats.clean_live_units += self.table.live(victim) as u64;
-        self.begin(victim, Cause::Clean);
+        self.begin(victim, MoveCause::Clean);
         true
     }
 
     /// Begins to empty a closed block, a part at a time; no other block of its die is being emptied.
-    pub(super) fn begin(&mut self, victim: BlockId, cause: Cause) {
+    pub(super) fn begin(&mut self, victim: BlockId, cause: MoveCause) {
         self.take(victim);
         let (live, units) = (self.table.live(victim), self.geometry.units_per_block());
         let gain = units
             .saturating_sub(self.table.kept(victim))
-            .max(if cause == Cause::Wear { units / WEAR_PACE } else { 0 })
+            .max(if cause == MoveCause::Wear { units / WEAR_PACE } else { 0 })
             .max(1);
         let die = self.geometry.die_of(victim);
-        self.dies[die as usize].cleaning = Some(Cleaning { victim, cause, next: 0, live, gain, paid: 0 });
+        self.dies[die as usize].cleaning = Some(Relocation { victim, cause, next: 0, live, gain, paid: 0 });
     }
 
     /// Moves about `units` live units of the block being emptied, and erases it when none is left.
@@ -196,7 +196,7 @@ impl<S: Store> PageMap<S> {
         &mut self,
         at: Time,
         victim: BlockId,
-        cause: Cause,
+        cause: MoveCause,
     ) -> Result<(), ControllerError> {
         self.take(victim);
         self.move_live(at, victim, &mut 0, u32::MAX, cause).map(|_| ())
@@ -210,7 +210,7 @@ impl<S: Store> PageMap<S> {
         victim: BlockId,
         next: &mut u32,
         units: u32,
-        cause: Cause,
+        cause: MoveCause,
     ) -> Result<bool, ControllerError> {
         let die = self.geometry.die_of(victim);
         let index = die * self.streams + self.config.streams.relocated();
@@ -227,10 +227,10 @@ impl<S: Store> PageMap<S> {
             self.move_in_runs(at, index, victim, &moving, birth)
         };
         match cause {
-            Cause::Clean => self.stats.clean_units += moving.len() as u64,
-            Cause::Fold => self.stats.fold_units += moving.len() as u64,
-            Cause::Wear => self.stats.wear_units += moving.len() as u64,
-            Cause::Retire => self.stats.retire_units += moving.len() as u64,
+            MoveCause::Clean => self.stats.clean_units += moving.len() as u64,
+            MoveCause::Fold => self.stats.fold_units += moving.len() as u64,
+            MoveCause::Wear => self.stats.wear_units += moving.len() as u64,
+            MoveCause::Retire => self.stats.retire_units += moving.len() as u64,
         }
         moving.clear();
         self.moving = moving;

@@ -107,7 +107,52 @@ impl Streams {
 impl PageMapConfig {
     /// Checks that it can work on an array; otherwise returns the reason.
     pub fn check(&self, flash: &FlashConfig) -> Result<(), String> {
-        check(self, flash)
+        flash.geometry.check()?;
+        let geometry = &self.allocation.geometry(&flash.geometry);
+        if self.allocation == Allocation::Superblock && flash.timing.copy_back {
+            return Err(
+                "what is moved out of a superblock may go to another die: the array cannot copy back".into(),
+            );
+        }
+        if self.free_blocks_min == 0 {
+            return Err("at least one block of a die must stay erased for cleaning (free_blocks_min)".into());
+        }
+        // Blocks not available for host data: the erased reserve, one open block per stream, two checkpoints and the
+        // journals of trims.
+        let map_blocks = match self.checkpoint_units {
+            Some(_) => 2 * self.blocks_of_checkpoint(geometry) + 3,
+            None => 0,
+        };
+        let set_apart =
+            (self.free_blocks_min + self.streams.count()) as u64 * geometry.dies() as u64 + map_blocks;
+        let left = (geometry.blocks() as u64).saturating_sub(set_apart) * geometry.units_per_block() as u64;
+        if self.logical_units == 0 || self.logical_units as u64 > left {
+            return Err(format!(
+                "{} logical units of {} B do not fit: of {} {} {set_apart} are kept for cleaning, open streams \
+             and checkpoints, {left} units are left; give more spare or more blocks",
+                self.logical_units,
+                geometry.unit_bytes,
+                geometry.blocks(),
+                match self.allocation {
+                    Allocation::Dynamic => "blocks",
+                    Allocation::Superblock => "superblocks",
+                }
+            ));
+        }
+        if let Some(buffer) = self.buffer {
+            let needed = self.streams.count() * geometry.dies() * geometry.units_per_page;
+            if buffer.units < needed {
+                return Err(format!(
+                    "the write buffer holds {} units, the pages being filled take {needed} ({} streams x {} dies x \
+                 {} units per page)",
+                    buffer.units,
+                    self.streams.count(),
+                    geometry.dies(),
+                    geometry.units_per_page
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Units one checkpoint takes.
@@ -122,54 +167,4 @@ impl PageMapConfig {
         let pages = self.units_of_checkpoint(geometry).div_ceil(geometry.units_per_page as u64);
         pages.div_ceil(geometry.pages_per_block as u64)
     }
-}
-
-/// See [`PageMapConfig::check`].
-fn check(config: &PageMapConfig, flash: &FlashConfig) -> Result<(), String> {
-    flash.geometry.check()?;
-    let geometry = &config.allocation.geometry(&flash.geometry);
-    if config.allocation == Allocation::Superblock && flash.timing.copy_back {
-        return Err(
-            "what is moved out of a superblock may go to another die: the array cannot copy back".into()
-        );
-    }
-    if config.free_blocks_min == 0 {
-        return Err("at least one block of a die must stay erased for cleaning (free_blocks_min)".into());
-    }
-    // Blocks not available for host data: the erased reserve, one open block per stream, two checkpoints and the
-    // journals of trims.
-    let map_blocks = match config.checkpoint_units {
-        Some(_) => 2 * config.blocks_of_checkpoint(geometry) + 3,
-        None => 0,
-    };
-    let set_apart =
-        (config.free_blocks_min + config.streams.count()) as u64 * geometry.dies() as u64 + map_blocks;
-    let left = (geometry.blocks() as u64).saturating_sub(set_apart) * geometry.units_per_block() as u64;
-    if config.logical_units == 0 || config.logical_units as u64 > left {
-        return Err(format!(
-            "{} logical units of {} B do not fit: of {} {} {set_apart} are kept for cleaning, open streams \
-             and checkpoints, {left} units are left; give more spare or more blocks",
-            config.logical_units,
-            geometry.unit_bytes,
-            geometry.blocks(),
-            match config.allocation {
-                Allocation::Dynamic => "blocks",
-                Allocation::Superblock => "superblocks",
-            }
-        ));
-    }
-    if let Some(buffer) = config.buffer {
-        let needed = config.streams.count() * geometry.dies() * geometry.units_per_page;
-        if buffer.units < needed {
-            return Err(format!(
-                "the write buffer holds {} units, the pages being filled take {needed} ({} streams x {} dies x \
-                 {} units per page)",
-                buffer.units,
-                config.streams.count(),
-                geometry.dies(),
-                geometry.units_per_page
-            ));
-        }
-    }
-    Ok(())
 }

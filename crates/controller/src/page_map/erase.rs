@@ -15,7 +15,7 @@ impl<S: Store> PageMap<S> {
             // The copies of its units are programmed before its erase: on the same die by order, elsewhere by time.
             true if self.array.members_per_block() == 1 => at,
             true => self.array.finish_programs(at),
-            false => self.newer_versions_durable(at, block),
+            false => self.program_newer_versions(at, block),
         };
         if self.trims_pending() {
             // A protected buffer keeps the trims that cannot be recorded now.
@@ -58,7 +58,7 @@ impl<S: Store> PageMap<S> {
     fn erase_from(&mut self, not_before: Time, block: BlockId) {
         let die = self.geometry.die_of(block);
         self.dies[die as usize].erases += 1;
-        self.leaves_cache(block);
+        self.remove_from_cache(block);
         if self.erase_at(not_before, block) {
             self.table.set_state(block, BlockState::Free);
             self.dies[die as usize].free.push(block);
@@ -82,7 +82,7 @@ impl<S: Store> PageMap<S> {
     /// The last flushed version of a unit may be dead in the block about to be erased while a newer one is not yet
     /// programmed. Programs the pages in which such units are staged, and returns when all queued programs are
     /// done.
-    fn newer_versions_durable(&mut self, at: Time, victim: BlockId) -> Time {
+    fn program_newer_versions(&mut self, at: Time, victim: BlockId) -> Time {
         for index in 0..self.frontiers.len() as u32 {
             let staged = &self.frontiers[index as usize].staged;
             if staged.iter().any(|unit| unit.replaces != NOTHING && self.block_of(unit.replaces) == victim) {

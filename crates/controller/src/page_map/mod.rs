@@ -127,7 +127,7 @@ struct Die {
     /// Erases since wear was last checked.
     erases: u32,
     /// The block being emptied, and the host units written since its last step.
-    cleaning: Option<clean::Cleaning>,
+    cleaning: Option<clean::Relocation>,
     owed: u32,
     /// Superblocks without live units, to be erased when every lane has reached its ticket.
     emptied: VecDeque<(BlockId, Vec<Ticket>)>,
@@ -259,7 +259,7 @@ impl<S: Store> PageMap<S> {
 
     /// Marks a physical unit dead.
     #[inline]
-    fn forget(&mut self, unit: u32) {
+    fn invalidate(&mut self, unit: u32) {
         self.live.clear(unit);
         let block = self.block_of(unit);
         if self.table.lose(block) {
@@ -378,7 +378,7 @@ impl<S: Store> Controller for PageMap<S> {
         for lpa in extent.units() {
             let unit = std::mem::replace(&mut self.l2p[lpa as usize], NOTHING);
             if unit != NOTHING {
-                self.forget(unit);
+                self.invalidate(unit);
             }
         }
         self.stats.host_trim_units += extent.count as u64;

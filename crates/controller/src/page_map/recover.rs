@@ -17,7 +17,7 @@
 use super::buffer::Held;
 use super::cache::SlcCache;
 use super::checkpoint::Checkpoint;
-use super::clean::Cause;
+use super::clean::MoveCause;
 use super::config::PageMapConfig;
 use super::spare::{self, Kind, Spare};
 use super::trim::{self, Record};
@@ -64,7 +64,7 @@ impl<S: Store> PageMapMedia<S> {
         for Held { lpa, sequence, data, .. } in &self.held {
             if *lpa >= units || !numbered(*sequence) || data.len() != unit_bytes {
                 return Err(format!(
-                    "the write buffer is said to have held unit {lpa} as write {sequence} with {} B; the device has \
+                    "the write buffer reports having held unit {lpa} as write {sequence} with {} B; the device has \
                      {units} units of {unit_bytes} B",
                     data.len()
                 ));
@@ -73,7 +73,7 @@ impl<S: Store> PageMapMedia<S> {
         for Record { extent, sequence } in &self.trims {
             if extent.count == 0 || extent.end() > units as u64 || !numbered(*sequence) {
                 return Err(format!(
-                    "the write buffer is said to have held a trim of {} units from {} on as number {sequence}; the \
+                    "the write buffer reports having held a trim of {} units from {} on as number {sequence}; the \
                      device has {units} units",
                     extent.count, extent.start
                 ));
@@ -86,7 +86,7 @@ impl<S: Store> PageMapMedia<S> {
 /// The error when the controller's own metadata is damaged: without it, old versions would reappear unnoticed.
 fn damaged(what: &str, unit: Ppa) -> String {
     format!(
-        "{what}, in unit {} of the array, has not its checksum: something else changed the medium",
+        "{what}, in unit {} of the array, does not match its checksum: something else changed the medium",
         unit.0
     )
 }
@@ -265,7 +265,7 @@ impl<S: Store> PageMap<S> {
     }
 
     /// A unit holds `lpa`: removes the mapping of another logical unit to it that came from the checkpoint.
-    fn disown(&mut self, unit: Ppa, lpa: u32) {
+    fn unmap_other_owner(&mut self, unit: Ppa, lpa: u32) {
         let before = self.p2l[unit.0 as usize];
         if before != NOTHING && before != lpa && self.l2p[before as usize] == unit.0 {
             self.l2p[before as usize] = NOTHING;
@@ -310,7 +310,7 @@ impl<S: Store> PageMap<S> {
                 let best = &mut newest[spare.lpa as usize];
                 if !before && (spare.sequence, spare.stamp) > *best {
                     *best = (spare.sequence, spare.stamp);
-                    self.disown(unit, spare.lpa);
+                    self.unmap_other_owner(unit, spare.lpa);
                     self.l2p[spare.lpa as usize] = unit.0;
                 }
             }
@@ -404,7 +404,7 @@ impl<S: Store> PageMap<S> {
         }
         for block in leaving {
             self.table.set_state(block, BlockState::Cleaning);
-            self.move_live(at, block, &mut 0, u32::MAX, Cause::Retire)?;
+            self.move_live(at, block, &mut 0, u32::MAX, MoveCause::Retire)?;
             if self.array.capacity(block) == 0 {
                 self.table.set_state(block, BlockState::Bad);
             } else {

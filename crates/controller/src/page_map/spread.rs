@@ -49,7 +49,7 @@ pub(super) struct Round {
     /// The others, set aside: each is too busy until the earliest idle time of all dies reaches this.
     far: BinaryHeap<Reverse<(Time, u32)>>,
     /// The near dies without room, which are cleaned.
-    roomless: Vec<u32>,
+    without_room: Vec<u32>,
 }
 
 impl Round {
@@ -61,7 +61,7 @@ impl Round {
             turn: 0,
             near: (0..dies).map(look).collect(),
             far: BinaryHeap::with_capacity(dies as usize),
-            roomless: Vec::with_capacity(dies as usize),
+            without_room: Vec::with_capacity(dies as usize),
         }
     }
 
@@ -71,14 +71,14 @@ impl Round {
         self.turn
     }
 
-    /// Gives this turn to another die.
-    pub fn hand_to(&mut self, die: u32) {
+    /// Passes this turn to another die.
+    pub fn set_turn(&mut self, die: u32) {
         self.turn = die;
     }
 
     /// Removes a die from `far` that is no longer too busy, if the earliest idle time of all dies is `soonest`.
     #[inline]
-    fn comes_near(&mut self, soonest: Time) -> Option<u32> {
+    fn pop_ready(&mut self, soonest: Time) -> Option<u32> {
         let &Reverse((look_at, die)) = self.far.peek()?;
         (look_at <= soonest).then(|| {
             self.far.pop();
@@ -98,7 +98,7 @@ impl Round {
     /// Sets dies that are too busy aside. Dies without room are cleaned, unless their queue is a block's worth longer
     /// than the shortest.
     fn part(&mut self, soonest: Time, program: Span, pages_per_block: u32) {
-        let Round { near, far, roomless, .. } = self;
+        let Round { near, far, without_room, .. } = self;
         near.retain(|look| {
             let block = pages_per_block as u64;
             let (limit, back) = if look.has_room { (QUEUE_FAR, QUEUE_MAX) } else { (block, block) };
@@ -107,7 +107,7 @@ impl Round {
                 return false;
             }
             if !look.has_room {
-                roomless.push(look.die);
+                without_room.push(look.die);
             }
             true
         });
@@ -171,7 +171,7 @@ impl<S: Store> PageMap<S> {
         let enough = self.table.spare_of_all() * SPARE_MIN / (16 * spare.len() as i64);
         let mut near = std::mem::take(&mut self.rounds[stream as usize].near);
         let mut soonest = self.look_at_near(&mut near, stream, enough);
-        while let Some(die) = self.rounds[stream as usize].comes_near(soonest.max(at)) {
+        while let Some(die) = self.rounds[stream as usize].pop_ready(soonest.max(at)) {
             let look = self.look(die, stream, enough);
             near.insert(near.partition_point(|other| other.die < die), look);
             soonest = soonest.min(look.ready);
@@ -191,9 +191,10 @@ impl<S: Store> PageMap<S> {
             return Ok(());
         }
         round.part(soonest, program, self.geometry.pages_per_block);
-        let mut roomless = std::mem::take(&mut round.roomless);
-        let paced = roomless.drain(..).try_for_each(|die| self.pace(at, die, self.geometry.units_per_page));
-        self.rounds[stream as usize].roomless = roomless;
+        let mut without_room = std::mem::take(&mut round.without_room);
+        let paced =
+            without_room.drain(..).try_for_each(|die| self.pace(at, die, self.geometry.units_per_page));
+        self.rounds[stream as usize].without_room = without_room;
         paced
     }
 }

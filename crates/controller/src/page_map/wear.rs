@@ -6,7 +6,7 @@
 //! again.
 
 use super::array::Queued;
-use super::clean::Cause;
+use super::clean::MoveCause;
 use super::frontier::{NO_BLOCK, NO_SLOT, Staged, Unit};
 use super::spare::{Kind, Spare};
 use super::{NOTHING, PageMap};
@@ -42,7 +42,7 @@ impl<S: Store> PageMap<S> {
             return;
         }
         self.stats.wear_moves += self.array.members_per_block() as u64;
-        self.begin(least_worn, Cause::Wear);
+        self.begin(least_worn, MoveCause::Wear);
     }
 
     /// Cleans until every die has its reserve again: retirement uses erased blocks and returns none. A die
@@ -79,7 +79,7 @@ impl<S: Store> PageMap<S> {
     /// member is retired; the others are erased.
     pub(super) fn retire(&mut self, at: Time, block: BlockId, page: u32) {
         if self.array.capacity(block) <= self.array.nand().geometry().units_per_block() {
-            self.leaves_cache(block);
+            self.remove_from_cache(block);
         }
         self.array.mark_bad(block, page);
         self.note_bad(block, 1);
@@ -115,7 +115,7 @@ impl<S: Store> PageMap<S> {
                 refused = self.open(at, die, index).err();
             }
             if refused.is_some() {
-                self.fall_back(failed, *staged);
+                self.revert(failed, *staged);
                 continue;
             }
             let (mut sequence, mut damaged) = (0, false);
@@ -131,7 +131,7 @@ impl<S: Store> PageMap<S> {
             self.l2p[staged.lpa as usize] = address;
             self.live.set(address);
             self.table.gain(target);
-            self.forget(failed);
+            self.invalidate(failed);
             self.stats.retire_units += 1;
             if self.page_is_full(index) {
                 lane = self.program_pages(at, index, data, true)?.lane;
@@ -143,7 +143,7 @@ impl<S: Store> PageMap<S> {
         if self.frontiers[index as usize].block != NO_BLOCK && !self.page_is_full(index) {
             lane = self.pad(at, index, true)?.lane;
         }
-        self.relocate(at, block, Cause::Retire)?;
+        self.relocate(at, block, MoveCause::Retire)?;
         self.retire(at, block, page);
         Ok(self.array.last_on(lane))
     }
@@ -157,10 +157,10 @@ impl<S: Store> PageMap<S> {
 
     /// Reverts a unit whose program failed and that cannot be written elsewhere: the version it replaced is current
     /// again, if it is still there.
-    fn fall_back(&mut self, failed: u32, staged: Staged) {
+    fn revert(&mut self, failed: u32, staged: Staged) {
         let Staged { lpa, slot, replaces } = staged;
         self.free_slot(slot);
-        self.forget(failed);
+        self.invalidate(failed);
         let owner = self.p2l.get(replaces as usize).copied();
         let state = owner.map(|_| self.table.state(self.block_of(replaces)));
         let there = owner == Some(lpa)

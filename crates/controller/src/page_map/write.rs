@@ -85,7 +85,7 @@ impl<S: Store> PageMap<S> {
         self.table.gain(block);
         self.table.set_birth(block, sequence);
         if old != NOTHING {
-            self.forget(old);
+            self.invalidate(old);
         }
         if self.page_is_full(index) {
             let queued = self.program_pages(now, index, data, true)?;
@@ -162,7 +162,7 @@ impl<S: Store> PageMap<S> {
         let roomy = (0..dies).map(from_first).find(|&die| self.has_room(die, stream));
         let mut refused = Ok(0);
         for die in roomy.into_iter().chain((0..dies).map(from_first)) {
-            self.rounds[stream as usize].hand_to(die);
+            self.rounds[stream as usize].set_turn(die);
             let index = die * self.streams + stream;
             match self.make_room(at, die, stream) {
                 Ok(()) => return Ok(index),
@@ -172,7 +172,7 @@ impl<S: Store> PageMap<S> {
         let Some(die) = (0..dies).map(from_first).find(|&die| self.erased_blocks(die) > 1) else {
             return refused;
         };
-        self.rounds[stream as usize].hand_to(die);
+        self.rounds[stream as usize].set_turn(die);
         self.make_room_in_cache(at, die, stream);
         self.open(at, die, die * self.streams + stream)?;
         Ok(die * self.streams + stream)

@@ -103,7 +103,7 @@ impl Model {
     }
 }
 
-/// Carries out a request and checks what a read returns; gives when it was done.
+/// Carries out a request and checks what a read returns; returns when it was done.
 pub fn perform(
     device: &mut impl Controller,
     model: &mut Model,
@@ -151,7 +151,7 @@ pub fn seen(device: &impl Controller, extent: Extent) -> Vec<u8> {
     bytes
 }
 
-/// Reads every unit after a cut and gives the version of each, which must be an allowed one.
+/// Reads every unit after a cut and returns the version of each, which must be an allowed one.
 pub fn read_all(
     device: &mut impl Controller,
     model: &Model,

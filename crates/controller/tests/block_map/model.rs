@@ -43,7 +43,7 @@ impl Requests {
     }
 }
 
-/// Runs `requests` requests; gives how many were served before the device reached its end of life.
+/// Runs `requests` requests; returns how many were served before the device reached its end of life.
 fn run(setup: &Setup, seed: u64, requests: u32) -> (u32, BlockMap<MemStore>) {
     let mut device = setup.device();
     let units = device.capacity_units();
@@ -102,7 +102,7 @@ fn every_setup_behaves_like_an_array() {
             let stats = device.stats();
             assert!(
                 stats.full_merges + stats.sequential_merges + stats.partial_merges > 20,
-                "hardly merged: {stats:?} {setup:?}"
+                "too few merges: {stats:?} {setup:?}"
             );
             match setup.log {
                 Log::Shared { sequential: true, .. } if setup.own_log.is_some() => {
@@ -133,7 +133,7 @@ fn faults_lose_nothing_until_the_end_of_life() {
             counts_agree(&device);
         }
     }
-    assert!(retired > 100, "faults were hardly met: {retired} blocks retired");
+    assert!(retired > 100, "too few faults: {retired} blocks retired");
 }
 
 #[test]

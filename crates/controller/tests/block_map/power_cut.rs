@@ -42,7 +42,7 @@ fn used(setup: &Setup, requests: &mut Requests) -> Moment {
     Moment { device, model, at: now, end: now, last: Ask::Flush }
 }
 
-/// Cuts at `cut`, recovers, cuts the recovery, recovers, checks, goes on writing, checks. Returns the
+/// Cuts at `cut`, recovers, cuts the recovery, recovers, checks, continues to write, checks. Returns the
 /// pages the recovery programmed.
 fn cut_and_check(setup: &Setup, moment: &Moment, cut: Time, seed: u64) -> u64 {
     let mut model = moment.model.clone();
@@ -134,7 +134,7 @@ fn nor_where_programs_and_erases_fail_too() {
     let setups: Vec<Setup> =
         setups().into_iter().map(|setup| Setup { faults, spare_blocks: 40, ..setup }).collect();
     let (_, retired) = explore(&setups);
-    assert!(retired > 15, "faults were hardly met: {retired} blocks retired");
+    assert!(retired > 15, "too few faults: {retired} blocks retired");
 }
 
 /// The test itself must be able to fail: a write acknowledged before it is programmed is caught.

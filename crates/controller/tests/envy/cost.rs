@@ -60,7 +60,7 @@ impl Host {
         }
     }
 
-    /// Writes pages; gives the cleaning cost meanwhile.
+    /// Writes pages; returns the cleaning cost meanwhile.
     fn write(&mut self, device: &mut Envy<()>, pages: u64) -> f64 {
         device.reset_stats();
         let mut batch = [0; 32];
@@ -76,7 +76,7 @@ impl Host {
 }
 
 impl Host {
-    /// Writes pages until so many segments were cleaned; gives the cleaning cost meanwhile.
+    /// Writes pages until so many segments were cleaned; returns the cleaning cost meanwhile.
     fn write_until(&mut self, device: &mut Envy<()>, cleans: u64) -> f64 {
         device.reset_stats();
         while device.stats().cleans < cleans {

@@ -196,7 +196,7 @@ impl Model {
     }
 }
 
-/// Carries out a request on the device and on the model, and checks what a load returns; gives when it was
+/// Carries out a request on the device and on the model, and checks what a load returns; returns when it was
 /// done. A request the state forbids is refused by the device and does nothing.
 pub fn perform(device: &mut Envy<MemStore>, model: &mut Model, at: Time, ask: Ask) -> Time {
     let served = match ask {

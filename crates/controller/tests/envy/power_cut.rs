@@ -38,7 +38,7 @@ impl Moment<'_> {
         if cut >= self.end { (new.clone(), new) } else { (old, new) }
     }
 
-    /// Cuts, recovers, compares, cuts the recovery, compares, goes on.
+    /// Cuts, recovers, compares, cuts the recovery, compares, continues.
     fn cut(&self, cut: Time, rng: &mut Rng) {
         let media = self.device.clone().power_cut(cut);
         let (mut device, report) = self.setup.recover(media, cut);

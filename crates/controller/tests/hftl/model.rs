@@ -10,7 +10,7 @@ use nvlab_units::{Extent, Rng, Span, Time};
 
 type Device = Hftl<MemStore, Pcm<MemStore>>;
 
-/// Fills the device, then runs random requests; gives how many were served before its end of life.
+/// Fills the device, then runs random requests; returns how many were served before its end of life.
 fn run(setup: &Setup, seed: u64, requests: u32) -> (u32, Device) {
     let mut device = setup.device();
     let units = device.capacity_units();
@@ -78,7 +78,7 @@ fn faults_lose_nothing_until_the_end_of_life() {
             assert_eq!(device.stats().lost_units, 0);
         }
     }
-    assert!(retired > 50, "faults were hardly met: {retired} blocks retired");
+    assert!(retired > 50, "too few faults: {retired} blocks retired");
 }
 
 #[test]

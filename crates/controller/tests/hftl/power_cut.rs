@@ -44,7 +44,7 @@ fn acknowledge(model: &mut Model, ask: Ask) {
     }
 }
 
-/// Cuts at `cut`, mounts, cuts the mount, mounts, checks, goes on writing, checks.
+/// Cuts at `cut`, recovers, cuts the recovery, recovers, checks, continues to write, checks.
 fn cut_and_check<P: InPlace + PowerCut + Clone>(setup: &Setup, moment: &Moment<P>, cut: Time, seed: u64) {
     let mut model = moment.model.clone();
     if cut >= moment.end {
@@ -121,7 +121,7 @@ fn nor_behind_start_gap() {
     for (seed, setup) in setups().iter().enumerate().filter(|(_, setup)| setup.pages_per_block == 8) {
         let device: Hftl<MemStore, Levelled> = setup.levelled();
         let device = cut_everywhere(setup, device, seed as u64, (4, 15, Span::from_us(9)));
-        assert!(device.pram().moved() > 100, "the gap hardly moved: {}", device.pram().moved());
+        assert!(device.pram().moved() > 100, "the gap moved only {} times", device.pram().moved());
     }
 }
 
@@ -141,7 +141,7 @@ fn nor_where_programs_and_erases_fail_too() {
         let device = cut_everywhere(&setup, setup.device(), seed as u64, (90, 30, Span::from_us(20)));
         retired += device.stats().retired_blocks;
     }
-    assert!(retired > 8, "faults were hardly met: {retired} blocks retired");
+    assert!(retired > 8, "too few faults: {retired} blocks retired");
 }
 
 /// The finest comb: every 10 us word of PRAM and both sides of its end, through writes that clean.

@@ -29,7 +29,7 @@ fn every_cached_setup_behaves_like_an_array() {
             folds += stats.folds;
         }
     }
-    assert!(folds > 100, "hardly folded: {folds}");
+    assert!(folds > 100, "only {folds} folds");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn nor_where_programs_and_erases_fail_too() {
     let setups = cached_setups().into_iter();
     let setups: Vec<Setup> = setups.map(|setup| Setup { faults, spare_blocks: 60, ..setup }).collect();
     let (_, retired) = explore(&setups);
-    assert!(retired > 5, "faults were hardly met: {retired} blocks retired");
+    assert!(retired > 5, "too few faults: {retired} blocks retired");
 }
 
 /// One die, 20 blocks of 8 pages of 6 units; in SLC mode 8 pages of 2 units. No buffer: a request is programmed

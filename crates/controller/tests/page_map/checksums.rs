@@ -113,7 +113,7 @@ fn explore(verify_reads: bool, spares: bool) -> [(u64, u64); 3] {
                 (lab.wrong - second.0 - first.0, lab.unreadable - second.1 - first.1)
             }
             Err(why) => {
-                assert!(why.contains("has not its checksum"), "{why}");
+                assert!(why.contains("does not match its checksum"), "{why}");
                 (0, 0)
             }
         };

@@ -6,7 +6,7 @@ use nvlab_medium::MemStore;
 use nvlab_medium::flash::{BitErrors, Faults};
 use nvlab_units::{Extent, Rng, Span, Time};
 
-/// Runs `requests` random requests; gives how many were served before the device reached its end of life.
+/// Runs `requests` random requests; returns how many were served before the device reached its end of life.
 pub fn run(
     setup: &Setup,
     seed: u64,
@@ -85,7 +85,7 @@ fn faults_lose_nothing_until_the_end_of_life() {
             assert_eq!(device.stats().lost_units, 0);
         }
     }
-    assert!(retired > 200, "faults were hardly met: {retired} blocks retired");
+    assert!(retired > 200, "too few faults: {retired} blocks retired");
 }
 
 #[test]

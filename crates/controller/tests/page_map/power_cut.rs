@@ -45,7 +45,7 @@ pub fn acknowledge(setup: &Setup, model: &mut Model, ask: Ask, units: u32) {
     }
 }
 
-/// Cuts at `cut`, recovers, cuts the recovery, recovers, checks, goes on writing, checks.
+/// Cuts at `cut`, recovers, cuts the recovery, recovers, checks, continues to write, checks.
 fn cut_and_check(setup: &Setup, moment: &Moment, cut: Time, seed: u64) -> u64 {
     let mut model = moment.model.clone();
     if cut >= moment.end {
@@ -77,7 +77,7 @@ fn cut_and_check(setup: &Setup, moment: &Moment, cut: Time, seed: u64) -> u64 {
     restored
 }
 
-/// Gives the units restored by protected buffers and the blocks retired on the way.
+/// Returns the units restored by protected buffers and the blocks retired on the way.
 fn cut_everywhere(setup: &Setup, seed: u64) -> (u64, u64) {
     let mut moment = used(setup, seed);
     let mut rng = Rng::stream(seed, "cuts");
@@ -100,7 +100,7 @@ fn cut_everywhere(setup: &Setup, seed: u64) -> (u64, u64) {
     (restored, moment.device.stats().retired_blocks)
 }
 
-/// Goes through set-ups on two threads; gives the sums of what [`cut_everywhere`] gives.
+/// Goes through set-ups on two threads; returns the sums of what [`cut_everywhere`] returns.
 pub fn explore(setups: &[Setup]) -> (u64, u64) {
     let work = std::sync::Mutex::new(setups.iter().enumerate());
     let sums = std::sync::Mutex::new((0, 0));
@@ -122,7 +122,7 @@ pub fn explore(setups: &[Setup]) -> (u64, u64) {
 #[test]
 fn nothing_flushed_is_lost_and_nothing_torn_is_returned() {
     let (restored, _) = explore(&setups());
-    assert!(restored > 100, "the protected buffers gave nothing back");
+    assert!(restored > 100, "the protected buffers restored only {restored} units");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn nor_with_superblocks() {
     let unbuffered: Vec<Setup> = unbuffered.cloned().collect();
     (0..3).for_each(|_| setups.extend_from_slice(&unbuffered));
     let (restored, _) = explore(&setups);
-    assert!(restored > 100, "the protected buffers gave nothing back");
+    assert!(restored > 100, "the protected buffers restored only {restored} units");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn nor_where_programs_and_erases_fail_too() {
     let setups = setups().into_iter().chain(of_superblocks(setups()));
     let setups: Vec<Setup> = setups.map(|setup| Setup { faults, spare_blocks: 16, ..setup }).collect();
     let (_, retired) = explore(&setups);
-    assert!(retired > 30, "faults were hardly met: {retired} blocks retired");
+    assert!(retired > 30, "too few faults: {retired} blocks retired");
 }
 
 /// The test itself must be able to fail: a controller that acknowledges a flush without doing it is caught.

@@ -65,7 +65,7 @@ fn history(setup: &Setup, seed: u64) -> Result<(), ControllerError> {
     Ok(())
 }
 
-/// Goes through histories; gives those that broke a promise, and how many devices ended too early.
+/// Goes through histories; returns those that broke a promise, and how many devices ended too early.
 fn explore(seeds: std::ops::Range<u64>) -> (Vec<u64>, u32) {
     let setups = checkpointed(12.0);
     let (mut broken, mut ended) = (Vec::new(), 0);

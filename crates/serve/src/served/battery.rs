@@ -161,7 +161,7 @@ fn check(at: u64, crc: u32, found: u64, what: &str) -> Result<(), String> {
     match found == crc as u64 {
         true => Ok(()),
         false => Err(format!(
-            "the entry of a {what} at byte {at} has not its checksum (0x{found:08x}, its content says 0x{crc:08x}): \
+            "the entry of a {what} at byte {at} does not match its checksum (0x{found:08x}, its content says 0x{crc:08x}): \
              something else wrote to the file, and what the write buffer held is lost"
         )),
     }

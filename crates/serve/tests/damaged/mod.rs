@@ -89,7 +89,7 @@ fn damaged_data_are_not_returned_where_reads_are_verified() {
             let drive = match Drive::open(name, &design, &options(Some(&folder.0))) {
                 Ok(drive) => drive,
                 Err(error) => {
-                    assert!(error.to_string().contains("has not its checksum"), "{name}: {error}");
+                    assert!(error.to_string().contains("does not match its checksum"), "{name}: {error}");
                     continue;
                 }
             };

@@ -72,7 +72,7 @@ impl<S: Store> Observed for Envy<S> {
         Envy::reset_stats(self);
     }
     fn expect_scattered_fill(&mut self) {
-        self.deal_as_written();
+        self.place_in_order_of_arrival();
     }
     fn unit_bytes(&self) -> u32 {
         Controller::unit_bytes(self)
@@ -117,7 +117,7 @@ impl<S: Store> Observed for RamDisk<Envy<S>> {
         Observed::reset_stats(self.window_mut());
     }
     fn expect_scattered_fill(&mut self) {
-        self.window_mut().deal_as_written();
+        self.window_mut().place_in_order_of_arrival();
     }
     fn unit_bytes(&self) -> u32 {
         Observed::unit_bytes(self.window())
@@ -178,7 +178,7 @@ impl Observed for Pages<'_> {
         Observed::reset_stats(self.0);
     }
     fn expect_scattered_fill(&mut self) {
-        self.0.deal_as_written();
+        self.0.place_in_order_of_arrival();
     }
     fn unit_bytes(&self) -> u32 {
         Observed::unit_bytes(self.0)
