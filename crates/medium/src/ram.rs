@@ -33,7 +33,7 @@ pub enum Backup {
 
 impl Backup {
     /// True if the contents survive an outage of this length.
-    pub fn survives(self, outage: Span) -> bool {
+    pub(crate) fn survives(self, outage: Span) -> bool {
         match self {
             Backup::None => false,
             Backup::Battery { hold } => hold.is_none_or(|hold| outage <= hold),

@@ -1,9 +1,9 @@
 //! The wall clock, as the time that is passed down.
 //!
-//! Below the serving edge time is an argument (DESIGN.md, Time 1); here the argument is made. In [`TimeMode::Real`]
-//! an answer is held until the modelled device would have it, in [`TimeMode::Slower`] so many times as long. In
-//! [`TimeMode::Fast`] it is given at once, and the device's clock is moved on instead, so that the device is never
-//! asked before its last answer: it may run ahead of the wall.
+//! Below the serving edge time is an argument (DESIGN.md, Time 1); here it comes from a clock. In [`TimeMode::Real`]
+//! a reply is held until the modelled device would give it, in [`TimeMode::Slower`] so many times as long. In
+//! [`TimeMode::Fast`] it is sent at once, and the device's clock advances instead, so that the device is never
+//! called before the end of its last operation: it may run ahead of the wall clock.
 
 use nvlab_units::{Span, Time};
 use std::str::FromStr;
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 /// When a request is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeMode {
-    /// No earlier than the modelled device would answer.
+    /// No earlier than the modelled device would.
     #[default]
     Real,
     /// At once.
     Fast,
-    /// As `Real`, on a device and a path to it that are so many times slower: what is too quick to be seen is seen.
+    /// As `Real`, with a device and a path to it so many times slower: makes visible what is too quick to be seen.
     Slower(u32),
 }
 
@@ -37,11 +37,11 @@ impl FromStr for TimeMode {
     }
 }
 
-/// A wait shorter than this is spun: a thread that slept wakes late, by some 50 us, or a few where it asked for the
-/// timer to be precise ([`crate::sys::process::sleep_precisely`]).
+/// A wait shorter than this is a busy wait: a sleeping thread wakes late, by some 50 us, or by a few after
+/// [`crate::sys::process::sleep_precisely`].
 const SPIN: Duration = Duration::from_micros(100);
 
-/// The same for a thread that asked.
+/// The same after `sleep_precisely`.
 pub(crate) const SPIN_PRECISE: Duration = Duration::from_micros(25);
 
 /// Time since the device was switched on.
@@ -49,9 +49,9 @@ pub(crate) const SPIN_PRECISE: Duration = Duration::from_micros(25);
 pub(crate) struct Clock {
     mode: TimeMode,
     start: Instant,
-    /// How far the device is ahead of the wall's scale.
+    /// How far the device is ahead of the wall clock.
     ahead: Span,
-    /// It is not asked before.
+    /// The device is not called at an earlier time.
     last: Time,
 }
 
@@ -66,17 +66,17 @@ impl Clock {
         self.wall().max(self.last)
     }
 
-    /// Time of the wall since it was made.
+    /// Wall-clock time since it was created.
     pub(crate) fn running(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// The device is busy with itself until then: it is not asked before.
+    /// The device is busy until then and not called before.
     pub(crate) fn skip(&mut self, to: Time) {
         self.last = self.last.max(to);
     }
 
-    /// The device answered at `end`: when that is due on the wall, or `None`: at once.
+    /// When the reply of an operation that ends at `end` is due on the wall clock; `None`: at once.
     pub(crate) fn due(&mut self, end: Time) -> Option<Instant> {
         let times = match self.mode {
             TimeMode::Fast => {
@@ -91,14 +91,14 @@ impl Clock {
         Some(self.start + Duration::from_nanos(ps.div_ceil(1000) as u64))
     }
 
-    /// The device answered at `end`: waits for it, or moves on.
+    /// Waits for the end of an operation, or advances the device's clock to it.
     pub(crate) fn reach(&mut self, end: Time) {
         if let Some(due) = self.due(end) {
             wait_until(due, SPIN);
         }
     }
 
-    /// The wall clock on the device's scale.
+    /// The wall clock in the device's time.
     fn wall(&self) -> Time {
         let times = match self.mode {
             TimeMode::Real | TimeMode::Fast => 1,
@@ -109,7 +109,7 @@ impl Clock {
     }
 }
 
-/// Sleeps, and spins for the last of it.
+/// Sleeps, with a busy wait at the end.
 pub(crate) fn wait_until(due: Instant, spin: Duration) {
     if let Some(sleep) = due.checked_duration_since(Instant::now() + spin) {
         std::thread::sleep(sleep);

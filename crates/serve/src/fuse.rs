@@ -1,11 +1,11 @@
 //! A directory with served devices as files, by FUSE: for programs that open a file, and for loop devices.
 //!
-//! Files are opened for direct I/O: no page of them is cached here, so that a flush means what it says and a loop device
-//! (`losetup --direct-io=on`) is the only cache. `fallocate` with PUNCH_HOLE is TRIM, where
-//! what is trimmed stays zero for ever, with ZERO_RANGE it is WRITE_ZEROES.
-//! A file that was open when the power failed gives EIO from then on; opened again it shows what survived.
+//! Files are opened for direct I/O: none of their pages is cached by the kernel, so that a flush reaches the device and a
+//! loop device (`losetup --direct-io=on`) is the only cache. `fallocate` with PUNCH_HOLE is TRIM where trimmed bytes read as
+//! zero for ever; with ZERO_RANGE it is WRITE_ZEROES. A file that was open when the power failed returns EIO from then on;
+//! opened again it shows what survived.
 //!
-//! An answer that is held keeps its thread: there are as many as a deep queue needs.
+//! A held reply blocks its thread: there are as many as a deep queue needs.
 
 use crate::ServeError;
 use crate::clock::{SPIN_PRECISE, wait_until};
@@ -25,7 +25,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// Names and sizes never change.
 const FOREVER: Duration = Duration::from_secs(3600);
-/// Threads when answers are given at once, and when they are held.
+/// Threads when replies are sent at once, and when they are held.
 const THREADS_FAST: usize = 2;
 const THREADS_HELD: usize = 32;
 /// The first file; the root is 1.
@@ -43,7 +43,7 @@ pub struct FuseMount {
 }
 
 impl FuseMount {
-    /// Mounts it: a file for each device, with its name. The folder is made if there is none.
+    /// Mounts it: a file for each device, with its name. The folder is created if there is none.
     pub fn open(folder: &Path, devices: Vec<(String, Arc<Drive>)>) -> Result<FuseMount, ServeError> {
         if !Path::new("/dev/fuse").exists() {
             let why = io::Error::new(io::ErrorKind::NotFound, "there is no /dev/fuse");
@@ -73,7 +73,7 @@ impl FuseMount {
     }
 }
 
-/// Makes the folder, unless a server that was killed left its mount there.
+/// Creates the folder, unless a killed server left its mount there.
 fn make(folder: &Path) -> Result<(), ServeError> {
     if let Err(error) = std::fs::metadata(folder)
         && error.raw_os_error() == Some(libc::ENOTCONN)
@@ -102,7 +102,7 @@ fn errno(fault: &DriveError) -> Errno {
 
 fn hold(due: Due) {
     if let Some(due) = due {
-        // Without it an answer is some 50 us later.
+        // Without it a reply is some 50 us later.
         let _ = process::sleep_precisely();
         wait_until(due, SPIN_PRECISE);
     }
@@ -136,7 +136,7 @@ impl Files {
         })
     }
 
-    /// Does something with a device for an open file, and holds the answer.
+    /// Serves a request for an open file, and holds the reply.
     fn with(
         &self,
         file: INodeNo,
@@ -147,7 +147,7 @@ impl Files {
         let session = Session { power: handle.0 };
         let due = act(drive, session).map_err(|fault| errno(&fault))?;
         hold(due);
-        // The power may have failed while the answer was held.
+        // The power may have failed while the reply was held.
         if drive.is_current(session) { Ok(()) } else { Err(Errno::EIO) }
     }
 }
@@ -161,7 +161,7 @@ fn answer(reply: ReplyEmpty, result: Result<(), Errno>) {
 
 impl Filesystem for Files {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // An older kernel does without, one request at a time.
+        // An older kernel sends one request at a time.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         let _ = config.set_max_write(1 << 20);
         let _ = config.set_max_background(256);
@@ -184,7 +184,7 @@ impl Filesystem for Files {
         }
     }
 
-    /// Programs set times, and truncate to nothing before they write: a device stays as it is.
+    /// Programs set times, and truncate files before they write: the device stays as it is.
     fn setattr(
         &self,
         _: &Request,
@@ -304,14 +304,14 @@ impl Filesystem for Files {
     ) {
         let mode = mode & !libc::FALLOC_FL_KEEP_SIZE;
         let done = self.with(file, handle, |drive, session| match mode {
-            // Whoever punches a hole reads zeros from it, for ever. A device that cannot promise that says so: writing
-            // them would wear it for nothing where only a discard was meant.
+            // A punched hole must read as zero for ever. A device that cannot promise that refuses: writing zeros would wear it
+            // for nothing where only a discard was meant.
             libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE => {
                 let fast = mode == libc::FALLOC_FL_PUNCH_HOLE;
                 let how = Zero { may_trim: true, fast, ..Zero::default() };
                 drive.zero(session, (offset, length), how)
             }
-            // Its place is its own already.
+            // The space is allocated already.
             0 => Ok(None),
             _ => Err(DriveError::NotFast),
         });

@@ -248,7 +248,7 @@ impl Rate {
         }
     }
     /// A rate from the time per byte, which must be below 8 s.
-    pub fn from_span_per_byte(per_byte: Span) -> Rate {
+    pub(crate) fn from_span_per_byte(per_byte: Span) -> Rate {
         Rate { ps_per_mib: per_byte.ps() << 20 }
     }
     /// The time `bytes` take at this rate, rounded up to a picosecond.

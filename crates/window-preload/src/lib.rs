@@ -1,18 +1,18 @@
 //! Preloaded into a program that `nvlab serve --mem` runs: turns a shared mapping of the file `$NVLAB_WINDOW` into a
 //! mapping of the window, so that an unmodified program loads from and stores to a simulated memory.
 //!
-//! It takes the place of `mmap`, `munmap`, `mremap` and `madvise`, and adds `nvlab_window_map`. Everything else of the
-//! program is untouched, and so are the mappings it makes of other files. The faults are answered by the server
-//! (`crates/serve`), to which this library hands the userfaultfd of each mapping.
+//! It replaces `mmap`, `munmap`, `mremap` and `madvise`, and adds `nvlab_window_map`. Nothing else in the program changes,
+//! nor do its mappings of other files. The faults are answered by the server (`crates/serve`), to which this library sends
+//! the userfaultfd of each mapping.
 //!
 //! Rules
-//! 1. The program keeps a copy of its userfaultfd: should the server be killed, a fault waits instead of being answered
-//!    with zeros by the kernel; and the kernel kills the program, because the lifeline of its first mapping closes.
+//! 1. The program keeps a copy of its userfaultfd: if the server is killed, a fault waits instead of being answered with
+//!    zeros by the kernel; and the kernel kills the program, because the lifeline of its first mapping closes.
 //! 2. The window is shared memory: a private mapping of it is refused, and so are moving or growing a mapping and
-//!    giving its contents up (MADV_REMOVE). A raw system call comes past this; the server then kills the program.
-//! 3. A child made by fork has no window: its pages would not be watched. It may map the file again.
-//! 4. At most 64 mappings at a time. One that goes otherwise than by `munmap` of all of it (in parts, or under a
-//!    fixed mapping) keeps its place and its descriptor until the program ends.
+//!    discarding its contents (MADV_REMOVE). A raw system call bypasses this; the server then kills the program.
+//! 3. A child created by fork has no window: its pages would not be watched. It may map the file again.
+//! 4. At most 64 mappings at a time. One that is removed otherwise than by one `munmap` of all of it (in parts, or under a
+//!    fixed mapping) keeps its slot and its descriptor until the program ends.
 //!
 //! No allocation, no dependency: it runs inside programs that are not ours.
 
@@ -30,7 +30,7 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicI32, Ordering};
 use system::*;
 
-/// A descriptor that is closed when it goes.
+/// A descriptor, closed when dropped.
 struct Fd(c_int);
 
 impl Drop for Fd {
@@ -40,7 +40,7 @@ impl Drop for Fd {
     }
 }
 
-/// The process that is to end with the server; a child by fork is another.
+/// The process that ends with the server; a child created by fork is another.
 static LIFELINE_OF: AtomicI32 = AtomicI32::new(0);
 
 fn error() -> c_int {
@@ -48,7 +48,7 @@ fn error() -> c_int {
     unsafe { *__errno_location() }
 }
 
-/// Says on stderr why the window cannot be had, and fails as mmap does.
+/// Reports on stderr why the window cannot be mapped, and fails like mmap.
 fn refuse(why: &str, errno: c_int) -> *mut c_void {
     for part in ["nvlab: the memory window: ", why, "\n"] {
         // SAFETY: the bytes are those of a string that outlives the call.
@@ -85,7 +85,7 @@ fn is_window(fd: c_int) -> bool {
     let saved = error();
     let found = variable(abi::WINDOW_VARIABLE).and_then(|path| identity(AT_FDCWD, path));
     let same = found.is_some() && found == identity(fd, c"");
-    // SAFETY: as in `error`; the program must not see what looking did.
+    // SAFETY: as in `error`; the program must not see an error of this check.
     unsafe { *__errno_location() = saved };
     same
 }
@@ -112,7 +112,7 @@ fn send(socket: &Fd, message: &Message, fd: Option<&Fd>) -> bool {
     unsafe { sendmsg(socket.0, &header, MSG_NOSIGNAL) == size_of::<Message>() as isize }
 }
 
-/// A message of the kind expected, and the descriptor that came with it.
+/// Receives a message of the expected kind, and the descriptor sent with it.
 fn receive(socket: &Fd, kind: u64) -> Option<(Message, Option<Fd>)> {
     let mut message = Message::default();
     let mut rights = Rights { bytes: 0, level: 0, kind: 0, fd: -1, padding: 0 };
@@ -139,10 +139,10 @@ fn receive(socket: &Fd, kind: u64) -> Option<(Message, Option<Fd>)> {
     good.then_some((message, fd))
 }
 
-fn dial() -> Option<Fd> {
+fn connect_to_server() -> Option<Fd> {
     let name = variable(abi::SOCKET_VARIABLE)?.to_bytes();
     let mut address = UnixAddress { family: AF_UNIX, path: [0; 108] };
-    // The zero before it says that it is not a path.
+    // A leading zero marks an abstract name.
     address.path[1..].get_mut(..name.len())?.copy_from_slice(name);
     // SAFETY: the address is a complete sockaddr_un and outlives the call.
     unsafe {
@@ -152,7 +152,7 @@ fn dial() -> Option<Fd> {
     }
 }
 
-/// A userfaultfd with the features a window needs; as the server creates them for its own process.
+/// A userfaultfd with the features that a window needs, created as the server does for its own process.
 fn faults() -> Option<Fd> {
     // SAFETY: plain system calls on strings and integers; the descriptor is owned from here on.
     unsafe {
@@ -173,7 +173,7 @@ fn faults() -> Option<Fd> {
     }
 }
 
-/// What a mapping was asked for.
+/// The arguments of a requested mapping.
 struct Request {
     address: *mut c_void,
     /// `None`: the whole window.
@@ -183,13 +183,13 @@ struct Request {
     offset: i64,
 }
 
-/// Maps the window, or part of it, and says how many bytes.
+/// Maps the window, or part of it; returns the address and the number of bytes.
 fn map_window(request: &Request) -> (*mut c_void, usize) {
     let kind = request.flags & MAP_TYPE;
     if kind != MAP_SHARED && kind != MAP_SHARED_VALIDATE {
         return (refuse("it is shared memory: map it with MAP_SHARED", ENOTSUP), 0);
     }
-    let offered = dial().and_then(|socket| {
+    let offered = connect_to_server().and_then(|socket| {
         let hello = Message { magic: abi::MAGIC, kind: abi::HELLO, ..Message::default() };
         send(&socket, &hello, None).then_some(())?;
         let (offer, file) = receive(&socket, abi::OFFER)?;
@@ -228,7 +228,8 @@ fn map_window(request: &Request) -> (*mut c_void, usize) {
     }
 }
 
-/// Maps `bytes` of the file and has their faults watched; gives the lifeline, too. An error without words has its errno.
+/// Maps `bytes` of the file and has their faults watched; also returns the lifeline. For an error without a text, errno is
+/// set.
 fn map_watched(
     request: &Request,
     socket: &Fd,
@@ -236,8 +237,8 @@ fn map_watched(
     faults: &Fd,
     bytes: usize,
 ) -> Result<(*mut c_void, Fd), Option<&'static str>> {
-    // Nothing may be there before it is watched, or the kernel would fill what is absent with zeros. A program that
-    // locks all its memory (mlockall) has every mapping filled at once, but for one it may not touch.
+    // No page may be populated before it is watched, or the kernel would fill absent pages with zeros. In a program that
+    // locks all its memory (mlockall) every mapping is populated at once, except an inaccessible one.
     let flags = request.flags & !(MAP_POPULATE | MAP_LOCKED);
     // SAFETY: the system call the program asked for, on the file that stands behind the window.
     let address =
@@ -246,7 +247,7 @@ fn map_watched(
     if address == FAILED {
         return Err(None);
     }
-    // SAFETY: the mapping just made. Resident pages must be free to leave, so it is not locked.
+    // SAFETY: the mapping just made. Pages must remain evictable, so it is not locked.
     unsafe { munlock(address, bytes) };
     let attached = attach(socket, faults, address, request.offset as u64, bytes).and_then(|lifeline| {
         // SAFETY: as before; the program asked for this protection.
@@ -256,13 +257,13 @@ fn map_watched(
         }
     });
     attached.map_err(|why| {
-        // SAFETY: the mapping made above, which nobody else knows of yet.
+        // SAFETY: the mapping made above, which nothing else uses yet.
         unsafe { syscall(numbers::MUNMAP, address, bytes) };
         Some(why)
     })
 }
 
-/// Has the faults of a fresh mapping watched, by the server; gives the lifeline.
+/// Has the faults of a new mapping answered by the server; returns the lifeline.
 fn attach(
     socket: &Fd,
     faults: &Fd,
@@ -274,7 +275,7 @@ fn attach(
         abi::RangeMode { start: address as u64, bytes: bytes as u64, mode: abi::MODE_ALL, answer: 0 };
     // SAFETY: the range is the mapping just made; advice changes nothing of its contents.
     unsafe {
-        // A kernel without huge pages refuses the second, and need not be told.
+        // A kernel without huge pages refuses the second, which changes nothing.
         if syscall(numbers::MADVISE, address, bytes, MADV_DONTFORK as c_long) != 0 {
             return Err("it cannot be kept from children");
         }
@@ -295,8 +296,8 @@ fn attach(
     }
 }
 
-/// Has the kernel kill this process when the other side closes the lifeline. Nothing may ever have been sent through it: the
-/// kernel may notify of that when it was received long ago. Fails if it is closed already: of that no signal comes.
+/// Has the kernel kill this process when the other side closes the lifeline. Nothing may ever be sent through it: the kernel
+/// might signal that long after it was received. Fails if it is closed already: that raises no signal.
 fn end_with(lifeline: &Fd) -> bool {
     const F_SETFL: c_int = 4;
     const F_SETOWN: c_int = 8;
@@ -334,7 +335,7 @@ pub unsafe extern "C" fn mmap(
     unsafe { syscall(numbers::MMAP, address, bytes, protection, flags, fd, offset) as *mut c_void }
 }
 
-/// As [`mmap`]: the name programs built for large files use.
+/// As [`mmap`]: the name used by programs built for large files.
 ///
 /// # Safety
 /// As mmap(2).
@@ -351,13 +352,13 @@ pub unsafe extern "C" fn mmap64(
     unsafe { mmap(address, bytes, protection, flags, fd, offset) }
 }
 
-/// munmap(2); a mapping of the window that goes as a whole gives its descriptor back.
+/// munmap(2); unmapping a whole mapping of the window closes its descriptor.
 ///
 /// # Safety
 /// As munmap(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> c_int {
-    // Before: afterwards another thread may have the window at these addresses. The server still has its descriptor.
+    // Before the call: after it another thread may map the window at these addresses. The server has its own descriptor.
     ranges::release(address, bytes);
     // SAFETY: the caller's promise.
     unsafe { syscall(numbers::MUNMAP, address, bytes) as c_int }
@@ -396,7 +397,7 @@ pub unsafe extern "C" fn mremap(
     unsafe { syscall(numbers::MREMAP, old, old_bytes, new_bytes, flags, new) as *mut c_void }
 }
 
-/// Maps the whole window for loads and stores and says how many bytes it has; null with errno if it cannot be had.
+/// Maps the whole window for loads and stores and stores its size in `bytes`; returns null and sets errno on failure.
 ///
 /// # Safety
 /// `bytes` is null or points to a writable `size_t`.

@@ -1,4 +1,4 @@
-//! Where in the address space the window is mapped: what may not be moved, and which descriptors go with it.
+//! The mappings of the window in the address space: what must not be moved, and the descriptors to close.
 
 use super::{Fd, abi};
 use std::ffi::c_void;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 /// Mappings at a time.
 pub(crate) const RANGES_MAX: usize = 64;
 
-/// Where a mapping lies, and its userfaultfd. It ends at 0 while the place is free, at 1 while it is being filled.
+/// A mapping and its userfaultfd. `end` is 0 while the slot is free, 1 while it is being filled.
 pub(crate) struct Range {
     from: AtomicU64,
     to: AtomicU64,
@@ -25,7 +25,7 @@ impl Range {
         from < self.to.load(Ordering::Acquire) && to > self.from.load(Ordering::Relaxed)
     }
 
-    /// Takes a free place.
+    /// Takes a free slot.
     pub(crate) fn claim() -> Option<&'static Range> {
         let free =
             |range: &&Range| range.to.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -36,18 +36,18 @@ impl Range {
 
     pub(crate) fn fill(&self, from: u64, bytes: u64, faults: Fd) {
         self.faults.store(faults.0, Ordering::Relaxed);
-        // Kept until the mapping goes (rule 1).
+        // Kept until it is unmapped (rule 1).
         forget(faults);
         self.from.store(from, Ordering::Relaxed);
         self.to.store(from + bytes, Ordering::Release);
     }
 
-    /// Gives back a place that was claimed and not filled.
+    /// Frees a slot that was claimed and not filled.
     pub(crate) fn give_back(&self) {
         self.to.store(0, Ordering::Release);
     }
 
-    /// Gives the place back, if it lies within what is about to be unmapped.
+    /// Frees the slot if the mapping lies within a range that is about to be unmapped.
     fn release_within(&self, from: u64, to: u64) {
         let end = self.to.load(Ordering::Acquire);
         let inside = end > 1 && from <= self.from.load(Ordering::Relaxed) && end <= to;
@@ -66,7 +66,7 @@ pub(crate) fn meets_window(address: *mut c_void, bytes: usize) -> bool {
     RANGES.iter().any(|range| range.meets(from, to))
 }
 
-/// Gives back the places of mappings that lie within what is about to be unmapped.
+/// Frees the slots of mappings that lie within a range that is about to be unmapped.
 pub(crate) fn release(address: *mut c_void, bytes: usize) {
     let from = address as u64;
     let to = from.saturating_add(bytes as u64).saturating_add(abi::PAGE_BYTES as u64 - 1);

@@ -1,4 +1,4 @@
-//! The C library and the kernel, as far as a window needs them: constants, structures, functions.
+//! The parts of the C library and of the kernel's interface that a window needs: constants, structures, functions.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::mem::size_of;
@@ -64,7 +64,7 @@ pub(crate) struct MessageHeader {
     pub(crate) flags: c_int,
 }
 
-/// A control message that carries one descriptor, padded as the kernel wants it.
+/// A control message that carries one descriptor, padded as the kernel requires.
 #[repr(C)]
 pub(crate) struct Rights {
     pub(crate) bytes: usize,
@@ -82,7 +82,7 @@ pub(crate) struct UnixAddress {
     pub(crate) path: [u8; 108],
 }
 
-/// Of `struct statx`, what identifies a file.
+/// `struct statx`, with the fields that identify a file.
 #[repr(C)]
 pub(crate) struct Statx {
     pub(crate) before_inode: [u32; 8],

@@ -98,7 +98,7 @@ impl Default for Batch {
 
 impl Batch {
     /// How many requests fit.
-    pub const LEN: usize = 32;
+    pub(crate) const LEN: usize = 32;
 
     /// An empty batch.
     pub fn new() -> Batch {
@@ -142,11 +142,6 @@ impl Batch {
     #[inline]
     pub fn requests(&self) -> &[Request] {
         &self.requests[..self.len]
-    }
-    /// The requests, mutably (for a wrapper that changes addresses or sets the stream).
-    #[inline]
-    pub fn requests_mut(&mut self) -> &mut [Request] {
-        &mut self.requests[..self.len]
     }
 }
 

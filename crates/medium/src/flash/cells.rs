@@ -202,7 +202,7 @@ impl Cells {
     }
 
     /// Draws whether one program operation on `block` fails.
-    pub fn program_fails(&mut self, block: BlockId) -> bool {
+    pub(crate) fn program_fails(&mut self, block: BlockId) -> bool {
         let rate = self.config.faults.program_failure;
         let fails = rate > 0.0 && {
             let probability = rate * self.wear_ratio(block).powi(2);
@@ -213,7 +213,7 @@ impl Cells {
     }
 
     /// Counts one erase of `block` and draws whether it fails.
-    pub fn erase_fails(&mut self, block: BlockId) -> bool {
+    pub(crate) fn erase_fails(&mut self, block: BlockId) -> bool {
         self.erases[block.0 as usize] += 1;
         self.stats.erases += 1;
         let rate = self.config.faults.erase_failure;

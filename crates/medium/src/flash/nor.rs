@@ -136,7 +136,7 @@ impl<S: Store> Nor<S> {
 
     /// The block that holds a byte.
     #[inline]
-    pub fn block_at(&self, offset: u64) -> BlockId {
+    pub(crate) fn block_at(&self, offset: u64) -> BlockId {
         BlockId((offset / self.geometry().block_bytes()) as u32)
     }
 

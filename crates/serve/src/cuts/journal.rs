@@ -1,8 +1,8 @@
-//! What a program did to a device, with its bytes.
+//! The operations of a program on a device, with their bytes.
 //!
 //! File:
 //! ```text
-//! one line of JSON     what its writer wants to remember
+//! one line of JSON     whatever its writer adds
 //! zstd of              per operation: kind u8, time u64 (ps), offset u64, bytes u32, the bytes of a write; little-endian
 //! ```
 
@@ -18,7 +18,7 @@ use std::path::Path;
 pub enum Kind {
     /// Bytes are written.
     Write,
-    /// The whole units inside a range are given up.
+    /// The whole units inside a range are discarded.
     Trim,
     /// Everything before becomes durable.
     Flush,
@@ -33,7 +33,7 @@ pub struct Entry {
     pub at: Time,
     /// First byte.
     pub offset: u64,
-    /// How many; 0 of a flush.
+    /// Their number; 0 for a flush.
     pub bytes: u32,
     /// Where the bytes of a write begin.
     data: usize,
@@ -43,7 +43,7 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mark {
-    /// Operations done when it came.
+    /// Operations done when it was printed.
     pub operations: u64,
     /// The line.
     pub line: String,
@@ -57,7 +57,7 @@ pub struct Journal {
     marks: Vec<Mark>,
 }
 
-/// The longest operation that is believed of a file: a write over NBD has 32 MiB at most, a trim comes in pieces.
+/// The longest operation that a file may have: a write over NBD has at most 32 MiB, a trim is split.
 const BYTES_MAX: u32 = 64 << 20;
 
 impl Journal {
@@ -89,7 +89,7 @@ impl Journal {
         &self.entries[number as usize - 1]
     }
 
-    /// The bytes of a write; empty of anything else.
+    /// The bytes of a write; empty for other operations.
     pub fn data(&self, entry: &Entry) -> &[u8] {
         let bytes = if entry.kind == Kind::Write { entry.bytes as usize } else { 0 };
         &self.data[entry.data..entry.data + bytes]
@@ -115,15 +115,15 @@ impl Journal {
         part
     }
 
-    /// Writes it, and `about` on top; a file that is there is replaced when the new one is whole. Anything else that is
-    /// there stays: a link that somebody put in the place, or a device.
+    /// Writes it after `about`; an existing file is replaced once the new one is complete. Anything else at the path stays: a
+    /// link, or a device.
     pub fn save(&self, path: &Path, about: &impl Serialize) -> io::Result<()> {
         if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
             return Err(io::Error::new(ErrorKind::AlreadyExists, "what is there is not a file"));
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut named = tempfile::Builder::new();
-        // What the umask leaves, as of any file that is made.
+        // The mode that the umask leaves, as for any new file.
         let named = named.permissions(Permissions::from_mode(0o666));
         let beside = named.tempfile_in(folder.unwrap_or(Path::new(".")))?;
         let mut out = BufWriter::new(beside);
@@ -142,7 +142,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads it, and what stands on top.
+    /// Reads it, and what precedes it.
     pub fn load<T: for<'de> Deserialize<'de>>(path: &Path) -> io::Result<(Journal, T)> {
         let damaged = |why: &str| io::Error::new(ErrorKind::InvalidData, format!("damaged: {why}"));
         let mut file = BufReader::new(File::open(path)?);

@@ -1,15 +1,15 @@
-//! Power cuts of a recorded run: what a program did to a device is recorded once, then done again to a new device up to
-//! some moment, where the power fails; the controller finds everything again, and somebody looks at what it found.
+//! Power cuts of a recorded run: the operations of a program on a device are recorded once, then replayed on a new device up
+//! to some moment, where the power fails; the controller recovers, and what it found is checked.
 //!
-//! It is the recorded run that is cut, not the program: that is exact (a program that is killed with the power could have
-//! asked nothing else before), the same every time, and hundreds of times faster than running the program again.
+//! The recorded run is cut, not the program: that is exact (a program that loses power would have done the same before),
+//! deterministic, and hundreds of times faster than running the program again.
 //!
-//! 1. Operations are those that change the device: writes, trims, flushes, counted from 1. Reads are not done again.
-//! 2. They are done one after the other, each after the answer to the one before: what was answered is known.
-//! 3. A *mark* is a line the program printed. It counts as acknowledged if no more operations were done when it came than
-//!    were answered before the cut: then it claims nothing but what had been answered. A line that came late counts late,
-//!    so that no loss is invented. A cut right after an answer is also after what the program printed then, as on a
-//!    processor that computes in no time.
+//! 1. Operations are those that change the device: writes, trims, flushes, counted from 1. Reads are not replayed.
+//! 2. They are replayed one after the other, each after the reply to the one before: what was answered is known.
+//! 3. A *mark* is a line that the program printed. It counts as acknowledged if no more operations had been done when it was
+//!    printed than were answered before the cut: then it depends only on what had been answered. A line that is received late
+//!    counts late, so that no loss is invented. A cut right after a reply is also after the lines that the program printed
+//!    then, as on an infinitely fast processor.
 //!
 //! | module | what |
 //! |---|---|

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct Moment {
     /// During this operation, counted from 1.
     pub operation: u64,
-    /// When it was answered, rather than before.
+    /// Right after its reply, rather than during it.
     pub after: bool,
-    /// Of the device's random choices, and of the moment within the operation.
+    /// Seed of the device's random choices, and of the moment within the operation.
     pub seed: u64,
 }
 
@@ -23,8 +23,8 @@ impl Moment {
     }
 }
 
-/// Moments of a recording, from operation `first` on, in their order: `cuts` drawn evenly during operations, and those
-/// during and right after each flush; of more than `cuts` of these, so many are drawn. Each has a seed of its own.
+/// Moments of a recording from operation `first` on, in order: `cuts` drawn uniformly during operations, and those during and
+/// right after each flush; if these are more than `cuts`, so many are drawn. Each has its own seed.
 pub fn moments(journal: &Journal, first: u64, cuts: u64, seed: u64) -> Vec<Moment> {
     let mut rng = Rng::stream(seed, "moments");
     let count = (journal.len() + 1).saturating_sub(first);

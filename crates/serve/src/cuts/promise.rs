@@ -1,9 +1,9 @@
 //! What every unit may hold after a power cut: the newest version that was flushed, or a newer one; nothing torn.
 //!
-//! A device that promises less than units (words of a memory) may have mixed the two newest versions of a unit, atom by
-//! atom, where the operation that was under way wrote it.
+//! A device with atoms smaller than units (words of a memory) may mix the two newest versions of a unit, atom by atom, where
+//! the interrupted operation wrote it.
 //!
-//! A unit that was trimmed where trims are advice may keep its versions until it is written and flushed again.
+//! A trimmed unit may keep its versions until it is written and flushed again, if trims are hints.
 
 use super::journal::{Entry, Journal, Kind};
 use super::moment::Moment;
@@ -12,17 +12,17 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 
-/// What may be there, of every unit that was touched.
+/// The versions that each touched unit may have.
 #[derive(Clone, Debug)]
 pub struct Promise {
     unit_bytes: u64,
     trims_last: bool,
-    /// What is written whole or not at all, where that is less than a unit.
+    /// Bytes written atomically, if less than a unit.
     atom_bytes: Option<usize>,
     units: HashMap<u64, Unit>,
     /// Units changed since the last flush.
     changed: Vec<u64>,
-    /// Operations begun, and those of them that were answered.
+    /// Operations begun, and how many of them were answered.
     begun: u64,
     answered: u64,
 }
@@ -30,26 +30,26 @@ pub struct Promise {
 #[derive(Clone, Debug)]
 struct Unit {
     now: Vec<u8>,
-    /// What it held before its newest version, where atoms are less than units.
+    /// The contents before the newest version, if atoms are smaller than units.
     before: Vec<u8>,
-    /// Every version, as the operation that made it and a hash of it.
+    /// Every version, as its operation and a hash of its contents.
     versions: Vec<(u64, u64)>,
-    /// The oldest that may be there.
+    /// The oldest version that may be found.
     durable: usize,
     /// The newest version is a trim.
     trimmed: bool,
 }
 
-/// A promise that was not kept.
+/// A broken promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// First byte of the unit.
     pub offset: u64,
     /// The operation whose version of the unit was durable.
     pub durable: u64,
-    /// The operation whose version was found; `None`: no version it ever had.
+    /// The operation whose version was found; `None`: no version of the unit.
     pub found: Option<u64>,
-    /// How many units are like that.
+    /// How many units are broken.
     pub units: u64,
 }
 
@@ -72,14 +72,14 @@ impl fmt::Display for Broken {
 }
 
 impl Promise {
-    /// Of a device as new. `atom_bytes`: what it writes whole or not at all, if that is less than a unit.
+    /// The promise of a new device. `atom_bytes`: what it writes atomically, if less than a unit.
     pub fn new(unit_bytes: u32, trims_last: bool, atom_bytes: Option<u32>) -> Promise {
         let (units, changed) = (HashMap::new(), Vec::new());
         let (unit_bytes, atom_bytes) = (unit_bytes as u64, atom_bytes.map(|bytes| bytes as usize));
         Promise { unit_bytes, trims_last, atom_bytes, units, changed, begun: 0, answered: 0 }
     }
 
-    /// Moves on to a moment, which must not lie before the one it was moved to last.
+    /// Advances to a moment, which must not be before the last one.
     pub fn advance(&mut self, journal: &Journal, moment: &Moment) {
         let answered = moment.answered();
         assert!(answered >= self.answered, "the promise has gone past operation {answered}");
@@ -137,7 +137,7 @@ impl Promise {
         }
     }
 
-    /// Reads every unit that was touched. `None`: all is as it may be; otherwise the first that is not.
+    /// Reads every touched unit. `None`: the promise was kept; otherwise the first unit where it was not.
     pub fn check(&self, recovered: &mut Recovered) -> Result<Option<Broken>, String> {
         let mut touched: Vec<_> = self.units.iter().collect();
         touched.sort_unstable_by_key(|(index, _)| **index);
@@ -166,7 +166,7 @@ impl Promise {
 }
 
 impl Promise {
-    /// True if the operation under way wrote this unit and every atom of it is old or new.
+    /// True if the interrupted operation wrote this unit and each of its atoms is old or new.
     fn may_be_mixed(&self, unit: &Unit, found: &[u8]) -> bool {
         let newest = unit.versions.last().expect("it begins with one").0;
         let Some(atom) = self.atom_bytes.filter(|_| newest > self.answered) else { return false };

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct SharedJournal(Arc<Mutex<Journal>>);
 
 impl SharedJournal {
-    /// The device, as nobody has used it yet, with everything that changes it recorded here.
+    /// Has everything recorded that changes a device, which must not have been used yet.
     pub fn record(&self, drive: Drive) -> Drive {
         drive.wrapped(|device| Box::new(Recorder { device, journal: self.clone() }))
     }
@@ -23,13 +23,13 @@ impl SharedJournal {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the recording; what comes after begins another.
+    /// Takes the recording; later operations begin another.
     pub fn take(&self) -> Journal {
         std::mem::take(&mut *self.lock())
     }
 }
 
-/// A device, and where it is recorded.
+/// A device and its recording.
 struct Recorder {
     device: Box<dyn ServedDevice>,
     journal: SharedJournal,

@@ -29,7 +29,7 @@ impl Recovered {
         Ok(())
     }
 
-    /// Writes all it holds to a file, which becomes as long as the device; what it does not hold stays a hole.
+    /// Copies its contents to a file, which becomes as long as the device; unmapped units stay holes.
     pub fn copy_to(&mut self, file: &File) -> Result<(), String> {
         let failed = |error: io::Error| format!("the copy of the device cannot be written: {error}");
         let (capacity, unit) = (self.capacity_bytes(), self.device.unit_bytes() as u64);

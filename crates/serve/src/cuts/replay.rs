@@ -1,4 +1,4 @@
-//! A recording done again to a new device, up to a moment where the power fails.
+//! Replays a recording on a new device up to a moment where the power fails.
 
 use super::journal::{Journal, Kind};
 use super::moment::Moment;
@@ -10,20 +10,19 @@ use nvlab_controller::fsms::Update;
 use nvlab_lab::design::{Design, Ftl};
 use nvlab_units::{Rng, Span, Time};
 
-/// What PRAM keeps whole where metadata is updated in place.
+/// What PRAM writes atomically where metadata is updated in place.
 const WORD_IN_PLACE_BYTES: u32 = 8;
-/// Devices of a design, each as new.
+/// Replays on new devices of a design.
 #[derive(Clone, Copy, Debug)]
 pub struct Replayer<'a> {
     /// The design.
     pub design: &'a Design,
-    /// The device lies: what is flushed is not passed on.
+    /// The device lies: flushes are acknowledged and not performed.
     pub ignore_flush: bool,
 }
 
 impl Replayer<'_> {
-    /// Does what was recorded up to a moment, and cuts the power. The inner error is what the device says that does not
-    /// come back.
+    /// Replays up to a moment, and cuts the power. The inner error is that of a device that does not recover.
     pub fn cut(&self, journal: &Journal, moment: &Moment) -> Result<Result<Recovered, String>, ServeError> {
         let (mut device, now) = self.device(moment.seed)?;
         let mut done = now;
@@ -36,7 +35,7 @@ impl Replayer<'_> {
         Ok(device.power_cycle(at).map(|now| Recovered { device, now }))
     }
 
-    /// Does all that was recorded, and switches the device off in good order.
+    /// Replays everything, and powers the device off in good order.
     pub fn whole(&self, journal: &Journal, seed: u64) -> Result<Recovered, ServeError> {
         let (mut device, mut now) = self.device(seed)?;
         for number in 1..=journal.len() {
@@ -46,13 +45,13 @@ impl Replayer<'_> {
         Ok(Recovered { device, now })
     }
 
-    /// A promise of a device of this design.
+    /// The promise of a new device of this design.
     pub fn promise(&self) -> Result<Promise, ServeError> {
         let (device, _) = self.device(0)?;
         Ok(Promise::new(device.unit_bytes(), device.trims_last(), self.atom_bytes()))
     }
 
-    /// What a design writes whole or not at all, if that is less than a unit: DESIGN.md, eNVy 1 and PRAM beside NAND 3.
+    /// What a design writes atomically, if less than a unit: DESIGN.md, eNVy 1 and PRAM beside NAND 3.
     fn atom_bytes(&self) -> Option<u32> {
         match (&self.design.ftl, &self.design.route) {
             (Ftl::Envy(envy), _) => Some(envy.config(self.design).word_bytes),
@@ -61,7 +60,7 @@ impl Replayer<'_> {
         }
     }
 
-    /// What of the promise was not kept at a moment.
+    /// Whether the promise is broken at a moment.
     pub fn broken(&self, journal: &Journal, moment: &Moment) -> Result<Option<Broken>, String> {
         let mut promise = self.promise().map_err(|error| error.to_string())?;
         promise.advance(journal, moment);
@@ -72,7 +71,7 @@ impl Replayer<'_> {
         build(self.design, &DeviceState::open(None, self.design, seed)?)
     }
 
-    /// One operation, not before the one above it was answered at `done`: when it began and was answered.
+    /// Replays one operation, not before the reply to the one before at `done`; returns when it began and was answered.
     fn step(
         &self,
         device: &mut dyn ServedDevice,

@@ -4,11 +4,11 @@ use super::journal::Journal;
 use super::moment::Moment;
 use super::replay::Replayer;
 
-/// Trials at most: each does the operations that are left again.
+/// Most trials: each replays the remaining operations.
 const TRIALS_MAX: u32 = 2000;
 
 /// An earlier moment that fails, too, after `passed`, an operation that is known not to fail: bisection. Failing is not
-/// always monotone, so that a still earlier one may exist.
+/// always monotone, so an even earlier one may exist.
 pub fn earlier<E>(
     failing: Moment,
     passed: u64,
@@ -25,9 +25,9 @@ pub fn earlier<E>(
     Ok(found)
 }
 
-/// The operations of a moment at which the device breaks its promise, without those that are not needed for that: delta
-/// debugging (Zeller and Hildebrandt, TSE 2002), by complements. The last operation stays. When `go_on` says no, the
-/// fewest found so far are enough.
+/// The operations up to a moment at which the device breaks its promise, without those that are not needed for that: delta
+/// debugging (Zeller and Hildebrandt, TSE 2002), by complements. The last operation stays. When `go_on` returns false, the
+/// fewest found so far are returned.
 pub fn fewer(
     replayer: &Replayer<'_>,
     journal: &Journal,
@@ -39,7 +39,7 @@ pub fn fewer(
         trials += 1;
         let part = journal.with_only(numbers);
         let moment = Moment { operation: part.len(), ..*moment };
-        // A device that does not come back at all is a failure of its own, not this one.
+        // A device that does not recover at all is a different failure.
         let broken = replayer.broken(&part, &moment).is_ok_and(|broken| broken.is_some());
         (broken, trials >= TRIALS_MAX || !go_on())
     };

@@ -1,13 +1,13 @@
-//! A small door for browsers and Prometheus: requests are read, bounded and answered.
+//! HTTP for browsers and Prometheus.
 //!
 //! | path | what |
 //! |---|---|
 //! | `/` | a page that refreshes itself and loads nothing else ([`page`]) |
 //! | `/metrics` | counts in the text format of Prometheus ([`metrics`]) |
 //!
-//! Nothing can be changed here: pulling the plug is the control socket's. A request has at most 16 KiB and a few seconds. A
-//! caller that names this machine by anything but a number or `localhost` is refused, unless the door is open to others:
-//! a page of somebody else could have made its browser come here (DNS rebinding).
+//! Nothing can be changed here: power cuts are requested on the control socket. A request has at most 16 KiB and a few
+//! seconds. One whose Host is neither an address nor `localhost` is refused, unless the endpoint is open to other machines: a
+//! foreign page could have made the browser send it (DNS rebinding).
 
 pub mod metrics;
 pub mod page;
@@ -19,18 +19,18 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of a request at most, all its headers together.
+/// Most bytes of a request with all its headers.
 pub(crate) const REQUEST_MAX: usize = 16 << 10;
 
 /// Answers requests about these devices.
 pub(crate) struct Site {
     drives: Vec<Arc<Drive>>,
     page: Mutex<Page>,
-    /// Callers may name this machine as they like.
+    /// Any Host is accepted.
     remote: bool,
 }
 
-/// What is sent back.
+/// A response.
 struct Answer {
     status: &'static str,
     kind: &'static str,
@@ -42,12 +42,12 @@ impl Site {
         Site { drives, page: Mutex::default(), remote }
     }
 
-    /// What it tells about.
+    /// Its devices.
     pub(crate) fn drives(&self) -> &[Arc<Drive>] {
         &self.drives
     }
 
-    /// The whole answer to a request; `request` ends with an empty line, or was cut off.
+    /// The response to a request; `request` ends with an empty line, or was cut off.
     pub(crate) fn answer(&self, request: &str) -> String {
         let Answer { status, kind, body } = self.find(request);
         let mut text =
@@ -82,7 +82,7 @@ impl Site {
         let ok = |kind, body| Answer { status: "200 OK", kind, body };
         match path.split('?').next().unwrap_or_default() {
             "/" => {
-                // Curves at most: a panic spoils nothing else.
+                // A panic can damage curves only.
                 let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
                 ok("text/html; charset=utf-8", page.html(&self.drives))
             }
@@ -92,7 +92,7 @@ impl Site {
     }
 }
 
-/// What the caller called this machine.
+/// The Host of a request.
 fn host(request: &str) -> Option<&str> {
     let header =
         |line: &'_ str| line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("host")).is_some();
@@ -100,7 +100,7 @@ fn host(request: &str) -> Option<&str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-/// A number or `localhost`, with or without a port.
+/// An address or `localhost`, with or without a port.
 fn is_here(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

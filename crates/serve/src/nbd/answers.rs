@@ -1,7 +1,7 @@
 //! Replies: sent at once, or held until the modelled device would give them.
 //!
 //! Held replies wait in a heap for one thread of their connection, the timer, which sleeps until shortly before the first
-//! of them is due and spins for the rest. It says how late it was.
+//! of them is due and busy-waits for the rest. It records how late it was.
 
 use super::transport::Transport;
 use crate::clock::SPIN_PRECISE;
@@ -16,15 +16,15 @@ use std::net::Shutdown;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Bytes of replies that are sent together; a payload that is as large goes alone.
+/// Bytes of replies that are sent together; a payload as large is sent alone.
 const SEND_AT: usize = 128 << 10;
-/// A buffer that has grown beyond this is given back.
+/// A buffer that has grown beyond this is freed.
 const KEEP_BYTES: usize = 2 << 20;
-/// Replies and bytes that are held for one connection; beyond that it is not read from.
+/// Replies and bytes held for one connection; with more, no further requests are read from it.
 const HELD_MAX: usize = 1024;
 const HELD_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes to be sent. The buffer is never shrunk below what was used, so that nothing is zeroed twice.
+/// Bytes to be sent. The buffer never shrinks below what was used, so that nothing is zeroed twice.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     bytes: Vec<u8>,
@@ -36,7 +36,7 @@ impl Outgoing {
         self.reserve(data.len()).copy_from_slice(data);
     }
 
-    /// The next so many bytes, to be filled.
+    /// The next so many bytes, for the caller to fill.
     pub fn reserve(&mut self, bytes: usize) -> &mut [u8] {
         let (start, end) = (self.used, self.used + bytes);
         if self.bytes.len() < end {
@@ -50,13 +50,13 @@ impl Outgoing {
         self.used
     }
 
-    /// The first of them were sent.
+    /// Removes the first bytes, which were sent.
     fn consume(&mut self, bytes: usize) {
         self.bytes.copy_within(bytes..self.used, 0);
         self.used -= bytes;
     }
 
-    /// What was pushed after `bytes` were is taken back.
+    /// Removes everything after the first `bytes`.
     pub fn truncate(&mut self, bytes: usize) {
         self.used = self.used.min(bytes);
     }
@@ -75,9 +75,9 @@ impl Outgoing {
 
 /// Where the replies of a connection go.
 pub(super) enum Answers {
-    /// They are sent when nothing more can be read without waiting.
+    /// Sent when nothing more can be read without waiting.
     AtOnce { transport: Arc<Transport>, out: Outgoing },
-    /// They are held; the buffer is of the reply being made.
+    /// Held; the buffer is that of the reply being built.
     Held { held: Arc<Held>, out: Outgoing },
 }
 
@@ -89,7 +89,7 @@ impl Answers {
         }
     }
 
-    /// True if so much payload is better sent from where it lies: [`Answers::payload`].
+    /// True if a payload of this size is better sent from the media: [`Answers::payload`].
     pub fn sends_in_place(&self, bytes: usize) -> bool {
         match self {
             Answers::AtOnce { transport, .. } => bytes >= SEND_AT && !transport.is_secure(),
@@ -97,7 +97,7 @@ impl Answers {
         }
     }
 
-    /// The payload of a reply where it lies: what the socket takes without waiting is sent from there, after what was
+    /// The payload of a reply, in the media: what the socket accepts without waiting is sent from there, after everything
     /// written before; the rest is copied.
     pub fn payload(&mut self, parts: &[&[u8]]) -> io::Result<()> {
         let mut sent = 0;
@@ -117,7 +117,7 @@ impl Answers {
         Ok(())
     }
 
-    /// A reply is complete and due then.
+    /// Completes a reply, which is due at a time.
     pub fn end(&mut self, due: Option<Instant>) -> io::Result<()> {
         match self {
             Answers::AtOnce { out, .. } if out.len() < SEND_AT => Ok(()),
@@ -129,7 +129,7 @@ impl Answers {
         }
     }
 
-    /// What can be sent is sent: the connection will wait for the other side.
+    /// Sends what can be sent: the connection is about to wait for the client.
     pub fn send(&mut self) -> io::Result<()> {
         match self {
             Answers::AtOnce { transport, out } if out.len() > 0 => {
@@ -172,14 +172,14 @@ struct Queue {
     bytes: usize,
     number: u64,
     unused: Vec<Outgoing>,
-    /// No more will come.
+    /// No more replies will be added.
     ended: bool,
-    /// The other side has gone: what comes is dropped.
+    /// The client has gone: replies are dropped.
     broken: bool,
 }
 
 impl Queue {
-    /// The other side has gone, or is to go.
+    /// Disconnects the client, and drops its replies.
     fn give_up(&mut self, transport: &Transport) {
         self.broken = true;
         self.replies.clear();
@@ -187,7 +187,7 @@ impl Queue {
     }
 }
 
-/// Replies that are not due yet, and the timer's bell.
+/// Replies that are not due yet, and the notifications of the timer.
 #[derive(Debug)]
 pub(super) struct Held {
     transport: Arc<Transport>,
@@ -197,17 +197,17 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// None yet.
+    /// Empty.
     pub fn new(transport: Arc<Transport>) -> Held {
         Held { transport, queue: Mutex::default(), added: Condvar::new(), taken: Condvar::new() }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Replies are added and taken whole: a panic leaves none half.
+        // Replies are added and removed whole: the queue is consistent after a panic.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a reply and gives a buffer for the next.
+    /// Queues a reply and returns a buffer for the next.
     fn add(&self, due: Instant, mut out: Outgoing) -> Outgoing {
         let mut queue = self.queue();
         if queue.broken {
@@ -229,16 +229,16 @@ impl Held {
         queue.unused.pop().unwrap_or_default()
     }
 
-    /// No more replies come; those that are held are still sent.
+    /// No more replies will be added; those that are held are still sent.
     pub fn end(&self) {
         self.queue().ended = true;
         self.added.notify_one();
     }
 
-    /// The timer: sends each reply when it is due, until the last. Gives how late they were.
+    /// The timer: sends each reply when it is due, until the last. Returns how late they were.
     pub fn run(&self, drive: &Drive, session: Session) -> Histogram {
         let mut late = Histogram::new();
-        // A kernel that cannot has answers that are later, which is told.
+        // If the kernel refuses, replies are later, which the result shows.
         let _ = process::sleep_precisely();
         let mut queue = self.queue();
         loop {
@@ -257,7 +257,7 @@ impl Held {
                     queue = waited.unwrap_or_else(PoisonError::into_inner).0;
                 } else {
                     drop(queue);
-                    // Whoever wants the core gets it meanwhile: often the one who was answered last.
+                    // Another thread may use the core meanwhile: often the client that was answered last.
                     while Instant::now() < due {
                         std::thread::yield_now();
                     }
@@ -269,7 +269,7 @@ impl Held {
             let mut together = 1;
             queue.bytes -= reply.out.len();
             late.add(Span::from_ns((now - reply.due).as_nanos() as u64));
-            // What is due as well goes with it: waking the other side takes longer than a copy.
+            // Other replies that are due go with it: waking the client takes longer than a copy.
             while reply.out.len() < SEND_AT
                 && queue.replies.peek().is_some_and(|Reverse(next)| next.due <= now)
             {
@@ -294,7 +294,7 @@ impl Held {
         }
     }
 
-    /// The timer ended before its time: nobody gets another answer, and nobody waits for one.
+    /// The timer ended early: no reply is sent any more, and no thread waits for one.
     pub fn give_up(&self) {
         self.queue().give_up(&self.transport);
         self.taken.notify_one();

@@ -1,4 +1,4 @@
-//! From the greeting to an export.
+//! The handshake: from the greeting to the choice of an export.
 
 use super::export::Export;
 use super::incoming::Incoming;
@@ -9,20 +9,20 @@ use crate::net::log::Log;
 use std::io::{self, Error, ErrorKind};
 use std::sync::Arc;
 
-/// Bytes of an option that is looked at; longer ones are read past and refused.
+/// Bytes of the longest option that is parsed; longer ones are skipped and refused.
 const OPTION_MAX: u32 = 64 << 10;
-/// Bytes of an option that is read past; whoever sends more is left.
+/// Bytes of the longest option that is skipped; a client that sends more is disconnected.
 const SKIP_MAX: u32 = 4 << 20;
-/// Options of one client: none needs more, and none may talk for ever.
+/// Options accepted from one client: none needs more, and none may negotiate for ever.
 const OPTIONS_MAX: u32 = 1024;
 
-/// What was agreed.
+/// The result of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Agreed {
     /// Number of the export.
     pub export: usize,
     pub structured: bool,
-    /// Block status tells what is allocated.
+    /// Block status of allocation was negotiated.
     pub allocation: bool,
 }
 
@@ -34,12 +34,12 @@ struct Handshake<'a> {
     log: &'a Log,
     no_zeroes: bool,
     structured: bool,
-    /// The export for which block status was agreed.
+    /// The export for which block status was negotiated.
     allocation: Option<usize>,
     out: Vec<u8>,
 }
 
-/// Talks until an export is chosen; `None`: the client left in good order.
+/// Negotiates until an export is chosen; `None`: the client disconnected in good order.
 pub(super) fn shake(
     incoming: &mut Incoming,
     transport: &Transport,
@@ -94,7 +94,7 @@ impl Handshake<'_> {
                 option::EXPORT_NAME => Some(self.export_name(&data)?),
                 option::ABORT => {
                     self.reply(number, reply::ACK, &[]);
-                    // It may not wait for the answer.
+                    // The client need not wait for the reply.
                     let _ = self.send();
                     return Ok(None);
                 }
@@ -114,7 +114,7 @@ impl Handshake<'_> {
     }
 
     fn too_long(&mut self, number: u32, bytes: u32) -> io::Result<()> {
-        // EXPORT_NAME has no way to refuse.
+        // EXPORT_NAME has no reply for an error.
         if bytes > SKIP_MAX || number == option::EXPORT_NAME {
             return Err(bad(format!("option {number} of {bytes} B")));
         }
@@ -124,14 +124,14 @@ impl Handshake<'_> {
         self.send()
     }
 
-    /// True if this option must wait for TLS. Names of exports are not for everybody either.
+    /// True if this option must wait for TLS. The names of exports are protected, too.
     fn is_refused(&self, number: u32) -> bool {
         let required = self.security.is_some_and(|security| security.required);
         required && !self.transport.is_secure() && !matches!(number, option::STARTTLS | option::ABORT)
     }
 
-    /// The answer to STARTTLS, and TLS if that was yes. Whatever was agreed before may have come from somebody else, and is
-    /// forgotten.
+    /// Answers STARTTLS, and begins TLS if it was accepted. Everything negotiated before may have come from an attacker and
+    /// is discarded.
     fn starts_tls(&mut self, data: &[u8]) -> io::Result<bool> {
         let number = option::STARTTLS;
         let Some(security) = self.security.filter(|_| data.is_empty() && !self.transport.is_secure()) else {
@@ -148,7 +148,7 @@ impl Handshake<'_> {
     }
 
     fn reply(&mut self, number: u32, kind: u32, data: &[&[u8]]) {
-        // Asking for what there is not is how clients find out.
+        // Clients probe for options this way: no reason to log it.
         if kind & reply::IS_ERROR != 0 && kind != reply::ERR_UNSUP {
             let why = String::from_utf8_lossy(data.first().copied().unwrap_or_default());
             self.log.say(format_args!("nbd: option {number} was refused: {why}"));
@@ -262,7 +262,7 @@ impl Handshake<'_> {
         };
         let lists = !sets && (queries.is_empty() || queries.contains(&&b"base:"[..]));
         if lists || queries.contains(&wire::ALLOCATION) {
-            // To LIST the number says nothing.
+            // For LIST the number has no meaning.
             let id = if sets { wire::ALLOCATION_ID } else { 0 };
             self.reply(number, reply::META_CONTEXT, &[&id.to_be_bytes(), wire::ALLOCATION]);
             if sets {

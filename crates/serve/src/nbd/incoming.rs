@@ -1,16 +1,16 @@
-//! A buffer in front of a connection.
+//! A read buffer of a connection.
 
 use super::transport::Transport;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-/// Bytes of the buffer: several requests of a deep queue at once, and still in the processor's cache. (With twice as much
+/// Bytes of the buffer: holds several requests of a deep queue, and still fits the processor's cache. (With twice as much
 /// and twice [`WHOLE_MAX`] a write of 1 MiB took 12 % more processor time.)
 const BUFFER_BYTES: usize = 256 << 10;
 /// Bytes that can be waited for at once.
 pub(super) const WHOLE_MAX: usize = 128 << 10;
 
-/// What came and was not taken yet.
+/// Bytes received and not consumed yet.
 #[derive(Debug)]
 pub(super) struct Incoming {
     transport: Arc<Transport>,
@@ -24,12 +24,12 @@ impl Incoming {
         Incoming { transport, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 }
     }
 
-    /// Bytes that are here.
+    /// Bytes in the buffer.
     pub fn len(&self) -> usize {
         self.end - self.start
     }
 
-    /// Waits until so many bytes, at most [`WHOLE_MAX`], are here; false if the other side ended before the first.
+    /// Waits until so many bytes, at most [`WHOLE_MAX`], are buffered; false if the stream ended before the first.
     pub fn wait(&mut self, bytes: usize) -> io::Result<bool> {
         while self.len() < bytes {
             if self.start == self.end {
@@ -49,7 +49,7 @@ impl Incoming {
         Ok(true)
     }
 
-    /// As [`Incoming::wait`], where the other side must not end.
+    /// As [`Incoming::wait`], where the end of the stream is an error.
     pub fn need(&mut self, bytes: usize) -> io::Result<&[u8]> {
         match self.wait(bytes)? {
             true => Ok(&self.buffer[self.start..self.start + bytes]),
@@ -57,18 +57,18 @@ impl Incoming {
         }
     }
 
-    /// So many bytes, which must be here.
+    /// So many bytes, which must be buffered.
     pub fn here(&self, bytes: usize) -> &[u8] {
         &self.buffer[self.start..self.end][..bytes]
     }
 
-    /// They were used.
+    /// Consumes bytes.
     pub fn consume(&mut self, bytes: usize) {
         self.start += bytes;
         assert!(self.start <= self.end, "{bytes} B were not here");
     }
 
-    /// Reads past so many bytes.
+    /// Skips so many bytes.
     pub fn skip(&mut self, mut bytes: u64) -> io::Result<()> {
         while bytes > 0 {
             let count = bytes.min(WHOLE_MAX as u64) as usize;

@@ -1,22 +1,22 @@
-//! An NBD server of our own, over Unix sockets and loopback TCP: fixed newstyle handshake, simple and structured replies.
+//! An NBD server, over Unix sockets and TCP: fixed newstyle handshake, simple and structured replies.
 //!
-//! Follows the NetworkBlockDevice project's `doc/proto.md`. Not here: oldstyle, extended headers; of TLS,
-//! pre-shared keys, which rustls does not have.
+//! Follows the NetworkBlockDevice project's `doc/proto.md`. Not supported: oldstyle, extended
+//! headers, and TLS with pre-shared keys, which rustls does not have.
 //!
-//! 1. Whatever a client sends, the others are served: every length is checked before memory is taken, options that are
-//!    unknown are refused and skipped, and a request that cannot be understood ends its own connection only.
-//! 2. Answers come in the order in which they are due. A device whose time is real holds them in a thread of its own
-//!    (`answers`); otherwise one thread serves a connection, and answers what it has read at once before it waits.
-//! 3. A large read is sent from the media, without a copy in between, where the device shows its bytes and its answers
-//!    are neither held nor encrypted. The device is not asked anything else meanwhile, so nothing can change under it;
-//!    what the socket does not take without waiting is copied.
-//! 4. A flush covers what was answered on every connection: they share one device.
-//! 5. After a power cut every connection is closed, unanswered.
+//! 1. Whatever a client sends, the others are served: every length is checked before memory is allocated, unknown options
+//!    are refused and skipped, and a request that cannot be parsed ends its own connection only.
+//! 2. Replies are sent in the order in which they are due. If the device's time is real, a thread holds them
+//!    (`answers`); otherwise one thread serves a connection, and answers what it has read before it waits for more.
+//! 3. A large read is sent from the media without a copy if the device shows its bytes and replies are neither held nor
+//!    encrypted. The device serves nothing else meanwhile, so nothing can change under it; what the socket does not accept
+//!    without waiting is copied.
+//! 4. A flush covers everything answered on any connection: they share one device.
+//! 5. A power cut closes every connection without replies.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`wire`] | numbers and formats, as functions on bytes |
-//! | `incoming` | a buffer in front of a connection |
+//! | [`wire`] | constants and formats, as functions on bytes |
+//! | `incoming` | the read buffer of a connection |
 //! | `transport`, `tls` | a connection, encrypted or not |
 //! | `handshake` | from the greeting to an export |
 //! | `transmission`, `refusal` | requests; which are refused, and why |

@@ -16,19 +16,19 @@ pub(super) enum Refusal {
     Bytes,
     /// It reaches past the end of the device.
     PastEnd,
-    /// It was not agreed that this may be asked.
+    /// It was not negotiated.
     NotAgreed,
-    /// The server stops.
+    /// The server is stopping.
     Stopping,
-    /// The device did not do it.
+    /// The device failed it.
     Device(DriveError),
 }
 
 impl Refusal {
-    /// The error that the client is told.
+    /// The error sent to the client.
     pub fn error(&self, request: &Request) -> u32 {
         match self {
-            // The protocol asks for this error of whatever writes, for INVALID of the rest.
+            // The protocol requires this error for writes, and INVALID for other commands.
             Refusal::PastEnd if matches!(request.command, command::WRITE | command::WRITE_ZEROES) => {
                 error::NO_SPACE
             }
@@ -43,8 +43,8 @@ impl Refusal {
         }
     }
 
-    /// True if nothing is wrong that has not been said: a device that is lost said so once, a client asks whether zeros
-    /// are quick, and the server stops because somebody wanted that.
+    /// True if it need not be logged: a lost device was reported once, a client may probe whether zeroing is fast, and a stop
+    /// was requested.
     pub fn is_expected(&self) -> bool {
         matches!(self, Refusal::Stopping | Refusal::Device(DriveError::Lost(_) | DriveError::NotFast))
     }
@@ -68,7 +68,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Whether a request may be asked of a device.
+/// Whether a request may be passed to a device.
 pub(super) fn check(
     request: &Request,
     agreed: &Agreed,
@@ -96,7 +96,7 @@ pub(super) fn check(
     }
 }
 
-/// A request as a log has it.
+/// A request as it is logged.
 pub(super) struct Named<'a>(pub &'a Request);
 
 impl fmt::Display for Named<'_> {

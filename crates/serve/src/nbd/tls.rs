@@ -1,8 +1,8 @@
-//! TLS on a connection, by rustls: who may come, and the bytes both ways.
+//! TLS on a connection, by rustls: authentication, and encrypted bytes in both directions.
 //!
 //! One thread reads a connection, another may write it meanwhile: the session is locked only while bytes are encrypted or
-//! decrypted, never while a socket waits. What rustls wants to send of itself (the answer to a change of keys) goes out
-//! with the next answer, as TLS 1.3 allows.
+//! decrypted, never while a socket waits. Messages of rustls itself (the reply to a key update) are sent with the next
+//! reply, as TLS 1.3 allows.
 
 use crate::ServeError;
 use crate::net::connections::Connection;
@@ -29,7 +29,7 @@ pub enum TlsMode {
     Off,
     /// They may.
     On,
-    /// Whoever does not is refused every export.
+    /// They must: without it every export is refused.
     Require,
 }
 
@@ -46,7 +46,7 @@ impl FromStr for TlsMode {
     }
 }
 
-/// How a server shows who it is, and whom it lets in.
+/// How a server authenticates itself and its clients.
 #[derive(Clone, Debug)]
 pub struct Security {
     pub(super) config: Arc<ServerConfig>,
@@ -54,8 +54,8 @@ pub struct Security {
 }
 
 impl Security {
-    /// From a folder with `server-cert.pem` and `server-key.pem`. With `verify_peer` a client must show a certificate that
-    /// `ca-cert.pem` there answers for; without TLS nobody comes in then either, so `required` should be true.
+    /// From a folder with `server-cert.pem` and `server-key.pem`. With `verify_peer` a client must present a certificate
+    /// signed by `ca-cert.pem` there; `required` should be true then, or clients without TLS bypass that.
     pub fn load(folder: &Path, required: bool, verify_peer: bool) -> Result<Security, ServeError> {
         let chain = certificates(&folder.join("server-cert.pem"))?;
         let path = folder.join("server-key.pem");
@@ -76,7 +76,7 @@ impl Security {
             builder.with_no_client_auth()
         };
         let mut config = builder.with_single_cert(chain, key).map_err(|error| unusable(folder, error))?;
-        // Nobody resumes a session.
+        // Sessions are not resumed.
         config.send_tls13_tickets = 0;
         Ok(Security { config: Arc::new(config), required })
     }
@@ -94,7 +94,7 @@ fn unusable(path: &Path, why: impl Display) -> ServeError {
     ServeError::Options(format!("{}: cannot be used for TLS: {why}", path.display()))
 }
 
-/// Encrypted bytes that came and were not decrypted yet.
+/// Encrypted bytes received and not decrypted yet.
 #[derive(Debug)]
 struct Incoming {
     buffer: Box<[u8]>,
@@ -107,16 +107,16 @@ struct Incoming {
 pub(super) struct Tls {
     session: Mutex<ServerConnection>,
     incoming: Mutex<Incoming>,
-    /// Encrypted bytes on their way out, in order: locked before the session, until they are sent.
+    /// Encrypted bytes to send, in order: locked before the session, until they are sent.
     outgoing: Mutex<Vec<u8>>,
 }
 
-/// Refused after a panic: nobody knows what was encrypted by then.
+/// The error after a panic: what was encrypted by then is unknown.
 fn lock<T>(mutex: &Mutex<T>) -> io::Result<MutexGuard<'_, T>> {
     mutex.lock().map_err(|_| io::Error::other("TLS panicked"))
 }
 
-/// A socket as rustls wants it for the handshake.
+/// A socket as rustls requires it for the handshake.
 struct BothWays<'a>(&'a Stream);
 
 impl Read for BothWays<'_> {
@@ -135,7 +135,7 @@ impl Write for BothWays<'_> {
 }
 
 impl Tls {
-    /// Waits for the client's part of the handshake, and does ours.
+    /// Performs the handshake.
     pub fn begin(socket: &Stream, config: Arc<ServerConfig>) -> io::Result<Tls> {
         let mut session = ServerConnection::new(config).map_err(io::Error::other)?;
         while session.is_handshaking() {
@@ -149,8 +149,8 @@ impl Tls {
         })
     }
 
-    /// What came, decrypted; 0: the other side ended. Requests have lengths, so an end that was cut off is seen all the
-    /// same.
+    /// Reads decrypted bytes; 0: the end of the stream. Requests have lengths, so a truncated stream is noticed without a
+    /// closing message.
     pub fn read(&self, connection: &Connection, into: &mut [u8]) -> io::Result<usize> {
         let mut incoming = lock(&self.incoming)?;
         let incoming = &mut *incoming;
@@ -173,7 +173,7 @@ impl Tls {
             incoming.start += session.read_tls(&mut here)?;
             if let Err(error) = session.process_new_packets() {
                 drop(session);
-                // It is told why, if it listens.
+                // The client is told why, if it still reads.
                 let _ = self.write_all(connection, &[]);
                 return Err(io::Error::new(ErrorKind::InvalidData, error));
             }
@@ -199,12 +199,12 @@ impl Tls {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Announces the end of the stream.
     pub fn end(&self, connection: &Connection) {
         let Ok(mut session) = lock(&self.session) else { return };
         session.send_close_notify();
         drop(session);
-        // It may have gone.
+        // The client may have gone.
         let _ = self.write_all(connection, &[]);
     }
 }

@@ -12,11 +12,11 @@ use crate::served::{Drive, DriveError, Due, Session, Zero};
 use std::io::{self, Error, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Extents of one answer about what is allocated.
+/// Extents of one reply to a block status request.
 const EXTENTS_MAX: usize = 4096;
 
-/// Bytes of a refused write that are read past; whoever announces more is told, and left. No client does that by accident:
-/// it was told what the most is ([`wire::PAYLOAD_MAX`]).
+/// Bytes of a refused write that are skipped; a client that announces more receives the error and is disconnected. No client
+/// does that by accident: it knows the maximum ([`wire::PAYLOAD_MAX`]).
 const SKIP_MAX: u64 = 2 * wire::PAYLOAD_MAX as u64;
 
 /// One connection.
@@ -26,19 +26,19 @@ pub(super) struct Transmission<'a> {
     pub drive: &'a Drive,
     pub session: Session,
     pub agreed: Agreed,
-    /// The server stops: what has not been begun is refused.
+    /// The server is stopping: requests that have not begun are refused.
     pub stopping: &'a AtomicBool,
     pub connection: &'a Connection,
     pub log: &'a Log,
 }
 
-/// Why a request has no ordinary answer.
+/// Why a request has no ordinary reply.
 enum Stop {
     /// It is answered with an error.
     Refused(Refusal),
-    /// The same, and the connection ends: too many data would follow.
+    /// The same, and the connection ends: too much data would follow.
     Left(Refusal),
-    /// The power failed: nobody answers.
+    /// The power failed: there is no reply.
     PowerLost,
     /// The connection failed.
     Broken(Error),
@@ -66,7 +66,7 @@ impl From<Error> for Stop {
 }
 
 impl Transmission<'_> {
-    /// Serves until the client leaves, the power fails or the connection does.
+    /// Serves until the client disconnects, the power fails or the connection does.
     pub fn run(&mut self) -> io::Result<()> {
         loop {
             if self.incoming.len() < wire::REQUEST_BYTES {
@@ -111,7 +111,7 @@ impl Transmission<'_> {
         let stopping = self.stopping.load(Ordering::Relaxed);
         if let Err(why) = check(request, &self.agreed, self.drive, stopping) {
             return Err(match request.command {
-                // Its data are in the way of the next request.
+                // Its data precede the next request.
                 command::WRITE if request.bytes as u64 > SKIP_MAX => Stop::Left(why),
                 command::WRITE => match self.skip(request.bytes as u64) {
                     Ok(()) => why.into(),
@@ -141,7 +141,7 @@ impl Transmission<'_> {
         Ok(due)
     }
 
-    /// Answers with an error, in place of what was written from `start` on.
+    /// Replies with an error, in place of everything written from `start` on.
     fn refuse(&mut self, start: usize, request: &Request, why: &Refusal) {
         if !why.is_expected() {
             self.log.say(format_args!("nbd: {} was refused: {why}", Named(request)));
@@ -152,7 +152,7 @@ impl Transmission<'_> {
         refuse(out, structured, request, error);
     }
 
-    /// The answer of whatever has no data.
+    /// The reply without data.
     fn done(&mut self, request: &Request) {
         let structured = self.agreed.structured;
         let out = self.answers.begin();
@@ -172,8 +172,8 @@ impl Transmission<'_> {
             out.push(&wire::simple_reply(error::NONE, request.cookie));
         }
         if self.drive.shows(request.offset, bytes) && self.answers.sends_in_place(bytes as usize) {
-            // Before the device is locked: what the socket then takes at once is not copied, and answers that nobody has read
-            // yet do not fill the caches.
+            // Before the device is locked: the socket then accepts more without a copy, and unread replies do not fill the
+            // caches.
             self.connection.wait_writable()?;
             let (range, answers) = ((request.offset, bytes), &mut self.answers);
             let (due, sent) =
@@ -185,7 +185,7 @@ impl Transmission<'_> {
         Ok(self.drive.read(self.session, request.offset, into)?)
     }
 
-    /// Nobody wants these data any more.
+    /// Skips the data of a refused request.
     fn skip(&mut self, bytes: u64) -> io::Result<()> {
         self.answers.send()?;
         self.connection.set_partial();
@@ -194,8 +194,7 @@ impl Transmission<'_> {
         Ok(())
     }
 
-    /// Data go to the device as they come, in pieces if there are many. All of them are taken, whatever becomes of the
-    /// first.
+    /// Writes data to the device as it arrives, in pieces if it is long. All of it is consumed, even if the first piece fails.
     fn write(&mut self, request: &Request) -> Result<Due, Stop> {
         let fua = request.flags & flag::FUA != 0;
         let (mut left, mut due) = (request.bytes as u64, None);
@@ -204,7 +203,7 @@ impl Transmission<'_> {
             if self.incoming.len() < here {
                 self.answers.send()?;
                 if (request.bytes as usize) < WHOLE_MAX {
-                    // The client is about to send the rest: on one core it does so now, and need not wake anybody.
+                    // The client is about to send the rest: on one core it does so now, without a wakeup.
                     std::thread::yield_now();
                 }
                 self.connection.set_partial();
@@ -242,7 +241,7 @@ impl Transmission<'_> {
         let whole = out.len();
         out.truncate(head);
         out.push(&wire::chunk_head(chunk::BLOCK_STATUS, request.cookie, 4 + 8 * extents as u32));
-        // What follows the head is there already.
+        // What follows the header is there already.
         out.reserve(whole - head - wire::CHUNK_BYTES);
         Ok(None)
     }
@@ -252,7 +251,7 @@ fn refuse(out: &mut Outgoing, structured: bool, request: &Request, error: u32) {
     if structured {
         out.push(&wire::chunk_head(chunk::ERROR, request.cookie, 6));
         out.push(&error.to_be_bytes());
-        // A text of no bytes.
+        // An empty text.
         out.push(&[0, 0]);
     } else {
         out.push(&wire::simple_reply(error, request.cookie));

@@ -1,4 +1,4 @@
-//! A connection: a socket, and TLS on it once that was agreed.
+//! A connection: a socket, and TLS on it once that was negotiated.
 
 use super::tls::Tls;
 use crate::net::connections::Connection;
@@ -18,12 +18,12 @@ impl Transport {
         Transport { connection, tls: OnceLock::new() }
     }
 
-    /// True if what is said is encrypted.
+    /// True if it is encrypted.
     pub fn is_secure(&self) -> bool {
         self.tls.get().is_some()
     }
 
-    /// From now on everything is encrypted.
+    /// Begins TLS: from now on everything is encrypted.
     pub fn secure(&self, config: Arc<ServerConfig>) -> io::Result<()> {
         let tls = Tls::begin(&self.connection.stream, config)?;
         self.tls.set(tls).map_err(|_| io::Error::other("TLS was begun twice"))
@@ -43,7 +43,7 @@ impl Transport {
         }
     }
 
-    /// Says, where there is a way to, that the end is meant.
+    /// Announces the end of the stream, where TLS can.
     pub fn end(&self) {
         if let Some(tls) = self.tls.get() {
             tls.end(&self.connection);

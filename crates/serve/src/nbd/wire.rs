@@ -7,7 +7,7 @@ pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054; // "IHAVEOPT"
 /// Precedes every reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 /// Precedes every request.
-pub const REQUEST_MAGIC: u32 = 0x2560_9513;
+pub(crate) const REQUEST_MAGIC: u32 = 0x2560_9513;
 /// Precedes a simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 /// Precedes a chunk of a structured reply.
@@ -25,12 +25,12 @@ pub const REQUEST_BYTES: usize = 28;
 /// See [`OPTION_BYTES`].
 pub const SIMPLE_REPLY_BYTES: usize = 16;
 /// See [`OPTION_BYTES`].
-pub const CHUNK_BYTES: usize = 20;
+pub(crate) const CHUNK_BYTES: usize = 20;
 
 /// Bytes of data in one request.
 pub const PAYLOAD_MAX: u32 = 32 << 20;
 /// Bytes of a name, as the protocol has it.
-pub const NAME_MAX: usize = 4096;
+pub(crate) const NAME_MAX: usize = 4096;
 
 /// Options.
 pub mod option {
@@ -168,7 +168,7 @@ pub mod error {
     pub const IO: u32 = 5;
     /// The request is wrong.
     pub const INVALID: u32 = 22;
-    /// No room.
+    /// No space.
     pub const NO_SPACE: u32 = 28;
     /// It cannot be done quickly, or at all.
     pub const NOT_SUPPORTED: u32 = 95;
@@ -177,11 +177,11 @@ pub mod error {
 }
 
 /// The one context of block status.
-pub const ALLOCATION: &[u8] = b"base:allocation";
+pub(crate) const ALLOCATION: &[u8] = b"base:allocation";
 /// Its number.
 pub const ALLOCATION_ID: u32 = 1;
 /// An extent is a hole that reads as zero.
-pub const HOLE_AND_ZERO: u32 = 3;
+pub(crate) const HOLE_AND_ZERO: u32 = 3;
 
 /// Splits bytes off the front.
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
@@ -278,7 +278,7 @@ impl Request {
 }
 
 /// A simple reply.
-pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY_BYTES] {
+pub(crate) fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY_BYTES] {
     let mut bytes = [0; SIMPLE_REPLY_BYTES];
     bytes[..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
     bytes[4..8].copy_from_slice(&error.to_be_bytes());
@@ -287,7 +287,7 @@ pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY_BYTES] {
 }
 
 /// The head of the only, and so last, chunk of a structured reply.
-pub fn chunk_head(kind: u16, cookie: u64, bytes: u32) -> [u8; CHUNK_BYTES] {
+pub(crate) fn chunk_head(kind: u16, cookie: u64, bytes: u32) -> [u8; CHUNK_BYTES] {
     let mut head = [0; CHUNK_BYTES];
     head[..4].copy_from_slice(&CHUNK_MAGIC.to_be_bytes());
     head[4..6].copy_from_slice(&chunk::DONE.to_be_bytes());

@@ -1,8 +1,8 @@
 //! Addresses, listeners, and the path of a socket in the file system.
 //!
-//! A server that was killed leaves its socket behind. Only that is removed, and never anything else: what lies at the path
-//! must be a socket that no process has ([`remove_dead`]). At the end a server removes the socket it made itself, if
-//! that is what still lies there.
+//! A killed server leaves its socket behind. Only such a socket is removed, and never anything else: the file at the path
+//! must be a socket that no process has open ([`remove_dead`]). At the end a server removes the socket that it created, if
+//! it is still the one at the path.
 
 use super::stream::Stream;
 use crate::ServeError;
@@ -17,14 +17,14 @@ use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What is asked for the answers that a Unix socket holds, of which the kernel doubles it and calls it writable at a quarter:
-/// one of 1 MiB then goes without waiting half-way, and a second does not drive the first from the caches before it is
-/// read. (With twice as much such a read took 10 % more processor time.) TCP finds its own.
+/// The send buffer requested for a Unix socket. The kernel doubles it and reports the socket writable at a quarter: a reply
+/// of 1 MiB is then sent without a wait in the middle, and a second one does not evict the first from the caches before it
+/// is read. (With twice as much such a read took 10 % more processor time.) TCP sizes its own buffers.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
-/// Another server that looks at a path in the same folder is waited for so long.
+/// How long another server that examines a path in the same folder is waited for.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where clients come.
+/// An address that clients connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A socket in the file system, for the same user.
@@ -43,7 +43,7 @@ impl Address {
         }
     }
 
-    /// True if others than this machine could come.
+    /// True if other machines can connect.
     pub fn is_remote(&self) -> bool {
         match self {
             Address::Unix(_) => false,
@@ -55,7 +55,7 @@ impl Address {
     }
 }
 
-/// A socket that is dialled.
+/// A listening socket.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Unix {
@@ -66,8 +66,8 @@ pub(crate) enum Listener {
     Tcp(TcpListener),
 }
 
-/// The path of a socket that this process listens at; removed at the end, before the socket is closed: until then no other
-/// file has its number.
+/// The path of a socket that this process listens on; removed at the end, before the socket is closed: until then no other
+/// file has its inode number.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
@@ -86,7 +86,7 @@ fn is_same_socket(one: &Metadata, other: &Metadata) -> bool {
     one.file_type().is_socket() && (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Listens; with the address as a URI.
+/// Listens; also returns the address as a URI.
 pub(crate) fn listen(address: &Address) -> Result<(Listener, String), ServeError> {
     match address {
         Address::Unix(path) => {
@@ -108,13 +108,13 @@ pub(crate) fn listen(address: &Address) -> Result<(Listener, String), ServeError
     }
 }
 
-/// Binds a path, which may have the socket of a server that was killed.
+/// Binds a path, where a killed server may have left its socket.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {}
         bound => return bound,
     }
-    // Another server that found the same socket must not remove the one made here.
+    // Another server that found the same socket must not remove the one created here.
     let _locked = lock_folder(path)?;
     remove_dead(path)?;
     UnixListener::bind(path)
@@ -136,9 +136,9 @@ fn lock_folder(path: &Path) -> io::Result<File> {
     Ok(folder)
 }
 
-/// Removes a socket that no process has; anything else is left and is an error. The folder is locked.
+/// Removes a socket that no process has open; anything else is left alone and an error. The folder is locked.
 fn remove_dead(path: &Path) -> io::Result<()> {
-    // Held open, so that another file cannot get its number meanwhile.
+    // Held open, so that no other file can get its inode number meanwhile.
     let flags = libc::O_PATH | libc::O_NOFOLLOW;
     let held = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let found = held.metadata()?;
@@ -148,8 +148,8 @@ fn remove_dead(path: &Path) -> io::Result<()> {
             "it exists and is not a socket: it is left as it is",
         ));
     }
-    // A datagram is no way in, but the kernel says whether anybody has the socket, of whatever kind it is, listening or
-    // not yet; and nobody is called by that.
+    // A datagram socket cannot connect to it, but the kernel's error tells whether a process has the socket open, of whatever
+    // kind, listening or not yet; and no process notices.
     let this = format!("/proc/self/fd/{}", held.as_raw_fd());
     match UnixDatagram::unbound()?.connect(&this) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}

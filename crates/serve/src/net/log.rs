@@ -1,4 +1,4 @@
-//! What strangers can make a server say: a line each, but no more of them in a time than somebody would read.
+//! A log of what remote clients cause, a line each, limited to a rate that a person can read.
 
 use std::fmt::{self, Arguments};
 use std::mem;
@@ -24,7 +24,7 @@ struct Said {
 }
 
 impl Said {
-    /// Whether one more line may be said, and how many were left out before it.
+    /// If one more line may be written: how many were left out before it.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         if self.since.is_none_or(|since| now - since >= PERIOD) {
             (self.since, self.lines) = (Some(now), 0);
@@ -45,7 +45,7 @@ impl Log {
     }
 
     pub(crate) fn say(&self, line: Arguments<'_>) {
-        // Counts: whole after a panic, too.
+        // Counts are consistent after a panic, too.
         let admitted = self.said.lock().unwrap_or_else(PoisonError::into_inner).admit(Instant::now());
         match admitted {
             None => {}
@@ -56,7 +56,7 @@ impl Log {
 }
 
 impl Default for Log {
-    /// On stderr.
+    /// Lines go to stderr.
     fn default() -> Log {
         Log::to(|line| eprintln!("nvlab: {line}"))
     }

@@ -14,11 +14,11 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Of the other side, if it has one.
+    /// The address of the other side, if it has one.
     pub fn address(&self) -> Option<IpAddr> {
         match self {
             Stream::Unix(_) => None,
-            // Who has gone meanwhile is nowhere.
+            // A client that has gone meanwhile has no address.
             Stream::Tcp(stream) => {
                 Some(stream.peer_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip()))
             }
@@ -26,7 +26,7 @@ impl Stream {
     }
 
     pub fn shutdown(&self, how: Shutdown) {
-        // It may be closed already: all the same.
+        // It may be closed already.
         let _ = match self {
             Stream::Unix(stream) => stream.shutdown(how),
             Stream::Tcp(stream) => stream.shutdown(how),
@@ -52,7 +52,7 @@ impl Stream {
         }
     }
 
-    /// Sends of these parts what can be sent without waiting; gives how many bytes that were.
+    /// Sends what can be sent of these parts without waiting; returns the number of bytes.
     pub fn write_now(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Stream::Unix(stream) => stream::send_now(stream, parts),
@@ -60,7 +60,7 @@ impl Stream {
         }
     }
 
-    /// Waits until a large part of an answer can be sent without waiting, no longer than a write may take.
+    /// Waits until a large part of a reply can be sent without waiting, no longer than a write may take.
     pub fn wait_writable(&self) -> io::Result<()> {
         match self {
             Stream::Unix(stream) => stream::wait_writable(stream, stream.write_timeout()?),

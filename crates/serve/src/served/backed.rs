@@ -1,4 +1,4 @@
-//! A page map whose protected write buffer outlives this process: what it holds lies in a [`Battery`], too.
+//! A page map whose protected write buffer outlives this process: its contents are kept in a [`Battery`], too.
 
 #[cfg(test)]
 mod tests;
@@ -12,18 +12,18 @@ use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
 use nvlab_units::{Extent, Served, Span, Time};
 
-/// The medium of the battery, as the backing knows it.
+/// The name of the battery's medium.
 pub(super) const BATTERY: &str = "battery";
 
-/// The controller, and what holds its buffer if that is protected.
+/// The controller, and the battery of its buffer if that is protected.
 pub struct Backed<S: Store> {
     map: PageMap<S>,
     battery: Option<Battery<S>>,
 }
 
 impl<S: Store> Backed<S> {
-    /// Over an array, new from the factory or found again; gives when it is ready. `refused` makes an error of what is
-    /// wrong with the battery.
+    /// A controller over an array, new from the factory or recovered; returns also when it is ready. `refused` makes an error
+    /// of what is wrong with the battery.
     pub(super) fn open<B: Backing<Store = S>>(
         backing: &B,
         page: &PageMapped,
@@ -51,7 +51,7 @@ impl<S: Store> Backed<S> {
         Ok((backed, Time::ZERO + report.time))
     }
 
-    /// What the buffer held is programmed before the host is served, so that the battery need not hold it any more.
+    /// Programs what the buffer held before the host is served, so that the battery need not hold it any more.
     fn emptied(
         mut self,
         at: Time,
@@ -65,14 +65,14 @@ impl<S: Store> Backed<S> {
         Ok((self, report))
     }
 
-    /// The battery keeps the units a write touched; the first was number `first`.
+    /// Keeps the units of a write in the battery; the first was number `first`.
     fn keep(&mut self, extent: Extent, first: u64) {
         let (Some(battery), map) = (&mut self.battery, &self.map) else { return };
-        // A write that failed wrote the first of them.
+        // A write that failed may have written the first of them.
         for (lpa, sequence) in extent.units().zip(first..map.sequence()) {
             match map.view(Extent::one(lpa)) {
                 Some(data) => battery.keep(lpa, sequence, data),
-                // What was programmed meanwhile and cannot be read is lost with or without a battery.
+                // A unit that was programmed meanwhile and cannot be read is lost with or without a battery.
                 None => eprintln!("nvlab: unit {lpa} was written and cannot be read"),
             }
         }

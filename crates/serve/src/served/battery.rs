@@ -1,19 +1,19 @@
-//! What a protected write buffer holds, in a mapped file: it stands for the memory behind the capacitor, so that what
-//! was acknowledged survives when this process is killed, too.
+//! The contents of a protected write buffer, in a mapped file: it stands for the memory behind the capacitor, so that
+//! acknowledged writes survive the death of this process, too.
 //!
 //! Layout, little-endian: a ring of entries for units (sequence u64, lpa u32, crc32c u32, the data), then one of entries
 //! for trims (sequence u64, first unit u32, units u32, crc32c u32, 4 zero bytes). The checksum is over everything else.
 //!
 //! Invariants
-//! 1. A sequence of 0: nothing. An entry's sequence is cleared first and written last, so that a kill leaves no half of
-//!    one. What has a sequence and not its checksum was not written here: the file is refused.
-//! 2. The rings are as long as what the controller may hold. A slot of its buffer is taken again only after the unit in
-//!    it was programmed, so the last so many units written hold all that are not; and no more trims are pending than a
+//! 1. A sequence of 0 marks an empty entry. The sequence of an entry is cleared first and written last, so that a kill leaves
+//!    no partial entry. One with a sequence and a wrong checksum was not written here: the file is refused.
+//! 2. The rings are as long as what the controller may hold. A slot of its buffer is reused only after the unit in
+//!    it was programmed, so the last so many units written include all that are not; and no more trims are pending than a
 //!    page of its journal holds.
-//! 3. A trim that becomes part of the next is forgotten only when both are kept as one, in another slot.
+//! 3. A trim that merges with the next is cleared only when both are kept as one, in another slot.
 //!
-//! Whatever it keeps beyond what the controller still holds is harmless: recovery knows by the sequences what is older
-//! than the array, so [`Battery::clear`] may end anywhere, and a trim may be there twice.
+//! Entries beyond what the controller still holds are harmless: recovery knows by the sequences which are older than the
+//! array, so [`Battery::clear`] may be interrupted anywhere, and a trim may be there twice.
 
 use nvlab_controller::page_map::{PageMapMedia, trims_pending_max};
 use nvlab_medium::Store;
@@ -41,7 +41,7 @@ impl<S: Store> Battery<S> {
         units as u64 * (UNIT_HEAD + geometry.unit_bytes as u64) + trim_slots(geometry) * TRIM
     }
 
-    /// Over a store of [`Battery::bytes`].
+    /// A battery over a store of [`Battery::bytes`].
     pub(crate) fn new(store: S, units: u32, geometry: &Geometry) -> Battery<S> {
         Battery {
             store,
@@ -75,8 +75,7 @@ impl<S: Store> Battery<S> {
         self.last_trim = None;
     }
 
-    /// Keeps the trim that was heard as number `sequence`. One right behind the last becomes part of it, as in the
-    /// controller's journal.
+    /// Keeps the trim with number `sequence`. One directly after the last merges with it, as in the controller's journal.
     pub(crate) fn keep_trim(&mut self, extent: Extent, sequence: u64) {
         let merges =
             |&(last, before): &(Extent, u64)| last.end() == extent.start as u64 && before + 1 == sequence;
@@ -86,7 +85,7 @@ impl<S: Store> Battery<S> {
         let (next, last) = (self.next_trim, (self.next_trim + slots - 1) % slots);
         self.write_trim(self.trim_at(self.trims[next]), whole, sequence);
         if merged.is_some() {
-            // Only now: the slot is free again, and the next to be taken.
+            // Only now: the slot becomes free, and the next to be used.
             self.forget(self.trim_at(self.trims[last]));
             self.trims.swap(last, next);
         } else {
@@ -115,8 +114,8 @@ impl<S: Store> Battery<S> {
         u64::from_le_bytes(bytes)
     }
 
-    /// Hands everything to a controller that will be recovered, in the order it was written; or says at which byte lies
-    /// something that was not written here.
+    /// Passes everything to a controller that will be recovered, in the order in which it was written; the error names the
+    /// byte of an entry that was not written here.
     pub(crate) fn give<M: Store>(&self, media: &mut PageMapMedia<M>) -> Result<(), String> {
         let mut data = vec![0; self.unit_bytes as usize];
         for (sequence, at) in self.filled((0..self.units).map(|slot| self.unit_at(slot))) {
@@ -136,7 +135,7 @@ impl<S: Store> Battery<S> {
         Ok(())
     }
 
-    /// Sequence and place of the entries that are not empty, oldest first.
+    /// Sequence and offset of the entries that are not empty, oldest first.
     fn filled(&self, places: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
         let entries = places.map(|at| (self.word(at), at));
         let mut filled: Vec<(u64, u64)> = entries.filter(|&(sequence, _)| sequence != 0).collect();
@@ -144,7 +143,7 @@ impl<S: Store> Battery<S> {
         filled
     }
 
-    /// Everything it held is programmed.
+    /// Clears every entry: all units are programmed.
     pub(crate) fn clear(&mut self) {
         (0..self.units).for_each(|slot| self.forget(self.unit_at(slot)));
         (0..self.trims.len() as u64).for_each(|slot| self.forget(self.trim_at(slot)));
@@ -152,7 +151,7 @@ impl<S: Store> Battery<S> {
     }
 }
 
-/// One more than are pending: a trim that grows is kept anew before the old entry is forgotten.
+/// One more than can be pending: a trim that grows is kept in a new entry before the old one is cleared.
 fn trim_slots(geometry: &Geometry) -> u64 {
     trims_pending_max(geometry) as u64 + 1
 }

@@ -1,4 +1,4 @@
-//! What a served device counts.
+//! The counts of a served device.
 
 use nvlab_lab::run::device::{Counters, Observed};
 use nvlab_lab::run::meter::Totals;
@@ -7,43 +7,43 @@ use nvlab_units::{Span, Time};
 /// A power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Operations asked before.
+    /// Operations before it.
     pub operations: u64,
     /// The device's time.
     pub at: Time,
-    /// What the controller took to find everything again.
+    /// How long the controller took to recover.
     pub recovery: Span,
 }
 
-/// What was asked of a device and what it did, since the power came.
+/// Requests to a device and what it did, since the power came back last.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Requests by kind.
     pub totals: Totals,
-    /// What the controller counted.
+    /// Counts of the controller.
     pub device: Counters,
     /// Power cuts.
     pub cuts: u64,
-    /// The last of them.
+    /// The last power cut.
     pub last_cut: Option<Cut>,
     /// The device's time.
     pub now: Time,
     /// Why the device is lost, if it is.
     pub lost: Option<String>,
-    /// Of its blocks; `None` if it is lost.
+    /// Wear of its blocks; `None` if it is lost.
     pub wear: Option<Wear>,
 }
 
 /// Erases of blocks since they were new.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wear {
-    /// Of the block with the fewest.
+    /// The least of any block.
     pub min: u32,
-    /// Of all on average.
+    /// The mean of all blocks.
     pub mean: f64,
-    /// Of the block with the most.
+    /// The most of any block.
     pub max: u32,
-    /// What blocks are rated for.
+    /// The rated endurance of a block.
     pub rated: u32,
 }
 

@@ -9,8 +9,8 @@ use nvlab_units::Time;
 
 /// A block device with payload, as the serving edge needs it.
 ///
-/// Offsets and lengths were checked against the capacity; they need not be aligned. An operation gives the time at which
-/// it is done. After an error of [`ServedDevice::power_cycle`] the device is gone: nothing may be called any more.
+/// Offsets and lengths were checked against the capacity; they need not be aligned. An operation returns the time at
+/// which it ends. After an error of [`ServedDevice::power_cycle`] the device is lost: nothing may be called any more.
 pub trait ServedDevice: Send {
     /// Bytes.
     fn capacity_bytes(&self) -> u64;
@@ -18,31 +18,31 @@ pub trait ServedDevice: Send {
     fn unit_bytes(&self) -> u32;
     /// Reads bytes; `into` may be empty if [`ServedDevice::view`] shows them.
     fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8]) -> Result<Time, ControllerError>;
-    /// What lies there, where it lies ([`nvlab_access::BlockDevice::view`]).
+    /// The bytes in place, without a copy ([`nvlab_access::BlockDevice::view`]).
     fn view(&self, offset: u64, bytes: u32) -> Option<&[u8]>;
     /// Writes bytes.
     fn write(&mut self, at: Time, offset: u64, data: &[u8]) -> Result<Time, ControllerError>;
-    /// Gives up the whole units inside a range.
+    /// Discards the whole units inside a range.
     fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Time, ControllerError>;
     /// Everything written before is durable at the end.
     fn flush(&mut self, at: Time) -> Result<Time, ControllerError>;
     /// True if the unit with this byte holds something; otherwise it reads as zero.
     fn is_mapped(&self, offset: u64) -> bool;
-    /// True if what was trimmed and flushed reads as zero for ever; otherwise trim is advice.
+    /// True if trimmed and flushed units read as zero for ever; otherwise trim is a hint.
     fn trims_last(&self) -> bool;
     /// No power cut will come before `upto`: undo records of operations finished by then may be dropped.
     fn settle(&mut self, upto: Time);
-    /// The power fails at `at` and comes back. Gives when the controller has found everything again.
+    /// The power fails at `at` and comes back. Returns when the controller has recovered.
     fn power_cycle(&mut self, at: Time) -> Result<Time, String>;
-    /// The power will be switched off in good order.
+    /// Prepares for power-off in good order.
     fn power_down(&mut self, at: Time) -> Result<Time, ControllerError>;
-    /// Its insides.
+    /// Its state and counts.
     fn observed(&self) -> &dyn Observed;
-    /// Its insides, to reset counts.
+    /// The same, mutable, to reset counts.
     fn observed_mut(&mut self) -> &mut dyn Observed;
 }
 
-/// Builds the device of a design over its media: as new, or found again in them. The second value is when it is ready.
+/// Builds the device of a design over its media: new, or recovered from them. The second value is when it is ready.
 pub(crate) fn build(
     design: &Design,
     state: &DeviceState,
@@ -50,7 +50,7 @@ pub(crate) fn build(
     device::build(design, state.seed(), state, Boxed).map_err(|error| state.blame(error))
 }
 
-/// Puts a device of whatever kind behind one dynamic call for each request.
+/// Boxes a device of any kind.
 struct Boxed;
 
 impl Visit for Boxed {

@@ -1,12 +1,12 @@
 //! A device with a clock, a power plug and counts, for several clients at once.
 //!
-//! 1. Requests reach the device one after the other, in the order in which they come; each is told when its answer is
-//!    due. A client that holds its answers until then sees the modelled device.
-//! 2. After a cut whoever used the device before is refused ([`DriveError::PowerLost`]): what was not answered by then is not
-//!    answered any more. A new [`Session`] finds what survived.
-//! 3. After the device was lost, everything is refused: it did not come back after a cut, or its controller panicked.
-//!    Then nobody can say what the controller holds: it is never asked anything again, its media stay as they are, and
-//!    the next start recovers them as after a kill.
+//! 1. Requests reach the device one after the other, in order of arrival; each returns when its reply is due. A front end
+//!    that holds replies until then shows the modelled device.
+//! 2. A power cut ends every session ([`DriveError::PowerLost`]): requests not answered by then never are. A new [`Session`]
+//!    finds what survived.
+//! 3. A device is lost if it does not recover after a cut or its controller panics; then every request is refused. The state
+//!    of the controller is unknown: it is never called again, its media stay as they are, and the next start recovers them as
+//!    after a kill.
 
 mod ranges;
 
@@ -37,25 +37,25 @@ use std::time::Instant;
 pub struct DriveOptions {
     /// Folder of the state; `None`: the device is forgotten at the end.
     pub state: Option<PathBuf>,
-    /// Seed of the device's random choices; a device that is found keeps its own.
+    /// Seed of the device's random choices; an existing device keeps its own.
     pub seed: u64,
     /// When requests are answered.
     pub time: TimeMode,
     /// The power fails during this operation, counted from 1.
     pub cut_at: Option<u64>,
-    /// A device that lies: FLUSH and FUA are acknowledged and not passed on.
+    /// The device lies: FLUSH and FUA are acknowledged and not performed.
     pub ignore_flush: bool,
-    /// What is asked is remembered ([`Drive::take_record`]).
+    /// Requests are recorded ([`Drive::take_record`]).
     pub record: bool,
 }
 
-/// A client's time on a device: it ends with the power.
+/// A client's use of a device until the power fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
     pub(crate) power: u64,
 }
 
-/// When an answer is due; `None`: at once.
+/// When a reply is due; `None`: at once.
 pub type Due = Option<Instant>;
 
 type OnCut = Box<dyn Fn(Cut) + Send>;
@@ -67,19 +67,19 @@ pub struct Drive {
     capacity_bytes: u64,
     unit_bytes: u32,
     trims_last: bool,
-    /// Its bytes lie in memory for all to see.
+    /// Its bytes can be read in place.
     shows: bool,
     start: Start,
     time: TimeMode,
-    /// Times the power came back; changed under the lock.
+    /// How often the power came back; changed under the lock.
     power: Arc<AtomicU64>,
     inner: Mutex<Inner>,
 }
 
-/// Why a device is served no more.
+/// Why a device is lost.
 #[derive(Clone, Debug)]
 enum Lost {
-    /// It was not found again after a power cut.
+    /// It did not recover after a power cut.
     Recovery(String),
     /// It panicked.
     Panic(String),
@@ -99,7 +99,7 @@ struct Inner {
     device: Option<Box<dyn ServedDevice>>,
     state: DeviceState,
     clock: Clock,
-    /// As [`Drive`] has it.
+    /// The same as in [`Drive`].
     power: Arc<AtomicU64>,
     operations: u64,
     cut_at: Option<u64>,
@@ -107,7 +107,7 @@ struct Inner {
     rng: Rng,
     lost: Option<Lost>,
     totals: Totals,
-    /// Since when is counted.
+    /// The beginning of the counts.
     origin: Time,
     cuts: Vec<Cut>,
     record: Option<Columns>,
@@ -115,7 +115,7 @@ struct Inner {
 }
 
 impl Drive {
-    /// Builds the device of a design, or finds it again. `name`: of the design, with what was changed.
+    /// Builds the device of a design, or recovers it. `name`: of the design, with its changes.
     pub fn open(name: &str, design: &Design, options: &DriveOptions) -> Result<Drive, ServeError> {
         let state = DeviceState::open(options.state.as_deref(), design, options.seed)?;
         let (mut device, ready) = build(design, &state)?;
@@ -154,7 +154,7 @@ impl Drive {
         })
     }
 
-    /// The same with something in front of its device, which nobody has used yet.
+    /// Wraps the device, which must not have been used yet.
     pub fn wrapped(self, wrap: impl FnOnce(Box<dyn ServedDevice>) -> Box<dyn ServedDevice>) -> Drive {
         let mut inner = self.inner();
         inner.device = inner.device.take().map(wrap);
@@ -181,15 +181,15 @@ impl Drive {
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(|poisoned| {
-            // Whoever had it panicked outside of [`Inner::guarded`]: all the same.
+            // A panic outside of [`Inner::guarded`].
             let mut inner = poisoned.into_inner();
-            inner.lose("somebody who used it panicked (see above)");
+            inner.lose("a thread that used it panicked (see above)");
             self.inner.clear_poison();
             inner
         })
     }
 
-    /// A client comes.
+    /// Begins a session.
     pub fn session(&self) -> Session {
         Session { power: self.power.load(Ordering::Acquire) }
     }
@@ -199,12 +199,12 @@ impl Drive {
         self.power.load(Ordering::Acquire) == session.power
     }
 
-    /// True if answers are due later than at once.
-    pub fn holds_answers(&self) -> bool {
+    /// True if replies are held until they are due.
+    pub(crate) fn holds_answers(&self) -> bool {
         self.time != TimeMode::Fast
     }
 
-    /// Calls `hook` after every cut, before anybody is served again. It must not call this device.
+    /// Calls `hook` after every cut, before another request is served. It must not call this device.
     pub fn on_cut(&self, hook: impl Fn(Cut) + Send + 'static) {
         self.inner().on_cut.push(Box::new(hook));
     }
@@ -217,7 +217,7 @@ impl Drive {
         }
     }
 
-    /// Reads bytes; they are in `into` at once.
+    /// Reads bytes into `into` at once.
     pub fn read(&self, session: Session, offset: u64, into: &mut [u8]) -> Result<Due, DriveError> {
         self.check(offset, into.len() as u64)?;
         let bytes = into.len() as u32;
@@ -231,8 +231,8 @@ impl Drive {
         self.shows && offset.is_multiple_of(unit) && (bytes as u64).is_multiple_of(unit)
     }
 
-    /// Reads bytes where they lie in the media: `take` gets them in parts, in order, once they are sure, and what it made
-    /// of them is given back. Nobody else is served meanwhile.
+    /// Reads bytes in place: calls `take` with them in parts, in order, after the device answered, and returns its result. No
+    /// other request is served meanwhile.
     pub(crate) fn read_in_place<R>(
         &self,
         session: Session,
@@ -254,14 +254,14 @@ impl Drive {
         Ok((due, take(&parts)))
     }
 
-    /// Writes bytes; with `fua` they are durable when the answer is due.
+    /// Writes bytes; with `fua` they are durable when the reply is due.
     pub fn write(&self, session: Session, offset: u64, data: &[u8], fua: bool) -> Result<Due, DriveError> {
         self.check(offset, data.len() as u64)?;
         let request = asked(Op::Write, offset, data.len() as u32, fua);
         self.inner().serve(session, request, |device, at| device.write(at, offset, data))
     }
 
-    /// Everything answered before is durable when the answer is due.
+    /// Everything answered before is durable when the reply is due.
     pub fn flush(&self, session: Session) -> Result<Due, DriveError> {
         let mut inner = self.inner();
         let lies = inner.ignore_flush;
@@ -277,13 +277,13 @@ impl Drive {
         })
     }
 
-    /// The power fails during the operation that comes so many after the last.
+    /// The power fails during the operation so many after the last one.
     pub fn cut_after(&self, operations: u64) {
         let mut inner = self.inner();
         inner.cut_at = Some(inner.operations.saturating_add(operations));
     }
 
-    /// What was asked and done so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         let inner = self.inner();
         let now = inner.clock.now();
@@ -299,7 +299,7 @@ impl Drive {
         }
     }
 
-    /// Operations asked so far.
+    /// The number of operations so far.
     pub fn operations(&self) -> u64 {
         self.inner().operations
     }
@@ -309,13 +309,13 @@ impl Drive {
         self.inner().cuts.clone()
     }
 
-    /// What was asked so far, if that was wanted.
+    /// The requests so far, if they were recorded.
     pub fn take_record(&self) -> Option<Columns> {
         self.inner().record.take()
     }
 
-    /// What was done to the device since it was opened, or since the power came back last; `None` if it was lost or cannot finish
-    /// what it accepted.
+    /// The result since the device was opened, or since the power came back last; `None` if it was lost or cannot finish what
+    /// it accepted.
     pub fn result(&self) -> Option<RunResult> {
         let mut inner = self.inner();
         let now = inner.clock.now();
@@ -344,7 +344,7 @@ impl Drive {
         Some(RunResult { wall_s, ..result })
     }
 
-    /// Switches it off in good order. Nobody may be using it.
+    /// Powers it off in good order. It must not be in use.
     pub fn close(&self) -> Result<(), ServeError> {
         let mut inner = self.inner();
         let now = inner.clock.now();
@@ -359,7 +359,7 @@ impl Drive {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
@@ -386,7 +386,7 @@ impl Inner {
         }
     }
 
-    /// Does something with the device, which is lost if it panics.
+    /// Calls the device, which is lost if it panics.
     #[inline]
     fn guarded<R>(&mut self, act: impl FnOnce(&mut Inner) -> Result<R, DriveError>) -> Result<R, DriveError> {
         match catch_unwind(AssertUnwindSafe(|| act(self))) {
@@ -398,11 +398,11 @@ impl Inner {
         }
     }
 
-    /// Nobody uses the device any more.
+    /// The device is lost.
     #[cold]
     fn lose(&mut self, why: &str) {
         publish();
-        // It is not dropped: what a controller that panicked would do then is anybody's guess, too.
+        // It is not dropped: that would run code of a controller in an unknown state.
         std::mem::forget(self.device.take());
         if self.lost.is_none() {
             eprintln!(
@@ -471,7 +471,7 @@ impl Inner {
                 return Err(DriveError::Lost(why));
             }
         };
-        // Controllers count from their recovery on; so do the others.
+        // Controllers count from their recovery on; so does this.
         device.observed_mut().reset_stats();
         self.totals = Totals::default();
         self.origin = ready;

@@ -9,19 +9,19 @@ pub enum DriveError {
     /// It reaches past the end.
     #[error("it reaches past the end of the device")]
     Range,
-    /// What was asked cannot be done quickly, and only that was wanted.
+    /// It cannot be done quickly, and was requested only if quick.
     #[error("the device cannot do this quickly")]
     NotFast,
-    /// The device has no room left: it is worn out.
+    /// The device has no space left: it is worn out.
     #[error("{0}")]
     NoRoom(ControllerError),
     /// The device failed this request.
     #[error("{0}")]
     Device(ControllerError),
-    /// The power failed since this client came.
+    /// The power failed since the session began.
     #[error("the power failed")]
     PowerLost,
-    /// The device did not come back after a power cut.
+    /// The device is lost: it did not recover, or its controller panicked.
     #[error("the device is lost: {0}")]
     Lost(String),
 }

@@ -1,4 +1,4 @@
-//! The folder with a served device's media, or memory that is forgotten.
+//! The folder with a served device's media, or memory.
 //!
 //! | where | what |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | `DIR/battery` | what a protected write buffer holds (`battery.rs`) |
 //!
 //! The media are changed by plain stores into mapped files: a killed server loses nothing that was durable, and its
-//! controller finds everything again as after a power cut. The files reach the disk when the kernel pleases, or at an
-//! orderly end: a crash of the whole machine may lose more than the device would have.
+//! controller recovers as after a power cut. The kernel writes the files to disk when it chooses, and an orderly end does: a
+//! crash of the machine may lose more than the device would have.
 
 use super::backed::{BATTERY, Backed};
 use crate::ServeError;
@@ -30,9 +30,9 @@ const FORMAT: u32 = 1;
 /// How a device was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// There was none: it is new from the factory.
+    /// It is new from the factory.
     Fresh,
-    /// It had been switched off in good order.
+    /// It had been powered off in good order.
     Closed,
     /// Its server had been killed: as after a power cut.
     Killed,
@@ -47,7 +47,7 @@ struct Record {
     design: Vec<String>,
 }
 
-/// A folder, locked; or nothing but memory.
+/// A locked folder, or memory.
 #[derive(Debug)]
 pub struct DeviceState {
     kept: Option<Kept>,
@@ -70,8 +70,8 @@ struct Medium {
 }
 
 impl DeviceState {
-    /// Takes a folder, makes it if there is none, and says how the device in it was found. `None`: memory. A device that
-    /// is there keeps its seed.
+    /// Locks a folder, creates it if there is none, and finds the device in it. `None`: memory. An existing device keeps its
+    /// seed.
     pub fn open(folder: Option<&Path>, design: &Design, seed: u64) -> Result<DeviceState, ServeError> {
         let Some(folder) = folder else {
             return Ok(DeviceState { kept: None, start: Start::Fresh, seed });
@@ -115,7 +115,7 @@ impl DeviceState {
         kept.mark(Stage::Open)
     }
 
-    /// The same error, with the files it is about.
+    /// The same error, with the names of the media files.
     pub(crate) fn blame(&self, error: ServeError) -> ServeError {
         match (&self.kept, error) {
             (Some(kept), ServeError::Recovery(why)) => {
@@ -128,7 +128,7 @@ impl DeviceState {
         }
     }
 
-    /// The device was switched off in good order; its files are on disk at the end.
+    /// The device was powered off in good order; its files are on disk when this returns.
     pub(crate) fn mark_closed(&self) -> Result<(), ServeError> {
         let Some(kept) = &self.kept else { return Ok(()) };
         let media = kept.media.borrow();
@@ -184,7 +184,7 @@ impl Kept {
     }
 }
 
-/// A device cannot change under its data: names the values that differ.
+/// The design must be that of the existing device: the error names the values that differ.
 fn same_design(folder: &Path, found: &[String], asked: &[String]) -> Result<(), ServeError> {
     if found == asked {
         return Ok(());

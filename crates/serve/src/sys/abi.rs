@@ -1,9 +1,9 @@
-//! The words both sides of a window speak: the kernel's userfaultfd (linux/userfaultfd.h) and the handshake between
-//! the preloaded library and the server.
+//! The interfaces of a memory window: the kernel's userfaultfd (linux/userfaultfd.h), and the handshake between the
+//! preloaded library and the server.
 //!
 //! This file is compiled twice: as a module of `nvlab-serve` and of `nvlab-window-preload`. It needs nothing but `core`.
 //!
-//! Handshake, over a Unix socket of sequenced packets; every packet is one [`Message`], nothing more, nothing less:
+//! Handshake, over a Unix socket of sequenced packets; every packet is exactly one [`Message`]:
 //!
 //! | from | kind | a, b, c | descriptor |
 //! |---|---|---|---|
@@ -12,7 +12,7 @@
 //! | program | [`ATTACH`] | address, offset in the window, bytes | the userfaultfd of this mapping |
 //! | server | [`READY`] | 0, 0, 0 | the program's end of a lifeline |
 //!
-//! Whoever meets anything else closes the socket. When READY was taken both close it.
+//! Either side closes the socket on anything else. After READY was received both close it.
 //!
 //! A lifeline is a pair of sockets through which nothing is ever sent: the program asks the kernel to be killed when the
 //! server's end closes. It is not the socket of the handshake, because the kernel may deliver the notification of a packet
@@ -35,7 +35,7 @@ pub const READY: u64 = 4;
 pub struct Message {
     /// [`MAGIC`].
     pub magic: u64,
-    /// What it says.
+    /// Its kind.
     pub kind: u64,
     /// First value.
     pub a: u64,
@@ -50,14 +50,14 @@ pub const WINDOW_VARIABLE: &core::ffi::CStr = c"NVLAB_WINDOW";
 /// The socket of the handshake: an abstract name, zeros to the end of the address.
 pub const SOCKET_VARIABLE: &core::ffi::CStr = c"NVLAB_WINDOW_SOCKET";
 
-/// Bytes of a page: what the window is loaded and stored in, and what the kernel maps.
+/// Bytes of a page: the unit of the device and of the kernel's mappings.
 pub const PAGE_BYTES: usize = 4096;
 
 /// Device that hands out userfaultfds, and its request.
 pub const DEVICE: &core::ffi::CStr = c"/dev/userfaultfd";
 /// `USERFAULTFD_IOC_NEW`.
 pub const DEVICE_NEW: u64 = 0xaa00;
-/// `UFFD_USER_MODE_ONLY`: allowed to everybody; faults of system calls on the window fail with EFAULT.
+/// `UFFD_USER_MODE_ONLY`: permitted to every user; system calls that fault on the window fail with EFAULT.
 pub const USER_MODE_ONLY: i32 = 1;
 /// `UFFD_API`.
 pub const API: u64 = 0xaa;
@@ -110,9 +110,9 @@ pub const FAULT_MINOR: u64 = 4;
 pub struct Api {
     /// [`API`].
     pub api: u64,
-    /// Asked for; the kernel answers with all it has.
+    /// Requested features; the kernel returns all it has.
     pub features: u64,
-    /// The requests it knows.
+    /// The requests that the kernel supports.
     pub ioctls: u64,
 }
 
@@ -124,7 +124,7 @@ pub struct RangeMode {
     pub start: u64,
     /// Bytes.
     pub bytes: u64,
-    /// What to do.
+    /// The operation.
     pub mode: u64,
     /// The kernel's answer.
     pub answer: u64,

@@ -1,4 +1,4 @@
-//! Processes and cores: where a thread runs, and how a program ends that cannot go on.
+//! Processes and processors: where a thread runs, and how processes are ended.
 
 use nvlab_os::check;
 use std::io;
@@ -24,13 +24,14 @@ pub fn pin(core: usize) -> io::Result<()> {
     }
 }
 
-/// From now on this thread is woken when its time is over, and not up to 50 us later, so that several can be woken at once.
+/// From now on this thread's sleeps end on time, not up to 50 us later (the kernel's default, which lets it wake several
+/// threads at once).
 pub fn sleep_precisely() -> io::Result<()> {
     // SAFETY: the call takes integers only.
     check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) }).map(|_| ())
 }
 
-/// Milliseconds of a clock that only goes forward, a few of them late: cheap enough for every request.
+/// A monotonic clock in milliseconds, coarse by a few of them: cheap enough for every request.
 pub fn coarse_ms() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes a time that outlives the call; it has had this clock since 2.6.32.
@@ -38,38 +39,38 @@ pub fn coarse_ms() -> u64 {
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
-/// Whose process this is.
+/// The user of this process.
 pub fn user() -> u32 {
     // SAFETY: no arguments, and it cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// Whose group.
+/// The group of this process.
 pub fn group() -> u32 {
     // SAFETY: no arguments, and it cannot fail.
     unsafe { libc::getegid() }
 }
 
-/// Ends a process that waits for an answer it will not get. This one, too.
+/// Kills a process; it may be this one.
 pub fn kill(process: i32) {
-    // SAFETY: signals touch no memory. Who has gone meanwhile needs no signal.
+    // SAFETY: signals touch no memory. A process that has ended needs none.
     unsafe { libc::kill(process, libc::SIGKILL) };
 }
 
-/// Ends a process and everything in its group, which has its number.
+/// Kills a process group, whose number is that of its first process.
 pub fn kill_group(process: u32) {
-    // SAFETY: signals touch no memory. Who has gone meanwhile needs no signal.
+    // SAFETY: signals touch no memory. A process that has ended needs none.
     unsafe { libc::kill(-(process as libc::pid_t), libc::SIGKILL) };
 }
 
-/// The command is killed when the thread that starts it ends, however that comes.
+/// Has the command killed when the thread that starts it ends, for whatever reason.
 pub fn end_with_parent(command: &mut Command) {
     let parent = std::process::id() as i32;
     let before = move || {
         // SAFETY: both calls take integers only and may be made between fork and exec.
         unsafe {
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong))?;
-            // It may have ended before it was asked.
+            // The parent may have ended before the call.
             match libc::getppid() == parent {
                 true => Ok(()),
                 false => Err(io::ErrorKind::BrokenPipe.into()),

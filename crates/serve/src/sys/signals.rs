@@ -1,4 +1,4 @@
-//! Signals as something that can be waited for with files: end (SIGINT, SIGTERM) and a pulled plug (SIGUSR1).
+//! Signals that can be waited for together with files: stop (SIGINT, SIGTERM) and power failure (SIGUSR1).
 
 use super::poll;
 use nvlab_os::check;
@@ -14,7 +14,7 @@ static DEADLY: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn note(signal: libc::c_int) {
     if signal != libc::SIGUSR1 && DEADLY.load(Ordering::Acquire) {
-        // SAFETY: both calls may be made in a handler. The signal comes again when this one is done, and ends the process.
+        // SAFETY: both calls are async-signal-safe. The signal is delivered again after this handler, and ends the process.
         unsafe {
             libc::signal(signal, libc::SIG_DFL);
             libc::raise(signal);
@@ -29,41 +29,41 @@ extern "C" fn note(signal: libc::c_int) {
 
 fn ring() {
     let one = 1u64.to_ne_bytes();
-    // SAFETY: eight bytes that live until the call returns; the call is one that a signal handler may make. It changes
+    // SAFETY: eight bytes that live until the call returns; the call is async-signal-safe. It changes
     // `errno` only if it fails, which an event counter that is open does not.
     unsafe { libc::write(BELL.load(Ordering::Acquire), one.as_ptr().cast(), one.len()) };
 }
 
-/// Asks for the end, as SIGTERM does.
+/// Requests the end, as SIGTERM does.
 pub fn end() {
     END.store(true, Ordering::Release);
     ring();
 }
 
-/// What woke the one who waits.
+/// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
     /// The program ended.
     Program,
-    /// It is over.
+    /// The end was requested.
     End,
-    /// The plug was pulled.
+    /// A power failure was requested.
     Plug,
 }
 
-/// The handlers, installed; one for a process.
+/// The installed handlers; one for a process.
 #[derive(Debug)]
 pub struct Signals {
     bell: File,
 }
 
 impl Signals {
-    /// From now on these signals do nothing but wake [`Signals::wait`].
+    /// Installs them: from now on these signals only wake [`Signals::wait`].
     pub fn install() -> io::Result<Signals> {
         let bell = poll::event()?;
         BELL.store(bell.as_raw_fd(), Ordering::Release);
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
-            // SAFETY: all-zero is a valid action, completed below; the handler makes only calls that are allowed in one.
+            // SAFETY: all-zero is a valid action, completed below; the handler makes only async-signal-safe calls.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = note as extern "C" fn(libc::c_int) as libc::sighandler_t;
@@ -74,14 +74,14 @@ impl Signals {
         Ok(Signals { bell })
     }
 
-    /// Until it is dropped, SIGINT and SIGTERM end the process at once, as they would without a handler: for what takes long
-    /// and may be killed.
+    /// Until the result is dropped, SIGINT and SIGTERM end the process at once, as they would without a handler: for work
+    /// that takes long and may be killed.
     pub fn deadly(&self) -> Deadly {
         DEADLY.store(true, Ordering::Release);
         Deadly(())
     }
 
-    /// True if an end was asked for that [`Signals::wait`] has not told of.
+    /// True if the end was requested and [`Signals::wait`] has not reported it yet.
     pub fn end_was_asked(&self) -> bool {
         END.load(Ordering::Acquire)
     }
@@ -101,7 +101,7 @@ impl Signals {
             if waiting.get(1).is_some_and(|entry| entry.revents != 0) {
                 return Ok(Woken::Program);
             }
-            // Rung by a signal, which is looked at first.
+            // A signal wrote it; signals are checked first.
             let _ = (&self.bell).read(&mut [0; 8]);
         }
     }
@@ -117,7 +117,7 @@ impl Drop for Deadly {
     }
 }
 
-/// Something that can be read when the process has ended.
+/// A descriptor that becomes readable when the process ends.
 pub fn process_file(process: u32) -> io::Result<OwnedFd> {
     // SAFETY: the call takes integers; the new descriptor is owned by nobody else.
     unsafe {

@@ -1,4 +1,4 @@
-//! A Unix socket of packets, each a [`Message`] and perhaps a descriptor.
+//! A Unix socket of sequenced packets, each a [`Message`] and perhaps a descriptor.
 
 use super::abi::Message;
 use nvlab_os::check;
@@ -7,14 +7,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::null_mut;
 use std::time::Duration;
 
-/// Who may dial in, and who has.
+/// A listening or connected socket.
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
 
-/// Descriptors taken from one packet; whatever is beyond is closed by the kernel.
+/// Descriptors accepted with one packet; the kernel closes any beyond.
 const DESCRIPTORS_MAX: usize = 4;
 
-/// Room for the control message with the descriptors, aligned as the kernel wants it.
+/// A buffer for the control message with the descriptors, aligned as the kernel requires.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
@@ -30,8 +30,8 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Dials in at a name.
-    pub fn dial(name: &str) -> io::Result<Socket> {
+    /// Connects to a name.
+    pub fn connect(name: &str) -> io::Result<Socket> {
         let (socket, address) = (Socket::new()?, address(name)?);
         let bytes = size_of_val(&address) as libc::socklen_t;
         // SAFETY: the address is complete and outlives the call.
@@ -39,7 +39,7 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Two that are connected to each other.
+    /// Two sockets connected to each other.
     pub fn pair() -> io::Result<[Socket; 2]> {
         let (kind, mut fds) = (libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, [-1; 2]);
         // SAFETY: the kernel writes two new descriptors, owned by nobody else.
@@ -55,7 +55,7 @@ impl Socket {
         unsafe { Ok(Socket(OwnedFd::from_raw_fd(check(libc::socket(libc::AF_UNIX, kind, 0))?))) }
     }
 
-    /// Waits for the next who dials in.
+    /// Waits for the next connection.
     pub fn accept(&self) -> io::Result<Socket> {
         // SAFETY: the address is not asked for; the new descriptor is owned by nobody else.
         unsafe {
@@ -64,7 +64,7 @@ impl Socket {
         }
     }
 
-    /// Who has dialled in: process and user.
+    /// The process and the user at the other end.
     pub fn peer(&self) -> io::Result<(i32, u32)> {
         // SAFETY: the kernel writes at most one `ucred`, whose length is passed.
         unsafe {
@@ -77,7 +77,7 @@ impl Socket {
         }
     }
 
-    /// The other side has not closed it.
+    /// True until the other side closes it.
     pub fn is_open(&self) -> bool {
         let mut entry = libc::pollfd { fd: self.0.as_raw_fd(), events: 0, revents: 0 };
         // SAFETY: one entry, borrowed for the call, which does not wait.
@@ -85,7 +85,7 @@ impl Socket {
         found == 0
     }
 
-    /// No call waits longer than this.
+    /// Limits how long any call waits.
     pub fn limit(&self, time: Duration) -> io::Result<()> {
         let time = libc::timeval {
             tv_sec: time.as_secs() as libc::time_t,
@@ -177,13 +177,13 @@ impl AsRawFd for Socket {
     }
 }
 
-/// A name that is in no folder: it goes with its socket, and a killed server leaves nothing behind. Zeros to the end are
+/// An abstract address: it vanishes with its socket, so that a killed server leaves nothing behind. Zeros to the end are
 /// part of it.
 fn address(name: &str) -> io::Result<libc::sockaddr_un> {
     // SAFETY: all-zero is a valid address.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    // The zero before it says that it is not a path.
+    // A leading zero marks an abstract name.
     let into = address.sun_path[1..].get_mut(..name.len()).ok_or(io::ErrorKind::InvalidInput)?;
     for (into, from) in into.iter_mut().zip(name.bytes()) {
         *into = from as libc::c_char;

@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// Asks for room for so many bytes that the other side of a socket has not taken yet; the system may give less.
+/// Requests a send buffer of so many bytes; the system may grant less.
 pub fn send_buffer(socket: &impl AsRawFd, bytes: usize) -> io::Result<()> {
     let bytes = bytes as libc::c_int;
     let length = size_of_val(&bytes) as libc::socklen_t;
@@ -18,7 +18,7 @@ pub fn send_buffer(socket: &impl AsRawFd, bytes: usize) -> io::Result<()> {
 /// Parts that one call may send (`IOV_MAX`).
 const PARTS_MAX: usize = 1024;
 
-/// Sends what a socket takes without waiting, of the first [`PARTS_MAX`] parts; gives how many bytes that were.
+/// Sends what a socket accepts without waiting, of the first [`PARTS_MAX`] parts; returns the number of bytes.
 pub fn send_now(socket: &impl AsRawFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
     let parts = &parts[..parts.len().min(PARTS_MAX)];
     // SAFETY: all-zero is an empty message.
@@ -36,7 +36,7 @@ pub fn send_now(socket: &impl AsRawFd, parts: &[IoSlice<'_>]) -> io::Result<usiz
     }
 }
 
-/// Waits until a socket takes a good part of what it has room for; after so long it fails as a write does.
+/// Waits until a good part of the send buffer is free; after `time` it fails like a write.
 pub fn wait_writable(socket: &impl AsRawFd, time: Option<Duration>) -> io::Result<()> {
     let mut waiting = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
     // SAFETY: one entry, borrowed for the call.
@@ -54,7 +54,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn a_socket_has_room_again_after_most_of_it_was_read() {
+    fn a_socket_is_writable_again_after_most_of_it_was_read() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (data, brief) = (vec![0; 64 << 10], Some(Duration::from_millis(1)));
         wait_writable(&ours, brief).unwrap();
@@ -72,7 +72,7 @@ mod tests {
         });
         wait_writable(&ours, Some(Duration::from_secs(60))).unwrap();
         drop(reader.join().unwrap());
-        // Who is gone is not waited for: the next write says so.
+        // A closed peer is not waited for: the next write reports it.
         wait_writable(&ours, None).unwrap();
     }
 }

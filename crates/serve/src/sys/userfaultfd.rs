@@ -10,18 +10,18 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
-/// How often a request is repeated while the address space of its program is being changed.
+/// How often a request is repeated while the address space of the program is changing.
 const TRIES_MAX: u32 = 100_000;
 
-/// Userfaultfd read at once.
+/// Page faults read at once.
 pub const BATCH: usize = 16;
 
-/// A thread of the watched address space waits for this.
+/// A page fault; a thread of the watched address space waits for its answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PageFault {
-    /// Of the page.
+    /// The address of the page.
     pub address: u64,
-    /// It was a store.
+    /// A store, not a load.
     pub is_write: bool,
     /// The page is mapped, but write-protected.
     pub is_protected: bool,
@@ -29,20 +29,20 @@ pub struct PageFault {
     pub is_minor: bool,
 }
 
-/// What became of an answer.
+/// The effect of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answered {
     /// It took effect.
     Done,
-    /// There is a page already; who waited still waits.
+    /// There is a page already; waiting threads still wait.
     Present,
-    /// The address is not mapped any more, or differently; who waited still waits.
+    /// The address is no longer mapped, or differently; waiting threads still wait.
     Unmapped,
-    /// The address space is gone.
+    /// The address space has ended.
     Gone,
 }
 
-/// The faults of one address space.
+/// The page faults of one address space.
 #[derive(Debug)]
 pub struct Userfaultfd(OwnedFd);
 
@@ -58,8 +58,8 @@ struct Packet {
 }
 
 impl Userfaultfd {
-    /// For this process, in the way that is permitted: the device, the system call, or the system call for faults of
-    /// user code only. The second value says that it is the last.
+    /// One for this process, created in the first way that is permitted: the device, the system call, or the system call for
+    /// faults of user code only. The second value is true for the last.
     pub fn new() -> io::Result<(Userfaultfd, bool)> {
         let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
         let from_device = || -> io::Result<libc::c_int> {
@@ -85,8 +85,8 @@ impl Userfaultfd {
         Ok((faults, user_only))
     }
 
-    /// A descriptor that came from another process. Refuses what is no userfaultfd, and one that reports more than faults:
-    /// a fork, say, would bring a descriptor with every message.
+    /// One received from another process. Refuses a descriptor that is not a userfaultfd, and one that reports more than
+    /// faults: a fork, for example, would deliver a descriptor with every message.
     pub fn from_other(fd: OwnedFd) -> io::Result<Userfaultfd> {
         let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))?;
         if link.as_os_str() != "anon_inode:[userfaultfd]" {
@@ -99,7 +99,7 @@ impl Userfaultfd {
             let why = "this userfaultfd reports more than faults (fork, remap, remove or unmap)";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        // The other may have forgotten it; a wait in `read` would stop everybody.
+        // The other process may have left it blocking; a wait in `read` would stop every program.
         // SAFETY: changes a flag of a descriptor that is owned here.
         check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
         Ok(Userfaultfd(fd))
@@ -111,7 +111,7 @@ impl Userfaultfd {
         self.request(abi::IOCTL_REGISTER, &raw mut range).map(|_| ())
     }
 
-    /// Takes the faults that wait, at most `BATCH`, without waiting for more.
+    /// Reads pending faults, at most `BATCH`, without waiting.
     pub fn read(&self, into: &mut [PageFault; BATCH]) -> io::Result<usize> {
         let mut packets = [Packet::default(); BATCH];
         let bytes = size_of_val(&packets);
@@ -135,42 +135,42 @@ impl Userfaultfd {
         Ok(faults)
     }
 
-    /// Puts a page where there is none, write-protected or not, and lets those who wait for it go on.
+    /// Fills an absent page, write-protected or not, and wakes the threads that wait for it.
     pub fn copy(&self, address: u64, page: &[u8; PAGE_BYTES], protected: bool) -> io::Result<Answered> {
         let mode = if protected { abi::COPY_PROTECTED } else { 0 };
         let mut copy = [address, page.as_ptr() as u64, PAGE_BYTES as u64, mode, 0];
         self.answer(abi::IOCTL_COPY, copy.as_mut_ptr())
     }
 
-    /// Maps a page that is in the file, writable.
+    /// Maps a page that is in the file, writable, and wakes the threads that wait for it.
     pub fn map(&self, address: u64) -> io::Result<Answered> {
         let mut range = RangeMode { start: address, bytes: PAGE_BYTES as u64, mode: 0, answer: 0 };
         self.answer(abi::IOCTL_CONTINUE, &raw mut range)
     }
 
-    /// From the return of this call on, a store to these bytes waits.
+    /// Write-protects a range: once this returns, a store to it waits.
     pub fn protect(&self, start: u64, bytes: u64) -> io::Result<Answered> {
         let mut range = RangeMode { start, bytes, mode: abi::PROTECT, answer: 0 };
         self.answer(abi::IOCTL_WRITEPROTECT, &raw mut range)
     }
 
-    /// Allows stores to a page, and lets those who wait for it go on.
+    /// Allows stores to a page, and wakes the threads that wait for it.
     pub fn permit(&self, address: u64) -> io::Result<Answered> {
         let mut range = RangeMode { start: address, bytes: PAGE_BYTES as u64, mode: 0, answer: 0 };
         self.answer(abi::IOCTL_WRITEPROTECT, &raw mut range)
     }
 
-    /// Lets those who wait for a page try again.
+    /// Wakes the threads that wait for a page; they try again.
     pub fn wake(&self, address: u64) -> io::Result<Answered> {
         let mut range = RangeMode { start: address, bytes: PAGE_BYTES as u64, mode: 0, answer: 0 };
         self.answer(abi::IOCTL_WAKE, &raw mut range)
     }
 
-    /// Who touches this absent page, now or later, gets SIGBUS (Linux 6.6). [`Answered::Present`]: there is a page, or it was
-    /// poisoned before.
+    /// Makes any access to this absent page, now or later, raise SIGBUS (Linux 6.6). [`Answered::Present`]: there is a page, or
+    /// it was poisoned before.
     ///
-    /// Write-protecting what is not mapped leaves a marker in the page table, and so does taking a protected page out of
-    /// the file; the kernel poisons nothing where one is, so it goes first.
+    /// Write-protecting an unmapped page leaves a marker in the page table, and so does removing a protected page from the
+    /// file; the kernel does not poison a page with a marker, so the marker is removed first.
     pub fn poison(&self, address: u64) -> io::Result<Answered> {
         let mut range =
             RangeMode { start: address, bytes: PAGE_BYTES as u64, mode: abi::PERMIT_ASLEEP, answer: 0 };
@@ -195,7 +195,7 @@ impl Userfaultfd {
                 Err(error) => error,
             };
             match error.raw_os_error() {
-                // The address space is being changed at this moment.
+                // The address space is changing at this moment.
                 Some(libc::EAGAIN | libc::EINTR) => std::thread::yield_now(),
                 Some(libc::ENOENT | libc::EFAULT) => return Ok(Answered::Unmapped),
                 Some(libc::EEXIST) => return Ok(Answered::Present),
@@ -203,7 +203,7 @@ impl Userfaultfd {
                 _ => return Err(error),
             }
         }
-        // A program whose address space is always being changed must not hold up the others.
+        // A program whose address space never stops changing must not delay the others.
         Err(io::ErrorKind::WouldBlock.into())
     }
 }

@@ -1,12 +1,11 @@
-//! The thread where programs dial in to have their mappings of the window served.
+//! The thread that programs connect to, to have the faults of their mappings of the window answered.
 //!
-//! Whoever dials is a process of the same user, and still nothing it sends is trusted: packets have one length, a
-//! mapping must lie inside the window, a descriptor must be a userfaultfd that watches what it says. A caller that is
-//! silent is left after [`PATIENCE`]; none can end the server.
+//! A client is a process of the same user, and still nothing that it sends is trusted: packets have one length, a
+//! mapping must lie inside the window, a descriptor must be a userfaultfd that watches the range it claims. A silent
+//! client is disconnected after [`PATIENCE`]; none can end the server.
 //!
-//! With READY a program gets a lifeline (see `abi.rs`), whose other end stays open here as long as the program has it: the
-//! preloaded library has asked the kernel to kill the process when it closes, so that no program waits for a server that
-//! was killed.
+//! With READY a program receives a lifeline (see `sys/abi.rs`), whose other end stays open here as long as the program has
+//! it: the preloaded library has the kernel kill the process when it closes, so that no program waits for a killed server.
 
 use super::engine::Client;
 use super::handler::Shared;
@@ -23,10 +22,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A caller gets this long for each packet.
+/// Time for each packet of a client.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A socket, and the thread that listens.
+/// A listening socket and its thread.
 #[derive(Debug)]
 pub(crate) struct AttachListener {
     name: String,
@@ -45,7 +44,7 @@ impl AttachListener {
         let listen = move || {
             let mut lifelines = Vec::new();
             while !stopped.load(Ordering::Acquire) {
-                // A caller that has gone again, or no descriptor left: others may come.
+                // The client has gone again, or no descriptor is left: others may connect later.
                 let Ok(caller) = socket.accept() else {
                     std::thread::sleep(Duration::from_millis(10));
                     continue;
@@ -67,7 +66,7 @@ impl AttachListener {
         Ok(AttachListener { name, stop, thread: Some(thread) })
     }
 
-    /// Where programs dial in: a name without a path.
+    /// The abstract name that programs connect to.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -76,8 +75,8 @@ impl AttachListener {
 impl Drop for AttachListener {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // Dialling in is what the thread waits for. If that fails it listens on, to nobody.
-        if Socket::dial(&self.name).is_ok()
+        // The thread waits for a connection. If this one fails, it goes on listening, to nobody.
+        if Socket::connect(&self.name).is_ok()
             && let Some(thread) = self.thread.take()
         {
             let _ = thread.join();
@@ -85,7 +84,7 @@ impl Drop for AttachListener {
     }
 }
 
-/// The handshake (see `abi.rs`). Gives this side of the program's lifeline.
+/// The handshake (see `sys/abi.rs`). Returns this side of the program's lifeline.
 fn welcome(caller: &Socket, shared: &Shared, window: u64) -> io::Result<Socket> {
     caller.limit(PATIENCE)?;
     let (caller_process, caller_user) = caller.peer()?;
@@ -104,7 +103,7 @@ fn welcome(caller: &Socket, shared: &Shared, window: u64) -> io::Result<Socket> 
         return Err(invalid(format!("{bytes} B at {offset} are not pages of a window of {window} B")));
     }
     let faults = Userfaultfd::from_other(fd.ok_or_else(|| invalid("it brought no userfaultfd".into()))?)?;
-    // Nothing is mapped yet, so this changes nothing; it is refused if the userfaultfd does not watch this range.
+    // Nothing is mapped yet, so this changes nothing; it fails if the userfaultfd does not watch this range.
     match faults.protect(address, bytes)? {
         Answered::Done => {}
         other => return Err(invalid(format!("its userfaultfd does not watch its mapping ({other:?})"))),

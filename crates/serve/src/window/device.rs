@@ -1,8 +1,8 @@
 //! The device behind a window: an eNVy controller over NOR flash and battery-backed SRAM, in pages.
 //!
-//! The array is the paper's, made wider: a page is one byte from each of 4,096 chips instead of 256, so that a page of
-//! the processor is one program (eNVy section 3.3 chose 256 B because a wider path was too dear in 1994). Times, wear and
-//! cleaning are those of the design `envy`.
+//! The array is the paper's, but wider: a page is one byte from each of 4,096 chips instead of 256, so that a page of
+//! the processor is one program operation (eNVy section 3.3 chose 256 B because a wider path was too expensive in 1994).
+//! Times, wear and cleaning are those of the design `envy`.
 
 use crate::ServeError;
 use crate::clock::{Clock, TimeMode};
@@ -18,16 +18,16 @@ use nvlab_medium::flash::{Nor, NorConfig};
 use nvlab_medium::ram::{Ram, RamConfig};
 use nvlab_units::{Geometry, Time};
 
-/// Segments of an array are this many pages, fewer for small windows: an erase must not stop everything.
+/// Segments of an array are this many pages, fewer for small windows: an erase must not delay everything else.
 const SEGMENT_PAGES_MAX: u32 = 1024;
-/// At least this many segments are in service: below, cleaning has little to choose from.
+/// At least this many segments are in service: with fewer, cleaning has little choice.
 const SEGMENTS: u32 = 32;
 /// Live data is limited to this share of the segments in service, in percent (eNVy section 4.1).
 const UTILISATION: u64 = 80;
 /// Pages of the controller's write buffer: one segment (eNVy section 5.1).
 const BUFFER_SEGMENTS: u32 = 1;
 
-/// What a device is made of.
+/// The configuration of the controller and its media.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageDeviceConfig {
     /// The controller.
@@ -39,7 +39,7 @@ pub struct PageDeviceConfig {
 }
 
 impl PageDeviceConfig {
-    /// The paper's device with pages of 4 KiB and a logical capacity of `bytes`, which must be a multiple of that.
+    /// The paper's device with pages of 4 KiB and a logical capacity of `bytes`, a multiple of the page.
     pub fn envy(bytes: u64) -> Result<PageDeviceConfig, String> {
         let page = PAGE_BYTES as u64;
         let pages = bytes / page;
@@ -50,7 +50,7 @@ impl PageDeviceConfig {
         }
         let segment = (pages as u32 / SEGMENTS).clamp(4, SEGMENT_PAGES_MAX);
         let in_service = (pages * 100).div_ceil(UTILISATION).div_ceil(segment as u64) as u32;
-        // One more for the cleaner, one that is being filled.
+        // One more for the cleaner, and one that is being filled.
         let geometry = Geometry {
             channels: 1,
             dies_per_channel: 1,
@@ -97,7 +97,7 @@ pub(crate) struct PageDevice {
 }
 
 impl PageDevice {
-    /// A device fresh from the factory, or (`used`) one that is found again in its media.
+    /// A device fresh from the factory, or (`used`) one that is recovered from its media.
     pub(crate) fn open(
         config: &PageDeviceConfig,
         [nor, sram]: [MappedStore; 2],
@@ -129,7 +129,7 @@ impl PageDevice {
         Ok(())
     }
 
-    /// Stores a page. On return it is in the media: no kill of this process loses it.
+    /// Stores a page. On return it is in the media: killing this process does not lose it.
     pub(crate) fn store(&mut self, page: u32, data: &[u8; PAGE_BYTES]) -> Result<(), ControllerError> {
         let at = self.clock.now();
         let served = self.envy.store(at, page as u64 * PAGE_BYTES as u64, PAGE_BYTES as u32, data)?;
@@ -137,7 +137,7 @@ impl PageDevice {
         Ok(())
     }
 
-    /// No simulated power cut comes: the media need not remember what one would undo.
+    /// No simulated power cut will come: the media may drop the undo records for one.
     fn done(&mut self, end: Time) {
         self.clock.reach(end);
         self.envy.settle(self.clock.now());

@@ -6,13 +6,14 @@
 //!
 //! Invariants
 //! 1. Absent: no process has the page mapped. Clean: no process can store to it without a fault.
-//! 2. A page leaves in three steps: write-protected in every address space, copied to the device, punched out of the
-//!    file. Whoever stores meanwhile waits for the fault to be answered, after the last step: no store is lost, and a kill
+//! 2. A page is evicted in three steps: it is write-protected in every address space, copied to the device, and punched out
+//!    of the file. A store meanwhile waits for its fault to be answered, after the last step: no store is lost, and a kill
 //!    between two steps leaves the page in the file, which is newest.
-//! 3. At most `limit` pages are resident. They leave in the order they came (eNVy section 3.2: a FIFO buffer).
-//! 4. After the device failed nothing is loaded any more: who needs an absent page gets SIGBUS.
+//! 3. At most `limit` pages are resident. They are evicted in the order in which they were loaded (eNVy section 3.2: a FIFO
+//!    buffer).
+//! 4. After the device failed nothing is loaded any more: an access to an absent page raises SIGBUS.
 //!
-//! The loop allocates nothing of its own; the media keep what a power cut would undo until the time has passed.
+//! The loop does not allocate; the media keep undo records for a power cut until the time has passed.
 
 use super::device::PageDevice;
 use super::stats::WindowStats;
@@ -28,8 +29,8 @@ use std::os::unix::fs::FileExt;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// With more mappings than this, each new one has the others looked at: a program that maps and unmaps again and again
-/// must not fill the table.
+/// With more mappings than this, each new one has the others checked: a program that maps and unmaps repeatedly must not
+/// fill the table.
 const CLIENTS_UNCHECKED: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +44,9 @@ enum Page {
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) faults: Userfaultfd,
-    /// Whose address space.
+    /// The process whose address space it is.
     pub(crate) process: i32,
-    /// Where it begins.
+    /// Its first byte.
     pub(crate) address: u64,
     pub(crate) first_page: u32,
     pub(crate) pages: u32,
@@ -61,9 +62,9 @@ impl Client {
         (page < self.pages as u64).then(|| self.first_page + page as u32)
     }
 
-    /// Nothing of it is mapped any more.
+    /// Whether nothing of it is mapped any more.
     fn is_gone(&self) -> io::Result<bool> {
-        // Write-protecting says whether there is something to protect; a store to it faults once more.
+        // Write-protecting fails if there is nothing to protect; otherwise a store faults once more, which is harmless.
         Ok(match self.faults.protect(self.address, self.pages as u64 * PAGE)? {
             Answered::Done | Answered::Present => false,
             Answered::Gone => true,
@@ -76,7 +77,7 @@ impl Client {
         })
     }
 
-    /// Write-protects what this mapping has of a run of pages.
+    /// Write-protects the part of a run of pages that this mapping has.
     fn protect(&self, first: u32, count: u32) -> io::Result<Answered> {
         let from = first.max(self.first_page);
         let to = (first + count).min(self.first_page + self.pages);
@@ -87,7 +88,7 @@ impl Client {
         if answered != Answered::Unmapped {
             return Ok(answered);
         }
-        // Part of it was unmapped: what is left is protected page by page.
+        // Part of it was unmapped: the rest is protected page by page.
         for page in from..to {
             if self.faults.protect(self.address_of(page), PAGE)? == Answered::Gone {
                 return Ok(Answered::Gone);
@@ -97,7 +98,7 @@ impl Client {
     }
 }
 
-/// The pages, the device, and those who map the window.
+/// The pages, the device, and the mappings of the window.
 #[derive(Debug)]
 pub(crate) struct Engine {
     device: PageDevice,
@@ -105,7 +106,7 @@ pub(crate) struct Engine {
     pages: Vec<Page>,
     order: VecDeque<u32>,
     limit: usize,
-    /// Pages that leave together.
+    /// Pages evicted together.
     batch: usize,
     leaving: Vec<u32>,
     clients: Vec<Option<Client>>,
@@ -115,7 +116,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Over a device and a resident file, in which everything that is data is newest.
+    /// An engine over a device and a resident file; every page with data in the file is newer than the device's.
     pub(crate) fn new(
         device: PageDevice,
         resident: File,
@@ -150,7 +151,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub(crate) fn stats(&self) -> WindowStats {
         WindowStats {
             resident_pages: self.order.len() as u64,
@@ -169,7 +170,7 @@ impl Engine {
     pub(crate) fn admit(&mut self, client: Client) {
         if self.clients().count() >= CLIENTS_UNCHECKED {
             for entry in &mut self.clients {
-                // What cannot be looked at stays.
+                // A mapping that cannot be checked stays.
                 if entry.as_ref().is_some_and(|client| client.is_gone().unwrap_or(false)) {
                     *entry = None;
                 }
@@ -181,12 +182,12 @@ impl Engine {
         }
     }
 
-    /// Those who map the window, with their numbers.
+    /// The mappings of the window, with their numbers.
     pub(crate) fn clients(&self) -> impl Iterator<Item = (usize, &Client)> {
         self.clients.iter().enumerate().filter_map(|(i, client)| Some((i, client.as_ref()?)))
     }
 
-    /// Takes the faults that wait in one address space and answers them.
+    /// Reads and answers the pending faults of one address space.
     pub(crate) fn serve(&mut self, index: usize, batch: &mut [PageFault; crate::sys::userfaultfd::BATCH]) {
         let Some(client) = &self.clients[index] else { return };
         let count = match client.faults.read(batch) {
@@ -202,7 +203,7 @@ impl Engine {
         }
     }
 
-    /// Makes room before somebody waits for it.
+    /// Evicts pages before a fault has to wait for that.
     pub(crate) fn make_room_ahead(&mut self) {
         if self.failed.is_none()
             && self.order.len() + self.batch > self.limit
@@ -215,7 +216,7 @@ impl Engine {
     fn answer(&mut self, index: usize, fault: PageFault) -> Result<(), String> {
         let Some(client) = &self.clients[index] else { return Ok(()) };
         let Some(page) = client.page_at(fault.address) else {
-            // The program registered more than it said: that is its own affair.
+            // The program registered more than it declared: only it is affected.
             self.give_up(index, format!("a fault at {:#x} lies outside its mapping", fault.address));
             return Ok(());
         };
@@ -228,7 +229,7 @@ impl Engine {
         }
         let faults = &client.faults;
         let answered = if fault.is_minor {
-            // It is in the file and only not mapped here. Mapped for stores, so it counts as stored to.
+            // It is in the file and only not mapped here. It is mapped writable, so it counts as dirty.
             self.pages[page as usize] = Page::Dirty;
             self.stats.minor += 1;
             faults.map(fault.address)
@@ -239,13 +240,13 @@ impl Engine {
             }
             faults.permit(fault.address)
         } else {
-            // Somebody else's fault brought it.
+            // Another thread's fault loaded it.
             faults.wake(fault.address)
         };
         self.settle(index, fault.address, answered)
     }
 
-    /// A page that should be resident is not in the file.
+    /// Whether a page that should be resident is not in the file.
     fn was_removed(&self, page: u32) -> Result<bool, String> {
         file::is_hole(&self.resident, page as u64 * PAGE)
             .map_err(|error| format!("cannot look at a page: {error}"))
@@ -269,7 +270,7 @@ impl Engine {
                 Ok(())
             }
             Ok(Answered::Present) => {
-                // It was put there past the watch (a mapping moved by a raw system call?).
+                // It was stored to unwatched (through a mapping moved by a raw system call?).
                 self.give_up(index, format!("page {page} was stored to while it was absent"));
                 Ok(())
             }
@@ -277,13 +278,13 @@ impl Engine {
         }
     }
 
-    /// What is left to do after an answer.
+    /// Handles the effect of an answer.
     fn settle(&mut self, index: usize, address: u64, answered: io::Result<Answered>) -> Result<(), String> {
         match answered {
             Ok(Answered::Done) => {}
             Ok(Answered::Unmapped | Answered::Present) => {
                 if let Some(client) = &self.clients[index] {
-                    // Who waited looks again: it finds the page, another mapping, or none.
+                    // The waiting threads try again and find the page, another mapping, or none.
                     client.faults.wake(address).map_err(|error| error.to_string())?;
                 }
             }
@@ -293,12 +294,12 @@ impl Engine {
         Ok(())
     }
 
-    /// The oldest pages leave (invariant 2).
+    /// Evicts the oldest pages (invariant 2).
     fn evict(&mut self) -> Result<(), String> {
         let count = self.batch.min(self.order.len());
         self.leaving.clear();
         self.leaving.extend(self.order.drain(..count));
-        // Neighbours go in one call.
+        // One call for adjacent pages.
         self.leaving.sort_unstable();
         let written = self.write_back();
         if let Err(why) = written {
@@ -316,7 +317,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The pages in `leaving` are in the device, and clean, afterwards.
+    /// Writes the dirty pages in `leaving` to the device; all are clean afterwards.
     fn write_back(&mut self) -> Result<(), String> {
         for run in Runs(&self.leaving) {
             let pages = run.first as usize..(run.first + run.count) as usize;
@@ -365,12 +366,12 @@ impl Engine {
         }
     }
 
-    /// What the device failed with, if it did.
+    /// Why the device failed, if it did.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }
 
-    /// Nobody is served any more: every process that maps the window is ended.
+    /// Kills every process that maps the window: no fault is answered any more.
     pub(crate) fn end_clients(&self, why: &str) {
         eprintln!("nvlab: the memory window: {why}; programs that use it are ended");
         for (_, client) in self.clients() {
@@ -378,10 +379,10 @@ impl Engine {
         }
     }
 
-    /// Programs that still map the window are ended. They are watched on: a store that comes before the end counts.
+    /// Kills the programs that still map the window. They stay watched: a store before their end counts.
     pub(crate) fn end_rest(&self) {
         for (_, client) in self.clients() {
-            // The number of a process that has gone may be another's now.
+            // The number of an ended process may belong to another by now.
             if !matches!(client.faults.protect(client.address, PAGE), Ok(Answered::Gone)) {
                 process::kill(client.process);
             }
@@ -398,7 +399,7 @@ impl Engine {
     /// A fault that cannot be answered with a page.
     fn poison(&mut self, index: usize, address: u64) {
         let Some(client) = &self.clients[index] else { return };
-        // Also one that was poisoned for another thread: that still waits.
+        // A page that was poisoned for another thread needs the wake, too.
         let poisoned = client.faults.poison(address).and_then(|_| client.faults.wake(address));
         match poisoned {
             Ok(Answered::Gone) => self.clients[index] = None,
@@ -408,7 +409,7 @@ impl Engine {
         }
     }
 
-    /// The only way not to leave a program hanging.
+    /// Kills a program whose fault cannot be answered: it would wait for ever.
     pub(crate) fn give_up(&mut self, index: usize, why: String) {
         if let Some(client) = self.clients[index].take() {
             eprintln!("nvlab: the memory window: process {} is killed: {why}", client.process);
@@ -417,7 +418,7 @@ impl Engine {
     }
 }
 
-/// Pages that follow each other.
+/// Adjacent pages.
 struct Run {
     first: u32,
     count: u32,
@@ -440,10 +441,10 @@ impl Iterator for Runs<'_> {
 mod tests {
     use super::*;
 
-    /// A device smaller than the window: what it cannot bring gives an error to who asks, not a wait; what is
-    /// resident stays usable. The same where the mapping was write-protected while it was empty, as the door does.
+    /// A device smaller than the window: an access to a page that it does not have fails instead of waiting, and resident
+    /// pages stay usable. The same where the mapping was write-protected while it was empty, as `attach` does.
     #[test]
-    fn a_failed_device_leaves_nobody_waiting() {
+    fn after_a_device_failure_no_access_waits() {
         for protected in [false, true] {
             let (done, wait) = std::sync::mpsc::channel();
             std::thread::spawn(move || {
@@ -481,7 +482,7 @@ mod tests {
         engine.admit(Client { faults, process, address, first_page: 0, pages: 128 });
         let handler = FaultHandler::start(engine, None).unwrap();
         memory.as_mut_slice()[5] = 6;
-        // Through the system, which turns the signal into an error.
+        // By a system call, which returns an error instead of the signal.
         let mut sink = file::anonymous(c"sink", false).unwrap();
         let absent = 100 * PAGE_BYTES;
         for _ in 0..2 {

@@ -1,6 +1,6 @@
-//! The thread that answers faults: it waits for any mapping's faults, takes them in batches, and has the engine answer.
+//! The thread that answers faults: it waits for the faults of any mapping, reads them in batches, and has the engine answer.
 //!
-//! It must never leave a program waiting: should it fail or panic, every process that maps the window is ended.
+//! It must never leave a program waiting: if it fails or panics, every process that maps the window is killed.
 
 use super::engine::{Client, Engine};
 use crate::ServeError;
@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// What the handler shares with those who open, sync and close the window.
+/// Shared between the handler and the threads that open, sync and close the window.
 #[derive(Debug)]
 pub(crate) struct Shared {
     engine: Mutex<Engine>,
-    /// Written when something other than a fault wants the handler.
+    /// Written to wake the handler for something other than a fault.
     bell: File,
     stop: AtomicBool,
     /// The handler failed.
@@ -26,14 +26,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The engine; after a panic of somebody who held it it is good for counts and for ending clients, see
+    /// The engine. After a panic with the lock held it may be used for counts and for killing clients only, see
     /// [`Shared::whole`].
     pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses after a panic of somebody who held the engine: no page is served or written back any more, so that the
-    /// next start finds media and resident pages as a kill would have left them.
+    /// Fails after a panic with the engine locked: no page is served or written back any more, so that the next start finds
+    /// media and resident pages as after a kill.
     pub(crate) fn whole(&self) -> Result<(), ServeError> {
         match self.engine.is_poisoned() {
             true => Err(ServeError::Bug("the memory window panicked (see above)".into())),
@@ -41,7 +41,7 @@ impl Shared {
         }
     }
 
-    /// Has the faults of one more mapping answered; refuses if nobody is there to do it.
+    /// Has the faults of one more mapping answered; fails if the handler has ended.
     pub(crate) fn admit(&self, client: Client) -> io::Result<()> {
         let mut engine = self.engine();
         self.whole().map_err(io::Error::other)?;
@@ -52,9 +52,9 @@ impl Shared {
         self.ring()
     }
 
-    /// The handler fails: every program is ended, and none is admitted any more.
+    /// The handler fails: every program is killed, and none is admitted any more.
     fn fail(&self, why: &str) {
-        // Under the lock, so that no client slips in between.
+        // Under the lock, so that no client is admitted in between.
         let engine = self.engine();
         self.ended.store(true, Ordering::Release);
         engine.end_clients(why);
@@ -73,7 +73,7 @@ pub(crate) struct FaultHandler {
 }
 
 impl FaultHandler {
-    /// Starts it, on one core if so wished.
+    /// Starts the thread, pinned to `core` if given.
     pub(crate) fn start(engine: Engine, core: Option<usize>) -> Result<FaultHandler, ServeError> {
         let bell = poll::event().map_err(ServeError::io("cannot make an event counter"))?;
         let shared = Arc::new(Shared {
@@ -84,7 +84,7 @@ impl FaultHandler {
         });
         let of_thread = Arc::clone(&shared);
         let body = move || {
-            // A core that was taken away meanwhile is no reason not to serve.
+            // Without that core it can serve all the same.
             if let Some(Err(error)) = core.map(process::pin) {
                 eprintln!("nvlab: the memory window: the handler runs on any core: {error}");
             }
@@ -101,7 +101,7 @@ impl FaultHandler {
         Ok(FaultHandler { shared, thread: Some(thread) })
     }
 
-    /// Answers what waits and ends the thread.
+    /// Answers pending faults and ends the thread.
     pub(crate) fn stop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         self.shared.stop.store(true, Ordering::Release);
@@ -146,7 +146,7 @@ fn serve(shared: &Shared) -> io::Result<()> {
         let mut engine = shared.engine();
         shared.whole().map_err(io::Error::other)?;
         for (entry, &number) in waiting[1..].iter().zip(&numbers) {
-            // A descriptor made to wait, which would stop everybody, is answered with an error.
+            // The descriptor was made blocking, which would stop every program.
             if entry.revents & libc::POLLERR != 0 {
                 engine.give_up(number, "its userfaultfd is not as it was handed over".into());
             } else if entry.revents != 0 {
@@ -154,7 +154,7 @@ fn serve(shared: &Shared) -> io::Result<()> {
             }
         }
         engine.make_room_ahead();
-        // Whoever has gone must not be waited for: its descriptor is closed.
+        // A client that has gone must not be polled: its descriptor is closed.
         changed |= engine.clients().count() != numbers.len();
     }
 }

@@ -8,8 +8,8 @@ use nvlab_os::Mapping;
 
 /// Memory that is a simulated device.
 ///
-/// Dropping it writes everything back ([`Window::close`] also says whether that went well). Children by fork do not
-/// have it.
+/// Dropping it writes everything back ([`Window::close`] also returns whether that succeeded). Children created by fork do
+/// not have it.
 #[derive(Debug)]
 pub struct Window {
     // Before the service: nothing may be mapped when it closes.
@@ -18,7 +18,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Opens a window, new or as its state has it.
+    /// Opens a window, new or from its state.
     pub fn open(options: &WindowOptions) -> Result<Window, ServeError> {
         let service = Service::open(options)?;
         let mapping = Some(service.map()?);
@@ -30,8 +30,8 @@ impl Window {
         self.service.found()
     }
 
-    /// True without the privilege that serves them: a system call that touches an absent page of the window (a read from a
-    /// file into it) fails with EFAULT. Loads and stores are served all the same.
+    /// True if faults of system calls cannot be served here: one that touches an absent page of the window (a read from a
+    /// file into it) fails with EFAULT. Loads and stores are served.
     pub fn is_user_only(&self) -> bool {
         self.service.is_user_only()
     }
@@ -45,12 +45,12 @@ impl Window {
         self.mapping().as_slice()
     }
 
-    /// The bytes, to change.
+    /// The bytes, mutable.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         self.mapping.as_mut().expect("a window is mapped until it is closed").as_mut_slice()
     }
 
-    /// The first byte. Threads that share the window through it see what they see of any memory.
+    /// The first byte. Threads may share the window through it like any memory.
     pub fn as_mut_ptr(&self) -> *mut u8 {
         self.mapping().start()
     }
@@ -65,13 +65,13 @@ impl Window {
         self.len() == 0
     }
 
-    /// What was stored before this call outlives the machine's memory after it: it is in the device, and the device is
-    /// in its files. A killed process loses nothing, even without.
+    /// Writes everything stored before to the device, and the device to its files: it then survives a crash of the machine.
+    /// A killed process loses nothing even without this.
     pub fn sync(&self) -> Result<(), ServeError> {
         self.service.sync()
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub fn stats(&self) -> WindowStats {
         self.service.stats()
     }

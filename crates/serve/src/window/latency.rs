@@ -1,4 +1,4 @@
-//! What each kind of access to a window costs on this machine: the bare mechanism, with the device answering at once.
+//! What each kind of access to a window costs on this machine: the mechanism alone, without the device's time.
 
 use super::in_process::Window;
 use super::service::WindowOptions;
@@ -11,7 +11,7 @@ use std::time::Instant;
 /// Where the handler runs while a thread faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Where the system puts it.
+    /// Wherever the system schedules it.
     Free,
     /// Both on one core.
     Same,
@@ -22,27 +22,27 @@ pub enum Placement {
 /// Nanoseconds of one kind of access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// Half of the accesses took no longer.
+    /// The median.
     pub median_ns: u64,
-    /// 99 of 100 took no longer.
+    /// The 99th percentile.
     pub p99_ns: u64,
 }
 
 /// The four kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// A load of a resident page: the machine itself, and the clock that is read.
+    /// A load of a resident page: the cost of the machine and of reading the clock.
     pub resident: Latency,
     /// The first store to a clean page.
     pub first_store: Latency,
-    /// A load of an absent page, when a clean page must leave.
+    /// A load of an absent page, when a clean page must be evicted.
     pub miss_clean: Latency,
-    /// A load of an absent page, when a dirty page must leave, which is stored to the device first.
+    /// A load of an absent page, when a dirty page must be evicted, which is stored to the device first.
     pub miss_dirty: Latency,
 }
 
-/// Measures `count` accesses of each kind, in a window of four times as many pages that is made for it. Every miss makes
-/// one page leave: nothing is hidden in batches.
+/// Measures `count` accesses of each kind, in a window of four times as many pages created for it. Every miss
+/// evicts one page: batches would hide the cost.
 pub fn measure(count: u32, placement: Placement) -> Result<Latencies, ServeError> {
     let page = abi::PAGE_BYTES as u64;
     let here = process::core().map_err(ServeError::io("cannot tell the core"))?;
@@ -54,7 +54,7 @@ pub fn measure(count: u32, placement: Placement) -> Result<Latencies, ServeError
     };
     let options = WindowOptions {
         bytes: Some(4 * count as u64 * page),
-        // A few more than are touched, so that the page made room for ahead is never one of them.
+        // A few more than are touched, so that none of them is evicted ahead of time.
         resident_bytes: Some((count as u64 + 16) * page),
         time: TimeMode::Fast,
         evict_pages: 1,
@@ -68,7 +68,7 @@ pub fn measure(count: u32, placement: Placement) -> Result<Latencies, ServeError
         let mut window = Window::open(&options)?;
         Ok(accesses(&mut window, count as usize))
     };
-    // In a thread of its own: the caller is not to be pinned.
+    // In a thread of its own: the caller must not be pinned.
     std::thread::scope(|scope| scope.spawn(body).join().expect("measuring does not panic"))
 }
 
@@ -89,7 +89,7 @@ fn accesses(window: &mut Window, count: usize) -> Latencies {
     let mut load = |byte: &mut u8| {
         std::hint::black_box(*byte);
     };
-    // Fills the resident part with clean pages; then (but for the first few) every miss makes one of them leave.
+    // Fills the resident part with clean pages; then (but for the first few) every miss evicts one of them.
     each(0..count, &mut load);
     let miss_clean = each(count..2 * count, &mut load);
     let resident = each(count..2 * count, &mut load);

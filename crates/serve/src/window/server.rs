@@ -1,7 +1,7 @@
 //! A window for another program: the server owns the device, the program maps the file `$NVLAB_WINDOW`.
 //!
-//! The file is an empty, sealed one: whoever maps it without the preloaded library (a static program) is refused by the
-//! kernel, and so is whoever writes to it; nothing is ever stored that would be lost.
+//! The file is empty and sealed: the kernel refuses to map it for a program without the preloaded library (a static
+//! program), and to write to it; nothing is ever stored that would be lost.
 
 use super::attach::AttachListener;
 use super::service::{Service, WindowOptions};
@@ -20,10 +20,10 @@ use std::process::{Command, ExitStatus};
 /// The library that makes programs map the window (see `build.rs`).
 const PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
 
-/// An open window, and a door for programs.
+/// An open window that programs can attach to.
 #[derive(Debug)]
 pub struct WindowServer {
-    // In this order: first nobody comes in any more.
+    // In this order: first, no more programs attach.
     door: AttachListener,
     service: Service,
     face: File,
@@ -31,7 +31,7 @@ pub struct WindowServer {
 }
 
 impl WindowServer {
-    /// Opens a window, new or as its state has it.
+    /// Opens a window, new or from its state.
     pub fn open(options: &WindowOptions) -> Result<WindowServer, ServeError> {
         let service = Service::open(options)?;
         let made = || ServeError::io("cannot make a file in memory");
@@ -48,8 +48,8 @@ impl WindowServer {
         self.service.found()
     }
 
-    /// True without the privilege that serves them: a system call that touches an absent page of the window (a read from a
-    /// file into it) fails with EFAULT. Loads and stores are served all the same.
+    /// True if faults of system calls cannot be served here: one that touches an absent page of the window (a read from a
+    /// file into it) fails with EFAULT. Loads and stores are served.
     pub fn is_user_only(&self) -> bool {
         self.service.is_user_only()
     }
@@ -59,7 +59,7 @@ impl WindowServer {
         self.service.bytes()
     }
 
-    /// What a program needs in its environment. Its children inherit it and may map the window, too.
+    /// The environment variables that a program needs. Its children inherit them and may map the window, too.
     pub fn environment(&self) -> [(&'static str, OsString); 3] {
         let name = |name: &'static CStr| name.to_str().expect("a name of ASCII letters");
         let mut preload = own(&self.library);
@@ -74,7 +74,7 @@ impl WindowServer {
         ]
     }
 
-    /// Runs a program to its end. It is killed if the thread that called this ends before.
+    /// Runs a program to its end. It is killed if the calling thread ends before.
     pub fn run(&self, program: &OsStr, arguments: &[OsString]) -> Result<ExitStatus, ServeError> {
         let mut command = Command::new(program);
         command.args(arguments).envs(self.environment());
@@ -82,17 +82,17 @@ impl WindowServer {
         command.status().map_err(|source| ServeError::Program { program: program.into(), source })
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub fn stats(&self) -> WindowStats {
         self.service.stats()
     }
 
-    /// What the device failed with, if it did: programs got SIGBUS.
+    /// Why the device failed, if it did: programs received SIGBUS.
     pub fn failure(&self) -> Option<String> {
         self.service.shared().engine().failure().map(String::from)
     }
 
-    /// Writes everything back. Programs that still map the window are killed: they outlived the one that was run.
+    /// Writes everything back. Programs that still map the window are killed: they outlived the program that was run.
     pub fn close(self) -> Result<WindowStats, ServeError> {
         let WindowServer { door, mut service, .. } = self;
         drop(door);
@@ -102,7 +102,7 @@ impl WindowServer {
     }
 }
 
-/// A file of this process, as others of the same user reach it.
+/// The path by which other processes of the same user open a file of this one.
 fn own(file: &File) -> OsString {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }

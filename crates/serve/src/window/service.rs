@@ -1,4 +1,4 @@
-//! An open window, whoever maps it: device, resident file, state and handler.
+//! An open window, mapped here or by other programs: device, resident file, state and handler.
 
 use super::device::{PageDevice, PageDeviceConfig};
 use super::engine::{Client, Engine};
@@ -16,7 +16,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a window is.
+/// The options of a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowOptions {
     /// Bytes, a multiple of 4 KiB. `None`: as many as the state has, or [`WindowOptions::BYTES`].
@@ -27,14 +27,14 @@ pub struct WindowOptions {
     pub resident_bytes: Option<u64>,
     /// When a fault is answered.
     pub time: TimeMode,
-    /// Pages that leave together, at most a quarter of the resident ones; 1 shows what each eviction costs.
+    /// Pages evicted together, at most a quarter of the resident ones; 1 shows the cost of each eviction.
     pub evict_pages: u32,
-    /// The core the handler stays on; `None`: any.
+    /// The core that the handler is pinned to; `None`: any.
     pub handler_core: Option<usize>,
 }
 
 impl WindowOptions {
-    /// Bytes of a window that nobody gave a size.
+    /// The default size in bytes.
     pub const BYTES: u64 = 256 << 20;
 }
 
@@ -51,7 +51,7 @@ impl Default for WindowOptions {
     }
 }
 
-/// WindowState and media files of a window that outlives its processes.
+/// State and media files of a window that outlives its processes.
 #[derive(Debug)]
 struct Kept {
     state: WindowState,
@@ -79,9 +79,9 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Opens what was asked for.
+    /// Opens a window, new or from its state.
     pub(crate) fn open(options: &WindowOptions) -> Result<Service, ServeError> {
-        // Before anything is made: without faults there is no window.
+        // Before anything is created: a window needs a userfaultfd.
         let (_, user_only) = Userfaultfd::new().map_err(ServeError::NotPermitted)?;
         let (state, found) = match &options.state {
             Some(folder) => {
@@ -125,7 +125,7 @@ impl Service {
             kept.state.mark_open()?;
         }
         let pages = (bytes / PAGE_BYTES as u64) as u32;
-        // What was just brought must not leave with the oldest.
+        // A page that was just loaded must not be evicted with the oldest.
         let batch = (options.evict_pages as usize).clamp(1, limit / 4);
         let engine = Engine::new(device, resident, pages, limit, batch)?;
         let handler = FaultHandler::start(engine, options.handler_core)?;
@@ -137,7 +137,7 @@ impl Service {
         &self.found
     }
 
-    /// Userfaultfd of system calls are not served.
+    /// True if faults of system calls are not served.
     pub(crate) fn is_user_only(&self) -> bool {
         self.user_only
     }
@@ -147,7 +147,7 @@ impl Service {
         self.bytes
     }
 
-    /// What others need to bring mappings.
+    /// What others need to have mappings served.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.handler.shared
     }
@@ -156,7 +156,7 @@ impl Service {
     pub(crate) fn map(&self) -> Result<Mapping, ServeError> {
         let failed = || ServeError::io("cannot map the window");
         let mapping = Mapping::shared_inaccessible(self.shared().engine().resident(), self.bytes);
-        // Before it is watched the kernel would fill what is absent with zeros.
+        // Before it is watched, the kernel would fill absent pages with zeros.
         let mapping = mapping.map_err(failed())?;
         mapping.exclude_from_fork().map_err(failed())?;
         mapping.refuse_huge_pages();
@@ -171,10 +171,10 @@ impl Service {
         Ok(mapping)
     }
 
-    /// What was stored before is in the device and in its files, at the end.
+    /// Writes everything stored before to the device, and the device to its files.
     pub(crate) fn sync(&self) -> Result<(), ServeError> {
         let mut from = 0;
-        // In pieces, so that faults are answered in between.
+        // In batches, so that faults are answered in between.
         loop {
             let mut engine = self.shared().engine();
             self.shared().whole()?;
@@ -187,12 +187,12 @@ impl Service {
         self.kept.as_ref().map_or(Ok(()), Kept::sync)
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub(crate) fn stats(&self) -> WindowStats {
         self.shared().engine().stats()
     }
 
-    /// Writes everything back and says so in the state. Nobody may use a mapping any more.
+    /// Writes everything back and marks the state closed. No mapping may be in use any more.
     pub(crate) fn close(&mut self) -> Result<(), ServeError> {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
@@ -203,7 +203,7 @@ impl Service {
     }
 }
 
-/// Fewer resident pages could leave before the instruction that needs several of them is done.
+/// With fewer, pages could be evicted before an instruction that needs several of them completes.
 const RESIDENT_PAGES_MIN: u64 = 16;
 
 /// Pages that may be resident.
@@ -216,7 +216,7 @@ fn limit(options: &WindowOptions, bytes: u64) -> Result<usize, ServeError> {
     Ok((asked / PAGE_BYTES as u64) as usize)
 }
 
-/// The resident file of a state, or one that goes with the processes that have it.
+/// The resident file of a state, or one that vanishes with the processes that have it open.
 fn resident(kept: Option<&Kept>, found: &Found, bytes: u64, limit: usize) -> Result<File, ServeError> {
     let Some(kept) = kept else {
         let failed = || ServeError::io("cannot make the resident file");
@@ -240,8 +240,8 @@ fn resident(kept: Option<&Kept>, found: &Found, bytes: u64, limit: usize) -> Res
 mod tests {
     use super::*;
 
-    /// Somebody panics while it changes the engine: no page is written back any more, and the next start recovers the
-    /// window as after a kill.
+    /// A thread panics while it has the engine locked: no page is written back any more, and the next start recovers the window
+    /// as after a kill.
     #[test]
     fn after_a_panic_nothing_is_written_back() {
         let folder = std::env::temp_dir().join(format!("nvlab-serve-window-panic-{}", std::process::id()));

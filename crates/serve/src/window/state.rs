@@ -1,4 +1,4 @@
-//! What stays of a window when its processes are gone.
+//! What remains of a window when its processes have ended.
 //!
 //! | where | what |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! The stage is `making` until the device is complete, `open` while the resident file may hold what the media do not,
 //! and `closed` after everything was written back. A killed process leaves `open`, and the resident file: memory that
 //! outlives programs stands for the battery-backed memory of the paper. It does not outlive the machine. The media files
-//! are written by the kernel when it pleases: after an orderly restart they are whole, after a crash of the machine
+//! are written to disk whenever the kernel chooses: after an orderly restart they are whole, after a crash of the machine
 //! they may be torn beyond what the controller can recover.
 
 use crate::ServeError;
@@ -23,18 +23,18 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Where resident files live: a file system in memory.
+/// The folder of resident files: a file system in memory.
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 const FORMAT: u32 = 1;
 
 /// How a window was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Nothing was there.
+    /// It did not exist.
     Fresh,
     /// It had been closed in good order.
     Closed,
-    /// Its processes had been killed; the resident pages are all there.
+    /// Its processes had been killed; the resident pages are complete.
     Resident,
     /// Its processes had been killed and the resident pages are lost: what had not been written back is gone.
     Lost {
@@ -61,7 +61,7 @@ pub(crate) struct WindowState {
 }
 
 impl WindowState {
-    /// Takes a folder, makes it if there is none, and says how it was found. Without `window_bytes` the size is that
+    /// Locks a folder, creates it if there is none, and returns how it was found. Without `window_bytes` the size is that
     /// of the state, or `default_bytes` for a new one.
     pub(crate) fn open(
         folder: &Path,
@@ -107,7 +107,7 @@ impl WindowState {
         self.record.window_bytes
     }
 
-    /// A medium, made or found, and its file.
+    /// A medium, created or found, and its file.
     pub(crate) fn medium(
         &self,
         name: &str,
@@ -122,7 +122,7 @@ impl WindowState {
         let path = resident_path(&self.record.id);
         let failed = || ServeError::io(format!("cannot use {}", path.display()));
         let file = open_regular(private().create(true), &path)?;
-        // A program that outlived its server still has it: it must not store while somebody else serves.
+        // A program that outlived its server may still map it: it must not store while another server has it.
         if !try_lock(&file).map_err(failed())? {
             return Err(ServeError::Busy(self.folder.path().to_path_buf()));
         }
@@ -133,7 +133,7 @@ impl WindowState {
         Ok(file)
     }
 
-    /// Says so if media of so many bytes may outgrow the disk.
+    /// Warns if media of so many bytes may outgrow the disk.
     pub(crate) fn warn_of_space(&self, bytes: u64) -> Result<(), ServeError> {
         self.folder.warn_of_space(bytes)
     }
@@ -144,7 +144,7 @@ impl WindowState {
         self.folder.write(&self.record)
     }
 
-    /// Everything was written back and is in the media's files: the resident file goes.
+    /// Everything was written back and is in the media's files: the resident file is removed.
     pub(crate) fn mark_closed(&mut self) -> Result<(), ServeError> {
         self.record.stage = Stage::Closed;
         self.folder.write(&self.record)?;

@@ -5,15 +5,15 @@ use nvlab_controller::envy::stats::EnvyStats;
 /// Counts since the window was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowStats {
-    /// Userfaultfd taken from the kernel.
+    /// Page faults read from the kernel.
     pub faults: u64,
-    /// Pages brought from the device.
+    /// Pages loaded from the device.
     pub misses: u64,
     /// Stores to clean pages.
     pub first_stores: u64,
-    /// Pages that were resident and only not mapped: after a restart, or by another process.
+    /// Faults on resident pages that were only not mapped: after a restart, or by another process.
     pub minor: u64,
-    /// Pages that left.
+    /// Pages evicted.
     pub evictions: u64,
     /// Pages stored to the device, by evictions and by `sync`.
     pub written_back: u64,
@@ -21,6 +21,6 @@ pub struct WindowStats {
     pub resident_pages: u64,
     /// Of these, pages newer than the device's.
     pub dirty_pages: u64,
-    /// What the controller did.
+    /// The controller's counts.
     pub controller: EnvyStats,
 }

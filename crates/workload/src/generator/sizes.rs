@@ -13,14 +13,14 @@ pub enum Sizes {
 
 impl Sizes {
     /// The smallest: the unit of addresses.
-    pub fn smallest(&self) -> u32 {
+    pub(crate) fn smallest(&self) -> u32 {
         match self {
             Sizes::Fixed(bytes) => *bytes,
             Sizes::Split(parts) => parts.iter().map(|&(bytes, _)| bytes).min().expect("a split has parts"),
         }
     }
     /// The largest.
-    pub fn largest(&self) -> u32 {
+    pub(crate) fn largest(&self) -> u32 {
         match self {
             Sizes::Fixed(bytes) => *bytes,
             Sizes::Split(parts) => parts.iter().map(|&(bytes, _)| bytes).max().expect("a split has parts"),

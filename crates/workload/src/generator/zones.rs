@@ -15,7 +15,7 @@ pub struct Zone {
 
 impl Zone {
     /// A share `accesses` of the accesses to a share `space` of the space, the rest to the rest.
-    pub fn hot_cold(space: f64, accesses: f64) -> [Zone; 2] {
+    pub(crate) fn hot_cold(space: f64, accesses: f64) -> [Zone; 2] {
         [Zone { accesses, space }, Zone { accesses: 1.0 - accesses, space: 1.0 - space }]
     }
 }

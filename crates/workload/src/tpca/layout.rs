@@ -80,12 +80,12 @@ impl Tree {
     }
 
     /// How many nodes in all.
-    pub fn nodes(&self) -> u64 {
+    pub(crate) fn nodes(&self) -> u64 {
         self.nodes
     }
 
     /// The size of a node.
-    pub fn node_bytes(&self) -> u64 {
+    pub(crate) fn node_bytes(&self) -> u64 {
         ENTRY_BYTES << self.fanout_bits
     }
 
@@ -95,7 +95,7 @@ impl Tree {
     }
 
     /// Key loads in one node: a binary search of `fanout` entries, of which the first is known not to be too large.
-    pub fn probes(&self) -> u32 {
+    pub(crate) fn probes(&self) -> u32 {
         self.fanout_bits
     }
 

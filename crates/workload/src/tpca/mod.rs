@@ -40,7 +40,7 @@ use layout::WORD_BYTES;
 use nvlab_units::Rng;
 
 /// Tellers of a branch (TPC-A clause 4.2).
-pub const TELLERS_PER_BRANCH: u64 = 10;
+pub(crate) const TELLERS_PER_BRANCH: u64 = 10;
 /// The offset of a record's balance: after its key.
 const BALANCE_AT: u64 = 4;
 /// A record of the history, its 50 B rounded up to words.

@@ -55,7 +55,7 @@ use transactions::{Draws, Engine};
 
 /// The fewest frames of a pool: more than the pages a transaction accesses (stock-level: 300 rows of stock with their
 /// leaves, 20 orders with theirs).
-pub const POOL_FRAMES_MIN: u32 = 1024;
+pub(crate) const POOL_FRAMES_MIN: u32 = 1024;
 
 /// Which transactions are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,16 +164,6 @@ impl Tpcc {
     /// The row counts.
     pub fn counts(&self) -> &Counts {
         &self.engine.counts
-    }
-
-    /// The number of page accesses, in the pool or not.
-    pub fn touches(&self) -> u64 {
-        self.engine.pool.touches()
-    }
-
-    /// Pages of the database and its log; the rest of the footprint is for growth.
-    pub fn used_pages(&self) -> u32 {
-        self.engine.database.space.used_pages()
     }
 
     /// Fills the pool before the first request. If the database cannot fill the pool, runs as many transactions as

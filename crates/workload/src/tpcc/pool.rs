@@ -50,6 +50,7 @@ pub struct Pool {
     /// The frames, followed by the anchor.
     frames: Vec<Frame>,
     used: u32,
+    #[cfg(test)]
     touches: u64,
     /// Requests since the queue was last emptied.
     pub(super) queue: Vec<PageIo>,
@@ -64,6 +65,7 @@ impl Pool {
             frame_of: Vec::new(),
             frames: vec![empty; frames as usize + 1],
             used: 0,
+            #[cfg(test)]
             touches: 0,
             queue: Vec::new(),
         }
@@ -80,6 +82,7 @@ impl Pool {
     }
 
     /// The number of page accesses, in the pool or not.
+    #[cfg(test)]
     pub fn touches(&self) -> u64 {
         self.touches
     }
@@ -92,7 +95,10 @@ impl Pool {
     /// Accesses `page`. The resulting requests are added to the queue.
     #[inline]
     pub fn touch(&mut self, page: u32, how: Touch) {
-        self.touches += 1;
+        #[cfg(test)]
+        {
+            self.touches += 1;
+        }
         let mut frame = self.frame_of.get(page as usize).copied().unwrap_or(ABSENT);
         if frame == ABSENT {
             frame = self.bring(page, how);

@@ -6,30 +6,30 @@ use nvlab_units::Rng;
 use std::ops::RangeInclusive;
 
 /// Districts of a warehouse (clause 1.2.1).
-pub const DISTRICTS: u32 = 10;
+pub(crate) const DISTRICTS: u32 = 10;
 /// Customers of a district.
-pub const CUSTOMERS: u32 = 3000;
+pub(crate) const CUSTOMERS: u32 = 3000;
 /// Items, and rows of stock per warehouse.
-pub const ITEMS: u32 = 100_000;
+pub(crate) const ITEMS: u32 = 100_000;
 /// Initial orders of a district, one per customer (clause 4.3.3.1).
-pub const ORDERS: u32 = 3000;
+pub(crate) const ORDERS: u32 = 3000;
 /// The newest of them, not yet delivered: rows of the table new-order.
-pub const UNDELIVERED: u32 = 900;
+pub(crate) const UNDELIVERED: u32 = 900;
 /// Last names (clause 4.3.2.3).
 pub const NAMES: u32 = 1000;
 /// Lines of an order (clause 2.4.1.3).
-pub const LINES: RangeInclusive<u32> = 5..=15;
+pub(crate) const LINES: RangeInclusive<u32> = 5..=15;
 /// Orders whose lines the stock-level transaction examines (clause 2.8.2.2).
-pub const RECENT_ORDERS: u32 = 20;
+pub(crate) const RECENT_ORDERS: u32 = 20;
 
 /// Lines supplied by another warehouse (clause 2.4.1.5).
-pub const REMOTE_LINES: f64 = 0.01;
+pub(crate) const REMOTE_LINES: f64 = 0.01;
 /// New-orders with an item that does not exist, which are rolled back (clause 2.4.1.4).
-pub const ROLLBACKS: f64 = 0.01;
+pub(crate) const ROLLBACKS: f64 = 0.01;
 /// Payments by customers of another warehouse (clause 2.5.1.2).
-pub const REMOTE_PAYMENTS: f64 = 0.15;
+pub(crate) const REMOTE_PAYMENTS: f64 = 0.15;
 /// Payments and order-statuses that select the customer by last name (clauses 2.5.1.2 and 2.6.1.2).
-pub const BY_NAME: f64 = 0.60;
+pub(crate) const BY_NAME: f64 = 0.60;
 
 /// A table and its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,27 +47,27 @@ const fn table(name: &'static str, row_bytes: u32, key_columns: u32) -> Table {
 }
 
 /// Warehouses.
-pub const WAREHOUSE: Table = table("warehouse", 89, 1);
+pub(crate) const WAREHOUSE: Table = table("warehouse", 89, 1);
 /// Districts.
-pub const DISTRICT: Table = table("district", 95, 2);
+pub(crate) const DISTRICT: Table = table("district", 95, 2);
 /// Customers.
-pub const CUSTOMER: Table = table("customer", 655, 3);
+pub(crate) const CUSTOMER: Table = table("customer", 655, 3);
 /// Payments that were made.
-pub const HISTORY: Table = table("history", 46, 0);
+pub(crate) const HISTORY: Table = table("history", 46, 0);
 /// Orders that are not delivered.
-pub const NEW_ORDER: Table = table("new-order", 8, 3);
+pub(crate) const NEW_ORDER: Table = table("new-order", 8, 3);
 /// Orders.
-pub const ORDER: Table = table("order", 24, 3);
+pub(crate) const ORDER: Table = table("order", 24, 3);
 /// Lines of orders.
-pub const ORDER_LINE: Table = table("order-line", 54, 4);
+pub(crate) const ORDER_LINE: Table = table("order-line", 54, 4);
 /// Items.
-pub const ITEM: Table = table("item", 82, 1);
+pub(crate) const ITEM: Table = table("item", 82, 1);
 /// Stock of every item in every warehouse.
-pub const STOCK: Table = table("stock", 306, 2);
+pub(crate) const STOCK: Table = table("stock", 306, 2);
 /// Key of the index of customers by warehouse, district, last name and first name (4 + 4 + 16 + 16 B).
-pub const CUSTOMER_NAME_KEY_BYTES: u32 = 40;
+pub(crate) const CUSTOMER_NAME_KEY_BYTES: u32 = 40;
 /// Key of the index of orders by warehouse, district, customer and number.
-pub const CUSTOMER_ORDER_KEY_BYTES: u32 = 16;
+pub(crate) const CUSTOMER_ORDER_KEY_BYTES: u32 = 16;
 
 /// The five transactions, in the order in which counts are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ pub struct NonUniform {
 
 impl NonUniform {
     /// Customers of a district: A = 1023 over 1 to 3000.
-    pub fn customers(constant: u64) -> NonUniform {
+    pub(crate) fn customers(constant: u64) -> NonUniform {
         NonUniform { mask: 1023, first: 1, count: CUSTOMERS as u64, constant }
     }
 

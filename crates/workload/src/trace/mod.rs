@@ -83,7 +83,7 @@ impl Format {
     }
 
     /// The format with this name.
-    pub fn from_name(name: &str) -> Option<Format> {
+    pub(crate) fn from_name(name: &str) -> Option<Format> {
         let name = name.to_ascii_lowercase();
         match name.as_str() {
             "fio_iolog" | "fio-iolog" | "fio" => Some(Format::FioIolog),

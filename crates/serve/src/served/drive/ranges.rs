@@ -1,29 +1,29 @@
-//! Ranges of any length: trimmed, zeroed or looked at piece by piece, so that others get their turn. A range is answered when
-//! the last of its pieces is done, whichever that is.
+//! Ranges of any length: trimmed, zeroed or examined piece by piece, so that other requests are served in between. The reply
+//! is due when the piece that takes longest is done.
 
 use super::{Drive, Due, Session, asked};
 use crate::served::DriveError;
 use nvlab_workload::Op;
 
-/// Bytes that are trimmed or zeroed before others get their turn.
+/// Bytes that are trimmed or zeroed before other requests are served.
 const PIECE_BYTES: u64 = 4 << 20;
 static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
-/// Units looked at for one answer about what is mapped.
+/// Units examined for one reply about what is mapped.
 const STATUS_UNITS_MAX: u64 = 1 << 18;
 
-/// How a range becomes zero.
+/// How a range is zeroed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zero {
-    /// It need not keep its place.
+    /// It may be deallocated.
     pub may_trim: bool,
     /// Only if that is quicker than writing.
     pub fast: bool,
-    /// It is durable when the answer is due.
+    /// It is durable when the reply is due.
     pub fua: bool,
 }
 
 impl Drive {
-    /// Gives up what the range holds.
+    /// Discards the range.
     pub fn trim(&self, session: Session, offset: u64, bytes: u64, fua: bool) -> Result<Due, DriveError> {
         self.check(offset, bytes)?;
         let mut due = None;
@@ -36,8 +36,7 @@ impl Drive {
         Ok(due)
     }
 
-    /// The range reads as zero afterwards. `may_trim`: it need not keep its place. `fast`: only if that is quicker than
-    /// writing.
+    /// Zeroes the range.
     pub fn zero(&self, session: Session, range: (u64, u64), how: Zero) -> Result<Due, DriveError> {
         let (offset, bytes) = range;
         self.check(offset, bytes)?;
@@ -72,8 +71,8 @@ impl Drive {
         Ok(due)
     }
 
-    /// Gives (bytes, holds something) in order from `offset` on until the range ends, `give` returns false, or enough was
-    /// looked at.
+    /// Calls `give(bytes, is_mapped)` in order from `offset` on until the range ends, `give` returns false, or enough units were
+    /// examined.
     pub fn mapped(
         &self,
         session: Session,
@@ -103,8 +102,7 @@ impl Drive {
     }
 }
 
-/// Pieces of a range the device has, each its offset and bytes, at most `most`: cut at multiples of that, so that no unit is
-/// cut.
+/// The pieces of a valid range as (offset, bytes), at most `most` each: split at multiples of that, so that no unit is split.
 pub(crate) fn pieces(offset: u64, bytes: u64, most: u64) -> impl Iterator<Item = (u64, u64)> {
     let end = offset + bytes;
     let next = move |from: u64| (from / most + 1) * most;
