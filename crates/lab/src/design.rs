@@ -12,38 +12,45 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`keys`] | the one table of keys |
+//! | `kinds` | the controllers: one file for each kind, with its keys, reading, checks and media |
+//! | `bricks` | what several kinds read alike; `route`: the driver in front of a controller |
+//! | [`keys`] | the table of all keys; `key`: one of them |
 //! | [`source`] | files, parts and `--set` as flat keys with places; `layers` lays them over each other |
 //! | [`context`] | typed reading, defaults, origins, unknown keys |
 //! | [`part`], [`sheets`] | memory parts, typed; the built-in datasheets |
-//! | [`ftl`], [`pram`] | the controllers: a type for each kind |
-//! | `load`, `resolve`, `checks` | from a name to a [`Design`] |
-//! | `configs` | from a [`Design`] to the configurations of media and controllers |
+//! | `load`, `resolve` | from a name to a [`Design`] |
+//! | `configs` | from a [`Design`] to the configurations of media, and its price |
 //! | `text` | canonical text, `design show`, `diff`, `new`; [`schema`]: JSON Schema |
 
-mod checks;
+mod bricks;
 mod configs;
 pub mod context;
-
 pub mod error;
-pub mod ftl;
+mod key;
 pub mod keys;
+pub mod kinds;
 mod layers;
 mod load;
 pub mod part;
-pub mod pram;
 mod resolve;
+mod route;
 pub mod schema;
 pub mod sheets;
 pub mod source;
 mod text;
 
+pub use bricks::memories::Memory;
+pub use bricks::slc::{PageCache, SlcBlocks};
 pub use configs::{PriceItem, PriceList};
 pub use error::DesignErrors;
-pub use ftl::{BlockMapped, Envy, Ftl, LogArray, PageCache, PageMapped, SlcBlocks};
+pub use kinds::blocks::{BlockMapped, LogArray};
+pub use kinds::envy::Envy;
+pub use kinds::hftl::PramMapped;
+pub use kinds::page::PageMapped;
+pub use kinds::{Ftl, Kind};
 pub use load::BUILT_IN;
 pub use part::Part;
-pub use pram::{PramMapped, Route};
+pub use route::Route;
 pub use text::{Difference, diff, template};
 
 use context::Resolved;
@@ -163,10 +170,7 @@ impl Design {
 
     /// Bytes of flash that are paid for, without spare area.
     pub fn raw_bytes(&self) -> u64 {
-        match &self.ftl {
-            Ftl::Blocks(blocks) => blocks.bought_bytes + blocks.own_log.as_ref().map_or(0, LogArray::bytes),
-            _ => self.array.geometry.bytes(),
-        }
+        self.ftl.kind().bought(&self.array.geometry).into_iter().map(|(_, bytes)| bytes).sum()
     }
 }
 

@@ -20,7 +20,7 @@ pub fn explain(topic: &str) -> Option<String> {
     if !matching.is_empty() {
         return Some(matching.into_iter().map(key_text).collect::<Vec<_>>().join("\n"));
     }
-    if keys::is_table(topic) {
+    if keys::table().is_table(topic) {
         return Some(table_text(topic));
     }
     // The last names of a path are enough if they mean something.

@@ -1,14 +1,14 @@
 //! From a [`Design`] to the plain configurations of media and controllers, and to its price.
 
+use super::kinds::blocks::BlockMapped;
 use super::part::{self, Part};
-use super::{BlockMapped, Design, Envy, Ftl, LogArray, PageMapped, PathKind};
-use nvlab_controller::block_map::BlockMapConfig;
-use nvlab_controller::envy::EnvyConfig;
-use nvlab_controller::page_map::{PageMapConfig, WriteBuffer};
+use super::{Design, Medium, PathKind};
+use nvlab_medium::StartGapConfig;
 use nvlab_medium::banks::Access;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, NorConfig, SlcMode};
-use nvlab_medium::ram::{Backup, RamConfig};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming};
+use nvlab_medium::pcm::{LineWear, PcmConfig, Selection, Tear};
 use nvlab_units::{Geometry, Rate};
+use std::collections::BTreeMap;
 
 /// What one medium costs.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,8 +45,7 @@ impl Design {
     /// The data medium, for [`nvlab_medium::flash`]. `seed` is the run's seed of faults.
     pub fn flash_config(&self, seed: u64) -> FlashConfig {
         let (rules, flash) = match &self.media[self.ftl.medium()].part {
-            // Pages of a data block are written at their own offsets, in whatever order the host writes them.
-            Part::Nand(flash) if matches!(self.ftl, Ftl::Blocks(_)) => (CellRules::NandAnyOrder, flash),
+            Part::Nand(flash) if self.ftl.kind().any_page_order() => (CellRules::NandAnyOrder, flash),
             Part::Nand(flash) => (CellRules::Nand, flash),
             Part::Nor(flash) => (CellRules::Nor, flash),
             other => unreachable!("ftl.medium was checked to be flash, not {}", other.kind()),
@@ -67,38 +66,59 @@ impl Design {
     /// What the controller itself, and a driver in front, say about a design whose values are right one by one. Nothing
     /// is built.
     pub(super) fn check_controller(&self) -> Result<(), String> {
-        let flash = self.flash_config(0);
-        match &self.ftl {
-            Ftl::Page(page) => page.config(0).check(&flash)?,
-            Ftl::Blocks(blocks) => {
-                let log = self.log_config(blocks, 0);
-                blocks.config().check(&flash, log.as_ref(), blocks.slc_log.is_some())?;
-            }
-            Ftl::Hftl(hftl) => hftl.config(0).check(&flash, self.pram_bytes(&hftl.pram)?)?,
-            Ftl::Envy(envy) => {
-                let ram = envy.ram_config(self, 0);
-                ram.check()?;
-                envy.config(self).check(&envy.nor_config(self, 0).flash, &ram)?;
-            }
-        }
+        let controller = self.ftl.kind();
+        controller.check(self)?;
         let Some(route) = &self.route else { return Ok(()) };
-        let taken = match &self.ftl {
-            Ftl::Hftl(hftl) => hftl.config(0).pram_bytes(&flash.geometry),
-            _ => 0,
-        };
-        let device = (self.ftl.logical_units(), self.ftl.unit_bytes());
+        let taken = controller.pram_taken(&self.array.geometry);
+        let device = (controller.logical_units(), controller.unit_bytes());
         route.config().check(device, self.pram_bytes(&route.pram)?, taken).map(|_| ())
+    }
+
+    /// A PRAM of the design, for [`nvlab_medium::pcm`], and what is in front of it. `seed` is the run's seed of faults.
+    pub fn pcm_config(&self, name: &str, seed: u64) -> (PcmConfig, Option<StartGapConfig>) {
+        let pcm = part(&self.media, name);
+        let cells = &pcm.cells;
+        let config = PcmConfig {
+            capacity_bytes: cells.size_bytes,
+            word_bytes: cells.word_bytes,
+            read: Access { first: cells.read, next: cells.read_next },
+            program: cells.write,
+            words_per_step: pcm.step_bytes / cells.word_bytes,
+            selection: Selection::Differing { share: pcm.differing },
+            wear: Some(LineWear { line_bytes: pcm.line_bytes, endurance: pcm.endurance, refuse: false }),
+            atomic_bytes: pcm.atomic_bytes,
+            tear: Tear::Atomic,
+            banks: cells.banks,
+            stripe_bytes: cells.stripe_bytes,
+            seed,
+        };
+        let levelling = pcm.start_gap.map(|(interval, regions)| StartGapConfig {
+            line_bytes: pcm.line_bytes,
+            regions,
+            interval,
+            permutation: Some(seed),
+        });
+        (config, levelling)
+    }
+
+    /// Bytes of a PRAM of the design that a controller can use, or why it cannot be.
+    pub(super) fn pram_bytes(&self, name: &str) -> Result<u64, String> {
+        let (config, levelling) = self.pcm_config(name, 0);
+        config.check()?;
+        match levelling {
+            None => Ok(config.capacity_bytes),
+            Some(levelling) => levelling.capacity_bytes(config.capacity_bytes, config.atomic_bytes),
+        }
     }
 
     /// What the media cost. The data medium counts with all its dies, a log with its blocks, any other medium once.
     pub fn price(&self) -> PriceList {
-        let bytes = |name: &String, medium: &super::Medium| match &self.ftl {
-            Ftl::Blocks(blocks) if *name == blocks.medium => Some(blocks.bought_bytes),
-            // It only says what blocks of the data medium are like.
-            ftl if ftl.slc().is_some_and(|slc| slc.medium == *name) => None,
-            Ftl::Blocks(BlockMapped { own_log: Some(log), .. }) if *name == log.medium => Some(log.bytes()),
-            ftl if *name == ftl.medium() => Some(self.raw_bytes()),
-            _ => Some(medium.part.bytes()),
+        let bought = self.ftl.kind().bought(&self.array.geometry);
+        let bytes = |name: &String, medium: &Medium| {
+            let array = bought.iter().find(|(array, _)| array == name).map(|(_, bytes)| *bytes);
+            // A medium that only says what blocks of the data medium are like is not bought.
+            let borrowed = || self.ftl.slc().is_some_and(|slc| slc.medium == *name);
+            array.or_else(|| (!borrowed()).then(|| medium.part.bytes()))
         };
         let items = self.media.iter().filter_map(|(name, medium)| {
             let bytes = bytes(name, medium)?;
@@ -133,106 +153,11 @@ fn flash_config(
     }
 }
 
-impl LogArray {
-    /// Bytes that are paid for.
-    pub fn bytes(&self) -> u64 {
-        self.blocks as u64 * self.geometry.units_per_block() as u64 * self.geometry.unit_bytes as u64
-    }
-}
-
-impl PageMapped {
-    /// The controller, for [`nvlab_controller::page_map`]. `seed` is the run's seed of random choices.
-    pub fn config(&self, seed: u64) -> PageMapConfig {
-        let units = |bytes: u64| bytes / self.unit_bytes as u64;
-        PageMapConfig {
-            logical_units: self.logical_units,
-            allocation: self.allocation,
-            cleaning: self.cleaning,
-            free_blocks_min: self.free_blocks_min,
-            streams: self.streams,
-            wear: self.wear,
-            trim: self.trim,
-            verify_reads: self.verify_reads,
-            buffer: self.buffer.as_ref().map(|buffer| WriteBuffer {
-                units: units(buffer.bytes) as u32,
-                protected: buffer.protected,
-                store: buffer.store,
-            }),
-            checkpoint_units: self.map.checkpoint_bytes.map(|bytes| units(bytes).max(1)),
-            overhead: self.overhead,
-            seed,
-        }
-    }
-
-    /// How blocks of its array may be used with one bit per cell, for [`nvlab_medium::flash::Nand::with_slc_mode`].
-    pub fn slc_mode(&self) -> Option<SlcMode> {
-        self.cache.as_ref().map(|cache| cache.slc.mode)
-    }
-}
-
-impl BlockMapped {
-    /// The controller, for [`nvlab_controller::block_map`].
-    pub fn config(&self) -> BlockMapConfig {
-        BlockMapConfig {
-            logical_units: self.logical_units,
-            log: self.log,
-            slc_log: self.slc_log.is_some(),
-            second_chance: self.second_chance,
-            wear: self.wear,
-            trim: self.trim,
-            verify_reads: self.verify_reads,
-            overhead: self.overhead,
-        }
-    }
-}
-
-impl Envy {
-    /// The controller of a design, for [`nvlab_controller::envy`].
-    pub fn config(&self, design: &Design) -> EnvyConfig {
-        EnvyConfig {
-            logical_pages: self.logical_pages,
-            buffer_pages: self.buffer_pages,
-            flush_at: self.flush_at,
-            cleaning: self.cleaning,
-            wear_spread: self.wear_spread,
-            control: design.path.overhead_device,
-            word_bytes: design.path.word_bytes,
-            path_bytes: self.page_bytes / self.page_steps,
-            mapping_cache_entries: self.cache_entries,
-            transaction_pages: self.transaction_pages,
-        }
-    }
-
-    /// The array of a design, for [`nvlab_medium::flash::Nor`]. A page takes as many programs as the array has steps
-    /// for it; a word the host loads lies in one step.
-    pub fn nor_config(&self, design: &Design, seed: u64) -> NorConfig {
-        let mut flash = design.flash_config(seed);
-        flash.timing.program = flash.timing.program * self.page_steps as u64;
-        NorConfig { flash }
-    }
-
-    /// The memory of page table and buffer of a design, for [`nvlab_medium::ram`]. It is at least as large as this
-    /// program's tables, which lie otherwise than the paper's; what it costs goes by the design.
-    pub fn ram_config(&self, design: &Design, seed: u64) -> RamConfig {
-        let Part::Ram(ram) = &design.media[&self.memory].part else {
-            unreachable!("ftl.map.in = {} was checked to be a memory", self.memory)
-        };
-        let cells = &ram.cells;
-        let needed = self.config(design).sram_bytes(&design.array.geometry, cells.word_bytes);
-        RamConfig {
-            capacity_bytes: cells.size_bytes.max(needed),
-            word_bytes: cells.word_bytes,
-            read: Access { first: cells.read, next: cells.read_next },
-            write: Access { first: cells.write, next: cells.write_next },
-            backup: match ram.backup {
-                part::Backup::None => Backup::None,
-                part::Backup::Battery(hold) => Backup::Battery { hold },
-                part::Backup::Capacitor(hold) => Backup::Capacitor { hold },
-            },
-            banks: cells.banks,
-            stripe_bytes: cells.stripe_bytes,
-            seed,
-        }
+/// The PRAM of that name among the media of a design.
+fn part<'a>(media: &'a BTreeMap<String, Medium>, name: &str) -> &'a part::Pcm {
+    match &media[name].part {
+        Part::Pcm(pcm) => pcm,
+        other => unreachable!("{name} was checked to be a pcm, not {}", other.kind()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reading typed values out of layers: marks what was read, fills in defaults, remembers every origin, collects
 //! every error.
 
-use super::keys::{self, Key, Preset};
+use super::key::{self, Key, Keys, Preset};
 use super::source::{Evidence, Layer, Leaf};
 use crate::toml_reader::datum::{self, Datum};
 use crate::toml_reader::{FileError, Place, SourceKind, Value};
@@ -34,6 +34,8 @@ pub struct Resolved {
 
 /// A design or part while it is being read.
 pub struct Context {
+    /// Every key there is.
+    pub keys: Keys,
     /// What the design says.
     pub top: Layer,
     /// What its parts say, under `media.NAME`.
@@ -50,9 +52,9 @@ pub struct Context {
 
 impl Context {
     /// A context for a layer.
-    pub fn new(top: Layer, errors: Vec<FileError>) -> Context {
+    pub fn new(keys: Keys, top: Layer, errors: Vec<FileError>) -> Context {
         let (used, murky) = (BTreeSet::new(), BTreeSet::new());
-        Context { top, parts: Layer::default(), errors, resolved: Vec::new(), used, murky }
+        Context { keys, top, parts: Layer::default(), errors, resolved: Vec::new(), used, murky }
     }
 
     /// What is written at a path.
@@ -75,6 +77,16 @@ impl Context {
         inside(&self.top) || inside(&self.parts)
     }
 
+    /// The names under `[media]`.
+    pub fn media_names(&self) -> BTreeSet<String> {
+        let inside = self.top.leaves.keys().filter(|path| path.split('.').count() > 2);
+        let names = inside.chain(self.top.tables.keys()).filter_map(|path| {
+            let mut parts = path.split('.');
+            (parts.next() == Some("media")).then(|| parts.next()).flatten()
+        });
+        names.map(str::to_string).collect()
+    }
+
     /// Says that nothing can be said about a table.
     pub fn give_up_on(&mut self, table: &str) {
         self.murky.insert(table.to_string());
@@ -91,12 +103,12 @@ impl Context {
         if let Some(leaf) = leaf {
             return Some(leaf.at.clone());
         }
-        let mut table = keys::parent(path);
+        let mut table = key::parent(path);
         while !table.is_empty() {
             if let Some(place) = self.top.tables.get(table) {
                 return Some(place.clone());
             }
-            table = keys::parent(table);
+            table = key::parent(table);
         }
         None
     }
@@ -117,8 +129,10 @@ impl Context {
 
     /// The value at a path, if it is written or has a default; an error if it is wrong or missing.
     pub fn get(&mut self, path: &str, kind: Option<&str>) -> Option<Datum> {
-        let key =
-            keys::find(path, kind).unwrap_or_else(|| panic!("{path} of {kind:?} is not in the key table"));
+        let key = self
+            .keys
+            .find(path, kind)
+            .unwrap_or_else(|| panic!("{path} of {kind:?} is not in the key table"));
         let (value, origin) = match (self.leaf(path), key.preset) {
             (Some(leaf), _) => (leaf.value.clone(), Origin::Text(leaf.at, leaf.evidence)),
             (None, Preset::Is(text)) => (preset(text), Origin::Default),
@@ -134,8 +148,8 @@ impl Context {
                 Some(value)
             }
             Err(wrong) => {
-                if keys::leaf(path) == "kind" {
-                    self.give_up_on(keys::parent(path));
+                if key::leaf(path) == "kind" {
+                    self.give_up_on(key::parent(path));
                 }
                 self.wrong(path, format!("`{path}`: {}", wrong.problem), wrong.help);
                 None
@@ -144,12 +158,12 @@ impl Context {
     }
 
     fn missing(&mut self, path: &str, key: &Key) {
-        if keys::leaf(path) == "kind" {
-            self.give_up_on(keys::parent(path));
+        if key::leaf(path) == "kind" {
+            self.give_up_on(key::parent(path));
         }
-        let table = keys::parent(path);
+        let table = key::parent(path);
         let place = if self.has_table(table) { String::new() } else { format!(" in a table [{table}]") };
-        let help = format!("{} = {}{place} ({})", keys::leaf(path), key.example, key.shape.allowed());
+        let help = format!("{} = {}{place} ({})", key::leaf(path), key.example, key.shape.allowed());
         let error = match self.place(path) {
             Some(place) => FileError::at(place, format!("`{path}` is missing"), "in this table"),
             None => FileError::new(format!("`{path}` is missing")),
@@ -220,11 +234,11 @@ impl Context {
         for (table, place) in &self.top.tables {
             let inside_unknown =
                 unknown_tables.iter().any(|outer: &String| table.starts_with(&format!("{outer}.")));
-            if inside_unknown || keys::is_table(table) {
+            if inside_unknown || self.keys.is_table(table) {
                 continue;
             }
             let known = ["design", "media", "array", "ftl", "power", "path"];
-            let inner = keys::all().map(|key| keys::parent(key.path)).filter(|table| !table.contains('*'));
+            let inner = self.keys.all().map(|key| key::parent(key.path)).filter(|table| !table.contains('*'));
             let near = nearest(table, known.into_iter().chain(inner));
             let error = FileError::at(place.clone(), format!("there is no table `{table}`"), "unknown table");
             self.errors.push(error.help(match near {
@@ -246,8 +260,8 @@ impl Context {
 
     fn unused(&self, path: &str, leaf: &Leaf) -> FileError {
         let key_place = leaf.key.clone();
-        if keys::is_table(path) {
-            let inside: BTreeSet<&str> = keys::of_table(path).map(|key| keys::leaf(key.path)).collect();
+        if self.keys.is_table(path) {
+            let inside: BTreeSet<&str> = self.keys.of_table(path).map(|key| key::leaf(key.path)).collect();
             let inside: Vec<&str> = inside.into_iter().collect();
             return FileError::at(key_place, format!("`{path}` is a table, not a value"), "a table").help(
                 if inside.is_empty() {
@@ -257,9 +271,11 @@ impl Context {
                 },
             );
         }
-        let table = keys::parent(path);
-        if let Some(key) = keys::find(path, None) {
-            let kinds: BTreeSet<&str> = keys::all()
+        let table = key::parent(path);
+        if let Some(key) = self.keys.find(path, None) {
+            let kinds: BTreeSet<&str> = self
+                .keys
+                .all()
                 .filter(|other| other.path == key.path)
                 .flat_map(|key| key.kinds)
                 .copied()
@@ -276,14 +292,14 @@ impl Context {
                 format!("it belongs to kind = \"{}\"", kinds.join("\" or \""))
             });
         }
-        let siblings = || keys::of_table(table).map(|key| keys::leaf(key.path));
+        let siblings = || self.keys.of_table(table).map(|key| key::leaf(key.path));
         let error = FileError::at(key_place, format!("there is no key `{path}`"), "unknown key");
-        if let Some(near) = nearest(keys::leaf(path), siblings()) {
+        if let Some(near) = nearest(key::leaf(path), siblings()) {
             let near = if table.is_empty() { near.to_string() } else { format!("{table}.{near}") };
             return error.help(format!("did you mean `{near}`?"));
         }
-        let elsewhere = keys::all().map(|key| key.path).find(|other| keys::leaf(other) == keys::leaf(path));
-        if let Some(near) = nearest(path, keys::all().map(|key| key.path)).or(elsewhere) {
+        let elsewhere = self.keys.all().map(|key| key.path).find(|other| key::leaf(other) == key::leaf(path));
+        if let Some(near) = nearest(path, self.keys.all().map(|key| key.path)).or(elsewhere) {
             return error.help(format!("did you mean `{near}`?"));
         }
         let names: BTreeSet<&str> = siblings().collect();
@@ -301,7 +317,7 @@ impl Context {
                 _ => None,
             }
         };
-        at(table).or_else(|| at(keys::parent(table)))
+        at(table).or_else(|| at(key::parent(table)))
     }
 }
 

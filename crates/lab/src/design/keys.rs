@@ -1,110 +1,76 @@
-//! The one table of design keys: what each means, takes, and defaults to. Reading, `design show`, the schema,
-//! `explain` and the "did you mean" all go by it.
+//! Every key of a design in one table. Each stands beside the code that reads it: those of a controller in its file of
+//! `kinds`, those that several share in `bricks`, those of media here. Reading, `design show`, the schema, `explain`
+//! and the "did you mean" all go by this table.
 
-mod blocks;
-mod cache;
-mod controller;
 mod media;
 mod memory;
-mod path;
-mod pram;
-mod tables;
 
-use crate::toml_reader::datum::Shape;
+use super::bricks::{array, buffer, cleaning, memories, path, service, slc, space, wear};
+use super::key::Keys;
+use super::{kinds, resolve, route};
+use std::sync::LazyLock;
 
-/// What a key has when nobody sets it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preset {
-    /// It must be set, by the design or its part.
-    Required,
-    /// This value, written as in a design file without quotes.
-    Is(&'static str),
-    /// Nothing; the text says what that means.
-    Nothing(&'static str),
-}
+pub use super::key::{ALTERNATIVES, Key, Preset, leaf, matches, parent};
 
-/// One key of a design.
-#[derive(Debug)]
-pub struct Key {
-    /// Its dotted path; `*` stands for the name of a medium.
-    pub path: &'static str,
-    /// The kinds of its table, or of the table around it, that have it; empty: all of them.
-    pub kinds: &'static [&'static str],
-    /// What it takes.
-    pub shape: Shape,
-    /// What it is when not set.
-    pub preset: Preset,
-    /// What it means: one sentence or a few.
-    pub about: &'static str,
-    /// A value, as in a design file.
-    pub example: &'static str,
-}
+/// Keys that several kinds share, and of what is around a controller: table by table in any order.
+const SHARED: [&[Key]; 10] = [
+    array::KEYS,
+    memories::KEYS,
+    space::KEYS,
+    service::KEYS,
+    buffer::KEYS,
+    cleaning::KEYS,
+    wear::KEYS,
+    slc::KEYS,
+    route::KEYS,
+    path::KEYS,
+];
 
-/// Every key, in the order in which a design is written.
-pub fn all() -> impl Iterator<Item = &'static Key> + Clone {
-    let about_and_media = controller::DESIGN.iter().chain(media::KEYS).chain(memory::KEYS).chain(pram::MEDIA);
-    let controller = controller::KEYS.iter().chain(blocks::KEYS).chain(tables::KEYS);
-    let controller = controller.chain(cache::KEYS).chain(pram::KEYS);
-    about_and_media.chain(controller).chain(path::KEYS).chain(pram::PATH)
-}
+/// The order in which designs were written when they began to be told apart by their text: results are found again by
+/// it. A key that is not listed follows the others of its table.
+const ORDER: &[(&str, &str)] = &[
+    ("array", "channels ways gang planes transfer"),
+    ("ftl", "kind medium unit concurrent transaction_pages spare utilization utilization_of capacity trim"),
+    ("ftl", "verify_reads allocation streams hot_within free_blocks_min overhead data_area merge_blocks"),
+    ("ftl.log", "blocks share in mode ways sequential second_chance"),
+    ("ftl.map", "in entry cache checkpoint"),
+    ("ftl.buffer", "kind in size flush_at"),
+    ("ftl.clean", "kind partition reserve smoothing step step_max dead_band exchange sorted d window"),
+    ("ftl.wear", "kind threshold"),
+    ("power", "on_cut"),
+    ("ftl.cache", "kind in size_min size_max spared fold_after when_full"),
+    ("ftl.map", "lookup"),
+    ("ftl.route", "kind in size update trim overhead first"),
+    ("path", "kind rate width queue"),
+    ("path.overhead", "host device"),
+    ("path", "rate_write"),
+];
 
-/// True if `path` is the key or table `pattern`, where `*` stands for any one name.
-pub fn matches(pattern: &str, path: &str) -> bool {
-    let (mut a, mut b) = (pattern.split('.'), path.split('.'));
-    loop {
-        match (a.next(), b.next()) {
-            (None, None) => return true,
-            (Some(x), Some(y)) if x == "*" || x == y => {}
-            _ => return false,
+/// Where a key of a controller stands: its place in [`ORDER`], or behind the last of its table there.
+fn place(key: &Key) -> (usize, bool) {
+    let (table, name) = (parent(key.path), leaf(key.path));
+    let listed = ORDER.iter().flat_map(|(table, names)| names.split(' ').map(move |name| (*table, name)));
+    match listed.clone().position(|at| at == (table, name)) {
+        Some(at) => (at, false),
+        None => {
+            (listed.enumerate().filter(|(_, at)| at.0 == table).last().map_or(usize::MAX, |at| at.0), true)
         }
     }
 }
 
-/// The key at a path. Where the kinds of a table give a name different meanings, the one of `kind`.
-pub fn find(path: &str, kind: Option<&str>) -> Option<&'static Key> {
-    let of_kind = |key: &Key| kind.is_none_or(|kind| key.kinds.is_empty() || key.kinds.contains(&kind));
-    all().find(|key| matches(key.path, path) && of_kind(key))
+static TABLE: LazyLock<Vec<&'static Key>> = LazyLock::new(|| {
+    let mut controllers: Vec<&Key> = kinds::KEYS.into_iter().chain(SHARED).flatten().collect();
+    controllers.sort_by_cached_key(|key| place(key));
+    let before = resolve::KEYS.iter().chain(media::KEYS).chain(memory::KEYS);
+    before.chain(controllers).collect()
+});
+
+/// The whole table.
+pub fn table() -> Keys {
+    Keys(&TABLE)
 }
 
-/// The table a path stands in, empty for the top.
-pub fn parent(path: &str) -> &str {
-    path.rsplit_once('.').map_or("", |(table, _)| table)
-}
-
-/// The last name of a path.
-pub fn leaf(path: &str) -> &str {
-    path.rsplit_once('.').map_or(path, |(_, leaf)| leaf)
-}
-
-/// The keys of a table.
-pub fn of_table(table: &str) -> impl Iterator<Item = &'static Key> {
-    all().filter(move |key| matches(parent(key.path), table))
-}
-
-/// True if some key stands in this table or further inside.
-pub fn is_table(table: &str) -> bool {
-    all().any(|key| {
-        let mut path = parent(key.path);
-        loop {
-            if path.is_empty() || matches(path, table) {
-                return !path.is_empty();
-            }
-            path = parent(path);
-        }
-    })
-}
-
-/// Keys of which a design sets one; setting one in a later layer replaces the others of an earlier one.
-pub const ALTERNATIVES: &[&[&str]] = &[
-    &["ftl.spare", "ftl.utilization", "ftl.capacity"],
-    &["ftl.log.blocks", "ftl.log.share"],
-    &["media.*.pages", "media.*.block"],
-];
-
-/// The other keys of which only one may be set together with `path`.
-pub fn rivals(path: &str) -> Vec<String> {
-    let group = ALTERNATIVES.iter().find(|group| group.iter().any(|pattern| matches(pattern, path)));
-    let table = parent(path);
-    let rivals = group.into_iter().flat_map(|group| group.iter()).filter(|pattern| !matches(pattern, path));
-    rivals.map(|pattern| format!("{table}.{}", leaf(pattern))).collect()
+/// Every key, in the order in which a design is written.
+pub fn all() -> impl Iterator<Item = &'static Key> + Clone {
+    table().all()
 }

@@ -1,19 +1,19 @@
 //! Layers of a design, one upon the other: `--set` over the file over what it extends over the parts.
 
-use super::keys;
+use super::key;
 use super::source::{Layer, Leaf};
 use std::collections::BTreeMap;
 
 /// Lays `upper` over `lower`.
 ///
 /// 1. A key of the upper layer replaces the same key, everything inside it, and its rivals
-///    ([`keys::ALTERNATIVES`]).
+///    ([`key::ALTERNATIVES`]).
 /// 2. Another `kind` or `part` drops the lower keys of its table: they belonged to something else.
 pub fn lay(lower: &mut Layer, upper: Layer) {
     for (path, leaf) in &upper.leaves {
         let changed = lower.leaves.get(path).is_none_or(|old| old.value != leaf.value);
-        if ["kind", "part"].contains(&keys::leaf(path)) && changed {
-            drop_table(&mut lower.leaves, keys::parent(path));
+        if ["kind", "part"].contains(&key::leaf(path)) && changed {
+            drop_table(&mut lower.leaves, key::parent(path));
         }
     }
     for (path, leaf) in upper.leaves {
@@ -25,7 +25,7 @@ pub fn lay(lower: &mut Layer, upper: Layer) {
 /// Changes one value of the top layer.
 pub fn put(leaves: &mut BTreeMap<String, Leaf>, path: String, leaf: Leaf) {
     drop_table(leaves, &path);
-    for rival in keys::rivals(&path) {
+    for rival in key::rivals(&path) {
         // Two rivals in one file are the user's mistake and are reported; one from below gives way.
         let same_source = |old: &Leaf| std::sync::Arc::ptr_eq(&old.at.source, &leaf.at.source);
         if leaves.get(&rival).is_some_and(|old| !same_source(old)) {

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::error::DesignErrors;
 use super::source::{self, Layer, Leaf};
-use super::{Design, keys, layers, resolve, sheets};
+use super::{Design, key, keys, layers, resolve, sheets};
 use crate::toml_reader::{FileError, Source, SourceKind, Value};
 use nvlab_workload::suggest::nearest;
 use std::collections::BTreeSet;
@@ -100,7 +100,7 @@ fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
         // Half a file would only give misleading errors.
         return Err(DesignErrors(sorted(errors)));
     }
-    let mut context = Context::new(top, errors);
+    let mut context = Context::new(keys::table(), top, errors);
     load_parts(&mut context);
     let design = resolve::resolve(&mut context, &stem(&source.name));
     context.report_unused();
@@ -149,8 +149,8 @@ fn set_in_vain(top: &Layer, unused: &[String]) -> Option<FileError> {
 /// table together.
 fn order(path: &str) -> (u8, String, usize, usize) {
     let at = |fits: &dyn Fn(&str) -> bool| keys::all().position(|key| fits(key.path)).unwrap_or(usize::MAX);
-    let table = at(&|key| keys::matches(keys::parent(key), keys::parent(path)));
-    let key = at(&|key| keys::matches(key, path));
+    let table = at(&|key| key::matches(key::parent(key), key::parent(path)));
+    let key = at(&|key| key::matches(key, path));
     match path.split('.').collect::<Vec<_>>().as_slice() {
         ["schema" | "design", ..] => (0, String::new(), 0, key),
         ["media", name, ..] => (1, name.to_string(), table, key),
@@ -217,7 +217,7 @@ fn read_layers(source: &Arc<Source>, depth: usize, errors: &mut Vec<FileError>) 
 
 /// Reads the part of every medium that names one.
 fn load_parts(context: &mut Context) {
-    let names: BTreeSet<String> = media_names(context);
+    let names: BTreeSet<String> = context.media_names();
     for name in names {
         let path = format!("media.{name}.part");
         let Some(leaf) = context.top.leaves.get(&path).cloned() else { continue };
@@ -239,7 +239,7 @@ fn load_parts(context: &mut Context) {
         check_kind(context, &name, &part);
         // What the design says itself takes the place of its rivals in the part.
         let own: Vec<String> = context.top.leaves.keys().cloned().collect();
-        for rival in own.iter().flat_map(|path| keys::rivals(path)) {
+        for rival in own.iter().flat_map(|path| key::rivals(path)) {
             part.leaves.remove(&rival);
         }
         // Correction is off unless somebody turns it on; a part only offers its numbers.
@@ -261,14 +261,4 @@ fn check_kind(context: &mut Context, name: &str, part: &Layer) {
         context.errors.push(error.help(format!("{kind}; leave `kind` out")));
         context.give_up_on(&format!("media.{name}"));
     }
-}
-
-/// The names under `[media]`.
-pub fn media_names(context: &Context) -> BTreeSet<String> {
-    let inside = context.top.leaves.keys().filter(|path| path.split('.').count() > 2);
-    let names = inside.chain(context.top.tables.keys()).filter_map(|path| {
-        let mut parts = path.split('.');
-        (parts.next() == Some("media")).then(|| parts.next()).flatten()
-    });
-    names.map(str::to_string).collect()
 }

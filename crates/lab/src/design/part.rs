@@ -183,6 +183,34 @@ impl Part {
             Part::Disk(_) => "disk",
         }
     }
+    /// It, if it is of kind `nand`.
+    pub fn nand(&self) -> Option<&Flash> {
+        match self {
+            Part::Nand(part) => Some(part),
+            _ => None,
+        }
+    }
+    /// It, if it is of kind `nor`.
+    pub fn nor(&self) -> Option<&Flash> {
+        match self {
+            Part::Nor(part) => Some(part),
+            _ => None,
+        }
+    }
+    /// It, if it is of kind `pcm`.
+    pub fn pcm(&self) -> Option<&Pcm> {
+        match self {
+            Part::Pcm(part) => Some(part),
+            _ => None,
+        }
+    }
+    /// It, if it is of kind `ram`.
+    pub fn ram(&self) -> Option<&Ram> {
+        match self {
+            Part::Ram(part) => Some(part),
+            _ => None,
+        }
+    }
     /// Bytes of one piece.
     pub fn bytes(&self) -> u64 {
         match self {

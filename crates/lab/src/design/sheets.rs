@@ -150,7 +150,7 @@ impl Sheet {
                 errors.push(FileError::new(format!("{}: `{key}` is missing", source.name)));
             }
         }
-        let mut context = Context::new(layer, errors);
+        let mut context = Context::new(keys::table(), layer, errors);
         let part = part::read(&mut context, "media.part");
         // Numbers for error correction wait for a design that turns it on.
         context.give_up_on("media.part.ecc");

@@ -2,7 +2,7 @@
 
 use super::Design;
 use super::context::Resolved;
-use super::keys;
+use super::key;
 use std::collections::BTreeMap;
 
 /// A value in which two designs differ.
@@ -40,7 +40,7 @@ impl Design {
         let mut text = String::new();
         let mut table = "";
         for (value, line) in &lines {
-            let own = keys::parent(&value.path);
+            let own = key::parent(&value.path);
             if own != table {
                 text += &format!("\n[{own}]\n");
                 table = own;
@@ -52,7 +52,7 @@ impl Design {
 }
 
 fn line(value: &Resolved) -> String {
-    let key = keys::leaf(&value.path);
+    let key = key::leaf(&value.path);
     // What they stand for is written out below them.
     let comment = if value.path == "design.extends" || value.path.ends_with(".part") { "# " } else { "" };
     format!("{comment}{key} = {}", value.value)

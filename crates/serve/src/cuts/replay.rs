@@ -54,7 +54,7 @@ impl Replayer<'_> {
     /// What a design writes atomically, if less than a unit: DESIGN.md, eNVy 1 and PRAM beside NAND 3.
     fn atom_bytes(&self) -> Option<u32> {
         match (&self.design.ftl, &self.design.route) {
-            (Ftl::Envy(envy), _) => Some(envy.config(self.design).word_bytes),
+            (Ftl::Envy(envy), _) => Some(envy.config.word_bytes),
             (_, Some(route)) if route.update == Update::InPlace => Some(WORD_IN_PLACE_BYTES),
             _ => None,
         }

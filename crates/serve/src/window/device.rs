@@ -69,7 +69,7 @@ impl PageDeviceConfig {
             path_bytes: PAGE_BYTES as u32,
             mapping_cache_entries: 0,
             transaction_pages: 0,
-            ..paper.config(&design)
+            ..paper.config.clone()
         };
         let mut nor = paper.nor_config(&design, 1);
         nor.flash.geometry = geometry;

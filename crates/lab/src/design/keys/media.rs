@@ -1,22 +1,10 @@
 //! The keys of `[media.NAME]` that flash has. All keys of a medium are also keys of a part file.
 
-use super::Key;
-use super::Preset::{self, Is, Nothing, Required};
+use super::super::key::Preset::{Is, Nothing, Required};
+use super::super::key::{Key, key};
 use crate::toml_reader::datum::Shape;
 
 const FLASH: &[&str] = &["nand", "nor"];
-
-/// A key, in the order of its fields.
-pub const fn key(
-    path: &'static str,
-    kinds: &'static [&'static str],
-    shape: Shape,
-    preset: Preset,
-    about: &'static str,
-    example: &'static str,
-) -> Key {
-    Key { path, kinds, shape, preset, about, example }
-}
 
 /// A number of things.
 pub const COUNT: Shape = Shape::Count { min: 1, max: u32::MAX as u64 };
@@ -32,9 +20,11 @@ pub const KEYS: &[Key] = &[
         &[],
         Shape::Text,
         Nothing("the medium is described here, with its `kind`"),
-        "The datasheet the medium is made of: a built-in NAME (`nvlab parts list`), or ./FILE.toml beside the \
-         design. Other keys of the table change single values of it.",
         "\"tlc-2022\"",
+    )
+    .about(
+        "The datasheet the medium is made of: a built-in NAME (`nvlab parts list`), or ./FILE.toml \
+         beside the design. Other keys of the table change single values of it.",
     ),
     key(
         "media.*.kind",
@@ -47,148 +37,68 @@ pub const KEYS: &[Key] = &[
             ("disk", "a rotating disk"),
         ]),
         Nothing("the kind of the part"),
-        "What stores the bits. Not needed with `part`.",
         "\"nand\"",
-    ),
-    key(
-        "media.*.size",
-        &["ram", "pcm", "disk"],
-        SIZE,
-        Required,
-        "Capacity of the medium in this design.",
-        "\"1 GiB\"",
-    ),
-    key(
-        "media.*.word",
-        &["ram", "pcm"],
-        Shape::Size { min: 1, max: 1 << 16 },
-        Required,
-        "Bytes one access moves: the width of the data path. A power of two.",
-        "\"64 B\"",
-    ),
+    )
+    .about("What stores the bits. Not needed with `part`."),
+    key("media.*.size", &["ram", "pcm", "disk"], SIZE, Required, "\"1 GiB\"")
+        .about("Capacity of the medium in this design."),
+    key("media.*.word", &["ram", "pcm"], Shape::Size { min: 1, max: 1 << 16 }, Required, "\"64 B\"")
+        .about("Bytes one access moves: the width of the data path. A power of two."),
     key(
         "media.*.cell",
         &["nand"],
         Shape::OneOf(&[("slc", "1 bit per cell"), ("mlc", "2 bits"), ("tlc", "3 bits"), ("qlc", "4 bits")]),
         Required,
-        "Bits of a cell. What follows from them (times, pages of a word line, endurance) has keys of its own.",
         "\"tlc\"",
+    )
+    .about(
+        "Bits of a cell. What follows from them (times, pages of a word line, endurance) has keys \
+         of its own.",
     ),
-    key(
-        "media.*.page",
-        FLASH,
-        Shape::Size { min: 1, max: 1 << 24 },
-        Required,
-        "One page of one plane of one chip, without spare area. NOR: the bytes one program operation writes.",
-        "\"16 KiB\"",
+    key("media.*.page", FLASH, Shape::Size { min: 1, max: 1 << 24 }, Required, "\"16 KiB\"").about(
+        "One page of one plane of one chip, without spare area. NOR: the bytes one program \
+         operation writes.",
     ),
-    key(
-        "media.*.oob",
-        FLASH,
-        Shape::Size { min: 0, max: 1 << 20 },
-        Is("0 B"),
-        "Spare area of a page (out of band): error correction and the controller's notes.",
-        "\"2 KiB\"",
+    key("media.*.oob", FLASH, Shape::Size { min: 0, max: 1 << 20 }, Is("0 B"), "\"2 KiB\"")
+        .about("Spare area of a page (out of band): error correction and the controller's notes."),
+    key("media.*.pages", FLASH, COUNT, Nothing("from `block`"), "1_152")
+        .about("Pages of an erase block of one plane, counting every bit of a cell."),
+    key("media.*.block", FLASH, SIZE, Nothing("from `pages`"), "\"512 KiB\"")
+        .about("An erase block of one plane, in bytes: another way to say `pages`."),
+    key("media.*.blocks", FLASH, COUNT, Required, "460").about("Erase blocks of one plane."),
+    key("media.*.planes", FLASH, Shape::Count { min: 1, max: 64 }, Is("1"), "4")
+        .about("Planes of a die: they can be programmed and erased together."),
+    key("media.*.one_shot", &["nand"], Shape::Count { min: 1, max: 8 }, Is("1"), "3")
+        .about("Pages of a word line that one program operation writes in each plane (TLC of today: 3)."),
+    key("media.*.read", FLASH, Shape::Times, Required, "[\"45 us\", \"60 us\", \"75 us\"]").about(
+        "Cells to page register. One time, or one for each page of a word line that is programmed \
+         in one shot: lower, middle, upper.",
     ),
-    key(
-        "media.*.pages",
-        FLASH,
-        COUNT,
-        Nothing("from `block`"),
-        "Pages of an erase block of one plane, counting every bit of a cell.",
-        "1_152",
+    key("media.*.program", FLASH, Shape::Time, Required, "\"1 ms\"")
+        .about("Register to cells: one program operation, all its planes and one-shot pages."),
+    key("media.*.erase", FLASH, Shape::Time, Required, "\"5 ms\"").about("Erasing one block."),
+    key("media.*.suspend", FLASH, Shape::TimeOrNone, Is("none"), "\"20 us\"").about(
+        "A read suspends a program or erase in progress and begins after this time; \"none\": it \
+         waits until that operation is done.",
     ),
-    key(
-        "media.*.block",
-        FLASH,
-        SIZE,
-        Nothing("from `pages`"),
-        "An erase block of one plane, in bytes: another way to say `pages`.",
-        "\"512 KiB\"",
+    key("media.*.resume", FLASH, Shape::Time, Is("0 ns"), "\"5 us\"").about(
+        "Time from the end of the last access until a suspended operation goes on (eNVy section \
+         3.4: \"a few microseconds\").",
     ),
-    key("media.*.blocks", FLASH, COUNT, Required, "Erase blocks of one plane.", "460"),
-    key(
-        "media.*.planes",
-        FLASH,
-        Shape::Count { min: 1, max: 64 },
-        Is("1"),
-        "Planes of a die: they can be programmed and erased together.",
-        "4",
+    key("media.*.copy_back", FLASH, Shape::Flag, Is("false"), "true").about(
+        "Relocation stays inside the die: the data does not cross the channel (and is not \
+         corrected).",
     ),
-    key(
-        "media.*.one_shot",
-        &["nand"],
-        Shape::Count { min: 1, max: 8 },
-        Is("1"),
-        "Pages of a word line that one program operation writes in each plane (TLC of today: 3).",
-        "3",
-    ),
-    key(
-        "media.*.read",
-        FLASH,
-        Shape::Times,
-        Required,
-        "Cells to page register. One time, or one for each page of a word line that is programmed in one shot: \
-         lower, middle, upper.",
-        "[\"45 us\", \"60 us\", \"75 us\"]",
-    ),
-    key(
-        "media.*.program",
-        FLASH,
-        Shape::Time,
-        Required,
-        "Register to cells: one program operation, all its planes and one-shot pages.",
-        "\"1 ms\"",
-    ),
-    key("media.*.erase", FLASH, Shape::Time, Required, "Erasing one block.", "\"5 ms\""),
-    key(
-        "media.*.suspend",
-        FLASH,
-        Shape::TimeOrNone,
-        Is("none"),
-        "A read suspends a program or erase in progress and begins after this time; \"none\": it waits until \
-         that operation is done.",
-        "\"20 us\"",
-    ),
-    key(
-        "media.*.resume",
-        FLASH,
-        Shape::Time,
-        Is("0 ns"),
-        "Time from the end of the last access until a suspended operation goes on (eNVy section 3.4: \"a few \
-         microseconds\").",
-        "\"5 us\"",
-    ),
-    key(
-        "media.*.copy_back",
-        FLASH,
-        Shape::Flag,
-        Is("false"),
-        "Relocation stays inside the die: the data does not cross the channel (and is not corrected).",
-        "true",
-    ),
-    key(
-        "media.*.transfer",
-        &["nand"],
-        Shape::Rate,
-        Required,
-        "Rate of the chip's interface, or the time of one byte (\"30 ns/B\").",
-        "\"1200 MB/s\"",
-    ),
+    key("media.*.transfer", &["nand"], Shape::Rate, Required, "\"1200 MB/s\"")
+        .about("Rate of the chip's interface, or the time of one byte (\"30 ns/B\")."),
     key(
         "media.*.endurance",
         &["nand", "nor", "pcm"],
         Shape::Count { min: 1, max: u32::MAX as u64 },
         Required,
-        "Rated life: program/erase cycles of a block; for PCM, writes of a word.",
         "3_000",
-    ),
-    key(
-        "media.*.endurance_spread",
-        FLASH,
-        SHARE,
-        Is("0 %"),
-        "Relative standard deviation of the cycles a block really bears; 0: every block is as rated.",
-        "\"10 %\"",
-    ),
+    )
+    .about("Rated life: program/erase cycles of a block; for PCM, writes of a word."),
+    key("media.*.endurance_spread", FLASH, SHARE, Is("0 %"), "\"10 %\"")
+        .about("Relative standard deviation of the cycles a block really bears; 0: every block is as rated."),
 ];

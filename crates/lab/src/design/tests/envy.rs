@@ -23,7 +23,7 @@ fn the_system_of_the_paper() {
         (65_536, 256, 2 << 30)
     );
     assert_eq!(design.price().total_usd(), Some(69_120.0), "2048 MiB x 30 USD + 64 MiB x 120 USD");
-    let controller = envy(&design).config(&design);
+    let controller = &envy(&design).config;
     assert_eq!(controller.logical_pages, 127 * 65_536 / 10 * 8 + 1, "80 % of 127 segments in service");
     assert_eq!((controller.buffer_pages, controller.flush_at), (65_536, 40_960));
     assert_eq!(controller.cleaning, SegmentCleaning::gathering(16));
@@ -42,7 +42,7 @@ fn the_prototype_is_narrow() {
     let design = load("envy-128m", &[]);
     assert_eq!((design.raw_bytes(), design.array.geometry.blocks()), (128 << 20, 64));
     assert_eq!(design.array.geometry.page_bytes(), 256);
-    let controller = envy(&design).config(&design);
+    let controller = &envy(&design).config;
     assert_eq!((controller.path_bytes, controller.word_bytes), (32, 4));
     let timing = envy(&design).nor_config(&design, 1).flash.timing;
     assert_eq!((timing.program, timing.read[0]), (Span::from_us(32), Span::from_ns(100)));
@@ -53,18 +53,18 @@ fn the_prototype_is_narrow() {
 #[test]
 fn cleaners_utilization_and_concurrency() {
     let with = |sets: &[&str]| envy(&load("envy", sets)).clone();
-    assert_eq!(with(&["ftl.clean.kind=greedy"]).cleaning, SegmentCleaning::Greedy);
-    assert_eq!(with(&["ftl.clean.kind=gathering"]).cleaning, SegmentCleaning::gathering(1));
+    assert_eq!(with(&["ftl.clean.kind=greedy"]).config.cleaning, SegmentCleaning::Greedy);
+    assert_eq!(with(&["ftl.clean.kind=gathering"]).config.cleaning, SegmentCleaning::gathering(1));
     let tuned = with(&["ftl.clean.partition=4", "ftl.clean.dead_band=5 %", "ftl.clean.exchange=0.1 %"]);
     let expected = Gathering { dead_band: 0.05, exchange: 0.001, ..Gathering::new(4) };
-    assert_eq!(tuned.cleaning, SegmentCleaning::Gathering(expected));
-    assert_eq!(with(&["ftl.utilization_of=total"]).logical_pages, 8_388_608 / 10 * 8 + 6);
-    assert_eq!(with(&["ftl.buffer.kind=none"]).buffer_pages, 0);
-    assert_eq!(with(&["ftl.buffer.flush_at=100 %"]).flush_at, 65_535, "or it would never begin");
-    assert_eq!(with(&["ftl.wear.kind=none"]).wear_spread, None);
+    assert_eq!(tuned.config.cleaning, SegmentCleaning::Gathering(expected));
+    assert_eq!(with(&["ftl.utilization_of=total"]).config.logical_pages, 8_388_608 / 10 * 8 + 6);
+    assert_eq!(with(&["ftl.buffer.kind=none"]).config.buffer_pages, 0);
+    assert_eq!(with(&["ftl.buffer.flush_at=100 %"]).config.flush_at, 65_535, "or it would never begin");
+    assert_eq!(with(&["ftl.wear.kind=none"]).config.wear_spread, None);
     let four = load("envy", &["ftl.concurrent=4"]);
     assert_eq!((four.array.geometry.dies(), four.array.geometry.blocks_per_die), (4, 32));
-    assert_eq!(envy(&four).logical_pages, 124 * 65_536 / 10 * 8 + 3, "each keeps a segment erased");
+    assert_eq!(envy(&four).config.logical_pages, 124 * 65_536 / 10 * 8 + 3, "each keeps a segment erased");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn extreme_numbers_are_no_panic() {
         {
             if let Ok(design) = Design::load("envy", &[format!("{path}={value}")]) {
                 let own = envy(&design);
-                let _ = (own.config(&design), own.nor_config(&design, 0), own.ram_config(&design, 0));
+                let _ = (own.config.clone(), own.nor_config(&design, 0), own.ram_config(&design, 0));
                 let _ = (design.price(), design.resolved_toml(), design.canonical_text());
             }
         }

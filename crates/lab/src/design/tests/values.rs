@@ -48,9 +48,9 @@ fn set_changes_one_value() {
 fn another_kind_drops_the_keys_of_the_old_one() {
     let text = format!("{SMALL}\n[ftl.clean]\nkind = \"d-choices\"\nd = 3\n");
     let design = Design::parse("x.toml", &text, &["ftl.clean.kind=greedy".into()]).unwrap();
-    assert_eq!(page_map(&design).cleaning, Cleaning::Greedy);
+    assert_eq!(page_map(&design).config(0).cleaning, Cleaning::Greedy);
     let same = Design::parse("x.toml", &text, &["ftl.clean.kind=d-choices".into()]).unwrap();
-    assert_eq!(page_map(&same).cleaning, Cleaning::DChoices { d: 3 }, "the same kind keeps them");
+    assert_eq!(page_map(&same).config(0).cleaning, Cleaning::DChoices { d: 3 }, "the same kind keeps them");
     let part = load("ssd-tlc", &["media.tlc.erase=9 ms", "media.tlc.part=qlc-2022", "media.dram.size=1 GiB"]);
     assert_eq!(
         part.flash_config(0).timing.erase,

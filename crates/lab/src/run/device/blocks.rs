@@ -18,7 +18,7 @@ pub(super) fn build<B: Backing>(
     let slc = blocks.slc_log.as_ref().map(|log| log.mode);
     let data = nand(backing, "nand", design.flash_config(seed), slc)?;
     let log = design.log_config(blocks, seed).map(|log| nand(backing, "log", log, None)).transpose()?;
-    let config = blocks.config();
+    let config = blocks.config.clone();
     if backing.is_used() {
         let found = BlockMap::recover(config, BlockMapMedia::new(data, log), Time::ZERO);
         let (map, report) = found.map_err(BuildError::Recovery)?;

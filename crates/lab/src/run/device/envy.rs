@@ -24,7 +24,7 @@ pub fn build<B: Backing>(
     backing: &B,
 ) -> Result<(Envy<B::Store>, Time), B::Error> {
     memory::check(design, backing.payload())?;
-    let config = envy.config(design);
+    let config = envy.config.clone();
     let (nor, sram) = (envy.nor_config(design, seed), envy.ram_config(design, seed));
     let geometry = nor.flash.geometry;
     let store = backing.store("nor", Nor::<B::Store>::store_bytes(&geometry))?;

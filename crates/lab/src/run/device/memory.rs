@@ -87,8 +87,9 @@ fn blocks(geometry: &Geometry, lists: u64) -> u64 {
 fn page_map(design: &Design, page: &PageMapped, payload: Payload) -> u64 {
     let flash = design.flash_config(0);
     let geometry = &flash.geometry;
-    let (raw, logical) = (geometry.units(), page.logical_units as u64);
-    let frontiers = geometry.dies() as u64 * page.streams.count() as u64;
+    let config = page.config(0);
+    let (raw, logical) = (geometry.units(), config.logical_units as u64);
+    let frontiers = geometry.dies() as u64 * config.streams.count() as u64;
     // What is staged of a page, and its bytes and spare area.
     let frontier = geometry.units_per_page as u64 * 24 + payload.kept(geometry.page_bytes());
     let buffer = page
@@ -113,11 +114,11 @@ fn block_map(design: &Design, map: &BlockMapped, payload: Payload) -> u64 {
     let geometry = &flash.geometry;
     let log = design.log_config(map, 0);
     let log_geometry = log.as_ref().map_or(geometry, |log| &log.geometry);
-    let logical = map.logical_units as u64;
+    let logical = map.config.logical_units as u64;
     let logical_blocks = logical.div_ceil(geometry.pages_per_block as u64);
     // A bit for each page, which may be programmed in any order.
     let bits = geometry.blocks() as u64 * geometry.pages_per_block.div_ceil(64) as u64 * 8;
-    let of_log = match map.log {
+    let of_log = match map.config.log {
         Log::None => 0,
         Log::PerBlock { .. } => 4 * logical_blocks + geometry.blocks() as u64,
         Log::Shared { .. } => 4 * log_geometry.units(),
@@ -126,7 +127,7 @@ fn block_map(design: &Design, map: &BlockMapped, payload: Payload) -> u64 {
     let recovery =
         payload.kept(8 * logical) + payload.written(24 * (geometry.units() + log_geometry.units()));
     4 * logical
-        + map.second_chance as u64 * logical
+        + map.config.second_chance as u64 * logical
         + 4 * logical_blocks
         + 4 * geometry.blocks() as u64
         + bits
@@ -142,7 +143,7 @@ fn hftl_map(design: &Design, map: &PramMapped, payload: Payload) -> u64 {
     // Pages each belong to, and the tables that lie in PRAM: map, block entries, live bits.
     let live = geometry.blocks() as u64 * geometry.pages_per_block.div_ceil(64) as u64 * 8;
     4 * geometry.units()
-        + 4 * map.logical_units as u64
+        + 4 * map.config(0).logical_units as u64
         + 8 * geometry.blocks() as u64
         + live
         + blocks(geometry, geometry.units_per_block() as u64 + 1)
@@ -155,14 +156,14 @@ fn envy_map(design: &Design, envy: &Envy, payload: Payload) -> u64 {
     let geometry = &nor.flash.geometry;
     let ram = envy.ram_config(design, 0);
     let kept = payload.written(Nor::<()>::store_bytes(geometry) + ram.capacity_bytes);
-    let transaction = match envy.transaction_pages {
+    let transaction = match envy.config.transaction_pages {
         0 => 0,
-        pages => pages as u64 * 8 + envy.logical_pages as u64 / 8,
+        pages => pages as u64 * 8 + envy.config.logical_pages as u64 / 8,
     };
     4 * geometry.units()
-        + 4 * envy.logical_pages as u64
-        + 4 * envy.cache_entries as u64
-        + 24 * envy.buffer_pages as u64
+        + 4 * envy.config.logical_pages as u64
+        + 4 * envy.config.mapping_cache_entries as u64
+        + 24 * envy.config.buffer_pages as u64
         + 96 * geometry.blocks() as u64
         + geometry.pages_per_block as u64 * 16
         + transaction

@@ -1,11 +1,19 @@
 //! eNVy: `ftl.kind = "envy"`.
 
+use super::super::bricks::array::{self, Wiring};
+use super::super::bricks::memories::{self, Media};
+use super::super::bricks::{buffer, cleaning, space, wear};
 use super::super::context::Context;
-use super::super::part::{Backup, Flash, Part, Ram};
-use super::super::{Array, Envy, HostPath, PathKind};
-use super::{Media, Wiring, array, data_flash, named_ram, space};
-use crate::toml_reader::datum::Datum;
-use nvlab_controller::envy::{Gathering, Locality, SegmentCleaning};
+use super::super::key::Preset::{Is, Nothing};
+use super::super::key::{Key, key};
+use super::super::part::{self, Flash, Part, Ram};
+use super::super::{Array, Design, HostPath, PathKind};
+use super::Kind;
+use crate::toml_reader::datum::{Datum, Shape};
+use nvlab_controller::envy::{SegmentCleaning, EnvyConfig};
+use nvlab_medium::banks::Access;
+use nvlab_medium::flash::NorConfig;
+use nvlab_medium::ram::{Backup, RamConfig};
 use nvlab_units::Geometry;
 use nvlab_units::quantity::display_bytes;
 
@@ -15,6 +23,122 @@ const SPARE: f64 = 0.2;
 /// Segments of a die: one being filled, one to clean, one erased.
 const SEGMENTS_MIN: u32 = 3;
 
+/// The keys.
+pub const KEYS: &[Key] = &[
+    key(
+        "ftl.unit",
+        &["envy"],
+        Shape::Size { min: 16, max: 1 << 20 },
+        Nothing("the width of the array: a page moves in one cycle"),
+        "\"256 B\"",
+    )
+    .about(
+        "A page: what is copied to the buffer and flushed from it. An array that is narrower than a \
+         page moves and programs it in several steps (eNVy section 8).",
+    ),
+    key("ftl.concurrent", &["envy"], Shape::Count { min: 1, max: 1024 }, Is("1"), "4").about(
+        "Programs and erases that can be under way at the same time, on different banks; it must \
+         divide the number of banks, `array.channels` x `array.ways`. A host access suspends those \
+         of its own bank. (eNVy section 6: 4 to 8.)",
+    ),
+    key("ftl.transaction_pages", &["envy"], Shape::Count { min: 0, max: 1 << 24 }, Is("0"), "1024").about(
+        "Pages one hardware transaction may change; room is kept for their old versions. 0: there \
+         are no transactions. (eNVy section 6.)",
+    ),
+    key(
+        "ftl.utilization_of",
+        &["envy"],
+        Shape::OneOf(&[
+            ("in-service", "of the segments that hold data: all but the reserve"),
+            ("total", "of all segments"),
+        ]),
+        Is("in-service"),
+        "\"total\"",
+    )
+    .about(
+        "What `utilization` and `spare` are a share of. The paper does not say; a cleaning cost of \
+         exactly 4 at 80 % needs the segments in service.",
+    ),
+    key("ftl.map.entry", &["envy"], Shape::Size { min: 1, max: 64 }, Is("6 B"), "\"6 B\"")
+        .about("Memory of the page table for each page of flash. (eNVy section 3.3: 6 B.)"),
+    key("ftl.map.cache", &["envy"], Shape::Count { min: 0, max: 1 << 24 }, Is("0"), "4096").about(
+        "Entries of the cache of recent mappings. A miss reads the page table; 0: a look-up takes \
+         no time. (eNVy section 5.1 names no size and adds no time.)",
+    ),
+];
+
+/// The controller of eNVy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Envy {
+    /// The flash, by name.
+    pub medium: String,
+    /// The memory that holds page table and buffer, by name.
+    pub memory: String,
+    /// Bytes of a page.
+    pub page_bytes: u32,
+    /// Steps in which the array moves and programs a page: its bytes over the array's width.
+    pub page_steps: u32,
+    /// The controller, for [`nvlab_controller::envy`].
+    pub config: EnvyConfig,
+}
+
+impl Kind for Envy {
+    fn medium(&self) -> &str {
+        &self.medium
+    }
+    fn memories(&self) -> Vec<&str> {
+        vec![&self.memory]
+    }
+    fn unit_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+    fn logical_units(&self) -> u32 {
+        self.config.logical_pages
+    }
+    fn check(&self, design: &Design) -> Result<(), String> {
+        let ram = self.ram_config(design, 0);
+        ram.check()?;
+        self.config.check(&self.nor_config(design, 0).flash, &ram)
+    }
+    fn is_memory(&self) -> bool {
+        true
+    }
+}
+
+impl Envy {
+    /// The array of a design, for [`nvlab_medium::flash::Nor`]. A page takes as many programs as the array has steps
+    /// for it; a word the host loads lies in one step.
+    pub fn nor_config(&self, design: &Design, seed: u64) -> NorConfig {
+        let mut flash = design.flash_config(seed);
+        flash.timing.program = flash.timing.program * self.page_steps as u64;
+        NorConfig { flash }
+    }
+
+    /// The memory of page table and buffer of a design, for [`nvlab_medium::ram`]. It is at least as large as this
+    /// program's tables, which lie otherwise than the paper's; what it costs goes by the design.
+    pub fn ram_config(&self, design: &Design, seed: u64) -> RamConfig {
+        let Part::Ram(ram) = &design.media[&self.memory].part else {
+            unreachable!("ftl.map.in = {} was checked to be a memory", self.memory)
+        };
+        let cells = &ram.cells;
+        let needed = self.config.sram_bytes(&design.array.geometry, cells.word_bytes);
+        RamConfig {
+            capacity_bytes: cells.size_bytes.max(needed),
+            word_bytes: cells.word_bytes,
+            read: Access { first: cells.read, next: cells.read_next },
+            write: Access { first: cells.write, next: cells.write_next },
+            backup: match ram.backup {
+                part::Backup::None => Backup::None,
+                part::Backup::Battery(hold) => Backup::Battery { hold },
+                part::Backup::Capacitor(hold) => Backup::Capacitor { hold },
+            },
+            banks: cells.banks,
+            stripe_bytes: cells.stripe_bytes,
+            seed,
+        }
+    }
+}
+
 /// Reads and checks it.
 pub fn read(
     context: &mut Context,
@@ -22,7 +146,7 @@ pub fn read(
     wiring: Wiring,
     path: Option<&HostPath>,
 ) -> Option<(Array, Envy)> {
-    let flash = data_flash(context, media, (KIND, "nor"), "eNVy");
+    let flash = memories::data_nor(context, media, KIND, "eNVy");
     let unit = match context.get("ftl.unit", Some(KIND)) {
         Some(Datum::Size(bytes)) => Some(bytes),
         _ => None,
@@ -33,36 +157,35 @@ pub fn read(
     let of_total = context.text("ftl.utilization_of", KIND).map(|of| of == "total");
     let memory = memory(context, media);
     let entry_bytes = context.size("ftl.map.entry", KIND);
-    let cache_entries = context.count("ftl.map.cache", KIND);
-    let buffer = buffer(context);
-    let cleaning = cleaning(context);
-    let wear = wear(context);
+    let mapping_cache_entries = context.count("ftl.map.cache", KIND);
+    let buffer = buffer::fifo(context, KIND);
+    let cleaning = cleaning::of_segments(context, KIND);
+    let wear_spread = wear::read_swapping(context, KIND);
     link(context, path)?;
 
     let (medium, flash) = flash?;
     let (memory, ram) = memory?;
     let (array, page_steps) = shape(context, &flash, wiring, unit, concurrent?)?;
-    let page_bytes = array.geometry.unit_bytes;
-    let logical_pages = logical_pages(context, &array.geometry, share?, of_total?)?;
-    let buffer = in_pages(context, buffer?, &memory, page_bytes)?;
-    let envy = Envy {
-        medium,
-        memory,
-        page_bytes,
-        page_steps,
+    let (geometry, path) = (&array.geometry, path?);
+    let page_bytes = geometry.unit_bytes;
+    let logical_pages = logical_pages(context, geometry, share?, of_total?)?;
+    let [buffer_pages, flush_at] = buffer::in_pages(context, buffer?, &memory, page_bytes)?;
+    let config = EnvyConfig {
         logical_pages,
-        concurrent: concurrent?,
-        entry_bytes: entry_bytes?,
-        cache_entries: cache_entries?,
-        transaction_pages: transaction_pages?,
-        buffer_pages: buffer[0],
-        flush_at: buffer[1],
+        buffer_pages,
+        flush_at,
         cleaning: cleaning?,
-        wear_spread: wear?,
+        wear_spread: wear_spread?,
+        control: path.overhead_device,
+        word_bytes: path.word_bytes,
+        path_bytes: page_bytes / page_steps,
+        mapping_cache_entries: mapping_cache_entries?,
+        transaction_pages: transaction_pages?,
     };
-    check_partition(context, &array.geometry, &envy)?;
-    check_path(context, path?, &envy)?;
-    check_memory(context, &array.geometry, &envy, &ram)?;
+    let envy = Envy { medium, memory, page_bytes, page_steps, config };
+    check_partition(context, geometry, &envy)?;
+    check_path(context, path, &envy)?;
+    check_memory(context, geometry, &envy, entry_bytes?, &ram)?;
     Some((array, envy))
 }
 
@@ -77,110 +200,14 @@ fn link(context: &mut Context, path: Option<&HostPath>) -> Option<()> {
 
 /// The memory of the page table. What stands in it must outlive the power.
 fn memory(context: &mut Context, media: &Media) -> Option<(String, Ram)> {
-    let (name, ram) = named_ram(context, media, "ftl.map.in", "")?;
-    if ram.backup != Backup::None {
+    let (name, ram) = memories::ram(context, media, "ftl.map.in", "")?;
+    if ram.backup != part::Backup::None {
         return Some((name, ram));
     }
     let problem =
         format!("`ftl.map.in`: `{name}` forgets when the power fails, and the data with the page table");
     context.wrong("ftl.map.in", problem, format!("media.{name}.backup = \"battery\""));
     None
-}
-
-/// The buffer as it is written.
-struct Buffer {
-    memory: Option<String>,
-    bytes: u64,
-    flush_at: f64,
-}
-
-fn buffer(context: &mut Context) -> Option<Buffer> {
-    let kind = context.text("ftl.buffer.kind", KIND)?;
-    if kind == "none" {
-        return Some(Buffer { memory: None, bytes: 0, flush_at: 0.0 });
-    }
-    let memory = context.text("ftl.buffer.in", &kind);
-    let bytes = context.size("ftl.buffer.size", &kind);
-    let flush_at = context.share("ftl.buffer.flush_at", &kind);
-    Some(Buffer { memory: Some(memory?), bytes: bytes?, flush_at: flush_at? })
-}
-
-/// Pages of the buffer, and pages above which flushing begins: always at least one fewer, or it never would.
-fn in_pages(context: &mut Context, buffer: Buffer, memory: &str, page_bytes: u32) -> Option<[u32; 2]> {
-    let Some(own) = buffer.memory else { return Some([0, 0]) };
-    if own != memory {
-        let problem = format!("`ftl.buffer.in`: `{own}` is not the memory of the page table");
-        context.wrong("ftl.buffer.in", problem, format!("in = \"{memory}\", as `ftl.map.in`"));
-        return None;
-    }
-    let pages = buffer.bytes / page_bytes as u64;
-    match u32::try_from(pages) {
-        Ok(pages) if pages > 0 => {
-            let flush_at = (pages as f64 * buffer.flush_at + 1e-6).floor() as u32;
-            Some([pages, flush_at.min(pages - 1)])
-        }
-        _ => {
-            let problem = format!("`ftl.buffer.size` is out of range: {}", display_bytes(buffer.bytes));
-            let help =
-                format!("at least one page of {}; or kind = \"none\"", display_bytes(page_bytes as u64));
-            context.wrong("ftl.buffer.size", problem, help);
-            None
-        }
-    }
-}
-
-fn cleaning(context: &mut Context) -> Option<SegmentCleaning> {
-    let kind = context.text("ftl.clean.kind", KIND)?;
-    context.count("ftl.clean.reserve", &kind)?;
-    let partition_segments = match kind.as_str() {
-        "greedy" => return Some(SegmentCleaning::Greedy),
-        "fifo" => return Some(SegmentCleaning::Fifo),
-        "cost-benefit" => return Some(SegmentCleaning::CostBenefit),
-        "gathering" => 1,
-        _ => context.count("ftl.clean.partition", &kind)?,
-    };
-    let mut gathering = Gathering::new(partition_segments);
-    for (key, value) in [
-        ("smoothing", &mut gathering.smoothing),
-        ("step", &mut gathering.step),
-        ("step_max", &mut gathering.step_max),
-        ("dead_band", &mut gathering.dead_band),
-        ("exchange", &mut gathering.exchange),
-    ] {
-        let path = format!("ftl.clean.{key}");
-        match context.has(&path) {
-            true => *value = context.share(&path, &kind)?,
-            false => context.derive(&path, Datum::Share(*value), "the cleaner's own default"),
-        }
-    }
-    gathering.sorted = sorted(context, &kind)?;
-    Some(SegmentCleaning::Gathering(gathering))
-}
-
-/// `Some(None)`: nothing is known of the writes beforehand.
-fn sorted(context: &mut Context, kind: &str) -> Option<Option<Locality>> {
-    let text = context.text("ftl.clean.sorted", kind)?;
-    if text == "no" {
-        return Some(None);
-    }
-    let share =
-        |text: &str| text.trim().parse().ok().filter(|&percent: &f64| percent > 0.0 && percent < 100.0);
-    let shares = text.split_once('/').and_then(|(data, writes)| Some((share(data)?, share(writes)?)));
-    if let Some((data, writes)) = shares {
-        return Some(Some(Locality { data: data / 100.0, writes: writes / 100.0 }));
-    }
-    let help = "\"10/90\": the first 10 % of the data get 90 % of the writes; or \"no\"";
-    context.wrong("ftl.clean.sorted", format!("`ftl.clean.sorted`: `{text}` is not a locality"), help);
-    None
-}
-
-/// `Some(None)`: wear is not evened out.
-fn wear(context: &mut Context) -> Option<Option<u32>> {
-    let kind = context.text("ftl.wear.kind", KIND)?;
-    match kind.as_str() {
-        "none" => Some(None),
-        _ => Some(Some(context.count("ftl.wear.threshold", &kind)?)),
-    }
 }
 
 /// The array, and the steps of a page. A *die* of the geometry is what programs and erases by itself: banks share
@@ -193,7 +220,7 @@ fn shape(
     concurrent: u32,
 ) -> Option<(Array, u32)> {
     let gang = wiring.gang?;
-    let planes = array::planes(context, wiring.planes_set, flash)?;
+    let planes = array::planes(context, wiring.planes, flash)?;
     let width = flash.page_bytes * gang as u64 * planes as u64;
     let unit = unit.unwrap_or_else(|| {
         context.derive("ftl.unit", Datum::Size(width), "the width of the array");
@@ -273,7 +300,7 @@ fn logical_pages(
 
 fn check_partition(context: &mut Context, geometry: &Geometry, envy: &Envy) -> Option<()> {
     let segments = geometry.blocks_per_die - 1;
-    match envy.cleaning {
+    match envy.config.cleaning {
         SegmentCleaning::Gathering(gathering) if gathering.partition_segments > segments => {
             let problem = format!("`ftl.clean.partition` is {}", gathering.partition_segments);
             let help = format!("a whole number from 1 to {segments}, the segments in service");
@@ -295,9 +322,15 @@ fn check_path(context: &mut Context, path: &HostPath, envy: &Envy) -> Option<()>
 }
 
 /// Page table and buffer must fit in their memory.
-fn check_memory(context: &mut Context, geometry: &Geometry, envy: &Envy, ram: &Ram) -> Option<()> {
-    let table = geometry.units() * envy.entry_bytes;
-    let buffer = envy.buffer_pages as u64 * envy.page_bytes as u64;
+fn check_memory(
+    context: &mut Context,
+    geometry: &Geometry,
+    envy: &Envy,
+    entry_bytes: u64,
+    ram: &Ram,
+) -> Option<()> {
+    let table = geometry.units() * entry_bytes;
+    let buffer = envy.config.buffer_pages as u64 * envy.page_bytes as u64;
     let size = Part::Ram(ram.clone()).bytes();
     if table + buffer <= size {
         return Some(());
@@ -309,12 +342,5 @@ fn check_memory(context: &mut Context, geometry: &Geometry, envy: &Envy, ram: &R
         display_bytes(table),
         display_bytes(buffer)
     );
-    let path = format!("media.{}.size", envy.memory);
-    let at = if context.top.leaves.contains_key(&path) { path.as_str() } else { "ftl.map.in" };
-    context.wrong(
-        at,
-        problem,
-        format!("give `{path}` at least {}", super::super::checks::at_least(table + buffer)),
-    );
-    None
+    memories::too_small(context, &envy.memory, "ftl.map.in", problem, table + buffer)
 }

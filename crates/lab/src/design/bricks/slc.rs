@@ -1,26 +1,96 @@
 //! Blocks of the data array in SLC mode: what they are like, by another medium; and the cache that a page map has in them.
 
 use super::super::context::Context;
-use super::super::ftl::{PageCache, SlcBlocks};
-use super::super::part::{Flash, Part};
-use super::{Media, named};
-use crate::toml_reader::datum::Datum;
+use super::super::key::Preset::{Is, Required};
+use super::super::key::{Key, key};
+use super::super::part::Flash;
+use super::memories::{self, Media};
+use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_controller::page_map::{CacheFull, CacheTakes, SlcCache, Streams};
 use nvlab_medium::flash::SlcMode;
 use nvlab_units::quantity::display_bytes;
 use nvlab_units::{Geometry, Span};
 
-/// The flash that `key` names.
-pub fn flash(context: &mut Context, media: &Media, key: &str, kind: &str) -> Option<(String, Flash)> {
-    let (name, medium) = named(context, media, key, kind)?;
-    match &medium.part {
-        Part::Nand(flash) => Some((name, flash.clone())),
-        other => {
-            let problem = format!("`{key}`: `{name}` is of kind \"{}\"", other.kind());
-            context.wrong(key, problem, "it must be a medium of kind \"nand\"");
-            None
-        }
-    }
+/// The keys.
+pub const KEYS: &[Key] = &[
+    key(
+        "ftl.cache.kind",
+        &["page"],
+        Shape::OneOf(&[
+            ("none", "every block is used with all its bits"),
+            (
+                "pslc",
+                "host data goes to blocks used with one bit per cell, as long as there is room for them",
+            ),
+            (
+                "hot",
+                "only what was written recently goes there; what is not overwritten in time migrates \
+                 (reference 9 of system 002)",
+            ),
+        ]),
+        Is("none"),
+        "\"pslc\"",
+    )
+    .about(
+        "A cache of blocks in SLC mode: faster and hardier, and smaller. Relocated data is always \
+         written with all bits, so it needs `ftl.streams` of its own; `hot` needs \
+         hot-cold-relocated.",
+    ),
+    key("ftl.cache.in", CACHES, Shape::Medium, Required, "\"slc\"").about(
+        "The medium, by its name under [media], that says what a block of the data medium is like \
+         with one bit per cell: its pages, times and cycles. It is not bought.",
+    ),
+    key("ftl.cache.size_min", CACHES, Shape::Share { max: 0.99 }, Is("0 %"), "\"2 %\"").about(
+        "Share of the blocks of a die that host data may have in SLC mode however full the device \
+         is. The room this takes must be spare.",
+    ),
+    key("ftl.cache.size_max", CACHES, Shape::Share { max: 0.99 }, Is("25 %"), "\"25 %\"").about(
+        "Share of the blocks of a die that are in SLC mode at most. Between `size_min` and this the \
+         cache grows into blocks that are erased.",
+    ),
+    key("ftl.cache.spared", CACHES, Shape::Count { min: 0, max: 1_000_000 }, Is("2"), "2").about(
+        "Erased blocks of a die, beyond `ftl.free_blocks_min`, that the cache leaves alone when it \
+         grows beyond `size_min`.",
+    ),
+    key("ftl.cache.fold_after", CACHES, Shape::TimeOrNone, Is("none"), "\"100 ms\"").about(
+        "When no request came for so long, the idle time is used for folding: blocks in SLC mode \
+         are emptied into others, the one filled first first. \"none\": only the cleaner and a full \
+         cache empty them.",
+    ),
+    key(
+        "ftl.cache.when_full",
+        CACHES,
+        Shape::OneOf(&[
+            ("direct", "host data is written with all bits"),
+            ("fold", "the block filled first is folded to make room, and the host waits for it"),
+        ]),
+        Is("direct"),
+        "\"direct\"",
+    )
+    .about("What happens to host data when the cache is full."),
+];
+
+/// The kinds of cache.
+const CACHES: &[&str] = &["pslc", "hot"];
+
+/// Blocks of the data array that are used with one bit per cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SlcBlocks {
+    /// The medium that says what they are like, by name.
+    pub medium: String,
+    /// What they are like.
+    pub mode: SlcMode,
+    /// Rated cycles.
+    pub endurance: u32,
+}
+
+/// The cache of a page-mapped controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageCache {
+    /// What its blocks are like.
+    pub slc: SlcBlocks,
+    /// The cache, for [`nvlab_controller::PageMap::with_cache`].
+    pub config: SlcCache,
 }
 
 /// What blocks of an array are like in SLC mode, if `key` names a medium that says so. `chips` of it work in lockstep:
@@ -81,7 +151,7 @@ pub fn cache_keys(context: &mut Context, media: &Media) -> Option<Option<CacheKe
     if kind == "none" {
         return Some(None);
     }
-    let flash = flash(context, media, "ftl.cache.in", &kind);
+    let flash = memories::nand(context, media, "ftl.cache.in", &kind);
     let size_min = context.share("ftl.cache.size_min", &kind);
     let size_max = context.share("ftl.cache.size_max", &kind);
     let spared = context.count("ftl.cache.spared", &kind);

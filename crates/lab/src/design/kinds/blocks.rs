@@ -1,19 +1,152 @@
 //! The block-mapped controllers: `ftl.kind = "block"`, `"bast"` and `"fast"`.
 
+use super::super::bricks::array::{self, Wiring};
+use super::super::bricks::memories::{self, Media};
+use super::super::bricks::slc::{self, SlcBlocks};
+use super::super::bricks::{service, space, wear};
 use super::super::context::Context;
-use super::super::ftl::{BlockMapped, LogArray, SlcBlocks};
+use super::super::key::Preset::{Is, Nothing};
+use super::super::key::{Key, key};
 use super::super::part::Flash;
-use super::super::{Array, HostPath, PathKind};
-use super::{Media, Wiring, array, data_flash, named_ram, slc, space};
-use crate::toml_reader::datum::Datum;
-use nvlab_controller::block_map::{BlockWear, Log};
-use nvlab_units::Geometry;
+use super::super::{Array, Design, HostPath};
+use super::Kind;
+use crate::toml_reader::datum::{Datum, Shape};
+use nvlab_controller::block_map::{BlockMapConfig, BlockWear, Log};
 use nvlab_units::quantity::display_bytes;
+use nvlab_units::{Geometry, Rate};
 
+/// The kinds of block map.
+const BLOCKS: &[&str] = &["block", "bast", "fast"];
 /// Over-provisioning of a design that does not say: the logs and room to merge.
 const SPARE: f64 = 0.03;
 /// Log blocks of a design that does not say.
 const LOG_BLOCKS: u32 = 16;
+
+/// The keys.
+pub const KEYS: &[Key] = &[
+    key(
+        "ftl.data_area",
+        BLOCKS,
+        Shape::OneOf(&[
+            ("inside", "log blocks and room for merges come out of the blocks of the part, as `spare` says"),
+            ("part", "the part's blocks hold data only; log blocks and `merge_blocks` are added to each die"),
+        ]),
+        Is("inside"),
+        "\"part\"",
+    )
+    .about(
+        "What the blocks of the part are. Papers give the data area and count the log as extra: \
+         \"part\" does so. What is paid for is then data area and log; the merge blocks are this \
+         model's need and cost nothing.",
+    ),
+    key("ftl.merge_blocks", BLOCKS, Shape::Count { min: 2, max: 1_000_000 }, Is("8"), "8")
+        .about("For data_area = \"part\": erased blocks of each die for merges and for blocks that go bad."),
+    key(
+        "ftl.log.blocks",
+        &["bast", "fast"],
+        Shape::Count { min: 1, max: 100_000_000 },
+        Nothing("16, unless `share` is given"),
+        "16",
+    )
+    .about(
+        "Log blocks in all; at least one for each die. The one given out first (BAST) or filled \
+         first (FAST) is merged first.",
+    ),
+    key("ftl.log.share", &["bast", "fast"], Shape::Share { max: 1.0 }, Nothing("from `blocks`"), "\"15 %\"")
+        .about(
+            "Bytes of the log blocks as a share of what the host can address: another way to say \
+             `blocks`. (System 002: 5 to 25 % of the data area.)",
+        ),
+    key("ftl.log.in", &["fast"], Shape::Medium, Nothing("the data medium"), "\"slc\"").about(
+        "The medium of the log blocks, by its name under [media]. Another one than the data medium \
+         is an array of its own; with mode = \"slc\" it says what a block of the data medium is \
+         like with one bit per cell.",
+    ),
+    key(
+        "ftl.log.mode",
+        &["fast"],
+        Shape::OneOf(&[
+            ("own", "the log blocks are as their medium is"),
+            ("slc", "the log blocks are blocks of the data medium used with one bit per cell (fusion flash)"),
+        ]),
+        Is("own"),
+        "\"slc\"",
+    )
+    .about("How the log blocks are used."),
+    key("ftl.log.ways", &["fast"], Shape::Count { min: 1, max: 1024 }, Is("1"), "1")
+        .about("Dies of a log array of its own, on one channel."),
+    key("ftl.log.sequential", &["fast"], Shape::Flag, Is("true"), "true").about(
+        "Whether sequential overwrites have a block of their own: from offset 0 on (FAST), or, \
+         where the log is an array of its own, beyond a quarter of a data block (system 002).",
+    ),
+    key("ftl.log.second_chance", &["fast"], Shape::Flag, Is("false"), "true").about(
+        "Whether a page that was overwritten in the log is moved to another log block, once, \
+         instead of being merged.",
+    ),
+];
+
+/// A block-mapped controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockMapped {
+    /// The data medium, by name.
+    pub medium: String,
+    /// The memory that holds the maps, by name.
+    pub memory: String,
+    /// Bytes of a mapping unit: a page.
+    pub unit_bytes: u32,
+    /// The array of the log, if it has one of its own.
+    pub own_log: Option<LogArray>,
+    /// What log blocks are like that are blocks of the data array in SLC mode.
+    pub slc_log: Option<SlcBlocks>,
+    /// Bytes of the data array that are paid for: without the blocks this model adds for merges.
+    pub bought_bytes: u64,
+    /// The controller, for [`nvlab_controller::block_map`].
+    pub config: BlockMapConfig,
+}
+
+impl Kind for BlockMapped {
+    fn medium(&self) -> &str {
+        &self.medium
+    }
+    fn memories(&self) -> Vec<&str> {
+        let log = self.own_log.as_ref().map(|log| log.medium.as_str());
+        std::iter::once(self.memory.as_str()).chain(log).collect()
+    }
+    fn slc(&self) -> Option<&SlcBlocks> {
+        self.slc_log.as_ref()
+    }
+    fn unit_bytes(&self) -> u32 {
+        self.unit_bytes
+    }
+    fn logical_units(&self) -> u32 {
+        self.config.logical_units
+    }
+    fn bought(&self, _: &Geometry) -> Vec<(&str, u64)> {
+        let log = self.own_log.as_ref().map(|log| (log.medium.as_str(), log.bytes()));
+        std::iter::once((self.medium.as_str(), self.bought_bytes)).chain(log).collect()
+    }
+    /// Pages of a data block are written at their own offsets.
+    fn any_page_order(&self) -> bool {
+        true
+    }
+    fn check(&self, design: &Design) -> Result<(), String> {
+        let log = design.log_config(self, 0);
+        self.config.check(&design.flash_config(0), log.as_ref(), self.slc_log.is_some())
+    }
+}
+
+/// An array of log blocks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogArray {
+    /// Its medium, by name.
+    pub medium: String,
+    /// Its shape.
+    pub geometry: Geometry,
+    /// Rate of its channel.
+    pub transfer: Rate,
+    /// Blocks that are the log; there may be one more on each die to move pages to.
+    pub blocks: u32,
+}
 
 /// Reads and checks a block map of kind `kind`.
 pub fn read(
@@ -23,35 +156,28 @@ pub fn read(
     path: Option<&HostPath>,
     kind: &str,
 ) -> Option<(Array, BlockMapped)> {
-    let flash = data_flash(context, media, (kind, "nand"), "a block map");
-    let ram = named_ram(context, media, "ftl.map.in", kind);
+    let flash = memories::data_nand(context, media, kind, "a block map");
+    let ram = memories::ram(context, media, "ftl.map.in", kind);
     let log = log_keys(context, media, kind);
-    let wear = wear(context, kind);
-    let trim = context.flag("ftl.trim", kind);
-    let verify_reads = context.flag("ftl.verify_reads", kind).unwrap_or(false);
-    let overhead = context.time("ftl.overhead", kind);
+    let wear = wear::read(context, kind);
+    let service = service::read(context, kind);
     let room = room(context, kind);
-    if path.is_some_and(|path| path.kind == PathKind::MemoryBus) {
-        let help = "kind = \"direct\", \"nvme\", \"sata\" or \"bus\"";
-        context.wrong("path.kind", "`path.kind`: a block map serves blocks, not words", help);
-        return None;
-    }
+    memories::not_words(context, path, "a block map")?;
+
     let (medium, flash) = flash?;
     let mut log = log?;
     // Naming the data medium itself says no more than leaving it out.
     log.other = log.other.filter(|(name, _)| *name != medium);
-    let gang = wiring.gang?;
-    let planes = array::planes(context, wiring.planes_set, &flash)?;
-    let transfer = wiring.transfer.unwrap_or_else(|| array::ganged(&flash, gang));
-    let unit = flash.page_bytes * gang as u64 * planes as u64 * flash.one_shot as u64;
-    let shape = [wiring.channels?, wiring.ways?, gang, planes];
-    let (mut geometry, units_per_read) = array::geometry(context, &flash, shape, unit)?;
+    let mut array = array::of_nand(context, wiring, &flash, None)?;
+    let chips = array.gang * array.planes;
+    let geometry = &mut array.geometry;
+    let unit = geometry.unit_bytes as u64;
     let room = room?;
     let logical_units = match room {
         Room::Inside(share) => space::logical_units(context, geometry.units(), unit as u32, share)?,
         Room::Added { .. } => u32::try_from(geometry.units()).ok()?,
     };
-    let (own, slc) = log_medium(context, &log, &geometry, gang * planes)?;
+    let (own, slc) = log_medium(context, &log, geometry, chips)?;
     let block_bytes = match (&own, &slc) {
         (Some(own), _) => own.geometry.units_per_block() as u64 * unit,
         (_, Some(slc)) => slc.mode.pages_per_block as u64 * unit,
@@ -67,22 +193,21 @@ pub fn read(
         let for_log = if in_data > 0 { in_data.div_ceil(geometry.dies()) + moving } else { 0 };
         geometry.blocks_per_die += for_log + merge_blocks;
     }
-    let ftl = BlockMapped {
-        medium,
-        memory: ram?.0,
-        unit_bytes: unit as u32,
+    let ((trim, verify_reads, overhead), (dynamic, static_threshold)) = (service?, wear?);
+    let config = BlockMapConfig {
         logical_units,
         log: log.of_blocks(kind, blocks),
-        own_log: own,
-        slc_log: slc,
+        slc_log: slc.is_some(),
         second_chance: log.second_chance,
-        bought_bytes,
-        wear: wear?,
-        trim: trim?,
+        wear: BlockWear { dynamic, static_threshold },
+        trim,
         verify_reads,
-        overhead: overhead?,
+        overhead,
     };
-    Some((Array { gang, planes, transfer, geometry, units_per_read }, ftl))
+    let (memory, _) = ram?;
+    let unit_bytes = unit as u32;
+    let map = BlockMapped { medium, memory, unit_bytes, own_log: own, slc_log: slc, bought_bytes, config };
+    Some((array, map))
 }
 
 impl LogKeys {
@@ -109,18 +234,6 @@ fn room(context: &mut Context, kind: &str) -> Option<Room> {
     Some(match context.text("ftl.data_area", kind)?.as_str() {
         "part" => Room::Added { merge_blocks: context.count("ftl.merge_blocks", kind)? },
         _ => Room::Inside(space::spare(context, kind, SPARE)?),
-    })
-}
-
-fn wear(context: &mut Context, kind: &str) -> Option<BlockWear> {
-    let kind = context.text("ftl.wear.kind", kind)?;
-    Some(match kind.as_str() {
-        "none" => BlockWear { dynamic: false, static_threshold: None },
-        "dynamic" => BlockWear { dynamic: true, static_threshold: None },
-        _ => {
-            let threshold = context.count("ftl.wear.threshold", &kind)?;
-            BlockWear { dynamic: true, static_threshold: Some(threshold) }
-        }
     })
 }
 
@@ -162,7 +275,7 @@ fn log_keys(context: &mut Context, media: &Media, kind: &str) -> Option<LogKeys>
     if kind == "fast" {
         let mode = context.text("ftl.log.mode", kind);
         if context.has("ftl.log.in") {
-            keys.other = Some(slc::flash(context, media, "ftl.log.in", kind)?);
+            keys.other = Some(memories::nand(context, media, "ftl.log.in", kind)?);
         }
         keys.slc_mode = mode? == "slc";
         keys.ways = context.count("ftl.log.ways", kind)?;
@@ -221,6 +334,11 @@ impl LogArray {
         self.geometry.dies_per_channel = dies;
         self.geometry.blocks_per_die = blocks.div_ceil(dies) + moving;
         self
+    }
+
+    /// Bytes that are paid for.
+    pub fn bytes(&self) -> u64 {
+        self.blocks as u64 * self.geometry.units_per_block() as u64 * self.geometry.unit_bytes as u64
     }
 }
 

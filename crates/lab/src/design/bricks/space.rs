@@ -1,8 +1,40 @@
 //! How much of the array the host can address: `spare`, `utilization` or `capacity`.
 
 use super::super::context::Context;
-use crate::toml_reader::datum::Datum;
+use super::super::key::Preset::Nothing;
+use super::super::key::{Key, key};
+use super::memories::EVERY_KIND;
+use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_units::quantity::display_bytes;
+
+/// The keys.
+pub const KEYS: &[Key] = &[
+    key(
+        "ftl.spare",
+        EVERY_KIND,
+        Shape::Share { max: 0.99 },
+        Nothing("7 % (page) or 20 % (envy), unless `utilization` or `capacity` is given"),
+        "\"12 %\"",
+    )
+    .about(
+        "Over-provisioning: the share of the raw capacity that the host cannot address. `logical \
+         units = floor(raw units x (1 - spare))`. Blocks bad from the factory come out of it. The \
+         more there is, the emptier are the blocks that are cleaned, and the lower is the write \
+         amplification.",
+    ),
+    key("ftl.utilization", EVERY_KIND, Shape::Share { max: 0.99 }, Nothing("1 - spare"), "\"80 %\"").about(
+        "The share of the raw capacity that the host can address: another way to say `spare`. (eNVy \
+         section 4.1: live data limited to 80 % of the array.)",
+    ),
+    key(
+        "ftl.capacity",
+        EVERY_KIND,
+        Shape::Size { min: 4096, max: u64::MAX },
+        Nothing("from spare"),
+        "\"120 GB\"",
+    )
+    .about("What the host can address, in bytes: another way to say `spare`."),
+];
 
 /// What the host can address.
 #[derive(Clone, Copy)]

@@ -1,0 +1,21 @@
+//! What several controllers read alike: each file has its keys, their explanations and the reading of them.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`memories`] | media by name: where data and map lie; which kinds share which keys |
+//! | [`array`] | how the chips are wired |
+//! | [`space`] | how much of the array the host can address |
+//! | [`service`] | trim, checked reads, the controller's own time |
+//! | [`buffer`], [`cleaning`], [`wear`] | the write buffer; which block is cleaned next; wear levelling |
+//! | [`slc`] | blocks with one bit per cell, and the cache in them |
+//! | [`path`] | the way to the host |
+
+pub mod array;
+pub mod buffer;
+pub mod cleaning;
+pub mod memories;
+pub mod path;
+pub mod service;
+pub mod slc;
+pub mod space;
+pub mod wear;

@@ -1,0 +1,155 @@
+//! The write buffer: `[ftl.buffer]`, and what a power cut does to it.
+
+use super::super::context::Context;
+use super::super::key::Preset::{Is, Nothing, Required};
+use super::super::key::{Key, key};
+use super::super::part::Backup;
+use super::memories::{self, Media, Memory};
+use crate::toml_reader::datum::{Datum, Shape};
+use nvlab_units::Span;
+use nvlab_units::quantity::display_bytes;
+
+/// The keys.
+pub const KEYS: &[Key] = &[
+    key(
+        "ftl.buffer.kind",
+        &["page"],
+        Shape::OneOf(&[
+            ("none", "a write is acknowledged when its page is programmed"),
+            ("write-back", "a write is acknowledged when it is in the buffer"),
+        ]),
+        Is("none"),
+        "\"write-back\"",
+    )
+    .about("The write buffer. Without one, a write waits for the program operation of its page."),
+    key(
+        "ftl.buffer.kind",
+        &["envy"],
+        Shape::OneOf(&[
+            ("none", "every page that is written is flushed at once"),
+            ("fifo", "pages are copied here when they are first written, and flushed in that order"),
+        ]),
+        Is("fifo"),
+        "\"fifo\"",
+    )
+    .about("The write buffer."),
+    key("ftl.buffer.in", &["write-back", "fifo"], Shape::Medium, Required, "\"dram\"").about(
+        "The memory that holds the buffer. If it has a battery or capacitor (`backup`), the buffer \
+         survives a power cut and a flush has nothing to do.",
+    ),
+    key(
+        "ftl.buffer.size",
+        &["write-back", "fifo"],
+        Shape::Size { min: 1, max: u64::MAX },
+        Required,
+        "\"32 MiB\"",
+    )
+    .about(
+        "Its size: at least one page of the array for every die and stream (write-back), or one \
+         page (fifo).",
+    ),
+    key("ftl.buffer.flush_at", &["fifo"], Shape::Share { max: 1.0 }, Is("75 %"), "\"62.5 %\"").about(
+        "How full the buffer is when flushing begins. The fuller it is kept, the more often a page \
+         is changed again before it is flushed, and the less room there is for a burst.",
+    ),
+    key(
+        "power.on_cut",
+        &[],
+        Shape::OneOf(&[
+            ("keep-buffer", "the write buffer survives; its memory must have a battery or capacitor"),
+            ("lose-buffer", "what was not flushed is lost, even if the memory could have kept it"),
+        ]),
+        Nothing("keep-buffer if its memory has a battery or capacitor, lose-buffer otherwise"),
+        "\"lose-buffer\"",
+    )
+    .about("What a power cut does to the write buffer."),
+];
+
+/// The write buffer of a page map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteBack {
+    /// The memory that holds it, and its bytes.
+    pub memory: Memory,
+    /// It survives a power cut.
+    pub protected: bool,
+    /// Time to store one unit in it.
+    pub store: Span,
+}
+
+/// Reads the buffer of a page map with units of so many bytes. `Some(None)`: there is no buffer.
+pub fn write_back(
+    context: &mut Context,
+    media: &Media,
+    ftl: &str,
+    unit: Option<u64>,
+) -> Option<Option<WriteBack>> {
+    let kind = context.text("ftl.buffer.kind", ftl)?;
+    let on_cut = context.get("power.on_cut", None);
+    if kind == "none" {
+        return Some(None);
+    }
+    let ram = memories::ram(context, media, "ftl.buffer.in", &kind);
+    let bytes = context.size("ftl.buffer.size", &kind);
+    let (medium, ram) = ram?;
+    let backed = ram.backup != Backup::None;
+    let protected = match on_cut {
+        Some(Datum::Text(on_cut)) if on_cut == "keep-buffer" && !backed => {
+            let problem = format!("`power.on_cut`: `{medium}` forgets when the power fails");
+            let help =
+                format!("media.{medium}.backup = \"battery\" or \"capacitor\", or on_cut = \"lose-buffer\"");
+            context.wrong("power.on_cut", problem, help);
+            return None;
+        }
+        Some(Datum::Text(on_cut)) => on_cut == "keep-buffer",
+        _ => {
+            let text = if backed { "keep-buffer" } else { "lose-buffer" };
+            context.derive("power.on_cut", Datum::Text(text.into()), "the backup of the buffer's memory");
+            backed
+        }
+    };
+    let store = ram.cells.store(unit?);
+    Some(Some(WriteBack { memory: Memory { medium, bytes: bytes? }, protected, store }))
+}
+
+/// The buffer of eNVy as it is written.
+pub struct Fifo {
+    memory: Option<String>,
+    bytes: u64,
+    flush_at: f64,
+}
+
+/// Reads the buffer of eNVy.
+pub fn fifo(context: &mut Context, ftl: &str) -> Option<Fifo> {
+    let kind = context.text("ftl.buffer.kind", ftl)?;
+    if kind == "none" {
+        return Some(Fifo { memory: None, bytes: 0, flush_at: 0.0 });
+    }
+    let memory = context.text("ftl.buffer.in", &kind);
+    let bytes = context.size("ftl.buffer.size", &kind);
+    let flush_at = context.share("ftl.buffer.flush_at", &kind);
+    Some(Fifo { memory: Some(memory?), bytes: bytes?, flush_at: flush_at? })
+}
+
+/// Pages of the buffer, and pages above which flushing begins: always at least one fewer, or it never would.
+pub fn in_pages(context: &mut Context, buffer: Fifo, memory: &str, page_bytes: u32) -> Option<[u32; 2]> {
+    let Some(own) = buffer.memory else { return Some([0, 0]) };
+    if own != memory {
+        let problem = format!("`ftl.buffer.in`: `{own}` is not the memory of the page table");
+        context.wrong("ftl.buffer.in", problem, format!("in = \"{memory}\", as `ftl.map.in`"));
+        return None;
+    }
+    let pages = buffer.bytes / page_bytes as u64;
+    match u32::try_from(pages) {
+        Ok(pages) if pages > 0 => {
+            let flush_at = (pages as f64 * buffer.flush_at + 1e-6).floor() as u32;
+            Some([pages, flush_at.min(pages - 1)])
+        }
+        _ => {
+            let problem = format!("`ftl.buffer.size` is out of range: {}", display_bytes(buffer.bytes));
+            let help =
+                format!("at least one page of {}; or kind = \"none\"", display_bytes(page_bytes as u64));
+            context.wrong("ftl.buffer.size", problem, help);
+            None
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Cleaning: `[ftl.clean]`, which names the controllers' own policies.
+
+use super::super::context::Context;
+use super::super::key::Preset::{Is, Nothing};
+use super::super::key::{Key, key};
+use crate::toml_reader::datum::{Datum, Shape};
+use nvlab_controller::envy;
+use nvlab_controller::page_map;
+
+/// The keys.
+pub const KEYS: &[Key] = &[
+    key(
+        "ftl.clean.kind",
+        &["page", "hftl"],
+        Shape::OneOf(&[
+            ("greedy", "the block with the fewest live units"),
+            ("fifo", "the block that was filled first"),
+            (
+                "cost-benefit",
+                "greatest (1 - u) x age / (1 + u), u the live share (Rosenblum and Ousterhout, LFS)",
+            ),
+            ("d-choices", "the emptiest of `d` blocks drawn at random (Van Houdt, SIGMETRICS 2013)"),
+            ("windowed-greedy", "the emptiest of the `window` blocks filled first (Hu et al., SYSTOR 2009)"),
+        ]),
+        Is("greedy"),
+        "\"greedy\"",
+    )
+    .about("Cleaning (garbage collection): which block is emptied and erased next."),
+    key(
+        "ftl.clean.kind",
+        &["envy"],
+        Shape::OneOf(&[
+            ("greedy", "the segment with the fewest live pages"),
+            ("fifo", "the segment that was cleaned first"),
+            (
+                "cost-benefit",
+                "greatest (1 - u) x age / (1 + u), u the live share (Rosenblum and Ousterhout, LFS)",
+            ),
+            ("gathering", "locality gathering: pages go back to where they came from (eNVy section 4.3)"),
+            ("hybrid", "gathering between partitions of several segments, FIFO inside (eNVy section 4.4)"),
+        ]),
+        Is("hybrid"),
+        "\"hybrid\"",
+    )
+    .about(
+        "Cleaning: which segment is copied to the spare one and erased next, and where pages are \
+         flushed to.",
+    ),
+    key("ftl.clean.partition", &["hybrid"], Shape::Count { min: 1, max: 1_000_000 }, Is("16"), "16")
+        .about("Segments of a partition. 1 is locality gathering, all of them FIFO. (eNVy figure 9: 16.)"),
+    key(
+        "ftl.clean.reserve",
+        &["greedy", "fifo", "cost-benefit", "gathering", "hybrid"],
+        Shape::Count { min: 1, max: 1 },
+        Is("1"),
+        "1",
+    )
+    .about(
+        "Segments of eNVy that are kept erased, for cleaning into; with `ftl.concurrent`, so many \
+         for each of them. (eNVy section 3.4: one.)",
+    ),
+    key(
+        "ftl.clean.smoothing",
+        &["gathering", "hybrid"],
+        Shape::Share { max: 0.9999 },
+        Nothing("80 %"),
+        "\"80 %\"",
+    )
+    .about(
+        "Weight of the past in what is remembered of a partition: the interval between its cleans, \
+         and their cost.",
+    ),
+    key("ftl.clean.step", &["gathering", "hybrid"], Shape::Share { max: 1.0 }, Nothing("50 %"), "\"50 %\"")
+        .about(
+            "Pages moved to or from a neighbour at a clean: this share of the free space gained, times \
+             the relative excess of frequency x cost over the average.",
+        ),
+    key(
+        "ftl.clean.step_max",
+        &["gathering", "hybrid"],
+        Shape::Share { max: 1.0 },
+        Nothing("12.5 %"),
+        "\"12.5 %\"",
+    )
+    .about("At most this share of a segment moves at a clean."),
+    key(
+        "ftl.clean.dead_band",
+        &["gathering", "hybrid"],
+        Shape::Share { max: 1.0 },
+        Nothing("0 %"),
+        "\"5 %\"",
+    )
+    .about("Relative excess below which nothing moves."),
+    key(
+        "ftl.clean.exchange",
+        &["gathering", "hybrid"],
+        Shape::Share { max: 1.0 },
+        Nothing("0 %"),
+        "\"0.1 %\"",
+    )
+    .about(
+        "Share of a segment that every clean exchanges with each neighbour whatever frequency and \
+         cost say, so that gathering begins where all partitions are alike.",
+    ),
+    key("ftl.clean.sorted", &["gathering", "hybrid"], Shape::Text, Is("no"), "\"10/90\"").about(
+        "The locality of the writes, where it is known: the free space starts divided as gathering \
+         would divide it in the end, which takes it thousands of overwrites of the array to find \
+         out. 10/90: the first 10 % of the data get 90 % of the writes.",
+    ),
+    key("ftl.clean.d", &["d-choices"], Shape::Count { min: 1, max: 1_000_000 }, Is("10"), "10")
+        .about("Blocks drawn at random; with 10 the result is close to greedy."),
+    key(
+        "ftl.clean.window",
+        &["windowed-greedy"],
+        Shape::Count { min: 1, max: 4_000_000_000 },
+        Is("64"),
+        "64",
+    )
+    .about("Blocks looked at, the first filled first."),
+];
+
+/// Which block a page map of kind `ftl` cleans next.
+pub fn of_blocks(context: &mut Context, ftl: &str) -> Option<page_map::Cleaning> {
+    use page_map::Cleaning;
+    let kind = context.text("ftl.clean.kind", ftl)?;
+    Some(match kind.as_str() {
+        "greedy" => Cleaning::Greedy,
+        "fifo" => Cleaning::Fifo,
+        "cost-benefit" => Cleaning::CostBenefit,
+        "d-choices" => Cleaning::DChoices { d: context.count("ftl.clean.d", &kind)? },
+        _ => Cleaning::WindowedGreedy { window: context.count("ftl.clean.window", &kind)? },
+    })
+}
+
+/// Which segment eNVy cleans next, and where pages are flushed to.
+pub fn of_segments(context: &mut Context, ftl: &str) -> Option<envy::SegmentCleaning> {
+    use envy::{Gathering, SegmentCleaning};
+    let kind = context.text("ftl.clean.kind", ftl)?;
+    context.count("ftl.clean.reserve", &kind)?;
+    let partition_segments = match kind.as_str() {
+        "greedy" => return Some(SegmentCleaning::Greedy),
+        "fifo" => return Some(SegmentCleaning::Fifo),
+        "cost-benefit" => return Some(SegmentCleaning::CostBenefit),
+        "gathering" => 1,
+        _ => context.count("ftl.clean.partition", &kind)?,
+    };
+    let mut gathering = Gathering::new(partition_segments);
+    for (key, value) in [
+        ("smoothing", &mut gathering.smoothing),
+        ("step", &mut gathering.step),
+        ("step_max", &mut gathering.step_max),
+        ("dead_band", &mut gathering.dead_band),
+        ("exchange", &mut gathering.exchange),
+    ] {
+        let path = format!("ftl.clean.{key}");
+        match context.has(&path) {
+            true => *value = context.share(&path, &kind)?,
+            false => context.derive(&path, Datum::Share(*value), "the cleaner's own default"),
+        }
+    }
+    gathering.sorted = sorted(context, &kind)?;
+    Some(SegmentCleaning::Gathering(gathering))
+}
+
+/// `Some(None)`: nothing is known of the writes beforehand.
+fn sorted(context: &mut Context, kind: &str) -> Option<Option<envy::Locality>> {
+    let text = context.text("ftl.clean.sorted", kind)?;
+    if text == "no" {
+        return Some(None);
+    }
+    let share =
+        |text: &str| text.trim().parse().ok().filter(|&percent: &f64| percent > 0.0 && percent < 100.0);
+    let shares = text.split_once('/').and_then(|(data, writes)| Some((share(data)?, share(writes)?)));
+    if let Some((data, writes)) = shares {
+        return Some(Some(envy::Locality { data: data / 100.0, writes: writes / 100.0 }));
+    }
+    let help = "\"10/90\": the first 10 % of the data get 90 % of the writes; or \"no\"";
+    context.wrong("ftl.clean.sorted", format!("`ftl.clean.sorted`: `{text}` is not a locality"), help);
+    None
+}

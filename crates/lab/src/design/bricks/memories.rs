@@ -1,0 +1,135 @@
+//! Media by name: where the data and the map lie, and what they must be.
+
+use super::super::context::Context;
+use super::super::key::Preset::Required;
+use super::super::key::{Key, key};
+use super::super::part::{Flash, Part, Pcm, Ram};
+use super::super::{HostPath, Medium, PathKind};
+use crate::toml_reader::datum::Shape;
+use std::collections::BTreeMap;
+
+/// The media of a design, by name.
+pub type Media = BTreeMap<String, Medium>;
+
+/// Every kind of controller.
+pub const EVERY_KIND: &[&str] = &["page", "block", "bast", "fast", "hftl", "envy"];
+/// The kinds that are block devices over NAND.
+pub const BLOCK_DEVICES: &[&str] = &["page", "block", "bast", "fast", "hftl"];
+
+/// The keys.
+pub const KEYS: &[Key] = &[
+    key("ftl.medium", &[], Shape::Medium, Required, "\"tlc\"")
+        .about("The flash medium that holds the data, by its name under [media]."),
+    key("ftl.map.in", &[], Shape::Medium, Required, "\"dram\"")
+        .about("The memory that holds the map, by its name under [media]. It must be large enough."),
+];
+
+/// A memory that a controller uses, and the bytes it takes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Its name.
+    pub medium: String,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// The medium that a key names, as `pick` takes it; otherwise `help` says what it must be.
+fn named<T: Clone>(
+    context: &mut Context,
+    media: &Media,
+    (path, kind): (&str, &str),
+    pick: fn(&Part) -> Option<&T>,
+    help: &str,
+) -> Option<(String, T)> {
+    let name = context.text(path, kind)?;
+    let Some(medium) = media.get(&name) else {
+        let names = context.media_names();
+        // Otherwise it is there, but was wrong: that has been reported.
+        if !names.contains(&name) {
+            let help = match names.is_empty() {
+                true => "there is no [media.NAME] at all".to_string(),
+                false => {
+                    format!("media of this design: {}", names.into_iter().collect::<Vec<_>>().join(", "))
+                }
+            };
+            context.wrong(path, format!("`{path}`: there is no medium `{name}`"), help);
+        }
+        return None;
+    };
+    match pick(&medium.part) {
+        Some(part) => Some((name, part.clone())),
+        None => {
+            let problem = format!("`{path}`: `{name}` is of kind \"{}\"", medium.part.kind());
+            context.wrong(path, problem, help);
+            None
+        }
+    }
+}
+
+/// DRAM or SRAM.
+pub fn ram(context: &mut Context, media: &Media, path: &str, kind: &str) -> Option<(String, Ram)> {
+    named(context, media, (path, kind), Part::ram, "it must be a medium of kind \"ram\"")
+}
+
+/// NAND flash.
+pub fn nand(context: &mut Context, media: &Media, path: &str, kind: &str) -> Option<(String, Flash)> {
+    named(context, media, (path, kind), Part::nand, "it must be a medium of kind \"nand\"")
+}
+
+/// The NAND that holds the data of `who`.
+pub fn data_nand(context: &mut Context, media: &Media, kind: &str, who: &str) -> Option<(String, Flash)> {
+    let help = format!("{who} needs a medium of kind \"nand\"");
+    named(context, media, ("ftl.medium", kind), Part::nand, &help)
+}
+
+/// The NOR flash that holds the data of `who`.
+pub fn data_nor(context: &mut Context, media: &Media, kind: &str, who: &str) -> Option<(String, Flash)> {
+    named(context, media, ("ftl.medium", kind), Part::nor, &format!("{who} needs a medium of kind \"nor\""))
+}
+
+/// Bytes of an entry that is changed in place.
+const ENTRY_BYTES: u32 = 8;
+
+/// A memory that is changed in place and keeps what it holds, entries of 8 B whole.
+pub fn pram(context: &mut Context, media: &Media, path: &str, kind: &str) -> Option<(String, Pcm)> {
+    let help = "it must be a medium of kind \"pcm\", as part = \"pram-kps1215ezm\"";
+    let (name, pcm) = named(context, media, (path, kind), Part::pcm, help)?;
+    if pcm.atomic_bytes >= ENTRY_BYTES {
+        return Some((name, pcm));
+    }
+    let problem = format!(
+        "`{path}`: a power cut tears entries in `{name}`, which keeps only {} B whole",
+        pcm.atomic_bytes
+    );
+    let help = format!("media.{name}.atomic = \"{ENTRY_BYTES} B\", if the part promises it");
+    context.wrong(path, problem, help);
+    None
+}
+
+/// A block device cannot be on a memory bus.
+pub fn not_words(context: &mut Context, path: Option<&HostPath>, who: &str) -> Option<()> {
+    if path.is_none_or(|path| path.kind != PathKind::MemoryBus) {
+        return Some(());
+    }
+    let help = "kind = \"direct\", \"nvme\", \"sata\" or \"bus\"";
+    context.wrong("path.kind", format!("`path.kind`: {who} serves blocks, not words"), help);
+    None
+}
+
+/// A memory is too small: points at its size if the design sets it, else at the key that uses it.
+pub fn too_small(
+    context: &mut Context,
+    medium: &str,
+    user: &str,
+    problem: String,
+    needed: u64,
+) -> Option<()> {
+    let size = format!("media.{medium}.size");
+    let needed = match needed {
+        0..0x10_0000 => format!("{} KiB", needed.div_ceil(1 << 10)),
+        _ => format!("{} MiB", needed.div_ceil(1 << 20)),
+    };
+    let at = if context.top.leaves.contains_key(&size) { size.as_str() } else { user };
+    context.wrong(at, problem, format!("give `{size}` at least {needed}"));
+    None
+}

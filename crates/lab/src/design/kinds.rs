@@ -1,0 +1,162 @@
+//! The kinds of controllers: what they have in common, and the one place that lists them.
+//!
+//! A kind is one file: its keys, the reading of them into the controller's own configuration, its checks and its media.
+//! What several kinds read alike is a brick.
+
+pub mod blocks;
+pub mod envy;
+pub mod hftl;
+pub mod page;
+
+use super::bricks::array::Wiring;
+use super::bricks::memories::Media;
+use super::bricks::slc::SlcBlocks;
+use super::context::Context;
+use super::key::Preset::Required;
+use super::key::{Key, key};
+use super::{Array, Design, HostPath};
+use crate::toml_reader::datum::Shape;
+use blocks::BlockMapped;
+use envy::Envy;
+use hftl::PramMapped;
+use nvlab_units::Geometry;
+use page::PageMapped;
+
+/// The controller, by its kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ftl {
+    /// `page`: a page map over NAND.
+    Page(PageMapped),
+    /// `block`, `bast` or `fast`: a block map, with or without log blocks, over NAND.
+    Blocks(BlockMapped),
+    /// `hftl`: a page map over NAND whose map lies in PRAM.
+    Hftl(PramMapped),
+    /// `envy`: a memory of NOR flash and battery-backed SRAM.
+    Envy(Envy),
+}
+
+/// What every kind of controller says of itself.
+pub trait Kind {
+    /// The data medium, by name.
+    fn medium(&self) -> &str;
+    /// The other media that it uses, by name.
+    fn memories(&self) -> Vec<&str>;
+    /// Blocks of the data medium that are used with one bit per cell, if some are.
+    fn slc(&self) -> Option<&SlcBlocks> {
+        None
+    }
+    /// Bytes of a mapping unit.
+    fn unit_bytes(&self) -> u32;
+    /// Units the host can address.
+    fn logical_units(&self) -> u32;
+    /// Arrays of flash by medium, each with the bytes that are paid for, without spare area.
+    fn bought(&self, data: &Geometry) -> Vec<(&str, u64)> {
+        vec![(self.medium(), data.bytes())]
+    }
+    /// Pages of a block are programmed in whatever order the host writes them.
+    fn any_page_order(&self) -> bool {
+        false
+    }
+    /// What the controller itself says about a design whose values are right one by one. Nothing is built.
+    fn check(&self, design: &Design) -> Result<(), String>;
+    /// Words are loaded and stored; it is no block device.
+    fn is_memory(&self) -> bool {
+        false
+    }
+    /// The PRAM that holds the map, by name.
+    fn pram(&self) -> Option<&str> {
+        None
+    }
+    /// Bytes the controller takes of it.
+    fn pram_taken(&self, _data: &Geometry) -> u64 {
+        0
+    }
+}
+
+impl Ftl {
+    /// What it says of itself.
+    pub fn kind(&self) -> &dyn Kind {
+        match self {
+            Ftl::Page(page) => page,
+            Ftl::Blocks(blocks) => blocks,
+            Ftl::Hftl(hftl) => hftl,
+            Ftl::Envy(envy) => envy,
+        }
+    }
+    /// The data medium, by name.
+    pub fn medium(&self) -> &str {
+        self.kind().medium()
+    }
+    /// True if a medium holds data, map or buffer, or says what blocks are like in SLC mode.
+    pub fn uses(&self, medium: &str) -> bool {
+        let slc = self.slc().map(|slc| slc.medium.as_str());
+        self.medium() == medium || slc == Some(medium) || self.kind().memories().contains(&medium)
+    }
+    /// Blocks of the data medium that are used with one bit per cell, if some are.
+    pub fn slc(&self) -> Option<&SlcBlocks> {
+        self.kind().slc()
+    }
+    /// Bytes of a mapping unit.
+    pub fn unit_bytes(&self) -> u32 {
+        self.kind().unit_bytes()
+    }
+    /// Units the host can address.
+    pub fn logical_units(&self) -> u32 {
+        self.kind().logical_units()
+    }
+}
+
+/// The keys of all kinds.
+pub const KEYS: [&[Key]; 5] = [KIND, page::KEYS, blocks::KEYS, hftl::KEYS, envy::KEYS];
+
+const KIND: &[Key] = &[key(
+    "ftl.kind",
+    &[],
+    Shape::OneOf(&[
+        ("page", "any logical unit to any physical unit: out-of-place writes, cleaning, a map of every unit"),
+        (
+            "block",
+            "a block map without a log: a page at its own place in its block, which is merged with every \
+             overwrite",
+        ),
+        (
+            "bast",
+            "a block map: a page at its own place in its block; what is overwritten goes to a log block of \
+             its data block (BAST, 2002)",
+        ),
+        (
+            "fast",
+            "a block map whose log blocks take the overwrites of any data block (FAST, 2007); the log may be \
+             an array of its own (system 002) or blocks in SLC mode",
+        ),
+        (
+            "hftl",
+            "the page map with its map in PRAM, changed in place: a unit is a page, and a mount scans \
+             nothing (EMSOFT 2008)",
+        ),
+        (
+            "envy",
+            "a memory: words of NOR flash behind a battery-backed write buffer and page table (eNVy, ASPLOS \
+             1994)",
+        ),
+    ]),
+    Required,
+    "\"page\"",
+)
+.about("How the controller makes the medium overwritable.")];
+
+/// Reads the controller and the array it works on.
+pub fn read(
+    context: &mut Context,
+    media: &Media,
+    wiring: Wiring,
+    path: Option<&HostPath>,
+) -> Option<(Array, Ftl)> {
+    match context.text("ftl.kind", "")?.as_str() {
+        kind @ ("block" | "bast" | "fast") => blocks::read(context, media, wiring, path, kind)
+            .map(|(array, blocks)| (array, Ftl::Blocks(blocks))),
+        "hftl" => hftl::read(context, media, wiring, path).map(|(array, hftl)| (array, Ftl::Hftl(hftl))),
+        "envy" => envy::read(context, media, wiring, path).map(|(array, envy)| (array, Ftl::Envy(envy))),
+        _ => page::read(context, media, wiring, path).map(|(array, page)| (array, Ftl::Page(page))),
+    }
+}

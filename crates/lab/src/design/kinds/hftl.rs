@@ -1,0 +1,111 @@
+//! The page map in PRAM: `ftl.kind = "hftl"`.
+
+use super::super::bricks::array::{self, Wiring};
+use super::super::bricks::memories::{self, Media};
+use super::super::bricks::{cleaning, service, space, wear};
+use super::super::context::Context;
+use super::super::key::Preset::Is;
+use super::super::key::{Key, key};
+use super::super::{Array, Design, HostPath};
+use super::Kind;
+use crate::toml_reader::datum::Shape;
+use nvlab_controller::hftl::HftlConfig;
+use nvlab_controller::page_map::WearLevelling;
+use nvlab_units::Geometry;
+
+const KIND: &str = "hftl";
+/// Over-provisioning of a design that does not say.
+const SPARE: f64 = 0.07;
+
+/// The keys.
+pub const KEYS: &[Key] = &[
+    key("ftl.free_blocks_min", &["hftl"], Shape::Count { min: 2, max: 1_000_000 }, Is("2"), "2").about(
+        "Erased blocks of a die at which cleaning begins: one for the host and one for what is \
+         moved, at least.",
+    ),
+    key("ftl.map.lookup", &["hftl"], Shape::Time, Is("90 ns"), "\"90 ns\"").about(
+        "Time to look up one map entry. (System 003 slide 5: a word of PRAM asynchronously, 80 ns, \
+         and one more synchronously, 10 ns.)",
+    ),
+];
+
+/// A page map over NAND whose map and tables lie in PRAM.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PramMapped {
+    /// The medium that holds the data, by name.
+    pub medium: String,
+    /// The medium that holds the map, by name.
+    pub pram: String,
+    /// A mapping unit: a page.
+    pub unit_bytes: u32,
+    /// The controller; the seed is 0.
+    config: HftlConfig,
+}
+
+impl PramMapped {
+    /// The controller, for [`nvlab_controller::hftl`]. `seed` is the run's seed of random choices.
+    pub fn config(&self, seed: u64) -> HftlConfig {
+        HftlConfig { seed, ..self.config.clone() }
+    }
+}
+
+impl Kind for PramMapped {
+    fn medium(&self) -> &str {
+        &self.medium
+    }
+    fn memories(&self) -> Vec<&str> {
+        vec![&self.pram]
+    }
+    fn unit_bytes(&self) -> u32 {
+        self.unit_bytes
+    }
+    fn logical_units(&self) -> u32 {
+        self.config.logical_units
+    }
+    fn check(&self, design: &Design) -> Result<(), String> {
+        self.config.check(&design.flash_config(0), design.pram_bytes(&self.pram)?)
+    }
+    fn pram(&self) -> Option<&str> {
+        Some(&self.pram)
+    }
+    fn pram_taken(&self, data: &Geometry) -> u64 {
+        self.config.pram_bytes(data)
+    }
+}
+
+/// Reads and checks it.
+pub fn read(
+    context: &mut Context,
+    media: &Media,
+    wiring: Wiring,
+    path: Option<&HostPath>,
+) -> Option<(Array, PramMapped)> {
+    let flash = memories::data_nand(context, media, KIND, "hFTL");
+    let pram = memories::pram(context, media, "ftl.map.in", KIND);
+    let lookup = context.time("ftl.map.lookup", KIND);
+    let cleaning = cleaning::of_blocks(context, KIND);
+    let wear = wear::read(context, KIND);
+    let free_blocks_min = context.count("ftl.free_blocks_min", KIND);
+    let service = service::read(context, KIND);
+    let share = space::spare(context, KIND, SPARE);
+    memories::not_words(context, path, "hFTL")?;
+
+    let (medium, flash) = flash?;
+    let (pram, _) = pram?;
+    let array = array::of_nand(context, wiring, &flash, None)?;
+    let unit_bytes = array.geometry.unit_bytes;
+    let logical_units = space::logical_units(context, array.geometry.units(), unit_bytes, share?)?;
+    let ((trim, verify_reads, overhead), (dynamic, static_threshold)) = (service?, wear?);
+    let config = HftlConfig {
+        logical_units,
+        cleaning: cleaning?,
+        free_blocks_min: free_blocks_min?,
+        wear: WearLevelling { dynamic, static_threshold },
+        trim,
+        verify_reads,
+        lookup: lookup?,
+        overhead,
+        seed: 0,
+    };
+    Some((array, PramMapped { medium, pram, unit_bytes, config }))
+}

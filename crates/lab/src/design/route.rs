@@ -1,0 +1,156 @@
+//! The driver in front of a controller that keeps a file system's metadata in PRAM: `[ftl.route]`.
+
+use super::bricks::memories::{self, Media};
+use super::context::Context;
+use super::key::Preset::{Is, Nothing, Required};
+use super::key::{Key, key};
+use super::kinds::Ftl;
+use crate::toml_reader::datum::{Datum, Shape};
+use nvlab_controller::fsms::{FsmsConfig, SECTOR, Update};
+use nvlab_units::quantity::display_bytes;
+use nvlab_units::{Extent, Span};
+
+/// Records of the journal of FSMS: few, and each is written as seldom as a sector that it protects.
+const JOURNAL_RECORDS: u32 = 16;
+
+/// The keys.
+pub const KEYS: &[Key] = &[
+    key(
+        "ftl.route.kind",
+        &[],
+        Shape::OneOf(&[
+            ("none", "all of the host's data goes to the controller"),
+            (
+                "fsms",
+                "what a FAT file system changes again and again (boot sector, FATs, directories) stays \
+                 in PRAM, the rest goes to the controller (FSMS, EMSOFT 2008)",
+            ),
+        ]),
+        Is("none"),
+        "\"fsms\"",
+    )
+    .about("A driver in front of the controller that sends some of the data elsewhere."),
+    key("ftl.route.in", &["fsms"], Shape::Medium, Required, "\"pram\"").about(
+        "The memory the metadata go to, by its name under [media]. Where the controller keeps its \
+         map in PRAM it is the same one.",
+    ),
+    key(
+        "ftl.route.size",
+        &["fsms"],
+        Shape::Size { min: 4096, max: u64::MAX },
+        Nothing("all that the controller leaves free"),
+        "\"2 MiB\"",
+    )
+    .about(
+        "Bytes of it for the metadata; what does not fit goes to the controller, which is counted. \
+         (System 003 slide 20: 2 MB for 1 GB of NAND.)",
+    ),
+    key(
+        "ftl.route.update",
+        &["fsms"],
+        Shape::OneOf(&[
+            (
+                "in-place",
+                "only what differs is programmed; a power cut may leave a sector half new, 8 B for 8 B",
+            ),
+            ("journal", "through a journal: a sector is old or new, and what differs is programmed twice"),
+        ]),
+        Is("in-place"),
+        "\"journal\"",
+    )
+    .about("How a sector in PRAM is overwritten. (System 003 slide 12: in place.)"),
+    key("ftl.route.trim", &["fsms"], Shape::Flag, Is("true"), "false").about(
+        "Logical delete: clusters whose FAT entries become free are trimmed at the next flush. \
+         (System 003, backup slide.)",
+    ),
+    key("ftl.route.overhead", &["fsms"], Shape::Time, Is("0 ns"), "\"2 us\"")
+        .about("Time the driver itself takes for a request."),
+    key(
+        "ftl.route.first",
+        &["fsms"],
+        Shape::Size { min: 512, max: u64::MAX },
+        Nothing("nothing but what is recognised"),
+        "\"4 MiB\"",
+    )
+    .about(
+        "So many first bytes of the device count as metadata whatever they hold: all there is to go \
+         by where a workload carries no bytes (every one but iozone).",
+    ),
+];
+
+/// A driver in front of the controller that keeps a FAT file system's metadata in PRAM.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    /// The medium they go to, by name.
+    pub pram: String,
+    /// Bytes of it; `None`: all that the controller leaves.
+    pub bytes: Option<u64>,
+    /// How a sector is overwritten.
+    pub update: Update,
+    /// Clusters that became free are trimmed.
+    pub trim: bool,
+    /// First bytes of the device that always count as metadata.
+    pub first_bytes: u64,
+    /// The driver's own time for a request.
+    pub overhead: Span,
+}
+
+impl Route {
+    /// The driver, for [`nvlab_controller::fsms`].
+    pub fn config(&self) -> FsmsConfig {
+        let first = (self.first_bytes / SECTOR as u64) as u32;
+        FsmsConfig {
+            regions: if first == 0 { Vec::new() } else { vec![Extent { start: 0, count: first }] },
+            pram_bytes: self.bytes,
+            update: self.update,
+            journal_records: JOURNAL_RECORDS,
+            logical_delete: self.trim,
+            overhead: self.overhead,
+        }
+    }
+}
+
+/// Reads `[ftl.route]`; `Some(None)`: there is none.
+pub fn read(context: &mut Context, media: &Media, ftl: &Ftl) -> Option<Option<Route>> {
+    if !context.has_table("ftl.route") || context.text("ftl.route.kind", "")? == "none" {
+        return Some(None);
+    }
+    const KIND: &str = "fsms";
+    let pram = memories::pram(context, media, "ftl.route.in", KIND);
+    let update = context.text("ftl.route.update", KIND);
+    let trim = context.flag("ftl.route.trim", KIND);
+    let overhead = context.time("ftl.route.overhead", KIND);
+    let mut optional = |path| match context.get(path, Some(KIND)) {
+        Some(Datum::Size(bytes)) => Some(bytes),
+        _ => None,
+    };
+    let (bytes, first_bytes) = (optional("ftl.route.size"), optional("ftl.route.first"));
+    let (pram, pcm) = pram?;
+    if ftl.kind().is_memory() {
+        let help = "leave [ftl.route] out, or another `ftl.kind`";
+        context.wrong(
+            "ftl.route.kind",
+            "`ftl.route.kind`: eNVy is memory, FSMS stands in front of a disk",
+            help,
+        );
+        return None;
+    }
+    if let Some(own) = ftl.kind().pram().filter(|own| *own != pram) {
+        let problem = format!("`ftl.route.in`: `{pram}` is not the memory the map is in");
+        context.wrong("ftl.route.in", problem, format!("in = \"{own}\", as `ftl.map.in`: they share it"));
+        return None;
+    }
+    if let Some(bytes) = bytes.filter(|&bytes| bytes > pcm.cells.size_bytes) {
+        let problem = format!("`ftl.route.size` is {}, `{pram}` has less", display_bytes(bytes));
+        context.wrong("ftl.route.size", problem, format!("at most {}", display_bytes(pcm.cells.size_bytes)));
+        return None;
+    }
+    Some(Some(Route {
+        pram,
+        bytes,
+        update: if update? == "journal" { Update::Journalled } else { Update::InPlace },
+        trim: trim?,
+        first_bytes: first_bytes.unwrap_or(0),
+        overhead: overhead?,
+    }))
+}
