@@ -63,8 +63,8 @@ impl Design {
         Some(flash_config(flash, CellRules::Nand, (log.geometry, 1, log.transfer), seed))
     }
 
-    /// What the controller itself, and a driver in front, say about a design whose values are right one by one. Nothing
-    /// is built.
+    /// The own checks of the controller, and of a driver in front, on a design whose values are valid one by one.
+    /// Nothing is built.
     pub(super) fn check_controller(&self) -> Result<(), String> {
         let controller = self.ftl.kind();
         controller.check(self)?;

@@ -36,9 +36,9 @@ pub struct Resolved {
 pub struct Context {
     /// Every key there is.
     pub keys: Keys,
-    /// What the design says.
+    /// The design's own values.
     pub top: Layer,
-    /// What its parts say, under `media.NAME`.
+    /// The values of its parts, under `media.NAME`.
     pub parts: Layer,
     /// Problems so far.
     pub errors: Vec<FileError>,
@@ -46,7 +46,7 @@ pub struct Context {
     pub resolved: Vec<Resolved>,
     /// Keys that were asked for.
     used: BTreeSet<String>,
-    /// Tables whose kind is unknown, so that nothing can be said about their keys.
+    /// Tables whose kind or part is unknown, so that their keys cannot be checked.
     murky: BTreeSet<String>,
 }
 
@@ -87,12 +87,12 @@ impl Context {
         names.map(str::to_string).collect()
     }
 
-    /// Says that nothing can be said about a table.
+    /// Marks a table as unreadable: its keys are not reported as unknown.
     pub fn give_up_on(&mut self, table: &str) {
         self.murky.insert(table.to_string());
     }
 
-    /// True if nothing can be said about a table.
+    /// True if a table is marked as unreadable.
     pub fn gave_up_on(&self, table: &str) -> bool {
         self.murky.contains(table)
     }
@@ -122,7 +122,7 @@ impl Context {
         self.errors.push(error.help(help));
     }
 
-    /// Remembers a value that was not read but follows from others.
+    /// Records a value that was not read but follows from others.
     pub fn derive(&mut self, path: &str, value: Datum, from: &'static str) {
         self.resolved.push(Resolved { path: path.to_string(), value, origin: Origin::Derived(from) });
     }
@@ -171,7 +171,7 @@ impl Context {
         self.errors.push(error.help(help).help(format!("nvlab explain {path}")));
     }
 
-    /// A size; 0 if wrong or missing, which has been reported.
+    /// A size; `None` if it is wrong or missing, which has been reported. The same holds for the getters below.
     pub fn size(&mut self, path: &str, kind: &str) -> Option<u64> {
         match self.get(path, Some(kind))? {
             Datum::Size(bytes) => Some(bytes),
@@ -228,7 +228,7 @@ impl Context {
         }
     }
 
-    /// Reports every key and table of the design that nobody asked for.
+    /// Reports every key and table of the design that was not read.
     pub fn report_unused(&mut self) {
         let mut unknown_tables = BTreeSet::new();
         for (table, place) in &self.top.tables {

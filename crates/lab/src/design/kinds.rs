@@ -35,7 +35,7 @@ pub enum Ftl {
     Envy(Envy),
 }
 
-/// What every kind of controller says of itself.
+/// What the rest of the crate asks of any kind of controller.
 pub trait Kind {
     /// The data medium, by name.
     fn medium(&self) -> &str;
@@ -53,13 +53,13 @@ pub trait Kind {
     fn bought(&self, data: &Geometry) -> Vec<(&str, u64)> {
         vec![(self.medium(), data.bytes())]
     }
-    /// Pages of a block are programmed in whatever order the host writes them.
+    /// Whether pages of a block are programmed in whatever order the host writes them.
     fn any_page_order(&self) -> bool {
         false
     }
-    /// What the controller itself says about a design whose values are right one by one. Nothing is built.
+    /// The controller's own check of a design whose values are valid one by one. Nothing is built.
     fn check(&self, design: &Design) -> Result<(), String>;
-    /// Words are loaded and stored; it is no block device.
+    /// Whether it is a memory (words are loaded and stored) rather than a block device.
     fn is_memory(&self) -> bool {
         false
     }
@@ -74,7 +74,7 @@ pub trait Kind {
 }
 
 impl Ftl {
-    /// What it says of itself.
+    /// The kind behind the enum.
     pub fn kind(&self) -> &dyn Kind {
         match self {
             Ftl::Page(page) => page,

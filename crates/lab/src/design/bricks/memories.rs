@@ -44,7 +44,7 @@ fn named<T: Clone>(
     let name = context.text(path, kind)?;
     let Some(medium) = media.get(&name) else {
         let names = context.media_names();
-        // Otherwise it is there, but was wrong: that has been reported.
+        // A medium that is there but wrong has been reported already.
         if !names.contains(&name) {
             let help = match names.is_empty() {
                 true => "there is no [media.NAME] at all".to_string(),

@@ -34,7 +34,7 @@ pub const KEYS: &[Key] = &[
     ),
 ];
 
-/// Whether trims are heard, whether checksums are checked when the host reads, the controller's own time for a request.
+/// Whether trims are honoured, whether checksums are verified on host reads, and the controller's overhead per request.
 pub fn read(context: &mut Context, kind: &str) -> Option<(bool, bool, Span)> {
     let trim = context.flag("ftl.trim", kind);
     let verify_reads = context.flag("ftl.verify_reads", kind).unwrap_or(false);
