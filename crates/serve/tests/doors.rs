@@ -86,14 +86,15 @@ fn the_live_page_says_what_is_going_on_without_scripts() {
     drive.write(drive.session(), 0, &[1; 1 << 20], true).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(600));
     let page = look();
-    assert!(page.contains("<tr><td>write</td>") && page.contains("<td>1.00 MiB</td>"), "{page}");
+    assert!(page.contains("<th scope=\"row\">write</th>") && page.contains(">1.00 MiB</td>"), "{page}");
     assert!(page.contains("write amplification 1.") && page.contains("cycles on average"), "{page}");
     drive.cut().unwrap();
     let page = look();
     assert!(page.contains("1 power cut so far, the last after 1 operations"), "{page}");
-    // It loads nothing but its own style.
+    // It loads nothing, and server and page state the same policy.
     let (head, body) = page.split_once("\r\n\r\n").unwrap();
-    assert_eq!((body.matches("href").count(), body.matches("src").count()), (1, 0), "{page}");
+    assert_eq!((body.matches("href").count(), body.matches("src=").count()), (0, 0), "{page}");
+    assert!(head.contains(&nvlab_lab::report::page::policy()), "{page}");
     assert!(
         head.contains("default-src 'none'") && !body.contains("<script") && !body.contains("style="),
         "{page}"

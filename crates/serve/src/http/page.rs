@@ -172,7 +172,7 @@ fn figures(counts: &Counts, now: Sample) -> String {
     html += &format!("<p>{}; write amplification {amplification}", number::per_second(now.iops));
     if let Some(wear) = counts.wear {
         html += &format!(
-            "; {} erases; {:.2} of {} rated cycles used on average, {} at least, {} at most",
+            "; {} erases; wear {:.2} of {} cycles on average, {} at least, {} at most",
             number::count(device.erases),
             wear.mean,
             number::count(wear.rated.into()),
