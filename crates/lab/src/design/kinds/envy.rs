@@ -10,7 +10,7 @@ use super::super::part::{self, Flash, Part, Ram};
 use super::super::{Array, Design, HostPath, PathKind};
 use super::Kind;
 use crate::toml_reader::datum::{Datum, Shape};
-use nvlab_controller::envy::{SegmentCleaning, EnvyConfig};
+use nvlab_controller::envy::{EnvyConfig, SegmentCleaning};
 use nvlab_medium::banks::Access;
 use nvlab_medium::flash::NorConfig;
 use nvlab_medium::ram::{Backup, RamConfig};
