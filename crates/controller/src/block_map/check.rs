@@ -51,7 +51,7 @@ impl<S: Store> BlockMap<S> {
     fn roles(&self) -> Vec<Vec<Option<Role>>> {
         let empty = |area: &super::Area<S>| vec![None; area.geometry.blocks() as usize];
         let mut roles: Vec<Vec<Option<Role>>> = self.areas.iter().map(empty).collect();
-        let mut give = |area: usize, block: u32, role: Role| {
+        let mut assign = |area: usize, block: u32, role: Role| {
             let before = roles[area][block as usize].replace(role);
             assert_eq!(before, None, "block {block} of area {area} is {role:?} too");
         };
@@ -59,26 +59,26 @@ impl<S: Store> BlockMap<S> {
             for (die, free) in area.free.iter().enumerate() {
                 for &block in free {
                     assert_eq!(area.die_of(block), die as u32, "block {block} is free on another die");
-                    give(index, block, Role::Free);
+                    assign(index, block, Role::Free);
                 }
             }
         }
         for (lbn, &block) in self.data.iter().enumerate().filter(|(_, block)| **block != NOTHING) {
             assert_eq!(self.areas[DATA].die_of(block), self.home(lbn as u32), "{lbn} is not at home");
-            give(DATA, block, Role::Data(lbn as u32));
+            assign(DATA, block, Role::Data(lbn as u32));
         }
         if let Some(open) = self.fast.sequential {
-            give(DATA, open.block, Role::Own(open.lbn));
+            assign(DATA, open.block, Role::Own(open.lbn));
         }
         for (lbn, &block) in self.bast.log_of.iter().enumerate().filter(|(_, block)| **block != NOTHING) {
-            give(DATA, block, Role::Own(lbn as u32));
+            assign(DATA, block, Role::Own(lbn as u32));
             let round = &self.bast.rounds[self.home(lbn as u32) as usize];
             assert_eq!(round.iter().filter(|&&other| other == lbn as u32).count(), 1, "{lbn} in {round:?}");
         }
         for round in &self.fast.rounds {
             for &block in round.full.iter().chain([&round.open].into_iter().filter(|open| **open != NOTHING))
             {
-                give(self.log_area(), block, Role::Shared);
+                assign(self.log_area(), block, Role::Shared);
             }
         }
         roles

@@ -104,7 +104,7 @@ pub(super) struct Slots {
     record: Vec<u8>,
     /// When everything written so far is durable.
     pub end: Time,
-    /// When no entry names a slot any more that was let go: only then another sector may be written there, on whatever bank.
+    /// When the entries of all released slots are durably cleared: only then may a released slot hold another sector.
     released: Time,
 }
 

@@ -250,7 +250,7 @@ fn a_write_waits_for_the_merge_that_makes_room_for_it() {
         assert_eq!(run.now.since(before), Span::from_us(202) + transfer(), "overhead, transfer, SLC program");
     }
     // A = 1 (block 1): one SLC read and seven MLC reads before 8 programs; only then the erase of the victim and
-    // the program. The erase of the old MLC block is nobody's wait.
+    // the program. No request waits for the erase of the old MLC block.
     let before = run.now;
     run.write(1, 1);
     let slc_read_then_programs = Span::from_us(25 + 8 * 800).max(Span::from_us(7 * 60 + 8 * 800));

@@ -1,4 +1,4 @@
-//! Block mapping, BAST and FAST: counted by hand, held against a plain array, and through power cuts.
+//! Block mapping, BAST and FAST: counted by hand, compared with a plain array, and through power cuts.
 
 #[path = "../array/mod.rs"]
 mod array;

@@ -122,7 +122,7 @@ fn every_setup_behaves_like_an_array() {
 fn faults_lose_nothing_until_the_end_of_life() {
     let mut retired = 0;
     for setup in setups() {
-        // Rated life 1000 cycles; these tests reach about 100, so (100/1000)^2 of this rate is met.
+        // Rated life 1000 cycles; these tests reach about 100, so (100/1000)^2 of this rate applies.
         let faults = Faults { factory_bad: 0.03, program_failure: 0.3, erase_failure: 0.5, ..Faults::NONE };
         for seed in 0..3 {
             let faults = Faults { seed, ..faults };

@@ -87,7 +87,7 @@ fn cut_everywhere(setup: &Setup, seed: u64) -> (u64, u64) {
         let (at, previous) = (moment.at, moment.end);
         moment.end = perform(&mut moment.device, &mut moment.model, at, ask).unwrap();
         moment.last = ask;
-        // To the end of all work it left behind: merges and erases nobody waits for.
+        // To the end of the background work it caused: merges and erases that no request waits for.
         let idle = moment.device.clone().idle_at(moment.end).unwrap();
         let within = at + moment.end.since(at) * rng.below(1000) / 1000;
         let after = moment.end + idle.since(moment.end) * rng.below(1000) / 1000;
@@ -128,7 +128,7 @@ fn nothing_acknowledged_is_lost_and_nothing_torn_is_returned() {
 
 #[test]
 fn nor_where_programs_and_erases_fail_too() {
-    // Rated life 1000 cycles, ten or so are met: (10 / 1000)^2 of these rates is about one operation in 100.
+    // Rated life 1000 cycles, the test reaches about ten: (10 / 1000)^2 of these rates is about one operation in 100.
     let faults =
         Faults { factory_bad: 0.02, program_failure: 200.0, erase_failure: 300.0, seed: 3, ..Faults::NONE };
     let setups: Vec<Setup> =

@@ -1,4 +1,4 @@
-//! eNVy held against a plain array of bytes: all policies and shapes, times, costs, with and without power cuts.
+//! eNVy compared with a plain array of bytes: all policies and shapes, times, costs, with and without power cuts.
 
 mod cost;
 mod device;

@@ -117,7 +117,7 @@ fn changed(from: &[u8], to: &[u8]) -> Vec<u32> {
     pairs.filter(|(_, (a, b))| a != b).map(|(sector, _)| sector as u32).collect()
 }
 
-/// A device without a separator that holds an honest volume.
+/// A device without a separator that holds a well-formed volume.
 struct Base {
     image: Image,
     device: Paged,
@@ -126,7 +126,7 @@ struct Base {
 
 impl Base {
     fn new(kind: FatKind) -> Base {
-        let image = Image::honest(kind);
+        let image = Image::well_formed(kind);
         let sectors = (image.bytes.len() / SECTOR) as u32;
         let mut device = Paged::build(sectors, 2048);
         let units = Extent { start: 0, count: device.capacity_units() };
@@ -180,12 +180,12 @@ impl Base {
     }
 }
 
-/// The bound itself is small for an honest volume, and it is one: nothing below it would do.
+/// The bound is small for a well-formed volume, and it is tight.
 #[test]
-fn an_honest_volume_is_read_once() {
+fn a_well_formed_volume_is_read_once() {
     for kind in KINDS {
         let base = Base::new(kind);
-        let bound = base.hold(&base.image.bytes, "honest");
+        let bound = base.hold(&base.image.bytes, "well-formed");
         assert!(bound < 80, "{bound} sectors");
     }
 }

@@ -1,4 +1,4 @@
-//! A small FAT volume made by hand, so that every byte of it can be made wrong.
+//! A small FAT volume assembled byte by byte, so that any byte of it can be corrupted.
 
 use nvlab_controller::fsms::{FatKind, SECTOR};
 use nvlab_units::Rng;
@@ -25,7 +25,7 @@ pub struct Image {
 
 impl Image {
     /// Directories 10, 11, 12 and 20, 21 in the root; 90 in the first; a file in 30 to 80.
-    pub fn honest(kind: FatKind) -> Image {
+    pub fn well_formed(kind: FatKind) -> Image {
         let (sectors, per_cluster, reserved, fat_sectors, root_sectors) = match kind {
             FatKind::Fat12 => (2_000, 1, 1, 6, 4),
             FatKind::Fat16 => (9_000, 2, 1, 18, 4),

@@ -1,4 +1,4 @@
-//! What a write costs, worked out by hand from the datasheet; and a measurement of the simulator's speed.
+//! What a write costs, calculated from the datasheet; and a measurement of the simulator's speed.
 
 use crate::array::UNIT;
 use crate::device::{Setup, pcm_config, setups};

@@ -1,4 +1,4 @@
-//! hFTL held against a plain array, with and without faults, with and without power cuts; its costs.
+//! hFTL compared with a plain array, with and without faults, with and without power cuts; its costs.
 
 #[path = "../array/mod.rs"]
 mod array;

@@ -129,7 +129,7 @@ fn nor_behind_start_gap() {
 fn nor_where_programs_and_erases_fail_too() {
     let mut retired = 0;
     for (seed, setup) in setups().into_iter().enumerate().filter(|(_, setup)| setup.pages_per_block == 8) {
-        // Rated life 1000 cycles, about two are met: (2 / 1000)^2 of these rates is one operation in 100.
+        // Rated life 1000 cycles, the test reaches about two: (2 / 1000)^2 of these rates is one operation in 100.
         let faults = Faults {
             factory_bad: 0.02,
             program_failure: 2500.0,

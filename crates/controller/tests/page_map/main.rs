@@ -1,4 +1,4 @@
-//! The page map held against a plain array: with and without faults, with and without power cuts.
+//! The page map compared with a plain array: with and without faults, with and without power cuts.
 
 #[path = "../array/mod.rs"]
 mod array;

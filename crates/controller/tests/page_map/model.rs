@@ -68,7 +68,7 @@ fn every_setup_behaves_like_an_array() {
 fn faults_lose_nothing_until_the_end_of_life() {
     let mut retired = 0;
     for setup in setups().into_iter().chain(of_superblocks(setups())) {
-        // Rated life 1000 cycles; these tests reach about 60, so (60/1000)^2 of this rate is met.
+        // Rated life 1000 cycles; these tests reach about 60, so (60/1000)^2 of this rate applies.
         let faults = Faults {
             factory_bad: 0.03,
             program_failure: 0.5,
