@@ -8,7 +8,7 @@
 //! What comes back must be what went in, but for sectors that the device gave up because the file system freed them
 //! ([`crate::result::RouteResult::clusters_trimmed`]): those read as zero.
 
-use crate::design::{Design, Ftl};
+use crate::design::Design;
 use crate::result::RouteResult;
 use crate::run::device::{self, BuildError, Device, InMemory, Visit};
 use nvlab_units::{Span, Time};
@@ -106,7 +106,7 @@ pub fn run(
     commands: &[String],
     tool: impl FnMut(&str) -> Result<(), String>,
 ) -> Result<ImageReport, ImageError> {
-    if let Ftl::Envy(_) = design.ftl {
+    if design.ftl.kind().is_memory() {
         return Err(ImageError::NotABlockDevice(design.name.clone()));
     }
     let tools = Tools { plan, commands, tool };

@@ -25,7 +25,7 @@ pub use named::Named;
 pub use source::Source;
 pub use until::Until;
 
-use crate::design::{Design, Ftl};
+use crate::design::Design;
 use crate::result::RunResult;
 use crate::run::{self, RunError, RunPlan, State, Work};
 use nvlab_workload::WorkloadError;
@@ -72,7 +72,7 @@ impl Task {
     ) -> Result<Task, WorkloadError> {
         let capacity = design.capacity_bytes();
         // Accesses to words of a block device are refused here.
-        let Opened { work, about, notes } = source.open(capacity, is_memory(&design), settings.seed)?;
+        let Opened { work, about, notes } = source.open(capacity, design.ftl.kind().is_memory(), settings.seed)?;
         let promise = match &work {
             Work::Requests(workload) => Promise::of_requests(settings.until, source, workload, capacity),
             Work::Accesses(workload) => Promise::of_transactions(settings.until, workload, capacity),
@@ -94,7 +94,7 @@ impl Task {
 
     /// Runs it. `on_progress` returns false to stop.
     pub fn run(&self, on_progress: run::OnProgress<'_>) -> Result<RunResult, RunError> {
-        let (capacity, is_memory) = (self.design.capacity_bytes(), is_memory(&self.design));
+        let (capacity, is_memory) = (self.design.capacity_bytes(), self.design.ftl.kind().is_memory());
         let seed = self.plan.seed;
         let open = || self.source.open(capacity, is_memory, seed).unwrap_or_else(reopened).work;
         let work = self.work.clone().unwrap_or_else(open);
@@ -116,10 +116,6 @@ impl Task {
 
 /// What the seed of a run is changed by for the copy of its workload that prepares the device.
 const OWN_SEED: u64 = 0x5072_6563_6f6e_6400;
-
-fn is_memory(design: &Design) -> bool {
-    matches!(design.ftl, Ftl::Envy(_))
-}
 
 fn reopened<T>(error: WorkloadError) -> T {
     panic!("it was opened before, with another seed: {error}")

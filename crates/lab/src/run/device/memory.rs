@@ -183,9 +183,9 @@ fn pcm(design: &Design, name: &str, payload: Payload) -> u64 {
 /// The driver's tables, and its memory where the controller has none.
 fn fsms(design: &Design, route: &Route, payload: Payload) -> u64 {
     let sectors = design.capacity_bytes() / SECTOR as u64;
-    let own = match design.ftl {
-        Ftl::Hftl(_) => 0,
-        _ => pcm(design, &route.pram, payload),
+    let own = match design.ftl.kind().pram() {
+        Some(_) => 0,
+        None => pcm(design, &route.pram, payload),
     };
     let size = design.pcm_config(&route.pram, 0).0.capacity_bytes;
     let slots = route.bytes.unwrap_or(size) / (SECTOR as u64 + 4);
