@@ -72,7 +72,8 @@ impl Task {
     ) -> Result<Task, WorkloadError> {
         let capacity = design.capacity_bytes();
         // Accesses to words of a block device are refused here.
-        let Opened { work, about, notes } = source.open(capacity, design.ftl.kind().is_memory(), settings.seed)?;
+        let Opened { work, about, notes } =
+            source.open(capacity, design.ftl.kind().is_memory(), settings.seed)?;
         let promise = match &work {
             Work::Requests(workload) => Promise::of_requests(settings.until, source, workload, capacity),
             Work::Accesses(workload) => Promise::of_transactions(settings.until, workload, capacity),
