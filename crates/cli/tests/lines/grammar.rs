@@ -75,9 +75,18 @@ impl Grammar {
         let mut verbs = Vec::new();
         read(&folder, &[], &mut verbs);
         let words: Vec<String> = verbs.iter().map(|verb| verb.words.join(" ")).collect();
-        for known in
-            ["run", "compare", "serve", "cut", "image", "trace convert", "design new", "report", "reproduce"]
-        {
+        for known in [
+            "run",
+            "compare",
+            "sweep",
+            "serve",
+            "cut",
+            "image",
+            "trace convert",
+            "design new",
+            "report",
+            "reproduce",
+        ] {
             assert!(words.iter().any(|verb| verb == known), "no {known} among {words:?}");
         }
         let run = &verbs[words.iter().position(|verb| verb == "run").unwrap()];

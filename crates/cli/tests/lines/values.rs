@@ -100,6 +100,7 @@ fn pick(rng: &mut Rng, of: &[&str]) -> String {
 pub fn always(verb: &str) -> &'static [(&'static str, &'static str)] {
     match verb {
         "run" | "compare" => &[("--until", "LIMIT"), ("--precondition", "STATE"), ("--workload", "WORKLOAD")],
+        "sweep" => &[("--until", "LIMIT"), ("--precondition", "STATE")],
         "cut" => &[("--cuts", "N")],
         "reproduce" => &[("--only", "LIST")],
         _ => &[],
@@ -148,6 +149,11 @@ impl Values {
             ),
             ("--control", _) => pick(rng, &["control.sock", "notes.txt", "folder", "missing/c.sock"]),
             ("--http", _) => pick(rng, &["localhost:0", "0.0.0.0:0", "localhost", "notes.txt"]),
+            (_, "AXIS") => pick(
+                rng,
+                &["ftl.spare=10%,30%", "ftl.spare=10..30:10", "ftl.clean.kind=fifo", "ftl.spare", "x=1..0:1"],
+            ),
+            (_, "I/N") => pick(rng, &["1/2", "2/2", "1/1", "3/2", "0/0"]),
             (_, "DESIGN" | "A" | "B" | "DESIGNS") => self.design(rng),
             (_, "WORKLOAD") => pick(rng, &WORKLOADS),
             (_, "TRACE" | "FROM") => {

@@ -55,6 +55,39 @@ nothing; if all that was written is still in a buffer, the lifetime is not deter
 assertion about it holds.",
     },
     Topic {
+        names: &["sweeps", "sweep"],
+        title: "Sweeps: many runs along axes, as one table and one page",
+        text: "\
+\x20 nvlab sweep FILE.toml
+\x20 nvlab sweep DESIGN -w WORKLOAD -p KEY=V1,V2,... -p KEY=LO..HI:STEP -p KEY=LO..HI*FACTOR
+
+\x20 schema = 1
+\x20 [sweep]
+\x20 name     = \"spare\"               of the files: sweep-spare.parquet, .csv, .json, .html
+\x20 design   = \"ssd-tlc\"             or a list; set = [\"KEY=VALUE\"] changes it at every point
+\x20 workload = [\"zipf\", \"uniform\"]   or one text
+\x20 seeds    = 3                     so many from 1 on, or a list; figures show the mean
+\x20 until    = \"2 x capacity\"        as for run; so is precondition
+\x20 [[axis]]
+\x20 key      = \"ftl.clean.kind\"
+\x20 values   = [\"greedy\", \"fifo\"]
+\x20 [[axis]]
+\x20 key      = \"ftl.spare\"
+\x20 range    = \"7 % .. 28 % : 7 %\"   or by a factor: \"1 MiB .. 64 MiB * 4\"
+\x20 [[axis]]                         keys that move together
+\x20 keys     = [\"ftl.buffer.size\", \"media.sram.size\"]
+\x20 values   = [[\"4 MiB\", \"52 MiB\"], [\"16 MiB\", \"64 MiB\"]]
+\x20 [[skip]]                         points that are not run
+\x20 where    = \"ftl.clean.kind == 'fifo' and ftl.spare > 20 %\"
+
+Every point is an ordinary run: a sweep that was interrupted or killed runs what is missing when it
+is started again. --shard I/N runs every Nth point and keeps its results; without --shard, and with
+--from DIR for results kept elsewhere, the table is made. It has the same bytes however its points
+were run. A point without a result is a row with the reason, and the exit status is 3.
+A star marks the front: no other point under the same workload is as good in price, lifetime and
+speed, and better in one of them.",
+    },
+    Topic {
         names: &["steady-state", "steady", "precondition"],
         title: "Steady state: when write amplification no longer drifts",
         text: "\
