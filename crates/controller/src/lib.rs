@@ -18,11 +18,11 @@
 //! | [`fsms`] | in front of any of them: stores the metadata of a FAT file system in PRAM |
 //! | [`pram`] | the memory that `fsms` shares with the controller behind it |
 //! | [`power`] | background work, power cuts and recovery of all of them |
-//! | [`cleaning`] | which block is cleaned next: one file per policy |
-//! | [`table`] | the blocks of an array: live units, state |
+//! | `cleaning` | which block is cleaned next: one file per policy |
+//! | `table` | the blocks of an array: live units, state |
 
 pub mod block_map;
-pub mod cleaning;
+mod cleaning;
 pub mod envy;
 pub mod fsms;
 pub mod hftl;
@@ -30,7 +30,7 @@ pub mod page_map;
 pub mod power;
 pub mod pram;
 mod spare;
-pub mod table;
+mod table;
 mod wear;
 
 pub use block_map::BlockMap;
@@ -109,7 +109,7 @@ pub enum ControllerError {
 impl ControllerError {
     /// Fails if units lie outside a device of `capacity` units.
     #[inline]
-    pub fn check_extent(extent: Extent, capacity: u32) -> Result<(), ControllerError> {
+    pub(crate) fn check_extent(extent: Extent, capacity: u32) -> Result<(), ControllerError> {
         match extent.end() <= capacity as u64 {
             true => Ok(()),
             false => Err(ControllerError::OutOfRange { extent, capacity }),

@@ -1,6 +1,6 @@
 //! The configuration of an eNVy controller: plain data, filled from a design.
 
-use super::table::{RECORD, SramLayout};
+use super::table::{RECORD, SramCounts, SramLayout};
 use crate::cleaning::SegmentCleaning;
 use crate::cleaning::gathering::{Gathering, Locality};
 use nvlab_medium::flash::FlashConfig;
@@ -37,6 +37,11 @@ pub struct EnvyConfig {
     pub transaction_pages: u32,
 }
 
+/// Pages of a pool that must stay without live data, so that every clean can gain space.
+pub(super) fn pool_margin(geometry: &Geometry) -> u32 {
+    (geometry.pages_per_block / 64).max(2)
+}
+
 impl EnvyConfig {
     /// Bytes of the page table as the paper counts them: 6 B per page of the array (section 3.3). Our
     /// interpretation: 3 B from logical to physical page, flash or SRAM, and 3 B back, at 2^23 pages.
@@ -48,9 +53,42 @@ impl EnvyConfig {
     /// buffer and page table.
     pub fn sram_bytes(&self, geometry: &Geometry, word_bytes: u32) -> u64 {
         let buffer = self.buffer_pages as u64 * geometry.page_bytes();
-        SramLayout::new(self, geometry, word_bytes as u64)
-            .bytes()
-            .max(buffer + EnvyConfig::table_bytes(geometry))
+        self.sram_layout(geometry, word_bytes).bytes().max(buffer + EnvyConfig::table_bytes(geometry))
+    }
+
+    /// What lies where in that SRAM.
+    pub(super) fn sram_layout(&self, geometry: &Geometry, word_bytes: u32) -> SramLayout {
+        let counts = SramCounts {
+            segments: geometry.blocks() as u64,
+            pools: self.pool_count(geometry) as u64,
+            slots: self.buffer_pages.max(1) as u64,
+            shadows: self.transaction_pages as u64,
+            pages: self.logical_pages as u64,
+        };
+        SramLayout::new(counts, geometry.page_bytes(), word_bytes as u64)
+    }
+
+    /// Pools of one die: its partitions, or one.
+    pub(super) fn pools_per_die(&self, geometry: &Geometry) -> u32 {
+        match self.cleaning {
+            SegmentCleaning::Gathering(gathering) => {
+                let (segments, size) = (geometry.blocks_per_die - 1, gathering.partition_segments);
+                ((segments + size / 2) / size).max(1)
+            }
+            _ => 1,
+        }
+    }
+
+    /// Pools of the array.
+    pub(super) fn pool_count(&self, geometry: &Geometry) -> u32 {
+        self.pools_per_die(geometry) * geometry.dies()
+    }
+
+    /// Live pages all pools can hold.
+    fn room(&self, geometry: &Geometry) -> u64 {
+        let in_service = (geometry.blocks_per_die - 1) as u64 * geometry.dies() as u64;
+        in_service * geometry.pages_per_block as u64
+            - self.pool_count(geometry) as u64 * pool_margin(geometry) as u64
     }
 
     /// Checks that the controller can work on these media; otherwise returns the reason.
@@ -149,7 +187,7 @@ impl EnvyConfig {
                 "a share of {writes} of the writes to {data} of the pages: both lie between 0 and 1"
             ));
         }
-        let room = super::segments::room(self, geometry);
+        let room = self.room(geometry);
         let asked = self.logical_pages as u64 + self.transaction_pages as u64;
         if self.logical_pages == 0 || asked > room {
             return Err(format!(

@@ -5,7 +5,7 @@
 //! divided evenly, so the number of partitions determines how many segments each has.
 
 use super::table::{Record, SramLayout};
-use super::{Envy, EnvyConfig, segments};
+use super::{Envy, EnvyConfig};
 use nvlab_medium::Store;
 use nvlab_medium::ram::Ram;
 use nvlab_units::{Geometry, Time};
@@ -25,7 +25,7 @@ fn shape(config: &EnvyConfig, geometry: &Geometry, word_bytes: u32) -> Shape {
         ("pages of a segment", geometry.pages_per_block),
         ("segments of a die", geometry.blocks_per_die),
         ("dies", geometry.dies()),
-        ("partitions", segments::pool_count(config, geometry)),
+        ("partitions", config.pool_count(geometry)),
         ("pages of the buffer", config.buffer_pages.max(1)),
         ("pages of a transaction", config.transaction_pages),
         ("bytes of a word of the SRAM", word_bytes),
@@ -55,8 +55,7 @@ pub(super) fn check<S: Store>(config: &EnvyConfig, geometry: &Geometry, sram: &R
     if !differs.is_empty() {
         return Err(format!("the SRAM holds the state of another design: {}", differs.join("; ")));
     }
-    let (needed, has) =
-        (SramLayout::new(config, geometry, sram.config().word_bytes as u64).bytes(), sram.config());
+    let (needed, has) = (config.sram_layout(geometry, sram.config().word_bytes).bytes(), sram.config());
     match needed <= has.capacity_bytes {
         true => Ok(()),
         false => Err(format!("the SRAM has {} B, its state needs {needed} B", has.capacity_bytes)),

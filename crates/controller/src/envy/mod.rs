@@ -166,7 +166,7 @@ impl<S: Store> Envy<S> {
             ),
             arrived: None,
             layout: Layout::new(&geometry),
-            map: table::SramLayout::new(&config, &geometry, sram.config().word_bytes as u64),
+            map: config.sram_layout(&geometry, sram.config().word_bytes),
             l2p: vec![NOTHING; config.logical_pages as usize],
             p2l: vec![NOTHING; geometry.units() as usize],
             segments: erases.iter().map(|&erases| Segment::new(erases)).collect(),

@@ -39,7 +39,7 @@ pub fn erase_counts<S: Store>(
     sram: &Ram<S>,
 ) -> Result<Vec<u32>, String> {
     header::check(config, geometry, sram)?;
-    let map = SramLayout::new(config, geometry, sram.config().word_bytes as u64);
+    let map = config.sram_layout(geometry, sram.config().word_bytes);
     Ok((0..geometry.blocks()).map(|segment| read_segment(sram, &map, segment).1.erases).collect())
 }
 

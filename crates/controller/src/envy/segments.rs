@@ -4,8 +4,8 @@
 //! segments of a die. A pool is within one die and keeps its number of segments: a clean moves data to the die's
 //! erased spare, which takes the place of the segment the data came from.
 
+use super::config::pool_margin;
 use super::{EnvyConfig, NOTHING};
-use crate::cleaning::SegmentCleaning;
 use crate::cleaning::gathering::History;
 use nvlab_units::{Geometry, Ticket};
 use std::collections::VecDeque;
@@ -101,38 +101,11 @@ pub(super) struct Pool {
     pub history: History,
 }
 
-/// Pools of one die.
-fn per_die(config: &EnvyConfig, geometry: &Geometry) -> u32 {
-    match config.cleaning {
-        SegmentCleaning::Gathering(gathering) => {
-            let (segments, size) = (geometry.blocks_per_die - 1, gathering.partition_segments);
-            ((segments + size / 2) / size).max(1)
-        }
-        _ => 1,
-    }
-}
-
-/// Pools of the array.
-pub(super) fn pool_count(config: &EnvyConfig, geometry: &Geometry) -> u32 {
-    per_die(config, geometry) * geometry.dies()
-}
-
-/// Pages of a pool that must stay without live data, so that every clean can gain space.
-fn margin(geometry: &Geometry) -> u32 {
-    (geometry.pages_per_block / 64).max(2)
-}
-
-/// Live pages all pools can hold.
-pub(super) fn room(config: &EnvyConfig, geometry: &Geometry) -> u64 {
-    let in_service = (geometry.blocks_per_die - 1) as u64 * geometry.dies() as u64;
-    in_service * geometry.pages_per_block as u64
-        - pool_count(config, geometry) as u64 * margin(geometry) as u64
-}
-
 /// Empty pools. Neighbouring pools are on different dies, so that hot data is spread; the segments of a die are
 /// divided among its pools as evenly as possible.
 pub(super) fn pools(config: &EnvyConfig, geometry: &Geometry) -> Vec<Pool> {
-    let (dies, per_die, segments) = (geometry.dies(), per_die(config, geometry), geometry.blocks_per_die - 1);
+    let (dies, per_die, segments) =
+        (geometry.dies(), config.pools_per_die(geometry), geometry.blocks_per_die - 1);
     let pool = |number: u32| {
         let place = number / dies;
         let size = segments * (place + 1) / per_die - segments * place / per_die;
@@ -143,7 +116,7 @@ pub(super) fn pools(config: &EnvyConfig, geometry: &Geometry) -> Vec<Pool> {
             closed: VecDeque::with_capacity(size as usize + 1),
             fresh: Vec::new(),
             occupied: 0,
-            limit: size * geometry.pages_per_block - margin(geometry),
+            limit: size * geometry.pages_per_block - pool_margin(geometry),
             history: History::default(),
         }
     };

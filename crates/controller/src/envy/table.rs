@@ -15,15 +15,21 @@
 //! | buffer | page | the slots |
 //!
 //! The reverse table, from physical to logical pages, is not kept here: recovery rebuilds it from the table. It is
-//! still counted ([`EnvyConfig::table_bytes`]), because the controller has it in SRAM while it runs.
-
-use super::EnvyConfig;
-use nvlab_units::Geometry;
+//! still counted (`EnvyConfig::table_bytes`), because the controller has it in SRAM while it runs.
 
 /// Bytes of a segment, pool, header or transaction record.
 pub(super) const RECORD: u64 = 64;
 /// Bytes of a slot or shadow record.
 pub(super) const SMALL: u64 = 16;
+
+/// How many records of each kind the SRAM holds, at least one slot.
+pub(super) struct SramCounts {
+    pub segments: u64,
+    pub pools: u64,
+    pub slots: u64,
+    pub shadows: u64,
+    pub pages: u64,
+}
 
 /// Offsets of the regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,19 +48,17 @@ impl SramLayout {
     /// The offset of the header, equal in every layout.
     pub const HEADER: u64 = 0;
 
-    /// The layout for a controller over an array, in a memory with words of `word` bytes.
-    pub fn new(config: &EnvyConfig, geometry: &Geometry, word: u64) -> SramLayout {
+    /// The layout for an array with pages of `page` bytes, in a memory with words of `word` bytes.
+    pub fn new(counts: SramCounts, page: u64, word: u64) -> SramLayout {
         let up = |offset: u64| offset.next_multiple_of(word);
-        let slots = config.buffer_pages.max(1) as u64;
         let segments = up(2 * RECORD);
-        let pools = up(segments + geometry.blocks() as u64 * RECORD);
-        let slots_at = up(pools + super::segments::pool_count(config, geometry) as u64 * RECORD);
-        let shadows = up(slots_at + slots * SMALL);
-        let table = up(shadows + config.transaction_pages as u64 * SMALL);
-        let page = geometry.page_bytes();
-        let buffer = (table + config.logical_pages as u64 * 4).next_multiple_of(word.max(page));
-        let bytes = buffer + slots * page;
-        SramLayout { segments, pools, slots: slots_at, shadows, table, buffer, page, bytes }
+        let pools = up(segments + counts.segments * RECORD);
+        let slots = up(pools + counts.pools * RECORD);
+        let shadows = up(slots + counts.slots * SMALL);
+        let table = up(shadows + counts.shadows * SMALL);
+        let buffer = (table + counts.pages * 4).next_multiple_of(word.max(page));
+        let bytes = buffer + counts.slots * page;
+        SramLayout { segments, pools, slots, shadows, table, buffer, page, bytes }
     }
 
     pub fn transaction(&self) -> u64 {

@@ -127,7 +127,7 @@ fn volume(boot: &[u8], base: u32, sectors: u32) -> Option<Volume> {
 impl Volume {
     /// The cluster of a sector.
     #[inline]
-    pub fn cluster_of(&self, sector: u32) -> Option<u32> {
+    pub(super) fn cluster_of(&self, sector: u32) -> Option<u32> {
         let cluster = sector.checked_sub(self.data)? / self.cluster_sectors;
         (cluster < self.clusters).then_some(cluster + 2)
     }

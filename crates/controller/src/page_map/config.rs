@@ -99,7 +99,7 @@ impl Streams {
         }
     }
     /// The stream that relocated data goes to: the last.
-    pub fn relocated(self) -> u32 {
+    pub(super) fn relocated(self) -> u32 {
         self.count() - 1
     }
 }
