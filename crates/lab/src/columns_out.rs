@@ -36,7 +36,7 @@ const MANIFEST_SCHEMA: &str = "nvlab.manifest/1";
 
 /// Keeps a run below `dir`, which is made if it is not there. Gives the run's directory; if the run was kept
 /// before, that directory is left as it is.
-pub fn write_run_dir(dir: &Path, run: &RunResult) -> io::Result<PathBuf> {
+pub(crate) fn write_run_dir(dir: &Path, run: &RunResult) -> io::Result<PathBuf> {
     if run.key.len() < 8 || !run.key.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{}` is not a key", run.key)));
     }

@@ -15,8 +15,8 @@
 //! | `kinds` | the controllers: one file for each kind, with its keys, reading, checks and media |
 //! | `bricks` | what several kinds read alike; `route`: the driver in front of a controller |
 //! | [`keys`] | the table of all keys; `key`: one of them |
-//! | [`source`] | files, parts and `--set` as flat keys with places; `layers` lays them over each other |
-//! | [`context`] | typed reading, defaults, origins, unknown keys |
+//! | `source` | files, parts and `--set` as flat keys with places; `layers` lays them over each other |
+//! | `context` | typed reading, defaults, origins, unknown keys |
 //! | [`part`], [`sheets`] | memory parts, typed; the built-in datasheets |
 //! | `load`, `resolve` | from a name to a [`Design`] |
 //! | `configs` | from a [`Design`] to the configurations of media, and its price |
@@ -24,7 +24,7 @@
 
 mod bricks;
 mod configs;
-pub mod context;
+mod context;
 pub mod error;
 mod key;
 pub mod keys;
@@ -36,12 +36,13 @@ mod resolve;
 mod route;
 pub mod schema;
 pub mod sheets;
-pub mod source;
+pub(crate) mod source;
 mod text;
 
 pub use bricks::memories::Memory;
 pub use bricks::slc::{PageCache, SlcBlocks};
 pub use configs::{PriceItem, PriceList};
+pub use context::Resolved;
 pub use error::DesignErrors;
 pub use kinds::blocks::{BlockMapped, LogArray};
 pub use kinds::envy::Envy;
@@ -53,7 +54,6 @@ pub use part::Part;
 pub use route::Route;
 pub use text::{Difference, diff, template};
 
-use context::Resolved;
 use nvlab_units::{Geometry, Rate, Span};
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@
 //! | [`assertion`] | `waf < 2.5`, checked against a run |
 //! | [`mod@html`] | results as one self-contained HTML file |
 //! | [`page`] | the kit that every HTML page is built from: frame, tables, plots |
-//! | [`number`] | numbers with units for people; [`stats`]: mean and 95 % interval |
+//! | [`number`] | numbers with units for people; `stats`: mean and 95 % interval |
 
 pub mod assertion;
 pub mod compare;
@@ -21,12 +21,12 @@ pub mod human;
 pub mod metric;
 pub mod number;
 pub mod page;
-pub mod stats;
+pub(crate) mod stats;
 
 #[cfg(test)]
 pub(crate) mod sample;
 
-pub use assertion::{Assertion, Verdict, assert_expr};
+pub use assertion::{Assertion, Verdict};
 pub use compare::compare_text;
 pub use html::html;
 pub use human::run_text;
@@ -81,7 +81,7 @@ impl std::str::FromStr for Format {
 }
 
 /// Returns the command that produces the same result again, quoted for a shell.
-pub fn repeat_command(run: &RunResult) -> String {
+pub(crate) fn repeat_command(run: &RunResult) -> String {
     let mut words = run.design.name.split(' ');
     let mut command = vec!["nvlab".to_string(), "run".to_string(), quoted(words.next().unwrap_or(""))];
     // `ssd-tlc ftl.spare=12 % path.queue=8`: a word without `=` belongs to the value before it.

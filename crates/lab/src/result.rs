@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 /// Version of the JSON document.
 pub const SCHEMA: &str = "nvlab.run/1";
 /// Raised only when the same design, workload and seed may give other numbers than before.
-pub const RESULTS_VERSION: u32 = 3;
+pub(crate) const RESULTS_VERSION: u32 = 3;
+/// Seconds of a year of 365.25 days.
+pub(crate) const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
 
 /// Everything a run found out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,7 +19,7 @@ pub struct RunResult {
     pub key: String,
     /// Version of nvlab.
     pub nvlab: String,
-    /// [`RESULTS_VERSION`].
+    /// `RESULTS_VERSION`.
     pub results_version: u32,
     /// The design.
     pub design: DesignInfo,
@@ -94,7 +96,7 @@ pub struct RunResult {
 
 impl RunResult {
     /// Why there is no lifetime: true if nothing wears the device, false if it is not known what will.
-    pub fn without_end(&self) -> bool {
+    pub(crate) fn without_end(&self) -> bool {
         let programmed = self.flash.as_ref().map_or(0, |flash| flash.programs + flash.erases);
         self.lifetime.years.is_none() && programmed == 0 && self.write.bytes == 0
     }

@@ -25,7 +25,7 @@ fn root(mut low: f64, mut high: f64, falls: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// Live share of a block when FIFO cleans it, pages written uniformly; `0 < rho < 1`.
-pub fn fifo_live_share(rho: f64) -> f64 {
+fn fifo_live_share(rho: f64) -> f64 {
     // (u - 1) / ln u grows with u.
     root(1e-12, 1.0 - 1e-12, |u| rho - (u - 1.0) / u.ln())
 }
@@ -48,7 +48,7 @@ pub struct Class {
 ///
 /// Finds T with `sum_c rho d_c (r_c T) / (1 - e^(-r_c T)) = 1`, `r_c = a_c / d_c`, T in writes per page of data;
 /// the cost is `(1 - rho T) / (rho T)`.
-pub fn fifo_mixed_cost(rho: f64, classes: &[Class]) -> f64 {
+fn fifo_mixed_cost(rho: f64, classes: &[Class]) -> f64 {
     let filled = |t: f64| {
         let share = |class: &Class| {
             let x = class.writes / class.data * t;

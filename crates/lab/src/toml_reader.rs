@@ -140,7 +140,7 @@ impl Value {
         }
     }
     /// A string, number or flag as `--set` takes it.
-    pub fn scalar(&self) -> Option<String> {
+    pub(crate) fn scalar(&self) -> Option<String> {
         match self {
             Value::Text(text) | Value::Number(text) => Some(text.clone()),
             Value::Flag(flag) => Some(flag.to_string()),
@@ -178,7 +178,7 @@ pub fn parse(source: &Arc<Source>, errors: &mut Vec<FileError>) -> Vec<Entry> {
 }
 
 /// Reads one value; `None` if the text of the source at `span` is not TOML.
-pub fn parse_value(source: &Arc<Source>, span: Range<usize>) -> Option<Value> {
+pub(crate) fn parse_value(source: &Arc<Source>, span: Range<usize>) -> Option<Value> {
     let value = DeValue::parse(&source.text[span]).ok()?;
     Some(value_of(value.get_ref(), source))
 }

@@ -6,7 +6,7 @@
 
 mod scenarios;
 
-use nvlab_lab::design::context::Resolved;
+use nvlab_lab::design::Resolved;
 use nvlab_lab::design::keys::{self, Key};
 use nvlab_lab::result::RunResult;
 use nvlab_lab::toml_reader::datum::{Datum, Shape};

@@ -4,7 +4,7 @@
 
 use nvlab_controller::PageMap;
 use nvlab_lab::design::{Design, PageMapped};
-use nvlab_lab::run::device::{Backing, BuildError, Device, Visit, build, page_map};
+use nvlab_lab::run::device::{Backing, BuildError, Device, Visit, build, new_page_map};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
 use nvlab_units::{Rng, Time};
@@ -88,7 +88,7 @@ impl Backing for Files {
         nand: Nand<Mortal>,
     ) -> Result<(PageMap<Mortal>, Time), BuildError> {
         if !self.used {
-            return Ok((page_map::fresh(page, seed, nand)?, Time::ZERO));
+            return Ok((new_page_map(page, seed, nand)?, Time::ZERO));
         }
         let (config, cache) = (page.config(seed), page.cache.as_ref().map(|cache| cache.config));
         let media = nvlab_controller::page_map::PageMapMedia::new(nand);

@@ -9,18 +9,6 @@ use crate::sources::{code_only, declared, module_of, root, rust_files, without_t
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Circles that are still to be removed: a crate and one of the files. This list may only shrink.
-const KNOWN: &[(&str, &str)] = &[
-    ("controller", "envy/durable"),
-    ("controller", "envy/table"),
-    ("controller", "fsms/slots"),
-    ("controller", "page_map/config"),
-    ("lab", "design/resolve"),
-    ("lab", "design/source"),
-    ("lab", "run/device/memory"),
-    ("lab", "run/media"),
-];
-
 type Module = Vec<String>;
 
 #[derive(Default)]
@@ -230,15 +218,7 @@ fn files_of_a_crate_do_not_use_each_other_in_circles() {
         let name = path.file_name().unwrap().to_str().unwrap().to_string();
         found.extend(circles.into_iter().map(|circle| (name.clone(), circle)));
     }
-    let is_known = |(name, circle): &&(String, BTreeSet<String>)| {
-        KNOWN.iter().any(|(known, file)| known == name && circle.contains(*file))
-    };
-    let new: Vec<_> = found.iter().filter(|circle| !is_known(circle)).collect();
-    assert!(new.is_empty(), "files that use each other: {new:#?}");
-    for (name, file) in KNOWN {
-        let still = found.iter().any(|(of, circle)| of == name && circle.contains(*file));
-        assert!(still, "the circle of {file} in {name} is gone: take it out of KNOWN");
-    }
+    assert!(found.is_empty(), "files that use each other: {found:#?}");
 }
 
 /// A crate of a few lines each: a parent that re-exports, a circle through that, and paths that are none.

@@ -36,7 +36,7 @@ impl PriceList {
         self.items.iter().map(|item| item.usd).sum()
     }
     /// US dollars for a GiB the host can address.
-    pub fn usd_per_gib(&self) -> Option<f64> {
+    pub(crate) fn usd_per_gib(&self) -> Option<f64> {
         Some(self.total_usd()? / (self.capacity_bytes as f64 / (1u64 << 30) as f64))
     }
 }

@@ -10,7 +10,7 @@ use super::key::Keys;
 use super::{kinds, resolve, route};
 use std::sync::LazyLock;
 
-pub use super::key::{ALTERNATIVES, Key, Preset, leaf, matches, parent};
+pub use super::key::{Key, Preset, leaf, matches, parent};
 
 /// Keys that several kinds share, and of what is around a controller: table by table in any order.
 const SHARED: [&[Key]; 10] = [

@@ -96,7 +96,7 @@ pub fn find(reference: &str, beside: Option<&Path>) -> Result<Arc<Source>, (Stri
 }
 
 /// Reads a part file into the keys of `media.NAME`.
-pub fn layer(source: &Arc<Source>, medium: &str, errors: &mut Vec<FileError>) -> Layer {
+pub(super) fn layer(source: &Arc<Source>, medium: &str, errors: &mut Vec<FileError>) -> Layer {
     let mut layer = source::read(source, errors);
     let mut moved = Layer::default();
     for (path, leaf) in std::mem::take(&mut layer.leaves) {

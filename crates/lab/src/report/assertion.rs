@@ -60,11 +60,6 @@ pub struct Verdict {
     pub text: String,
 }
 
-/// Returns whether an assertion holds for a run; fails if it cannot be parsed or the run has no such value.
-pub fn assert_expr(text: &str, run: &RunResult) -> Result<bool, String> {
-    Assertion::parse(text)?.check(run).map(|verdict| verdict.holds)
-}
-
 impl Assertion {
     /// Parses `waf < 2.5`.
     pub fn parse(text: &str) -> Result<Assertion, String> {
@@ -166,6 +161,10 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
+    fn holds_for(text: &str, run: &RunResult) -> Result<bool, String> {
+        Ok(Assertion::parse(text)?.check(run)?.holds)
+    }
+
     #[test]
     fn every_unit_and_operator() {
         let run = sample::run("ssd-tlc", 1);
@@ -190,14 +189,14 @@ mod tests {
             ("erases > 1", true),
         ];
         for (text, holds) in cases {
-            assert_eq!(assert_expr(text, &run), Ok(holds), "{text}");
+            assert_eq!(holds_for(text, &run), Ok(holds), "{text}");
         }
     }
 
     #[test]
     fn faults_say_what_to_write() {
         let run = sample::run("ssd-tlc", 1);
-        let error = |text: &str| assert_expr(text, &run).unwrap_err();
+        let error = |text: &str| holds_for(text, &run).unwrap_err();
         assert_eq!(error("waff < 2"), "assertion `waff < 2`: there is no metric `waff`; did you mean `waf`?");
         assert_eq!(
             error("waf 2"),

@@ -1,7 +1,7 @@
 //! The one table of metrics: what `--metrics`, `--assert` and the columns of tables know.
 //!
 //! A name is a path of lower-case words: `waf`, `waf.clean`, `read.p99`, `write.p99_9`. Also understood:
-//! `p99.9` for `p99_9`, `p99.write` for `write.p99`, and the short names in [`ALIASES`].
+//! `p99.9` for `p99_9`, `p99.write` for `write.p99`, and the short names in `ALIASES`.
 
 use super::number::{self, Shown};
 use crate::result::{FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult};
@@ -113,7 +113,7 @@ impl Metric {
     }
 
     /// True for the lifetime of something that the run's device has: without a value, nothing wore it.
-    pub fn is_life_of(&self, run: &RunResult) -> bool {
+    pub(super) fn is_life_of(&self, run: &RunResult) -> bool {
         let of = match self.name.as_str() {
             "log.lifetime" => of_role(run, &["log", "slc"], |_| 1.0).is_some(),
             "pram.lifetime" => run.pram.is_some(),
@@ -130,7 +130,7 @@ pub fn metric(name: &str, run: &RunResult) -> Option<f64> {
 }
 
 /// Short names.
-pub const ALIASES: &[(&str, &str)] = &[
+const ALIASES: &[(&str, &str)] = &[
     ("wa", "waf"),
     ("life", "lifetime"),
     ("tbw", "lifetime.bytes"),

@@ -27,7 +27,7 @@ impl Shown {
 
     /// Formats another value (an interval) with the unit and the decimals of this one, with one more digit where it
     /// would otherwise be rounded to 0.
-    pub fn same_way(&self, value: f64) -> String {
+    pub(crate) fn same_way(&self, value: f64) -> String {
         let scaled = value / f64::from_bits(self.factor);
         let text = format!("{scaled:.*}", self.decimals);
         let vanished = value != 0.0 && text.bytes().all(|b| b == b'0' || b == b'.');
@@ -43,7 +43,7 @@ impl std::fmt::Display for Shown {
 }
 
 /// Three significant digits; whole numbers above 1000 in groups.
-pub fn three(value: f64) -> String {
+pub(crate) fn three(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");
     }
@@ -137,7 +137,7 @@ pub fn bytes(value: f64) -> Shown {
 }
 
 /// A size in decimal units, as datasheets state endurance: `240 TB`.
-pub fn bytes_decimal(value: f64) -> Shown {
+pub(crate) fn bytes_decimal(value: f64) -> Shown {
     let units = [(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB"), (1e15, "PB"), (1e18, "EB")];
     scaled(value, &units.map(|(factor, unit)| (factor, factor, unit)))
 }
@@ -155,7 +155,7 @@ pub fn per_second(value: f64) -> Shown {
 }
 
 /// A count in three digits: `1.24 M`.
-pub fn short_count(value: f64) -> Shown {
+pub(crate) fn short_count(value: f64) -> Shown {
     if value.fract() == 0.0 && value.abs() < 1000.0 {
         return Shown { number: format!("{value}"), unit: "", decimals: 0, factor: 1f64.to_bits() };
     }

@@ -114,7 +114,7 @@ pub fn summary<'a>(judged: impl Iterator<Item = &'a Judged<'a>> + Clone) -> Stri
 }
 
 /// The claims of the sources that passed.
-pub fn passed_claims<'a>(judged: impl Iterator<Item = &'a Judged<'a>>) -> Vec<&'a str> {
+pub(super) fn passed_claims<'a>(judged: impl Iterator<Item = &'a Judged<'a>>) -> Vec<&'a str> {
     let of_source = |one: &&Judged<'_>| one.passes() && matches!(one.row.basis, Basis::Stated | Basis::Cited);
     judged.filter(of_source).map(|one| one.row.claim.as_str()).collect()
 }

@@ -20,7 +20,7 @@ pub mod page;
 mod plot;
 
 pub use experiment::Experiment;
-pub use judge::{Judged, Measured, Verdict, judge, passed_claims, summary};
+pub use judge::{Judged, Measured, Verdict, judge, summary};
 
 use crate::toml_reader::FileError;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! Tests of experiments: every built-in one reads at both sizes, mistakes are refused with their line, verdicts and
 //! pages come from what was measured.
 
+use super::judge::passed_claims;
 use super::*;
 use crate::report::sample;
 use crate::result::RunResult;

@@ -58,6 +58,18 @@ pub struct Watch<'a> {
     pub go_on: &'a mut dyn FnMut(&Progress) -> bool,
 }
 
+impl Watch<'_> {
+    /// Asks whether to go on, if `ask_at` requests are served; sets when to ask next.
+    #[inline]
+    fn ask(&mut self, progress: &Progress, ask_at: &mut u64) -> Result<(), DriveError> {
+        if progress.requests < *ask_at {
+            return Ok(());
+        }
+        *ask_at = progress.requests + ASK_EVERY;
+        if (self.go_on)(progress) { Ok(()) } else { Err(DriveError::Stopped(progress.requests)) }
+    }
+}
+
 /// How far a run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
@@ -172,7 +184,7 @@ impl Outstanding {
 
     /// When another request may begin.
     #[inline]
-    pub fn room_at(&self) -> Time {
+    pub(super) fn room_at(&self) -> Time {
         self.earliest.end
     }
 
@@ -308,12 +320,7 @@ pub(super) fn paced<D: BlockDevice + Observed>(
         if let Some(meter) = &mut watch.meter {
             meter.batch(device, served, progress.now);
         }
-        if progress.requests >= ask_at {
-            ask_at = progress.requests + ASK_EVERY;
-            if !(watch.go_on)(&progress) {
-                return Err(DriveError::Stopped(progress.requests));
-            }
-        }
+        watch.ask(&progress, &mut ask_at)?;
     }
     progress.now = progress.now.max(under_way.last());
     within_time(progress.now, progress.requests)?;

@@ -7,9 +7,8 @@
 //! cleaning. A block that is erased before it was full costs a whole cycle all the same: then erases are more.
 
 use super::device::{ArrayInsides, FlashInsides, Insides};
-use super::summary::SECONDS_PER_YEAR;
 use crate::design::{Design, Ftl, PriceItem};
-use crate::result::MediumResult;
+use crate::result::{MediumResult, SECONDS_PER_YEAR};
 use nvlab_medium::flash::Cells;
 use nvlab_units::Geometry;
 

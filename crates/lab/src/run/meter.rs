@@ -1,7 +1,7 @@
 //! What is measured while a run goes on: latencies per kind, and the run cut into windows.
 //!
 //! A run of transactions has its loads under [`Op::Read`], its stores under [`Op::Write`], and the transactions as a
-//! kind of their own ([`TRANSACTION`]); its windows count transactions.
+//! kind of their own (`TRANSACTION`); its windows count transactions.
 
 use super::device::{Counters, Observed};
 use crate::result::Window;
@@ -14,7 +14,7 @@ const WINDOWS_MAX: usize = 400;
 const WINDOW_REQUESTS: u64 = 256;
 
 /// Where the totals of transactions stand, behind those of the kinds of requests.
-pub const TRANSACTION: usize = 4;
+pub(super) const TRANSACTION: usize = 4;
 /// The totals of every kind.
 pub type Totals = [OpTotals; TRANSACTION + 1];
 

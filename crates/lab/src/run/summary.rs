@@ -7,12 +7,11 @@ use super::meter::{OpTotals, TRANSACTION, Totals, latency};
 use crate::design::Design;
 use crate::result::{
     DesignInfo, FlashResult, Lifetime, OpResult, Precondition, Price, RESULTS_VERSION, RunResult, SCHEMA,
-    WriteAmplification,
+    SECONDS_PER_YEAR, WriteAmplification,
 };
 use nvlab_units::{Span, Total};
 use nvlab_workload::Op;
 
-pub(super) const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
 /// More blocks than this and the result only keeps their histogram.
 const CYCLES_KEPT: usize = 65_536;
 

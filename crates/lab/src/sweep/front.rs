@@ -23,7 +23,7 @@ impl Group<'_> {
     }
 
     /// The mean of a metric with its 95 % interval.
-    pub fn estimate(&self, metric: &Metric) -> Option<Estimate> {
+    pub(super) fn estimate(&self, metric: &Metric) -> Option<Estimate> {
         let values = self.runs.iter().map(|run| metric.of(run)).collect::<Option<Vec<f64>>>()?;
         Estimate::of(&values)
     }
@@ -34,7 +34,7 @@ impl Group<'_> {
     }
 
     /// The values on axes that have several, without the workload: what tells it from the others in a plot.
-    pub fn label(&self, sweep: &Sweep) -> String {
+    pub(super) fn label(&self, sweep: &Sweep) -> String {
         let varied = |name: &str| sweep.space.axis(name).is_some_and(|axis| axis.values.len() > 1);
         let shown = self.values.iter().filter(|(name, _)| *name != WORKLOAD && varied(name));
         shown.map(|(_, value)| *value).collect::<Vec<_>>().join(", ")
@@ -114,6 +114,6 @@ fn costs(group: &Group<'_>, objectives: &Objectives) -> Option<[f64; 3]> {
 }
 
 /// True if `a` is nowhere worse than `b` and somewhere better.
-pub fn beats<const N: usize>(a: &[f64; N], b: &[f64; N]) -> bool {
+pub(super) fn beats<const N: usize>(a: &[f64; N], b: &[f64; N]) -> bool {
     a.iter().zip(b).all(|(a, b)| a <= b) && a.iter().zip(b).any(|(a, b)| a < b)
 }

@@ -52,7 +52,7 @@ pub struct Sweep {
 /// The axis whose values are seeds: figures show the mean along it.
 pub const SEED: &str = "seed";
 /// The axis whose values are workloads: points on different workloads are not compared.
-pub const WORKLOAD: &str = "workload";
+pub(crate) const WORKLOAD: &str = "workload";
 
 /// What became of a point.
 #[derive(Clone, Debug)]

@@ -222,7 +222,7 @@ impl Space {
 }
 
 /// The number an axis value stands for: `80 %`, `10k`, `16 MiB`, and the first one of `20/80`.
-pub fn number_of(value: &str) -> Option<f64> {
+pub(crate) fn number_of(value: &str) -> Option<f64> {
     let text = value.split('/').next().unwrap_or_default().trim();
     if let Some(percent) = text.strip_suffix('%') {
         return percent.trim().parse().ok();

@@ -155,7 +155,7 @@ impl Table {
     }
 
     /// A table that must be there.
-    pub fn needed_table(&self, key: &'static str) -> Read<Table> {
+    pub(crate) fn needed_table(&self, key: &'static str) -> Read<Table> {
         self.table(key)?.ok_or_else(|| self.error(format!("{} needs [{key}]", self.name)))
     }
 

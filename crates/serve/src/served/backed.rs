@@ -7,7 +7,7 @@ use super::battery::Battery;
 use nvlab_controller::page_map::PageMapMedia;
 use nvlab_controller::{Background, Controller, ControllerError, PageMap, Powered, RecoveryReport};
 use nvlab_lab::design::PageMapped;
-use nvlab_lab::run::device::{Backing, BuildError, Counters, Insides, Observed, page_map};
+use nvlab_lab::run::device::{Backing, BuildError, Counters, Insides, Observed, new_page_map};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
 use nvlab_units::{Extent, Served, Span, Time};
@@ -38,7 +38,7 @@ impl<S: Store> Backed<S> {
             battery = Some(Battery::new(store, buffer.units, nand.geometry()));
         }
         if !backing.is_used() {
-            return Ok((Backed { map: page_map::fresh(page, seed, nand)?, battery }, Time::ZERO));
+            return Ok((Backed { map: new_page_map(page, seed, nand)?, battery }, Time::ZERO));
         }
         let mut media = PageMapMedia::new(nand);
         if let Some(battery) = &battery {

@@ -40,13 +40,13 @@ impl Series {
     }
 
     /// Solid (0), dashed (1), dotted (2) or both (3).
-    pub fn dash(mut self, dash: usize) -> Series {
+    pub(crate) fn dash(mut self, dash: usize) -> Series {
         self.dash = dash;
         self
     }
 
     /// Without markers: for theory and what others measured.
-    pub fn unmarked(mut self) -> Series {
+    pub(crate) fn unmarked(mut self) -> Series {
         self.marked = false;
         self
     }

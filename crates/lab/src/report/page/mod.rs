@@ -55,7 +55,8 @@ mod scatter;
 mod table;
 
 pub use axis::Axis;
-pub use bars::{Bars, Histogram, MUTED};
+pub(crate) use bars::MUTED;
+pub use bars::{Bars, Histogram};
 pub use curves::{Curves, Series};
 pub use escape::escape;
 pub use heat::Heat;
@@ -69,7 +70,7 @@ use sha2::{Digest, Sha256};
 const STYLE: &str = include_str!("page.css");
 
 /// How many colours there are; class names `c0` to `c6`. Whoever has more to show shares them.
-pub const COLORS: usize = 7;
+pub(crate) const COLORS: usize = 7;
 
 /// A page under construction.
 pub struct Page {
@@ -138,7 +139,7 @@ pub fn policy() -> String {
 }
 
 /// HTML behind a disclosure.
-pub fn details(summary: &str, html: &str) -> String {
+pub(crate) fn details(summary: &str, html: &str) -> String {
     format!("<details><summary>{}</summary>\n{html}</details>\n", escape(summary))
 }
 

@@ -35,13 +35,13 @@ impl Dot {
 }
 
 impl Scatter {
-    /// More is better in both, unless [`Scatter::less_is_better`] says otherwise.
+    /// More is better in both, unless `less_is_better` says otherwise.
     pub fn new(title: &str, x: Axis, y: Axis, dots: Vec<Dot>) -> Scatter {
         Scatter { title: title.to_string(), x, y, dots, less: [false; 2] }
     }
 
     /// Says for which axis less is better.
-    pub fn less_is_better(mut self, x: bool, y: bool) -> Scatter {
+    pub(crate) fn less_is_better(mut self, x: bool, y: bool) -> Scatter {
         self.less = [x, y];
         for (axis, less) in [(&mut self.x, x), (&mut self.y, y)] {
             axis.label += if less { " (less is better)" } else { " (more is better)" };

@@ -3,7 +3,6 @@
 
 use super::Observed;
 use super::memory::{self, NotEnough, Payload};
-use super::page_map;
 use crate::design::PageMapped;
 use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::flash::{FlashConfig, Nand, SlcMode};
@@ -70,7 +69,7 @@ impl Backing for NoBytes {
         Ok(())
     }
     fn page_map(&self, page: &PageMapped, seed: u64, nand: Nand) -> Result<(PageMap, Time), BuildError> {
-        Ok((page_map::fresh(page, seed, nand)?, Time::ZERO))
+        Ok((new_page_map(page, seed, nand)?, Time::ZERO))
     }
 }
 
@@ -102,7 +101,16 @@ impl Backing for InMemory {
         seed: u64,
         nand: Nand<MemStore>,
     ) -> Result<(PageMap<MemStore>, Time), BuildError> {
-        Ok((page_map::fresh(page, seed, nand)?, Time::ZERO))
+        Ok((new_page_map(page, seed, nand)?, Time::ZERO))
+    }
+}
+
+/// A page map over an array that is new from the factory.
+pub fn new_page_map<S: Store>(page: &PageMapped, seed: u64, nand: Nand<S>) -> Result<PageMap<S>, BuildError> {
+    let map = PageMap::new(page.config(seed), nand).map_err(BuildError::Design)?;
+    match &page.cache {
+        Some(cache) => map.with_cache(cache.config).map_err(BuildError::Design),
+        None => Ok(map),
     }
 }
 

@@ -29,19 +29,19 @@ pub fn build<B: Backing, V: Visit>(
 ) -> Result<V::Output, B::Error> {
     match &design.ftl {
         Ftl::Page(page) => {
-            memory::check(design, backing.payload())?;
+            memory::check(design, backing.payload()).map_err(BuildError::Memory)?;
             let pram = pram_beside(design, seed, backing)?;
             let built = page_map::build(design, page, seed, backing)?;
             beside_pram(design, backing, built, pram, visit)
         }
         Ftl::Blocks(blocks) => {
-            memory::check(design, backing.payload())?;
+            memory::check(design, backing.payload()).map_err(BuildError::Memory)?;
             let pram = pram_beside(design, seed, backing)?;
             let built = blocks::build(design, blocks, seed, backing)?;
             beside_pram(design, backing, built, pram, visit)
         }
         Ftl::Hftl(hftl) => {
-            memory::check(design, backing.payload())?;
+            memory::check(design, backing.payload()).map_err(BuildError::Memory)?;
             let (hftl, ready) = hftl::build(design, hftl, seed, backing)?;
             match &design.route {
                 None => Ok(visit.visit(Attached::new(hftl, link(design)), ready)),

@@ -23,7 +23,7 @@ pub fn build<B: Backing>(
     seed: u64,
     backing: &B,
 ) -> Result<(Envy<B::Store>, Time), B::Error> {
-    memory::check(design, backing.payload())?;
+    memory::check(design, backing.payload()).map_err(BuildError::Memory)?;
     let config = envy.config.clone();
     let (nor, sram) = (envy.nor_config(design, seed), envy.ram_config(design, seed));
     let geometry = nor.flash.geometry;

@@ -5,7 +5,6 @@
 //! keep in memory are counted only if the run is sure to write them all ([`Payload::All`]): a store takes no memory for
 //! what was never written, only addresses, which the system may refuse too (`reservable`).
 
-use super::backing::BuildError;
 use crate::design::{BlockMapped, Design, Envy, Ftl, PageMapped, PramMapped, Route};
 use nvlab_controller::block_map::Log;
 use nvlab_controller::fsms::SECTOR;
@@ -50,10 +49,10 @@ const REST: u64 = 32;
 const LANE: u64 = size_of::<Lane>() as u64 + 256;
 
 /// Refuses a design whose device would not find memory on this machine. Where that is not known, nothing is refused.
-pub(super) fn check(design: &Design, payload: Payload) -> Result<(), BuildError> {
+pub(super) fn check(design: &Design, payload: Payload) -> Result<(), NotEnough> {
     let needed = needed(design, payload);
     match available() {
-        Some(available) if needed > available => Err(BuildError::Memory(NotEnough { needed, available })),
+        Some(available) if needed > available => Err(NotEnough { needed, available }),
         _ => Ok(()),
     }
 }

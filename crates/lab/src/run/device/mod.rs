@@ -4,7 +4,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`mod@build`] | from a design to its device, whatever its kind |
-//! | [`page_map`], [`blocks`], [`hftl`], [`envy`] | a file for each kind of controller |
+//! | `page_map`, [`blocks`], [`hftl`], [`envy`] | a file for each kind of controller |
 //! | [`fsms`], [`pram`] | the driver that may stand in front, and the memory both use |
 //! | [`backing`] | what media keep their bytes in |
 //! | [`memory`] | what a device takes of this machine's memory, known before it is built |
@@ -19,11 +19,11 @@ pub mod envy;
 pub mod fsms;
 pub mod hftl;
 pub mod memory;
-pub mod page_map;
+mod page_map;
 pub mod power;
 pub mod pram;
 
-pub use backing::{Backing, BuildError, InMemory, NoBytes};
+pub use backing::{Backing, BuildError, InMemory, NoBytes, new_page_map};
 pub use build::{Visit, build};
 pub use carrying::Carrying;
 pub use power::Device;

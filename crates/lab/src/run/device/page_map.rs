@@ -1,13 +1,12 @@
 //! A page map over NAND, behind a link.
 
-use super::backing::{Backing, BuildError, nand};
+use super::backing::{Backing, nand};
 use super::{Causes, Counters, FlashInsides, Insides, Observed};
 use crate::design::{Design, PageMapped};
 use crate::result::CacheResult;
 use nvlab_controller::page_map::PageMapStats;
 use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::Store;
-use nvlab_medium::flash::Nand;
 use nvlab_units::{Span, Time};
 
 /// Builds it, new from the factory or found again; gives when it is ready.
@@ -19,15 +18,6 @@ pub(super) fn build<B: Backing>(
 ) -> Result<(B::PageMap, Time), B::Error> {
     let nand = nand(backing, "nand", design.flash_config(seed), page.slc_mode())?;
     backing.page_map(page, seed, nand)
-}
-
-/// A controller over an array that is new from the factory.
-pub fn fresh<S: Store>(page: &PageMapped, seed: u64, nand: Nand<S>) -> Result<PageMap<S>, BuildError> {
-    let map = PageMap::new(page.config(seed), nand).map_err(BuildError::Design)?;
-    match &page.cache {
-        Some(cache) => map.with_cache(cache.config).map_err(BuildError::Design),
-        None => Ok(map),
-    }
 }
 
 fn cache<S: Store>(map: &PageMap<S>) -> CacheResult {

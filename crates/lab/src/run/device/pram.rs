@@ -2,12 +2,10 @@
 
 use super::backing::{Backing, BuildError};
 use crate::design::Design;
-use crate::result::PramResult;
+use crate::result::{PramResult, SECONDS_PER_YEAR};
 use nvlab_medium::pcm::Pcm;
 use nvlab_medium::{InPlace, MediumError, PowerCut, StartGap, Store};
 use nvlab_units::{Served, Span, Time};
-
-const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
 
 /// A PRAM as a design has it: with wear levelling in front, or without.
 #[derive(Clone, Debug)]
@@ -55,7 +53,7 @@ impl<S: Store> Pram<S> {
         }
     }
     /// The cells, to reset their counts.
-    pub fn pcm_mut(&mut self) -> &mut Pcm<S> {
+    pub(super) fn pcm_mut(&mut self) -> &mut Pcm<S> {
         match self {
             Pram::Plain(pcm) => pcm,
             Pram::Levelled(levelled) => levelled.medium_mut(),
