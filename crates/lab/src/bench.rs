@@ -123,9 +123,9 @@ fn measure<D: BlockDevice + Observed>(
         device.reset_stats();
         let mut workload = uniform(op, depth, requests);
         let mut meter = Meter::new(now, device.counters(), Some(requests));
-        let mut watch = Watch { meter: Some(&mut meter), go_on: &mut |_| true };
+        let watch = Watch { meter: Some(&mut meter), go_on: &mut |_| true };
         let clock = ThreadTime::now();
-        let progress = drive(device, &mut workload, now, design.path.queue, &Limit::NONE, &mut watch)
+        let progress = drive(device, &mut workload, now, design.path.queue, &Limit::NONE, watch)
             .map_err(|error| error.to_string())?;
         let cpu_s = clock.elapsed().as_secs_f64();
         let span = progress.now.since(now);

@@ -13,7 +13,7 @@ use nvlab_lab::sweep::file::SweepError;
 use nvlab_lab::sweep::front::{Objectives, groups};
 use nvlab_lab::sweep::space::RunSpec;
 use nvlab_lab::sweep::table::{SCHEMA, SweepTable};
-use nvlab_lab::sweep::{Batch, Outcome, Point, SEED, Sweep, page};
+use nvlab_lab::sweep::{Batch, Outcome, Point, PointError, SEED, Sweep, page};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -34,16 +34,16 @@ pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
     let mine = |at: &usize| args.shard.is_none_or(|shard| shard.takes(*at));
     let mine: Vec<&Point> = (0..points.len()).filter(mine).map(|at| &points[at]).collect();
     let mut batch = Batch::default();
-    let places: Vec<Result<usize, Failure>> =
-        mine.iter().map(|point| Ok(batch.add(&engine, point, "")?)).collect();
+    let places: Vec<Result<usize, PointError>> =
+        mine.iter().map(|point| batch.add(&engine, point, "")).collect();
     if let (false, true) = (mine.is_empty(), batch.tasks.is_empty()) {
-        return Err(places.into_iter().find_map(Result::err).expect("no point has a task"));
+        return Err(places.into_iter().find_map(Result::err).expect("no point has a task").into());
     }
     if args.dry_run {
         return dry_run(output, &sweep, &engine, &mine, &batch, &places);
     }
     let ran = runs::run_each(output, &engine, &batch.tasks(), &batch.titles, args.force)?;
-    let outcome = |(point, place): (&&Point, Result<usize, Failure>)| {
+    let outcome = |(point, place): (&&Point, Result<usize, PointError>)| {
         let result = match place {
             Err(why) => Err(why.to_string()),
             Ok(at) => match &ran[at] {
@@ -118,13 +118,13 @@ fn dry_run(
     engine: &Engine,
     points: &[&Point],
     batch: &Batch,
-    places: &[Result<usize, Failure>],
+    places: &[Result<usize, PointError>],
 ) -> Result<(), Failure> {
     let done: Vec<_> = batch.tasks.iter().map(|task| engine.find(task)).collect();
     let keys = sweep.space.keys();
     let mut columns: Vec<Column> = keys.iter().map(|key| column(key, false)).collect();
     columns.push(Column::text("state", "state"));
-    let row = |(point, place): (&&Point, &Result<usize, Failure>)| {
+    let row = |(point, place): (&&Point, &Result<usize, PointError>)| {
         let state = match place {
             Err(why) => why.to_string(),
             Ok(at) if done[*at].is_some() => "done".to_string(),

@@ -58,16 +58,18 @@ pub struct Watch<'a> {
     pub go_on: &'a mut dyn FnMut(&Progress) -> bool,
 }
 
-impl Watch<'_> {
-    /// Asks whether to go on, if `ask_at` requests are served; sets when to ask next.
-    #[inline]
-    fn ask(&mut self, progress: &Progress, ask_at: &mut u64) -> Result<(), DriveError> {
-        if progress.requests < *ask_at {
-            return Ok(());
-        }
-        *ask_at = progress.requests + ASK_EVERY;
-        if (self.go_on)(progress) { Ok(()) } else { Err(DriveError::Stopped(progress.requests)) }
+/// Asks whether to go on, if `ask_at` requests are served; sets when to ask next.
+#[inline]
+fn ask(
+    go_on: &mut dyn FnMut(&Progress) -> bool,
+    progress: &Progress,
+    ask_at: &mut u64,
+) -> Result<(), DriveError> {
+    if progress.requests < *ask_at {
+        return Ok(());
     }
+    *ask_at = progress.requests + ASK_EVERY;
+    if go_on(progress) { Ok(()) } else { Err(DriveError::Stopped(progress.requests)) }
 }
 
 /// How far a run is.
@@ -244,7 +246,7 @@ pub fn drive<D: BlockDevice + Observed>(
     origin: Time,
     queue: u32,
     limit: &Limit,
-    watch: &mut Watch<'_>,
+    watch: Watch<'_>,
 ) -> Result<Progress, DriveError> {
     let (mut pace, depth) = match workload.pacing() {
         Pacing::Open => (Pace::Open(origin), queue),
@@ -263,10 +265,13 @@ pub(super) fn paced<D: BlockDevice + Observed>(
     origin: Time,
     depth: u32,
     limit: &Limit,
-    watch: &mut Watch<'_>,
+    watch: Watch<'_>,
 ) -> Result<Progress, DriveError> {
     let mut under_way = Outstanding::new(depth, origin);
     let mut progress = Progress { now: origin, ..Progress::default() };
+    let Watch { mut meter, go_on } = watch;
+    // Known for the whole run, and kept in registers: the most frequent pace asks nothing.
+    let closed = matches!(pace, Pace::Closed);
     let mut ask_at = ASK_EVERY;
     let deadline = origin.ps().saturating_add(limit.time.ps());
     // The next batch is known while this one is served, unless a limit is sure to end the run in this one.
@@ -293,7 +298,7 @@ pub(super) fn paced<D: BlockDevice + Observed>(
                 device.prefetch(next.offset);
             }
             let room = under_way.room_at();
-            let wanted = pace.wanted(request, room, progress.now);
+            let wanted = if closed { room } else { pace.wanted(request, room, progress.now) };
             let begin = wanted.max(room).max(progress.now);
             if begin.ps() >= deadline {
                 after = progress.after(&requests[..number]);
@@ -303,10 +308,10 @@ pub(super) fn paced<D: BlockDevice + Observed>(
             let end = serve(device, begin, request, payload)
                 .map_err(|why| DriveError::failed(progress.requests + number as u64, request, begin, why))?;
             under_way.add(end);
-            if let Pace::Program(program) = pace {
+            if !closed && let Pace::Program(program) = pace {
                 program.answered(wanted, end);
             }
-            if let Some(meter) = &mut watch.meter {
+            if let Some(meter) = &mut meter {
                 meter.served(request, wanted, end);
             }
             progress.now = begin;
@@ -317,10 +322,10 @@ pub(super) fn paced<D: BlockDevice + Observed>(
         if served < batch.len() as u64 {
             break;
         }
-        if let Some(meter) = &mut watch.meter {
+        if let Some(meter) = &mut meter {
             meter.batch(device, served, progress.now);
         }
-        watch.ask(&progress, &mut ask_at)?;
+        ask(go_on, &progress, &mut ask_at)?;
     }
     progress.now = progress.now.max(under_way.last());
     within_time(progress.now, progress.requests)?;

@@ -268,13 +268,12 @@ impl Visit for Requests<'_> {
         device.reset_stats();
         let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
         let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
-        let mut watch = Watch { meter: Some(&mut meter), go_on };
+        let watch = Watch { meter: Some(&mut meter), go_on };
         let queue = design.path.queue;
         let (driven, program) = match workload.program() {
-            None => (drive::drive(&mut device, workload, origin, queue, &plan.limit, &mut watch), None),
+            None => (drive::drive(&mut device, workload, origin, queue, &plan.limit, watch), None),
             Some(program) => {
-                match program::drive(&mut device, workload, &program, origin, queue, &plan.limit, &mut watch)
-                {
+                match program::drive(&mut device, workload, &program, origin, queue, &plan.limit, watch) {
                     Ok((progress, program)) => (Ok(progress), Some(program)),
                     Err(error) => (Err(error), None),
                 }

@@ -202,7 +202,7 @@ fn unmeasured<D: BlockDevice + Observed>(
     limit: &Limit,
     go_on: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Progress, DriveError> {
-    drive(device, workload, at, DEPTH, limit, &mut Watch { meter: None, go_on })
+    drive(device, workload, at, DEPTH, limit, Watch { meter: None, go_on })
 }
 
 /// The stores of transactions, each as the page it changes.

@@ -18,7 +18,7 @@ pub fn drive<D: BlockDevice + Observed>(
     origin: Time,
     queue: u32,
     limit: &Limit,
-    watch: &mut Watch<'_>,
+    watch: Watch<'_>,
 ) -> Result<(Progress, ProgramResult), DriveError> {
     let mut pace = Pace::Program(Rerun::new(program, origin));
     let progress = paced(device, workload, &mut pace, origin, queue, limit, watch)?;

@@ -43,7 +43,7 @@ impl Group<'_> {
 
 /// What points are weighed by: price, lifetime, speed.
 pub struct Objectives {
-    /// USD.
+    /// USD for each GiB the host can address.
     pub price: Metric,
     /// Years; host bytes that may be written where the device set the pace, since the slower one then lives longer.
     pub life: Metric,
@@ -60,7 +60,7 @@ impl Objectives {
         let writes: u64 = runs().map(|run| run.write.count).sum();
         let reads: u64 = runs().map(|run| run.read.count).sum();
         Objectives {
-            price: named("price"),
+            price: named("price.gib"),
             life: named(if closed { "lifetime.bytes" } else { "lifetime" }),
             speed: named(match (closed, writes >= reads) {
                 (true, _) => "iops",

@@ -67,7 +67,7 @@ pub struct Outcome {
 #[derive(Debug, Error)]
 pub enum PointError {
     /// Its design is wrong.
-    #[error(transparent)]
+    #[error("{}", .0.0.iter().map(|error| error.message.as_str()).collect::<Vec<_>>().join("; "))]
     Design(#[from] DesignErrors),
     /// Its workload is wrong, or does not fit the design.
     #[error(transparent)]

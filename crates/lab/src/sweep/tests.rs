@@ -163,7 +163,7 @@ fn the_front_is_what_no_other_beats() {
     let same = |point: &Point| point.values[..point.values.len() - 1] == values[..values.len() - 1];
     for outcome in outcomes.iter_mut().filter(|outcome| same(&outcome.point)) {
         let mut run = sample::run("ssd-tlc", outcome.point.seed);
-        run.price.total_usd = Some(1.0);
+        run.price.usd_per_gib = Some(1e-3);
         run.lifetime.years = Some(1e3);
         run.lifetime.host_bytes = Some(1e20);
         run.write.per_s = 1e9;
@@ -176,9 +176,9 @@ fn the_front_is_what_no_other_beats() {
         groups.iter().filter(|group| group.front && group.value(WORKLOAD) == Some("zipf qd=32")).collect();
     assert_eq!(front.len(), 1);
     assert_eq!(front[0].value("ftl.spare"), Some("7 %"));
-    let price = metric::find("price").unwrap();
-    assert_eq!(front[0].mean(&price), Some(1.0));
-    assert_eq!(Objectives::of(&groups).price.name, "price");
+    let price = metric::find("price.gib").unwrap();
+    assert_eq!(front[0].mean(&price), Some(1e-3));
+    assert_eq!(Objectives::of(&groups).price.name, "price.gib");
     let page = page::page(&sweep, &outcomes, &[metric::find("waf").unwrap()]);
     assert!(page.contains("★") && page.contains("<svg") && page.contains("ftl.spare"));
 }
