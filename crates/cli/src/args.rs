@@ -64,7 +64,7 @@ pub struct Global {
         hide_env_values = true
     )]
     pub out: PathBuf,
-    /// Runs at a time [default: one for each core]
+    /// Runs in parallel [default: one for each core]
     #[arg(
         short = 'j',
         long,
@@ -152,7 +152,7 @@ pub enum Verb {
     },
     /// Make a self-contained HTML report from results
     Report(Report),
-    /// Hold the claims of a paper against what is measured
+    /// Compare the claims of a paper with what is measured
     Reproduce(Reproduce),
     /// Explain a design key, a metric, workloads, formats or exit codes
     Explain {
@@ -190,7 +190,7 @@ pub struct Simulation {
     /// Change one design value, e.g. --set ftl.clean.kind=greedy (repeatable)
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Seed for every random choice; further runs take the seeds after it
+    /// Seed for every random choice; further runs take the following seeds
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
     /// Stop after simulated time, requests, or data: 60 s | 1e6 io | 2 TiB (read and written) | 3 x capacity
@@ -221,7 +221,7 @@ pub struct Run {
     pub design: String,
     #[command(flatten)]
     pub simulation: Simulation,
-    /// Repeat with N seeds and give mean and 95 % interval
+    /// Repeat with N seeds and report mean and 95 % interval
     #[arg(short = 'n', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
     /// Exit with 1 unless true, e.g. --assert 'waf < 2.5' (repeatable)
@@ -280,7 +280,7 @@ pub struct Sweep {
     /// Run only shard I of N, and keep its results; a run without this option makes the table
     #[arg(long, value_name = "I/N", env = "NVLAB_SHARD", hide_env_values = true)]
     pub shard: Option<Shard>,
-    /// Take results that are kept in DIR too: of shards that ran elsewhere (repeatable)
+    /// Also take results kept in DIR: those of shards that ran elsewhere (repeatable)
     #[arg(long, value_name = "DIR")]
     pub from: Vec<PathBuf>,
     /// Print the points and which of them are done, run nothing
@@ -301,11 +301,11 @@ pub enum Trace {
         /// TRACE[:FORMAT], with volume=NAME if wanted
         trace: String,
     },
-    /// Convert between formats; what a format cannot say is counted
+    /// Convert between formats; counts what a format cannot express
     Convert {
         /// TRACE[:FORMAT]
         from: String,
-        /// FILE[:FORMAT]; the ending says the format and .gz or .zst the compression; must not exist
+        /// FILE[:FORMAT]; the extension selects the format, and .gz or .zst the compression; must not exist
         to: String,
         /// Only these volumes
         #[arg(long, value_delimiter = ',', value_name = "LIST")]
@@ -348,12 +348,12 @@ Examples:
 pub struct Image {
     /// Design: NAME | FILE.toml (nvlab design list)
     pub design: String,
-    /// The image; $NVLAB_IMAGE for the commands. Made if it is not there
+    /// The image; $NVLAB_IMAGE for the commands. Created if missing
     pub file: PathBuf,
     /// Commands, each one argument for sh -c
     #[arg(required = true, value_name = "COMMAND")]
     pub commands: Vec<String>,
-    /// Bytes of an image that is made [default: those of the device]
+    /// Bytes of an image that is created [default: those of the device]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub size: Option<u64>,
     /// Cut the power after each command, before the image is read back
@@ -440,7 +440,7 @@ pub struct Reproduce {
     /// Only these figures, as fig08,fig13
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     pub only: Vec<String>,
-    /// A small size: shows that it works, and what theory says of small arrays too
+    /// A small size: shows that it works, and checks what theory predicts for small arrays
     #[arg(long)]
     pub smoke: bool,
     /// Run again even if the same runs are among the results

@@ -23,7 +23,7 @@ fn examples(verb: &str, designs: &str) -> String {
     };
     let third = (if third.0.starts_with('\'') { third.0 } else { quoted(&third.0) }, third.1);
     let all = [
-        ("'uniform bs=4KiB qd=32'".to_string(), "random writes of 4 KiB, 32 under way"),
+        ("'uniform bs=4KiB qd=32'".to_string(), "random writes of 4 KiB, 32 in flight"),
         ("'zipf read=70% rate=2k/s'".to_string(), "some blocks hotter than others, 2000 a second"),
         third,
     ];

@@ -18,13 +18,13 @@ pub struct BenchRow {
     pub design: String,
     /// `write` or `read`.
     pub op: &'static str,
-    /// Requests under way.
+    /// Requests in flight.
     pub depth: u32,
     /// Requests served.
     pub requests: u64,
     /// CPU seconds they took.
     pub cpu_s: f64,
-    /// Write amplification on the way.
+    /// Write amplification during the measurement.
     pub write_amplification: f64,
     /// Bytes of controller memory per logical unit.
     pub memory_per_unit: f64,
@@ -37,7 +37,7 @@ impl BenchRow {
     pub fn rate(&self) -> f64 {
         self.requests as f64 / self.cpu_s
     }
-    /// Units programmed per CPU-second, for whatever cause.
+    /// Units programmed per CPU-second, whatever the cause.
     pub fn programs_rate(&self) -> f64 {
         let writes = if self.op == Op::Write.name() { self.rate() } else { 0.0 };
         writes * self.write_amplification
@@ -75,8 +75,8 @@ impl Workload for Uniform {
     }
 }
 
-/// Uniform random requests of one unit on one design in steady state: of each operation with its depth, as
-/// many. Of a memory the pages written are measured, one after the other.
+/// Uniform random requests of one unit on one design in steady state: the same number of each operation, at its
+/// queue depth. On a memory, page writes are measured, one after the other.
 pub fn bench(name: &str, requests: u64, measures: &[(Op, u32)]) -> Result<Vec<BenchRow>, String> {
     let design = Design::load(name, &[]).map_err(|errors| errors.to_string())?;
     if let Ftl::Envy(envy) = &design.ftl {
@@ -89,7 +89,7 @@ pub fn bench(name: &str, requests: u64, measures: &[(Op, u32)]) -> Result<Vec<Be
     device::build(&design, 1, &NoBytes, bench).map_err(|why| why.to_string())?
 }
 
-/// The measurement, for a block device of whatever kind.
+/// The measurement, for any kind of block device.
 struct Bench<'a> {
     design: &'a Design,
     name: &'a str,

@@ -1,6 +1,6 @@
 //! A run's directory: what is kept of a run, for people, programs and the next run.
 //!
-//! `DIR/NAME-KEY8/`, where NAME is the design's name made fit for a file and KEY8 the first 8 digits of the key:
+//! `DIR/NAME-KEY8/`, where NAME is the design's name made safe for a file name and KEY8 the first 8 digits of the key:
 //!
 //! | file | what |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `hist.parquet` | one row for each latency bucket: `op`, `upper_ns`, `count` |
 //! | `manifest.json` | the files with their sizes and CRC-32C, and the command to repeat the run |
 //!
-//! 1. A directory is complete or not there: it is written under another name and renamed.
+//! 1. A directory is complete or absent: it is written under another name and renamed.
 //! 2. A directory is never changed. The same key is the same run: what is there stays. Another key with the same
 //!    first 8 digits gets a directory with the whole key in its name.
 //! 3. Parquet files hold no time and no machine: equal results give equal bytes.
@@ -34,8 +34,8 @@ const MANIFEST: &str = "manifest.json";
 /// Version of `manifest.json`.
 const MANIFEST_SCHEMA: &str = "nvlab.manifest/1";
 
-/// Keeps a run below `dir`, which is made if it is not there. Gives the run's directory; if the run was kept
-/// before, that directory is left as it is.
+/// Keeps a run below `dir`, which is created if missing. Returns the run's directory; if the run is already there,
+/// its directory is left as it is.
 pub(crate) fn write_run_dir(dir: &Path, run: &RunResult) -> io::Result<PathBuf> {
     if run.key.len() < 8 || !run.key.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{}` is not a key", run.key)));
@@ -53,7 +53,7 @@ pub(crate) fn write_run_dir(dir: &Path, run: &RunResult) -> io::Result<PathBuf> 
     fs::create_dir_all(dir)?;
     let temporary = dir.join(format!(".{name}-{}.{}", run.key, process::id()));
     match fs::create_dir(&temporary) {
-        // Left by a process that died and had our number.
+        // Left by a process that died and had our process id.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             fs::remove_dir_all(&temporary)?;
             fs::create_dir(&temporary)?;
@@ -92,7 +92,7 @@ pub fn read_run(path: &Path) -> io::Result<RunResult> {
     }
 }
 
-/// The time the run took on some computer, from the manifest beside its result; 0 if there is none.
+/// The wall time of a run, from the manifest beside its result; 0 if there is none.
 fn wall_beside(result: &Path) -> f64 {
     let manifest = fs::read(result.with_file_name(MANIFEST)).unwrap_or_default();
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap_or_default();
@@ -145,12 +145,12 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes names in a directory durable, where the system can.
+/// Makes the names in a directory durable, where the system supports it.
 fn sync(dir: &Path) -> io::Result<()> {
     if cfg!(unix) { fs::File::open(dir)?.sync_all() } else { Ok(()) }
 }
 
-/// A design's name fit for a directory: letters, digits, `-`, `_`, `.`, at most 60 of them, no leading dot.
+/// A design's name made safe for a directory: letters, digits, `-`, `_`, `.`, at most 60 of them, no leading dot.
 fn file_name(name: &str) -> String {
     let mut fit = String::new();
     for c in name.chars() {

@@ -1,10 +1,10 @@
-//! The engine: finds the results of runs, runs what is missing, keeps it, and can be stopped and gone on with. The command
-//! line, a sweep and a worker of a cluster call the same thing.
+//! The engine: finds kept results, runs what is missing, keeps the new results, and can be interrupted and resumed. The
+//! command line, a sweep and a worker of a cluster all call it.
 //!
-//! 1. The same key is the same run: a result that is kept is not simulated again, unless that is forced.
+//! 1. The same key is the same run: a run whose result is kept is not simulated again unless forced.
 //! 2. A result is kept as soon as its run is done, so that an interruption loses only what was running.
-//! 3. A forced run whose result differs from the one kept sets that one aside under another name; nothing is lost.
-//! 4. It prints nothing: what happens are [`Event`]s.
+//! 3. If a forced run's result differs from the one kept, the old one is renamed; nothing is lost.
+//! 4. It prints nothing: it reports [`Event`]s.
 
 use crate::columns_out::{read_run, write_run_dir};
 use crate::plan::{Source, Task};
@@ -37,24 +37,24 @@ pub struct Done {
     pub result: RunResult,
     /// Where it is kept.
     pub dir: PathBuf,
-    /// It was among the results before.
+    /// It was already among the results.
     pub reused: bool,
 }
 
 /// What happens to a task.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// Its result was kept before, in this folder.
+    /// Its result was already kept, in this folder.
     Found(&'a Path),
     /// Its run begins.
     Began,
-    /// Its run is in a phase of which a share is done (1 = all, where that is known).
+    /// Its run is in a phase, of which this share is done if that is known (1 = all).
     At(&'a str, f64),
-    /// Its run has ended, well or not.
+    /// Its run has ended, successfully or not.
     Ended,
     /// It was run again, with the same result.
     Same,
-    /// It was run again, and the result kept before, which differs, is now in this folder.
+    /// It was run again with another result; the previous one is now in this folder.
     SetAside(&'a Path),
     /// Its result is kept in this folder.
     Kept(&'a Path),
@@ -113,7 +113,7 @@ impl Engine {
         Engine { out, elsewhere: Vec::new(), jobs, cache, stop, sources: Mutex::default() }
     }
 
-    /// Takes results that are kept in these folders too: of shards that ran elsewhere.
+    /// Also looks for results in these folders: those of shards that ran elsewhere.
     pub fn and_results_in(mut self, folders: Vec<PathBuf>) -> Engine {
         self.elsewhere = folders;
         self
@@ -124,7 +124,7 @@ impl Engine {
         &self.out
     }
 
-    /// The workload of a text, read once.
+    /// The workload described by a text, read once.
     pub fn source(&self, text: &str) -> Result<Arc<Source>, WorkloadError> {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(source) = sources.get(text) {
@@ -140,14 +140,14 @@ impl Engine {
         std::iter::once(&self.out).chain(&self.elsewhere).find_map(|out| find(out, task))
     }
 
-    /// Runs tasks, each with its own outcome, in the order of the tasks; `force`: those too whose results are kept.
+    /// Runs tasks and returns the outcome of each, in their order; with `force` also those whose results are kept.
     pub fn run(
         &self,
         tasks: &[&Task],
         force: bool,
         observer: Observer<'_>,
     ) -> Result<Vec<Result<Done, TaskError>>, EngineError> {
-        // Found out before hours of simulation, not after.
+        // Checked before hours of simulation, not after.
         fs::create_dir_all(&self.out)
             .map_err(|source| EngineError::Keep { dir: self.out.clone(), source })?;
         let threads = self.jobs.min(tasks.len()).max(1);
@@ -220,7 +220,7 @@ fn find(out: &Path, task: &Task) -> Option<Done> {
     })
 }
 
-/// A run was done again: a result that says the same stays, another one is renamed to the folder returned.
+/// Makes way for the result of a repeated run: an equal result stays, a different one is renamed to the folder returned.
 fn set_aside(before: &Done, result: &RunResult) -> io::Result<Option<PathBuf>> {
     let timeless = |run: &RunResult| RunResult { wall_s: 0.0, ..run.clone() };
     if timeless(&before.result) == timeless(result) {

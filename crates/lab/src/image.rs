@@ -2,11 +2,11 @@
 //!
 //! The tools see a file. After each of them every sector it changed is written to the device, in the order of
 //! addresses, neighbours together, and flushed; then the device is read back, whole, into the file, which is what
-//! the next tool sees. With `cut`, the power fails before that and the device is mounted again. (The order in which a
-//! tool wrote its sectors is not seen; a mounted file system shows it, see `nvlab serve`.)
+//! the next tool sees. With `cut`, the power fails before the read and the device is mounted again. (The order in which
+//! a tool wrote its sectors is lost; for a mounted file system it is preserved, see `nvlab serve`.)
 //!
-//! What comes back must be what went in, but for sectors that the device gave up because the file system freed them
-//! ([`crate::result::RouteResult::clusters_trimmed`]): those read as zero.
+//! What is read back must equal what was written, except for sectors that the device discarded because the file system
+//! freed them ([`crate::result::RouteResult::clusters_trimmed`]): those read as zero.
 
 use crate::design::Design;
 use crate::result::RouteResult;
@@ -20,12 +20,12 @@ const SECTOR: usize = 512;
 /// Bytes of one request at most.
 const TOGETHER: usize = 64 << 10;
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Debug)]
 pub struct ImagePlan {
-    /// The image; made if it is not there.
+    /// The image; created if missing.
     pub file: PathBuf,
-    /// Bytes of an image that is made; `None`: those of the device.
+    /// Bytes of an image that is created; `None`: those of the device.
     pub bytes: Option<u64>,
     /// The power fails after every tool.
     pub cut: bool,
@@ -42,16 +42,16 @@ pub struct ImageStep {
     pub changed_sectors: u64,
     /// Requests that wrote them.
     pub requests: u64,
-    /// Sectors that came back as zero because the file system had freed them.
+    /// Sectors that read back as zero because the file system had freed them.
     pub forgotten_sectors: u64,
 }
 
-/// What came of it.
+/// What the tools did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageReport {
     /// Tool by tool.
     pub steps: Vec<ImageStep>,
-    /// What FSMS did, if it was there and its power did not fail.
+    /// What FSMS did, if there was one and its power did not fail.
     pub route: Option<RouteResult>,
     /// Simulated time, s.
     pub simulated_s: f64,
@@ -94,12 +94,12 @@ pub enum ImageError {
     /// A tool failed.
     #[error("{0}")]
     Tool(String),
-    /// The device failed, or gave back something else.
+    /// The device failed, or returned other data than was written.
     #[error("{0}")]
     Device(String),
 }
 
-/// Lets tools work on an image that a device of the design holds. `tool` runs one, and says why if it failed.
+/// Lets tools work on an image that a device of the design holds. `tool` runs one, and returns the reason if it failed.
 pub fn run(
     design: &Design,
     plan: &ImagePlan,
@@ -159,7 +159,7 @@ impl<F: FnMut(&str) -> Result<(), String>> Visit for Tools<'_, F> {
             steps.push(step);
         }
         let insides = held.device.insides(Span::ZERO);
-        // The counts of the driver go with the power.
+        // The driver's counts are lost with the power.
         let route = insides.pram.and_then(|pram| pram.route).filter(|_| cuts == 0);
         Ok(ImageReport { steps, route, simulated_s: held.now.since(Time::ZERO).seconds(), cuts })
     }
@@ -180,7 +180,7 @@ fn write(file: &Path, image: &[u8]) -> Result<(), ImageError> {
         .map_err(|source| ImageError::File { path: file.display().to_string(), source })
 }
 
-/// A device, and what it was told.
+/// A device, and what was written to it.
 struct Held<D> {
     device: D,
     now: Time,
@@ -188,7 +188,7 @@ struct Held<D> {
 }
 
 impl<D: Device> Held<D> {
-    /// Writes every sector in which `image` differs from what the device was told, and flushes.
+    /// Writes every sector in which `image` differs from what the device was given, and flushes.
     fn write(&mut self, command: &str, image: Vec<u8>) -> Result<ImageStep, ImageError> {
         let failed = |error| ImageError::Device(format!("`{command}`: the device failed: {error}"));
         let differs = |at: usize| self.image[at..at + SECTOR] != image[at..at + SECTOR];
@@ -206,7 +206,7 @@ impl<D: Device> Held<D> {
         Ok(ImageStep { command, changed_sectors: changed.len() as u64, requests, forgotten_sectors: 0 })
     }
 
-    /// Reads the whole image back and compares; gives the sectors that were given up.
+    /// Reads the whole image back and compares; returns the number of sectors that were discarded.
     fn read_back(&mut self, command: &str) -> Result<u64, ImageError> {
         let mut bytes = vec![0; TOGETHER];
         let mut forgotten = 0;

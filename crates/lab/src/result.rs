@@ -1,16 +1,16 @@
-//! What a run found out: plain data, in base units, the unit in the name. `result.json` is this, field by
+//! What a run measured: plain data, in base units, the unit in the name. `result.json` is this, field by
 //! field; a field is never renamed within a schema version.
 
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON document.
 pub const SCHEMA: &str = "nvlab.run/1";
-/// Raised only when the same design, workload and seed may give other numbers than before.
+/// Raised only when the same design, workload and seed may produce other numbers than before.
 pub(crate) const RESULTS_VERSION: u32 = 3;
 /// Seconds of a year of 365.25 days.
 pub(crate) const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
 
-/// Everything a run found out.
+/// Everything a run measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// [`SCHEMA`].
@@ -39,7 +39,7 @@ pub struct RunResult {
     pub requests_served: u64,
     /// Simulated time from the first request to the last completion, s.
     pub simulated_s: f64,
-    /// Time of this computer, s. Not part of what must repeat, so not in `result.json`: the manifest has it.
+    /// Wall time, s. It need not be reproducible, so it is not in `result.json` but in the manifest.
     #[serde(default, skip_serializing)]
     pub wall_s: f64,
     /// Requests, bytes and latency, per kind.
@@ -53,7 +53,7 @@ pub struct RunResult {
     /// Whole transactions of a program on a memory; `read` and `write` are then its loads and stores.
     #[serde(default)]
     pub transaction: OpResult,
-    /// Where programs came from.
+    /// What caused the programs.
     pub write_amplification: WriteAmplification,
     /// What the flash did; `None` for a device without flash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,9 +61,9 @@ pub struct RunResult {
     /// The same by medium: the data medium first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<MediumResult>,
-    /// When it will be worn out.
+    /// When the device will be worn out.
     pub lifetime: Lifetime,
-    /// The device set the pace, as fast as it could: a slower one wears more slowly, so that years compare nothing.
+    /// The device set the pace, as fast as it could: a slower one wears more slowly, so years cannot be compared.
     #[serde(default)]
     pub closed_loop: bool,
     /// What it costs.
@@ -75,19 +75,19 @@ pub struct RunResult {
     /// What only a memory has; `None` for a block device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryResult>,
-    /// What a cache of blocks in SLC mode took; `None` if there is none.
+    /// What a cache of blocks in SLC mode absorbed; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheResult>,
-    /// Bytes of its file that a client of a file system read or wrote; `None` if the workload is none.
+    /// Bytes of its file that a file-system client read or wrote; `None` if the workload has no such client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_bytes: Option<u64>,
-    /// What a recorded program did; `None` if the workload is none.
+    /// What a recorded program did; `None` if the workload is not a recorded program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramResult>,
     /// What the PRAM of tables and metadata did; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pram: Option<PramResult>,
-    /// What a mount takes after a power cut at the end; `None` where the media of the run kept no bytes.
+    /// What a mount costs after a power cut at the end; `None` if the media of the run kept no bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<MountResult>,
     /// The run in up to 400 windows of equally many requests.
@@ -105,13 +105,13 @@ impl RunResult {
 /// A recorded program on this device (`think=keep`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramResult {
-    /// Time with a request under way, s.
+    /// Time with a request in flight, s.
     pub waiting_s: f64,
-    /// The rest: what the program computed while nothing was under way, s.
+    /// The rest: what the program computed while nothing was in flight, s.
     pub computing_s: f64,
     /// What it took where it was recorded, s.
     pub recorded_s: f64,
-    /// The part of it with a request under way, s.
+    /// The part of it with a request in flight, s.
     pub recorded_waiting_s: f64,
 }
 
@@ -145,7 +145,7 @@ pub struct Precondition {
     pub converged: bool,
 }
 
-/// What one kind of request got.
+/// Throughput and latency of one kind of request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OpResult {
     /// Requests.
@@ -156,7 +156,7 @@ pub struct OpResult {
     pub per_s: f64,
     /// Bytes per simulated second.
     pub bytes_per_s: f64,
-    /// Latency from the moment the host asked.
+    /// Latency from the moment the host wanted the request.
     pub latency: Latency,
     /// Upper bound of each latency bucket (ns) and how many requests fell into it; empty buckets left out.
     pub histogram: Vec<(u64, u64)>,
@@ -181,7 +181,7 @@ pub struct Latency {
     pub max_ns: u64,
 }
 
-/// Units programmed per unit the host wrote, and where they came from; the parts add up to the total.
+/// Units programmed per unit the host wrote, by cause; the parts add up to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WriteAmplification {
     /// All of it; 0 if the host wrote nothing.
@@ -223,7 +223,7 @@ pub struct MediumResult {
     pub name: String,
     /// `data`, `log`, or `slc` for blocks of the data array in SLC mode.
     pub role: String,
-    /// Bytes paid for, and what they cost, USD; 0 and `None` for a part of another medium.
+    /// Bytes of flash in the price, and what they cost, USD; 0 and `None` if another medium's entry has them.
     pub bytes: u64,
     /// See `bytes`.
     pub usd: Option<f64>,
@@ -239,7 +239,7 @@ pub struct MediumResult {
     pub program_s: f64,
     /// See `read_s`.
     pub erase_s: f64,
-    /// Bytes programmed, with those of the write buffer that will be.
+    /// Bytes programmed, including those in the write buffer that will be.
     #[serde(default)]
     pub programmed_bytes: u64,
     /// Blocks the wear is spread over.
@@ -262,7 +262,7 @@ pub struct FlashResult {
     pub programs: u64,
     /// See `reads`.
     pub erases: u64,
-    /// Reads tried again because of bit errors.
+    /// Reads repeated because of bit errors.
     pub read_retries: u64,
     /// Uncorrectable reads, failed programs, failed erases.
     pub failures: [u64; 3],
@@ -305,7 +305,7 @@ pub struct MemoryResult {
     pub flushed_pages: u64,
     /// Look-ups that missed the cache of mappings.
     pub mapping_misses: u64,
-    /// Times that a worn and a young area changed their data.
+    /// Times that a worn and a young area swapped their data.
     pub wear_swaps: u64,
     /// Pages programmed by the cleaner for each page flushed.
     pub cleaning_cost: f64,
@@ -315,7 +315,7 @@ pub struct MemoryResult {
     pub time: TimeSplit,
 }
 
-/// What a page map's cache of blocks in SLC mode took and gave.
+/// What a page map's cache of blocks in SLC mode did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CacheResult {
     /// Share of the units the host wrote that went to it; 0 if the host wrote nothing.
@@ -345,16 +345,16 @@ pub struct PramResult {
     pub line_writes_mean: f64,
     /// See `line_writes_mean`.
     pub line_writes_max: u32,
-    /// Life until the line most written is worn out, of what it were if all lines wore alike and wear levelling
+    /// Life until the most written line is worn out, as a share of the life if all lines wore evenly and wear levelling
     /// wrote nothing itself; from the writes that lines have borne since new. `None` if nothing was written.
     #[serde(default)]
     pub life_share: Option<f64>,
     /// Bytes of registers that wear levelling needs beside the memory.
     #[serde(default)]
     pub level_bytes: u64,
-    /// Writes a line bears.
+    /// Writes a line endures.
     pub rated_writes: u32,
-    /// Years until the line most written reaches them, at this run's rate; `None` if nothing was written.
+    /// Years until the most written line reaches them, at this run's rate; `None` if nothing was written.
     pub years: Option<f64>,
     /// What the driver in front sent where; `None` if there is none.
     pub route: Option<RouteResult>,
@@ -379,7 +379,7 @@ pub struct RouteResult {
     pub clusters_trimmed: u64,
 }
 
-/// What a mount after a power cut takes.
+/// What a mount after a power cut costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MountResult {
     /// Simulated time, s.
@@ -395,7 +395,7 @@ pub struct TimeSplit {
     pub read: f64,
     /// Stores and the copies that they caused, of the controller's time.
     pub write: f64,
-    /// Flushes, of the time of the dies that program and erase side by side; so are the next three.
+    /// Flushes, of the time of the dies that program and erase in parallel; so are the next three.
     pub flush: f64,
     /// Cleaning, moves between partitions included.
     pub clean: f64,
@@ -407,16 +407,15 @@ pub struct TimeSplit {
     pub idle: f64,
 }
 
-/// When the flash will be worn out at this workload's rate: of several media the one that is worn out first.
+/// When the flash will be worn out at this workload's rate; of several media, the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lifetime {
     /// Years until the mean block reaches its rated cycles; `None` if nothing was programmed.
     pub years: Option<f64>,
-    /// The same if the block most worn since new set the pace; `None` while the mean block was erased fewer than ten
-    /// times.
+    /// The same for the most worn block; `None` while the mean block has been erased fewer than ten times.
     pub years_worst_block: Option<f64>,
-    /// Host bytes that may be written in all (TBW): what is programmed for them is rated cycles times the blocks' bytes
-    /// at most. `None` if the host wrote nothing.
+    /// Host bytes that may be written in total (TBW): at most rated cycles times the blocks' bytes are programmed for
+    /// them. `None` if the host wrote nothing.
     pub host_bytes: Option<f64>,
     /// Full drive writes per day over five years that this allows.
     pub drive_writes_per_day: Option<f64>,
@@ -424,7 +423,7 @@ pub struct Lifetime {
     pub rated_cycles: u32,
 }
 
-/// What the media cost, USD. Controller, board and margin are not in it.
+/// What the media cost, USD, without controller, board and margin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Price {
     /// All media; `None` if a price is missing.
@@ -435,7 +434,7 @@ pub struct Price {
     pub parts: Vec<(String, u64, Option<f64>)>,
 }
 
-/// A stretch of the run.
+/// A window of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     /// From and to, s since the run began.

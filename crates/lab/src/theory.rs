@@ -1,4 +1,4 @@
-//! Closed forms that a simulation must meet, and the command that holds them against each other.
+//! Closed forms that a simulation must meet, and the comparison of the two.
 //!
 //! A first-in-first-out cleaner over many pages leaves a victim the live share `u` that solves
 //! `rho = (u - 1) / ln u`, where `rho` is the share of the space in rotation that holds data; its cleaning cost
@@ -84,12 +84,12 @@ impl Check {
     }
 }
 
-/// A simulation to be held against theory.
+/// A simulation to be compared with theory.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     cleaning: Cleaning,
     rho: f64,
-    /// Share of the data that takes the rest of the writes; 0.5: uniform.
+    /// Share of the data that receives the remaining share of the writes; 0.5: uniform.
     hot_data: f64,
     blocks: u32,
     pages: u32,
@@ -138,7 +138,7 @@ impl Point {
             let mut batch = [0u32; 32];
             for _ in 0..count / 32 {
                 for lpa in &mut batch {
-                    // Hot data takes the larger share of the writes: 10/90 is 10 % of data, 90 % of writes.
+                    // Hot data receives the larger share of the writes: 10/90 is 10 % of data, 90 % of writes.
                     let in_hot = rng.chance(1.0 - self.hot_data);
                     *lpa = if in_hot { rng.below(hot) } else { hot + rng.below(units as u64 - hot) } as u32;
                 }
@@ -201,7 +201,7 @@ fn device(cleaning: Cleaning, blocks: u32, pages: u32, logical_units: u32) -> Pa
     PageMap::new(config, Nand::new(flash, ())).expect("a device that fits")
 }
 
-/// Holds the simulation against every closed form; `on_row` is told each comparison in order. True if all hold.
+/// Compares the simulation with every closed form; calls `on_row` with each comparison in order. True if all hold.
 pub fn check_all(mut on_row: impl FnMut(&Check)) -> bool {
     let fifo = |rho| Point {
         cleaning: Cleaning::Fifo,
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// The smoke size of `check-theory`: a smaller array, the same tolerance doubled for its size.
+    /// The smoke size of `check-theory`: a smaller array, and twice the tolerance because of its size.
     #[test]
     fn a_small_array_is_close_already() {
         let point = Point {

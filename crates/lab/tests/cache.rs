@@ -7,7 +7,7 @@ use nvlab_lab::run::{Limit, RunPlan, State, run_requests};
 use nvlab_units::Time;
 use nvlab_workload::{Batch, Op, Pacing, Request, Workload};
 
-/// One die of 20 blocks of 8 pages, 4 in SLC mode; two blocks may be in it.
+/// One die of 20 blocks of 8 pages, or 4 in SLC mode; two blocks may be in SLC mode.
 const DESIGN: &str = r#"
 schema = 1
 [media.mlc]
@@ -36,7 +36,7 @@ fold_after = "10 ms"
 kind = "direct"
 "#;
 
-/// Writes of single pages, each at its millisecond.
+/// Writes of single pages, each at a given millisecond.
 struct Pages<'a>(std::slice::Iter<'a, (u64, u64)>);
 
 impl Workload for Pages<'_> {
@@ -97,11 +97,11 @@ fn idle_time_empties_the_cache() {
     let us = |seconds: f64| (seconds * 1e6).round() as u64;
     assert_eq!([slc.read_s, slc.program_s, slc.erase_s].map(us), [200, 1_600, 3_000]);
     assert_eq!([data.read_s, data.program_s, data.erase_s].map(us), [0, 10_400, 0]);
-    // Of the same 20 blocks two cycles of 100,000 in SLC mode, and 13 pages of 8 to a block with 10,000 cycles.
+    // The same 20 blocks had two erases of 100,000 cycles in SLC mode, and 13 pages at 8 per block with 10,000 cycles.
     let share = (2.0 / 100_000.0 + 13.0 / 8.0 / 10_000.0) / 20.0;
     let years = run.simulated_s / share / (365.25 * 86_400.0);
     assert!((run.lifetime.years.unwrap() / years - 1.0).abs() < 1e-9, "{:?}", run.lifetime);
-    // The thirteenth write waits for nothing: it was folded before, in the idle time.
+    // The thirteenth write does not wait: folding was done before, in idle time.
     assert!(run.write.latency.max_ns < 1_000_000, "{:?}", run.write.latency);
 }
 

@@ -1,4 +1,4 @@
-//! A case small enough to be worked out by hand, from a design's text to a result: system 002 with MLC blocks of 8
+//! A case small enough to work out by hand, from a design's text to a result: system 002 with MLC blocks of 8
 //! pages and SLC blocks of 4. The controller's own cases are in `crates/controller/tests/block_map/counts.rs`.
 
 use nvlab_lab::design::Design;
@@ -88,7 +88,7 @@ fn the_thirteenth_overwrite_merges_three_blocks() {
     assert_eq!((flash.reads, flash.programs, flash.erases), (24, 37, 4));
     let wa = run.write_amplification;
     assert_eq!((wa.total, wa.host, wa.merge, wa.clean), (37.0 / 13.0, 1.0, 24.0 / 13.0, 0.0));
-    // Paid for: 5 blocks of 32 KiB and 3 of 16 KiB, not the two blocks for merges.
+    // The price covers 5 blocks of 32 KiB and 3 of 16 KiB, not the two blocks for merges.
     assert_eq!((data.bytes, log.bytes, run.design.raw_bytes), (163_840, 49_152, 212_992));
     // 3 erases, of blocks that held 24 pages, over 7 blocks of 10,000 cycles; 13 pages need 3.25 erases of 4 pages over 3
     // blocks of 100,000, of which one was done: MLC is worn out first.
@@ -100,7 +100,7 @@ fn the_thirteenth_overwrite_merges_three_blocks() {
 
 #[test]
 fn the_same_log_in_mlc_holds_eight_pages_to_a_block() {
-    // Two blocks of 8 pages hold 16: none is merged. Without the sequential block nothing but the log is written.
+    // Two blocks of 8 pages hold 16: none is merged. Without the sequential block only the log is written.
     let run = result(&["ftl.log.in=mlc", "ftl.log.blocks=2", "ftl.log.sequential=false"], &PAGES);
     let [data] = run.media.as_slice() else { panic!("one medium: {:?}", run.media) };
     assert_eq!((data.reads, data.programs, data.erases), (0, 13, 0));

@@ -1,7 +1,7 @@
-//! No key of a design is accepted and then means nothing: another value gives another result key, and changes a figure
-//! of some run. What the few keys are for that change no figure is said here, one by one.
+//! No key of a design is accepted and then ignored: another value results in another result key, and changes a figure
+//! of some run. The few keys that change no figure are listed here with their purpose.
 //!
-//! The keys come from the table itself, so that a new one is tried as soon as it is there. Each is changed in every
+//! The keys come from the table itself, so that a new one is tried as soon as it exists. Each is changed in every
 //! scenario that has it, to several values, until a figure changes.
 
 mod scenarios;
@@ -15,7 +15,7 @@ use nvlab_units::quantity::{exact_bytes, exact_span};
 use scenarios::{SCENARIOS, Scenario};
 use std::collections::BTreeMap;
 
-/// Keys that name a design and do not change what it does: they are in no result key.
+/// Keys that name a design and do not change what it does: they are not part of result keys.
 const LABELS: [&str; 6] =
     ["schema", "design.name", "design.about", "design.cite", "design.extends", "media.*.part"];
 
@@ -39,7 +39,7 @@ const NO_FIGURE_OF: &[(&str, &str)] = &[
     ("ftl.clean.dead_band", "gathering"),
 ];
 
-/// Keys that say what the device is made of: another value needs other keys beside it. The scenarios are such values.
+/// Keys that select what the device is made of: another value needs other keys beside it. The scenarios cover such values.
 const STRUCTURE: &[&str] = &[
     "ftl.kind",
     "ftl.medium",
@@ -51,13 +51,13 @@ const STRUCTURE: &[&str] = &[
     "ftl.data_area",
     "ftl.route.kind",
     "ftl.route.in",
-    // There is one value only.
+    // There is only one value.
     "ftl.clean.reserve",
-    // Takes a client that deletes files.
+    // Needs a client that deletes files.
     "ftl.route.trim",
 ];
 
-/// Numbers of a result: everything but what names it and how long this computer took.
+/// Numbers of a result: everything but its names and its wall time.
 fn figures(result: &RunResult) -> RunResult {
     let mut figures = RunResult { key: String::new(), wall_s: 0.0, ..result.clone() };
     figures.design.resolved_toml.clear();
@@ -114,18 +114,18 @@ fn others(key: &Key, now: Option<&Datum>, media: &[String]) -> Vec<String> {
     values
 }
 
-/// What became of a key in one scenario.
+/// The effect of a key in one scenario.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Found {
     /// The scenario has no other value of it.
     Nothing,
-    /// It changed, no figure did.
+    /// It was changed, but no figure was.
     Silent,
     /// A figure changed.
     Figure,
 }
 
-/// Changes one key of a scenario in every way there is, until a figure changes.
+/// Changes one key of a scenario to every possible value, until a figure changes.
 fn changed(scenario: &Scenario, base: &RunResult, key: &Key, path: &str) -> Found {
     let design = scenario.design(&[]).unwrap();
     let media: Vec<String> = design.media.keys().cloned().collect();
@@ -142,7 +142,7 @@ fn changed(scenario: &Scenario, base: &RunResult, key: &Key, path: &str) -> Foun
         // The name of a part stands for what it says.
         let may_be_either = key.path == "media.*.part";
         assert!(may_be_either || same == LABELS.contains(&key.path), "{named}: result key");
-        // A change that leaves no device, or one that fails, has changed something.
+        // A change that makes the design invalid, or the run fail, has an effect.
         match scenario.run(other) {
             Ok(result) if figures(&result) == *base => found = Found::Silent,
             _ => return Found::Figure,
@@ -153,7 +153,7 @@ fn changed(scenario: &Scenario, base: &RunResult, key: &Key, path: &str) -> Foun
 
 #[test]
 fn every_key_changes_the_result() {
-    // A key means something of its own for each kind of its table.
+    // A key may have a meaning of its own for each kind of its table.
     let mut found: BTreeMap<(&str, String), Found> = BTreeMap::new();
     for key in keys::all() {
         found.insert((key.path, String::new()), Found::Nothing);

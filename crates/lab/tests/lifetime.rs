@@ -1,5 +1,5 @@
-//! How long a device lasts follows from what was programmed: no run, however short and whatever came before it, promises
-//! more than rated cycles times the bytes of the flash.
+//! Lifetime follows from what was programmed: no run, however short and whatever came before it, promises more than rated
+//! cycles times the bytes of the flash.
 
 use nvlab_lab::design::{BUILT_IN, Design, Ftl};
 use nvlab_lab::plan::{Settings, Source, Task};
@@ -8,7 +8,7 @@ use nvlab_lab::result::RunResult;
 use nvlab_lab::run::State;
 
 const WRITES: &str = "uniform rw=randwrite bs=16KiB";
-/// Larger devices are not brought to a steady state here: it takes too long.
+/// Larger devices are not preconditioned to a steady state here: it takes too long.
 const STEADY_BYTES: u64 = 128 << 20;
 
 fn run(design: Design, workload: &str, until: &str, state: State) -> RunResult {
@@ -23,7 +23,7 @@ fn load(name: &str, sets: &[&str]) -> Design {
     Design::load(name, &sets).unwrap_or_else(|errors| panic!("{name}: {errors}"))
 }
 
-/// The design with so few blocks that it is written within a moment.
+/// The design with so few blocks that writing it takes only a moment.
 fn small(name: &str) -> Design {
     let medium = load(name, &[]).ftl.medium().to_string();
     let blocks = |count: u32| format!("media.{medium}.blocks={count}");
@@ -37,7 +37,7 @@ fn small(name: &str) -> Design {
     let tried = [more(16, &memory)].into_iter().chain(plain).chain([named]);
     let found = tried.into_iter().find_map(|sets| {
         let design = Design::load(name, &sets).ok()?;
-        // What cannot be built shows only then.
+        // Some designs turn out to be impossible only when built.
         let source = Source::read(WRITES, None).unwrap();
         let settings = Settings { seed: 1, until: Some("1 io".parse().unwrap()), state: State::Full };
         Task::new(design.clone(), name.into(), &source, settings).ok()?.run(&mut |_, _| true).ok()?;
@@ -87,7 +87,7 @@ fn no_design_promises_more_than_its_cells_bear() {
     }
 }
 
-/// 3,000 cycles of 129 GiB are 0.42 PB. Erases lag programs after `full` and `fresh`: counted alone they promised 24 PB
+/// 3,000 cycles of 129 GiB are 0.42 PB. Erases lag behind programs after `full` and `fresh`: counted alone they promised 24 PB
 /// and 108 drive writes a day.
 #[test]
 fn a_short_run_after_full_is_not_taken_for_a_long_life() {
@@ -118,7 +118,7 @@ fn without_end_is_only_what_programs_nothing() {
     assert_eq!(reads.lifetime.years, None);
     let (holds, text) = verdict("lifetime > 5 years", &reads);
     assert!(holds && text.ends_with("lifetime is without end: nothing was programmed"), "{text}");
-    // A memory whose buffer holds all that was stored: nobody knows what will have to be programmed.
+    // A memory whose buffer holds all that was stored: it is not known what will have to be programmed.
     let stores = run(small("envy"), "uniform rw=randwrite bs=512B", "20 io", State::Fresh);
     assert_eq!((stores.flash.as_ref().unwrap().programs, stores.lifetime.years), (0, None));
     let (holds, text) = verdict("lifetime > 5 years", &stores);

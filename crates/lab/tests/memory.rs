@@ -1,5 +1,5 @@
-//! What a device is said to take of this machine's memory is what it takes: never less, and not much more. Measured by the
-//! data segment of a program of its own for each device, so that nothing freed before is used again.
+//! The estimate of a device's memory is right: never below what the device takes, and not much above. Measured as the data
+//! segment of a separate program for each device, so that no freed memory is reused.
 
 #![cfg(target_os = "linux")]
 
@@ -16,7 +16,7 @@ fn taken() -> u64 {
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// Gives what was taken while the device was there, and what its controller says of its tables.
+/// Returns the bytes taken while the device existed, and the bytes its controller reports for its tables.
 struct Weigh(u64);
 
 impl Visit for Weigh {
@@ -31,7 +31,7 @@ fn design(name: &str, sets: &[&str]) -> Design {
     Design::load(name, &sets).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Every kind, large enough for the allocator's own needs not to matter.
+/// Every kind, large enough that the allocator's overhead does not matter.
 const LARGE: [(&str, &[&str]); 11] = [
     ("ssd-tlc", &[]),
     ("tlc-pslc", &[]),
@@ -46,10 +46,10 @@ const LARGE: [(&str, &[&str]); 11] = [
     // With the bytes of its media.
     ("hftl", &["media.nand.blocks=1024", "ftl.capacity=240 MiB"]),
 ];
-/// Says which of them a program is to build.
+/// The environment variable that tells a program which of them to build.
 const WHICH: &str = "NVLAB_WEIGH";
 
-/// What one of them is said to take, what it takes, and what its controller says of its tables.
+/// For one of them: the estimate, the bytes taken, and the bytes its controller reports for its tables.
 fn weigh(which: usize) -> [u64; 3] {
     let (name, sets) = LARGE[which];
     let design = design(name, sets);
@@ -84,7 +84,7 @@ fn a_device_takes_what_was_said() {
     }
 }
 
-/// Small ones take no less than their controllers say of their tables.
+/// The estimate of a small one is no less than what its controller reports for its tables.
 #[test]
 fn what_is_said_covers_the_tables() {
     for (name, _) in BUILT_IN {

@@ -1,6 +1,6 @@
 //! Devices of every kind under a program that ends between any two writes to their stores, as a killed server does:
-//! nothing is undone, nothing more is done, and only the bytes are left. Built again over them, the device must hold
-//! everything that was acknowledged; the write that was under way may have left old and new bytes.
+//! nothing is undone, nothing more is done, and only the bytes are left. Rebuilt from them, the device must hold
+//! everything that was acknowledged; the write in progress may have left old and new bytes.
 
 use nvlab_controller::PageMap;
 use nvlab_lab::design::{Design, PageMapped};
@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Small designs, no protected buffer among them: what that holds the serving edge keeps.
+/// Small designs without a protected buffer, whose contents are kept by the serving edge.
 const DESIGNS: &[(&str, &[&str])] = &[
     ("bench-4g", &["media.nand.blocks=20", "media.nand.pages=16", "ftl.spare=50%"]),
     (
@@ -49,7 +49,7 @@ impl Store for Mortal {
     fn write(&mut self, offset: u64, data: &[u8]) {
         let left = self.budget.load(Ordering::Relaxed);
         if left == 0 {
-            // Not a panic: the program just ends here.
+            // Not a failure: the program just ends here.
             resume_unwind(Box::new(Killed));
         }
         self.budget.store(left - 1, Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl Backing for Files {
     }
 }
 
-/// A plain array, and the range of the write that was under way with what it was to write.
+/// A plain array, and the range and data of the write in progress.
 struct Model {
     now: Vec<u8>,
     under_way: Option<(usize, Vec<u8>)>,
@@ -143,7 +143,7 @@ impl Visit for Life<'_> {
             model.under_way = Some((at, data));
             let (at, data) = model.under_way.as_ref().unwrap();
             let written = device.write(now, *at as u64, data.len() as u32, data).unwrap();
-            // A volatile buffer is written through: what is acknowledged is to be there.
+            // Flush a volatile buffer, so that acknowledged data must survive.
             now = device.flush(written.end).unwrap().end;
             model.now[*at..*at + data.len()].copy_from_slice(data);
             model.under_way = None;
@@ -162,7 +162,7 @@ fn a_program_that_is_killed_anywhere_loses_nothing() {
         let mut model = Model { now: Vec::new(), under_way: None };
         for round in 0..ROUNDS {
             let what = format!("design {number} {name}, life {round}");
-            // Some lives end while everything is being found again.
+            // Some lives end during recovery.
             let early = round > 0 && rng.chance(0.3);
             budget.store(if early { rng.below(60) } else { u64::MAX }, Ordering::Relaxed);
             let writes = rng.below(800);

@@ -125,7 +125,7 @@ fn control(line: &str, drives: &[Arc<Drive>]) -> String {
             .iter()
             .map(|drive| match drive.cut() {
                 Ok(cut) => format!(
-                    "{}: the power failed after {} operations; found again in {}\n",
+                    "{}: the power failed after {} operations; recovered in {}\n",
                     drive.name(),
                     cut.operations,
                     cut.recovery

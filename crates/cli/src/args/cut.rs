@@ -36,13 +36,13 @@ pub struct Cut {
     /// Seed of the moments and of the device's random choices
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
-    /// How many cuts at any operation, and at most how many more around flushes
+    /// Number of cuts at any operation, and at most as many more around flushes
     #[arg(long, default_value_t = 200, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub cuts: u64,
     /// What is checked: device | fs=ext4|xfs|btrfs | program[=SCRIPT] (repeatable)
     #[arg(long, value_name = "WHAT")]
     pub check: Vec<String>,
-    /// The device is a file in DIR, too: an empty directory, or one that is made
+    /// The device is also a file in DIR: an empty directory, or one to create
     #[arg(long, value_name = "DIR")]
     pub fuse: Option<PathBuf>,
     /// A device that lies: FLUSH is acknowledged and nothing is made durable for it
@@ -51,7 +51,7 @@ pub struct Cut {
     /// Where the first loss is written, for --replay; replaced if it exists
     #[arg(long, default_value = "cut-failure.nvcut", value_name = "FILE")]
     pub save: PathBuf,
-    /// Only the cut of this file, with the checks that are named; only --check program needs the program
+    /// Repeat only the cut saved in this file, with the checks named; only --check program needs the program
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
     /// The program and its arguments

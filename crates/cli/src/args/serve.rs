@@ -42,19 +42,19 @@ pub struct Serve {
     /// Folder with server-cert.pem and server-key.pem, and ca-cert.pem for --tls-verify-peer
     #[arg(long, value_name = "DIR", requires = "nbd")]
     pub tls_certificates: Option<PathBuf>,
-    /// An NBD client that uses TLS must have a certificate that ca-cert.pem answers for
+    /// An NBD client that uses TLS must have a certificate signed by ca-cert.pem
     #[arg(long, requires = "tls_certificates")]
     pub tls_verify_peer: bool,
-    /// A directory with the device as a file, by FUSE: an empty directory, or one that is made
+    /// A directory with the device as a file, by FUSE: an empty directory, or one to create
     #[arg(long, value_name = "DIR")]
     pub fuse: Option<PathBuf>,
-    /// Let --nbd and --http listen where other machines come
+    /// Let --nbd and --http listen on addresses that other machines can reach
     #[arg(long)]
     pub allow_remote: bool,
     /// Change one design value (repeatable)
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE", conflicts_with = "mem")]
     pub set: Vec<String>,
-    /// Seed of the device's random choices; a device that is found again keeps its own
+    /// Seed of the device's random choices; a device reopened from its state keeps its own
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
     /// Bytes of the memory, a multiple of 4 KiB [default: those of the state, or 256 MiB]
@@ -63,13 +63,13 @@ pub struct Serve {
     /// Bytes of it that may be resident, at least 64 KiB [default: a quarter]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "mem")]
     pub resident: Option<u64>,
-    /// Folder of the state: what was served survives restarts and kill -9 [default: forgotten at the end]
+    /// Folder of the state: what was served survives restarts and kill -9 [default: discarded at the end]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// When a request is answered: real (no earlier than the device would) | fast (at once) | xN (N times slower)
     #[arg(long, default_value = "real", value_name = "MODE")]
     pub time: TimeMode,
-    /// A socket for status, cut, cut after N, stop: a line asked, lines answered
+    /// A socket for the commands status, cut, cut after N, stop: a line each, answered in lines
     #[arg(long, value_name = "PATH", conflicts_with = "mem")]
     pub control: Option<PathBuf>,
     /// A live page at http://HOST:PORT/, counts for Prometheus at /metrics

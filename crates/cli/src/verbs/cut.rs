@@ -82,7 +82,7 @@ impl Bench<'_> {
         let replayer = self.replayer(self.args.ignore_flush);
         let all = journal.marks().iter().map(|mark| mark.line.as_str());
         if let Some(loss) = self.checks.above(replayer.whole(journal, self.args.seed)?, all)? {
-            let why = format!("without any cut the check fails, so that it proves nothing: {}", loss.what);
+            let why = format!("without any cut the check fails, so it proves nothing: {}", loss.what);
             return Err(Failure::Input(why));
         }
         let chosen = moments(journal, recording.first, self.args.cuts, self.args.seed);

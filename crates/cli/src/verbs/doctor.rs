@@ -88,7 +88,9 @@ fn results(output: &Output) -> Finding {
     let dir = output.out.display().to_string();
     let (good, meaning) = match fs::metadata(&output.out) {
         Err(_) => (None, "results are kept there; made by the first run".to_string()),
-        Ok(meta) if !meta.is_dir() => (Some(false), "it is no folder: choose another with --out".to_string()),
+        Ok(meta) if !meta.is_dir() => {
+            (Some(false), "it is not a folder: choose another with --out".to_string())
+        }
         Ok(meta) if meta.permissions().readonly() => {
             (Some(false), "it cannot be written: choose another with --out".to_string())
         }
@@ -139,7 +141,7 @@ fn userfaultfd() -> Finding {
         Ok(found) => {
             let us = |latency: Latency| latency.median_ns as f64 * 1e-3;
             let text = format!(
-                "hit {} ns, first store {:.1} us, miss {:.1} us, {:.1} us if a dirty page must leave",
+                "hit {} ns, first store {:.1} us, miss {:.1} us, {:.1} us if a dirty page must be evicted",
                 found.resident.median_ns,
                 us(found.first_store),
                 us(found.miss_clean),

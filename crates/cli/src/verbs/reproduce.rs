@@ -114,7 +114,7 @@ fn verdict(
     let (differs, missing) = (count(Verdict::Differs), count(Verdict::Missing));
     output.note(reproduce::summary(judged.iter().flat_map(|(_, judged)| judged)));
     if failed > 0 {
-        return Err(Failure::Points(format!("{failed} of {points} points gave no result")));
+        return Err(Failure::Points(format!("{failed} of {points} points have no result")));
     }
     match differs + missing {
         0 => Ok(()),

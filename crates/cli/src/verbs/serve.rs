@@ -93,7 +93,7 @@ fn report(output: &Output, stats: &WindowStats) {
         })
         .to_string(),
         _ => format!(
-            "{} pages brought, {} written back; {} flushed to flash at a cleaning cost of {:.2}, {} erases",
+            "{} pages fetched, {} written back; {} flushed to flash at a cleaning cost of {:.2}, {} erases",
             stats.misses,
             stats.written_back,
             controller.flushed_pages,

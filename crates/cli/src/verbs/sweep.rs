@@ -77,7 +77,7 @@ pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
     }
     match failed.len() {
         0 => Ok(()),
-        count => Err(Failure::Points(format!("{count} of {} points gave no result", outcomes.len()))),
+        count => Err(Failure::Points(format!("{count} of {} points have no result", outcomes.len()))),
     }
 }
 

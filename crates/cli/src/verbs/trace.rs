@@ -70,13 +70,13 @@ fn read(output: &Output, text: &str, volumes: &[String]) -> Result<(Columns, Str
 pub(super) fn target(text: &str) -> Result<(std::path::PathBuf, TraceFormat), Failure> {
     let spec = ReplaySpec::parse(text)?;
     if spec != (ReplaySpec { format: spec.format, ..ReplaySpec::new(spec.path.clone()) }) {
-        return Err(Failure::Input(format!("'{text}': a file to write has no changes after its name")));
+        return Err(Failure::Input(format!("'{text}': a file to write takes no options after its name")));
     }
     let format = spec.format.or_else(|| TraceFormat::from_file_name(&spec.path));
     let format = format.ok_or_else(|| {
         let known = TraceFormat::ALL.map(|format| format!(":{format}")).join(", ");
         Failure::Input(format!(
-            "{}: its ending says no trace format; add one of {known}",
+            "{}: its extension names no trace format; add one of {known}",
             spec.path.display()
         ))
     })?;
@@ -122,7 +122,7 @@ fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Re
         output.note(database.describe().trim_end());
     }
     if let Pacing::Closed { .. } = workload.pacing() {
-        output.warn("a closed loop knows no times: every request is written at time 0");
+        output.warn("a closed loop has no times: every request is written at time 0");
     }
     if workload.time_limit().is_some() && workload.len_hint().is_none() {
         output.detail("it ends by simulated time");

@@ -120,7 +120,7 @@ pub struct Words {
     pub write: Span,
     /// Writing every further word.
     pub write_next: Span,
-    /// Banks that work side by side.
+    /// Banks that work in parallel.
     pub banks: u32,
     /// Bytes that lie together in one bank.
     pub stripe_bytes: u64,

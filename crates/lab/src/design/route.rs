@@ -73,8 +73,8 @@ pub const KEYS: &[Key] = &[
         "\"4 MiB\"",
     )
     .about(
-        "So many first bytes of the device count as metadata whatever they hold: all there is to go \
-         by where a workload carries no bytes (every one but iozone).",
+        "This many bytes at the start of the device count as metadata, whatever they hold: the only \
+         criterion if a workload carries no bytes (all except iozone).",
     ),
 ];
 

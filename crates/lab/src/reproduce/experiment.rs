@@ -37,9 +37,9 @@ pub struct Experiment {
     pub name: String,
     /// What it reproduces.
     pub title: String,
-    /// What it wants to know.
+    /// The question it answers.
     pub question: String,
-    /// Where the claims stand.
+    /// Where the claims are made.
     pub source: String,
     /// What a reader should know; may be empty.
     pub note: String,
@@ -68,7 +68,7 @@ pub enum Check {
     SavingRises,
     /// Where, along the free axis, the lines `at` and `to` cross: interpolated between the points around it.
     Crossing,
-    /// The largest ratio of line `at` over line `to`: below 1 if the first lies below everywhere.
+    /// The largest ratio of line `at` over line `to`: below 1 if the first is lower everywhere.
     Below,
     /// The largest value along the free axis.
     Largest,
@@ -86,7 +86,7 @@ pub enum Check {
 pub struct Row {
     /// What is claimed.
     pub claim: String,
-    /// Where it stands.
+    /// Where it is made.
     pub place: String,
     /// The point or line.
     pub at: At,
@@ -96,13 +96,13 @@ pub struct Row {
     pub check: Check,
     /// What is measured.
     pub measure: Measure,
-    /// The number that was stated or follows.
+    /// The number that was stated, or that follows from what was stated.
     pub expected: Option<f64>,
-    /// What is accepted; `None`: reported only.
+    /// The accepted range; `None`: reported only.
     pub band: Option<[f64; 2]>,
-    /// The measure is put in, not found out: it never counts as a pass.
+    /// The measure is an input, not a finding: it never counts as a pass.
     pub input: bool,
-    /// How sure the expectation is.
+    /// The basis of the expectation.
     pub basis: Basis,
     /// The reason of the band, or of a deviation.
     pub note: String,
@@ -124,23 +124,23 @@ pub struct Measure {
 /// What is drawn.
 #[derive(Clone, Debug)]
 pub struct Plot {
-    /// Above it.
+    /// Its title.
     pub title: String,
-    /// The axis drawn to the right.
+    /// The x axis.
     pub x: String,
-    /// What it counts.
+    /// Its label.
     pub x_label: String,
-    /// How it is divided.
+    /// Its scale.
     pub x_scale: Scale,
     /// The axis with one line for each value.
     pub series: Option<String>,
     /// Further axes stay at these values.
     pub at: At,
-    /// What is drawn upwards; a line for each.
+    /// What is drawn along the y axis; a line for each.
     pub measures: Vec<(String, Measure)>,
-    /// What it counts.
+    /// Its label.
     pub y_label: String,
-    /// How it is divided.
+    /// Its scale.
     pub y_scale: Scale,
     /// Lines to compare with.
     pub curves: Vec<Curve>,
@@ -155,12 +155,12 @@ pub struct Curve {
     pub points: Vec<(String, f64)>,
 }
 
-/// How an axis is divided.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly.
+    /// Linear.
     Linear,
-    /// By factors.
+    /// Logarithmic.
     Log,
     /// One place for each value.
     Steps,
@@ -169,7 +169,7 @@ pub enum Scale {
 type Read<T> = Result<T, FileError>;
 
 impl Experiment {
-    /// Reads an experiment; with `smoke`, as small as its `[smoke]` says.
+    /// Reads an experiment; with `smoke`, at the size its `[smoke]` describes.
     pub fn read(name: &str, file: &str, text: &str, smoke: bool) -> Read<Experiment> {
         let top = Table::root(&Arc::new(Source::file(file, text)), "an experiment")?;
         let (run, axes) = run_and_axes(&top, smoke)?;
@@ -370,7 +370,7 @@ fn parse_measure(text: &str) -> Result<Measure, String> {
     Ok(Measure { metric: known(name)?, over: over.map(known).transpose()?, times: 1.0, unit: String::new() })
 }
 
-/// `band = "3 %"` around what is expected, or `within = [low, high]`; a small run may have its own.
+/// `band = "3 %"` around the expectation, or `within = [low, high]`; a small run may have its own.
 fn band(table: &Table, expected: Option<f64>, smoke: bool) -> Read<Option<[f64; 2]>> {
     let around = |key: &'static str| match (table.text(key)?, expected) {
         (None, _) => Ok(None),
@@ -429,7 +429,7 @@ fn plot(table: &Table, experiment: &Experiment) -> Read<Plot> {
         x,
         x_scale: scale("x-scale")?,
         series: table.text("series")?.map(|name| axis("series", name)).transpose()?,
-        // The values of a small run may be others: then nothing is drawn.
+        // A small run may have other values: then nothing is drawn.
         at: at(table, "at", experiment, false)?.unwrap_or_default(),
         measures,
         y_label: table.text("y-label")?.unwrap_or_default(),

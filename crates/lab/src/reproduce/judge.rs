@@ -22,7 +22,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// As tables show it.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Pass => "pass",
@@ -133,7 +133,7 @@ impl Measured<'_> {
 
     /// The runs that a claim is measured on.
     fn runs_of(&self, row: &Row) -> impl Iterator<Item = &RunResult> {
-        // Without `to` there is one point or line only.
+        // Without `to` there is only one point or line.
         let to = Some(&row.to).filter(|to| !to.is_empty());
         let indices =
             std::iter::once(&row.at).chain(to).flat_map(|at| match self.experiment.space.index(at) {
@@ -184,7 +184,7 @@ impl Measured<'_> {
     }
 }
 
-/// By how much `at` is less than `to`, in %.
+/// How much less `at` is than `to`, in %.
 fn saving(at: f64, to: f64) -> f64 {
     (1.0 - at / to) * 100.0
 }
@@ -216,7 +216,7 @@ mod tests {
         let falling = [(50.0, 4.0), (20.0, 2.5), (10.0, 1.5)];
         let rising = [(50.0, 1.7), (20.0, 2.0), (10.0, 2.5)];
         let found = crossing(&falling, &rising).unwrap();
-        // Apart by +0.5 at 20 and -1.0 at 10: a third of the way.
+        // The lines differ by +0.5 at 20 and -1.0 at 10: they cross after a third of the way.
         assert!((found - (20.0 - 10.0 / 3.0)).abs() < 1e-12, "{found}");
         assert_eq!(crossing(&falling, &falling.map(|(x, y)| (x, y - 1.0))), None);
     }

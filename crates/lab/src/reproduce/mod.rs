@@ -2,8 +2,8 @@
 //!
 //! 1. A claim and the number expected of it live in `experiments/SEED/FIGURE.toml` and nowhere else, each with
 //!    its basis. Code knows only how to run, measure, compare and draw.
-//! 2. A verdict depends on the band in the file. A claim without a band is reported, a number that the design or the
-//!    workload sets is an input, and a point that could not be run is missing; none of them counts as passed. Nor does
+//! 2. A verdict depends on the band in the file. A claim without a band is reported, a number set by the design or the
+//!    workload is an input, and a point that could not be run is missing; none of them counts as passed. Nor does
 //!    a claim whose run did not reach the steady state it asked for: its verdict says so.
 //! 3. A run is an ordinary one: the same key, the same directory of results, so that an interrupted reproduction
 //!    continues where it stopped, and every point can be examined by itself.

@@ -5,7 +5,7 @@ use super::judge::Measured;
 use crate::report::page::{Axis, COLORS, Curves, Series};
 use crate::sweep::space::number_of;
 
-/// The points of a line: value of the axis to the right as a text, and what was measured there.
+/// The points of a line: value of the x axis as text, and what was measured there.
 type Points = Vec<(String, f64)>;
 
 /// Returns the figure; `None` if nothing of it was measured.
@@ -51,7 +51,7 @@ fn lines(plot: &Plot, measured: &Measured<'_>) -> Vec<(String, Points)> {
     lines
 }
 
-/// The axis to the right: its values are texts, which may stand for numbers.
+/// The x axis: its values are texts, which may stand for numbers.
 struct X {
     scale: Scale,
     texts: Vec<String>,
@@ -67,7 +67,7 @@ impl X {
         Some(X { scale: if differ { plot.x_scale } else { Scale::Steps }, texts })
     }
 
-    /// The place of a text; `None` for a text that has none, as a step of a curve that this run does not have.
+    /// The place of a text; `None` for a text that has none, such as a step of a curve that this run lacks.
     fn value(&self, text: &str) -> Option<f64> {
         match self.scale {
             Scale::Steps => self.texts.iter().position(|known| known == text).map(|index| index as f64),

@@ -64,7 +64,7 @@ fn read(text: &str) -> Result<Experiment, FileError> {
     Experiment::read("test", "test.toml", text, false)
 }
 
-/// The line and text of the error when `from` is replaced.
+/// The line and text of the error after `from` is replaced.
 fn refused(from: &str, to: &str) -> String {
     assert!(TEXT.contains(from), "{from}");
     read(&TEXT.replacen(from, to, 1)).expect_err(to).to_string()
@@ -88,7 +88,7 @@ fn built_in_experiments_read_at_both_sizes() {
             }
         }
     }
-    // Every file of the folders is among them.
+    // Every file of the folders is built in.
     for seed in seeds {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments").join(seed);
         let files = std::fs::read_dir(folder).unwrap();

@@ -1,6 +1,6 @@
 //! The inner loop: requests from a workload into a device, completions back.
 //!
-//! A closed loop keeps a number of requests under way: the next begins when the earliest completes. An open
+//! A closed loop keeps a number of requests in flight: the next begins when the earliest completes. An open
 //! loop begins each at its moment and waits only if the device's queue is full. Latency counts from the moment
 //! the host wanted the request. The device is called in the order in which requests begin.
 
@@ -11,7 +11,7 @@ use nvlab_controller::ControllerError;
 use nvlab_units::{Span, Time};
 use nvlab_workload::{Batch, Op, Pacing, Request, Rerun, Workload};
 
-/// Where a run ends, whatever comes first; `u64::MAX` and [`Time::MAX`]: not for this reason.
+/// Where a run ends, whichever comes first; `u64::MAX` and [`Time::MAX`]: no such limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// Requests.
@@ -29,15 +29,15 @@ impl Limit {
     pub const NONE: Limit =
         Limit { requests: u64::MAX, bytes: u64::MAX, written_bytes: u64::MAX, time: Span::from_ps(u64::MAX) };
 
-    /// True where no further request comes, apart from the limit of time.
+    /// True if no further request is served; ignores the limit of time.
     fn is_reached(&self, progress: &Progress) -> bool {
         progress.requests >= self.requests
             || progress.bytes >= self.bytes
             || progress.written_bytes >= self.written_bytes
     }
 
-    /// Those of `requests` that come before the limit is reached, apart from that of time, when a run is as far as
-    /// `progress`, and how far it is after them.
+    /// Those of `requests` that are served before the limit is reached by a run that is at `progress`, and its progress
+    /// after them. Ignores the limit of time.
     #[inline]
     fn admits<'a>(&self, progress: &Progress, requests: &'a [Request]) -> (&'a [Request], Progress) {
         let after = progress.after(requests);
@@ -50,15 +50,15 @@ impl Limit {
     }
 }
 
-/// What watches a run: a meter, if it is measured, and whoever may stop it.
+/// What watches a run: a meter, if it is measured, and a callback that may stop it.
 pub struct Watch<'a> {
-    /// Measures the requests; `None` while a device is only brought to a state.
+    /// Measures the requests; `None` during preconditioning.
     pub meter: Option<&'a mut Meter>,
     /// Returns false to stop the run; called every few thousand requests.
     pub go_on: &'a mut dyn FnMut(&Progress) -> bool,
 }
 
-/// Asks whether to go on, if `ask_at` requests are served; sets when to ask next.
+/// Calls `go_on` once `ask_at` requests are served, and sets when to call it next.
 #[inline]
 fn ask(
     go_on: &mut dyn FnMut(&Progress) -> bool,
@@ -72,7 +72,7 @@ fn ask(
     if go_on(progress) { Ok(()) } else { Err(DriveError::Stopped(progress.requests)) }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Requests served.
@@ -88,7 +88,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The same when `requests` are served too; the time is not known.
+    /// The progress after `requests`; the time is left as it is.
     #[inline]
     fn after(mut self, requests: &[Request]) -> Progress {
         self.requests += requests.len() as u64;
@@ -124,15 +124,15 @@ pub enum DriveError {
     /// What was accepted cannot be finished.
     #[error("work that was accepted after {at} simulated cannot be finished: {source}")]
     Unfinished {
-        /// When it was to be finished.
+        /// When it was to finish.
         at: Time,
         /// Why.
         source: ControllerError,
     },
-    /// The clock of a device ends.
+    /// The simulated clock has reached its end.
     #[error("simulated time passed 213 days, which is all there is, after {0} requests")]
     OutOfTime(u64),
-    /// Whoever watches wanted no more.
+    /// The callback stopped it.
     #[error("stopped after {0} requests")]
     Stopped(u64),
 }
@@ -145,7 +145,7 @@ impl DriveError {
     }
 }
 
-/// Completions of the requests under way, earliest first: a tree of losers (Knuth, volume 3, section 5.4.1).
+/// Completions of the requests in flight, earliest first: a tree of losers (Knuth, volume 3, section 5.4.1).
 /// Replacing the earliest costs one comparison per level and no unpredictable branch.
 #[derive(Clone, Debug)]
 pub struct Outstanding {
@@ -163,7 +163,7 @@ struct Entry {
 }
 
 impl Outstanding {
-    /// At most `depth` requests, at least one. To begin with all of them ended at `origin`.
+    /// At most `depth` requests, at least one. Initially all of them ended at `origin`.
     pub fn new(depth: u32, origin: Time) -> Outstanding {
         let depth = depth.max(1) as usize;
         let leaves = depth.next_power_of_two();
@@ -190,7 +190,7 @@ impl Outstanding {
         self.earliest.end
     }
 
-    /// A request that ends at `end` is under way, in the place of the one that ended first.
+    /// Adds a request that ends at `end`, in the place of the one that ended first.
     #[inline]
     pub fn add(&mut self, end: Time) {
         let mut winner = Entry { end, leaf: self.earliest.leaf };
@@ -213,16 +213,16 @@ impl Outstanding {
     }
 }
 
-/// Requests between two questions whether to go on.
+/// Requests between two calls of `go_on`.
 const ASK_EVERY: u64 = 8192;
 
 /// When the host issues its requests.
 pub(super) enum Pace<'a> {
     /// Whenever the device has room.
     Closed,
-    /// At the times of the workload, counted from this one.
+    /// At the workload's times, relative to this one.
     Open(Time),
-    /// When the recorded program would.
+    /// When the recorded program would issue them.
     Program(Rerun<'a>),
 }
 
@@ -256,8 +256,8 @@ pub fn drive<D: BlockDevice + Observed>(
     paced(device, workload, &mut pace, origin, depth, limit, watch)
 }
 
-/// The same at whatever pace, at most `depth` requests at a time. The workload is called once for each batch, so that this
-/// loop is compiled once for each device.
+/// The same at any pace, at most `depth` requests at a time. The workload is called once for each batch, through `dyn`, so
+/// that this loop is compiled once for each device.
 pub(super) fn paced<D: BlockDevice + Observed>(
     device: &mut D,
     workload: &mut dyn Workload,
@@ -332,13 +332,13 @@ pub(super) fn paced<D: BlockDevice + Observed>(
     Ok(progress)
 }
 
-/// Refuses a moment after `requests` that is not within the time there is. A sum that passes the end stays there and no
-/// request begins then, so that asking at the end of a run is enough.
+/// Fails if a moment after `requests` lies past the end of simulated time. Sums saturate at the end and no request begins
+/// there, so checking once at the end of a run is enough.
 pub(super) fn within_time(moment: Time, requests: u64) -> Result<Time, DriveError> {
     if moment.is_over() { Err(DriveError::OutOfTime(requests)) } else { Ok(moment) }
 }
 
-/// When a device has done everything that was asked of it, by `requests` requests until `at`.
+/// When a device has done all work of the `requests` requests made until `at`.
 pub(super) fn idle_at(device: &mut impl Observed, at: Time, requests: u64) -> Result<Time, DriveError> {
     let idle = device.idle_at(at).map_err(|source| DriveError::Unfinished { at, source })?;
     within_time(idle, requests)

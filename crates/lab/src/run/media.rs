@@ -1,10 +1,10 @@
-//! What each kind of flash of a device did: arrays one by one, and the blocks of an array that are used with one bit
-//! per cell apart from the others.
+//! What each kind of flash of a device did: each array, and separately the blocks of an array that are used with one
+//! bit per cell.
 //!
-//! The cycles of a run are the stricter of two counts. A page that was programmed has to be erased before it is
-//! programmed again, so that a cycle of a block bears no more programs than the block has pages: this count is right
-//! from the first program on, while erases lag behind it on a device that begins with erased blocks or has not come to
-//! cleaning. A block that is erased before it was full costs a whole cycle all the same: then erases are more.
+//! The cycles of a run are the larger of two counts. A page that was programmed has to be erased before it is
+//! programmed again, so a cycle of a block allows no more programs than the block has pages: this count is right
+//! from the first program on, while erases lag behind it on a device that begins with erased blocks or does not clean
+//! yet. A block that is erased before it is full costs a whole cycle all the same: then there are more erases.
 
 use super::device::{ArrayInsides, FlashInsides, Insides};
 use crate::design::{Design, Ftl, PriceItem};
@@ -30,7 +30,7 @@ pub(super) fn media(design: &Design, insides: &Insides, seconds: f64) -> Vec<Med
     let mut log = log(design, flash, &items);
     let mut programmed = program_units(&mut data, &Shape::of(geometry), geometry);
     if let Some((slc, shape)) = &mut slc {
-        // Any block may be used so: the wear is spread over all.
+        // Any block may be used in SLC mode: the wear is spread over all.
         programmed += program_units(slc, shape, geometry);
         wear_out(slc, shape, geometry, seconds);
     }
@@ -46,8 +46,8 @@ pub(super) fn media(design: &Design, insides: &Insides, seconds: f64) -> Vec<Med
     [Some(data), slc, log.map(|(log, _)| log)].into_iter().flatten().collect()
 }
 
-/// Years until the device is worn out: blocks that are used in two ways wear from both; of two arrays the first worn
-/// out counts. And whether that is the array of the log.
+/// Years until the device is worn out, and whether the array of the log is worn out first. Blocks used in both modes wear
+/// from both; of two arrays, the first to be worn out counts.
 pub(super) fn years_of(media: &[MediumResult]) -> Option<(f64, bool)> {
     let rate = |roles: &[&str]| {
         let of = media.iter().filter(|medium| roles.contains(&medium.role.as_str()));
@@ -78,7 +78,7 @@ fn program_units(medium: &mut MediumResult, shape: &Shape, geometry: &Geometry) 
     units
 }
 
-/// Cycles of the mean block, and the years they leave.
+/// Sets the cycles of the mean block, and the years until they reach the rated ones.
 fn wear_out(medium: &mut MediumResult, shape: &Shape, geometry: &Geometry, seconds: f64) {
     let page_bytes = shape.units_per_page as u64 * geometry.unit_bytes as u64;
     let fills = medium.programmed_bytes as f64 / (page_bytes * shape.pages_per_block as u64) as f64;
@@ -107,13 +107,13 @@ fn medium(name: &str, role: &str, items: &[PriceItem], array: &ArrayInsides<'_>)
     }
 }
 
-/// The array of a log that has one of its own.
+/// The log's own array, if it has one.
 fn log(design: &Design, flash: &FlashInsides<'_>, items: &[PriceItem]) -> Option<(MediumResult, Geometry)> {
     let (Ftl::Blocks(design), Some(log)) = (&design.ftl, &flash.log) else { return None };
     Some((medium(&design.own_log.as_ref()?.medium, "log", items, log), log.geometry))
 }
 
-/// The blocks of the data array in SLC mode, if its controller uses some so.
+/// The blocks of the data array in SLC mode, if its controller uses any.
 fn slc_mode(design: &Design, cells: &Cells) -> Option<(MediumResult, Shape)> {
     let slc = design.ftl.slc()?;
     let done = cells.slc_operations();

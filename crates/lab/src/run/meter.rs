@@ -1,4 +1,4 @@
-//! What is measured while a run goes on: latencies per kind, and the run cut into windows.
+//! What is measured during a run: latencies per kind, and the windows of the run.
 //!
 //! A run of transactions has its loads under [`Op::Read`], its stores under [`Op::Write`], and the transactions as a
 //! kind of their own (`TRANSACTION`); its windows count transactions.
@@ -8,12 +8,12 @@ use crate::result::Window;
 use nvlab_units::{Histogram, Span, Time};
 use nvlab_workload::{Access, AccessKind, Op, Request};
 
-/// Windows a run is cut into at most; when there are more, neighbours are joined.
+/// Maximum number of windows of a run; when there are more, neighbours are merged.
 const WINDOWS_MAX: usize = 400;
-/// Requests of a window at least, and to begin with where nobody knows how many will come.
+/// Minimum requests of a window, and the initial number if the total is not known.
 const WINDOW_REQUESTS: u64 = 256;
 
-/// Where the totals of transactions stand, behind those of the kinds of requests.
+/// Index of the totals of transactions, after those of the kinds of requests.
 pub(super) const TRANSACTION: usize = 4;
 /// The totals of every kind.
 pub type Totals = [OpTotals; TRANSACTION + 1];
@@ -119,7 +119,7 @@ impl Meter {
         totals.latency.add(end.since(wanted));
     }
 
-    /// So many requests were served since this was called before; about 32.
+    /// `requests` were served since the last call; about 32.
     #[inline]
     pub fn batch(&mut self, device: &impl Observed, requests: u64, now: Time) {
         self.current_requests += requests;

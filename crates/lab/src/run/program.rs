@@ -1,7 +1,7 @@
-//! A recorded program on another device: each request begins when the program would ask it
-//! ([`nvlab_workload::Program`] says how that is known), what was asked waits only for room in the device's queue.
+//! A recorded program on another device: each request begins when the program would issue it (see
+//! [`nvlab_workload::Program`]), and waits only for room in the device's queue.
 //!
-//! Requests keep their recorded order, so that one never begins before the one above it.
+//! Requests keep their recorded order: none begins before the one recorded before it.
 
 use super::device::Observed;
 use super::drive::{DriveError, Limit, Pace, Progress, Watch, paced};

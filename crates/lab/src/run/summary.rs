@@ -12,11 +12,11 @@ use crate::result::{
 use nvlab_units::{Span, Total};
 use nvlab_workload::Op;
 
-/// More blocks than this and the result only keeps their histogram.
+/// With more blocks than this the result only keeps their histogram.
 const CYCLES_KEPT: usize = 65_536;
 
-/// Everything but the series and the wall time: what `device` did in a run of `span`, of which it was busy with what was
-/// asked for `busy_span`.
+/// Everything but the series and the wall time: what `device` did in a run of `span`, of which it was busy with requests
+/// for `busy_span`.
 pub fn summarize(
     design: &Design,
     plan: &RunPlan,
@@ -84,7 +84,7 @@ pub fn summarize(
     }
 }
 
-/// Names everything the numbers of a result depend on, but for the content of the workload's file.
+/// A hash of everything the numbers of a result depend on, except the content of the workload's file.
 pub fn key(design: &Design, plan: &RunPlan) -> String {
     let limit = &plan.limit;
     let text = format!(
@@ -177,11 +177,11 @@ fn flash_result(flash: &FlashInsides<'_>, retired_blocks: u64, seconds: f64) -> 
     }
 }
 
-/// Fewer cycles of the mean block since new say little of the block most worn: one more is over a tenth.
+/// With fewer cycles of the mean block the most worn block says little: one more cycle is over a tenth.
 const CYCLES_TOLD: f64 = 10.0;
 
-/// What the rate of wear leaves, and the host bytes that can be written until then: of flash, or of what is written in place
-/// where there is none. The block most worn since new belongs to the array that is worn out first.
+/// The lifetime at this rate of wear, and the host bytes that can be written until then: of flash, or of the memory written
+/// in place if there is no flash. The most worn block is that of the array that is worn out first.
 fn lifetime(
     insides: &Insides,
     years: Option<(f64, bool)>,
@@ -203,7 +203,7 @@ fn lifetime(
     let Some((years, years_worst_block)) = worn else {
         return Lifetime { rated_cycles, ..Lifetime::default() };
     };
-    // Nothing written, and yet programmed: moved by the device itself.
+    // Programmed although nothing was written: moved by the device itself.
     let host_bytes = (host_bytes > 0).then(|| years * SECONDS_PER_YEAR * (host_bytes as f64 / seconds));
     Lifetime {
         years: Some(years),
@@ -214,7 +214,7 @@ fn lifetime(
     }
 }
 
-/// The years of the mean block as those of the block most worn.
+/// Converts the years of the mean block to those of the most worn block.
 fn years_of_worst(years: f64, erases: &[u32]) -> Option<f64> {
     let mean = erases.iter().map(|&n| n as f64).sum::<f64>() / erases.len() as f64;
     let most = erases.iter().copied().max().unwrap_or(0) as f64;

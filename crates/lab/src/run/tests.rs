@@ -4,7 +4,7 @@ use super::*;
 use crate::plan::{Settings, Source, Task};
 
 /// eNVy with 16 segments of 512 pages, 1.5 MB for the host.
-/// Its erases are shorter in proportion, or they would be all it does.
+/// Its erases are shorter in proportion, otherwise it would do nothing else.
 const SMALL: [&str; 7] = [
     "media.flash.erase=500 us",
     "media.flash.blocks=16",
@@ -59,10 +59,10 @@ fn transactions_are_measured_and_repeat() {
     assert_eq!(windows, transactions, "windows count transactions");
 }
 
-/// One after the other and nothing in the way: a transaction is as long as its accesses, 160 ns each.
+/// One after the other without contention: a transaction takes as long as its accesses, 160 ns each.
 #[test]
 fn a_closed_loop_is_the_sum_of_its_accesses() {
-    // A buffer that all pages fit in: nothing is flushed, nobody waits.
+    // A buffer that all pages fit in: nothing is flushed, and nothing waits.
     let design = small(&["ftl.buffer.size=2 MiB"]);
     let result = run_on(design, BANK, "500 io", State::Fresh).unwrap();
     let access_ns = 160 * (result.read.count + result.write.count);
@@ -74,7 +74,7 @@ fn a_closed_loop_is_the_sum_of_its_accesses() {
     assert_eq!(result.read.latency.p50_ns, 160);
 }
 
-/// More than one processor can do: the queue grows, and so does latency; throughput does not.
+/// More than the one processor can serve: the queue and latency grow, throughput does not.
 #[test]
 fn an_overload_waits_in_order() {
     let slow = run_on(small(&[]), &format!("{BANK} rate=20k/s"), "20 ms", State::Fresh).unwrap();
@@ -95,7 +95,7 @@ fn blocks_go_through_a_ram_disk() {
 }
 
 /// A scattered fill writes every unit once, in an order that the seed decides, on a controller of any kind; under
-/// locality gathering it leaves hot addresses in every partition, where a fill in order gathers them.
+/// locality gathering it leaves hot addresses in every partition, while a fill in order gathers them.
 #[test]
 fn a_scattered_fill_mixes_what_lies_together_in_address() {
     let unbuffered = || small(&["ftl.buffer.kind=none"]);
@@ -104,7 +104,7 @@ fn a_scattered_fill_mixes_what_lies_together_in_address() {
     assert_eq!(ordered.precondition.host_bytes, scattered.precondition.host_bytes);
     assert_eq!(scattered.precondition.kind, "scattered");
     let cost = |run: &RunResult| run.memory.as_ref().unwrap().cleaning_cost;
-    // Partitions of 4 segments that each hold all temperatures clean like FIFO: 2.5 and more at 10/90.
+    // Partitions of 4 segments that each hold hot and cold data clean like FIFO: 2.5 and more at 10/90.
     assert!(cost(&scattered) > 2.3 && cost(&ordered) < 1.9, "{} {}", cost(&scattered), cost(&ordered));
     assert!(same(&scattered, &hot(State::Scattered)), "two runs differ");
 

@@ -7,7 +7,7 @@
 //! design   = "ssd-tlc"                  # or a list; a file is looked for beside this one, then where nvlab was started
 //! set      = ["ftl.unit=4 KiB"]         # at every point
 //! workload = ["zipf qd=32", "web.csv"]  # or one text
-//! seeds    = 3                          # so many from 1 on, or a list
+//! seeds    = 3                          # that many, from 1 on, or a list
 //! until    = "2 x capacity"             # as for `run`; so is precondition
 //! [[axis]]
 //! key    = "ftl.clean.kind"
@@ -46,12 +46,12 @@ pub enum SweepError {
         /// Why.
         source: std::io::Error,
     },
-    /// What was asked for on the command line is wrong.
+    /// The command line is wrong.
     #[error("{0}")]
     Asked(String),
 }
 
-/// Most points of a sweep.
+/// Maximum number of points of a sweep.
 const POINTS_MAX: usize = 1_000_000;
 
 type Read<T> = Result<T, FileError>;
@@ -100,7 +100,7 @@ impl Sweep {
         Ok(Sweep { name, space, skips })
     }
 
-    /// A sweep of a design as it is asked for on a command line: `params` are `KEY=V1,V2,...`, `KEY=LO..HI:STEP` or
+    /// A sweep of a design as a command line describes it: `params` are `KEY=V1,V2,...`, `KEY=LO..HI:STEP` or
     /// `KEY=LO..HI*FACTOR`.
     pub fn of_params(run: RunSpec, params: &[String]) -> Result<Sweep, SweepError> {
         let mut axes = Vec::new();
@@ -158,7 +158,7 @@ fn run_spec(sweep: &Table, axes: &mut Vec<Axis>) -> Read<RunSpec> {
     }
     axes.extend(list_axis(SEED, seeds));
     let sets = sweep.texts("set")?.unwrap_or_default();
-    // What has an axis is its value there.
+    // A setting with an axis takes its values from there.
     let on_axis = |name: &str| format!("{{{name}}}");
     Ok(RunSpec {
         design: on_axis("design"),

@@ -1,14 +1,14 @@
-//! The groups of a sweep: points that differ in their seed only are one. What each costs, how long it lives and how fast it
-//! is, and which of them no other one beats.
+//! The groups of a sweep: points that differ only in their seed form one. Price, lifetime and speed of each, and the Pareto
+//! front of them.
 
 use super::{Outcome, SEED, Sweep, WORKLOAD};
 use crate::report::metric::{self, Better, Metric};
 use crate::report::stats::Estimate;
 use crate::result::RunResult;
 
-/// Points that differ in their seed only.
+/// Points that differ only in their seed.
 pub struct Group<'a> {
-    /// The value on each axis but that of the seed: name of the axis and value.
+    /// The value on each axis except that of the seed: name of the axis and value.
     pub values: Vec<(&'a str, &'a str)>,
     /// The runs that have a result.
     pub runs: Vec<&'a RunResult>,
@@ -33,7 +33,7 @@ impl Group<'_> {
         self.values.iter().find(|(name, _)| *name == axis).map(|(_, value)| *value)
     }
 
-    /// The values on axes that have several, without the workload: what tells it from the others in a plot.
+    /// The values on axes that have several, without the workload: what distinguishes it in a plot.
     pub(super) fn label(&self, sweep: &Sweep) -> String {
         let varied = |name: &str| sweep.space.axis(name).is_some_and(|axis| axis.values.len() > 1);
         let shown = self.values.iter().filter(|(name, _)| *name != WORKLOAD && varied(name));
@@ -41,13 +41,13 @@ impl Group<'_> {
     }
 }
 
-/// What points are weighed by: price, lifetime, speed.
+/// What points are compared by: price, lifetime, speed.
 pub struct Objectives {
     /// USD for each GiB the host can address.
     pub price: Metric,
     /// Years; host bytes that may be written where the device set the pace, since the slower one then lives longer.
     pub life: Metric,
-    /// Requests per second where the device set the pace, else the mean latency of what there is most of.
+    /// Requests per second where the device set the pace, else the mean latency of the most frequent kind of request.
     pub speed: Metric,
 }
 

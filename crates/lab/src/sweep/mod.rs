@@ -1,10 +1,10 @@
 //! Many runs: axes span a space of points, each point is a run, and all of them are one table and one page.
 //!
-//! 1. A point is an ordinary run with its key: a sweep that was interrupted, or killed, goes on where it was, and shards
-//!    that ran elsewhere are merged by looking for their results.
+//! 1. A point is an ordinary run with its key: a sweep that was interrupted or killed continues where it stopped, and
+//!    shards that ran elsewhere are merged by looking up their results.
 //! 2. The table depends on the sweep alone, not on who ran which point when: one process, two shards and a resumed sweep
 //!    write the same bytes.
-//! 3. A point that gives no result is a row with the reason; the others are not held up.
+//! 3. A point without a result is a row with the reason; it does not hold up the others.
 //!
 //! | module | what |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | [`file`](mod@file) | the file of a sweep, and axes as they are written on a command line |
 //! | [`skip`] | rules for points that are not run |
 //! | [`table`] | the results as one table: Parquet, CSV, JSON |
-//! | [`front`] | price, lifetime and speed of points, and which of them no other beats |
+//! | [`front`] | price, lifetime and speed of points, and their Pareto front |
 //! | [`page`] | table, curves and front as a page |
 
 pub mod file;
@@ -38,14 +38,14 @@ use std::collections::HashMap;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// A space, less the points that are skipped.
+/// A space without the points that are skipped.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// Its name, of which files are named.
+    /// Its name, used in the names of files.
     pub name: String,
     /// All points.
     pub space: Space,
-    /// Those of them that are not run.
+    /// Rules for points that are not run.
     pub skips: Vec<Skip>,
 }
 
@@ -54,7 +54,7 @@ pub const SEED: &str = "seed";
 /// The axis whose values are workloads: points on different workloads are not compared.
 pub(crate) const WORKLOAD: &str = "workload";
 
-/// What became of a point.
+/// The outcome of a point.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The point.
@@ -93,7 +93,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// True if a point belongs to it; points are counted from 0.
+    /// True if a point belongs to this shard; points are counted from 0.
     pub fn takes(&self, point: usize) -> bool {
         point % self.of == self.number - 1
     }
@@ -114,7 +114,7 @@ impl FromStr for Shard {
     }
 }
 
-/// Tasks, each of them once: figures share points.
+/// Tasks without duplicates: figures share points.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The tasks.

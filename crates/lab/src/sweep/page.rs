@@ -6,7 +6,7 @@ use super::{Outcome, SEED, Sweep, WORKLOAD};
 use crate::report::metric::{Better, Metric};
 use crate::report::page::{Axis, Curves, Dot, Page, Scatter, Series, Table, escape};
 
-/// More lines than this and a plot tells nothing: another axis divides it into several plots.
+/// A plot with more lines than this is unreadable: another axis divides it into several plots.
 const LINES_MAX: usize = 7;
 
 /// The page; `metrics` are the columns of its table and what its curves show.
@@ -51,7 +51,7 @@ fn lead(sweep: &Sweep, outcomes: &[Outcome]) -> String {
     format!("<p class=\"about\">{version}{} points: {}</p>\n", outcomes.len(), axes.join(" x "))
 }
 
-/// Axes that tell groups apart.
+/// Axes on which groups differ.
 fn varied(sweep: &Sweep) -> Vec<&VariedAxis> {
     sweep.space.axes.iter().filter(|axis| axis.name != SEED && axis.values.len() > 1).collect()
 }
@@ -73,8 +73,8 @@ fn table(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
     table.html()
 }
 
-/// A plot of each metric: along the axis with the most numbers, a line for each combination of the other values; one plot
-/// for each workload, and for each value of further axes where there would be too many lines.
+/// A plot of each metric along the axis with the most numbers, with a line for each combination of the other values: one
+/// plot for each workload, and for each value of further axes if there would be too many lines.
 fn curves(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
     let axes = varied(sweep);
     let numeric = |axis: &&VariedAxis| axis.values.iter().all(|value| number_of(value).is_some());
@@ -115,7 +115,7 @@ fn curves(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
     html
 }
 
-/// True if values span more than a factor of 30: then an axis of powers shows them better.
+/// True if values span more than a factor of 30: a logarithmic axis shows them better.
 fn spreads(values: &[String]) -> bool {
     let numbers: Vec<f64> = values.iter().filter_map(|value| number_of(value)).collect();
     let (least, most) = numbers.iter().fold((f64::MAX, 0.0f64), |(a, b), &n| (a.min(n), b.max(n)));
@@ -124,7 +124,7 @@ fn spreads(values: &[String]) -> bool {
 
 type Place<'a> = Vec<(&'a str, &'a str)>;
 
-/// Every combination of the values of axes; one without any if there are none.
+/// Every combination of the values of axes; one empty combination if there are no axes.
 fn combinations<'a>(axes: &[&'a VariedAxis]) -> Vec<Place<'a>> {
     axes.iter().fold(vec![Vec::new()], |places: Vec<Place<'a>>, axis| {
         let with = |place: &Place<'a>, value: &'a String| {

@@ -1,15 +1,15 @@
 //! Rules for points that are not run: `ftl.clean.kind == 'fifo' and ftl.utilization > 90 %`.
 //!
-//! Comparisons joined by `and`, these joined by `or`; operators `< <= > >= == !=`. To the left a key that an axis varies,
-//! `workload`, `design` or `seed`; to the right a value, in quotes where it has blanks of its own. Values that are numbers with
-//! units are compared as numbers.
+//! Comparisons joined by `and`, and groups of these joined by `or`; operators `< <= > >= == !=`. On the left a key that an
+//! axis varies, `workload`, `design` or `seed`; on the right a value, in quotes if it contains blanks. Values that are
+//! numbers with units are compared as numbers.
 
 use super::space::{Point, Space, number_of};
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skip {
-    /// One of these holds if all its comparisons do.
+    /// Alternatives; one holds if all its comparisons do.
     any: Vec<Vec<Comparison>>,
 }
 
@@ -33,7 +33,7 @@ impl Skip {
         Ok(Skip { any })
     }
 
-    /// True if a point is not to be run.
+    /// True if a point should not be run.
     pub fn holds(&self, space: &Space, point: &Point) -> bool {
         self.any.iter().any(|all| all.iter().all(|comparison| comparison.holds(space, point)))
     }
@@ -80,7 +80,7 @@ impl Comparison {
     }
 }
 
-/// The parts of a text between words that stand outside quotes.
+/// Splits a text at a word, except inside quotes.
 fn split<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     let (mut parts, mut from, mut quote) = (Vec::new(), 0, None);
     for (at, c) in text.char_indices() {

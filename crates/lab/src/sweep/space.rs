@@ -37,7 +37,7 @@ pub struct Axis {
     pub name: String,
     /// Its values, as they stand in texts.
     pub values: Vec<String>,
-    /// Changes to the design for each value that needs more than its text.
+    /// Changes to the design for each value, if a value means more than its text.
     pub sets: Vec<(String, Vec<String>)>,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn key_axis(key: &str, values: Vec<String>) -> Axis {
     Axis { name: key.to_string(), values, sets }
 }
 
-/// A point, or a line if an axis is left free: axis and value.
+/// A point, or a line if one axis is free: axis and value.
 pub type At = Vec<(String, String)>;
 
 /// One run of a space.
@@ -90,7 +90,7 @@ impl Point {
 }
 
 impl Axis {
-    /// What it varies: the keys it sets, or what its name stands for.
+    /// What it varies: the keys it sets, or its name.
     pub fn keys(&self) -> Vec<&str> {
         match self.sets.first() {
             None => vec![&self.name],
@@ -98,7 +98,7 @@ impl Axis {
         }
     }
 
-    /// The value of a key that it varies, where its own value is this.
+    /// The value of a key that it varies, at this value of the axis.
     fn value_of<'a>(&'a self, value: &'a str, key: &str) -> Option<&'a str> {
         if self.name == key {
             return Some(value);
@@ -131,7 +131,7 @@ impl Space {
             .collect()
     }
 
-    /// Refuses axes that no point can be told apart by.
+    /// Refuses axes that do not identify points uniquely.
     pub(super) fn check(&self) -> Result<(), String> {
         let keys = self.keys();
         if let Some((at, key)) = keys.iter().enumerate().find(|(at, key)| keys[..*at].contains(key)) {
@@ -160,7 +160,7 @@ impl Space {
         (0..self.count()).map(|index| self.point(index)).collect()
     }
 
-    /// The axis of a name.
+    /// The axis with this name.
     pub fn axis(&self, name: &str) -> Option<&Axis> {
         self.axes.iter().find(|axis| axis.name == name)
     }

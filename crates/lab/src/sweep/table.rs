@@ -1,7 +1,7 @@
 //! The results of a sweep as one table: a row for each point, a column for each key that was varied, for each metric, for the
-//! key of the run and for the reason where there is no result.
+//! key of the run and for the reason if there is no result.
 //!
-//! Values of metrics are in base units, the unit in the column's name; a metric that a run has no value for is missing.
+//! Values of metrics are in base units, the unit in the column's name; a metric for which a run has no value is missing.
 //! The columns do not depend on the results.
 
 use super::{Outcome, Sweep};

@@ -1,4 +1,4 @@
-//! Files and axes of sweeps, rules for points, shards, fronts, and that a table is the same bytes however it came about.
+//! Files and axes of sweeps, rules for points, shards, fronts, and that a table has the same bytes however it was produced.
 
 use super::front::{Objectives, groups};
 use super::table::SweepTable;
@@ -36,7 +36,7 @@ fn a_file_spans_points() {
     let sweep = sweep(FILE);
     assert_eq!(sweep.space.count(), 2 * 2 * 4 * 2 * 2);
     let points = sweep.points().unwrap();
-    // Of 16 points on each workload and seed 4 are FIFO with 21 % or 28 %; on one workload half of all are skipped.
+    // Of 16 points on each workload and seed, 4 are FIFO with 21 % or 28 %; on one workload half of all are skipped.
     let (fifo, unit) = (2 * 2, 8);
     assert_eq!(points.len(), 2 * ((16 - fifo) + (16 - unit - fifo / 2)));
     let first = &points[0];
@@ -115,7 +115,7 @@ fn shards_share_all_points() {
     }
 }
 
-/// What became of the points: results made up, a point in five without one.
+/// Outcomes of the points: made-up results, every fifth point without one.
 fn outcomes(sweep: &Sweep) -> Vec<Outcome> {
     let points = sweep.points().unwrap();
     let result = |(at, point): (usize, &Point)| match at % 5 {

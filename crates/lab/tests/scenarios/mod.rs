@@ -7,7 +7,7 @@ use nvlab_lab::run::{RunError, State};
 
 /// A design, and a run that shows what its keys do.
 pub struct Scenario {
-    /// For messages.
+    /// Its name in messages.
     pub name: &'static str,
     builtin: &'static str,
     sets: &'static [&'static str],
@@ -17,7 +17,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Its design, changed by more values.
+    /// Its design with further changes.
     pub fn design(&self, more: &[String]) -> Result<Design, DesignErrors> {
         let sets: Vec<String> =
             self.sets.iter().map(|set| set.to_string()).chain(more.iter().cloned()).collect();

@@ -84,7 +84,7 @@ impl Checks<'_> {
         promise.advance(journal, moment);
         let mut recovered = match recovered {
             Ok(recovered) => recovered,
-            Err(why) => return Ok(Some(Loss::of_device(format!("the device does not come back: {why}")))),
+            Err(why) => return Ok(Some(Loss::of_device(format!("the device does not recover: {why}")))),
         };
         let broken = match promise.check(&mut recovered) {
             Ok(broken) => broken,

@@ -20,7 +20,8 @@ pub struct Watch {
 
 impl Watch {
     pub fn new() -> Result<Watch, Failure> {
-        let signals = Signals::install().map_err(|error| Failure::machine("cannot take signals", &error))?;
+        let signals =
+            Signals::install().map_err(|error| Failure::machine("cannot handle signals", &error))?;
         Ok(Watch { signals, ended: Cell::new(false) })
     }
 

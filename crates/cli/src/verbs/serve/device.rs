@@ -31,7 +31,7 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     let security = security(args)?;
     let designs = load(args)?;
     let names = file_names(args, &designs)?;
-    let signals = Signals::install().map_err(|error| Failure::machine("cannot take signals", &error))?;
+    let signals = Signals::install().map_err(|error| Failure::machine("cannot handle signals", &error))?;
     let drives = {
         // A device that is being opened serves nobody: to end now is to be killed.
         let _deadly = signals.deadly();
@@ -114,7 +114,7 @@ fn addresses(args: &Serve) -> Result<Addresses, Failure> {
     for address in nbd.iter().chain(&http).filter(|address| address.is_remote()) {
         if !args.allow_remote {
             let why = format!(
-                "{address:?} is not on this machine alone, and there is no password: add --allow-remote if that is wanted"
+                "{address:?} can be reached from other machines, and there is no password: add --allow-remote to allow that"
             );
             return Err(Failure::Input(why));
         }
@@ -127,7 +127,7 @@ fn load(args: &Serve) -> Result<Vec<Named>, Failure> {
     for argument in &args.designs {
         let named = Named::load(argument, &args.set)?;
         if designs.iter().any(|other| other.name == named.name) {
-            return Err(Failure::Input(format!("{} is there twice", named.name)));
+            return Err(Failure::Input(format!("{} is given twice", named.name)));
         }
         designs.push(named);
     }
@@ -220,7 +220,7 @@ fn attend(
                 for drive in drives {
                     match drive.cut() {
                         Ok(cut) => output.note(format_args!(
-                            "{}: the power failed after {} operations; found again in {}",
+                            "{}: the power failed after {} operations; recovered in {}",
                             drive.name(),
                             cut.operations,
                             cut.recovery

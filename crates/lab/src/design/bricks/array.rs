@@ -16,7 +16,7 @@ pub const KEYS: &[Key] = &[
          each other.",
     ),
     key("array.ways", &[], Shape::Count { min: 1, max: 1024 }, Is("1"), "4")
-        .about("Dies (or gangs of chips) on each channel. Each reads, programs and erases by itself."),
+        .about("Dies (or gangs of chips) on each channel. Each reads, programs and erases independently."),
     key("array.gang", &[], Shape::Count { min: 1, max: 4096 }, Is("1"), "256").about(
         "Chips that always work in lockstep as one wide chip: a page is then one page of each, and \
          the bus is as wide as they are together (eNVy: 256 chips of one byte).",

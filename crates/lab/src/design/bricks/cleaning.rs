@@ -56,8 +56,8 @@ pub const KEYS: &[Key] = &[
         "1",
     )
     .about(
-        "Segments of eNVy that are kept erased, for cleaning into; with `ftl.concurrent`, so many \
-         for each of them. (eNVy section 3.4: one.)",
+        "Segments of eNVy that are kept erased, for cleaning into; with `ftl.concurrent`, this many \
+         for each concurrent operation. (eNVy section 3.4: one.)",
     ),
     key(
         "ftl.clean.smoothing",
@@ -67,7 +67,7 @@ pub const KEYS: &[Key] = &[
         "\"80 %\"",
     )
     .about(
-        "Weight of the past in what is remembered of a partition: the interval between its cleans, \
+        "Weight of the past in a partition's moving averages: the interval between its cleans, \
          and their cost.",
     ),
     key("ftl.clean.step", &["gathering", "hybrid"], Shape::Share { max: 1.0 }, Nothing("50 %"), "\"50 %\"")
@@ -99,13 +99,13 @@ pub const KEYS: &[Key] = &[
         "\"0.1 %\"",
     )
     .about(
-        "Share of a segment that every clean exchanges with each neighbour whatever frequency and \
-         cost say, so that gathering begins where all partitions are alike.",
+        "Share of a segment that every clean exchanges with each neighbour regardless of frequency \
+         and cost, so that gathering starts even if all partitions are alike.",
     ),
     key("ftl.clean.sorted", &["gathering", "hybrid"], Shape::Text, Is("no"), "\"10/90\"").about(
-        "The locality of the writes, where it is known: the free space starts divided as gathering \
-         would divide it in the end, which takes it thousands of overwrites of the array to find \
-         out. 10/90: the first 10 % of the data get 90 % of the writes.",
+        "The locality of the writes, if it is known: the free space starts divided as gathering would \
+         divide it in the end, after thousands of overwrites of the array. 10/90: the first 10 % of \
+         the data receive 90 % of the writes.",
     ),
     key("ftl.clean.d", &["d-choices"], Shape::Count { min: 1, max: 1_000_000 }, Is("10"), "10")
         .about("Blocks drawn at random; with 10 the result is close to greedy."),
@@ -116,7 +116,7 @@ pub const KEYS: &[Key] = &[
         Is("64"),
         "64",
     )
-    .about("Blocks looked at, the first filled first."),
+    .about("Blocks considered: those filled first."),
 ];
 
 /// Which block a page map of kind `ftl` cleans next.

@@ -24,8 +24,9 @@ pub const KEYS: &[Key] = &[
     .about("How the host gets to the device."),
     key("path.rate", &["nvme", "sata", "bus"], Shape::Rate, Required, "\"3.5 GB/s\"")
         .about("Rate of the link, per direction if it has two."),
-    key("path.width", &["memory-bus"], Shape::Size { min: 1, max: 4096 }, Is("8 B"), "\"8 B\"")
-        .about("Bytes one access moves. A power of two. A transfer of a block is so many accesses."),
+    key("path.width", &["memory-bus"], Shape::Size { min: 1, max: 4096 }, Is("8 B"), "\"8 B\"").about(
+        "Bytes one access moves. A power of two. A block is transferred in as many accesses as it needs.",
+    ),
     key(
         "path.queue",
         &["direct", "nvme", "sata", "bus"],
@@ -44,7 +45,7 @@ pub const KEYS: &[Key] = &[
          controller's own time, which is `ftl.overhead`.",
     ),
     key("path.rate_write", &["nvme", "sata", "bus"], Shape::Rate, Nothing("as `rate`"), "\"35 MB/s\"").about(
-        "Rate towards the device, where it is another than that to the host: software that moves \
+        "Rate towards the device, if it differs from that to the host: software that moves \
          the data itself may take longer in one direction.",
     ),
 ];

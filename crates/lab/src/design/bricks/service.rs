@@ -10,7 +10,7 @@ use nvlab_units::Span;
 /// The keys.
 pub const KEYS: &[Key] = &[
     key("ftl.trim", BLOCK_DEVICES, Shape::Flag, Is("true"), "true").about(
-        "Whether the host's trim is heard. If not, trimmed data counts as live and is moved by \
+        "Whether the host's trims are obeyed. If not, trimmed data counts as live and is moved by \
          cleaning.",
     ),
     key(

@@ -32,7 +32,7 @@ pub const KEYS: &[Key] = &[
         "\"pslc\"",
     )
     .about(
-        "A cache of blocks in SLC mode: faster and hardier, and smaller. Relocated data is always \
+        "A cache of blocks in SLC mode: faster and more durable, but smaller. Relocated data is always \
          written with all bits, so it needs `ftl.streams` of its own; `hot` needs \
          hot-cold-relocated.",
     ),
@@ -49,12 +49,12 @@ pub const KEYS: &[Key] = &[
          cache grows into blocks that are erased.",
     ),
     key("ftl.cache.spared", CACHES, Shape::Count { min: 0, max: 1_000_000 }, Is("2"), "2").about(
-        "Erased blocks of a die, beyond `ftl.free_blocks_min`, that the cache leaves alone when it \
+        "Erased blocks of a die, beyond `ftl.free_blocks_min`, that the cache does not take when it \
          grows beyond `size_min`.",
     ),
     key("ftl.cache.fold_after", CACHES, Shape::TimeOrNone, Is("none"), "\"100 ms\"").about(
-        "When no request came for so long, the idle time is used for folding: blocks in SLC mode \
-         are emptied into others, the one filled first first. \"none\": only the cleaner and a full \
+        "When no request has come for this long, idle time is used for folding: blocks in SLC mode \
+         are emptied into others, in the order they were filled. \"none\": only the cleaner and a full \
          cache empty them.",
     ),
     key(

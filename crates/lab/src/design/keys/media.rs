@@ -69,7 +69,7 @@ pub const KEYS: &[Key] = &[
     key("media.*.planes", FLASH, Shape::Count { min: 1, max: 64 }, Is("1"), "4")
         .about("Planes of a die: they can be programmed and erased together."),
     key("media.*.one_shot", &["nand"], Shape::Count { min: 1, max: 8 }, Is("1"), "3")
-        .about("Pages of a word line that one program operation writes in each plane (TLC of today: 3)."),
+        .about("Pages of a word line that one program operation writes in each plane (today's TLC: 3)."),
     key("media.*.read", FLASH, Shape::Times, Required, "[\"45 us\", \"60 us\", \"75 us\"]").about(
         "Cells to page register. One time, or one for each page of a word line that is programmed \
          in one shot: lower, middle, upper.",
@@ -82,7 +82,7 @@ pub const KEYS: &[Key] = &[
          waits until that operation is done.",
     ),
     key("media.*.resume", FLASH, Shape::Time, Is("0 ns"), "\"5 us\"").about(
-        "Time from the end of the last access until a suspended operation goes on (eNVy section \
+        "Time from the end of the last access until a suspended operation resumes (eNVy section \
          3.4: \"a few microseconds\").",
     ),
     key("media.*.copy_back", FLASH, Shape::Flag, Is("false"), "true").about(
@@ -99,6 +99,7 @@ pub const KEYS: &[Key] = &[
         "3_000",
     )
     .about("Rated life: program/erase cycles of a block; for PCM, writes of a word."),
-    key("media.*.endurance_spread", FLASH, SHARE, Is("0 %"), "\"10 %\"")
-        .about("Relative standard deviation of the cycles a block really bears; 0: every block is as rated."),
+    key("media.*.endurance_spread", FLASH, SHARE, Is("0 %"), "\"10 %\"").about(
+        "Relative standard deviation of the cycles a block really endures; 0: every block is as rated.",
+    ),
 ];

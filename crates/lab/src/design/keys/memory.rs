@@ -28,7 +28,7 @@ pub const KEYS: &[Key] = &[
     key("media.*.write_next", &["ram"], Shape::Time, Nothing("as the first"), "\"2.5 ns\"")
         .about("Writing every further word of an access."),
     key("media.*.banks", IN_PLACE, Shape::Count { min: 1, max: 4096 }, Is("1"), "8")
-        .about("Banks that work side by side."),
+        .about("Banks that work in parallel."),
     key("media.*.stripe", IN_PLACE, SIZE, Is("4 KiB"), "\"4 KiB\"")
         .about("Bytes that lie together in one bank."),
     key(
@@ -102,9 +102,9 @@ pub const KEYS: &[Key] = &[
     key("media.*.ecc.correctable", &["threshold"], Shape::Count { min: 0, max: 1 << 20 }, Required, "160")
         .about("Bit errors one codeword may have and still be corrected."),
     key("media.*.ecc.retries", &["threshold"], Shape::Count { min: 0, max: 1000 }, Is("0"), "8")
-        .about("How often a failed read is tried again with shifted reference voltages."),
+        .about("How often a failed read is retried with shifted reference voltages."),
     key("media.*.ecc.retry_factor", &["threshold"], SHARE, Is("50 %"), "\"50 %\"")
-        .about("What one retry leaves of the bit error rate."),
+        .about("Factor by which each retry multiplies the bit error rate."),
     key("media.*.atomic", &["pcm"], Shape::Size { min: 1, max: 4096 }, Nothing("one word"), "\"8 B\"").about(
         "Bytes (aligned) that a power cut never tears apart: old or new, by energy to finish them \
          or by a shadow. A power of two. hFTL and FSMS change entries of 8 B in place.",

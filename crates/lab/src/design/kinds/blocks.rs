@@ -49,7 +49,7 @@ pub const KEYS: &[Key] = &[
         "16",
     )
     .about(
-        "Log blocks in all; at least one for each die. The one given out first (BAST) or filled \
+        "Log blocks in total; at least one for each die. The one allocated first (BAST) or filled \
          first (FAST) is merged first.",
     ),
     key("ftl.log.share", &["bast", "fast"], Shape::Share { max: 1.0 }, Nothing("from `blocks`"), "\"15 %\"")

@@ -37,7 +37,7 @@ pub const KEYS: &[Key] = &[
          page moves and programs it in several steps (eNVy section 8).",
     ),
     key("ftl.concurrent", &["envy"], Shape::Count { min: 1, max: 1024 }, Is("1"), "4").about(
-        "Programs and erases that can be under way at the same time, on different banks; it must \
+        "Programs and erases that can be in progress at the same time, on different banks; it must \
          divide the number of banks, `array.channels` x `array.ways`. A host access suspends those \
          of its own bank. (eNVy section 6: 4 to 8.)",
     ),

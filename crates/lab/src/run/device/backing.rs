@@ -1,5 +1,5 @@
-//! What the media of a device keep their bytes in: nothing, memory, or what the serving edge brings. The same builders
-//! make a device over any of them, new from the factory or found again.
+//! What the media of a device keep their bytes in: nothing, memory, or what the serving edge provides. The same builders
+//! make a device over any of them, new from the factory or recovered.
 
 use super::Observed;
 use super::memory::{self, NotEnough, Payload};
@@ -14,13 +14,13 @@ use thiserror::Error;
 /// Why a device cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BuildError {
-    /// The design cannot be.
+    /// The design is not possible.
     #[error("{0}")]
     Design(String),
-    /// The controller could not find everything again in its media.
+    /// The controller could not recover from its media.
     #[error("{0}")]
     Recovery(String),
-    /// This machine has no memory for it.
+    /// This machine does not have enough memory for it.
     #[error(
         "its device takes {} of memory, {} are available on this machine",
         display_bytes(_0.needed),
@@ -29,7 +29,7 @@ pub enum BuildError {
     Memory(NotEnough),
 }
 
-/// Gives every medium of one device its store.
+/// Provides the store of every medium of one device.
 pub trait Backing {
     /// Where a medium keeps its bytes.
     type Store: Store + Send + 'static;
@@ -37,7 +37,7 @@ pub trait Backing {
     type Error: From<BuildError>;
     /// A page map over such stores. Stores that outlive the program keep what a protected write buffer holds, too.
     type PageMap: Controller + Observed + Send + 'static;
-    /// A store of so many bytes for the medium of this name (`nand`, `log`, `pram`, `nor`, `sram`): all zero, or what an
+    /// A store of `bytes` for the medium of this name (`nand`, `log`, `pram`, `nor`, `sram`): all zero, or what an
     /// earlier program left in it.
     fn store(&self, medium: &str, bytes: u64) -> Result<Self::Store, Self::Error>;
     /// What the stores will keep.
@@ -57,7 +57,7 @@ pub trait Backing {
     ) -> Result<(Self::PageMap, Time), Self::Error>;
 }
 
-/// Keeps nothing: a device that only tells the time.
+/// Keeps nothing: the device only models time.
 #[derive(Clone, Copy, Debug)]
 pub struct NoBytes;
 
@@ -73,7 +73,7 @@ impl Backing for NoBytes {
     }
 }
 
-/// Keeps what is written as long as the device is there.
+/// Keeps what is written as long as the device exists.
 #[derive(Clone, Copy, Debug)]
 pub struct InMemory {
     /// The whole device will be written.
@@ -114,7 +114,7 @@ pub fn new_page_map<S: Store>(page: &PageMapped, seed: u64, nand: Nand<S>) -> Re
     }
 }
 
-/// An array, new from the factory or found again. `slc`: how its blocks may be used with one bit per cell.
+/// An array, new from the factory or reopened. `slc`: how its blocks may be used with one bit per cell.
 pub(super) fn nand<B: Backing>(
     backing: &B,
     name: &str,

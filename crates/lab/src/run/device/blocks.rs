@@ -8,7 +8,7 @@ use nvlab_controller::{BlockMap, Controller};
 use nvlab_medium::Store;
 use nvlab_units::{Span, Time};
 
-/// Builds it, new from the factory or found again; gives when it is ready.
+/// Builds it, new from the factory or recovered; also returns when it is ready.
 pub(super) fn build<B: Backing>(
     design: &Design,
     blocks: &BlockMapped,

@@ -1,5 +1,5 @@
-//! From a design to its device. The kind of controller is looked at here and nowhere else: what is to be done with the
-//! device is generic ([`Visit`]), so that the inner loop calls the controller it was made for.
+//! From a design to its device. Only here is the kind of controller matched: what is done with the device is generic
+//! ([`Visit`]), so that the inner loop is compiled for each controller.
 
 use super::backing::{Backing, BuildError};
 use super::power::Device;
@@ -11,16 +11,16 @@ use nvlab_controller::fsms::Fsms;
 use nvlab_controller::{Beside, BesidePram, Controller};
 use nvlab_units::Time;
 
-/// Something to be done with a device of whatever kind.
+/// Something to do with a device of any kind.
 pub trait Visit {
-    /// What comes of it.
+    /// What it returns.
     type Output;
-    /// Does it. The device is ready at `ready`: a new one from the beginning.
+    /// Does it. The device is ready at `ready`; a new one is ready from the beginning.
     fn visit<D: Device + Send + 'static>(self, device: D, ready: Time) -> Self::Output;
 }
 
-/// Builds the device of a design, or finds it again in its stores, and hands it to `visit`. A memory is a RAM disk. A
-/// device that this machine has no memory for is refused before anything is allocated.
+/// Builds the device of a design, or recovers it from its stores, and passes it to `visit`; a memory as a RAM disk. A
+/// device too large for this machine's memory is refused before anything is allocated.
 pub fn build<B: Backing, V: Visit>(
     design: &Design,
     seed: u64,
@@ -48,7 +48,7 @@ pub fn build<B: Backing, V: Visit>(
                 Some(route) => routed(design, route, backing, (hftl, ready), visit),
             }
         }
-        // A memory was refused a driver in front when the design was read.
+        // Reading the design refuses a driver in front of a memory.
         Ftl::Envy(envy) => {
             let (memory, ready) = envy::build(design, envy, seed, backing)?;
             Ok(visit.visit(RamDisk::new(memory, design.path.overhead_host), ready))
@@ -59,13 +59,13 @@ pub fn build<B: Backing, V: Visit>(
 /// A PRAM and when it is ready.
 type Ready<B> = (Pram<<B as Backing>::Store>, Time);
 
-/// The memory that a driver in front of a controller wants. Before the controller: one that finds everything again changes
-/// its array, and by then it must be known that the other media are there.
+/// The memory that a driver in front of a controller needs. Built before the controller: a controller's recovery changes
+/// its array, and must not begin before the other media are known to be there.
 fn pram_beside<B: Backing>(design: &Design, seed: u64, backing: &B) -> Result<Option<Ready<B>>, B::Error> {
     design.route.as_ref().map(|route| Pram::build(design, &route.pram, seed, backing)).transpose()
 }
 
-/// A controller without PRAM of its own; the memory is beside it if a driver in front wants it.
+/// A controller without PRAM of its own; the memory is beside it if a driver in front needs it.
 fn beside_pram<B: Backing, C, V: Visit>(
     design: &Design,
     backing: &B,

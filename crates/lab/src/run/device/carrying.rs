@@ -5,8 +5,8 @@ use nvlab_access::BlockDevice;
 use nvlab_controller::{Background, ControllerError, Powered, RecoveryReport};
 use nvlab_units::{Served, Span, Time};
 
-/// A device whose media may keep bytes: where they do and the workload carries none, zeros are written, and what is read
-/// is dropped. Where they keep none this is the device itself.
+/// A device whose media may keep bytes: if they do and the workload carries none, zeros are written and what is read is
+/// dropped. If they keep none, calls go straight to the device.
 pub struct Carrying<D> {
     device: D,
     zeros: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct Carrying<D> {
 }
 
 impl<D: Device> Carrying<D> {
-    /// In front of a device.
+    /// Wraps a device.
     pub fn new(device: D) -> Carrying<D> {
         Carrying { device, zeros: Vec::new(), left: Vec::new() }
     }
@@ -43,7 +43,7 @@ impl<D: Device> BlockDevice for Carrying<D> {
         if !D::KEEPS {
             return self.device.write(at, offset, bytes, data);
         }
-        // Cuts come after requests; what is done by now need not be undone.
+        // A cut comes after all requests: what is done by now need not be undone.
         self.device.settle(at);
         if !data.is_empty() {
             return self.device.write(at, offset, bytes, data);

@@ -13,10 +13,10 @@ use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
 use nvlab_units::{Served, Span, Time};
 
-/// A memory that only tells the time.
+/// A memory that only models time.
 pub type Memory = Envy<()>;
 
-/// Builds it, new from the factory or found again; gives when it is ready.
+/// Builds it, new from the factory or recovered; also returns when it is ready.
 pub fn build<B: Backing>(
     design: &Design,
     envy: &design::Envy,
@@ -49,7 +49,7 @@ fn causes(stats: &EnvyStats) -> Causes {
     }
 }
 
-/// The host's accesses take the controller's time; the rest is shared among the dies that work side by side.
+/// Host accesses are a share of the controller's time; the rest are shares of the time of the dies that work in parallel.
 fn time_split(stats: &EnvyStats, span: Span, dies: u32) -> TimeSplit {
     let seconds = span.seconds().max(1e-12);
     let array = |spent: f64| spent / (seconds * dies as f64);
@@ -130,8 +130,8 @@ impl<S: Store> Observed for RamDisk<Envy<S>> {
     }
 }
 
-/// A memory written page by page, one word of each: what a page costs is its copy and its flush, so this is the
-/// fastest way to a known state. What is read or trimmed does not matter there.
+/// A memory written page by page, one word of each: the cost of a page is its copy and its flush, so this is the
+/// fastest way to a known state. Reads and trims do not matter for that.
 pub struct Pages<'a>(pub &'a mut Memory);
 
 impl BlockDevice for Pages<'_> {

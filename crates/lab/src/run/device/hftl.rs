@@ -12,7 +12,7 @@ use nvlab_units::{Span, Time};
 /// The controller, with its PRAM.
 type InPram<B> = Hftl<<B as Backing>::Store, Pram<<B as Backing>::Store>>;
 
-/// Builds it, new from the factory or found again; gives when it is ready.
+/// Builds it, new from the factory or recovered; also returns when it is ready.
 pub(super) fn build<B: Backing>(
     design: &Design,
     hftl: &PramMapped,

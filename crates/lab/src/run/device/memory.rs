@@ -1,9 +1,9 @@
 //! How much memory a device takes, before it is built; and how much this machine has left.
 //!
-//! The tables of controllers and media are counted as they are laid out, what is small is in a share on top.
-//! `tests/memory.rs` holds the figure against devices that were built: from what they take to 15 % more. Bytes that media
-//! keep in memory are counted only if the run is sure to write them all ([`Payload::All`]): a store takes no memory for
-//! what was never written, only addresses, which the system may refuse too (`reservable`).
+//! The tables of controllers and media are counted as they are laid out; a fixed share on top covers what is small.
+//! `tests/memory.rs` compares the figure with devices that were built: it is what they take, or up to 15 % more. Bytes
+//! that media keep in memory are counted only if the run is sure to write them all ([`Payload::All`]): a store takes no
+//! memory for what was never written, only address space, which the system may refuse too (`reservable`).
 
 use crate::design::{BlockMapped, Design, Envy, Ftl, PageMapped, PramMapped, Route};
 use nvlab_controller::block_map::Log;
@@ -17,7 +17,7 @@ use nvlab_units::{Geometry, Lane};
 pub enum Payload {
     /// Nothing.
     Nothing,
-    /// What will be written, nobody knows how much.
+    /// What will be written; how much is not known.
     AsWritten,
     /// In memory, and the whole device will be written.
     All,
@@ -34,7 +34,7 @@ impl Payload {
     }
 }
 
-/// A device that this machine has no memory for.
+/// A device too large for this machine's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotEnough {
     /// Bytes the device takes.
@@ -43,12 +43,12 @@ pub struct NotEnough {
     pub available: u64,
 }
 
-/// What is small: one part in so many on top.
+/// The share on top for what is small: one part in this many.
 const REST: u64 = 32;
 /// Bytes of a lane, with the work queued on it.
 const LANE: u64 = size_of::<Lane>() as u64 + 256;
 
-/// Refuses a design whose device would not find memory on this machine. Where that is not known, nothing is refused.
+/// Refuses a design whose device does not fit in this machine's memory, if that is known.
 pub(super) fn check(design: &Design, payload: Payload) -> Result<(), NotEnough> {
     let needed = needed(design, payload);
     match available() {
@@ -69,16 +69,16 @@ pub fn needed(design: &Design, payload: Payload) -> u64 {
     (tables + route) + (tables + route) / REST
 }
 
-/// What every array of flash knows of its blocks.
+/// Tables of any array of flash.
 fn array(flash: &FlashConfig, slc: bool, payload: Payload) -> u64 {
     let geometry = &flash.geometry;
-    // Erases, whether bad, cycles it bears; pages programmed; whether in SLC mode.
+    // Erases, whether bad, cycles it endures; pages programmed; whether in SLC mode.
     let block = 4 + 1 + 4 * flash.faults.wear_out as u64 + 4 + slc as u64;
     let kept = payload.written(Nand::<()>::store_bytes(geometry));
     geometry.blocks() as u64 * block + geometry.dies() as u64 * LANE + kept
 }
 
-/// What a controller with a cleaner knows of its blocks: live units, state, age, place in lists, erased ones.
+/// Tables of a controller with a cleaner: live units, state, age, place in lists, erased ones.
 fn blocks(geometry: &Geometry, lists: u64) -> u64 {
     geometry.blocks() as u64 * (4 + 1 + 8 + 8 + 4) + geometry.dies() as u64 * lists * 8
 }
@@ -89,7 +89,7 @@ fn page_map(design: &Design, page: &PageMapped, payload: Payload) -> u64 {
     let config = page.config(0);
     let (raw, logical) = (geometry.units(), config.logical_units as u64);
     let frontiers = geometry.dies() as u64 * config.streams.count() as u64;
-    // What is staged of a page, and its bytes and spare area.
+    // The staged units of a page, its bytes and its spare area.
     let frontier = geometry.units_per_page as u64 * 24 + payload.kept(geometry.page_bytes());
     let buffer = page
         .buffer
@@ -122,7 +122,7 @@ fn block_map(design: &Design, map: &BlockMapped, payload: Payload) -> u64 {
         Log::PerBlock { .. } => 4 * logical_blocks + geometry.blocks() as u64,
         Log::Shared { .. } => 4 * log_geometry.units(),
     };
-    // A mount looks for the newest version of every page, and remembers all it found.
+    // A mount looks for the newest version of every page, and records all versions it finds.
     let recovery =
         payload.kept(8 * logical) + payload.written(24 * (geometry.units() + log_geometry.units()));
     4 * logical
@@ -139,7 +139,7 @@ fn block_map(design: &Design, map: &BlockMapped, payload: Payload) -> u64 {
 fn hftl_map(design: &Design, map: &PramMapped, payload: Payload) -> u64 {
     let flash = design.flash_config(0);
     let geometry = &flash.geometry;
-    // Pages each belong to, and the tables that lie in PRAM: map, block entries, live bits.
+    // The reverse map, and the tables that lie in PRAM: map, block entries, live bits.
     let live = geometry.blocks() as u64 * geometry.pages_per_block.div_ceil(64) as u64 * 8;
     4 * geometry.units()
         + 4 * map.config(0).logical_units as u64
@@ -192,14 +192,14 @@ fn fsms(design: &Design, route: &Route, payload: Payload) -> u64 {
     8 * slots + sectors / 64 * 4 + 256 * slots.min(sectors / 64) + sectors / 32 + own
 }
 
-/// Bytes this program may still take without others or itself being driven out; `None` if this machine does not say.
+/// Bytes this program may still take before the system swaps or kills; `None` if this machine does not say.
 pub fn available() -> Option<u64> {
     let machine = read("/proc/meminfo").and_then(|text| kib(&text, "MemAvailable:"));
     let groups = read("/proc/self/cgroup").map_or(Vec::new(), |text| groups(&text));
     let limited = groups.iter().filter_map(|group| {
         let number = |file: &str| read(&format!("{group}/{file}"))?.trim().parse::<u64>().ok();
         let limit = number("memory.max")?;
-        // Pages of files that nobody uses are given back when memory is short.
+        // Unused pages of files are reclaimed when memory is short.
         let idle = read(&format!("{group}/memory.stat"))
             .and_then(|text| field(&text, "inactive_file "))
             .unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Devices built from designs. What a run does with one is generic over [`Device`], so that the inner loop calls the
-//! controller it was made for.
+//! Devices built from designs. What a run does with one is generic over [`Device`], so that the inner loop is compiled
+//! for each controller.
 //!
 //! | module | what |
 //! |---|---|
@@ -7,9 +7,9 @@
 //! | `page_map`, [`blocks`], [`hftl`], [`envy`] | a file for each kind of controller |
 //! | [`fsms`], [`pram`] | the driver that may stand in front, and the memory both use |
 //! | [`backing`] | what media keep their bytes in |
-//! | [`memory`] | what a device takes of this machine's memory, known before it is built |
-//! | [`power`] | a block device whose power can fail, whatever its controller |
-//! | [`carrying`] | a device that keeps bytes, where the workload may carry none |
+//! | [`memory`] | how much of this machine's memory a device will take |
+//! | [`power`] | a block device whose power can fail, with any controller |
+//! | [`carrying`] | a device that keeps bytes, under a workload that may carry none |
 
 pub mod backing;
 pub mod blocks;
@@ -41,7 +41,7 @@ use nvlab_units::{Geometry, Span, Total};
 pub struct Counters {
     /// Units the host wrote; of a memory, pages that left its write buffer.
     pub host_units: u64,
-    /// Units programmed for whatever cause.
+    /// Units programmed, whatever the cause.
     pub programmed_units: u64,
     /// Blocks erased.
     pub erases: u64,
@@ -89,9 +89,9 @@ pub struct Insides<'a> {
     pub cleaned_live_units: u64,
     /// Blocks retired.
     pub retired_blocks: u64,
-    /// Bytes moved for each byte asked to write, where parts of units or blocks were written; 0 if nothing was.
+    /// Bytes of the units or blocks touched per byte the host wrote; 0 if it wrote nothing.
     pub unaligned: f64,
-    /// Bytes the host asked to write; `None`: what its requests say.
+    /// Bytes the host asked to write; `None`: the sum over its requests.
     pub host_bytes: Option<u64>,
     /// What its flash did, if it has any.
     pub flash: Option<FlashInsides<'a>>,
@@ -108,7 +108,7 @@ pub struct Insides<'a> {
 }
 
 impl Insides<'_> {
-    /// Of a device that has counted nothing but this.
+    /// Of a device that has no other counts.
     fn of(causes: Causes) -> Self {
         Insides {
             causes,
@@ -160,18 +160,18 @@ impl<'a> ArrayInsides<'a> {
     }
 }
 
-/// A device whose insides can be counted.
+/// A device whose internal counts can be read.
 pub trait Observed: Background {
-    /// What it counted so far.
+    /// Its counts so far.
     fn counters(&self) -> Counters;
-    /// Begins counting anew; wear stays.
+    /// Resets the counts, but not wear.
     fn reset_stats(&mut self);
-    /// A fill in random order is about to begin: a controller that places pages by address places them as they are
+    /// Announces a fill in random order: a controller that places pages by address places them in the order they are
     /// written instead.
     fn expect_scattered_fill(&mut self);
     /// Bytes of a mapping unit.
     fn unit_bytes(&self) -> u32;
-    /// Blocks of the flash that data are in; 0 without flash.
+    /// Blocks of the flash that holds the data; 0 without flash.
     fn blocks(&self) -> u32;
     /// What it did in a run of this length.
     fn insides(&self, span: Span) -> Insides<'_>;
@@ -207,7 +207,7 @@ impl<C: Controller + Observed> Observed for Attached<C> {
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         let insides = self.controller().insides(span);
-        // What the host asked to write, not what its parts of units made of it.
+        // What the host asked to write, not the whole units it touched.
         let touched = insides.host_bytes.expect("a controller of blocks counts what the host wrote");
         let host_bytes = touched - self.unaligned_bytes();
         let unaligned = if touched == 0 { 0.0 } else { touched as f64 / host_bytes as f64 };

@@ -1,11 +1,11 @@
-//! A block device as a design describes it, whose power can fail, whatever its controller.
+//! A block device as a design describes it, whose power can fail, with any controller.
 
 use super::Observed;
 use nvlab_access::{Attached, BlockDevice, RamDisk};
 use nvlab_controller::{Controller, Envy, Powered};
 use nvlab_medium::Store;
 
-/// A block device as a design describes it, whatever its controller.
+/// A block device as a design describes it, with any controller.
 pub trait Device: BlockDevice + Observed + Powered {
     /// True if its media keep what is written.
     const KEEPS: bool;

@@ -26,7 +26,7 @@ macro_rules! each {
 }
 
 impl<S: Store> Pram<S> {
-    /// The memory of that name, new from the factory or found again; and when it is ready.
+    /// The memory of that name, new from the factory or recovered; and when it is ready.
     pub(super) fn build<B: Backing<Store = S>>(
         design: &Design,
         name: &str,
@@ -73,7 +73,7 @@ impl<S: Store> Pram<S> {
         let wear = pcm.wear();
         let mean = wear.iter().map(|&writes| writes as f64).sum::<f64>() / wear.len().max(1) as f64;
         let most = wear.iter().copied().max().unwrap_or(0);
-        // A move writes the line, and the number of moves.
+        // A move writes the line, and the count of moves.
         let levelling = 2.0 * self.levelled().map_or(0, StartGap::moved) as f64 / wear.len().max(1) as f64;
         let rated = pcm.config().wear.map_or(0, |wear| wear.endurance);
         // At the rate of this run, spread over the lines as all writes so far are.

@@ -1,4 +1,4 @@
-//! How a run ends that cannot come to its end: with an error that says why, never with a panic.
+//! A run that cannot finish ends with an error that says why, never with a panic.
 
 use super::super::device::{Counters, Device, Insides, Observed};
 use super::*;
@@ -11,7 +11,7 @@ fn set(name: &str, sets: &[&str]) -> Design {
     Design::load(name, &sets).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Why it gave no result.
+/// Why it has no result.
 fn ends(design: Design, workload: &str, until: &str, state: State) -> String {
     match run_on(design, workload, until, state) {
         Ok(result) => panic!("a result after {} s", result.simulated_s),
@@ -19,7 +19,7 @@ fn ends(design: Design, workload: &str, until: &str, state: State) -> String {
     }
 }
 
-/// A part of a design may take a day, and the clock ends after 213 of them.
+/// An operation of a part may take a day, and the clock ends after 213 of them.
 #[test]
 fn a_run_that_passes_213_days_is_an_error() {
     const UNIFORM: &str = "uniform bs=4KiB";
@@ -43,7 +43,7 @@ fn a_run_that_passes_213_days_is_an_error() {
     }
 }
 
-/// What is queued behind the last request belongs to the run, too.
+/// Work queued behind the last request belongs to the run, too.
 #[test]
 fn queued_work_that_passes_213_days_is_an_error() {
     let design = set("ssd-tlc", &["media.tlc.program=24 h", "ftl.buffer.size=128 MiB", "array.channels=1"]);
@@ -51,8 +51,8 @@ fn queued_work_that_passes_213_days_is_an_error() {
     assert!(why.contains("simulated time passed 213 days"), "{why}");
 }
 
-/// A run ends within the time: 57,844 reads one after the other, most of them while the volume is made. The 2,048 of a die
-/// in the mount after it do not.
+/// A run that ends in time: 57,844 reads one after the other, most of them while the volume is made. The 2,048 reads of a
+/// die in the mount after it do not.
 #[test]
 fn a_mount_that_passes_213_days_is_an_error() {
     let why = ends(
