@@ -23,7 +23,7 @@ Examples:
 
 More: nvlab VERB --help; nvlab explain lists keys, metrics, workloads and formats";
 
-/// What was asked for.
+/// The command.
 #[derive(Parser)]
 #[command(
     name = "nvlab",

@@ -1,4 +1,4 @@
-//! Why the program did not end well, and the status it leaves.
+//! Why the program failed, and its exit status.
 
 use nvlab_lab::design::DesignErrors;
 use nvlab_lab::engine::TaskError;
@@ -10,7 +10,7 @@ use thiserror::Error;
 /// Every way to end other than with 0. `nvlab explain exit-codes` is the list for users.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// An assertion does not hold, or a device did not serve everything: 1. What was wrong has been said already.
+    /// An assertion does not hold, or a device did not serve everything: 1. The reason has been printed already.
     #[error("{0}")]
     Check(String),
     /// The command line or a file is wrong: 2.
@@ -22,16 +22,16 @@ pub enum Failure {
     /// A workload is wrong: 2.
     #[error("{0}")]
     Workload(#[from] WorkloadError),
-    /// Some points of many gave no result: 3. Which and why has been said already.
+    /// Some points of many have no result: 3. Which and why has been printed already.
     #[error("{0}")]
     Points(String),
     /// This machine cannot do it: 4.
     #[error("{0}")]
     Machine(String),
-    /// The program that was served ended like this; it has said why.
+    /// The served program ended with this status; it has said why.
     #[error("the program ended with status {0}")]
     Program(u8),
-    /// nvlab itself is wrong, and said so when it panicked: 70.
+    /// A bug in nvlab, reported when it panicked: 70.
     #[error("{0}")]
     Fault(String),
     /// Ctrl-C: 130.
@@ -39,9 +39,9 @@ pub enum Failure {
     Interrupted(String),
 }
 
-/// A fault of nvlab itself.
+/// A bug in nvlab.
 pub const STATUS_FAULT: u8 = 70;
-/// Whoever read stdout has gone: what a shell reports for a program that SIGPIPE ended.
+/// The reader of stdout has gone: what a shell reports for a program killed by SIGPIPE.
 pub const STATUS_PIPE: u8 = 141;
 /// Interrupted.
 pub const STATUS_INTERRUPTED: u8 = 130;
@@ -59,7 +59,7 @@ impl Failure {
         }
     }
 
-    /// Something this machine refused.
+    /// An operation that this machine refused.
     pub fn machine(what: impl std::fmt::Display, error: &std::io::Error) -> Failure {
         Failure::Machine(format!("{what}: {error}"))
     }

@@ -1,12 +1,12 @@
-//! The `nvlab` program: parse, call, print. What it does is in `nvlab-lab`; what it says and how it ends is here.
+//! The `nvlab` program: parse, call, print. The work is in `nvlab-lab`; messages and exit statuses are here.
 //!
 //! | module | what |
 //! |---|---|
 //! | `args` | the command line |
 //! | `verbs` | one file for each verb |
-//! | `runs` | what is shown while the engine runs |
+//! | `runs` | what is printed while the engine runs |
 //! | `output`, `table`, `progress` | stdout, stderr, lists, bars |
-//! | `failure` | why it did not end well, and the status |
+//! | `failure` | why it failed, and the exit status |
 
 mod args;
 mod failure;
@@ -41,13 +41,13 @@ fn start() -> u8 {
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version go to stdout and are no error.
+            // Help and version go to stdout and are not errors.
             let _ = error.print();
             return if error.use_stderr() { 2 } else { 0 };
         }
     };
     let output = Output::new(&cli.global);
-    // Without a handler Ctrl-C still ends the program, only less politely.
+    // Without a handler Ctrl-C still ends the program, but less gracefully.
     let _ = ctrlc::set_handler(|| {
         if runs::interrupted().swap(true, Ordering::Relaxed) {
             std::process::exit(i32::from(STATUS_INTERRUPTED));
@@ -66,7 +66,7 @@ fn start() -> u8 {
     }
 }
 
-/// `--color` is for help and usage errors too, which come before it is parsed.
+/// `--color` also applies to help and usage errors, which are printed before it is parsed.
 fn parse() -> Result<Cli, clap::Error> {
     let arguments: Vec<String> =
         std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect();
@@ -89,7 +89,7 @@ fn parse() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches)
 }
 
-/// What is said when nvlab itself is wrong.
+/// The message for a bug in nvlab.
 fn fault_text(fault: &str) -> String {
     let arguments: Vec<String> = std::env::args().collect();
     let commit = if COMMIT.is_empty() { String::new() } else { format!(" ({COMMIT})") };

@@ -1,8 +1,8 @@
-//! What goes to stdout and to stderr, and how it may look.
+//! What goes to stdout and to stderr, and its style.
 //!
 //! 1. stdout is for results, stderr for everything else.
 //! 2. A reader of stdout that has gone (`nvlab parts | head -1`) ends the program quietly.
-//! 3. Nothing said on stderr can fail.
+//! 3. Printing to stderr never fails.
 
 use crate::args::{FormatName, Global, When};
 use crate::failure::STATUS_PIPE;
@@ -11,14 +11,14 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 
-/// How to talk to whoever started the program.
+/// How to print for the user.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Of results.
+    /// Format of results.
     pub format: Format,
     /// Where results are kept.
     pub out: PathBuf,
-    /// Runs at a time.
+    /// Runs in parallel.
     pub jobs: usize,
     /// -2 (errors only) to 2 (everything).
     pub loudness: i32,
@@ -49,7 +49,7 @@ impl Output {
         }
     }
 
-    /// For results.
+    /// The style of results.
     pub fn style(&self) -> Style {
         Style { color: self.color_out, width: width() }
     }
@@ -59,28 +59,28 @@ impl Output {
         print(text);
     }
 
-    /// Says something useful.
+    /// Prints a note.
     pub fn note(&self, text: impl Display) {
         if self.loudness >= 0 {
             say(text);
         }
     }
 
-    /// Says something for those who want to know.
+    /// Prints a detail, with `--verbose`.
     pub fn detail(&self, text: impl Display) {
         if self.loudness >= 1 {
             say(text);
         }
     }
 
-    /// Says what should not be missed, but is no error.
+    /// Prints a warning.
     pub fn warn(&self, text: impl Display) {
         if self.loudness >= -1 {
             say(format_args!("{} {text}", self.painted("33", "note:")));
         }
     }
 
-    /// Says what is wrong.
+    /// Prints an error.
     pub fn error(&self, text: impl Display) {
         say(format_args!("{} {text}", self.painted("1;31", "error:")));
     }
@@ -117,7 +117,7 @@ pub fn say(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Columns of the terminal that shows stdout; 100 if it is none.
+/// Columns of the terminal that shows stdout; 100 if it is not a terminal.
 pub fn width() -> usize {
     let terminal = console::Term::stdout();
     let (_, columns) = terminal.size_checked().unwrap_or((0, 100));
@@ -128,7 +128,7 @@ fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Whether to use colours, by what was asked, by the environment, and by where the text goes.
+/// Whether to use colours: depends on the option, the environment and where the text goes.
 pub fn color(when: When, is_terminal: bool) -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");

@@ -38,7 +38,7 @@ impl Progress {
         Bar { bar, phase: String::new() }
     }
 
-    /// Removes what is left of all bars.
+    /// Removes all remaining bars.
     pub fn end(&self) {
         let _ = self.all.clear();
     }
@@ -50,13 +50,13 @@ impl Progress {
 }
 
 impl Bar {
-    /// The share of a phase that is done, where it is known; settling may take longer than thought.
+    /// Shows the share of a phase that is done, if it is known; settling may take longer than expected.
     pub fn at(&mut self, phase: &str, share: f64) {
         if self.phase != phase {
             self.phase = phase.to_string();
             self.bar.set_message(self.phase.clone());
         }
-        // How long settling takes is not known before: the bar goes round.
+        // How long settling takes is not known in advance: the bar cycles.
         let share = if phase == "settling" && share > 1.0 { share.fract() } else { share.clamp(0.0, 1.0) };
         self.bar.set_position((share * STEPS as f64) as u64);
     }

@@ -1,4 +1,4 @@
-//! Runs, as the command line shows them: bars, notes, where results are kept, how to go on after an interruption.
+//! Runs, as the command line shows them: bars, notes, where results are kept, how to continue after an interruption.
 
 use crate::args::Simulation;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// A recorded trace that comes with nvlab.
 const TRACE: &str = "traces/pgbench-ext4.blkparse.zst";
 
-/// What is said when a run has no workload: three commands that work as they stand.
+/// The message when a run has no workload: three commands that work as they are.
 fn examples(verb: &str, designs: &str) -> String {
     let third = match Path::new(TRACE).exists() {
         true => (format!("{TRACE} compact"), "what a database asked of its disk"),
@@ -58,7 +58,7 @@ pub fn workload(
     Ok(source)
 }
 
-/// The tasks of each of several designs, one for each of `repeat` seeds, or why a design cannot be asked this.
+/// The tasks of each of several designs, one for each of `repeat` seeds, or why a design cannot run the workload.
 pub fn tasks(
     output: &Output,
     designs: &[Named],
@@ -86,13 +86,13 @@ pub fn tasks(
     Ok(designs.iter().map(&mut of).collect())
 }
 
-/// True once the user wants the program to end.
+/// Becomes true when the user wants the program to end.
 pub fn interrupted() -> &'static Arc<AtomicBool> {
     static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
     FLAG.get_or_init(Arc::default)
 }
 
-/// Runs all tasks, each with its own outcome, in the order of the tasks.
+/// Runs all tasks and returns the outcome of each, in their order.
 pub fn run_all(
     output: &Output,
     engine: &Engine,
@@ -103,7 +103,7 @@ pub fn run_all(
     run_each(output, engine, tasks, &titles, force)
 }
 
-/// Runs tasks under their titles, each with its own outcome; an interruption ends all.
+/// Runs tasks under their titles and returns the outcome of each; an interruption ends all.
 pub fn run_each(
     output: &Output,
     engine: &Engine,
@@ -150,7 +150,7 @@ pub fn run_each(
     })
 }
 
-/// Says where the results of runs are kept.
+/// Prints where the results of runs are kept.
 pub fn say_where(output: &Output, done: &[Done]) {
     let reused = done.iter().filter(|run| run.reused).count();
     output.note(match (done, reused) {

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 pub struct Column {
     pub name: Cow<'static, str>,
     pub head: Cow<'static, str>,
-    /// Numbers stand to the right.
+    /// Numbers are aligned to the right.
     pub right: bool,
 }
 
@@ -22,7 +22,7 @@ impl Column {
     }
 }
 
-/// A cell: how it is shown, and what it is.
+/// A cell: its text for people, and its value.
 #[derive(Clone, Debug)]
 pub struct Cell {
     shown: String,
@@ -30,12 +30,12 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Shown and handed on alike.
+    /// Text and value are the same.
     pub fn text(text: impl Into<String>) -> Cell {
         let shown: String = text.into();
         Cell { value: Value::String(shown.clone()), shown }
     }
-    /// Shown in another way than it is handed on.
+    /// Text and value differ.
     pub fn new(shown: impl Into<String>, value: impl Into<Value>) -> Cell {
         Cell { shown: shown.into(), value: value.into() }
     }

@@ -1,6 +1,6 @@
-//! What the commands print, word for word, and the status they leave: `tests/cmd/*.trycmd`. Each file runs in a
-//! copy of the folder `NAME.in` beside it (a copy because there is a `NAME.out`). `TRYCMD=overwrite` writes what is
-//! printed now: read the difference.
+//! What the commands print, word for word, and their exit status: `tests/cmd/*.trycmd`. Each file runs in a
+//! copy of the folder `NAME.in` beside it (a copy because there is a `NAME.out`). `TRYCMD=overwrite` replaces the
+//! expectation by what is printed now: review the difference.
 
 #[test]
 fn commands_print_what_they_should() {

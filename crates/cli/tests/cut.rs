@@ -1,4 +1,4 @@
-//! `nvlab cut`: an honest device loses nothing, one that ignores FLUSH is found out and its failure fails again.
+//! `nvlab cut`: an honest device loses nothing, one that ignores FLUSH is detected and its failure reproduces.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const DESIGN: &str = "ssd-mlc-2010,media.mlc.blocks=64,ftl.spare=30%,ftl.buffer.size=1MiB";
-/// Writes numbers, each made durable before it is printed; so many of each that a buffer is not empty again soon.
+/// Writes numbers, each made durable before it is printed; enough copies of each that a buffer takes a while to drain.
 const PROGRAM: &str = "for i in 1 2 3 4 5 6 7 8 9; do \
     head -c 1048576 /dev/zero | tr '\\0' $i >data; \
     dd if=data of=\"$NVLAB_DEV\" bs=1M seek=$i conv=notrunc,fsync 2>/dev/null; echo $i; done";
@@ -81,7 +81,7 @@ fn what_cannot_be_says_why() {
     wrong(&["--replay", "torn"], "torn: ");
 }
 
-/// Links that another user put where names can be foretold are neither followed nor used.
+/// Links that another user put at predictable names are neither followed nor used.
 #[test]
 fn nothing_is_written_through_a_link() {
     let folder = Folder::new("cut-links");
@@ -107,7 +107,7 @@ fn nothing_is_written_through_a_link() {
     assert_eq!(names(&trap), [""; 0], "a folder of somebody else was used");
     assert_eq!(names(&tmp), [format!("nvlab-cut-{}", link_number(&tmp))]);
 
-    // The file of a failure is replaced only if it is one.
+    // A file is replaced only if it holds a failure.
     std::os::unix::fs::symlink(&victim, folder.0.join("cut-failure.nvcut")).unwrap();
     let lie = ["--fuse", "dev", "--cuts", "20", "--ignore-flush", "--", "sh", "-c", PROGRAM];
     let output = run_cut(&folder, &lie);
@@ -127,7 +127,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Ended while the program is recorded, or while a cut is checked: no mount, loop device, folder, shared memory or process
-/// stays behind.
+/// is left behind.
 #[test]
 fn an_end_by_signal_leaves_nothing_behind() {
     for phase in ["run", "check"] {
@@ -162,11 +162,11 @@ fn an_end_by_signal_leaves_nothing_behind() {
     }
 }
 
-/// What is still there of a run in this folder whose program said its number and where its device was; let go of.
+/// What is left of a run in this folder whose program printed its process id and its device; releases it.
 fn left_behind(folder: &Folder, ready: &str) -> Vec<String> {
     let (process, device) = ready.trim().split_once(' ').unwrap();
     let mut left = Vec::new();
-    // What ended and whose parent has not heard of it yet is gone all the same.
+    // A zombie counts as gone.
     let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     if status.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z")) {
         left.push(format!("process {process}"));

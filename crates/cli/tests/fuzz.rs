@@ -1,9 +1,9 @@
-//! Random command lines: whatever is typed, the program ends with a status that is documented, never with a fault of its
-//! own, and no file of the user is lost.
+//! Random command lines: whatever is typed, the program ends with a documented status, never with a bug, and no file of
+//! the user is lost.
 //!
 //! The grammar is the program's own: verbs and options are read from its help, keys and their values from the key table.
 //! Each line is a function of (seed, number). The gate runs some hundred; `make fuzz` runs 20,000, and NVLAB_FUZZ_COUNT,
-//! NVLAB_FUZZ_SEED and NVLAB_FUZZ_FIRST choose others. A failure says how to run its line alone.
+//! NVLAB_FUZZ_SEED and NVLAB_FUZZ_FIRST choose others. A failure prints how to run its line alone.
 
 #![cfg(target_os = "linux")]
 
@@ -21,17 +21,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const COUNT: u64 = 300;
 const SEED: u64 = 1;
-/// Of so many lines one may take longer than it is given.
+/// One in this many lines may exceed its time limit.
 const SLOW_ONE_OF: u64 = 10;
 
-/// The statuses of `nvlab explain exit-codes` that input can lead to. 130 and 141 are signals nobody sends here.
+/// The statuses of `nvlab explain exit-codes` that input can cause. 130 and 141 are signals that are not sent here.
 const DOCUMENTED: [i32; 5] = [0, 1, 2, 3, 4];
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
 }
 
-/// What is wrong with how a line ended.
+/// What is wrong with the outcome of a line.
 fn wrong(line: &Line, ended: &Ended, scratch: &Scratch) -> Vec<String> {
     let mut wrong = Vec::new();
     match ended.status {

@@ -1,5 +1,5 @@
-//! Devices that this machine has no memory for: checked without building them, and refused with the number before anything
-//! is allocated.
+//! Devices too large for this machine's memory: checked without building them, and refused with the number of bytes before
+//! anything is allocated.
 
 #![cfg(target_os = "linux")]
 
@@ -55,7 +55,7 @@ fn a_device_that_finds_no_memory_is_refused() {
     assert_eq!(output.status.code(), Some(4), "{}", said(&output));
     assert!(said(&output).contains("its device takes 130 GiB of memory, "), "{}", said(&output));
     assert!(!folder.0.join("image.bin").exists());
-    // What finds memory is run all the same.
+    // Whatever fits is run all the same.
     let compared =
         limited(&folder, &[&["compare", "bench-4g", "big.toml", "-j", "1"][..], &workload].concat());
     assert_eq!(compared.status.code(), Some(3), "{}", said(&compared));

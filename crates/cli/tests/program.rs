@@ -1,4 +1,4 @@
-//! The program as other programs meet it: pipes, colours, JSON, interruptions, results that are kept.
+//! The program as other programs see it: pipes, colours, JSON, interruptions, kept results.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn a_reader_that_leaves_ends_the_program_quietly() {
     for arguments in [&["design", "schema"][..], &["completions", "bash"], &["run", "--help"]] {
         let mut child = folder.nvlab(arguments);
         let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // Closed before anything is written, or after a line: either way without a word.
+        // Closed before anything is written, or after a line: either way silently.
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert_eq!(text(&output.stderr), "", "{arguments:?}");
@@ -105,7 +105,7 @@ fn results_are_kept_and_reused() {
     folder.run(&small(&["--seed", "2"]));
     assert_eq!(kept_results(&folder).len(), 2);
 
-    // A result that says something else gives up its place and is not lost.
+    // A result that differs is renamed and not lost.
     let result = folder.0.join("runs").join(&kept_results(&folder)[0]).join("result.json");
     let changed =
         std::fs::read_to_string(&result).unwrap().replace("\"buffer_wait_s\": 0.0", "\"buffer_wait_s\": 1.0");
@@ -170,7 +170,7 @@ fn an_interruption_keeps_what_was_finished() {
     assert_eq!(kept_results(&folder).len(), 1);
 }
 
-/// The smallest reproduction: claims hold, the page is there, and a second time nothing is run again.
+/// The smallest reproduction: claims hold, the page exists, and a second time nothing is run.
 #[test]
 fn reproduce_judges_claims_and_keeps_its_runs() {
     let folder = Folder::new("reproduce");

@@ -1,4 +1,4 @@
-//! `nvlab serve`: the program's status is nvlab's, a state is found again, and what cannot be says why.
+//! `nvlab serve`: nvlab exits with the program's status, reopens a state, and explains what is not possible.
 
 mod common;
 
@@ -9,7 +9,7 @@ fn run_serve(folder: &Folder, arguments: &[&str]) -> Output {
     folder.run(&[&["serve"], arguments].concat())
 }
 
-/// True, after saying so, on a machine that does not permit userfaultfd.
+/// True, after printing so, on a machine that does not permit userfaultfd.
 fn skipped(output: &Output) -> bool {
     let not_permitted = output.status.code() == Some(4);
     if not_permitted {
@@ -31,7 +31,7 @@ fn the_programs_status_is_nvlabs() {
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("to stdout /proc/"), "{output:?}");
     assert_eq!(serve("exit 3").status.code(), Some(3));
     assert_eq!(serve("kill -9 $$").status.code(), Some(128 + 9));
-    // Past the preloaded library nothing can be stored that would be lost.
+    // Bypassing the preloaded library, nothing can be stored that would be lost.
     let output = serve("echo lost > \"$NVLAB_WINDOW\"");
     assert!(!output.status.success() && said(&output).contains("not permitted"), "{}", said(&output));
 }
@@ -53,7 +53,7 @@ fn a_state_is_found_again() {
     assert!(said(&output).contains("holds a window of 4194304 B"), "{}", said(&output));
 }
 
-/// The program has the address in its environment; at the end it is said what was done, and the state is found again.
+/// The program has the address in its environment; at the end the counts are printed, and the state can be reopened.
 #[test]
 fn a_block_device_is_served_and_kept() {
     let folder = Folder::new("serve-device");

@@ -1,5 +1,5 @@
-//! `nvlab serve --state` and `--fuse`: folders and files are called so that no two collide and none lies elsewhere; what
-//! ends a server early says so.
+//! `nvlab serve --state` and `--fuse`: folders and files have names that neither collide nor lead elsewhere; a server that
+//! ends early says why.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn variants_of_a_design_have_folders_and_files_of_their_own() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let states: Vec<_> = fs::read_dir(folder.0.join("kept")).unwrap().collect();
     assert_eq!(states.len(), 2, "{states:?}");
-    // One of them alone, in its own folder; the other design in that folder says what differs.
+    // One of them alone, in its own folder; serving the other design from that folder reports what differs.
     let state = states[0].as_ref().unwrap().path();
     let state = state.to_str().unwrap();
     let outputs =
@@ -60,7 +60,7 @@ fn a_design_that_is_called_like_a_path_stays_inside() {
     assert!(!folder.0.join("in/x").exists() && !folder.0.join("in/the/device.json").exists());
 }
 
-/// Undone however a test ends.
+/// Undone however the test ends.
 struct Unmount(String);
 
 impl Drop for Unmount {
@@ -88,7 +88,7 @@ fn a_mount_that_a_killed_server_left_is_called_that() {
     }
 }
 
-/// As when the disk is full: a page of a medium cannot be had.
+/// As when the disk is full: a page of a medium cannot be allocated.
 #[test]
 fn a_medium_that_fails_ends_the_server_with_a_word() {
     let folder = Folder::new("states-bus");
@@ -99,7 +99,7 @@ fn a_medium_that_fails_ends_the_server_with_a_word() {
     assert!(said(&output).contains("kept/nand"), "{}", said(&output));
 }
 
-/// Nobody waits for a server that is still looking through its state.
+/// A server that is still reading its state can be ended at once.
 #[test]
 fn a_server_can_be_ended_while_it_opens_a_state() {
     let folder = Folder::new("states-term");
@@ -108,7 +108,7 @@ fn a_server_can_be_ended_while_it_opens_a_state() {
     assert_eq!(killed.status.signal(), Some(9), "{}", said(&killed));
     let begun = Instant::now();
     let server = folder.nvlab(&arguments).stderr(Stdio::piped()).spawn().unwrap();
-    // It looks through its medium as soon as that is mapped, for a long time.
+    // It reads its medium as soon as that is mapped, which takes a long time.
     let maps = format!("/proc/{}/maps", server.id());
     while !std::fs::read_to_string(&maps).unwrap_or_default().contains("kept/nand") {
         assert!(begun.elapsed() < Duration::from_secs(60), "it maps no medium");

@@ -15,7 +15,7 @@ const WRITE_GOALS: [(&str, f64); 6] = [
     ("bench-4g-8x4", 10.0),
     ("bench-16g", 7.0),
     ("bench-16g-8x4", 7.0),
-    // Random overwrites, merges counted as they come: seven or eight programs each.
+    // Random overwrites, including their merges: seven or eight programs each.
     ("mlc-fast", 3.0),
     ("hybrid-slc-mlc", 3.0),
 ];
@@ -33,7 +33,7 @@ pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
     if cfg!(debug_assertions) && !args.smoke {
         output.warn("a debug build: the rates mean nothing");
     }
-    // Reads one by one show the cost of a request alone, many at a time the cost of keeping them in order too.
+    // Reads one by one show the cost of a request alone, reads at depth also that of keeping them in order.
     let measures = [(Op::Write, args.depth), (Op::Read, 1), (Op::Read, args.depth)];
     let wanted = |op: Op| args.only.as_deref().is_none_or(|only| only == op.name());
     let measures: Vec<(Op, u32)> = measures.into_iter().filter(|&(op, _)| wanted(op)).collect();
@@ -61,7 +61,7 @@ pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
 
 fn row(row: &BenchRow) -> Vec<Cell> {
     let goal = match row.op {
-        // Many reads at a time cost the keeping of their order too, for which there is no goal; nor is there one
+        // Reads at depth include the cost of keeping them in order, for which there is no goal; nor is there one
         // for the reads of block maps.
         "read" => Some(READ_GOAL).filter(|_| row.depth == 1 && row.design.starts_with("bench-")),
         _ => WRITE_GOALS.iter().find(|(design, _)| *design == row.design).map(|(_, millions)| *millions),

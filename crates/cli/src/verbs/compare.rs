@@ -1,6 +1,6 @@
 //! `nvlab compare`: several designs under the same workload.
 //!
-//! A design that cannot be asked this, or that fails on the way, is named with the reason; the others are compared.
+//! A design that cannot run the workload, or fails during it, is named with the reason; the others are compared.
 
 use super::report::write_html;
 use crate::args::Compare;

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use std::path::Path;
 
 pub fn completions(output: &Output, shell: Shell) -> Result<(), Failure> {
-    // Into memory first: the generator panics when its reader goes.
+    // Into memory first: the generator panics if stdout is closed.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "nvlab", &mut text);
     output.print(String::from_utf8_lossy(&text));

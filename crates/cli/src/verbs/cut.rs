@@ -1,4 +1,4 @@
-//! `nvlab cut`: the power fails under a recorded run of a program, at many moments, and what came back is checked.
+//! `nvlab cut`: the power fails under a recorded run of a program, at many moments, and what survives is checked.
 
 mod check;
 mod filesystem;
@@ -21,10 +21,10 @@ use std::path::Path;
 use tempfile::TempDir;
 use watch::Watch;
 
-/// Losses that are said one by one.
+/// Losses that are printed individually.
 const SAID_MAX: usize = 5;
 
-/// What stands on top of a saved failure.
+/// The header of a saved failure.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Saved {
@@ -41,7 +41,7 @@ const SCHEMA: &str = "nvlab.cut/1";
 pub fn cut(output: &Output, args: &Cut) -> Result<(), Failure> {
     let named = Named::load(&args.design, &args.set)?;
     let watch = Watch::new()?;
-    // It holds a socket, a copy of a device and mount points, all of them done with when it goes.
+    // It holds a socket, a copy of a device and mount points, none of them needed once it is dropped.
     let folder = private_folder(&std::env::temp_dir())?;
     let checks = Checks::new(args, folder.path(), &watch)?;
     let bench = Bench { output, args, named: &named, checks, watch: &watch };
@@ -54,7 +54,7 @@ pub fn cut(output: &Output, args: &Cut) -> Result<(), Failure> {
     }
 }
 
-/// A new folder with a name that nobody can foretell, for this user alone; removed with all that is in it when it goes.
+/// A new folder with an unpredictable name, for this user alone; removed with everything in it when dropped.
 fn private_folder(inside: &Path) -> Result<TempDir, Failure> {
     let mut named = tempfile::Builder::new();
     let made = named.prefix("nvlab-cut-").permissions(Permissions::from_mode(0o700)).tempdir_in(inside);
@@ -63,7 +63,7 @@ fn private_folder(inside: &Path) -> Result<TempDir, Failure> {
     })
 }
 
-/// What every cut has in common.
+/// What all cuts have in common.
 struct Bench<'a> {
     output: &'a Output,
     args: &'a Cut,
@@ -132,7 +132,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Makes a failure smaller and saves it.
+    /// Shrinks a failure and saves it.
     fn save(&self, journal: &Journal, passed: u64, moment: &Moment, loss: &Loss) -> Result<(), Failure> {
         let replayer = self.replayer(self.args.ignore_flush);
         let mut said = loss.what.clone();
@@ -177,7 +177,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// The command that shows a saved failure again. What was made smaller on the device is no file system any more.
+    /// The command that reproduces a saved failure. After its operations were reduced, the device holds no file system.
     fn again(&self, loss: &Loss) -> String {
         let args = self.args;
         let mut words = vec!["nvlab".into(), "cut".into(), args.design.clone()];
@@ -219,7 +219,7 @@ impl Bench<'_> {
     }
 }
 
-/// Where a cut comes, in words.
+/// Where a cut falls, in words.
 fn place(moment: &Moment) -> String {
     let when = if moment.after { "after" } else { "during" };
     format!("{when} operation {} (seed {})", moment.operation, moment.seed)

@@ -151,7 +151,7 @@ fn new(output: &Output, file: &Path, from: Option<&str>) -> Result<(), Failure> 
     let text = match from {
         None => design::template(&name),
         Some(from) => {
-            // For its message when there is no such design.
+            // Called for its error message if there is no such design.
             Design::load(from, &[])?;
             let text = BUILT_IN.iter().find(|(known, _)| *known == from).map(|(_, text)| *text);
             let text =

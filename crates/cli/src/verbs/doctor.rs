@@ -10,10 +10,10 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// One thing that was looked at.
+/// One thing that was checked.
 struct Finding {
     what: &'static str,
-    /// True, false, or neither good nor bad.
+    /// Good, bad, or (`None`) neither.
     good: Option<bool>,
     found: String,
     meaning: String,
@@ -133,7 +133,7 @@ fn fusermount() -> Finding {
     }
 }
 
-/// Accesses of each kind that are measured: some tens of milliseconds.
+/// Accesses of each kind that are measured: takes some tens of milliseconds.
 const WINDOW_ACCESSES: u32 = 2000;
 
 fn userfaultfd() -> Finding {

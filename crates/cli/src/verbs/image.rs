@@ -13,7 +13,7 @@ pub fn image(output: &Output, args: &Image) -> Result<(), Failure> {
     let design = Design::load(&args.design, &args.set)?;
     let plan = ImagePlan { file: args.file.clone(), bytes: args.size, cut: args.cut, seed: args.seed };
     let report = image::run(&design, &plan, &args.commands, |command| {
-        // stdout is the report's.
+        // stdout is reserved for the report.
         let shell = Command::new("sh")
             .args(["-c", command])
             .env("NVLAB_IMAGE", &args.file)

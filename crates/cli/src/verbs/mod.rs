@@ -20,7 +20,7 @@ use crate::args::Verb;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Does what was asked.
+/// Runs the command.
 pub fn dispatch(output: &Output, verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Run(args) => run::run(output, &args),

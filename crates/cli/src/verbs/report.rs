@@ -15,7 +15,7 @@ pub fn report(output: &Output, args: &Report) -> Result<(), Failure> {
     write_html(output, &args.html, &results)
 }
 
-/// Writes a report and says where it is.
+/// Writes a report and prints where it is.
 pub fn write_html(output: &Output, file: &Path, results: &[RunResult]) -> Result<(), Failure> {
     let mut names: Vec<&str> = results.iter().map(|run| run.design.name.as_str()).collect();
     names.dedup();

@@ -46,7 +46,7 @@ pub fn reproduce(output: &Output, args: &Reproduce) -> Result<(), Failure> {
     verdict(output, &judged, failed, outcomes.len())
 }
 
-/// Says which points gave no result; how many.
+/// Prints which points have no result; returns how many.
 fn failures(output: &Output, titles: &[String], outcomes: &[Result<Done, TaskError>]) -> usize {
     let failed =
         titles.iter().zip(outcomes).filter_map(|(title, outcome)| Some((title, outcome.as_ref().err()?)));

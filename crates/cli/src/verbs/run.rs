@@ -12,7 +12,7 @@ use nvlab_lab::result::RunResult;
 use serde_json::{Value, json};
 
 pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
-    // What can be wrong without running anything is said first.
+    // Errors that can be found without running anything are reported first.
     let asserts = args.asserts.iter().map(|text| Assertion::parse(text)).collect::<Result<Vec<_>, _>>();
     let asserts = asserts.map_err(Failure::Input)?;
     let named = Named::load(&args.design, &args.simulation.set)?;
@@ -35,7 +35,7 @@ pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     }
 }
 
-/// What became of an assertion on one run.
+/// The outcome of an assertion on one run.
 struct Checked {
     holds: bool,
     text: String,
@@ -85,7 +85,7 @@ fn print(output: &Output, done: &[Done], verdicts: &[Checked]) -> Result<(), Fai
     Ok(())
 }
 
-/// A result as it stands in `result.json`, and what was asserted of it.
+/// A result as in `result.json`, with its assertions.
 fn document(run: &RunResult, verdicts: &[Checked]) -> Value {
     let mut document = serde_json::to_value(run).expect("a result is plain data");
     if !verdicts.is_empty() {

@@ -72,7 +72,7 @@ fn lost(restarted: bool) -> &'static str {
     }
 }
 
-/// On stderr, as stdout is the program's; as JSON if that is asked for.
+/// On stderr, as stdout belongs to the program; as JSON if requested.
 fn report(output: &Output, stats: &WindowStats) {
     let controller = &stats.controller;
     let text = match output.format {
@@ -104,7 +104,7 @@ fn report(output: &Output, stats: &WindowStats) {
     output.note(text);
 }
 
-/// Ends as the program did; as a shell does if a signal ended it.
+/// Exits with the program's status, or as a shell does if a signal ended the program.
 fn ended(status: ExitStatus) -> Result<(), Failure> {
     match (status.code(), status.signal()) {
         (Some(0), _) => Ok(()),

@@ -111,7 +111,7 @@ fn read(args: &Args) -> Result<Sweep, Failure> {
     Ok(sweep)
 }
 
-/// Prints the points and which of them are done, and what the rest may take.
+/// Prints the points, which of them are done, and an estimate of the time for the rest.
 fn dry_run(
     output: &Output,
     sweep: &Sweep,

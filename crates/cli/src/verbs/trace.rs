@@ -1,4 +1,4 @@
-//! `nvlab trace`: traces looked at, converted, made.
+//! `nvlab trace`: inspects, converts and generates traces.
 
 use crate::args::Trace;
 use crate::failure::Failure;
@@ -41,7 +41,7 @@ pub fn trace(output: &Output, verb: Trace) -> Result<(), Failure> {
     }
 }
 
-/// A trace as it was recorded, and what reading it said.
+/// A trace as it was recorded, and the report of reading it.
 fn read(output: &Output, text: &str, volumes: &[String]) -> Result<(Columns, String), Failure> {
     let mut spec = ReplaySpec::parse(text)?;
     let plain = ReplaySpec {
@@ -57,7 +57,7 @@ fn read(output: &Output, text: &str, volumes: &[String]) -> Result<(Columns, Str
         )));
     }
     spec.volumes.extend(volumes.iter().cloned());
-    // Looking at a trace makes no folder of results where there is none.
+    // Inspecting a trace does not create a folder of results.
     let cache = Some(output.out.join(".cache")).filter(|_| output.out.is_dir());
     let read = cache::read(&spec, cache.as_deref())?;
     if let Some(aside) = read.aside {

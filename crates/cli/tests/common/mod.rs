@@ -1,4 +1,4 @@
-//! What the tests share: the program in a folder of its own, and what it said.
+//! What the tests share: the program in a folder of its own, and what it printed.
 
 // Each test program uses some of it.
 #![allow(dead_code)]
@@ -17,14 +17,14 @@ impl Folder {
         Folder(path)
     }
 
-    /// The program, run in this folder and by nothing but its arguments.
+    /// The program, run in this folder, without influence of the environment.
     pub fn nvlab(&self, arguments: &[&str]) -> Command {
         let mut command = self.in_folder(Command::new(env!("CARGO_BIN_EXE_nvlab")));
         command.args(arguments);
         command
     }
 
-    /// The same with so many KiB of address space.
+    /// The same with a limit on address space in KiB.
     pub fn nvlab_limited(&self, kib: u64, arguments: &[&str]) -> Command {
         let mut command = self.in_folder(Command::new("sh"));
         command.args(["-c", &format!("ulimit -v {kib}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_nvlab")]);

@@ -1,4 +1,4 @@
-//! What can be typed, as the program's help says it, and lines drawn from it.
+//! What can be typed, according to the program's help, and lines drawn from it.
 
 use super::values::{self, Values};
 use crate::common::Folder;
@@ -10,11 +10,11 @@ use std::fmt;
 pub struct Slot {
     /// `--html`; empty for a positional argument.
     pub name: String,
-    /// What stands for its value in the help: `FILE`; empty for a flag.
+    /// The placeholder of its value in the help: `FILE`; empty for a flag.
     pub value: String,
     /// May be given several times, or take several values.
     many: bool,
-    /// A positional argument that may be left out.
+    /// A positional argument that is optional.
     optional: bool,
 }
 

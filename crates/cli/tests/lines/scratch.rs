@@ -1,4 +1,4 @@
-//! A folder with a user's files, in which command lines are run, and which is as it was before the next one.
+//! A folder with a user's files, in which command lines are run, restored before the next one.
 
 use super::grammar::Line;
 use crate::common::Folder;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// How long a line may take before it is ended and not judged by its status.
+/// How long a line may take before it is killed and its status ignored.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The folder, and what was in it.
@@ -19,7 +19,7 @@ pub struct Scratch {
 
 /// How a line ended.
 pub struct Ended {
-    /// Its status; 128 and the signal, as a shell says it; `None`: it took too long.
+    /// Its status; 128 + the signal, as in a shell; `None`: it took too long.
     pub status: Option<i32>,
     /// What it wrote on standard error.
     pub said: String,
@@ -85,7 +85,7 @@ impl Scratch {
         Ended { status, said: text }
     }
 
-    /// The files that are no longer what they were, without those in `outputs`.
+    /// The files that have changed, without those in `outputs`.
     pub fn lost(&self, outputs: &[String]) -> Vec<String> {
         let named = |path: &Path| outputs.iter().any(|output| path.starts_with(self.folder.0.join(output)));
         let changed = self.files.iter().filter(|(path, bytes)| fs::read(path).ok().as_ref() != Some(*bytes));
@@ -93,7 +93,7 @@ impl Scratch {
         lost.map(|(path, _)| format!("{} is lost or changed", path.display())).collect()
     }
 
-    /// Makes the folder what it was.
+    /// Restores the folder.
     pub fn restore(&mut self) {
         let mut now = BTreeMap::new();
         read(&self.folder.0, &mut now);

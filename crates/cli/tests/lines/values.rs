@@ -1,4 +1,4 @@
-//! Values for options and arguments: legal ones, those at the border of what is allowed, and garbage.
+//! Values for options and arguments: legal ones, those at the limits of what is allowed, and garbage.
 
 use nvlab_lab::design::keys::{self, Key};
 use nvlab_lab::toml_reader::datum::Shape;
@@ -10,7 +10,7 @@ pub struct Values {
     keys: Vec<&'static Key>,
 }
 
-/// Designs: small built-in ones, files that are there, and what is none.
+/// Designs: small built-in ones, existing files, and names that are none.
 const DESIGNS: [&str; 17] = [
     "bench-4g",
     "bench-4g",
@@ -87,7 +87,7 @@ const GARBAGE: [&str; 22] = [
     "24 h",
 ];
 
-/// Something nobody expects.
+/// Garbage.
 pub fn garbage(rng: &mut Rng) -> String {
     pick(rng, &GARBAGE)
 }
@@ -96,7 +96,7 @@ fn pick(rng: &mut Rng, of: &[&str]) -> String {
     of[rng.below(of.len() as u64) as usize].to_string()
 }
 
-/// Options that keep a simulation short, given before all others: the last one given counts, or is refused.
+/// Options that keep a simulation short, placed before all others: of repeated ones the last counts, or is refused.
 pub fn always(verb: &str) -> &'static [(&'static str, &'static str)] {
     match verb {
         "run" | "compare" => &[("--until", "LIMIT"), ("--precondition", "STATE"), ("--workload", "WORKLOAD")],
@@ -107,7 +107,7 @@ pub fn always(verb: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// True for what a line may change or replace, as the help says.
+/// True for what a line may change or replace, according to the help.
 pub fn is_output(verb: &str, option: &str, value: &str) -> bool {
     matches!(option, "--html" | "--out" | "--save" | "--state")
         || (verb, option, value) == ("image", "", "FILE")
@@ -221,7 +221,7 @@ impl Values {
     }
 }
 
-/// A value of a shape: near the borders more often than not.
+/// A value of a shape, mostly near its limits.
 fn value(rng: &mut Rng, shape: Shape) -> String {
     const SIZES: [&str; 12] = [
         "0 B",

@@ -1,4 +1,4 @@
-//! What is looked at after a cut: the promise of the device, the file system on it, what the program finds.
+//! What is checked after a cut: the promise of the device, the file system on it, what the program finds.
 
 use super::filesystem::FileSystem;
 use super::private_folder;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// The checks that were asked for; that of the device is always made.
+/// The checks requested; the device is always checked.
 pub struct Checks<'a> {
     pub watch: &'a Watch,
     pub filesystem: Option<FileSystem>,
@@ -61,7 +61,7 @@ impl Checks<'_> {
             }
         }
         let (mount_point, marks) = (folder.join("mnt"), folder.join("marks"));
-        // Written and mounted for every cut: in memory where that is to be had.
+        // Written and mounted for every cut: in memory if possible.
         let memory = Path::new("/dev/shm");
         let memory = memory.is_dir().then(|| private_folder(memory)).transpose()?;
         let image = memory.as_ref().map_or(folder, TempDir::path).join("image");
@@ -93,7 +93,7 @@ impl Checks<'_> {
         let marks = journal.marks().iter().filter(|mark| mark.operations <= moment.answered());
         let above = self.above(recovered, marks.map(|mark| mark.line.as_str()))?;
         let Some(broken) = broken else { return Ok(above) };
-        // Whether anybody else would have noticed.
+        // Would any other check have noticed?
         let (what, on_it) = match above {
             Some(above) => (format!("{broken}; {}", above.what), true),
             None => (broken.to_string(), false),
@@ -101,7 +101,7 @@ impl Checks<'_> {
         Ok(Some(Loss { what, of_device: true, on_it, shrinks: true }))
     }
 
-    /// What the file system and the program say of a device, with these marks acknowledged.
+    /// What the checks of the file system and the program report, with these marks acknowledged.
     pub fn above<'a>(
         &self,
         mut recovered: Recovered,
@@ -150,7 +150,7 @@ impl Checks<'_> {
     }
 }
 
-/// `a,b` are two checks, unless the comma stands in a script.
+/// `a,b` are two checks, unless the comma is part of a script.
 fn split(list: &str) -> Vec<&str> {
     match list.find("program=") {
         None => list.split(',').collect(),
@@ -159,11 +159,11 @@ fn split(list: &str) -> Vec<&str> {
     }
 }
 
-/// The program in one of its phases, in a process group of its own, so that all it starts can be ended with it; it begins in
-/// the mount point if there is one.
+/// The program in one of its phases, in a process group of its own, so that everything it starts can be ended with it; its
+/// working directory is the mount point if there is one.
 pub fn command(words: &[OsString], phase: &str, mount_point: Option<&Path>) -> Command {
     let (program, arguments) = words.split_first().expect("a program has a name");
-    // Relative to where nvlab was started, wherever the program begins.
+    // Relative to nvlab's working directory, not the program's.
     let found = Path::new(program);
     let path = found.components().count() > 1 && found.is_relative();
     let absolute = path.then(|| fs::canonicalize(found).ok()).flatten();
@@ -173,7 +173,7 @@ pub fn command(words: &[OsString], phase: &str, mount_point: Option<&Path>) -> C
         command.current_dir(folder).env("NVLAB_MNT", folder);
     }
     command.process_group(0);
-    // A group in the background that reads from a terminal is stopped.
+    // A background process group that reads from a terminal would be stopped.
     if std::io::stdin().is_terminal() {
         command.stdin(Stdio::null());
     }
@@ -189,7 +189,7 @@ pub struct Loss {
     pub of_device: bool,
     /// The file system or the program noticed.
     pub on_it: bool,
-    /// Fewer operations may show it, too.
+    /// Fewer operations may reproduce it.
     pub shrinks: bool,
 }
 

@@ -1,11 +1,11 @@
-//! File systems on a device, by the tools of this machine: made, mounted, checked.
+//! File systems on a device, made, mounted and checked with the tools of this machine.
 
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How often, and with what time in between, a mount that is in use is tried to be let go.
+/// How often, and at what interval, unmounting a busy mount is tried.
 const TRIES: u32 = 40;
 const BETWEEN: Duration = Duration::from_millis(25);
 
@@ -17,10 +17,10 @@ pub enum FileSystem {
     Btrfs,
 }
 
-/// A file as a loop device, mounted; let go when it is dropped.
+/// A file as a loop device, mounted; unmounted when dropped.
 pub struct Mounted {
     folder: PathBuf,
-    /// A loop device that does not go with the mount.
+    /// A loop device that is not released with the mount.
     device: Option<String>,
     is_mounted: bool,
 }
@@ -46,7 +46,7 @@ impl FileSystem {
     /// Makes it on a file, durably.
     pub fn make(self, file: &Path) -> Result<(), Failure> {
         let make: &[&str] = match self {
-            // Everything is written now, not by the kernel in its idle time.
+            // Write everything now, not in the background by the kernel.
             FileSystem::Ext4 => &["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
             FileSystem::Xfs => &["mkfs.xfs", "-q", "-f"],
             FileSystem::Btrfs => &["mkfs.btrfs", "-q", "-f"],
@@ -57,9 +57,9 @@ impl FileSystem {
 
     /// Mounts a served device at a folder.
     pub fn mount_device(self, file: &Path, folder: &Path) -> Result<Mounted, Failure> {
-        // The page cache of the file below would hold a second copy, and its writes would come when it pleases.
+        // The page cache of the file below would hold a second copy and delay its writes arbitrarily.
         let device = needed(tool(&["losetup", "--direct-io=on", "--show", "-f"], file))?.trim().to_string();
-        // From here on it is let go whatever happens.
+        // From here on it is released whatever happens.
         let mut mounted = Mounted { folder: folder.into(), device: Some(device.clone()), is_mounted: false };
         needed(tool(&["mount", "-t", self.name(), &device], folder))?;
         mounted.is_mounted = true;
@@ -73,7 +73,7 @@ impl FileSystem {
         Ok(Mounted { folder: folder.into(), device: None, is_mounted: true })
     }
 
-    /// What its fsck says of a file, if anything is wrong.
+    /// What fsck reports for a file, if anything is wrong.
     pub fn check(self, file: &Path) -> Result<(), Failure> {
         let check: &[&str] = match self {
             FileSystem::Ext4 => &["e2fsck", "-fn"],
@@ -85,7 +85,7 @@ impl FileSystem {
 }
 
 impl Mounted {
-    /// Lets go of it; a failure of the file system to write what it has left counts.
+    /// Unmounts it; fails if the file system cannot write what is left.
     pub fn close(mut self) -> Result<(), Failure> {
         needed(tool(&["umount"], &self.folder))?;
         self.is_mounted = false;
@@ -95,7 +95,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Programs that were killed take a moment to go.
+        // Killed programs take a moment to exit.
         let mut tries = (0..TRIES).take_while(|_| self.is_mounted);
         let unmounted = tries.any(|_| {
             let done = tool(&["umount"], &self.folder).is_ok();
@@ -105,7 +105,7 @@ impl Drop for Mounted {
             done
         });
         if self.is_mounted && !unmounted {
-            // What cannot be let go now goes with its last user.
+            // What is still busy is released with its last user.
             let _ = tool(&["umount", "-l"], &self.folder);
         }
         if let Some(device) = &self.device {
@@ -120,7 +120,7 @@ enum Trouble {
     Failed(String),
 }
 
-/// Runs a tool on a file and gives what it printed.
+/// Runs a tool on a file and returns what it printed.
 fn tool(words: &[&str], file: &Path) -> Result<String, Trouble> {
     let (program, arguments) = words.split_first().expect("a tool has a name");
     let done = Command::new(program).args(arguments).arg(file).stdin(Stdio::null()).output();
@@ -133,7 +133,7 @@ fn tool(words: &[&str], file: &Path) -> Result<String, Trouble> {
     Err(Trouble::Failed(format!("{} {}: {}: {said}", words.join(" "), file.display(), done.status)))
 }
 
-/// A missing tool is this machine's, a failed one the file system's.
+/// A missing tool is a problem of this machine, a failed one of the file system.
 fn needed(outcome: Result<String, Trouble>) -> Result<String, Failure> {
     outcome.map_err(|trouble| match trouble {
         Trouble::Missing(why) => Failure::Machine(why),

@@ -1,4 +1,4 @@
-//! The one real run: the program on a served device that records what changes it.
+//! The one real run: the program on a served device that records its changes.
 
 use super::check::{Checks, command};
 use crate::args::Cut;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
-/// What the program did, and the first operation from which on a cut is its own: the file system was made before.
+/// What the program did, and the first operation at which to cut: those before it made the file system.
 pub struct Recording {
     pub journal: Journal,
     pub first: u64,
@@ -34,7 +34,7 @@ pub fn record(
     let drive = Arc::new(journal.record(Drive::open(&named.name, &named.design, &options)?));
     let export = Export { name: drive.name().into(), drive: Arc::clone(&drive) };
     let mut server = NbdServer::start(&Address::Unix(folder.join("socket")), vec![export])?;
-    // A file system needs the file, wherever it lies.
+    // A file system needs the device as a file, wherever that is.
     let own = checks.filesystem.map(|_| folder.join("dev"));
     let files = args.fuse.as_ref().or(own.as_ref());
     let (mut mount, mut file) = (None, None);
@@ -85,7 +85,7 @@ fn run(
     let lines = BufReader::new(child.stdout.take().expect("it is piped"));
     let marks = journal.clone();
     let reader = std::thread::spawn(move || {
-        // They end when the program and all that it started have closed their output.
+        // They end when the program and everything it started have closed their output.
         lines.split(b'\n').try_for_each(|line| {
             marks.lock().mark(String::from_utf8_lossy(&line?).into_owned());
             Ok(())

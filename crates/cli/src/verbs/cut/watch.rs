@@ -1,5 +1,5 @@
-//! Programs that are waited for, and ended with all they started when the user wants to end. Whoever holds a mount, a loop
-//! device or a folder lets go of it on the way out: nothing here exits.
+//! Waits for programs, and ends them with everything they started when the user interrupts. Nothing here exits the
+//! process, so that mounts, loop devices and folders are released on the way out.
 
 use crate::failure::Failure;
 use nvlab_serve::{Signals, Woken, kill_group, process_file};
@@ -9,10 +9,10 @@ use std::process::{Child, ExitStatus};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often a reader is looked at that nothing tells of.
+/// How often a reader without notification is polled.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Takes SIGINT and SIGTERM.
+/// Handles SIGINT and SIGTERM.
 pub struct Watch {
     signals: Signals,
     ended: Cell<bool>,
@@ -34,7 +34,7 @@ impl Watch {
         }
     }
 
-    /// Waits for a program, which has a process group of its own; ends all of that if the user wants to end.
+    /// Waits for a program with a process group of its own; kills the group if the user wants to end.
     pub fn wait(&self, child: &mut Child) -> Result<ExitStatus, Failure> {
         let failed = |error: io::Error| Failure::machine("cannot wait for the program", &error);
         let process = process_file(child.id()).map_err(failed)?;
@@ -52,11 +52,11 @@ impl Watch {
         }
     }
 
-    /// Waits for whoever reads what a program, which has ended, and all that it started print.
+    /// Waits for the reader of the output of a program that has ended, and of everything it started.
     pub fn join(&self, reader: JoinHandle<io::Result<()>>, program: u32) -> Result<(), Failure> {
         while !reader.is_finished() {
             if let Err(interrupted) = self.go_on() {
-                // They are there still, and so is their group.
+                // Some still run, so their group still exists.
                 kill_group(program);
                 return Err(interrupted);
             }

@@ -33,7 +33,7 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     let names = file_names(args, &designs)?;
     let signals = Signals::install().map_err(|error| Failure::machine("cannot handle signals", &error))?;
     let drives = {
-        // A device that is being opened serves nobody: to end now is to be killed.
+        // A device that is being opened serves nobody yet: ending now equals being killed.
         let _deadly = signals.deadly();
         open(output, args, &designs, &names)?
     };
@@ -78,7 +78,7 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     status.map_or(Ok(()), ended)
 }
 
-/// What the server shows and wants to see, if there is TLS.
+/// The server's certificate and what it requires of clients, if there is TLS.
 fn security(args: &Serve) -> Result<Option<Security>, Failure> {
     let required = match (args.tls, &args.tls_certificates) {
         (TlsMode::Off, None) => return Ok(None),
@@ -134,8 +134,8 @@ fn load(args: &Serve) -> Result<Vec<Named>, Failure> {
     Ok(designs)
 }
 
-/// What the devices' files and folders are called, where they have any: as the design; among several with what was changed
-/// of it, so that variants of one design have each their own, the same with whatever others they are served.
+/// The names of the devices' files and folders, if any: the design; among several also its changes, so that each variant of
+/// a design has its own name, whatever other devices are served.
 fn file_names(args: &Serve, designs: &[Named]) -> Result<Vec<String>, Failure> {
     let several = designs.len() > 1;
     if args.fuse.is_none() && !(several && args.state.is_some()) {
@@ -163,7 +163,7 @@ fn open(
 ) -> Result<Vec<Arc<Drive>>, Failure> {
     let mut drives: Vec<Arc<Drive>> = Vec::new();
     for (named, name) in designs.iter().zip(names) {
-        // Several devices have a folder each.
+        // Several devices have one folder each.
         let state = args.state.as_ref().map(|folder| match designs.len() {
             1 => folder.clone(),
             _ => folder.join(name),
@@ -205,7 +205,7 @@ fn start(args: &Serve, uri: Option<&str>, file: Option<&Path>) -> Result<Option<
     Ok(Some(started.map_err(|source| ServeError::Program { program: program.clone(), source })?))
 }
 
-/// Waits for the end of the program or for a signal; pulls the plug when asked.
+/// Waits for the end of the program or for a signal; cuts the power when asked.
 fn attend(
     output: &Output,
     signals: &Signals,
@@ -234,7 +234,7 @@ fn attend(
                 return Ok(status);
             }
             Woken::End => {
-                // Ctrl-C reached the program as well; whatever it does now, the device is closed in good order.
+                // Ctrl-C reached the program as well; whatever it does now, the device is shut down properly.
                 if let Some(program) = &mut program {
                     let _ = program.kill();
                     return program.wait().map(Some).map_err(failed);
@@ -245,7 +245,7 @@ fn attend(
     }
 }
 
-/// Closes the devices and says what was done to them.
+/// Closes the devices and prints what was done to them.
 fn finish(
     output: &Output,
     drives: &[Arc<Drive>],
@@ -269,14 +269,14 @@ fn finish(
             output.note(format_args!("{}: {report}", path.display()));
         }
         results.extend(drive.result());
-        // The others are closed in good order all the same.
+        // The others are shut down properly all the same.
         closed = closed.and(drive.close());
     }
     match output.format {
         Format::Json | Format::JsonLines => {
             output.note(json!({ "schema": "nvlab.served/1", "devices": results }))
         }
-        // stdout is the program's.
+        // stdout belongs to the program.
         _ => results.iter().for_each(|result| output.note(run_text(result, output.style()))),
     }
     closed.map_err(Failure::from)
