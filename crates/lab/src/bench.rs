@@ -9,7 +9,7 @@ use crate::run::{State, device, precondition};
 use cpu_time::ThreadTime;
 use nvlab_access::BlockDevice;
 use nvlab_units::{Rng, Time};
-use nvlab_workload::{Batch, Op, Pacing, Request, Workload};
+use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Workload};
 
 /// One row of the benchmark.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +54,7 @@ struct Uniform {
     depth: u32,
 }
 
-impl Workload for Uniform {
+impl BlockWorkload for Uniform {
     #[inline]
     fn fill(&mut self, batch: &mut Batch) -> usize {
         let count = (batch.room() as u64).min(self.left) as usize;
@@ -67,6 +67,9 @@ impl Workload for Uniform {
         });
         count
     }
+}
+
+impl Workload for Uniform {
     fn pacing(&self) -> Pacing {
         Pacing::Closed { depth: self.depth }
     }

@@ -1,6 +1,6 @@
 //! From texts to runs: what a user asks for, read and checked before anything is simulated.
 //!
-//! 1. What is wrong with a workload or a limit is said before the first run begins.
+//! 1. A mistake in a workload or a limit is reported before the first run begins.
 //! 2. The key of a task names everything its result depends on, the content of trace and job files included:
 //!    a result with the same key may be reused.
 //! 3. A trace is read once, however many tasks replay it; each running task holds one copy of it. Any other workload is
@@ -8,8 +8,8 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`Named`] | a design, with what was changed of it |
-//! | [`source`] | a workload, read from its text, with what it says about itself |
+//! | [`Named`] | a design with its overrides |
+//! | [`source`] | a workload, read from its text, and one line that describes it |
 //! | [`until`] | where a run ends: `60 s`, `1e6 io`, `2 TiB`, `3 x capacity` |
 //! | [`cache`] | traces, converted once to our column file |
 
@@ -27,13 +27,13 @@ pub use until::Until;
 
 use crate::design::Design;
 use crate::result::RunResult;
-use crate::run::{self, RunError, RunPlan, State, Work};
-use nvlab_workload::WorkloadError;
+use crate::run::{self, RunError, RunPlan, State};
+use nvlab_workload::{Work, WorkloadError};
 use source::Opened;
 use std::sync::Arc;
 use until::Promise;
 
-/// What a user settles besides the design and the workload.
+/// What a user chooses besides the design and the workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Seed of every random choice.
@@ -56,14 +56,14 @@ pub struct Task {
     /// What the user should know about the workload on this design.
     pub notes: Vec<String>,
     source: Arc<Source>,
-    /// The workload as it was opened; `None` for a trace, whose replay is laid out from the columns at hand when its run
-    /// begins, so that tasks that wait hold no copy.
+    /// The opened workload; `None` for a trace, whose replay is made from the shared columns when its run begins, so that
+    /// waiting tasks hold no copy.
     work: Option<Work>,
 }
 
 impl Task {
-    /// Opens a workload on a design, to see whether it fits. `design_name` is the design's name as the user gave
-    /// it, with what `--set` changed.
+    /// Opens a workload on a design, to see whether it fits. `design_name` is the design's name as the user wrote
+    /// it, with the changes of `--set`.
     pub fn new(
         design: Design,
         design_name: String,
@@ -72,12 +72,8 @@ impl Task {
     ) -> Result<Task, WorkloadError> {
         let capacity = design.capacity_bytes();
         // Accesses to words of a block device are refused here.
-        let Opened { work, about, notes } =
-            source.open(capacity, design.ftl.kind().is_memory(), settings.seed)?;
-        let promise = match &work {
-            Work::Requests(workload) => Promise::of_requests(settings.until, source, workload, capacity),
-            Work::Accesses(workload) => Promise::of_transactions(settings.until, workload, capacity),
-        };
+        let Opened { work, about, notes } = source.open(capacity, design.ftl.kind().is_memory(), settings.seed)?;
+        let promise = Promise::new(settings.until, &*work, source.write_share(), work.unit(), capacity);
         let plan = RunPlan {
             design_name,
             workload_text: source.text().to_string(),
@@ -108,14 +104,14 @@ impl Task {
         let mut result = run::run(&self.design, &self.plan, work, own, on_progress)?;
         result.key = self.key.clone();
         if result.flush.count > 0 && !self.source.is_trace() {
-            // A generator promises reads, writes and trims; its flushes come on top.
+            // The number of requests of a generator does not include its flushes.
             result.requests_asked = None;
         }
         Ok(result)
     }
 }
 
-/// What the seed of a run is changed by for the copy of its workload that prepares the device.
+/// Changes the seed of a run for the copy of its workload that prepares the device.
 const OWN_SEED: u64 = 0x5072_6563_6f6e_6400;
 
 fn reopened<T>(error: WorkloadError) -> T {

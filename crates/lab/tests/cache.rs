@@ -5,7 +5,7 @@ use nvlab_lab::plan::{Settings, Source, Task};
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::{Limit, RunPlan, State, run_requests};
 use nvlab_units::Time;
-use nvlab_workload::{Batch, Op, Pacing, Request, Workload};
+use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Workload};
 
 /// One die of 20 blocks of 8 pages, or 4 in SLC mode; two blocks may be in SLC mode.
 const DESIGN: &str = r#"
@@ -39,7 +39,7 @@ kind = "direct"
 /// Writes of single pages, each at a given millisecond.
 struct Pages<'a>(std::slice::Iter<'a, (u64, u64)>);
 
-impl Workload for Pages<'_> {
+impl BlockWorkload for Pages<'_> {
     fn fill(&mut self, batch: &mut Batch) -> usize {
         let before = batch.len();
         while batch.room() > 0
@@ -50,6 +50,9 @@ impl Workload for Pages<'_> {
         }
         batch.len() - before
     }
+}
+
+impl Workload for Pages<'_> {
     fn pacing(&self) -> Pacing {
         Pacing::Open
     }

@@ -4,7 +4,7 @@
 use nvlab_lab::design::Design;
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::{Limit, RunPlan, State, run_requests};
-use nvlab_workload::{Batch, Op, Pacing, Request, Workload};
+use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Workload};
 
 const DESIGN: &str = r#"
 schema = 1
@@ -35,7 +35,7 @@ kind = "direct"
 /// Writes of single pages, one after the other.
 struct Pages<'a>(std::iter::Copied<std::slice::Iter<'a, u64>>);
 
-impl Workload for Pages<'_> {
+impl BlockWorkload for Pages<'_> {
     fn fill(&mut self, batch: &mut Batch) -> usize {
         let before = batch.len();
         while batch.room() > 0
@@ -45,6 +45,9 @@ impl Workload for Pages<'_> {
         }
         batch.len() - before
     }
+}
+
+impl Workload for Pages<'_> {
     fn pacing(&self) -> Pacing {
         Pacing::Closed { depth: 1 }
     }

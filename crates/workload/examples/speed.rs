@@ -3,9 +3,12 @@
 
 use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::info::TraceInfo;
+use nvlab_workload::memory::tpca::TpcaConfig;
 use nvlab_workload::replay::{Replay, ReplaySpec};
 use nvlab_workload::trace::{Format, ReadOptions, read_from, write};
-use nvlab_workload::{Batch, TpcaConfig, WindowWorkload, Workload, WorkloadSpec, nvt};
+use nvlab_workload::{
+    AnyBlockWorkload, Batch, BlockWorkload, MemoryWorkload, Target, Workload, WorkloadSpec, nvt,
+};
 use std::path::Path;
 
 /// CPU time of this program, which other programs on the machine do not lengthen.
@@ -26,7 +29,7 @@ fn timed<T>(name: &str, rows: u64, bytes: usize, work: impl FnOnce() -> (T, u64)
     result
 }
 
-fn drain(workload: &mut impl Workload, rows: u64) -> u64 {
+fn drain(workload: &mut dyn BlockWorkload, rows: u64) -> u64 {
     let mut batch = Batch::new();
     let (mut sum, mut done) = (0u64, 0);
     while done < rows {
@@ -43,7 +46,7 @@ fn drain(workload: &mut impl Workload, rows: u64) -> u64 {
     sum
 }
 
-fn transactions(workload: &mut impl WindowWorkload, count: u64) -> u64 {
+fn transactions(workload: &mut impl MemoryWorkload, count: u64) -> u64 {
     let mut accesses = Vec::new();
     let mut sum = 0u64;
     for _ in 0..count {
@@ -52,6 +55,11 @@ fn transactions(workload: &mut impl WindowWorkload, count: u64) -> u64 {
         sum = sum.wrapping_mul(31).wrapping_add(at.ps() ^ first ^ last);
     }
     sum
+}
+
+fn requests(text: &str) -> AnyBlockWorkload {
+    let mut opened = WorkloadSpec::parse(text).unwrap().open(Target::blocks(16 << 30, 4096), 1).unwrap();
+    opened.phases.remove(0).remove(0).work.requests().expect("a workload of requests")
 }
 
 fn generators(rows: u64) {
@@ -66,13 +74,11 @@ fn generators(rows: u64) {
         "zipf theta=0.99 scatter=no",
         "selfsimilar",
     ] {
-        let mut opened = WorkloadSpec::parse(text).unwrap().open(16 << 30, 4096, 1).unwrap();
-        let workload = &mut opened.phases[0][0].workload;
+        let workload = &mut *requests(text);
         timed(text, rows * 4, 0, || ((), drain(workload, rows * 4)));
     }
     for text in ["tpcc", "tpcc mix=full"] {
-        let mut opened = WorkloadSpec::parse(text).unwrap().open(16 << 30, 4096, 1).unwrap();
-        let workload = &mut opened.phases[0][0].workload;
+        let workload = &mut *requests(text);
         // The first requests warm the pool.
         timed(&format!("{text}, warming up"), rows / 16, 0, || ((), drain(workload, rows / 16)));
         timed(text, rows, 0, || ((), drain(workload, rows)));
@@ -87,9 +93,8 @@ fn main() {
     let rows: u64 =
         std::env::args().nth(1).map_or(4_000_000, |text| text.parse().expect("a number of requests"));
     generators(rows);
-    let spec = WorkloadSpec::parse("hotcold read=60% bs=4KiB/60%,16KiB/40% rate=20k/s").unwrap();
-    let mut opened = spec.open(16 << 30, 4096, 1).unwrap();
-    let columns = Columns::from_workload(&mut opened.phases[0][0].workload, rows, Origin::default());
+    let mut workload = requests("hotcold read=60% bs=4KiB/60%,16KiB/40% rate=20k/s");
+    let columns = Columns::from_workload(&mut *workload, rows, Origin::default());
     for format in Format::ALL {
         let mut text = Vec::new();
         timed(&format!("write {format}"), rows, 0, || {

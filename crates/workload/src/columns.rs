@@ -46,7 +46,7 @@ impl Columns {
 
     /// A trace of at most `limit` requests of `workload`: `nvlab trace make`. A closed loop has no times, so every
     /// request is at time 0.
-    pub fn from_workload(workload: &mut impl crate::Workload, limit: u64, origin: Origin) -> Columns {
+    pub fn from_workload(workload: &mut dyn crate::BlockWorkload, limit: u64, origin: Origin) -> Columns {
         let mut columns = Columns::new(origin);
         let mut batch = crate::Batch::new();
         let mut left = limit.min(ROWS_MAX);

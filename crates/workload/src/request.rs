@@ -69,7 +69,7 @@ pub struct Request {
     pub volume: u16,
     /// The workload it came from when several run at once.
     pub stream: u8,
-    /// The payload of a write, as numbered by its workload ([`crate::Workload::payload`]); 0 for all zeros.
+    /// The payload of a write, as numbered by its workload ([`crate::BlockWorkload::payload`]); 0 for all zeros.
     pub payload: u32,
 }
 
@@ -83,7 +83,7 @@ impl Request {
     }
 }
 
-/// Up to 32 consecutive requests, appended by [`crate::Workload::fill`] and processed by a simulator.
+/// Up to 32 consecutive requests, appended by [`crate::BlockWorkload::fill`] and processed by a simulator.
 #[derive(Clone, Debug)]
 pub struct Batch {
     requests: [Request; Batch::LEN],

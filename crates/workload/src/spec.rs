@@ -1,48 +1,44 @@
-//! The argument of `-w`: a generator, a fio job file or a trace, with its modifiers.
+//! The argument of `-w`: a generator, a program, a fio job file or a trace, with its modifiers.
 //!
 //! ```text
 //! zipf theta=0.99 read=70% bs=8KiB qd=32       a generator: the first word is its kind
-//! tpca branches=155 rate=10k/s                  transactions on a memory instead of requests to a device
+//! tpca branches=155 rate=10k/s                 transactions on a memory instead of requests to a device
 //! tpcc warehouses=80 pool=400MiB mix=full       a database's requests to a device
 //! iozone mode=rewrite record=4KiB fill=50%     a client's file on a FAT volume
 //! db.fio      db.fio:writer                    a fio job file, or one section of it
 //! web.csv.gz:msr compact first=1h              a trace, its format by name, by content or after the colon
 //! ```
 
-use crate::fio_job::FioJobFile;
-use crate::generator::{GeneratorSpec, KINDS};
-use crate::iozone::{self, IozoneConfig};
-use crate::replay::{Replay, ReplaySpec};
-use crate::tpcc::{self, TpccConfig};
-use crate::window::{self, WindowSpec};
+use crate::arrivals::Limits;
+use crate::block::fio_job::FioJobFile;
+use crate::block::generator::{self, GeneratorSpec, Mix};
+use crate::block::iozone::{self, IozoneConfig};
+use crate::block::replay::{Replay, ReplaySpec};
+use crate::block::tpcc::{self, TpccConfig};
+use crate::memory::random_words::{self, WordsConfig};
+use crate::memory::tpca::{self, TpcaConfig};
 use crate::words::Words;
-use crate::{AnyWorkload, Span, WorkloadError, suggest};
+use crate::{AnyBlockWorkload, AnyMemoryWorkload, Opened, Span, Stream, Work, WorkloadError, suggest};
 use std::path::{Path, PathBuf};
 
 /// A workload before it is opened on a device.
 #[derive(Clone, Debug, PartialEq)]
-pub enum WorkloadSpec {
+pub struct WorkloadSpec {
+    /// The text it was read from, trimmed: its name in messages and results.
+    pub text: String,
+    /// Its kind and parameters.
+    pub kind: Kind,
+}
+
+/// The kind of a workload and its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
     /// A generator.
-    Generator {
-        /// The text it was read from: its name in messages and results.
-        text: String,
-        /// What it says.
-        spec: GeneratorSpec,
-    },
-    /// A database.
-    Tpcc {
-        /// The text it was read from.
-        text: String,
-        /// What it says.
-        config: TpccConfig,
-    },
+    Generator(GeneratorSpec),
+    /// A database on a device.
+    Tpcc(TpccConfig),
     /// A client of a FAT volume.
-    Iozone {
-        /// The text it was read from.
-        text: String,
-        /// What it says.
-        config: IozoneConfig,
-    },
+    Iozone(IozoneConfig),
     /// A fio job file.
     Job {
         /// The file.
@@ -52,118 +48,143 @@ pub enum WorkloadSpec {
     },
     /// A trace.
     Trace(ReplaySpec),
-    /// A program on a memory; opened by [`WindowSpec::open`], since a block device has no words.
-    Window {
-        /// The text it was read from.
-        text: String,
-        /// What it says.
-        spec: WindowSpec,
-    },
+    /// A database in a memory.
+    Tpca(TpcaConfig),
+    /// Single words of a memory.
+    Words(WordsConfig),
 }
 
-/// A workload on its device.
-#[derive(Clone, Debug)]
-pub struct Opened {
-    /// Phases that run one after another, each of streams that run together. Only job files have several.
-    pub phases: Vec<Vec<Stream>>,
-    /// Notes for the user: what was skipped, sorted, widened.
-    pub notes: Vec<String>,
+/// What a workload must know of the device it is opened on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Its bytes.
+    pub capacity_bytes: u64,
+    /// Requests are whole units of so many bytes: a trace without `align` is aligned to them if they are larger than
+    /// 512 B.
+    pub unit_bytes: u64,
+    /// It is a memory: words of it can be loaded and stored.
+    pub has_words: bool,
 }
 
-/// One of the workloads that run together.
-#[derive(Clone, Debug)]
-pub struct Stream {
-    /// Its name in results.
-    pub name: String,
-    /// Its requests.
-    pub workload: AnyWorkload,
-    /// Figures begin after this.
-    pub ramp_time: Span,
+impl Target {
+    /// A block device.
+    pub fn blocks(capacity_bytes: u64, unit_bytes: u64) -> Target {
+        Target { capacity_bytes, unit_bytes, has_words: false }
+    }
+
+    fn check_unit(&self, what: &str, smallest: u32) -> Result<(), WorkloadError> {
+        let unit = self.unit_bytes;
+        if unit <= 512 || (smallest as u64).is_multiple_of(unit) {
+            return Ok(());
+        }
+        let reason = format!("requests of {smallest} B are not whole units of the device's {unit} B");
+        Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason })
+    }
+
+    fn check_words(&self, what: &str) -> Result<(), WorkloadError> {
+        if self.has_words {
+            return Ok(());
+        }
+        let reason = "it loads and stores words of a memory, and this is a block device; a design of kind envy has a \
+                      memory";
+        Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason: reason.to_owned() })
+    }
 }
 
 impl WorkloadSpec {
     /// Reads the text after `-w`. Files are not opened yet.
     pub fn parse(text: &str) -> Result<WorkloadSpec, WorkloadError> {
-        let head = Words::head_of(text);
-        if KINDS.contains(&head.as_str()) {
-            return Ok(WorkloadSpec::Generator {
-                text: text.trim().to_owned(),
-                spec: GeneratorSpec::parse(text)?,
-            });
-        }
-        if head == tpcc::KIND {
-            let config = TpccConfig::parse(text.trim())?;
-            return Ok(WorkloadSpec::Tpcc { text: text.trim().to_owned(), config });
-        }
-        if head == iozone::KIND {
-            let config = IozoneConfig::parse(text.trim())?;
-            return Ok(WorkloadSpec::Iozone { text: text.trim().to_owned(), config });
-        }
-        if let Some(spec) = WindowSpec::parse(&head, text.trim()) {
-            return spec.map(|spec| WorkloadSpec::Window { text: text.trim().to_owned(), spec });
-        }
-        if let Some((path, section)) = job_file(&head) {
-            Words::new(text, &[], &[])?;
-            return Ok(WorkloadSpec::Job { path, section });
-        }
-        let is_file = head.contains(['/', '.', ':']) || Path::new(&head).exists();
-        if is_file {
-            return Ok(WorkloadSpec::Trace(ReplaySpec::parse(text)?));
-        }
-        let kinds: Vec<&str> =
-            KINDS.into_iter().chain([tpcc::KIND, iozone::KIND]).chain(window::KINDS).collect();
-        let hint = suggest::hint(&head, kinds.iter().copied());
-        let reason = format!(
-            "'{head}' is neither a kind of generator nor a file{hint} (kinds: {}; files: a trace, or a fio job \
-             ending in .fio)",
-            kinds.join(", ")
-        );
-        Err(WorkloadError::Text { text: text.to_owned(), reason })
+        let (text, head) = (text.trim(), Words::head_of(text));
+        let kind = match head.as_str() {
+            kind if generator::KINDS.contains(&kind) => Kind::Generator(GeneratorSpec::parse(text)?),
+            tpcc::KIND => Kind::Tpcc(TpccConfig::parse(text)?),
+            iozone::KIND => Kind::Iozone(IozoneConfig::parse(text)?),
+            tpca::KIND => Kind::Tpca(TpcaConfig::parse(text)?),
+            random_words::KIND => Kind::Words(WordsConfig::parse(text)?),
+            file => match job_file(file) {
+                Some((path, section)) => {
+                    Words::new(text, &[], &[])?;
+                    Kind::Job { path, section }
+                }
+                None if file.contains(['/', '.', ':']) || Path::new(file).exists() => {
+                    Kind::Trace(ReplaySpec::parse(text)?)
+                }
+                None => return Err(unknown(text, file)),
+            },
+        };
+        Ok(WorkloadSpec { text: text.to_owned(), kind })
     }
 
-    /// Opens it on a device of `capacity` bytes that takes requests in units of `unit` bytes: a trace without
-    /// `align` is aligned to it if it is larger than 512 B.
-    pub fn open(&self, capacity: u64, unit: u64, seed: u64) -> Result<Opened, WorkloadError> {
-        match self {
-            WorkloadSpec::Generator { text, spec } => {
-                let what = format!("workload '{text}'");
-                let smallest = spec.sizes.smallest() as u64;
-                if unit > 512 && !smallest.is_multiple_of(unit) {
-                    let reason =
-                        format!("requests of {smallest} B are not whole units of the device's {unit} B");
-                    return Err(WorkloadError::DoesNotFit { what, reason });
-                }
-                let workload = spec.open(&what, capacity, seed)?;
-                Ok(Opened { phases: vec![vec![Stream::new(text, workload)]], notes: Vec::new() })
+    /// Opens it on a device. Loads and stores need a memory.
+    pub fn open(&self, target: Target, seed: u64) -> Result<Opened, WorkloadError> {
+        let what = format!("workload '{}'", self.text);
+        let capacity = target.capacity_bytes;
+        let work = match &self.kind {
+            Kind::Generator(spec) => {
+                target.check_unit(&what, spec.sizes.smallest())?;
+                Work::Requests(AnyBlockWorkload::Generator(Box::new(spec.open(&what, capacity, seed)?)))
             }
-            WorkloadSpec::Tpcc { text, config } => {
-                let what = format!("workload '{text}'");
-                check_unit(&what, config.page_bytes, unit)?;
-                let workload = AnyWorkload::Tpcc(Box::new(config.open(&what, capacity, seed)?));
-                Ok(Opened { phases: vec![vec![Stream::new(text, workload)]], notes: Vec::new() })
+            Kind::Tpcc(config) => {
+                target.check_unit(&what, config.page_bytes)?;
+                Work::Requests(AnyBlockWorkload::Tpcc(Box::new(config.open(&what, capacity, seed)?)))
             }
-            WorkloadSpec::Iozone { text, config } => {
-                let what = format!("workload '{text}'");
-                check_unit(&what, 512, unit)?;
-                let workload = AnyWorkload::Iozone(config.open(&what, capacity, seed)?);
-                Ok(Opened { phases: vec![vec![Stream::new(text, workload)]], notes: Vec::new() })
+            Kind::Iozone(config) => {
+                target.check_unit(&what, 512)?;
+                Work::Requests(AnyBlockWorkload::Iozone(config.open(&what, capacity, seed)?))
             }
-            WorkloadSpec::Job { path, section } => open_job(path, section.as_deref(), capacity, unit, seed),
-            WorkloadSpec::Trace(spec) => open_trace(spec, capacity, unit, seed),
-            WorkloadSpec::Window { text, .. } => {
-                let what = format!("workload '{text}'");
-                let reason = "it loads and stores words of a memory, and this is a block device; a design of \
-                              kind envy has a memory";
-                Err(WorkloadError::DoesNotFit { what, reason: reason.to_owned() })
+            Kind::Job { path, section } => return open_job(path, section.as_deref(), target, seed),
+            Kind::Trace(spec) => return open_trace(spec, target, seed),
+            Kind::Tpca(config) => {
+                target.check_words(&what)?;
+                Work::Accesses(AnyMemoryWorkload::Tpca(Box::new(config.open(&what, capacity, seed)?)))
             }
+            Kind::Words(config) => {
+                target.check_words(&what)?;
+                Work::Accesses(AnyMemoryWorkload::Words(Box::new(config.open(&what, capacity, seed)?)))
+            }
+        };
+        let stream = Stream { name: self.text.clone(), work, ramp_time: Span::ZERO };
+        Ok(Opened { phases: vec![vec![stream]], notes: Vec::new() })
+    }
+
+    /// The copy whose writes, drawn with another seed, bring a device to its steady state: without an end where it accesses
+    /// words. `None` if it has none: a trace does not depend on the seed, and a client of a file system has a preparation
+    /// of its own.
+    pub fn preparing(&self) -> Option<WorkloadSpec> {
+        let limits = Limits::default();
+        let kind = match &self.kind {
+            Kind::Trace(_) | Kind::Iozone(_) => return None,
+            Kind::Tpca(config) => Kind::Tpca(TpcaConfig { limits, ..*config }),
+            Kind::Words(config) => Kind::Words(WordsConfig { limits, ..*config }),
+            kind @ (Kind::Generator(_) | Kind::Tpcc(_) | Kind::Job { .. }) => kind.clone(),
+        };
+        Some(WorkloadSpec { text: self.text.clone(), kind })
+    }
+
+    /// The share of its requests that write blocks, 0 to 1; 1 if it is not known. Transactions on a memory store a few
+    /// words each: 0.
+    pub fn write_share(&self) -> f64 {
+        match &self.kind {
+            Kind::Generator(GeneratorSpec { mix: Mix::Share { read, trim }, .. }) => {
+                (1.0 - read - trim).max(0.0)
+            }
+            Kind::Generator(GeneratorSpec { mix: Mix::TrimThenWrite, .. }) => 0.5,
+            Kind::Tpcc(_) | Kind::Iozone(_) | Kind::Job { .. } | Kind::Trace(_) => 1.0,
+            Kind::Tpca(_) | Kind::Words(_) => 0.0,
         }
     }
 }
 
-impl Stream {
-    fn new(name: &str, workload: AnyWorkload) -> Stream {
-        Stream { name: name.to_owned(), workload, ramp_time: Span::ZERO }
-    }
+fn unknown(text: &str, head: &str) -> WorkloadError {
+    let programs = [tpcc::KIND, iozone::KIND, tpca::KIND, random_words::KIND];
+    let kinds = [&generator::KINDS[..], &programs].concat();
+    let hint = suggest::hint(head, kinds.iter().copied());
+    let reason = format!(
+        "'{head}' is neither a kind of generator nor a file{hint} (kinds: {}; files: a trace, or a fio job \
+         ending in .fio)",
+        kinds.join(", ")
+    );
+    WorkloadError::Text { text: text.to_owned(), reason }
 }
 
 /// `db.fio` or `db.fio:section`.
@@ -175,48 +196,36 @@ fn job_file(head: &str) -> Option<(PathBuf, Option<String>)> {
     Some((format!("{path}.fio").into(), Some(section.to_owned())))
 }
 
-fn check_unit(what: &str, smallest: u32, unit: u64) -> Result<(), WorkloadError> {
-    if unit <= 512 || (smallest as u64).is_multiple_of(unit) {
-        return Ok(());
-    }
-    let reason = format!("requests of {smallest} B are not whole units of the device's {unit} B");
-    Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason })
-}
-
-fn open_job(
-    path: &Path,
-    section: Option<&str>,
-    capacity: u64,
-    unit: u64,
-    seed: u64,
-) -> Result<Opened, WorkloadError> {
+fn open_job(path: &Path, section: Option<&str>, target: Target, seed: u64) -> Result<Opened, WorkloadError> {
     let mut file = FioJobFile::read(path)?;
     if let Some(name) = section {
         file = file.section(name)?;
     }
     for job in file.phases.iter().flatten() {
-        check_unit(&format!("{}: [{}]", file.file, job.name), job.block_bytes(), unit)?;
+        target.check_unit(&format!("{}: [{}]", file.file, job.name), job.block_bytes())?;
     }
-    let mut phases = Vec::new();
-    for phase in file.open(capacity, seed)? {
-        let streams = phase.into_iter();
-        phases.push(
-            streams.map(|s| Stream { name: s.name, workload: s.workload, ramp_time: s.ramp_time }).collect(),
-        );
-    }
-    Ok(Opened { phases, notes: file.notes })
+    let phases = file.open(target.capacity_bytes, seed)?.into_iter();
+    let phases = phases.map(|phase| {
+        let streams = phase.into_iter().map(|stream| {
+            let work = Work::Requests(AnyBlockWorkload::Generator(Box::new(stream.workload)));
+            Stream { name: stream.name, work, ramp_time: stream.ramp_time }
+        });
+        streams.collect()
+    });
+    Ok(Opened { phases: phases.collect(), notes: file.notes })
 }
 
-fn open_trace(spec: &ReplaySpec, capacity: u64, unit: u64, seed: u64) -> Result<Opened, WorkloadError> {
+fn open_trace(spec: &ReplaySpec, target: Target, seed: u64) -> Result<Opened, WorkloadError> {
     let mut spec = spec.clone();
     let (columns, read) = spec.read()?;
-    if unit > 512 {
-        spec.align.get_or_insert(unit);
+    if target.unit_bytes > 512 {
+        spec.align.get_or_insert(target.unit_bytes);
     }
-    let replay = Replay::new(columns, &spec, capacity, seed)?;
+    let replay = Replay::new(columns, &spec, target.capacity_bytes, seed)?;
     let notes = vec![read.to_string(), replay.report().to_string()];
     let name = spec.path.display().to_string();
-    Ok(Opened { phases: vec![vec![Stream::new(&name, AnyWorkload::Replay(replay))]], notes })
+    let work = Work::Requests(AnyBlockWorkload::Replay(replay));
+    Ok(Opened { phases: vec![vec![Stream { name, work, ramp_time: Span::ZERO }]], notes })
 }
 
 #[cfg(test)]
@@ -224,11 +233,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_three_kinds_are_told_apart() {
-        assert!(matches!(WorkloadSpec::parse("zipf read=70%"), Ok(WorkloadSpec::Generator { .. })));
-        let job = WorkloadSpec::Job { path: "a/db.fio".into(), section: Some("writer".to_owned()) };
-        assert_eq!(WorkloadSpec::parse("a/db.fio:writer").unwrap(), job);
-        assert!(matches!(WorkloadSpec::parse("web.csv.gz:msr compact"), Ok(WorkloadSpec::Trace(_))));
+    fn kinds_are_told_apart() {
+        let kind = |text: &str| WorkloadSpec::parse(text).unwrap().kind;
+        assert!(matches!(kind("zipf read=70%"), Kind::Generator(_)));
+        let job = Kind::Job { path: "a/db.fio".into(), section: Some("writer".to_owned()) };
+        assert_eq!(kind("a/db.fio:writer"), job);
+        assert!(matches!(kind("web.csv.gz:msr compact"), Kind::Trace(_)));
         assert_eq!(
             WorkloadSpec::parse("zpif").unwrap_err().to_string(),
             "workload 'zpif': 'zpif' is neither a kind of generator nor a file; did you mean 'zipf'? (kinds: \
@@ -239,9 +249,9 @@ mod tests {
     #[test]
     fn small_requests_need_a_small_unit() {
         let spec = WorkloadSpec::parse("uniform bs=2KiB").unwrap();
-        assert!(spec.open(1 << 20, 512, 1).is_ok());
+        assert!(spec.open(Target::blocks(1 << 20, 512), 1).is_ok());
         assert_eq!(
-            spec.open(1 << 20, 4096, 1).unwrap_err().to_string(),
+            spec.open(Target::blocks(1 << 20, 4096), 1).unwrap_err().to_string(),
             "workload 'uniform bs=2KiB': requests of 2048 B are not whole units of the device's 4096 B"
         );
     }

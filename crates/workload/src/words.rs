@@ -4,7 +4,7 @@
 
 use crate::WorkloadError;
 use crate::suggest;
-use nvlab_units::quantity::QuantityError;
+use nvlab_units::quantity::{self, QuantityError};
 
 /// A parsed text.
 #[derive(Clone, Debug)]
@@ -118,12 +118,26 @@ impl<'a> Words<'a> {
 
     /// `yes` or `no` after `key=`.
     pub fn yes_no(&self, key: &str) -> Result<Option<bool>, WorkloadError> {
+        self.either(key, "yes", "no")
+    }
+
+    /// `on` or `off` after `key=`.
+    pub fn on_off(&self, key: &str) -> Result<Option<bool>, WorkloadError> {
+        self.either(key, "on", "off")
+    }
+
+    fn either(&self, key: &str, yes: &str, no: &str) -> Result<Option<bool>, WorkloadError> {
         match self.value(key) {
             None => Ok(None),
-            Some("yes") => Ok(Some(true)),
-            Some("no") => Ok(Some(false)),
-            Some(_) => Err(self.wrong(key, "yes or no")),
+            Some(value) if value == yes => Ok(Some(true)),
+            Some(value) if value == no => Ok(Some(false)),
+            Some(_) => Err(self.wrong(key, &format!("{yes} or {no}"))),
         }
+    }
+
+    /// The share after `key=`; `0` needs no unit.
+    pub fn share(&self, key: &str) -> Result<Option<f64>, WorkloadError> {
+        self.quantity(key, |text| if text == "0" { Ok(0.0) } else { quantity::fraction(text) })
     }
 }
 

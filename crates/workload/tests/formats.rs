@@ -1,4 +1,4 @@
-//! Every trace format: hand-made samples, round trips, detection, compression, and what is said of bad lines.
+//! Every trace format: hand-made samples, round trips, detection, compression, and errors of invalid lines.
 
 use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::info::TraceInfo;
@@ -58,7 +58,7 @@ fn response_times_are_kept_where_they_can_be_said() {
     assert_eq!(again.response_ps(), columns.response_ps());
     let report = write(&columns, Format::FioIolog, Vec::new(), Path::new("t")).unwrap();
     assert_eq!(report.responses_lost, 3);
-    // One line without: nobody knows.
+    // A line without a response time: none are kept.
     assert_eq!(parse(&lines(""), Format::Msr).unwrap().0.response_ps(), None);
 }
 
@@ -97,7 +97,7 @@ fn blkparse() {
     assert_eq!(read(&data("small.blkparse"), &queued).unwrap().0.len(), 1);
 }
 
-/// A recording by others, with the figures that its README gives (counted there by another program).
+/// A recording by others, with the figures of its README (counted there by another program).
 #[test]
 fn a_real_recording() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/pgbench-ext4.blkparse.zst");

@@ -1,14 +1,15 @@
 //! From the text after `-w` to requests, through files.
 
 use nvlab_workload::trace::{Format, ReadOptions, read, write_file};
-use nvlab_workload::{AnyWorkload, Batch, Op, Pacing, Request, Workload, WorkloadSpec};
+use nvlab_workload::{Batch, Op, Pacing, Request, Stream, Target, Work, WorkloadSpec};
 use std::path::{Path, PathBuf};
 
 fn data(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name).display().to_string()
 }
 
-fn all(workload: &mut AnyWorkload) -> Vec<Request> {
+fn all(stream: &mut Stream) -> Vec<Request> {
+    let Work::Requests(workload) = &mut stream.work else { panic!("{:?} requests no blocks", stream.name) };
     let (mut batch, mut requests) = (Batch::new(), Vec::new());
     while workload.fill(&mut batch) > 0 {
         requests.extend_from_slice(batch.requests());
@@ -20,7 +21,7 @@ fn all(workload: &mut AnyWorkload) -> Vec<Request> {
 #[test]
 fn a_trace_with_changes() {
     let spec = WorkloadSpec::parse(&format!("{} compact copies=2", data("small_msr.csv"))).unwrap();
-    let mut opened = spec.open(1 << 30, 4096, 1).unwrap();
+    let mut opened = spec.open(Target::blocks(1 << 30, 4096), 1).unwrap();
     assert_eq!(
         opened.notes,
         [
@@ -29,7 +30,7 @@ fn a_trace_with_changes() {
             "4 requests over 2.57 MiB (recorded over 8.8 GiB); 1 widened by 4 KiB in all",
         ]
     );
-    let requests = all(&mut opened.phases[0][0].workload);
+    let requests = all(&mut opened.phases[0][0]);
     assert_eq!(requests.len(), 8);
     assert!(requests.is_sorted_by_key(|r| r.at));
 }
@@ -37,26 +38,28 @@ fn a_trace_with_changes() {
 #[test]
 fn a_trace_for_large_units_is_widened() {
     let spec = WorkloadSpec::parse(&data("small_mqsim.trace:mqsim")).unwrap();
-    let opened = spec.open(1 << 30, 4096, 1).unwrap();
+    let opened = spec.open(Target::blocks(1 << 30, 4096), 1).unwrap();
     assert_eq!(
         opened.notes[1],
         "3 requests over 3.01 MiB (recorded over 3 MiB); 1 widened by 3.5 KiB in all"
     );
-    assert_eq!(spec.open(1 << 30, 512, 1).unwrap().notes[1], "3 requests over 3 MiB");
+    assert_eq!(spec.open(Target::blocks(1 << 30, 512), 1).unwrap().notes[1], "3 requests over 3 MiB");
 }
 
 #[test]
 fn a_job_file_and_one_of_its_sections() {
-    let mut opened = WorkloadSpec::parse(&data("db.fio")).unwrap().open(64 << 20, 512, 1).unwrap();
+    let mut opened =
+        WorkloadSpec::parse(&data("db.fio")).unwrap().open(Target::blocks(64 << 20, 512), 1).unwrap();
     let [log, tables] = &mut opened.phases[0][..] else { panic!("two jobs run together") };
-    assert_eq!((log.name.as_str(), tables.workload.pacing()), ("log", Pacing::Closed { depth: 16 }));
-    let log = all(&mut log.workload);
+    assert_eq!((log.name.as_str(), tables.work.pacing()), ("log", Pacing::Closed { depth: 16 }));
+    let log = all(log);
     assert_eq!(log.iter().filter(|r| r.op == Op::Flush).count(), 1024);
-    let tables = all(&mut tables.workload);
+    let tables = all(tables);
     // number_ios ends a job earlier, never later: 16 MiB would be 2048 requests.
     assert_eq!(tables.len(), 1500);
     assert!(tables.iter().all(|r| r.offset >= 16 << 20 && r.end() <= 32 << 20));
-    let one = WorkloadSpec::parse(&data("db.fio:log")).unwrap().open(64 << 20, 512, 1).unwrap();
+    let one =
+        WorkloadSpec::parse(&data("db.fio:log")).unwrap().open(Target::blocks(64 << 20, 512), 1).unwrap();
     assert_eq!(one.phases[0].len(), 1);
 }
 

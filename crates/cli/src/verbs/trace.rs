@@ -10,7 +10,7 @@ use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::info::{self, HEAD_COLUMNS, TraceInfo};
 use nvlab_workload::replay::ReplaySpec;
 use nvlab_workload::trace::{self, Format as TraceFormat};
-use nvlab_workload::{AnyWorkload, Pacing, Workload};
+use nvlab_workload::{AnyBlockWorkload, Pacing, Workload};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -109,7 +109,7 @@ fn write(output: &Output, columns: &Columns, to: &Path, format: TraceFormat) -> 
     Ok(())
 }
 
-/// A generated workload, written down.
+/// The requests of a generated workload.
 fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Result<Columns, Failure> {
     let source = Source::read(text, None)?;
     if source.is_trace() {
@@ -118,7 +118,7 @@ fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Re
     let opened = source.open(capacity, false, seed)?;
     opened.notes.iter().for_each(|note| output.warn(note));
     let mut workload = opened.work.requests().expect("a block device is asked for blocks");
-    if let AnyWorkload::Tpcc(database) = &workload {
+    if let AnyBlockWorkload::Tpcc(database) = &workload {
         output.note(database.describe().trim_end());
     }
     if let Pacing::Closed { .. } = workload.pacing() {
@@ -128,7 +128,7 @@ fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Re
         output.detail("it ends by simulated time");
     }
     let origin = Origin { format: format!("{text} seed {seed}"), hash: 0 };
-    let columns = Columns::from_workload(&mut workload, limit, origin);
+    let columns = Columns::from_workload(&mut *workload, limit, origin);
     match columns.is_empty() {
         true => Err(Failure::Input(format!("'{text}' has no request"))),
         false => Ok(columns),

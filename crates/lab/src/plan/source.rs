@@ -1,41 +1,37 @@
 //! A workload, read from the text after `-w`: opened on any design with any seed.
 
 use super::cache;
-use crate::run::Work;
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::columns::Columns;
-use nvlab_workload::generator::Mix;
 use nvlab_workload::replay::Replay;
-use nvlab_workload::{
-    AnyWorkload, Pacing, Span, Stream, WindowWorkload, Workload, WorkloadError, WorkloadSpec,
-};
-use std::path::{Path, PathBuf};
+use nvlab_workload::spec::Kind;
+use nvlab_workload::{AnyBlockWorkload, Pacing, Span, Stream, Target, Work, WorkloadError, WorkloadSpec};
+use std::path::Path;
 use std::sync::Arc;
 
-/// The smallest piece a host asks for: devices read and write parts of their units.
-pub const SECTOR_BYTES: u64 = 512;
+/// The smallest request of a host: devices read and write parts of their units.
+const SECTOR_BYTES: u64 = 512;
 
 /// A workload, read.
 #[derive(Clone, Debug)]
 pub struct Source {
-    text: String,
     spec: WorkloadSpec,
     trace: Option<Columns>,
-    /// What reading the trace said.
+    /// The report of reading the trace.
     report: String,
     hash: Option<u64>,
-    /// What happened on the way that does not change the result.
+    /// Warnings that do not affect the result.
     asides: Vec<String>,
 }
 
 /// A workload on a device.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// What the device is asked for.
+    /// What it asks of the device.
     pub work: Work,
-    /// One line about what it really is.
+    /// One line: what it is, its pace and its size.
     pub about: String,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -44,29 +40,24 @@ impl Source {
     /// use and read from there later.
     pub fn read(text: &str, cache: Option<&Path>) -> Result<Arc<Source>, WorkloadError> {
         let spec = WorkloadSpec::parse(text)?;
-        let text = text.trim().to_string();
-        let mut source =
-            Source { text, spec, trace: None, report: String::new(), hash: None, asides: Vec::new() };
-        match &source.spec {
-            WorkloadSpec::Generator { .. }
-            | WorkloadSpec::Tpcc { .. }
-            | WorkloadSpec::Iozone { .. }
-            | WorkloadSpec::Window { .. } => {}
-            WorkloadSpec::Job { path, .. } => source.hash = Some(hash_of(path)?),
-            WorkloadSpec::Trace(spec) => {
+        let mut source = Source { spec, trace: None, report: String::new(), hash: None, asides: Vec::new() };
+        match &source.spec.kind {
+            Kind::Job { path, .. } => source.hash = Some(hash_of(path)?),
+            Kind::Trace(spec) => {
                 let read = cache::read(spec, cache)?;
                 source.hash = Some(read.columns.origin.hash);
                 source.trace = Some(read.columns);
                 source.report = read.report;
                 source.asides = read.aside.into_iter().collect();
             }
+            _ => {}
         }
         Ok(Arc::new(source))
     }
 
     /// The text it was read from.
     pub fn text(&self) -> &str {
-        &self.text
+        &self.spec.text
     }
 
     /// True if it is a trace.
@@ -79,85 +70,65 @@ impl Source {
         self.hash
     }
 
-    /// What happened while it was read: a cache that cannot be written.
+    /// Warnings from reading it: a cache that cannot be written.
     pub fn asides(&self) -> &[String] {
         &self.asides
     }
 
-    /// The share of requests that write, 0 to 1; 1 if it is not known.
+    /// The share of requests that write blocks, 0 to 1; 1 if it is not known.
     pub fn write_share(&self) -> f64 {
-        match &self.spec {
-            WorkloadSpec::Generator { spec, .. } => match spec.mix {
-                Mix::Share { read, trim } => (1.0 - read - trim).max(0.0),
-                Mix::TrimThenWrite => 0.5,
-            },
-            _ => 1.0,
-        }
+        self.spec.write_share()
     }
 
-    /// Opens it on a device of `capacity_bytes`, which `is_memory` or a block device.
+    /// Opens it on a device of `capacity_bytes`: a memory if `is_memory`, otherwise a block device.
     pub fn open(&self, capacity_bytes: u64, is_memory: bool, seed: u64) -> Result<Opened, WorkloadError> {
-        if let (WorkloadSpec::Trace(spec), Some(columns)) = (&self.spec, &self.trace) {
+        if let (Kind::Trace(spec), Some(columns)) = (&self.spec.kind, &self.trace) {
             let replay = Replay::new(columns.clone(), spec, capacity_bytes, seed)?;
-            let about = format!("{}; replayed: {}", self.report, replay.report());
-            let workload = AnyWorkload::Replay(replay);
-            let about = format!("{about}, {}", paced(workload.pacing()));
-            return Ok(Opened { work: Work::Requests(workload), about, notes: Vec::new() });
+            let work = Work::Requests(AnyBlockWorkload::Replay(replay));
+            let about = format!("{}; replayed: {}, {}", self.report, work.describe(), paced(&work));
+            return Ok(Opened { work, about, notes: Vec::new() });
         }
-        if let (WorkloadSpec::Window { text, spec }, true) = (&self.spec, is_memory) {
-            let workload = spec.open(&format!("workload '{text}'"), capacity_bytes, seed)?;
-            let pace = match workload.pacing() {
-                Pacing::Open => "open loop",
-                Pacing::Closed { .. } | Pacing::Program => "one after the other",
-            };
-            let described = workload.describe();
-            let described = described.lines().take(2).collect::<Vec<_>>().join("; ");
-            let about = format!("{described}, {pace}");
-            return Ok(Opened { work: Work::Accesses(workload), about, notes: Vec::new() });
+        let (stream, mut notes) = self.open_stream(&self.spec, capacity_bytes, is_memory, seed)?;
+        let Stream { name, work, ramp_time } = stream;
+        if ramp_time > Span::ZERO {
+            notes.push(format!("the first {ramp_time} (ramp_time) count too: the device is preconditioned"));
         }
-        self.open_stream(capacity_bytes, seed)
+        let described = work.describe();
+        let described = described.lines().take(2).collect::<Vec<_>>().join("; ");
+        let (footprint, pace) = (work.footprint(), paced(&work));
+        let span = display_bytes(footprint.end - footprint.start);
+        let about = match (&work, &self.spec.kind) {
+            (Work::Accesses(_), _) => format!("{described}, {pace}"),
+            (Work::Requests(_), Kind::Job { .. }) => format!("job {name}: {pace} over {span}"),
+            (Work::Requests(_), _) if described.is_empty() => format!("{pace} over {span}"),
+            (Work::Requests(_), _) => format!("{described}; {pace} over {span}"),
+        };
+        Ok(Opened { work, about, notes })
     }
 
-    /// Opens the copy whose writes bring the device to its steady state: with a seed of its own, and without an end where
-    /// it accesses words. `None` if the workload has none: a trace has one seed, and a client of a file system its own
-    /// preparation.
+    /// Opens the copy whose writes bring the device to its steady state; `None` if the workload has none
+    /// ([`WorkloadSpec::preparing`]).
     pub fn open_own(
         &self,
         capacity_bytes: u64,
         is_memory: bool,
         seed: u64,
     ) -> Result<Option<Work>, WorkloadError> {
-        match &self.spec {
-            WorkloadSpec::Trace(_) | WorkloadSpec::Iozone { .. } => Ok(None),
-            WorkloadSpec::Window { text, spec } if is_memory => {
-                let opened = spec.endless().open(&format!("workload '{text}'"), capacity_bytes, seed)?;
-                Ok(Some(Work::Accesses(opened)))
-            }
-            _ => Ok(Some(self.open(capacity_bytes, is_memory, seed)?.work)),
-        }
+        let Some(spec) = self.spec.preparing() else { return Ok(None) };
+        let (stream, _) = self.open_stream(&spec, capacity_bytes, is_memory, seed)?;
+        Ok(Some(stream.work))
     }
 
-    fn open_stream(&self, capacity_bytes: u64, seed: u64) -> Result<Opened, WorkloadError> {
-        let nvlab_workload::Opened { phases, mut notes } =
-            self.spec.open(capacity_bytes, SECTOR_BYTES, seed)?;
-        let Stream { workload, ramp_time, name } = self.only(phases)?;
-        if ramp_time > Span::ZERO {
-            notes.push(format!("the first {ramp_time} (ramp_time) count too: the device is preconditioned"));
-        }
-        let footprint = workload.footprint();
-        let span = display_bytes(footprint.end - footprint.start);
-        let mut about = format!("{} over {span}", paced(workload.pacing()));
-        if matches!(self.spec, WorkloadSpec::Job { .. }) {
-            about = format!("job {name}: {about}");
-        }
-        if let AnyWorkload::Tpcc(database) = &workload {
-            let described = database.describe();
-            about = format!("{}; {about}", described.lines().take(2).collect::<Vec<_>>().join("; "));
-        }
-        if let AnyWorkload::Iozone(client) = &workload {
-            about = format!("{}; {about}", client.describe());
-        }
-        Ok(Opened { work: Work::Requests(workload), about, notes })
+    fn open_stream(
+        &self,
+        spec: &WorkloadSpec,
+        capacity_bytes: u64,
+        has_words: bool,
+        seed: u64,
+    ) -> Result<(Stream, Vec<String>), WorkloadError> {
+        let target = Target { capacity_bytes, unit_bytes: SECTOR_BYTES, has_words };
+        let opened = spec.open(target, seed)?;
+        Ok((self.only(opened.phases)?, opened.notes))
     }
 
     /// The only stream there is. Several closed loops at once need to know each other's completions, which one
@@ -171,9 +142,9 @@ impl Source {
         let count = names.len();
         names.dedup();
         names.truncate(6);
-        let file = self.text.split_whitespace().next().unwrap_or_default();
-        let reason = match self.spec {
-            WorkloadSpec::Job { section: None, .. } if names.len() > 1 => format!(
+        let file = self.text().split_whitespace().next().unwrap_or_default();
+        let reason = match self.spec.kind {
+            Kind::Job { section: None, .. } if names.len() > 1 => format!(
                 "its {count} jobs ({}) cannot be run together yet; run one: '{file}:{}'",
                 names.join(", "),
                 names[0]
@@ -192,15 +163,17 @@ fn section_of(name: &str) -> &str {
     }
 }
 
-fn paced(pacing: Pacing) -> String {
-    match pacing {
-        Pacing::Open => "open loop".to_string(),
-        Pacing::Closed { depth } => format!("closed loop of depth {depth}"),
-        Pacing::Program => "at the pace of the recorded program".to_string(),
+fn paced(work: &Work) -> String {
+    match (work.pacing(), work) {
+        (Pacing::Open, _) => "open loop".to_string(),
+        (_, Work::Accesses(_)) => "one after the other".to_string(),
+        (Pacing::Closed { depth }, _) => format!("closed loop of depth {depth}"),
+        (Pacing::Program, _) => "at the pace of the recorded program".to_string(),
     }
 }
 
-fn hash_of(path: &PathBuf) -> Result<u64, WorkloadError> {
-    let bytes = std::fs::read(path).map_err(|source| WorkloadError::File { path: path.clone(), source })?;
+fn hash_of(path: &Path) -> Result<u64, WorkloadError> {
+    let bytes =
+        std::fs::read(path).map_err(|source| WorkloadError::File { path: path.to_path_buf(), source })?;
     Ok(xxhash_rust::xxh3::xxh3_64(&bytes))
 }

@@ -1,43 +1,27 @@
 //! Where a run ends: `60 s`, `1e6 io`, `2 TiB`, `3 x capacity`.
 
-use super::Source;
 use crate::run::Limit;
 use nvlab_units::Span;
 use nvlab_units::quantity::{self, display_bytes};
-use nvlab_workload::{AnyWorkload, WindowWorkload, Workload};
+use nvlab_workload::Workload;
 use std::fmt;
 use std::str::FromStr;
 
 /// Where a run ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Until {
-    /// After so much simulated time.
+    /// After this much simulated time.
     Time(Span),
-    /// After so many requests.
+    /// After this many requests.
     Requests(u64),
-    /// After so many bytes, read and written.
+    /// After this many bytes, read and written.
     Bytes(u64),
-    /// After so many times the capacity was written.
+    /// After the capacity was written this many times.
     Capacities(f64),
 }
 
-/// Requests of a workload that hardly writes and has no end of its own.
+/// Ends a workload that hardly writes and has no end of its own.
 const REQUESTS_DEFAULT: u64 = 1_000_000;
-/// What a workload knows of its own end.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ends {
-    /// Requests to come.
-    pub requests: Option<u64>,
-    /// Simulated time after which it should be stopped.
-    pub time: Option<Span>,
-    /// It ends by itself, known or not when.
-    pub has_end: bool,
-    /// What its requests are called: `request`, `transaction`.
-    pub unit: &'static str,
-    /// It writes so much that data written is a measure of it.
-    pub writes: bool,
-}
-
 /// A workload that writes less than this share of its requests is ended by their number.
 const WRITES_MIN: f64 = 0.1;
 
@@ -92,7 +76,7 @@ impl fmt::Display for Until {
 }
 
 impl Until {
-    /// As `--until` reads it.
+    /// In the form `--until` accepts.
     pub fn argument(self) -> String {
         match self {
             Until::Time(span) => quantity::exact_span(span),
@@ -120,65 +104,39 @@ impl Until {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Promise {
     pub limit: Limit,
-    /// How many requests that is, if nothing else may end it before.
+    /// How many requests that is, if nothing else can end it earlier.
     pub requests: Option<u64>,
     /// For people: `to its end`, `until 1 x capacity is written`.
     pub about: String,
 }
 
 impl Promise {
-    /// Of a workload of requests.
-    pub fn of_requests(
+    /// Where a run of `workload` ends. `write_share` of its requests write; what it counts as one is called `unit`.
+    pub fn new(
         until: Option<Until>,
-        source: &Source,
-        workload: &AnyWorkload,
+        workload: &dyn Workload,
+        write_share: f64,
+        unit: &str,
         capacity_bytes: u64,
     ) -> Promise {
-        let ends = Ends {
-            requests: workload.len_hint(),
-            time: workload.time_limit(),
-            has_end: workload.has_end(),
-            unit: "request",
-            writes: source.write_share() >= WRITES_MIN,
-        };
-        Promise::new(until, ends, capacity_bytes)
-    }
-
-    /// Of transactions: they store a few words each, so their number is what ends them.
-    pub fn of_transactions(
-        until: Option<Until>,
-        workload: &impl WindowWorkload,
-        capacity_bytes: u64,
-    ) -> Promise {
-        let (requests, time) = (workload.len_hint(), workload.time_limit());
-        let has_end = requests.is_some() || time.is_some();
-        Promise::new(
-            until,
-            Ends { requests, time, has_end, unit: "transaction", writes: false },
-            capacity_bytes,
-        )
-    }
-
-    fn new(until: Option<Until>, ends: Ends, capacity_bytes: u64) -> Promise {
-        let (own_requests, own_time) = (ends.requests, ends.time);
         let until = match until {
             Some(until) => Some(until),
-            None if ends.has_end => None,
-            None if ends.writes => Some(Until::Capacities(1.0)),
+            None if workload.has_end() => None,
+            None if write_share >= WRITES_MIN => Some(Until::Capacities(1.0)),
             None => Some(Until::Requests(REQUESTS_DEFAULT)),
         };
         let mut limit = until.map_or(Limit::NONE, |until| until.limit(capacity_bytes));
-        if let Some(own) = own_time {
+        if let Some(own) = workload.time_limit() {
             limit.time = limit.time.min(own);
         }
         let only_requests = limit == Limit { requests: limit.requests, ..Limit::NONE };
-        let requests = match own_requests {
+        let requests = match workload.len_hint() {
             _ if !only_requests => None,
             Some(own) => Some(own.min(limit.requests)),
             None => Some(limit.requests).filter(|&requests| requests != u64::MAX),
         };
         let about = match until {
-            Some(until) => until.to_string().replace("request", ends.unit),
+            Some(until) => until.to_string().replace("request", unit),
             None => "to its end".to_string(),
         };
         Promise { limit, requests, about }

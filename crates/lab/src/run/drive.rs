@@ -9,7 +9,7 @@ use super::meter::Meter;
 use nvlab_access::BlockDevice;
 use nvlab_controller::ControllerError;
 use nvlab_units::{Span, Time};
-use nvlab_workload::{Batch, Op, Pacing, Request, Rerun, Workload};
+use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Rerun};
 
 /// Where a run ends, whichever comes first; `u64::MAX` and [`Time::MAX`]: no such limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,7 +242,7 @@ impl Pace<'_> {
 /// many requests the device takes at a time.
 pub fn drive<D: BlockDevice + Observed>(
     device: &mut D,
-    workload: &mut dyn Workload,
+    workload: &mut dyn BlockWorkload,
     origin: Time,
     queue: u32,
     limit: &Limit,
@@ -260,7 +260,7 @@ pub fn drive<D: BlockDevice + Observed>(
 /// that this loop is compiled once for each device.
 pub(super) fn paced<D: BlockDevice + Observed>(
     device: &mut D,
-    workload: &mut dyn Workload,
+    workload: &mut dyn BlockWorkload,
     pace: &mut Pace<'_>,
     origin: Time,
     depth: u32,

@@ -1,9 +1,9 @@
 //! One design under one workload: build, precondition, drive, sum up.
 //!
-//! A run is a function of (design, workload, seed): the same three give the same result, bit for bit, except
-//! for the time this computer took.
+//! A run is a function of (design, workload, seed): the same three produce the same result, bit for bit, except
+//! for the wall-clock time.
 //!
-//! The kind of controller is looked at once, in [`device::build()`]; everything here is generic. A new kind is a file in
+//! Only [`device::build()`] depends on the kind of controller; everything here is generic. A new kind is a file in
 //! [`device`] and an arm there.
 
 pub mod device;
@@ -25,42 +25,23 @@ use crate::result::{MountResult, Precondition, RunResult};
 use device::{Carrying, Device, InMemory, NoBytes, Observed, Visit};
 use meter::Meter;
 use nvlab_units::Time;
-use nvlab_workload::{AnyWindow, AnyWorkload, Pacing, WindowWorkload, Workload};
+use nvlab_workload::{AnyMemoryWorkload, BlockWorkload, Pacing, Work};
 use thiserror::Error;
-
-/// What a device is asked for.
-#[derive(Clone, Debug)]
-pub enum Work {
-    /// Requests for blocks.
-    Requests(AnyWorkload),
-    /// Loads and stores of words, transaction by transaction.
-    Accesses(AnyWindow),
-}
-
-impl Work {
-    /// The requests; `None` if it accesses words.
-    pub fn requests(self) -> Option<AnyWorkload> {
-        if let Work::Requests(workload) = self { Some(workload) } else { None }
-    }
-    fn accesses(self) -> Option<AnyWindow> {
-        if let Work::Accesses(workload) = self { Some(workload) } else { None }
-    }
-}
 
 /// What to run, and how far.
 #[derive(Clone, Debug)]
 pub struct RunPlan {
-    /// The design's name as the user gave it, with what `--set` changed.
+    /// The design's name as the user wrote it, with the changes of `--set`.
     pub design_name: String,
     /// The workload's text.
     pub workload_text: String,
-    /// One line about what the workload really is.
+    /// One line: what the workload is, its pace, its size and its end.
     pub workload_about: String,
     /// Seed of every random choice.
     pub seed: u64,
     /// State of the device before the run.
     pub state: State,
-    /// What `--until` said, if it was given.
+    /// The argument of `--until`, if there is one.
     pub until: Option<String>,
     /// Where the run ends.
     pub limit: Limit,
@@ -68,7 +49,7 @@ pub struct RunPlan {
     pub requests_asked: Option<u64>,
 }
 
-/// Why a run gave no result.
+/// Why a run has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RunError {
     /// The design cannot be built.
@@ -79,12 +60,12 @@ pub enum RunError {
         /// Why.
         why: String,
     },
-    /// This machine has no memory for its device.
+    /// This machine has too little memory for the device.
     #[error("design {design}: {why}")]
     NoMemory {
         /// Its name.
         design: String,
-        /// How much it takes, and how much there is.
+        /// How much is needed, and how much is available.
         why: String,
     },
     /// A program of loads and stores on a device of blocks.
@@ -100,7 +81,7 @@ pub enum RunError {
     Precondition {
         /// The design.
         design: String,
-        /// The state wanted.
+        /// The requested state.
         kind: &'static str,
         /// Why.
         source: DriveError,
@@ -112,17 +93,17 @@ pub enum RunError {
         design: String,
         /// Why.
         source: DriveError,
-        /// Requests asked.
+        /// Requests the run should have served.
         asked: Option<u64>,
     },
-    /// The workload gave fewer requests than it promised.
+    /// The workload produced fewer requests than it announced.
     #[error("{design}: {served} requests were served, {asked} were asked for")]
     Short {
         /// The design.
         design: String,
         /// Requests served.
         served: u64,
-        /// Requests asked.
+        /// Requests the run should have served.
         asked: u64,
     },
     /// The workload ended before the limit the user set.
@@ -137,10 +118,10 @@ pub enum RunError {
         requests: u64,
         /// Simulated time.
         simulated: nvlab_units::Span,
-        /// What `--until` said.
+        /// The argument of `--until`.
         until: String,
     },
-    /// The power failed after the run, and nothing came back.
+    /// The device cannot be mounted after a power cut at the end of the run.
     #[error("{design}: after a power cut at the end of the run nothing is mounted: {why}")]
     Unmounted {
         /// The design.
@@ -163,8 +144,8 @@ fn of(asked: Option<u64>) -> String {
 /// What a run is doing, for a progress bar: a phase and how far it is (1 = done, where that is known).
 pub type OnProgress<'a> = &'a mut dyn FnMut(&str, f64) -> bool;
 
-/// Runs a workload on a design. `own` is a copy of it with another seed, without an end, whose writes bring the device to
-/// its steady state, so that the device is not prepared with the very requests it will be asked; `None`: uniform writes do.
+/// Runs a workload on a design. `own` is a copy of it with another seed whose writes bring the device to its steady state,
+/// so that it is not prepared with the same requests that are then measured; `None`: uniform writes do.
 /// Requests for blocks on a memory use it as a RAM disk; accesses to words need a memory. `on_progress` returns false to
 /// stop.
 pub fn run(
@@ -177,8 +158,8 @@ pub fn run(
     match work {
         Work::Requests(mut workload) => {
             let mut own = own.and_then(Work::requests);
-            let own = own.as_mut().map(|own| own as &mut dyn Workload);
-            run_requests(design, plan, &mut workload, own, on_progress)
+            let own = own.as_mut().map(|own| &mut **own as &mut dyn BlockWorkload);
+            run_requests(design, plan, &mut *workload, own, on_progress)
         }
         Work::Accesses(workload) => {
             run_transactions(design, plan, workload, own.and_then(Work::accesses), on_progress)
@@ -190,12 +171,12 @@ pub fn run(
 pub fn run_requests(
     design: &Design,
     plan: &RunPlan,
-    workload: &mut dyn Workload,
-    own: Option<&mut dyn Workload>,
+    workload: &mut dyn BlockWorkload,
+    own: Option<&mut dyn BlockWorkload>,
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
     let keeps = keeps_payload(design) && workload.carries_payload();
-    let own = own.map(|own| own as &mut dyn Workload);
+    let own = own.map(|own| own as &mut dyn BlockWorkload);
     let requests = Requests { design, plan, workload, own, on_progress };
     let ran = match keeps {
         true => device::build(design, plan.seed, &InMemory { filled: plan.state != State::Fresh }, requests),
@@ -204,8 +185,8 @@ pub fn run_requests(
     ran.map_err(|why| unbuildable(plan, why))?
 }
 
-/// True if a run keeps the bytes its workload carries: FSMS and PRAM make something of them, and what a mount takes is
-/// compared with a block map's. A page map and a memory have no use for them.
+/// True if a run keeps the payload of its workload: FSMS and PRAM interpret it, and the time of a mount is compared with
+/// that of a block map. A page map and a memory do not use it.
 fn keeps_payload(design: &Design) -> bool {
     design.route.is_some() || matches!(design.ftl, Ftl::Hftl(_) | Ftl::Blocks(_))
 }
@@ -221,8 +202,8 @@ fn unbuildable(plan: &RunPlan, why: BuildError) -> RunError {
 fn run_transactions(
     design: &Design,
     plan: &RunPlan,
-    mut workload: AnyWindow,
-    own: Option<AnyWindow>,
+    mut workload: AnyMemoryWorkload,
+    own: Option<AnyMemoryWorkload>,
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
     let clock = std::time::Instant::now();
@@ -231,8 +212,8 @@ fn run_transactions(
     };
     let built = device::envy::build(design, envy, plan.seed, &NoBytes);
     let (mut memory, _) = built.map_err(|why| unbuildable(plan, why))?;
-    let mut stores = own.map(|own| precondition::Stores::new(own, design.ftl.unit_bytes()));
-    let own = stores.as_mut().map(|stores| stores as &mut dyn Workload);
+    let mut stores = own.map(|own| precondition::stores(own, design.ftl.unit_bytes()));
+    let own = stores.as_mut().map(|stores| stores as &mut dyn BlockWorkload);
     let mut pages = device::envy::Pages(&mut memory);
     let prepared = precondition::precondition(&mut pages, plan.state, own, plan.seed, on_progress);
     let (prepared, origin) = prepared.map_err(|source| unprepared(plan, source))?;
@@ -246,12 +227,12 @@ fn run_transactions(
     Ok(RunResult { closed_loop, ..result })
 }
 
-/// A run, for a device of whatever kind.
+/// A run on a device of any kind.
 struct Requests<'a> {
     design: &'a Design,
     plan: &'a RunPlan,
-    workload: &'a mut dyn Workload,
-    own: Option<&'a mut dyn Workload>,
+    workload: &'a mut dyn BlockWorkload,
+    own: Option<&'a mut dyn BlockWorkload>,
     on_progress: OnProgress<'a>,
 }
 
@@ -287,7 +268,7 @@ impl Visit for Requests<'_> {
     }
 }
 
-/// What a mount takes if the power fails at the end of a run; `None` if the media keep no bytes.
+/// The cost of a mount if the power fails at the end of a run; `None` if the media keep no bytes.
 fn mount<D: Device>(device: D, plan: &RunPlan, progress: &Progress) -> Result<Option<MountResult>, RunError> {
     if !D::KEEPS {
         return Ok(None);
@@ -308,7 +289,7 @@ fn unprepared(plan: &RunPlan, source: DriveError) -> RunError {
     RunError::Precondition { design: plan.design_name.clone(), kind: plan.state.name(), source }
 }
 
-/// Refuses a run that did less than it was to do.
+/// Refuses a run that served less than was requested.
 fn checked(plan: &RunPlan, driven: Result<Progress, DriveError>, origin: Time) -> Result<Progress, RunError> {
     let name = || plan.design_name.clone();
     let progress = driven.map_err(|source| failed(plan, source))?;
@@ -334,7 +315,7 @@ fn checked(plan: &RunPlan, driven: Result<Progress, DriveError>, origin: Time) -
     Ok(progress)
 }
 
-/// A run that came to its end.
+/// A completed run.
 struct Run<'a> {
     design: &'a Design,
     plan: &'a RunPlan,
@@ -346,7 +327,7 @@ struct Run<'a> {
 
 fn finish(run: Run<'_>, device: &mut impl Observed, meter: Meter) -> Result<RunResult, RunError> {
     let Run { design, plan, prepared, origin, progress, clock } = run;
-    // What is queued at the end belongs to the run: shares of busy time are over the time until it is done.
+    // Work queued at the end belongs to the run: shares of busy time refer to the time until it is done.
     let idle = drive::idle_at(device, progress.now, progress.requests);
     let busy_span = idle.map_err(|source| failed(plan, source))?.since(origin);
     let (totals, series) = meter.finish(device.counters(), progress.now);

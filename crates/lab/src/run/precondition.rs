@@ -1,11 +1,11 @@
 //! Bringing a device to a known state before anything is measured.
 //!
 //! `full`: every logical unit is written once, in order. `scattered`: once, in random order, so that neighbours in
-//! address lie far apart on the medium and no locality of addresses is one of blocks. `steady`: as `full`, then the workload's own writes (or uniform
-//! ones of a unit, if it has too few), as fast as the device takes them, until write amplification stops moving.
-//! It is measured in windows of half a capacity, from the moment every block has been erased twice on average
-//! (before that the cleaner has hardly been met); it has stopped when the later half of all windows and the
-//! earlier half agree within 1 %. The span grows with the search, so that a slow drift is not taken for rest.
+//! address are far apart on the medium and locality of addresses is not locality of blocks. `steady`: as `full`, then
+//! the workload's own writes (or uniform ones of a unit, if it has too few), as fast as the device takes them, until
+//! write amplification is constant. It is measured in windows of half a capacity, from the moment every block has been
+//! erased twice on average (earlier the cleaner has had little to do); it is constant when the later half of all windows
+//! and the earlier half agree within 1 %. The span grows with the search, so that a slow drift is not missed.
 
 use super::OnProgress;
 use super::device::Observed;
@@ -13,13 +13,14 @@ use super::drive::{DriveError, Limit, Progress, Watch, drive, idle_at};
 use crate::result::Precondition;
 use nvlab_access::BlockDevice;
 use nvlab_units::{Rng, Time};
-use nvlab_workload::generator::Scatter as Permutation;
-use nvlab_workload::{Access, AccessKind, Batch, Op, Pacing, Request, WindowWorkload, Workload};
+use nvlab_workload::addresses::Scatter;
+use nvlab_workload::{AccessKind, AnyMemoryWorkload, Batch, BlockWorkload, Op, Pacing, Request, Workload};
+use std::ops::Range;
 
 /// How a device is brought to a known state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// As it comes from the factory.
+    /// Factory-new.
     Fresh,
     /// Every logical unit written once, in order.
     Full,
@@ -40,7 +41,7 @@ impl State {
             State::Steady => "steady",
         }
     }
-    /// The state of a name.
+    /// The state with this name.
     pub fn parse(name: &str) -> Option<State> {
         [State::Fresh, State::Full, State::Scattered, State::Steady]
             .into_iter()
@@ -48,7 +49,7 @@ impl State {
     }
 }
 
-/// Windows of half a capacity after which `steady` gives up waiting and says so.
+/// Windows of half a capacity after which `steady` gives up and reports that it has not converged.
 const WINDOWS_MAX: usize = 100;
 /// Windows on each side of the comparison, at least.
 const WINDOWS_MIN: usize = 2;
@@ -56,136 +57,137 @@ const AGREE: f64 = 0.01;
 /// Erases of the mean block before windows count.
 const ERASES_BEFORE: u64 = 2;
 const DEPTH: u32 = 32;
-/// A workload that makes so many transactions without filling a batch with stores is taken for one without any.
+/// A workload that needs more transactions than this to fill a batch with stores counts as one without stores.
 const BARREN_MAX: u32 = 10_000;
 
-/// Large sequential writes over a whole device.
-struct Fill {
-    next: u64,
-    end: u64,
+/// Requests of one unmeasured source, as fast as the device takes them.
+struct Unmeasured<F> {
+    footprint: Range<u64>,
+    /// [`BlockWorkload::fill`].
+    fill: F,
 }
 
-impl Workload for Fill {
-    fn fill(&mut self, batch: &mut Batch) -> usize {
-        let before = batch.len();
-        while batch.room() > 0 && self.next < self.end {
-            let bytes = (self.end - self.next).min(1 << 20) as u32;
-            batch.push(Request { offset: self.next, bytes, op: Op::Write, ..Request::default() });
-            self.next += bytes as u64;
-        }
-        batch.len() - before
-    }
+impl<F> Workload for Unmeasured<F> {
     fn pacing(&self) -> Pacing {
         Pacing::Closed { depth: DEPTH }
     }
-    fn footprint(&self) -> std::ops::Range<u64> {
-        0..self.end
+    fn footprint(&self) -> Range<u64> {
+        self.footprint.clone()
     }
+}
+
+impl<F: FnMut(&mut Batch) -> usize> BlockWorkload for Unmeasured<F> {
+    fn fill(&mut self, batch: &mut Batch) -> usize {
+        (self.fill)(batch)
+    }
+}
+
+/// Large sequential writes over a whole device.
+fn sequential_fill(capacity_bytes: u64) -> impl BlockWorkload {
+    let mut next = 0;
+    let fill = move |batch: &mut Batch| {
+        let before = batch.len();
+        while batch.room() > 0 && next < capacity_bytes {
+            let bytes = (capacity_bytes - next).min(1 << 20) as u32;
+            batch.push(Request { offset: next, bytes, op: Op::Write, ..Request::default() });
+            next += bytes as u64;
+        }
+        batch.len() - before
+    };
+    Unmeasured { footprint: 0..capacity_bytes, fill }
 }
 
 /// Writes of one unit over a whole device, every unit once, in random order.
-struct ScatteredFill {
-    next: u64,
-    order: Permutation,
-    units: u64,
-    unit_bytes: u32,
-}
-
-impl ScatteredFill {
-    fn new<D: BlockDevice + Observed>(device: &D, seed: u64) -> ScatteredFill {
-        let unit_bytes = device.unit_bytes();
-        let units = device.capacity_bytes() / unit_bytes as u64;
-        let order = Permutation::new(units, Rng::stream(seed, "fill").bits());
-        ScatteredFill { next: 0, order, units, unit_bytes }
-    }
-}
-
-impl Workload for ScatteredFill {
-    fn fill(&mut self, batch: &mut Batch) -> usize {
-        let count = (batch.room() as u64).min(self.units - self.next) as usize;
+fn scattered_fill<D: BlockDevice + Observed>(device: &D, seed: u64) -> impl BlockWorkload + use<D> {
+    let bytes = device.unit_bytes();
+    let units = device.capacity_bytes() / bytes as u64;
+    let order = Scatter::new(units, Rng::stream(seed, "fill").bits());
+    let mut next = 0;
+    let fill = move |batch: &mut Batch| {
+        let count = (batch.room() as u64).min(units - next) as usize;
         batch.extend(count, || {
-            self.next += 1;
-            let offset = self.order.place(self.next - 1) * self.unit_bytes as u64;
-            Request { offset, bytes: self.unit_bytes, op: Op::Write, ..Request::default() }
+            next += 1;
+            let offset = order.place(next - 1) * bytes as u64;
+            Request { offset, bytes, op: Op::Write, ..Request::default() }
         });
         count
-    }
-    fn pacing(&self) -> Pacing {
-        Pacing::Closed { depth: DEPTH }
-    }
-    fn footprint(&self) -> std::ops::Range<u64> {
-        0..self.units * self.unit_bytes as u64
-    }
+    };
+    Unmeasured { footprint: 0..units * bytes as u64, fill }
 }
 
-/// Uniform writes of one unit.
-struct Scatter {
-    rng: Rng,
-    first: u64,
-    units: u64,
-    unit_bytes: u32,
-}
-
-impl Workload for Scatter {
-    fn fill(&mut self, batch: &mut Batch) -> usize {
+/// Uniform writes of one unit within `footprint`, without an end.
+fn uniform_writes(footprint: Range<u64>, bytes: u32, seed: u64) -> impl BlockWorkload {
+    let (first, end) = (footprint.start / bytes as u64, footprint.end / bytes as u64);
+    let units = (end - first).max(1);
+    let mut rng = Rng::stream(seed, "precondition");
+    let fill = move |batch: &mut Batch| {
         let room = batch.room();
-        batch.extend(room, || Request {
-            offset: (self.first + self.rng.below(self.units)) * self.unit_bytes as u64,
-            bytes: self.unit_bytes,
-            op: Op::Write,
-            ..Request::default()
+        batch.extend(room, || {
+            let offset = (first + rng.below(units)) * bytes as u64;
+            Request { offset, bytes, op: Op::Write, ..Request::default() }
         });
         room
-    }
-    fn pacing(&self) -> Pacing {
-        Pacing::Closed { depth: DEPTH }
-    }
-    fn footprint(&self) -> std::ops::Range<u64> {
-        self.first * self.unit_bytes as u64..(self.first + self.units) * self.unit_bytes as u64
-    }
+    };
+    Unmeasured { footprint, fill }
 }
 
-/// A workload as fast as the device takes it, whatever its own pace.
-struct AtOnce<'a>(&'a mut dyn Workload);
-
-impl Workload for AtOnce<'_> {
-    fn fill(&mut self, batch: &mut Batch) -> usize {
-        self.0.fill(batch)
-    }
-    fn pacing(&self) -> Pacing {
-        Pacing::Closed { depth: DEPTH }
-    }
-    fn footprint(&self) -> std::ops::Range<u64> {
-        self.0.footprint()
-    }
+/// The stores of transactions, each as a write of the page that it changes.
+pub fn stores(mut workload: AnyMemoryWorkload, page_bytes: u32) -> impl BlockWorkload {
+    let footprint = workload.footprint();
+    let (mut accesses, mut next) = (Vec::new(), 0);
+    let fill = move |batch: &mut Batch| {
+        let before = batch.len();
+        let mut transactions = 0;
+        while batch.room() > 0 {
+            let Some(access) = accesses.get(next) else {
+                next = 0;
+                transactions += 1;
+                if transactions > BARREN_MAX || workload.next(&mut accesses).is_none() {
+                    accesses.clear();
+                    break;
+                }
+                continue;
+            };
+            next += 1;
+            if access.kind == AccessKind::Store {
+                let offset = access.offset / page_bytes as u64 * page_bytes as u64;
+                batch.push(Request { offset, bytes: page_bytes, op: Op::Write, ..Request::default() });
+            }
+        }
+        batch.len() - before
+    };
+    Unmeasured { footprint, fill }
 }
 
-/// The requests before the first that is measured ([`Workload::prepare`]).
-struct Preparation<'a>(&'a mut dyn Workload);
+/// The requests before the first that is measured ([`BlockWorkload::prepare`]).
+struct Preparation<'a>(&'a mut dyn BlockWorkload);
 
-impl Workload for Preparation<'_> {
+impl BlockWorkload for Preparation<'_> {
     fn fill(&mut self, batch: &mut Batch) -> usize {
         self.0.prepare(batch)
     }
     fn payload(&self, request: &Request) -> &[u8] {
         self.0.payload(request)
     }
+}
+
+impl Workload for Preparation<'_> {
     fn pacing(&self) -> Pacing {
         match self.0.pacing() {
-            // It has not begun yet.
+            // The program has not begun yet.
             Pacing::Program => Pacing::Closed { depth: DEPTH },
             pacing => pacing,
         }
     }
-    fn footprint(&self) -> std::ops::Range<u64> {
+    fn footprint(&self) -> Range<u64> {
         self.0.footprint()
     }
 }
 
-/// Runs the preparation of the workload itself, from `at` on; returns when the device has nothing left to do.
+/// Runs the preparation of the workload itself, from `at` on; returns when the device is idle.
 pub fn prepare<D: BlockDevice + Observed>(
     device: &mut D,
-    workload: &mut dyn Workload,
+    workload: &mut dyn BlockWorkload,
     at: Time,
     on_progress: OnProgress<'_>,
 ) -> Result<Time, DriveError> {
@@ -197,7 +199,7 @@ pub fn prepare<D: BlockDevice + Observed>(
 /// Drives a device without measuring it.
 fn unmeasured<D: BlockDevice + Observed>(
     device: &mut D,
-    workload: &mut dyn Workload,
+    workload: &mut dyn BlockWorkload,
     at: Time,
     limit: &Limit,
     go_on: &mut dyn FnMut(&Progress) -> bool,
@@ -205,58 +207,12 @@ fn unmeasured<D: BlockDevice + Observed>(
     drive(device, workload, at, DEPTH, limit, Watch { meter: None, go_on })
 }
 
-/// The stores of transactions, each as the page it changes.
-pub struct Stores<W> {
-    workload: W,
-    page_bytes: u64,
-    accesses: Vec<Access>,
-    next: usize,
-}
-
-impl<W: WindowWorkload> Stores<W> {
-    /// The stores of `workload` on a memory of such pages.
-    pub fn new(workload: W, page_bytes: u32) -> Stores<W> {
-        Stores { workload, page_bytes: page_bytes as u64, accesses: Vec::new(), next: 0 }
-    }
-}
-
-impl<W: WindowWorkload> Workload for Stores<W> {
-    fn fill(&mut self, batch: &mut Batch) -> usize {
-        let before = batch.len();
-        let mut transactions = 0;
-        while batch.room() > 0 {
-            let Some(access) = self.accesses.get(self.next) else {
-                self.next = 0;
-                transactions += 1;
-                if transactions > BARREN_MAX || self.workload.next(&mut self.accesses).is_none() {
-                    self.accesses.clear();
-                    break;
-                }
-                continue;
-            };
-            self.next += 1;
-            if access.kind == AccessKind::Store {
-                let offset = access.offset / self.page_bytes * self.page_bytes;
-                let bytes = self.page_bytes as u32;
-                batch.push(Request { offset, bytes, op: Op::Write, ..Request::default() });
-            }
-        }
-        batch.len() - before
-    }
-    fn pacing(&self) -> Pacing {
-        Pacing::Closed { depth: DEPTH }
-    }
-    fn footprint(&self) -> std::ops::Range<u64> {
-        0..self.workload.footprint_bytes()
-    }
-}
-
-/// Brings a device to a state and returns when it is there. `workload` is a copy of the one to be measured, with a seed
+/// Brings a device to a state and returns when it is reached. `workload` is a copy of the one to be measured, with a seed
 /// of its own; `None` if its writes are not to be used (a trace).
 pub fn precondition<D: BlockDevice + Observed>(
     device: &mut D,
     state: State,
-    workload: Option<&mut dyn Workload>,
+    workload: Option<&mut dyn BlockWorkload>,
     seed: u64,
     on_progress: OnProgress<'_>,
 ) -> Result<(Precondition, Time), DriveError> {
@@ -270,10 +226,10 @@ pub fn precondition<D: BlockDevice + Observed>(
     let go_on = &mut |progress: &Progress| on_progress("filling", share(progress));
     let mut done = if state == State::Scattered {
         device.expect_scattered_fill();
-        let mut fill = ScatteredFill::new(device, seed);
+        let mut fill = scattered_fill(device, seed);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     } else {
-        let mut fill = Fill { next: 0, end: capacity };
+        let mut fill = sequential_fill(capacity);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     };
     report.host_bytes = capacity;
@@ -285,11 +241,8 @@ pub fn precondition<D: BlockDevice + Observed>(
             written = settle(device, workload, &mut done, &mut report, on_progress)?;
         }
         if written == 0 {
-            let unit_bytes = device.unit_bytes();
-            let (first, end) = (footprint.start / unit_bytes as u64, footprint.end / unit_bytes as u64);
-            let rng = Rng::stream(seed, "precondition");
-            let mut scatter = Scatter { rng, first, units: (end - first).max(1), unit_bytes };
-            settle(device, &mut scatter, &mut done, &mut report, on_progress)?;
+            let mut writes = uniform_writes(footprint, device.unit_bytes(), seed);
+            settle(device, &mut writes, &mut done, &mut report, on_progress)?;
         }
     }
     let now = done.now;
@@ -301,14 +254,14 @@ pub fn precondition<D: BlockDevice + Observed>(
         at: now,
         source,
     })?;
-    // The measured run begins on a device that has nothing left to do.
+    // The measured run begins on an idle device.
     Ok((report, idle_at(device, flushed.end, done.requests)?))
 }
 
 /// Writes until two windows agree; returns the bytes written, 0 if the workload hardly writes.
 fn settle<D: BlockDevice + Observed>(
     device: &mut D,
-    workload: &mut dyn Workload,
+    workload: &mut dyn BlockWorkload,
     done: &mut Progress,
     report: &mut Precondition,
     on_progress: OnProgress<'_>,
@@ -322,11 +275,13 @@ fn settle<D: BlockDevice + Observed>(
     let blocks = device.blocks() as u64;
     let filled = device.counters().erases;
     let (mut total, mut windows) = (0, Vec::new());
+    let footprint = workload.footprint();
+    let mut at_once = Unmeasured { footprint, fill: |batch: &mut Batch| workload.fill(batch) };
     for round in 0..WINDOWS_MAX {
         let before = device.counters();
         let share = |progress: &Progress| round as f64 + progress.written_bytes as f64 / window as f64;
         let go_on = &mut |progress: &Progress| on_progress("settling", share(progress) / 2.0);
-        let progress = unmeasured(device, &mut AtOnce(workload), done.now, &limit, go_on)?;
+        let progress = unmeasured(device, &mut at_once, done.now, &limit, go_on)?;
         (done.now, done.requests) = (progress.now, done.requests + progress.requests);
         if progress.written_bytes < window {
             return Ok(if progress.written_bytes * 2 < window { 0 } else { total });

@@ -8,12 +8,12 @@ use super::drive::{DriveError, Limit, Pace, Progress, Watch, paced};
 use crate::result::ProgramResult;
 use nvlab_access::BlockDevice;
 use nvlab_units::{Span, Time};
-use nvlab_workload::{Program, Rerun, Workload};
+use nvlab_workload::{BlockWorkload, Program, Rerun};
 
 /// Runs `program`, whose requests are those of `workload`, on `device` from `origin` on until it or the limit ends it.
 pub fn drive<D: BlockDevice + Observed>(
     device: &mut D,
-    workload: &mut dyn Workload,
+    workload: &mut dyn BlockWorkload,
     program: &Program,
     origin: Time,
     queue: u32,

@@ -1,7 +1,7 @@
 //! The inner loop of a program on a memory: transactions arrive, one processor runs them one after the other, in order of
 //! arrival, and each access begins when the one before it has ended.
 //!
-//! The latency of an access counts from its own beginning: the processor cannot ask earlier. The latency of a
+//! The latency of an access counts from its own beginning: the processor cannot issue it earlier. The latency of a
 //! transaction counts from its arrival, waiting for the processor included; in a closed loop it arrives when the one
 //! before it ends.
 
@@ -10,17 +10,17 @@ use super::drive::{DriveError, Limit, Progress, within_time};
 use super::meter::Meter;
 use nvlab_access::MemoryWindow;
 use nvlab_units::{Span, Time};
-use nvlab_workload::{AccessKind, Op, Pacing, WindowWorkload};
+use nvlab_workload::{AccessKind, AnyMemoryWorkload, Op, Pacing};
 
-/// Transactions between two looks at the windows of the run.
+/// Transactions between two updates of the windows of the run.
 const BATCH: u64 = 32;
-/// Transactions between two questions whether to go on: a transaction is about a hundred accesses.
+/// Transactions between two calls of `go_on`: a transaction is about a hundred accesses.
 const ASK_EVERY: u64 = 512;
 
 /// Runs `workload` on `memory` from `origin` on until the workload or the limit ends it.
 pub fn drive(
     memory: &mut (impl MemoryWindow + Observed),
-    workload: &mut impl WindowWorkload,
+    workload: &mut AnyMemoryWorkload,
     origin: Time,
     limit: &Limit,
     meter: &mut Meter,

@@ -1,14 +1,14 @@
-//! Tests of what is said about a trace.
+//! Tests of the statistics of a trace.
 
 use super::*;
+use crate::Time;
+use crate::block::generator::GeneratorSpec;
 use crate::columns::Origin;
-use crate::generator::GeneratorSpec;
-use crate::{Time, Workload};
 
 fn generated(text: &str, blocks: u64, count: u64) -> TraceInfo {
     let mut workload = GeneratorSpec::parse(text).unwrap().open("t", blocks * 4096, 1).unwrap();
     assert!(workload.len_hint().is_none());
-    TraceInfo::of(&Columns::from_workload(&mut workload, count, Origin::default()))
+    TraceInfo::of(&Columns::from_workload(&mut *workload, count, Origin::default()))
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn work_that_cannot_be_finished_is_an_error() {
     let design = set("ssd-tlc", &[]);
     let task = Task::new(design.clone(), "x".into(), &source, settings).unwrap();
     let mut workload = source.open(4096, false, 1).unwrap().work.requests().unwrap();
-    let (plan, workload, on_progress) = (&task.plan, &mut workload, &mut |_: &str, _| true);
+    let (plan, workload, on_progress) = (&task.plan, &mut *workload, &mut |_: &str, _| true);
     let requests = Requests { design: &design, plan, workload, own: None, on_progress };
     let ran = requests.visit(Failing, Time::ZERO);
     let why = ran.unwrap_err().to_string();

@@ -1,0 +1,26 @@
+//! Distributions of addresses over numbered slots: which block, page or record comes next.
+
+mod scatter;
+mod self_similar;
+mod sequential;
+mod shuffled;
+mod uniform;
+mod zipf;
+mod zones;
+
+pub use scatter::Scatter;
+pub use self_similar::SelfSimilar;
+pub use sequential::Sequential;
+pub use shuffled::Shuffled;
+pub use uniform::Uniform;
+pub use zipf::ZipfAddresses;
+pub(crate) use zones::hot;
+pub use zones::{Zone, Zones};
+
+use crate::Op;
+
+/// A distribution of addresses over the slots `0..slots`.
+pub trait Addresses {
+    /// The next slot, for an operation on `units` consecutive slots.
+    fn slot(&mut self, op: Op, units: u64) -> u64;
+}

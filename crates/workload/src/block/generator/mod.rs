@@ -1,0 +1,253 @@
+//! Generated requests: an address distribution, a mix of operations, sizes and arrivals, combined statically.
+//!
+//! 1. Each purpose has its own random stream ("addresses", "operations", "sizes", "arrivals"), so that one
+//!    can be changed without affecting another.
+//! 2. Addresses are slots: whole multiples of the smallest block, counted from the start of the region. A
+//!    larger request that would exceed the end is moved down until it fits.
+//! 3. Reads, writes and trims of a sequential generator each have their own position, as in fio.
+
+mod any;
+mod mix;
+mod sizes;
+mod spec;
+
+pub use any::AnyGenerator;
+pub use mix::Mix;
+pub use sizes::Sizes;
+pub(crate) use spec::pattern;
+pub use spec::{Distribution, GeneratorSpec, KINDS};
+
+use super::BlockWorkload;
+use crate::addresses::Addresses;
+use crate::arrivals::{Arrivals, Pace};
+use crate::{Batch, Op, Pacing, Request, Span, Time, Workload};
+use nvlab_units::Rng;
+use sizes::SizeSource;
+use std::ops::Range;
+
+/// All parameters of a generator except its addresses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The bytes it may access.
+    pub region: Range<u64>,
+    /// Sizes of requests.
+    pub sizes: Sizes,
+    /// Which operations.
+    pub mix: Mix,
+    /// When.
+    pub pace: Pace,
+    /// A flush after every this many writes; 0 for none.
+    pub flush_every: u64,
+    /// A flush after the last request.
+    pub flush_at_end: bool,
+    /// Every write is forced to the medium.
+    pub fua: bool,
+    /// The number of requests, not counting flushes; `None` for no end.
+    pub requests: Option<u64>,
+    /// When to stop.
+    pub time_limit: Option<Span>,
+    /// The value of [`Request::stream`].
+    pub stream: u8,
+}
+
+impl Plan {
+    /// Closed loop of depth 1, writes of `block_bytes` over `region`, without an end.
+    pub fn writes(region: Range<u64>, block_bytes: u32) -> Plan {
+        Plan {
+            region,
+            sizes: Sizes::Fixed(block_bytes),
+            mix: Mix::Share { read: 0.0, trim: 0.0 },
+            pace: Pace::Closed { depth: 1 },
+            flush_every: 0,
+            flush_at_end: false,
+            fua: false,
+            requests: None,
+            time_limit: None,
+            stream: 0,
+        }
+    }
+
+    /// The number of slots in the region, for which the addresses must be made.
+    pub fn slots(&self) -> u64 {
+        (self.region.end - self.region.start) / self.sizes.smallest() as u64
+    }
+}
+
+/// A generated workload.
+#[derive(Clone, Debug)]
+pub struct Generator<A> {
+    addresses: A,
+    arrivals: Arrivals,
+    sizes: SizeSource,
+    operations: Rng,
+    mix: mix::Drawn,
+    base: u64,
+    unit: u64,
+    span: u64,
+    remaining: u64,
+    is_endless: bool,
+    flush_every: u64,
+    flush_in: u64,
+    flush_due: bool,
+    flush_at_end: bool,
+    fua: bool,
+    stream: u8,
+    /// The write that follows the trim of the same blocks.
+    pending: Option<Request>,
+    time_limit: Option<Span>,
+    /// If all requests are equal except for the address: their operation and size.
+    alike: Option<(Op, u32)>,
+}
+
+impl<A: Addresses> Generator<A> {
+    /// A generator; `addresses` must have been made for `plan.slots()`. Panics if the region is smaller than
+    /// the largest request.
+    pub fn new(plan: &Plan, addresses: A, seed: u64) -> Generator<A> {
+        let unit = plan.sizes.smallest() as u64;
+        let span = plan.slots() * unit;
+        assert!(span >= plan.sizes.largest() as u64, "requests of {:?} in {:?}", plan.sizes, plan.region);
+        let mix = plan.mix.drawn();
+        let is_alike =
+            matches!(plan.pace, Pace::Closed { .. }) && plan.flush_every == 0 && !plan.flush_at_end;
+        Generator {
+            addresses,
+            arrivals: Arrivals::new(plan.pace, plan.time_limit, seed),
+            sizes: SizeSource::new(&plan.sizes, seed),
+            operations: Rng::stream(seed, "operations"),
+            base: plan.region.start,
+            unit,
+            span,
+            remaining: plan.requests.unwrap_or(u64::MAX),
+            is_endless: plan.requests.is_none(),
+            flush_every: plan.flush_every,
+            flush_in: plan.flush_every,
+            flush_due: false,
+            flush_at_end: plan.flush_at_end,
+            fua: plan.fua,
+            stream: plan.stream,
+            pending: None,
+            time_limit: plan.time_limit,
+            alike: if is_alike { mix.only().zip(plan.sizes.only()) } else { None },
+            mix,
+        }
+    }
+
+    /// The fast path: only the address varies.
+    #[inline]
+    fn fill_alike(&mut self, batch: &mut Batch, op: Op, bytes: u32) -> usize {
+        let count = (batch.room() as u64).min(self.remaining) as usize;
+        let like = Request {
+            at: Time::ZERO,
+            offset: 0,
+            bytes,
+            op,
+            fua: self.fua && op == Op::Write,
+            stream: self.stream,
+            ..Request::default()
+        };
+        let (base, unit) = (self.base, self.unit);
+        let addresses = &mut self.addresses;
+        batch.extend(count, || Request { offset: base + addresses.slot(op, 1) * unit, ..like });
+        self.remaining -= count as u64;
+        count
+    }
+
+    fn fill_varied(&mut self, batch: &mut Batch) -> usize {
+        let before = batch.len();
+        while batch.room() > 0 {
+            match self.next() {
+                Some(request) => batch.push(request),
+                None => break,
+            }
+        }
+        batch.len() - before
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Request> {
+        if let Some(request) = self.pending.take() {
+            return Some(self.counted(request));
+        }
+        if self.flush_due {
+            self.flush_due = false;
+            return Some(self.flush());
+        }
+        if self.remaining == 0 {
+            return self.flush_once_at_end();
+        }
+        let Some(at) = self.arrivals.next() else {
+            self.remaining = 0;
+            return self.flush_once_at_end();
+        };
+        let (op, then_write) = self.mix.next(&mut self.operations);
+        let bytes = self.sizes.next();
+        let slot = self.addresses.slot(op, (bytes as u64).div_ceil(self.unit));
+        let mut from = slot * self.unit;
+        if from + bytes as u64 > self.span {
+            from = (self.span - bytes as u64) / self.unit * self.unit;
+        }
+        let request =
+            Request { at, offset: self.base + from, bytes, op, stream: self.stream, ..Request::default() };
+        if then_write && self.remaining > 1 {
+            self.pending = Some(Request { op: Op::Write, ..request });
+        }
+        Some(self.counted(request))
+    }
+
+    #[inline]
+    fn counted(&mut self, mut request: Request) -> Request {
+        self.remaining -= 1;
+        // The order of the tests avoids a branch on the random operation in the usual case.
+        request.fua = self.fua & (request.op == Op::Write);
+        if self.flush_every > 0 && request.op == Op::Write {
+            self.flush_in -= 1;
+            if self.flush_in == 0 {
+                self.flush_in = self.flush_every;
+                self.flush_due = true;
+            }
+        }
+        request
+    }
+
+    fn flush(&self) -> Request {
+        let at = self.arrivals.now();
+        Request { at, op: Op::Flush, stream: self.stream, ..Request::default() }
+    }
+
+    fn flush_once_at_end(&mut self) -> Option<Request> {
+        std::mem::take(&mut self.flush_at_end).then(|| self.flush())
+    }
+}
+
+impl<A> Workload for Generator<A> {
+    fn pacing(&self) -> Pacing {
+        self.arrivals.pacing()
+    }
+
+    fn footprint(&self) -> Range<u64> {
+        self.base..self.base + self.span
+    }
+
+    /// Flushes are not counted.
+    fn len_hint(&self) -> Option<u64> {
+        (!self.is_endless).then_some(self.remaining)
+    }
+
+    fn time_limit(&self) -> Option<Span> {
+        self.time_limit
+    }
+}
+
+impl<A: Addresses> BlockWorkload for Generator<A> {
+    #[inline]
+    fn fill(&mut self, batch: &mut Batch) -> usize {
+        assert!(batch.room() > 0, "a full batch cannot be filled");
+        match self.alike {
+            Some((op, bytes)) => self.fill_alike(batch, op, bytes),
+            None => self.fill_varied(batch),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

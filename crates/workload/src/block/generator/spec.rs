@@ -1,0 +1,320 @@
+//! The text of a generator: `'zipf theta=0.99 read=70% bs=4KiB qd=32 span=1GiB'`, and making it for a device.
+
+use super::{AnyGenerator, Generator, Mix, Plan, Sizes};
+use crate::addresses::{SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zone, Zones, hot};
+use crate::arrivals::{Limits, Pace};
+use crate::words::Words;
+use crate::{WorkloadError, suggest};
+use nvlab_units::quantity;
+
+/// The kinds of generators, as written in the text.
+pub const KINDS: [&str; 6] = ["uniform", "shuffled", "sequential", "zipf", "hotcold", "selfsimilar"];
+const KEYS: [&str; 12] =
+    ["rw", "read", "trim", "bs", "qd", "rate", "arrivals", "span", "offset", "flush", "fua", "until"];
+const DEFAULT_BLOCK_BYTES: u32 = 4096;
+const DEFAULT_THETA: f64 = 0.99;
+const DEFAULT_SELF_SIMILAR: f64 = 0.2;
+const DEFAULT_HOT: (f64, f64) = (0.2, 0.8);
+
+/// Where requests go.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Distribution {
+    /// Evenly, with replacement.
+    Uniform,
+    /// Every block once per pass, in random order.
+    Shuffled,
+    /// One after another.
+    Sequential,
+    /// In proportion to `1 / rank^theta`.
+    Zipf {
+        /// The exponent.
+        theta: f64,
+        /// Whether ranks are scattered.
+        scatter: bool,
+    },
+    /// By zone; hot/cold has two.
+    Zones {
+        /// The zones, from the first byte on.
+        zones: Vec<Zone>,
+        /// Whether zones are scattered.
+        scatter: bool,
+    },
+    /// 80/20 within 80/20.
+    SelfSimilar {
+        /// The share of the space that receives `1 - h` of the accesses.
+        h: f64,
+        /// Whether ranks are scattered.
+        scatter: bool,
+    },
+}
+
+/// A generator before it knows its device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GeneratorSpec {
+    /// Where requests go.
+    pub distribution: Distribution,
+    /// Which operations.
+    pub mix: Mix,
+    /// How large.
+    pub sizes: Sizes,
+    /// When.
+    pub pace: Pace,
+    /// The first byte of its region.
+    pub offset: u64,
+    /// The bytes of its region; `None` for all from `offset` on.
+    pub span: Option<u64>,
+    /// A flush after every this many writes; 0 for none.
+    pub flush_every: u64,
+    /// A flush after the last request.
+    pub flush_at_end: bool,
+    /// Writes are forced to the medium.
+    pub fua: bool,
+    /// When it ends.
+    pub limits: Limits,
+    /// Its number when several run at once.
+    pub stream: u8,
+}
+
+impl Default for GeneratorSpec {
+    /// Uniform writes of 4 KiB over the whole device, one at a time, without an end.
+    fn default() -> GeneratorSpec {
+        GeneratorSpec {
+            distribution: Distribution::Uniform,
+            mix: Mix::Share { read: 0.0, trim: 0.0 },
+            sizes: Sizes::Fixed(DEFAULT_BLOCK_BYTES),
+            pace: Pace::Closed { depth: 1 },
+            offset: 0,
+            span: None,
+            flush_every: 0,
+            flush_at_end: false,
+            fua: false,
+            limits: Limits::default(),
+            stream: 0,
+        }
+    }
+}
+
+/// fio's names of access patterns: whether the addresses are random, and the mix. Mixed patterns read half.
+pub(crate) fn pattern(name: &str) -> Option<(bool, Mix)> {
+    let share = |read, trim| Mix::Share { read, trim };
+    Some(match name {
+        "read" => (false, share(1.0, 0.0)),
+        "write" => (false, share(0.0, 0.0)),
+        "trim" => (false, share(0.0, 1.0)),
+        "rw" | "readwrite" => (false, share(0.5, 0.0)),
+        "trimwrite" => (false, Mix::TrimThenWrite),
+        "randread" => (true, share(1.0, 0.0)),
+        "randwrite" => (true, share(0.0, 0.0)),
+        "randtrim" => (true, share(0.0, 1.0)),
+        "randrw" => (true, share(0.5, 0.0)),
+        "randtrimwrite" => (true, Mix::TrimThenWrite),
+        _ => return None,
+    })
+}
+
+impl GeneratorSpec {
+    /// Reads a text such as `'hotcold hot=10/90 read=70% bs=8KiB rate=20k/s'`.
+    pub fn parse(text: &str) -> Result<GeneratorSpec, WorkloadError> {
+        let kind = Words::head_of(text);
+        let own: &[&str] = match kind.as_str() {
+            "zipf" => &["theta", "scatter"],
+            "hotcold" => &["hot", "scatter"],
+            "selfsimilar" => &["h", "scatter"],
+            _ => &[],
+        };
+        let words = Words::new(text, &[&KEYS[..], own].concat(), &[])?;
+        let is_random = kind != "sequential";
+        let distribution = distribution(&words)?;
+        let until = words.value("until").map(|value| until(&words, value)).transpose()?.unwrap_or_default();
+        let sizes = sizes(&words)?;
+        Ok(GeneratorSpec {
+            distribution,
+            mix: mix(&words, is_random)?,
+            sizes,
+            pace: Pace::parse(&words, "20k/s")?,
+            offset: words.quantity("offset", quantity::bytes)?.unwrap_or(0),
+            span: words.quantity("span", quantity::bytes)?,
+            flush_every: words.number("flush", 1..=u64::MAX)?.unwrap_or(0),
+            flush_at_end: false,
+            fua: words.yes_no("fua")?.unwrap_or(false),
+            limits: until,
+            stream: 0,
+        })
+    }
+
+    /// The workload on a device of `capacity` bytes; `what` is its name in messages.
+    pub fn open(&self, what: &str, capacity: u64, seed: u64) -> Result<AnyGenerator, WorkloadError> {
+        let plan = self
+            .plan(capacity)
+            .map_err(|reason| WorkloadError::DoesNotFit { what: what.to_owned(), reason })?;
+        let slots = plan.slots();
+        Ok(match self.distribution {
+            Distribution::Uniform => {
+                AnyGenerator::Uniform(Generator::new(&plan, Uniform::new(slots, seed), seed))
+            }
+            Distribution::Shuffled => {
+                AnyGenerator::Shuffled(Generator::new(&plan, Shuffled::new(slots, seed), seed))
+            }
+            Distribution::Sequential => {
+                AnyGenerator::Sequential(Generator::new(&plan, Sequential::new(slots), seed))
+            }
+            Distribution::Zipf { theta, scatter } => {
+                let addresses = ZipfAddresses::new(slots, theta, scatter, seed);
+                AnyGenerator::Zipf(Generator::new(&plan, addresses, seed))
+            }
+            Distribution::Zones { ref zones, scatter } => {
+                AnyGenerator::Zones(Generator::new(&plan, Zones::new(slots, zones, scatter, seed), seed))
+            }
+            Distribution::SelfSimilar { h, scatter } => {
+                let addresses = SelfSimilar::new(slots, h, scatter, seed);
+                AnyGenerator::SelfSimilar(Generator::new(&plan, addresses, seed))
+            }
+        })
+    }
+
+    fn plan(&self, capacity: u64) -> Result<Plan, String> {
+        let exact = quantity::exact_bytes;
+        let (unit, largest) = (self.sizes.smallest() as u64, self.sizes.largest() as u64);
+        if !self.offset.is_multiple_of(unit) {
+            return Err(format!(
+                "offset {} is not a multiple of the block of {}",
+                exact(self.offset),
+                exact(unit)
+            ));
+        }
+        let rest = capacity.saturating_sub(self.offset);
+        let span = self.span.unwrap_or(rest);
+        if span > rest {
+            let end = self.offset.saturating_add(span);
+            return Err(format!("it reaches to {} and the device ends at {}", exact(end), exact(capacity)));
+        }
+        if span / unit * unit < largest {
+            return Err(format!("requests of {} do not fit into {}", exact(largest), exact(span)));
+        }
+        if let Distribution::Zones { zones, .. } = &self.distribution
+            && span / unit < zones.len() as u64
+        {
+            return Err(format!("{} blocks are too few for {} zones", span / unit, zones.len()));
+        }
+        let by_bytes = self.limits.bytes.map(|bytes| (bytes as f64 / self.sizes.mean()).ceil() as u64);
+        Ok(Plan {
+            region: self.offset..self.offset + span,
+            sizes: self.sizes.clone(),
+            mix: self.mix,
+            pace: self.pace,
+            flush_every: self.flush_every,
+            flush_at_end: self.flush_at_end,
+            fua: self.fua,
+            requests: [self.limits.requests, by_bytes].into_iter().flatten().min(),
+            time_limit: self.limits.time,
+            stream: self.stream,
+        })
+    }
+}
+
+fn distribution(words: &Words) -> Result<Distribution, WorkloadError> {
+    Ok(match words.head.as_str() {
+        "uniform" => Distribution::Uniform,
+        "shuffled" => Distribution::Shuffled,
+        "sequential" => Distribution::Sequential,
+        "zipf" => {
+            let theta = words
+                .decimal("theta", "a number above 0, at most 10", |theta| theta > 0.0 && theta <= 10.0)?;
+            let scatter = words.yes_no("scatter")?.unwrap_or(true);
+            Distribution::Zipf { theta: theta.unwrap_or(DEFAULT_THETA), scatter }
+        }
+        "hotcold" => {
+            let (space, accesses) = hot(words)?.unwrap_or(DEFAULT_HOT);
+            let scatter = words.yes_no("scatter")?.unwrap_or(false);
+            Distribution::Zones { zones: Zone::hot_cold(space, accesses).to_vec(), scatter }
+        }
+        "selfsimilar" => {
+            let h = words.decimal("h", "a number above 0, at most 0.5", |h| h > 0.0 && h <= 0.5)?;
+            let scatter = words.yes_no("scatter")?.unwrap_or(true);
+            Distribution::SelfSimilar { h: h.unwrap_or(DEFAULT_SELF_SIMILAR), scatter }
+        }
+        other => {
+            let hint = suggest::hint(other, KINDS);
+            return Err(words.error(format!("unknown kind '{other}'{hint} (known: {})", KINDS.join(", "))));
+        }
+    })
+}
+
+fn mix(words: &Words, is_random: bool) -> Result<Mix, WorkloadError> {
+    let mut mix = Mix::Share { read: 0.0, trim: 0.0 };
+    if let Some(name) = words.value("rw") {
+        let allowed = match is_random {
+            true => {
+                "randread, randwrite, randrw, randtrim or randtrimwrite; the sequential ones need 'sequential'"
+            }
+            false => {
+                "read, write, rw, trim or trimwrite; the random ones need 'uniform' or another random kind"
+            }
+        };
+        mix = match pattern(name) {
+            Some((random, mix)) if random == is_random => mix,
+            _ => return Err(words.wrong("rw", allowed)),
+        };
+    }
+    let (read, trim) = (words.share("read")?, words.share("trim")?);
+    match mix {
+        Mix::TrimThenWrite if read.is_some() || trim.is_some() => {
+            Err(words.error("read= and trim= say nothing beside rw=trimwrite"))
+        }
+        Mix::TrimThenWrite => Ok(mix),
+        Mix::Share { read: read_before, trim: trim_before } => {
+            // An explicit share replaces the one implied by the pattern's name.
+            let (read, trim) = (read.unwrap_or(read_before), trim.unwrap_or(trim_before));
+            if read + trim > 1.0 + 1e-12 {
+                return Err(words.error("read and trim together are more than 100 %"));
+            }
+            Ok(Mix::Share { read, trim: trim.min(1.0 - read) })
+        }
+    }
+}
+
+fn sizes(words: &Words) -> Result<Sizes, WorkloadError> {
+    let Some(value) = words.value("bs") else { return Ok(Sizes::Fixed(DEFAULT_BLOCK_BYTES)) };
+    let size = |text: &str| {
+        let bytes = quantity::bytes(text).map_err(|error| words.error(format!("bs: {error}")))?;
+        u32::try_from(bytes)
+            .ok()
+            .filter(|&bytes| bytes > 0)
+            .ok_or_else(|| words.wrong("bs", "1 B to 4294967295 B"))
+    };
+    if !value.contains([',', '/']) {
+        return Ok(Sizes::Fixed(size(value)?));
+    }
+    let mut parts = Vec::new();
+    for part in value.split(',') {
+        let Some((bytes, weight)) = part.split_once('/') else {
+            return Err(words.wrong("bs", "one size, or SIZE/SHARE,SIZE/SHARE as in 4KiB/60%,64KiB/40%"));
+        };
+        let weight =
+            quantity::fraction(weight.trim()).map_err(|error| words.error(format!("bs: {error}")))?;
+        parts.push((size(bytes.trim())?, weight));
+    }
+    let sum: f64 = parts.iter().map(|&(_, weight)| weight).sum();
+    if (sum - 1.0).abs() > 1e-6 {
+        return Err(words.wrong("bs", "the shares of the sizes must make 100 %"));
+    }
+    Ok(Sizes::Split(parts))
+}
+
+fn until(words: &Words, value: &str) -> Result<Limits, WorkloadError> {
+    let mut limits = Limits::default();
+    if let Some(count) = value.strip_suffix("io") {
+        match quantity::count(count.trim()) {
+            Ok(count) => limits.requests = Some(count),
+            Err(error) => return Err(words.error(format!("until: {error}"))),
+        }
+    } else if value.ends_with('B') {
+        limits.bytes = words.quantity("until", quantity::bytes)?;
+    } else {
+        let time = quantity::span(value).map_err(|_| {
+            words.wrong("until", "a time (60 s), a number of requests (1e6 io) or a size (2 TiB)")
+        })?;
+        limits.time = Some(time);
+    }
+    Ok(limits)
+}

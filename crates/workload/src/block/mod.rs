@@ -1,0 +1,84 @@
+//! Requests for blocks of a device: generators, recorded traces, and programs whose files or databases lie on it.
+
+pub mod fio_job;
+pub mod generator;
+pub mod iozone;
+pub mod replay;
+pub mod tpcc;
+
+use crate::{Batch, Request, Workload};
+use generator::AnyGenerator;
+use iozone::Iozone;
+use replay::{Program, Replay};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use tpcc::Tpcc;
+
+/// A source of requests for blocks.
+pub trait BlockWorkload: Workload {
+    /// Appends the next requests to `batch`, at most as many as fit, and returns how many; 0 means that the workload
+    /// has ended for good. Panics if `batch` has no room, since 0 would then be ambiguous.
+    fn fill(&mut self, batch: &mut Batch) -> usize;
+
+    /// Appends the next of the requests that bring a factory-new device to the state in which this workload begins,
+    /// like [`BlockWorkload::fill`]; they are not measured. Most workloads can begin in any state.
+    fn prepare(&mut self, _batch: &mut Batch) -> usize {
+        0
+    }
+
+    /// True if its writes carry bytes that a device may learn from.
+    fn carries_payload(&self) -> bool {
+        false
+    }
+
+    /// The payload of a write; empty if its writes carry none.
+    fn payload(&self, _request: &Request) -> &[u8] {
+        &[]
+    }
+
+    /// Bytes the client itself accesses in the measured part, if the requests carry more or fewer.
+    fn client_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// The program that issues these requests, row by row: with [`Pacing::Program`](crate::Pacing::Program).
+    fn program(&self) -> Option<Arc<Program>> {
+        None
+    }
+}
+
+/// Requests from any source. They are used through the trait this dereferences to, with one virtual call per batch.
+#[derive(Clone, Debug)]
+pub enum AnyBlockWorkload {
+    /// A generator.
+    Generator(Box<AnyGenerator>),
+    /// TPC-C.
+    Tpcc(Box<Tpcc>),
+    /// IOzone.
+    Iozone(Iozone),
+    /// A trace.
+    Replay(Replay),
+}
+
+impl Deref for AnyBlockWorkload {
+    type Target = dyn BlockWorkload;
+    fn deref(&self) -> &Self::Target {
+        match self {
+            AnyBlockWorkload::Generator(workload) => &***workload,
+            AnyBlockWorkload::Tpcc(workload) => &**workload,
+            AnyBlockWorkload::Iozone(workload) => workload,
+            AnyBlockWorkload::Replay(workload) => workload,
+        }
+    }
+}
+
+impl DerefMut for AnyBlockWorkload {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            AnyBlockWorkload::Generator(workload) => &mut ***workload,
+            AnyBlockWorkload::Tpcc(workload) => &mut **workload,
+            AnyBlockWorkload::Iozone(workload) => workload,
+            AnyBlockWorkload::Replay(workload) => workload,
+        }
+    }
+}

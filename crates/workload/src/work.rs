@@ -1,0 +1,63 @@
+//! A workload opened on a device: one type for every kind of stream.
+
+use crate::{AnyBlockWorkload, AnyMemoryWorkload, Span, Workload};
+use std::ops::Deref;
+
+/// What a workload asks of a device. What is known of it beforehand is in the trait it dereferences to.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// Requests for blocks.
+    Requests(AnyBlockWorkload),
+    /// Loads and stores of words, transaction by transaction.
+    Accesses(AnyMemoryWorkload),
+}
+
+impl Work {
+    /// The requests; `None` if it accesses words.
+    pub fn requests(self) -> Option<AnyBlockWorkload> {
+        if let Work::Requests(workload) = self { Some(workload) } else { None }
+    }
+
+    /// The transactions; `None` if it requests blocks.
+    pub fn accesses(self) -> Option<AnyMemoryWorkload> {
+        if let Work::Accesses(workload) = self { Some(workload) } else { None }
+    }
+
+    /// What [`Workload::len_hint`] counts.
+    pub fn unit(&self) -> &'static str {
+        match self {
+            Work::Requests(_) => "request",
+            Work::Accesses(_) => "transaction",
+        }
+    }
+}
+
+impl Deref for Work {
+    type Target = dyn Workload;
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Work::Requests(workload) => &**workload,
+            Work::Accesses(workload) => &**workload,
+        }
+    }
+}
+
+/// A workload on its device.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// Phases that run one after another, each of streams that run together. Only job files have several.
+    pub phases: Vec<Vec<Stream>>,
+    /// Notes for the user: what was skipped, sorted, widened.
+    pub notes: Vec<String>,
+}
+
+/// One of the workloads that run together.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// Its name in results.
+    pub name: String,
+    /// What it asks of the device.
+    pub work: Work,
+    /// Figures begin after this.
+    pub ramp_time: Span,
+}
