@@ -72,7 +72,8 @@ impl Task {
     ) -> Result<Task, WorkloadError> {
         let capacity = design.capacity_bytes();
         // Accesses to words of a block device are refused here.
-        let Opened { work, about, notes } = source.open(capacity, design.ftl.kind().is_memory(), settings.seed)?;
+        let Opened { work, about, notes } =
+            source.open(capacity, design.ftl.kind().is_memory(), settings.seed)?;
         let promise = Promise::new(settings.until, &*work, source.write_share(), work.unit(), capacity);
         let plan = RunPlan {
             design_name,
