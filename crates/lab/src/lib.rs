@@ -5,15 +5,15 @@
 //! | [`design`] | a design as data: TOML, parts, defaults, errors with positions |
 //! | [`plan`] | from texts to runs: limits, workloads, the cache of traces |
 //! | [`run`] | one design under one workload: build, precondition, drive, sum up |
-//! | [`engine`] | finds results, runs what is missing, keeps it |
+//! | [`engine`] | finds kept results, runs what is missing, keeps its results |
 //! | [`image`] | real tools on an image that a device holds |
-//! | [`result`] | what a run found out |
+//! | [`result`] | what a run measured |
 //! | [`columns_out`] | the directory of a run: JSON and Parquet |
 //! | [`report`] | results as text, tables and a self-contained HTML page |
-//! | [`reproduce`] | claims of papers, held against what is measured |
+//! | [`reproduce`] | claims of papers, compared with measurements |
 //! | [`sweep`] | many runs: a space of points, its table, its page |
 //! | [`theory`] | closed forms that a simulation must meet |
-//! | [`toml_reader`] | files that people write: values with their places, typed |
+//! | [`toml_reader`] | files that people write: typed values with their places |
 //! | [`explain`] | every key, metric and format in a few words |
 
 pub mod bench;

@@ -2,7 +2,7 @@
 //!
 //! 1. Every value and every key knows its [`Place`]; every problem is a [`FileError`] that names file and line.
 //! 2. [`parse`] keeps what can be read of a broken file, so that a caller may report all problems at once.
-//! 3. A key that nobody asks for is an error that names the nearest known one.
+//! 3. A key that is never read is an error that names the nearest known one.
 //!
 //! Two ways to read the tree of [`Entry`]s that [`parse`] returns:
 //!

@@ -87,8 +87,8 @@ fn no_design_promises_more_than_its_cells_bear() {
     }
 }
 
-/// 3,000 cycles of 129 GiB are 0.42 PB. Erases lag behind programs after `full` and `fresh`: counted alone they promised 24 PB
-/// and 108 drive writes a day.
+/// 3,000 cycles of 129 GiB are 0.42 PB. Erases lag behind programs after `full` and `fresh`: counted alone they promised
+/// 24 PB and 108 drive writes a day.
 #[test]
 fn a_short_run_after_full_is_not_taken_for_a_long_life() {
     for state in [State::Fresh, State::Full] {

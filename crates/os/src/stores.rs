@@ -69,7 +69,7 @@ pub fn copy_past_caches(into: &mut [u8], data: &[u8]) {
     into.copy_from_slice(data);
 }
 
-/// Makes what this thread wrote with [`copy_past_caches`] visible to the thread that is told next, and waits for the
+/// Makes what this thread wrote with [`copy_past_caches`] visible to the thread that is notified next, and waits for the
 /// [`crate::Flush`]es before it. Once per request: a fence for each page would wait for its bytes to reach memory.
 #[inline]
 pub fn publish() {

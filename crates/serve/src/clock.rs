@@ -1,7 +1,7 @@
 //! The wall clock, as the time that is passed down.
 //!
 //! Below the serving edge time is an argument (DESIGN.md, Time 1); here it comes from a clock. In [`TimeMode::Real`]
-//! a reply is held until the modelled device would give it, in [`TimeMode::Slower`] so many times as long. In
+//! a reply is held until the modelled device would send it, in [`TimeMode::Slower`] a multiple of that time. In
 //! [`TimeMode::Fast`] it is sent at once, and the device's clock advances instead, so that the device is never
 //! called before the end of its last operation: it may run ahead of the wall clock.
 
@@ -17,7 +17,7 @@ pub enum TimeMode {
     Real,
     /// At once.
     Fast,
-    /// As `Real`, with a device and a path to it so many times slower: makes visible what is too quick to be seen.
+    /// As `Real`, with the device and the path to it slower by this factor: makes visible what is too fast to be seen.
     Slower(u32),
 }
 

@@ -65,7 +65,7 @@ impl StateFolder {
         Ok(self.folder.replace(self.record, &text)?)
     }
 
-    /// A medium of so many bytes, mapped, and its file: created if `fresh`, otherwise found.
+    /// A medium of this many bytes, mapped, and its file: created if `fresh`, otherwise found.
     pub(crate) fn medium(&self, name: &str, bytes: u64, fresh: bool) -> Result<(Mapping, File), ServeError> {
         let file = self.folder.sized_file(name, bytes, fresh)?;
         let path = self.path().join(name);
@@ -80,7 +80,7 @@ impl StateFolder {
         Ok((mapping, file))
     }
 
-    /// Warns if media of so many bytes may outgrow the disk.
+    /// Warns if media of this many bytes may outgrow the disk.
     pub(crate) fn warn_of_space(&self, bytes: u64) -> Result<(), ServeError> {
         let free = self.folder.free_bytes()?;
         if free < bytes {

@@ -1,4 +1,4 @@
-//! Public items of libraries that nobody outside of them names.
+//! Public items of libraries that are not named outside their crate.
 //!
 //! An item at the top level of a file, or a function or constant of an `impl`, is dead if it is `pub` and its name is
 //! found nowhere but in its own crate. A type is also in use where a public signature or field of its crate shows it:
@@ -8,7 +8,7 @@ use crate::sources::{code_only, declared, module_of, root, rust_files, without_t
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Public all the same: (crate, item, reason).
+/// Exceptions: (crate, item, reason).
 const ALLOWED: &[(&str, &str, &str)] = &[];
 
 /// Not checked: `cli` and `window-preload` have no users that name their items; `lab` is to be cleared.

@@ -62,7 +62,7 @@ fn code(text: &str) -> usize {
     body.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with("//")).count()
 }
 
-/// Functions as (line, lines), by the indentation that rustfmt gives them.
+/// Functions as (line, lines), by the indentation of rustfmt.
 fn functions(text: &str) -> Vec<(usize, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();

@@ -100,7 +100,7 @@ enum First {
 }
 
 impl<S: Store> PageMap<S> {
-    /// Cuts the power of array and buffer at `at`, or at the latest time the array was told of. What is left can be
+    /// Cuts the power of array and buffer at `at`, or at the latest time passed to the array. What is left can be
     /// recovered.
     pub fn power_cut(mut self, at: Time) -> PageMapMedia<S> {
         let at = at.max(self.array.nand().latest());

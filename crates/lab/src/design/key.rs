@@ -2,7 +2,7 @@
 
 use crate::toml_reader::datum::Shape;
 
-/// What a key has when nobody sets it.
+/// The value of a key that is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     /// It must be set, by the design or its part.

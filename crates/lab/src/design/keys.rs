@@ -26,8 +26,8 @@ const SHARED: [&[Key]; 10] = [
     path::KEYS,
 ];
 
-/// The order in which designs were written when they began to be told apart by their text: results are found again by
-/// it. A key that is not listed follows the others of its table.
+/// The order of keys in the text of a resolved design, which is part of the key of results and must therefore not change. A
+/// key that is not listed follows the others of its table.
 const ORDER: &[(&str, &str)] = &[
     ("array", "channels ways gang planes transfer"),
     ("ftl", "kind medium unit concurrent transaction_pages spare utilization utilization_of capacity trim"),

@@ -26,7 +26,7 @@ pub fn lay(lower: &mut Layer, upper: Layer) {
 pub fn put(leaves: &mut BTreeMap<String, Leaf>, path: String, leaf: Leaf) {
     drop_table(leaves, &path);
     for rival in key::rivals(&path) {
-        // Two rivals in one file are the user's mistake and are reported; one from below gives way.
+        // Two rivals in one file are the user's mistake and are reported; one from a lower layer is replaced.
         let same_source = |old: &Leaf| std::sync::Arc::ptr_eq(&old.at.source, &leaf.at.source);
         if leaves.get(&rival).is_some_and(|old| !same_source(old)) {
             leaves.remove(&rival);

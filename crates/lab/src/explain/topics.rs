@@ -270,7 +270,7 @@ md. Numbers in json are in base units with the unit in the name.",
 \x20 0    done, every check held
   1    done, but an --assert failed, a claim differs, or a device failed a request
   2    wrong command line or input file; nothing was run
-  3    done, but some points of many gave no result; which and why is said
+  3    done, but some points of many have no result; which and why is printed
   4    this machine cannot do it; the message says what would help
   70   a fault of nvlab
   130  interrupted (143: terminated); finished runs are kept",

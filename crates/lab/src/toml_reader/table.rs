@@ -166,7 +166,7 @@ impl Table {
         self.one(key, &format!("a list of tables: {name}"), tables).map(Option::unwrap_or_default)
     }
 
-    /// Refuses every key that nobody asked for.
+    /// Refuses every key that was not read.
     pub fn end(&self) -> Read<()> {
         let asked = self.asked.borrow();
         let Some(entry) = self.entries.iter().find(|entry| !asked.contains(&entry.name.as_str())) else {

@@ -24,7 +24,7 @@ impl Moment {
 }
 
 /// Moments of a recording from operation `first` on, in order: `cuts` drawn uniformly during operations, and those during and
-/// right after each flush; if these are more than `cuts`, so many are drawn. Each has its own seed.
+/// right after each flush; if these are more than `cuts`, `cuts` of them are drawn. Each has its own seed.
 pub fn moments(journal: &Journal, first: u64, cuts: u64, seed: u64) -> Vec<Moment> {
     let mut rng = Rng::stream(seed, "moments");
     let count = (journal.len() + 1).saturating_sub(first);

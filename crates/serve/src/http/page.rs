@@ -2,7 +2,7 @@
 //! second.
 //!
 //! Rates and percentiles cover the time between two looks. Curves are recorded only while somebody looks, so that a
-//! device nobody looks at pays nothing.
+//! device that nobody watches pays nothing.
 
 use crate::served::{Counts, Drive};
 use nvlab_lab::report::number;

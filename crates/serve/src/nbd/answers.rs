@@ -36,7 +36,7 @@ impl Outgoing {
         self.reserve(data.len()).copy_from_slice(data);
     }
 
-    /// The next so many bytes, for the caller to fill.
+    /// The next this many bytes, for the caller to fill.
     pub fn reserve(&mut self, bytes: usize) -> &mut [u8] {
         let (start, end) = (self.used, self.used + bytes);
         if self.bytes.len() < end {

@@ -29,7 +29,7 @@ impl Incoming {
         self.end - self.start
     }
 
-    /// Waits until so many bytes, at most [`WHOLE_MAX`], are buffered; false if the stream ended before the first.
+    /// Waits until this many bytes, at most [`WHOLE_MAX`], are buffered; false if the stream ended before the first.
     pub fn wait(&mut self, bytes: usize) -> io::Result<bool> {
         while self.len() < bytes {
             if self.start == self.end {
@@ -68,7 +68,7 @@ impl Incoming {
         assert!(self.start <= self.end, "{bytes} B were not here");
     }
 
-    /// Skips so many bytes.
+    /// Skips this many bytes.
     pub fn skip(&mut self, mut bytes: u64) -> io::Result<()> {
         while bytes > 0 {
             let count = bytes.min(WHOLE_MAX as u64) as usize;

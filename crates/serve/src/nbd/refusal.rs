@@ -12,7 +12,7 @@ pub(super) enum Refusal {
     Command,
     /// The command does not have these flags.
     Flags(u16),
-    /// The command cannot have so many bytes.
+    /// The command cannot have this many bytes.
     Bytes,
     /// It reaches past the end of the device.
     PastEnd,

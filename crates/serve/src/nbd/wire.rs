@@ -228,7 +228,7 @@ pub fn context_request(mut bytes: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     bytes.is_empty().then_some((name, queries?))
 }
 
-/// A length and so many bytes.
+/// A length and this many bytes.
 fn take_name<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = take_u32(bytes)? as usize;
     (length <= NAME_MAX).then_some(())?;

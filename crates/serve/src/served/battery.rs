@@ -8,8 +8,8 @@
 //! 1. A sequence of 0 marks an empty entry. The sequence of an entry is cleared first and written last, so that a kill leaves
 //!    no partial entry. One with a sequence and a wrong checksum was not written here: the file is refused.
 //! 2. The rings are as long as what the controller may hold. A slot of its buffer is reused only after the unit in
-//!    it was programmed, so the last so many units written include all that are not; and no more trims are pending than a
-//!    page of its journal holds.
+//!    it was programmed, so the last units written, as many as the ring holds, include all that are not; and no more trims
+//!    are pending than a page of its journal holds.
 //! 3. A trim that merges with the next is cleared only when both are kept as one, in another slot.
 //!
 //! Entries beyond what the controller still holds are harmless: recovery knows by the sequences which are older than the
@@ -36,7 +36,7 @@ pub(crate) struct Battery<S: Store> {
 }
 
 impl<S: Store> Battery<S> {
-    /// Bytes for so many units, and for the trims of a controller over such an array.
+    /// Bytes for this many units, and for the trims of a controller over such an array.
     pub(crate) fn bytes(units: u32, geometry: &Geometry) -> u64 {
         units as u64 * (UNIT_HEAD + geometry.unit_bytes as u64) + trim_slots(geometry) * TRIM
     }

@@ -277,7 +277,7 @@ impl Drive {
         })
     }
 
-    /// The power fails during the operation so many after the last one.
+    /// The power fails during the operation `operations` after the last one.
     pub fn cut_after(&self, operations: u64) {
         let mut inner = self.inner();
         inner.cut_at = Some(inner.operations.saturating_add(operations));

@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// Requests a send buffer of so many bytes; the system may grant less.
+/// Requests a send buffer of this many bytes; the system may grant less.
 pub fn send_buffer(socket: &impl AsRawFd, bytes: usize) -> io::Result<()> {
     let bytes = bytes as libc::c_int;
     let length = size_of_val(&bytes) as libc::socklen_t;

@@ -133,7 +133,7 @@ impl WindowState {
         Ok(file)
     }
 
-    /// Warns if media of so many bytes may outgrow the disk.
+    /// Warns if media of this many bytes may outgrow the disk.
     pub(crate) fn warn_of_space(&self, bytes: u64) -> Result<(), ServeError> {
         self.folder.warn_of_space(bytes)
     }

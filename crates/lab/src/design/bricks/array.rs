@@ -55,7 +55,7 @@ pub fn wiring(context: &mut Context) -> Wiring {
     }
 }
 
-/// An array of NAND, mapped by units of so many bytes; `None`: by whole pages of the array.
+/// An array of NAND, mapped by units of this many bytes; `None`: by whole pages of the array.
 pub fn of_nand(context: &mut Context, wiring: Wiring, flash: &Flash, unit: Option<u64>) -> Option<Array> {
     let gang = wiring.gang?;
     let planes = planes(context, wiring.planes, flash)?;

@@ -76,7 +76,7 @@ pub struct WriteBack {
     pub store: Span,
 }
 
-/// Reads the buffer of a page map with units of so many bytes. `Some(None)`: there is no buffer.
+/// Reads the buffer of a page map with units of this many bytes. `Some(None)`: there is no buffer.
 pub fn write_back(
     context: &mut Context,
     media: &Media,

@@ -211,7 +211,7 @@ pub fn read(
 }
 
 impl LogKeys {
-    /// The log of a map of this kind, of so many blocks.
+    /// The log of a map of this kind, with this many blocks.
     fn of_blocks(&self, kind: &str, blocks: u32) -> Log {
         match kind {
             "block" => Log::None,
@@ -328,7 +328,7 @@ fn log_medium(
 }
 
 impl LogArray {
-    /// So many log blocks, spread over so many dies; `moving` more on each.
+    /// Sets the number of log blocks, spread over `dies`, with `moving` more on each.
     fn with_blocks(mut self, blocks: u32, dies: u32, moving: u32) -> LogArray {
         self.blocks = blocks;
         self.geometry.dies_per_channel = dies;

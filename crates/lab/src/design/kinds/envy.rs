@@ -115,7 +115,7 @@ impl Envy {
     }
 
     /// The memory of page table and buffer of a design, for [`nvlab_medium::ram`]. It is at least as large as this
-    /// program's tables, which lie otherwise than the paper's; what it costs goes by the design.
+    /// program's tables, which are laid out differently from the paper's; the price is that of the design's memory.
     pub fn ram_config(&self, design: &Design, seed: u64) -> RamConfig {
         let Part::Ram(ram) = &design.media[&self.memory].part else {
             unreachable!("ftl.map.in = {} was checked to be a memory", self.memory)

@@ -111,7 +111,7 @@ fn time_unit(runs: &[Labelled<'_>]) -> (f64, &'static str) {
     units.into_iter().find(|(unit, _)| end >= 3.0 * unit).unwrap_or((1e-9, "ns"))
 }
 
-/// A line for each run and each kind of request that has a value in any window; `of` is told whether it is writes.
+/// A line for each run and each kind of request that has a value in any window; `of` is passed true for writes.
 fn lines(runs: &[Labelled<'_>], requests: &[&str], of: impl Fn(&Window, bool) -> f64) -> Vec<Series> {
     let (unit, _) = time_unit(runs);
     let mut series = Vec::new();

@@ -88,7 +88,7 @@ impl Page {
         Page { title: title.to_string(), refresh_s: None, lead, sections: Vec::new(), body }
     }
 
-    /// Makes browsers load the page again every so many seconds.
+    /// Makes browsers reload the page every `every_s` seconds.
     pub fn refresh(mut self, every_s: u32) -> Page {
         self.refresh_s = Some(every_s);
         self
