@@ -119,7 +119,7 @@ pub struct HostPath {
     pub word_bytes: u32,
     /// The host's software, for one request.
     pub overhead_host: Span,
-    /// The link and its protocol, for one request; not the controller's own time ([`PageMapped::overhead`]).
+    /// The link and its protocol, for one request; not the controller's own time (`ftl.overhead`).
     pub overhead_device: Span,
 }
 

@@ -8,7 +8,7 @@
 //! | [`mapping`] | [`Mapping`]: a file or anonymous memory mapped for loads and stores |
 //! | [`stores`] | stores to mapped memory in known units and order: whole words, or past the caches |
 //! | [`flush`] | [`Flush`]: writes cache lines back to memory (clwb, clflushopt, clflush) |
-//! | [`file`] | unnamed files in memory, holes, free space, private files |
+//! | [`mod@file`] | unnamed files in memory, holes, free space, private files |
 //! | [`folder`] | [`LockedFolder`]: a folder with one owner, whose files are replaced atomically |
 //! | [`faulty`] | [`FaultyFile`]: a file that fails on demand, for tests |
 //! | `sigbus` | reports a mapped page that cannot be read or allocated, before the process ends |

@@ -65,7 +65,7 @@ impl Judged<'_> {
 pub struct Measured<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
-    /// The result of every point, in the order of [`Experiment::points`]; `None` if it has none.
+    /// The result of every point, in the order of [`crate::sweep::Space::points`]; `None` if it has none.
     pub results: Vec<Option<&'a RunResult>>,
 }
 
@@ -120,7 +120,7 @@ pub(super) fn passed_claims<'a>(judged: impl Iterator<Item = &'a Judged<'a>>) ->
 }
 
 impl Measured<'_> {
-    /// The measure at a point of [`Experiment::points`].
+    /// The measure at a point of [`crate::sweep::Space::points`].
     pub fn value(&self, index: usize, measure: &Measure) -> Option<f64> {
         let run = self.results.get(index).copied().flatten()?;
         let value = metric::metric(&measure.metric, run)?;
