@@ -98,7 +98,7 @@ fn points_that_fail_do_not_hold_up_the_others() {
     let ran = folder.run(&[&arguments[..], &axes].concat());
     let said = String::from_utf8(ran.stderr).unwrap();
     assert_eq!(ran.status.code(), Some(3), "{said}");
-    assert!(said.contains("1 of 2 points gave no result"), "{said}");
+    assert!(said.contains("1 of 2 points have no result"), "{said}");
     let csv = std::fs::read_to_string(folder.0.join("runs/sweep-bench-4g.csv")).unwrap();
     assert_eq!(csv.lines().count(), 3, "{csv}");
 

@@ -76,7 +76,7 @@ impl Source {
     }
 
     /// The share of requests that write blocks, 0 to 1; 1 if it is not known.
-    pub fn write_share(&self) -> f64 {
+    pub(crate) fn write_share(&self) -> f64 {
         self.spec.write_share()
     }
 
@@ -108,7 +108,7 @@ impl Source {
 
     /// Opens the copy whose writes bring the device to its steady state; `None` if the workload has none
     /// ([`WorkloadSpec::preparing`]).
-    pub fn open_own(
+    pub(crate) fn open_own(
         &self,
         capacity_bytes: u64,
         is_memory: bool,

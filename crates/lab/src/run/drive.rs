@@ -216,28 +216,6 @@ impl Outstanding {
 /// Requests between two calls of `go_on`.
 const ASK_EVERY: u64 = 8192;
 
-/// When the host issues its requests.
-pub(super) enum Pace<'a> {
-    /// Whenever the device has room.
-    Closed,
-    /// At the workload's times, relative to this one.
-    Open(Time),
-    /// When the recorded program would issue them.
-    Program(Rerun<'a>),
-}
-
-impl Pace<'_> {
-    /// When the next request is wanted: the device has room at `room`, the one before it began at `now`.
-    #[inline(always)]
-    fn wanted(&mut self, request: &Request, room: Time, now: Time) -> Time {
-        match self {
-            Pace::Closed => room,
-            Pace::Open(origin) => *origin + Span::from_ps(request.at.ps()),
-            Pace::Program(program) => program.asks().max(now),
-        }
-    }
-}
-
 /// Drives `device` with `workload` from `origin` on until the workload or the limit ends it. `queue` is how
 /// many requests the device takes at a time.
 pub fn drive<D: BlockDevice + Observed>(
@@ -248,30 +226,27 @@ pub fn drive<D: BlockDevice + Observed>(
     limit: &Limit,
     watch: Watch<'_>,
 ) -> Result<Progress, DriveError> {
-    let (mut pace, depth) = match workload.pacing() {
-        Pacing::Open => (Pace::Open(origin), queue),
-        Pacing::Closed { depth } => (Pace::Closed, depth.min(queue)),
-        Pacing::Program => unreachable!("a recorded program is run by run::program"),
-    };
-    paced(device, workload, &mut pace, origin, depth, limit, watch)
+    paced(device, workload, None, origin, queue, limit, watch)
 }
 
-/// The same at any pace, at most `depth` requests at a time. The workload is called once for each batch, through `dyn`, so
-/// that this loop is compiled once for each device.
+/// The same; the requests of a recorded program are issued when it would issue them. The workload is called once for each
+/// batch, through `dyn`, so that this loop is compiled once for each device.
 pub(super) fn paced<D: BlockDevice + Observed>(
     device: &mut D,
     workload: &mut dyn BlockWorkload,
-    pace: &mut Pace<'_>,
+    mut program: Option<&mut Rerun<'_>>,
     origin: Time,
-    depth: u32,
+    queue: u32,
     limit: &Limit,
     watch: Watch<'_>,
 ) -> Result<Progress, DriveError> {
+    let (closed, depth) = match workload.pacing() {
+        Pacing::Closed { depth } => (true, depth.min(queue)),
+        Pacing::Open | Pacing::Program => (false, queue),
+    };
     let mut under_way = Outstanding::new(depth, origin);
     let mut progress = Progress { now: origin, ..Progress::default() };
     let Watch { mut meter, go_on } = watch;
-    // Known for the whole run, and kept in registers: the most frequent pace asks nothing.
-    let closed = matches!(pace, Pace::Closed);
     let mut ask_at = ASK_EVERY;
     let deadline = origin.ps().saturating_add(limit.time.ps());
     // The next batch is known while this one is served, unless a limit is sure to end the run in this one.
@@ -294,25 +269,20 @@ pub(super) fn paced<D: BlockDevice + Observed>(
             device.prefetch_writes(writes.map(|request| request.offset));
         }
         for (number, request) in requests.iter().enumerate() {
-            if let Some(next) = coming.requests().get(number) {
-                device.prefetch(next.offset);
-            }
+            coming.requests().get(number).iter().for_each(|next| device.prefetch(next.offset));
             let room = under_way.room_at();
-            let wanted = if closed { room } else { pace.wanted(request, room, progress.now) };
+            let wanted = if closed { room } else { wanted(&mut program, request, origin, progress.now) };
             let begin = wanted.max(room).max(progress.now);
             if begin.ps() >= deadline {
                 after = progress.after(&requests[..number]);
                 break;
             }
-            let payload = if device.wants_payload() { workload.payload(request) } else { &[] };
-            let end = serve(device, begin, request, payload)
+            let end = serve(device, begin, request, workload)
                 .map_err(|why| DriveError::failed(progress.requests + number as u64, request, begin, why))?;
             under_way.add(end);
-            if !closed && let Pace::Program(program) = pace {
-                program.answered(wanted, end);
-            }
             if let Some(meter) = &mut meter {
                 meter.served(request, wanted, end);
+                program.iter_mut().for_each(|program| program.answered(wanted, end));
             }
             progress.now = begin;
         }
@@ -332,6 +302,15 @@ pub(super) fn paced<D: BlockDevice + Observed>(
     Ok(progress)
 }
 
+/// When a request that does not wait for room is wanted: at its time, or when the program would issue it.
+#[inline(never)]
+fn wanted(program: &mut Option<&mut Rerun<'_>>, request: &Request, origin: Time, now: Time) -> Time {
+    match program {
+        None => origin + Span::from_ps(request.at.ps()),
+        Some(program) => program.asks().max(now),
+    }
+}
+
 /// Fails if a moment after `requests` lies past the end of simulated time. Sums saturate at the end and no request begins
 /// there, so checking once at the end of a run is enough.
 pub(super) fn within_time(moment: Time, requests: u64) -> Result<Time, DriveError> {
@@ -349,11 +328,12 @@ fn serve<D: BlockDevice>(
     device: &mut D,
     at: Time,
     request: &Request,
-    payload: &[u8],
+    workload: &dyn BlockWorkload,
 ) -> Result<Time, ControllerError> {
     let served = match request.op {
         Op::Read => device.read(at, request.offset, request.bytes, &mut [])?,
         Op::Write => {
+            let payload = if device.wants_payload() { workload.payload(request) } else { &[] };
             let written = device.write(at, request.offset, request.bytes, payload)?;
             if request.fua { device.flush(written.end)? } else { written }
         }

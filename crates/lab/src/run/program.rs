@@ -4,7 +4,7 @@
 //! Requests keep their recorded order: none begins before the one recorded before it.
 
 use super::device::Observed;
-use super::drive::{DriveError, Limit, Pace, Progress, Watch, paced};
+use super::drive::{DriveError, Limit, Progress, Watch, paced};
 use crate::result::ProgramResult;
 use nvlab_access::BlockDevice;
 use nvlab_units::{Span, Time};
@@ -20,9 +20,8 @@ pub fn drive<D: BlockDevice + Observed>(
     limit: &Limit,
     watch: Watch<'_>,
 ) -> Result<(Progress, ProgramResult), DriveError> {
-    let mut pace = Pace::Program(Rerun::new(program, origin));
-    let progress = paced(device, workload, &mut pace, origin, queue, limit, watch)?;
-    let Pace::Program(rerun) = pace else { unreachable!("a pace stays what it is") };
+    let mut rerun = Rerun::new(program, origin);
+    let progress = paced(device, workload, Some(&mut rerun), origin, queue, limit, watch)?;
     let (ran, waited) = (progress.now.since(origin), rerun.waited());
     let seconds = |span: Span| span.seconds();
     let result = ProgramResult {
