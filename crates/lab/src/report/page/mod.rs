@@ -9,7 +9,7 @@
 //! 4. The same input produces the same bytes.
 //!
 //! ```
-//! use nvlab_lab::report::page::{Axis, Curves, Dot, Page, Scatter, Series, Table, details, escape};
+//! use nvlab_lab::report::page::{Axis, Curves, Dot, Page, Scatter, Series, Table, escape};
 //! use nvlab_lab::report::number;
 //!
 //! let mut page = Page::new("Spare space and queue depth");
@@ -23,15 +23,15 @@
 //! let iops = Axis::log("queue depth").ticks([1.0, 8.0, 64.0].map(|depth| (depth, depth.to_string())));
 //! let lines = vec![
 //!     Series::new("spare 7 %", vec![(1.0, 9e3), (8.0, 40e3), (64.0, 81e3)]),
-//!     Series::new("theory", vec![(1.0, 9e3), (64.0, 80e3)]).dash(1).unmarked(),
+//!     Series::new("theory", vec![(1.0, 9e3), (64.0, 80e3)]),
 //! ];
 //! let plot = Curves::new("Throughput", iops, Axis::linear("IOPS"), lines).html();
-//! page.section("curves", "Curves", "", &(plot + &details("Table", "<p>HTML behind a disclosure</p>")));
+//! page.section("curves", "Curves", "", &plot);
 //!
 //! // Two objectives. `front` marks the points that no other point beats in both.
 //! let dots = vec![Dot::new("7 %", 1.10, 3.1).front(true), Dot::new("28 %", 1.40, 1.6).front(true)];
 //! let cost = Axis::linear("USD/GiB").text(|usd| format!("{usd:.2}"));
-//! let plot = Scatter::new("Cost and wear", cost, Axis::linear("write amplification"), dots).less_is_better(true, true);
+//! let plot = Scatter::new("Cost and wear", cost, Axis::linear("write amplification"), dots);
 //! page.section("front", "Trade-off", "", &plot.html());
 //!
 //! assert!(page.html().contains("ssd-tlc &lt;spare 7 %&gt;"));
