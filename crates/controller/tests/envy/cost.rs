@@ -192,65 +192,12 @@ fn segments_of_fixed_utilization_cost_u_over_1_minus_u() {
     }
 }
 
-const LOCALITIES: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
-
 /// Gathering pays under locality and greedy does not (section 4.3, figure 8).
 #[test]
 fn curves_cross_as_in_figure_8() {
     let greedy = cost(SegmentCleaning::Greedy, 128, 256, 0.9, 10, 5);
     let hybrid = cost(SegmentCleaning::gathering(16), 128, 256, 0.9, 300, 20);
     assert!(greedy > 2.3 && hybrid < 1.0, "greedy {greedy}, hybrid {hybrid}");
-}
-
-/// The table of figure 8 at 128 segments of 1024 pages: `cargo test --release -- --ignored figure_8 --nocapture`.
-#[test]
-#[ignore = "minutes"]
-fn figure_8() {
-    println!("locality greedy fifo cost-benefit gathering-1 hybrid-16");
-    for share in LOCALITIES {
-        let cold = 100.0 - share * 100.0;
-        let of = |cleaning, warm| cost(cleaning, 128, 1024, share, warm, 10);
-        println!(
-            "{:.0}/{:.0} {:.3} {:.3} {:.3} {:.3} {:.3}",
-            cold,
-            share * 100.0,
-            of(SegmentCleaning::Greedy, 30),
-            of(SegmentCleaning::Fifo, 30),
-            of(SegmentCleaning::CostBenefit, 30),
-            of(SegmentCleaning::gathering(1), 600),
-            of(SegmentCleaning::gathering(16), 600)
-        );
-    }
-}
-
-/// Speed at the full size, 128 segments of 65,536 pages, cleaning included.
-#[test]
-#[ignore = "a minute, release build"]
-fn speed_at_full_size() {
-    for (name, cleaning, share) in [
-        ("greedy 50/50", SegmentCleaning::Greedy, 0.5),
-        ("hybrid 50/50", SegmentCleaning::gathering(16), 0.5),
-        ("hybrid 10/90", SegmentCleaning::gathering(16), 0.9),
-    ] {
-        let (_, mut device) = array(cleaning, 128, 65_536);
-        let mut host = Host::new(device.capacity_units(), share);
-        let pages = 4 * device.capacity_units() as u64;
-        let begin = std::time::Instant::now();
-        let cost = host.write(&mut device, pages);
-        println!("{name}: cost {cost:.3}, {:.3e} pages/s", pages as f64 / begin.elapsed().as_secs_f64());
-    }
-}
-
-/// How long gathering takes to find what is hot at the full size.
-#[test]
-#[ignore = "minutes, release build"]
-fn warm_up_at_full_size() {
-    let (_, mut device) = array(SegmentCleaning::gathering(16), 128, 65_536);
-    let mut host = Host::new(device.capacity_units(), 0.9);
-    let pages = 20 * device.capacity_units() as u64;
-    for round in 1..=10 {
-        println!("10/90 after {} overwrites: cost {:.3}", round * 20, host.write(&mut device, pages));
-    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::device::{Setup, pcm_config, setups};
 use nvlab_controller::{BesidePram, Controller, Hftl};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::pcm::Pcm;
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Span, Time};
 
 /// Compare: one asynchronous word, the others synchronous.
 fn compare(words: u64) -> Span {
@@ -65,35 +65,4 @@ fn the_pram_need_of_the_paper() {
     assert_eq!(device.pram_bytes(), 64 + 4096 * 8 + 4096 * 16 + map);
     assert!(device.pram_bytes() < 5 << 19);
     assert!(device.memory_bytes() < 128 << 10, "{}", device.memory_bytes());
-}
-
-/// `cargo test --release -p nvlab-controller --test hftl speed -- --ignored --nocapture`
-#[test]
-#[ignore = "a measurement"]
-fn speed() {
-    let base = setups()[0].clone();
-    let setup = Setup { pages_per_block: 128, spare_blocks: 4096 - 20, program: Span::from_us(800), ..base };
-    let config = nvlab_controller::hftl::HftlConfig { logical_units: 470_000, ..setup.config() };
-    let pcm = Pcm::new(pcm_config(4 << 20, 1), ());
-    let mut device = Hftl::new(config, Nand::new(setup.flash(), ()), pcm).unwrap();
-    let units = device.capacity_units();
-    let mut rng = Rng::new(1);
-    let mut now = Time::ZERO;
-    for lpa in 0..units {
-        now = device.write(now, Extent::one(lpa), &[]).unwrap().end;
-    }
-    device.reset_stats();
-    let begin = std::time::Instant::now();
-    let requests = 3_000_000;
-    for _ in 0..requests {
-        now = device.write(now, Extent::one(rng.below(units as u64) as u32), &[]).unwrap().end;
-    }
-    let seconds = begin.elapsed().as_secs_f64();
-    let programs = device.nand().stats().programs;
-    println!(
-        "{:.2} M random writes/s, {:.2} M programs/s, wa {:.2}",
-        requests as f64 / seconds / 1e6,
-        programs as f64 / seconds / 1e6,
-        device.stats().write_amplification()
-    );
 }

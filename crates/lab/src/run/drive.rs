@@ -238,7 +238,7 @@ pub(super) fn paced<D: BlockDevice + Observed>(
     origin: Time,
     queue: u32,
     limit: &Limit,
-    watch: Watch<'_>,
+    Watch { mut meter, go_on }: Watch<'_>,
 ) -> Result<Progress, DriveError> {
     let (closed, depth) = match workload.pacing() {
         Pacing::Closed { depth } => (true, depth.min(queue)),
@@ -246,7 +246,6 @@ pub(super) fn paced<D: BlockDevice + Observed>(
     };
     let mut under_way = Outstanding::new(depth, origin);
     let mut progress = Progress { now: origin, ..Progress::default() };
-    let Watch { mut meter, go_on } = watch;
     let mut ask_at = ASK_EVERY;
     let deadline = origin.ps().saturating_add(limit.time.ps());
     // The next batch is known while this one is served, unless a limit is sure to end the run in this one.
@@ -265,11 +264,12 @@ pub(super) fn paced<D: BlockDevice + Observed>(
             workload.fill(coming);
         }
         if after.written_bytes > progress.written_bytes {
-            let writes = requests.iter().filter(|request| request.op == Op::Write);
-            device.prefetch_writes(writes.map(|request| request.offset));
+            device.prefetch_writes(requests.iter().filter(|r| r.op == Op::Write).map(|r| r.offset));
         }
         for (number, request) in requests.iter().enumerate() {
-            coming.requests().get(number).iter().for_each(|next| device.prefetch(next.offset));
+            if let Some(next) = coming.requests().get(number) {
+                device.prefetch(next.offset);
+            }
             let room = under_way.room_at();
             let wanted = if closed { room } else { wanted(&mut program, request, origin, progress.now) };
             let begin = wanted.max(room).max(progress.now);
@@ -282,7 +282,9 @@ pub(super) fn paced<D: BlockDevice + Observed>(
             under_way.add(end);
             if let Some(meter) = &mut meter {
                 meter.served(request, wanted, end);
-                program.iter_mut().for_each(|program| program.answered(wanted, end));
+                if let Some(program) = &mut program {
+                    program.answered(wanted, end);
+                }
             }
             progress.now = begin;
         }
@@ -297,9 +299,13 @@ pub(super) fn paced<D: BlockDevice + Observed>(
         }
         ask(go_on, &progress, &mut ask_at)?;
     }
-    progress.now = progress.now.max(under_way.last());
-    within_time(progress.now, progress.requests)?;
-    Ok(progress)
+    finished(progress, under_way.last())
+}
+
+/// The progress of a run whose last request ends at `end`.
+fn finished(progress: Progress, end: Time) -> Result<Progress, DriveError> {
+    let now = within_time(progress.now.max(end), progress.requests)?;
+    Ok(Progress { now, ..progress })
 }
 
 /// When a request that does not wait for room is wanted: at its time, or when the program would issue it.
