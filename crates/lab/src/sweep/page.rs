@@ -86,7 +86,7 @@ fn curves(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
     while lines.iter().map(|axis| axis.values.len()).product::<usize>() > LINES_MAX {
         plots.push(lines.remove(0));
     }
-    let mut html = String::new();
+    let mut html = String::from("<div class=\"plots\">\n");
     for at in combinations(&plots) {
         for metric in metrics {
             let of = |group: &&Group<'_>| at.iter().all(|(name, value)| group.value(name) == Some(value));
@@ -112,7 +112,7 @@ fn curves(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
             html += &Curves::new(&title.collect::<Vec<_>>().join(": "), across, up, series).html();
         }
     }
-    html
+    html + "</div>\n"
 }
 
 /// True if values span more than a factor of 30: a logarithmic axis shows them better.
@@ -169,7 +169,7 @@ fn scatters(sweep: &Sweep, groups: &[Group<'_>], objectives: &Objectives) -> Str
         (&objectives.price, &objectives.life),
         (&objectives.life, &objectives.speed),
     ];
-    let mut html = String::new();
+    let mut html = String::from("<div class=\"plots\">\n");
     for workload in &workloads {
         let here: Vec<&Group<'_>> =
             groups.iter().filter(|group| group.value(WORKLOAD) == *workload).collect();
@@ -182,7 +182,7 @@ fn scatters(sweep: &Sweep, groups: &[Group<'_>], objectives: &Objectives) -> Str
             html += &scatter(sweep, &here, &title, x, y);
         }
     }
-    html
+    html + "</div>\n"
 }
 
 fn scatter(sweep: &Sweep, groups: &[&Group<'_>], title: &str, x: &Metric, y: &Metric) -> String {
