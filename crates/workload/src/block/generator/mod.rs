@@ -165,7 +165,10 @@ impl<A: Addresses> Generator<A> {
 
     #[inline]
     fn next(&mut self) -> Option<Request> {
-        if let Some(request) = self.pending.take() {
+        // Tested before it is taken: taking stores, and few workloads have requests that come in pairs.
+        if self.pending.is_some()
+            && let Some(request) = self.pending.take()
+        {
             return Some(self.counted(request));
         }
         if self.flush_due {
