@@ -179,7 +179,7 @@ fn show(
         sweep.space.axes.iter().filter(|axis| axis.name != SEED && axis.values.len() > 1).collect();
     let mut columns: Vec<Column> = axes.iter().map(|axis| column(&axis.name, false)).collect();
     columns.extend(shown.iter().map(|metric| Column {
-        name: format!("{}{}", metric.name, metric.unit.suffix()).into(),
+        name: metric.column().into(),
         head: metric.title.clone().into(),
         right: true,
     }));

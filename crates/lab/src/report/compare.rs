@@ -7,6 +7,8 @@
 mod machine;
 mod words;
 
+pub(crate) use machine::csv_row;
+
 use super::metric::{self, Metric, Unit};
 use super::stats::Estimate;
 use super::{Format, human};

@@ -104,6 +104,11 @@ enum Get {
 }
 
 impl Metric {
+    /// The name of its column in tables for programs, with the unit: `write.p99_ns`.
+    pub fn column(&self) -> String {
+        format!("{}{}", self.name, self.unit.suffix())
+    }
+
     /// The metric's value in a run; `None` if it has none, such as the latency of reads when nothing was read.
     pub fn of(&self, run: &RunResult) -> Option<f64> {
         match self.get {

@@ -6,6 +6,7 @@
 
 use super::{Outcome, Sweep};
 use crate::columns_out::parquet_of;
+use crate::report::compare::csv_row;
 use crate::report::metric::{Metric, metrics};
 use arrow_array::{ArrayRef, Float64Array, StringArray};
 use arrow_schema::{DataType, Field};
@@ -49,26 +50,20 @@ impl SweepTable {
     }
 
     fn names(&self) -> Vec<String> {
-        let metrics = self.metrics.iter().map(|metric| format!("{}{}", metric.name, metric.unit.suffix()));
+        let metrics = self.metrics.iter().map(Metric::column);
         let last = ["run", "error"].map(str::to_string);
         self.keys.iter().cloned().chain(metrics).chain(last).collect()
     }
 
     /// Comma-separated, with a line of names; a missing value is empty.
     pub fn csv(&self) -> String {
-        let quoted = |text: &str| match text.contains([',', '"', '\n', '\r']) {
-            true => format!("\"{}\"", text.replace('"', "\"\"")),
-            false => text.to_string(),
-        };
-        let line =
-            |cells: Vec<String>| cells.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",") + "\n";
         let row = |row: &Row| {
             let metrics =
                 row.metrics.iter().map(|value| value.map_or(String::new(), |value| value.to_string()));
             let last = [&row.run, &row.error].map(|text| text.clone().unwrap_or_default());
-            line(row.values.iter().cloned().chain(metrics).chain(last).collect())
+            csv_row(&row.values.iter().cloned().chain(metrics).chain(last).collect::<Vec<_>>())
         };
-        line(self.names()) + &self.rows.iter().map(row).collect::<String>()
+        csv_row(&self.names()) + &self.rows.iter().map(row).collect::<String>()
     }
 
     /// One JSON document: `schema`, and an object for each row.

@@ -27,7 +27,7 @@ impl Comparison {
         let several = self.rows.iter().any(|row| row.seeds.len() > 1);
         let mut heads = vec!["design".to_string(), "seeds".to_string()];
         for column in &self.columns {
-            let name = format!("{}{}", column.name, column.unit.suffix());
+            let name = column.column();
             heads.push(name.clone());
             if several {
                 heads.extend([format!("{name}_interval"), format!("{name}_same")]);
@@ -52,7 +52,7 @@ impl Comparison {
     pub(super) fn json(&self) -> String {
         let designs: Vec<Value> = self.rows.iter().map(|row| self.design(row)).collect();
         let metrics = self.columns.iter().map(|column| {
-            json!({"name": column.name, "field": field(column), "title": column.title, "about": column.about})
+            json!({"name": column.name, "field": column.column(), "title": column.title, "about": column.about})
         });
         let document = json!({
             "schema": SCHEMA,
@@ -80,17 +80,13 @@ impl Comparison {
     fn design(&self, row: &Row) -> Value {
         let mut values = Map::new();
         for (cell, column) in row.cells.iter().zip(&self.columns) {
-            values.insert(field(column), cell.as_ref().map_or(Value::Null, cell_value));
+            values.insert(column.column(), cell.as_ref().map_or(Value::Null, cell_value));
         }
         json!({"design": row.name, "seeds": row.seeds, "keys": row.keys, "values": values})
     }
 }
 
 /// `write.p99_ns`.
-fn field(column: &super::Metric) -> String {
-    format!("{}{}", column.name, column.unit.suffix())
-}
-
 fn cell_value(cell: &Cell) -> Value {
     json!({
         "mean": cell.estimate.mean,
@@ -107,7 +103,8 @@ fn markdown_row(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-fn csv_row(fields: &[String]) -> String {
+/// A row of comma-separated values with its line end; fields are quoted where need be.
+pub(crate) fn csv_row(fields: &[String]) -> String {
     let quoted = |field: &String| match field.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
         false => field.clone(),
