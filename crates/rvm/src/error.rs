@@ -1,0 +1,77 @@
+//! What can go wrong.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Why an operation on recoverable memory was refused or failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// The device under a log or segment failed.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// The operation and its object.
+        what: String,
+        /// The system's error.
+        source: Arc<io::Error>,
+    },
+    /// An earlier write or force failed, so nobody knows what is durable: the log takes no more work until it is opened
+    /// again, which recovers it.
+    #[error("the log takes no more work until it is opened again: {0}")]
+    Failed(Arc<Error>),
+    /// Somebody else has the log open.
+    #[error("{} is in use", _0.display())]
+    Busy(PathBuf),
+    /// It is no log, or one of another version.
+    #[error("{what} at byte {offset}: {why}")]
+    Format {
+        /// The log or segment.
+        what: String,
+        /// Where, in bytes from its beginning.
+        offset: u64,
+        /// What is there and what was expected.
+        why: String,
+    },
+    /// A record that was acknowledged cannot be read any more. Nothing has been changed.
+    #[error("{what} is damaged at byte {offset}: {why}")]
+    Damaged {
+        /// The log.
+        what: String,
+        /// Where, in bytes from its beginning.
+        offset: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// A transaction does not fit into the log. Nothing has been changed.
+    #[error("the transaction needs a record of {needed} B, and the log takes at most {most} B")]
+    TooLarge {
+        /// Bytes of its record.
+        needed: u64,
+        /// Bytes of the largest record.
+        most: u64,
+    },
+    /// A range that is not in its region, an option out of its limits, or a call out of order.
+    #[error("{0}")]
+    Invalid(String),
+    /// Memory was changed outside the ranges of the transaction (debug mode).
+    #[error("{bytes} B at offset {offset} of {segment} were changed outside every range of the transaction")]
+    MissedRange {
+        /// The segment.
+        segment: String,
+        /// The first changed byte, from the beginning of the segment.
+        offset: u64,
+        /// Changed bytes in a row.
+        bytes: u64,
+    },
+}
+
+impl Error {
+    /// Turns an I/O error of `verb`ing `object` into an [`Error::Io`].
+    pub fn io(verb: &str, object: &dyn std::fmt::Display) -> impl FnOnce(io::Error) -> Error + use<> {
+        let what = format!("{verb} {object}");
+        move |source| Error::Io { what, source: Arc::new(source) }
+    }
+}
+
+/// Results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

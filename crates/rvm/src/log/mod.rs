@@ -1,0 +1,47 @@
+//! Logs: one file each, behind one small trait.
+//!
+//! A log is a sequence of bytes that is appended at its tail and dropped at its head. Both are *positions*, which count
+//! bytes since the log was created and never go back; a log finds the place of a position itself. What the bytes mean is
+//! the business of [`crate::record`]: every record has a checksum that begins with the log's identity, its generation
+//! and the position, so the tail needs not be kept anywhere: it is where the next record does not check.
+
+use crate::Result;
+use std::fmt::Debug;
+
+/// What a log keeps in its status, durable once the call that changes it has returned. After a power failure during
+/// that call it is the old or the new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// A random number given to the log when it was created.
+    pub identity: u64,
+    /// Counts resets: records of an earlier generation are not found again.
+    pub generation: u64,
+    /// Position of the oldest record that is still needed.
+    pub head: u64,
+}
+
+/// A place for records. It takes one caller at a time; whoever opened it is the only one.
+pub trait Log: Debug + Send {
+    /// Its name in messages: the path of a file, the name of a device.
+    fn name(&self) -> String;
+    /// Bytes that can be between head and tail.
+    fn capacity(&self) -> u64;
+    /// The status now.
+    fn status(&self) -> Status;
+    /// Reads the bytes at `position`, between the head and the head plus the capacity. Bytes never written since the head
+    /// passed them last may be anything.
+    fn read(&mut self, position: u64, into: &mut [u8]) -> Result<()>;
+    /// Writes `data` at `position`, the tail: where the last append ended, or the head after a reset. It is within the
+    /// capacity. Durable after [`Log::force`]; before, a power failure may keep any part of it.
+    fn append(&mut self, position: u64, data: &[u8]) -> Result<()>;
+    /// Makes every append before durable.
+    fn force(&mut self) -> Result<()>;
+    /// Moves the head forward to `head`, a position not after the tail; durable when it returns. The space before it may be
+    /// used again.
+    fn truncate(&mut self, head: u64) -> Result<()>;
+    /// Begins a new generation with an empty log, after the records up to `tail` have been applied; durable when it
+    /// returns. Returns the new head, where the next append begins: `tail` or somewhat later.
+    fn reset(&mut self, tail: u64) -> Result<u64>;
+    /// The offset from the beginning of the file or device where the byte at `position` lies, for messages.
+    fn offset(&self, position: u64) -> u64;
+}

@@ -1,0 +1,31 @@
+//! Where logs and segments lie: bytes that are overwritten in place and durable after a sync.
+
+use crate::Result;
+use std::fmt::Debug;
+use std::fs::File;
+use std::io;
+
+/// Bytes at offsets from 0. A write is durable after the next successful [`Store::sync`]; until then a power failure may
+/// keep any part of it, sector by sector. After a failed sync nobody knows.
+pub trait Store: Debug + Send + Sync {
+    /// Its length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// Reads exactly as many bytes as `into` has.
+    fn read(&self, into: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Writes all of `data` within the length.
+    fn write(&self, data: &[u8], offset: u64) -> io::Result<()>;
+    /// Changes the length; new bytes are zero and have space reserved for them.
+    fn set_len(&self, bytes: u64) -> io::Result<()>;
+    /// Makes everything before durable.
+    fn sync(&self) -> io::Result<()>;
+    /// The file that can be mapped; without one, a region is read whole.
+    fn file(&self) -> Option<&File> {
+        None
+    }
+}
+
+/// Opens segments by name.
+pub trait Segments: Debug + Send + Sync {
+    /// Opens a segment, which must exist.
+    fn open(&self, name: &str) -> Result<Box<dyn Store>>;
+}
