@@ -30,6 +30,7 @@ pub trait Segments: Debug + Send + Sync {
     fn open(&self, name: &str) -> Result<Box<dyn Store>>;
 }
 
+pub mod disk;
 mod file;
 
 pub use file::{FileStore, SegmentFolder};
