@@ -1,4 +1,5 @@
 //! Recoverable virtual memory.
+mod checksum;
 pub mod error;
 pub mod flash;
 pub mod log;
