@@ -201,14 +201,16 @@ impl Draws {
     }
 
     fn tear_erase(&mut self, cells: &mut [u8]) {
-        let (how, prefix) = (self.next() % 5, self.next() as usize % (cells.len() + 1));
+        let (how, prefix) = (self.next() % 6, self.next() as usize % (cells.len() + 1));
         for (at, cell) in cells.iter_mut().enumerate() {
             match how {
                 0 => {}
                 1 => *cell = 0xff,
                 2 if at < prefix => *cell = 0xff,
                 2 => {}
-                3 => *cell |= self.next() as u8,
+                3 if at >= prefix => *cell = 0xff,
+                3 => {}
+                4 => *cell |= self.next() as u8,
                 _ => *cell = self.next() as u8,
             }
         }

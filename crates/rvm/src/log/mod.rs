@@ -5,6 +5,7 @@
 //! the business of [`crate::record`]: every record has a checksum that begins with the log's identity, its generation
 //! and the position, so the tail needs not be kept anywhere: it is where the next record does not check.
 
+pub mod flash;
 pub mod status;
 
 use crate::Result;

@@ -1,0 +1,3 @@
+//! A log on flash.
+
+pub mod mini_log;
