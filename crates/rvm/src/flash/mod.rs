@@ -7,6 +7,7 @@ pub use memory::MemoryFlash;
 
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 
 /// The shape of a flash device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ impl Shape {
     }
 
     /// Refuses a range that is not on the device.
-    fn check(self, offset: u64, bytes: usize) -> io::Result<()> {
+    pub(crate) fn check(self, offset: u64, bytes: usize) -> io::Result<()> {
         match offset.checked_add(bytes as u64) {
             Some(end) if end <= self.bytes() => Ok(()),
             _ => {
@@ -35,7 +36,7 @@ impl Shape {
     }
 
     /// Refuses a block that is not on the device; returns its offset.
-    fn check_block(self, block: u32) -> io::Result<u64> {
+    pub(crate) fn check_block(self, block: u32) -> io::Result<u64> {
         let offset = u64::from(block) * self.block_bytes;
         self.check(offset, self.block_bytes as usize).map(|()| offset)
     }
@@ -66,6 +67,23 @@ pub trait Flash: Debug + Send {
     /// Sets all bits of a block. A block that cannot be erased any more is no error but [`Erased::WornOut`]; errors are those
     /// of the device as a whole.
     fn erase(&mut self, block: u32) -> io::Result<Erased>;
+}
+
+/// Splits `bytes` bytes at `offset` where erase blocks end: block, offset within it, and which of the bytes.
+pub(crate) fn by_block(
+    block_bytes: u64,
+    offset: u64,
+    bytes: usize,
+) -> impl Iterator<Item = (u64, u64, Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let at = offset + done as u64;
+        let within = at % block_bytes;
+        let length = ((block_bytes - within) as usize).min(bytes - done);
+        let range = done..done + length;
+        done += length;
+        (length > 0).then_some((at / block_bytes, within, range))
+    })
 }
 
 /// Refuses `data` that would set a bit of `old`, which lies at `offset`.
