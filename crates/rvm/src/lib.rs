@@ -1,5 +1,6 @@
 //! Recoverable virtual memory.
 mod checksum;
+mod draws;
 pub mod error;
 pub mod flash;
 pub mod log;

@@ -10,6 +10,7 @@
 //! 4. What is torn, and what an erase of a worn-out block leaves, depends on the seed and the number of the operation alone.
 
 use super::{Erased, Flash, Shape, check_clears};
+use crate::draws::Draws;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -114,7 +115,7 @@ impl State {
     }
 
     fn draws(&self) -> Draws {
-        Draws(self.seed ^ self.operations.wrapping_mul(0xd6e8_feb8_6659_fd93))
+        Draws::new(self.seed, self.operations)
     }
 }
 
@@ -148,7 +149,7 @@ impl Flash for MemoryFlash {
         match torn {
             None => cells.copy_from_slice(data),
             Some(mut draws) => {
-                draws.tear_program(cells, data);
+                tear_program(&mut draws, cells, data);
                 return Err(power_is_off());
             }
         }
@@ -164,7 +165,7 @@ impl Flash for MemoryFlash {
         let is_worn_out = state.worn_out.contains(&block);
         let cells = &mut state.cells[offset..][..self.shape.block_bytes as usize];
         if torn || is_worn_out {
-            draws.tear_erase(cells);
+            tear_erase(&mut draws, cells);
         } else {
             cells.fill(0xff);
         }
@@ -176,43 +177,33 @@ impl Flash for MemoryFlash {
     }
 }
 
-/// Numbers by splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
-struct Draws(u64);
-
-impl Draws {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+/// Clears a subset of the bits that are to be cleared.
+fn tear_program(draws: &mut Draws, cells: &mut [u8], data: &[u8]) {
+    let (how, prefix) = (draws.next() % 4, draws.next() as usize % (data.len() + 1));
+    for (at, (cell, &new)) in cells.iter_mut().zip(data).enumerate() {
+        *cell &= match how {
+            0 => 0xff,
+            1 => new,
+            2 if at < prefix => new,
+            2 => 0xff,
+            _ => new | draws.next() as u8,
+        };
     }
+}
 
-    fn tear_program(&mut self, cells: &mut [u8], data: &[u8]) {
-        let (how, prefix) = (self.next() % 4, self.next() as usize % (data.len() + 1));
-        for (at, (cell, &new)) in cells.iter_mut().zip(data).enumerate() {
-            *cell &= match how {
-                0 => 0xff,
-                1 => new,
-                2 if at < prefix => new,
-                2 => 0xff,
-                _ => new | self.next() as u8,
-            };
-        }
-    }
-
-    fn tear_erase(&mut self, cells: &mut [u8]) {
-        let (how, prefix) = (self.next() % 6, self.next() as usize % (cells.len() + 1));
-        for (at, cell) in cells.iter_mut().enumerate() {
-            match how {
-                0 => {}
-                1 => *cell = 0xff,
-                2 if at < prefix => *cell = 0xff,
-                2 => {}
-                3 if at >= prefix => *cell = 0xff,
-                3 => {}
-                4 => *cell |= self.next() as u8,
-                _ => *cell = self.next() as u8,
-            }
+/// Leaves anything.
+fn tear_erase(draws: &mut Draws, cells: &mut [u8]) {
+    let (how, prefix) = (draws.next() % 6, draws.next() as usize % (cells.len() + 1));
+    for (at, cell) in cells.iter_mut().enumerate() {
+        match how {
+            0 => {}
+            1 => *cell = 0xff,
+            2 if at < prefix => *cell = 0xff,
+            2 => {}
+            3 if at >= prefix => *cell = 0xff,
+            3 => {}
+            4 => *cell |= draws.next() as u8,
+            _ => *cell = draws.next() as u8,
         }
     }
 }

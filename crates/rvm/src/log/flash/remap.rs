@@ -120,28 +120,22 @@ impl<F: Flash> Remap<F> {
         let mut spares = self.spares.clone();
         // A spare that stood for this block is worn out itself.
         spares.iter_mut().filter(|stands_for| **stands_for == block).for_each(|spare| *spare = WORN_OUT);
-        let mut outcome = Erased::WornOut;
-        for spare in 0..spares.len() {
-            if spares[spare] != FREE {
+        let mut place = None;
+        for (spare, stands_for) in (TABLE.blocks() + self.blocks..).zip(&mut spares) {
+            if *stands_for != FREE {
                 continue;
             }
-            let place = TABLE.blocks() + self.blocks + spare as u32;
-            if self.flash.erase(place)? == Erased::Clean {
-                spares[spare] = block;
-                outcome = Erased::Clean;
+            if self.flash.erase(spare)? == Erased::Clean {
+                (*stands_for, place) = (block, Some(spare));
                 break;
             }
-            spares[spare] = WORN_OUT;
+            *stands_for = WORN_OUT;
         }
-        if outcome == Erased::WornOut {
-            return Ok(outcome);
-        }
+        let Some(place) = place else { return Ok(Erased::WornOut) };
         self.table.commit(&mut self.flash, &encode(self.blocks, &spares)).map_err(io::Error::other)?;
-        self.places[block as usize] = TABLE.blocks()
-            + self.blocks
-            + spares.iter().position(|&stands_for| stands_for == block).expect("just set") as u32;
+        self.places[block as usize] = place;
         self.spares = spares;
-        Ok(outcome)
+        Ok(Erased::Clean)
     }
 }
 
