@@ -78,8 +78,7 @@ impl Rvm {
     /// As for [`RawTransaction::set_range`].
     pub unsafe fn commit_raw(&self, transaction: &mut RawTransaction, flush: Flush) -> Result<()> {
         // SAFETY: as the caller promises.
-        let position = unsafe { self.core.append(transaction, flush)? };
-        if flush == Flush::Yes { self.core.wait_for(position) } else { Ok(()) }
+        unsafe { self.core.commit(transaction, flush) }
     }
 
     /// Undoes a transaction on raw memory.
