@@ -74,9 +74,9 @@ impl Transfer {
         word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         word ^= word >> 31;
-        let account = (word >> 32) * ACCOUNTS >> 32;
+        let account = ((word >> 32) * ACCOUNTS) >> 32;
         let delta = (word & 0xf_ffff) as i64 * 2_000_000 / 0x10_0000 - 1_000_000;
-        Transfer { number, account, teller: (word >> 20 & 0xfff) * TELLERS >> 12, branch: 0, delta }
+        Transfer { number, account, teller: ((word >> 20 & 0xfff) * TELLERS) >> 12, branch: 0, delta }
     }
 }
 
