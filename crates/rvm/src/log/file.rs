@@ -1,6 +1,7 @@
 //! A log in a file or on a raw device, through the page cache: a force is one fdatasync.
 //!
-//! Space is reserved when the file is created, so a force writes data only. The status is in the first 8 KiB
+//! The file is written in full when it is created, so a force writes data only: into space that was merely reserved, it would
+//! write the file's metadata too until the log has wrapped round. The status is in the first 8 KiB
 //! ([`super::status`]), the records follow: the byte at position `p` lies at `8192 + p % capacity`.
 //!
 //! A write at any byte rewrites part of a sector that may hold acknowledged bytes. The part before the tail stays the same, so
@@ -27,7 +28,7 @@ pub struct FileLog {
 impl FileLog {
     /// Creates a log of `capacity` bytes in a new file.
     pub fn create(path: &Path, capacity: u64) -> Result<FileLog> {
-        let store = FileStore::create(path, status::BYTES + capacity.max(CAPACITY_MIN))?;
+        let store = FileStore::create_written(path, status::BYTES + capacity.max(CAPACITY_MIN))?;
         FileLog::create_on(Box::new(store), path.display().to_string())
     }
 

@@ -25,10 +25,20 @@ impl FileStore {
     /// Creates a file, which must not exist, of `bytes` zero bytes with space reserved for them; readable by its owner
     /// only. It is durable when this returns.
     pub fn create(path: &Path, bytes: u64) -> Result<FileStore> {
+        FileStore::create_by(path, |file| reserve(file, bytes))
+    }
+
+    /// As [`FileStore::create`]; the zeros are written. The first write to a block that was only reserved changes the file's
+    /// metadata (ext4: an extent becomes a written one), which the next sync has to write as well.
+    pub fn create_written(path: &Path, bytes: u64) -> Result<FileStore> {
+        FileStore::create_by(path, |file| write_zeros(file, 0, bytes))
+    }
+
+    fn create_by(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<FileStore> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(path);
         let store = FileStore::lock(file.map_err(Error::io("create", &path.display()))?, path)?;
-        let made = store.set_len(bytes).and_then(|()| store.file.sync_all()).and_then(|()| {
+        let made = fill(&store.file).and_then(|()| store.file.sync_all()).and_then(|()| {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
         });
@@ -84,18 +94,20 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
         return file.set_len(bytes);
     }
     match nvlab_os::file::reserve(file, old, bytes - old) {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            let zeros = vec![0; 1 << 20];
-            let mut at = old;
-            while at < bytes {
-                let piece = (bytes - at).min(zeros.len() as u64);
-                file.write_all_at(&zeros[..piece as usize], at)?;
-                at += piece;
-            }
-            Ok(())
-        }
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros(file, old, bytes),
         result => result,
     }
+}
+
+/// Writes zeros from `at` to `end`.
+fn write_zeros(file: &File, mut at: u64, end: u64) -> io::Result<()> {
+    let zeros = vec![0; 1 << 20];
+    while at < end {
+        let piece = (end - at).min(zeros.len() as u64);
+        file.write_all_at(&zeros[..piece as usize], at)?;
+        at += piece;
+    }
+    Ok(())
 }
 
 /// Segments that are files of a folder; their names are paths, relative to it unless they begin with `/`.
