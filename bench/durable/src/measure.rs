@@ -51,9 +51,8 @@ pub struct Measured {
     /// CPU time of the process a transaction, and of the committing threads alone, in ns.
     pub cpu_ns: f64,
     pub committer_cpu_ns: f64,
-    /// Bytes a transaction: passed to write calls; caused to be written to a device; in records of the log.
+    /// Bytes a transaction: passed to write calls; in records of the log.
     pub written_bytes: f64,
-    pub device_bytes: f64,
     pub logged_bytes: Option<f64>,
     /// A transaction.
     pub forces: Option<f64>,
@@ -94,7 +93,7 @@ fn measure_run(
 ) -> Result<Measured> {
     let slices = f64::from(SLICES);
     let (mut sum, mut raw, mut raw_spread) = (Done::default(), Done::default(), [f64::INFINITY, 0.0]);
-    let (mut cpu, mut written) = (0.0, (0, 0));
+    let (mut cpu, mut written) = (0.0, 0);
     let before = contender.counters();
     for _ in 0..SLICES {
         // By the same means as the contenders: how a thread is woken counts as much as the device on a busy machine.
@@ -107,9 +106,7 @@ fn measure_run(
         let count = plan.commits / u64::from(SLICES);
         let slice = run(&commit, threads, *done, count, plan.seconds / slices)?;
         cpu += machine::process_cpu_seconds() - cpu_before;
-        let written_after = machine::written_bytes()?;
-        written.0 += written_after.0 - written_before.0;
-        written.1 += written_after.1 - written_before.1;
+        written += machine::written_bytes()? - written_before;
         *done += slice.count;
         sum.add(&slice);
     }
@@ -131,8 +128,7 @@ fn measure_run(
         is_valid: per_fdatasync <= threads as f64 * NOISE && raw_processor_wait <= WAIT_MAX,
         cpu_ns: cpu * 1e9 / commits,
         committer_cpu_ns: sum.cpu * 1e9 / commits,
-        written_bytes: written.0 as f64 / commits,
-        device_bytes: written.1 as f64 / commits,
+        written_bytes: written as f64 / commits,
         logged_bytes: each(|counters| counters.logged_bytes),
         forces: each(|counters| counters.forces),
         fences: each(|counters| counters.fences),

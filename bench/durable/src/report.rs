@@ -56,7 +56,7 @@ const LEGEND: &str = "
 Raw fdatasync: slowest and fastest slice, in turns with the contender's. wait: share of its time that it was ready to run and had
 no processor. ratio: commits/s by raw fdatasync/s; one with ? is not valid, because that share is above 10 %, or because the ratio
 is above the number of threads, which no store can reach. CPU-ns: a transaction, all threads; committer: the committing ones.
-Bytes a transaction: passed to write calls, caused on the device, in records of the log. Forces and fences: a transaction.";
+Bytes a transaction: passed to write calls, in records of the log. Forces and fences: a transaction.";
 
 fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -104,7 +104,7 @@ impl Report {
             );
         }
         println!(
-            "{:<14} {:>2} {:>9} {:>17} {:>5} {:>6} {:>8} {:>9} {:>7} {:>7} {:>7} {:>6} {:>6}",
+            "{:<14} {:>2} {:>9} {:>17} {:>5} {:>6} {:>8} {:>9} {:>7} {:>7} {:>6} {:>6}",
             "contender",
             "T",
             "commits/s",
@@ -114,7 +114,6 @@ impl Report {
             "CPU-ns",
             "committer",
             "written",
-            "device",
             "logged",
             "forces",
             "fences"
@@ -130,7 +129,7 @@ impl Report {
         }
         for run in &row.measured {
             println!(
-                "{:<14} {:>2} {:>9.0} {:>17} {:>5} {:>6} {:>8.0} {:>9.0} {:>7.0} {:>7.0} {:>7} {:>6} {:>6}",
+                "{:<14} {:>2} {:>9.0} {:>17} {:>5} {:>6} {:>8.0} {:>9.0} {:>7.0} {:>7} {:>6} {:>6}",
                 row.name,
                 run.threads,
                 run.commits_per_second,
@@ -140,7 +139,6 @@ impl Report {
                 run.cpu_ns,
                 run.committer_cpu_ns,
                 run.written_bytes,
-                run.device_bytes,
                 number(run.logged_bytes, 1),
                 number(run.forces, 3),
                 number(run.fences, 3),
