@@ -20,8 +20,6 @@ struct Oid {
 
 /// Bytes for the undo log and the library's own data.
 const EXTRA_BYTES: u64 = 64 << 20;
-/// The old bytes are not needed: a row of the history is written once.
-const NO_SNAPSHOT: u64 = 1 << 2;
 const PARAM_NONE: c_int = 0;
 
 unsafe extern "C" {
@@ -37,7 +35,7 @@ unsafe extern "C" {
     fn pmemobj_direct(oid: Oid) -> *mut c_void;
     fn pmemobj_persist(pool: *mut Pool, start: *const c_void, bytes: usize);
     fn pmemobj_tx_begin(pool: *mut Pool, jump: *mut c_void, ...) -> c_int;
-    fn pmemobj_tx_xadd_range_direct(start: *const c_void, bytes: usize, flags: u64) -> c_int;
+    fn pmemobj_tx_add_range_direct(start: *const c_void, bytes: usize) -> c_int;
     fn pmemobj_tx_commit();
     fn pmemobj_tx_end() -> c_int;
     fn pmemobj_errormsg() -> *const c_char;
@@ -111,13 +109,13 @@ impl Root {
     ///
     /// # Safety
     /// A transaction is under way, and nobody else uses the row.
-    unsafe fn row(&mut self, table: Table, number: u64, flags: u64) -> Result<*mut u8> {
+    unsafe fn row(&mut self, table: Table, number: u64) -> Result<*mut u8> {
         let offset = tables::offset(table, number);
         assert!(offset + ROW_BYTES <= self.bytes, "the root object has room");
         // SAFETY: as the caller promises; the row is within the root object.
         unsafe {
             let row = self.start.add(offset);
-            match pmemobj_tx_xadd_range_direct(row.cast(), ROW_BYTES, flags) {
+            match pmemobj_tx_add_range_direct(row.cast(), ROW_BYTES) {
                 0 => Ok(row),
                 _ => Err(failure()),
             }
@@ -133,9 +131,10 @@ impl Root {
             for (table, row) in
                 [(Table::Accounts, account), (Table::Tellers, teller), (Table::Branches, branch)]
             {
-                *self.row(table, row, 0)?.cast::<i64>() += delta;
+                *self.row(table, row)?.cast::<i64>() += delta;
             }
-            let row = self.row(Table::History, number, NO_SNAPSHOT)?;
+            // With its old bytes: what marks a row as written must be gone if the transaction is undone.
+            let row = self.row(Table::History, number)?;
             row.copy_from_nonoverlapping(History::new(transfer).as_bytes().as_ptr(), ROW_BYTES);
         }
         Ok(())
