@@ -45,7 +45,7 @@ impl Core {
     pub(crate) unsafe fn commit(&self, transaction: &mut RawTransaction, flush: Flush) -> Result<()> {
         // SAFETY: as the caller promises.
         let (state, tail) = unsafe { self.append_and_hold(transaction, flush)? };
-        if flush == Flush::Yes { self.force_to(state, tail).map(|_| ()) } else { Ok(()) }
+        if flush == Flush::Yes { self.wait_or_force(state, tail).map(|_| ()) } else { Ok(()) }
     }
 
     /// # Safety
@@ -84,9 +84,6 @@ impl Core {
         transaction.clear();
         if flush == Flush::Yes {
             state.pending += 1;
-            if state.waiting.for_company > 0 && state.pending >= state.expected {
-                self.gathered.notify_one();
-            }
         } else if state.spool.len() > self.options.spool_bytes_max {
             state = self.force_to(state, tail)?;
         }
@@ -101,7 +98,10 @@ impl Core {
 
     /// Waits until everything before `position` is durable.
     pub(crate) fn wait_for(&self, position: u64) -> Result<()> {
-        self.force_to(self.state(), position).map(|_| ())
+        if self.durable.load(Ordering::Acquire) >= position {
+            return Ok(());
+        }
+        self.wait_or_force(self.state(), position).map(|_| ())
     }
 
     /// Undoes a transaction.

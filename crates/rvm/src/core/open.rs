@@ -2,7 +2,7 @@
 
 use super::memory::{Memory, PAGE_BYTES};
 use super::options::Options;
-use super::state::{Core, Segment, State, Waiting};
+use super::state::{Core, Segment, State};
 use super::statistics::Statistics;
 use super::truncate::Changes;
 use crate::record::{Contents, SEGMENT_BYTES_MAX};
@@ -10,6 +10,7 @@ use crate::scan::scan;
 use crate::{Error, Log, Result, Segments};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -81,7 +82,8 @@ impl Core {
             pending: 0,
             last_batch: 0,
             expected: 0,
-            waiting: Waiting::default(),
+            waiters: Vec::new(),
+            waiting_for_space: 0,
             force_time: Duration::ZERO,
             is_truncating: false,
             is_closing: false,
@@ -94,8 +96,7 @@ impl Core {
             capacity: exclusive(&mut log).capacity(),
             log,
             state: Mutex::new(state),
-            forced: Condvar::new(),
-            gathered: Condvar::new(),
+            durable: AtomicU64::new(status.head),
             space: Condvar::new(),
             segments,
         };

@@ -5,7 +5,9 @@ use super::statistics::Statistics;
 use crate::record::Place;
 use crate::{Error, Log, Result, Segments, Status, Store};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 /// Shared by all handles. Lock order: nobody waits for `state` while holding `log`, except briefly to read it.
@@ -15,10 +17,8 @@ pub struct Core {
     /// Held by the thread that writes or reads the log.
     pub(super) log: Mutex<Box<dyn Log>>,
     pub(super) state: Mutex<State>,
-    /// The log was forced or failed, or records were gathered.
-    pub(super) forced: Condvar,
-    /// Enough records for a force are there.
-    pub(super) gathered: Condvar,
+    /// [`State::forced`], for threads without the lock.
+    pub(super) durable: AtomicU64,
     /// The head moved, or a truncation ended or is wanted.
     pub(super) space: Condvar,
     pub(super) segments: Box<dyn Segments>,
@@ -38,14 +38,6 @@ pub(super) struct Segment {
     pub mapped: Vec<Range<u64>>,
 }
 
-/// Numbers of waiting threads.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Waiting {
-    pub for_force: u32,
-    pub for_space: u32,
-    pub for_company: u32,
-}
-
 /// The state of the log in memory. `head <= forced <= spool_start <= tail`.
 #[derive(Debug)]
 pub(super) struct State {
@@ -63,8 +55,10 @@ pub(super) struct State {
     pub last_batch: u32,
     /// The thread about to force waits for this many.
     pub expected: u32,
-    /// Threads that wait, by what for: waking nobody still costs a system call.
-    pub waiting: Waiting,
+    /// Threads that wait for a force: the next one wakes them.
+    pub waiters: Vec<Thread>,
+    /// Number of threads that wait for space: waking nobody still costs a system call.
+    pub waiting_for_space: u32,
     /// Usual time of a force.
     pub force_time: Duration,
     pub is_truncating: bool,
@@ -109,32 +103,42 @@ impl Core {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a force ends.
-    pub(super) fn wait_for_force<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        state.waiting.for_force += 1;
-        state = self.forced.wait(state).unwrap_or_else(PoisonError::into_inner);
-        state.waiting.for_force -= 1;
-        state
+    /// Waits until a force ends, or for so long. `None`: every record before `position` is durable, and the lock is not held.
+    pub(super) fn wait_for_force<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        position: u64,
+        longest: Option<Duration>,
+    ) -> Option<MutexGuard<'a, State>> {
+        let this = thread::current();
+        // It is still there if it was woken by somebody else, or by the time.
+        if !state.waiters.iter().any(|waiter| waiter.id() == this.id()) {
+            state.waiters.push(this);
+        }
+        drop(state);
+        match longest {
+            Some(longest) => thread::park_timeout(longest),
+            None => thread::park(),
+        }
+        if self.durable.load(Ordering::Acquire) >= position { None } else { Some(self.state()) }
     }
 
     /// Waits until the head moves, a truncation ends or is wanted, or the log closes.
     pub(super) fn wait_for_space<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        state.waiting.for_space += 1;
+        state.waiting_for_space += 1;
         state = self.space.wait(state).unwrap_or_else(PoisonError::into_inner);
-        state.waiting.for_space -= 1;
+        state.waiting_for_space -= 1;
         state
     }
 
     /// Wakes those that wait for a force.
-    pub(super) fn wake_force(&self, state: &State) {
-        if state.waiting.for_force > 0 {
-            self.forced.notify_all();
-        }
+    pub(super) fn wake_force(&self, state: &mut State) {
+        state.waiters.drain(..).for_each(|waiter| waiter.unpark());
     }
 
     /// Wakes those that wait for space, and the background thread.
     pub(super) fn wake_space(&self, state: &State) {
-        if state.waiting.for_space > 0 {
+        if state.waiting_for_space > 0 {
             self.space.notify_all();
         }
     }

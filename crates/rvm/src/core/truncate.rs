@@ -85,7 +85,7 @@ impl Core {
                 Ok(state)
             }
             Err(error) => {
-                self.wake_force(&state);
+                self.wake_force(&mut state);
                 Err(state.fail(error))
             }
         }
