@@ -265,7 +265,7 @@ pub(super) fn paced<D: BlockDevice + Observed>(
         if after.written_bytes > progress.written_bytes {
             device.prefetch_writes(requests.iter().filter(|r| r.op == Op::Write).map(|r| r.offset));
         }
-        // Neither list is indexed by the number of the request, which only failures need: that took 10 instructions.
+        // Neither list is indexed by the number of the request: only a failure needs it, and counting costs instructions.
         let (mut now, mut rest, mut following) = (progress.now, requests.iter(), coming.requests().iter());
         while let Some(request) = rest.next() {
             if let Some(next) = following.next() {
