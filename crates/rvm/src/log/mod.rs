@@ -6,6 +6,7 @@
 //! and the position, so the tail needs not be kept anywhere: it is where the next record does not check.
 
 pub mod flash;
+pub mod flash_disk;
 pub mod status;
 
 use crate::Result;

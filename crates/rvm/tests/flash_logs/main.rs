@@ -3,8 +3,10 @@
 mod harness;
 
 use harness::{Draws, Model, Subject, run, run_every_cut};
-use nvlab_rvm::flash::{MemoryFlash, Shape};
+use nvlab_rvm::flash::{MemoryFlash, PlainFile, Shape};
 use nvlab_rvm::log::flash::FlashLog;
+use nvlab_rvm::log::flash_disk::FlashDiskLog;
+use nvlab_rvm::store::MemoryStore;
 use nvlab_rvm::{Error, Log, Result};
 
 const IDENTITY: u64 = 0x1234_5678_9abc_def0;
@@ -23,6 +25,32 @@ impl Subject for OnFlash {
     }
     fn open(&self) -> Result<Box<dyn Log>> {
         Ok(Box::new(FlashLog::open(self.0.clone())?))
+    }
+    fn operations(&self) -> u64 {
+        self.0.operations()
+    }
+    fn cut_at(&self, operation: u64) {
+        self.0.cut_at(operation);
+    }
+    fn is_off(&self) -> bool {
+        self.0.is_off()
+    }
+    fn power_on(&self) {
+        self.0.power_on();
+    }
+}
+
+/// A log of three sectors, and one more.
+const DISK_BYTES: u64 = 8192 + 4 * 512;
+
+struct OnSectors(MemoryStore);
+
+impl Subject for OnSectors {
+    fn create(&self) -> Result<Box<dyn Log>> {
+        Ok(Box::new(FlashDiskLog::create(self.0.clone(), "disk".into(), IDENTITY, 512)?))
+    }
+    fn open(&self) -> Result<Box<dyn Log>> {
+        Ok(Box::new(FlashDiskLog::open(self.0.clone(), "disk".into())?))
     }
     fn operations(&self) -> u64 {
         self.0.operations()
@@ -145,4 +173,66 @@ fn what_is_no_log_is_refused_with_the_offset_and_calls_out_of_order_too() {
     assert!(matches!(log.append(300, &[1]), Err(Error::Invalid(_))), "before the reset");
     assert_eq!(log.reset(876).unwrap(), 960);
     log.append(960, &[3; 4 * 192]).unwrap();
+}
+
+#[test]
+fn sectors_are_cut_at_every_operation_and_again_in_recovery() {
+    let mut log =
+        FlashDiskLog::create(MemoryStore::new(DISK_BYTES, 1), "disk".into(), IDENTITY, 512).unwrap();
+    assert_eq!(log.capacity(), 3 * 512);
+    assert!(fill(&mut log, 300, 150) > 4 * 4 * 512, "the log did not wrap");
+    let runs = run_every_cut(|seed| Box::new(OnSectors(MemoryStore::new(DISK_BYTES, seed))), 12, 300, 150);
+    assert!(runs > 5_000, "{runs} runs");
+}
+
+#[test]
+fn sectors_are_cut_anywhere_in_long_histories() {
+    let mut cuts_done = 0;
+    for seed in 0..3_000 {
+        let mut draws = Draws(seed);
+        let cuts = (draws.below(500), draws.below(6));
+        let disk = OnSectors(MemoryStore::new(DISK_BYTES, seed));
+        let (first, second) = run(&disk, seed, 1 + draws.below(1200), 500, cuts);
+        cuts_done += u32::from(first) + u32::from(second);
+    }
+    assert!(cuts_done > 3_000, "{cuts_done} cuts");
+}
+
+/// Slide 37: records of 748 B on sectors of 512 B.
+#[test]
+fn writing_the_last_sector_again_costs_two_thirds_more_bytes() {
+    let disk = MemoryStore::new(8192 + (1 << 20), 1);
+    let mut log = FlashDiskLog::create(disk.clone(), "disk".into(), IDENTITY, 512).unwrap();
+    let before = disk.bytes_written();
+    // 128 records of 748 B end with a sector again.
+    for record in 0..128 {
+        log.append(record * 748, &[record as u8; 748]).unwrap();
+        log.force().unwrap();
+    }
+    assert_eq!(log.bytes_written(), disk.bytes_written() - before);
+    let extra = log.bytes_written() as f64 / (128. * 748.) - 1.;
+    assert!((extra - 0.679).abs() < 0.0005, "{extra}");
+}
+
+#[test]
+fn a_log_on_a_file_as_flash_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("flash");
+    let shape = Shape { block_bytes: 4096, blocks: 16 };
+    let mut log = FlashLog::create(PlainFile::create(&path, shape).unwrap(), IDENTITY, SPARES).unwrap();
+    let mut model = Model::new(log.status(), 3000);
+    let mut draws = Draws(3);
+    assert!(model.drive(&mut log, &mut draws, 60));
+    while model.records() < 3 {
+        assert!(model.drive(&mut log, &mut draws, 1));
+    }
+    assert!(matches!(PlainFile::open(&path, 4096), Err(Error::Busy(_))));
+    drop(log);
+    let error = FlashLog::open(PlainFile::open(&path, 8192).unwrap()).unwrap_err().to_string();
+    let name = path.display();
+    let expected = format!("{name} at byte 16: made for erase blocks of 4096 B; the device has 8192 B");
+    assert_eq!(error, expected);
+    let mut log = FlashLog::open(PlainFile::open(&path, 4096).unwrap()).unwrap();
+    model.adopt(&mut log, "opened again");
+    assert_eq!(model.records(), 3);
 }
