@@ -7,6 +7,7 @@
 
 pub mod flash;
 pub mod flash_disk;
+pub mod hybrid;
 pub mod status;
 
 use crate::Result;

@@ -6,6 +6,7 @@ use harness::{Draws, Model, Subject, run, run_every_cut};
 use nvlab_rvm::flash::{MemoryFlash, PlainFile, Shape};
 use nvlab_rvm::log::flash::FlashLog;
 use nvlab_rvm::log::flash_disk::FlashDiskLog;
+use nvlab_rvm::log::hybrid::HybridLog;
 use nvlab_rvm::store::MemoryStore;
 use nvlab_rvm::{Error, Log, Result};
 
@@ -63,6 +64,53 @@ impl Subject for OnSectors {
     }
     fn power_on(&self) {
         self.0.power_on();
+    }
+}
+
+const HYBRID_BYTES: u64 = 2 * 8192;
+const THRESHOLD: usize = 100;
+
+/// A log on flash and a disk, of which one is cut; the power is that of both.
+struct OnBoth {
+    flash: MemoryFlash,
+    disk: MemoryStore,
+    is_disk_cut: bool,
+}
+
+impl OnBoth {
+    fn new(seed: u64, is_disk_cut: bool) -> OnBoth {
+        let (flash, disk) = (MemoryFlash::new(shape(), seed), MemoryStore::new(HYBRID_BYTES, seed));
+        OnBoth { flash, disk, is_disk_cut }
+    }
+}
+
+impl Subject for OnBoth {
+    fn create(&self) -> Result<Box<dyn Log>> {
+        let flash = FlashLog::create(self.flash.clone(), IDENTITY, SPARES)?;
+        Ok(Box::new(HybridLog::create(flash, self.disk.clone(), "disk", THRESHOLD)?))
+    }
+    fn open(&self) -> Result<Box<dyn Log>> {
+        let flash = FlashLog::open(self.flash.clone())?;
+        Ok(Box::new(HybridLog::open(flash, self.disk.clone(), "disk", THRESHOLD)?))
+    }
+    fn operations(&self) -> u64 {
+        if self.is_disk_cut { self.disk.operations() } else { self.flash.operations() }
+    }
+    fn cut_at(&self, operation: u64) {
+        match self.is_disk_cut {
+            true => self.disk.cut_at(operation),
+            false => self.flash.cut_at(operation),
+        }
+    }
+    fn is_off(&self) -> bool {
+        self.flash.is_off() || self.disk.is_off()
+    }
+    fn power_on(&self) {
+        if self.flash.is_off() {
+            self.disk.cut();
+        }
+        self.flash.power_on();
+        self.disk.power_on();
     }
 }
 
@@ -235,4 +283,56 @@ fn a_log_on_a_file_as_flash_is_opened_again() {
     let mut log = FlashLog::open(PlainFile::open(&path, 4096).unwrap()).unwrap();
     model.adopt(&mut log, "opened again");
     assert_eq!(model.records(), 3);
+}
+
+#[test]
+fn a_hybrid_is_cut_at_every_operation_of_both_devices_and_again_in_recovery() {
+    let both = OnBoth::new(1, false);
+    assert!(fill(both.create().unwrap().as_mut(), 300, 150) > 8192, "the log did not wrap");
+    let in_flash: u64 = both.flash.wear().iter().map(|wear| wear.bytes_programmed).sum();
+    assert!(in_flash > 4 * 4 * 192, "{in_flash} B in flash");
+    for is_disk_cut in [false, true] {
+        let runs = run_every_cut(|seed| Box::new(OnBoth::new(seed, is_disk_cut)), 6, 300, 150);
+        assert!(runs > 3_000, "{runs} runs");
+    }
+}
+
+#[test]
+fn a_hybrid_is_cut_anywhere_in_long_histories() {
+    let mut cuts_done = 0;
+    for seed in 0..3_000 {
+        let mut draws = Draws(seed);
+        let cuts = (draws.below(700), draws.below(14));
+        let both = OnBoth::new(seed, draws.below(2) == 0);
+        let (first, second) = run(&both, seed, 1 + draws.below(2000), 500, cuts);
+        cuts_done += u32::from(first) + u32::from(second);
+    }
+    assert!(cuts_done > 2_000, "{cuts_done} cuts");
+}
+
+#[test]
+fn large_appends_go_to_the_disk_and_leave_a_stub_that_finds_damage() {
+    let both = OnBoth::new(1, false);
+    let mut log = both.create().unwrap();
+    let programmed = || both.flash.wear().iter().map(|wear| wear.bytes_programmed).sum::<u64>();
+    let (flash, disk) = (programmed(), both.disk.bytes_written());
+    log.append(0, &[1; THRESHOLD - 1]).unwrap();
+    log.append(99, &[2; 3000]).unwrap();
+    log.force().unwrap();
+    assert_eq!((programmed() - flash, both.disk.bytes_written() - disk), (24 + 99 + 24, 3000));
+    // The log begins in block 6 of the flash.
+    assert_eq!((log.offset(0), log.offset(99)), (6 * 192 + 24, 8192 + 99));
+    drop(log);
+    let mut bytes = [0; 3099];
+    both.open().unwrap().read(0, &mut bytes).unwrap();
+    assert!(bytes[..99] == [1; 99] && bytes[99..] == [2; 3000]);
+    both.disk.damage(8192 + 2000, 4);
+    let error = both.open().unwrap_err().to_string();
+    assert_eq!(error, "disk is damaged at byte 8291: the 3000 B at position 99 do not match their checksum");
+    both.disk.damage(8192 + 2000, 4);
+    both.flash.damage(6 * 192 + 30, 4);
+    assert!(matches!(both.open(), Err(Error::Damaged { offset: 1152, .. })));
+    let other = FlashLog::create(MemoryFlash::new(shape(), 2), 77, SPARES).unwrap();
+    let error = HybridLog::open(other, both.disk.clone(), "disk", THRESHOLD).unwrap_err();
+    assert!(matches!(error, Error::Format { offset: 20, .. }), "{error}");
 }
