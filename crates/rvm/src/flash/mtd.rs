@@ -63,7 +63,7 @@ fn shape(info: &Info, regions: u32) -> std::result::Result<Shape, String> {
     if regions > 1 {
         return Err(format!("its erase blocks are of several sizes, in {regions} regions"));
     }
-    if info.erase_bytes == 0 || info.bytes % info.erase_bytes != 0 {
+    if info.erase_bytes == 0 || !info.bytes.is_multiple_of(info.erase_bytes) {
         return Err(format!("{} B in erase blocks of {} B", info.bytes, info.erase_bytes));
     }
     Ok(Shape { block_bytes: info.erase_bytes.into(), blocks: info.bytes / info.erase_bytes })

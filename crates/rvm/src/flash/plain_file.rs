@@ -40,7 +40,11 @@ impl PlainFile {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
         };
-        fill().map_err(Error::io("create", &path.display()))?;
+        if let Err(error) = fill() {
+            // Half a file would be in the way of the next attempt.
+            let _ = std::fs::remove_file(path);
+            return Err(Error::io("create", &path.display())(error));
+        }
         Ok(device)
     }
 

@@ -280,9 +280,13 @@ fn a_log_on_a_file_as_flash_is_opened_again() {
     let name = path.display();
     let expected = format!("{name} at byte 16: made for erase blocks of 4096 B; the device has 8192 B");
     assert_eq!(error, expected);
-    let mut log = FlashLog::open(PlainFile::open(&path, 4096).unwrap()).unwrap();
+    let mut log = FlashLog::open_file(&path).unwrap();
     model.adopt(&mut log, "opened again");
     assert_eq!(model.records(), 3);
+    let other = folder.path().join("other");
+    std::fs::write(&other, "short").unwrap();
+    let error = FlashLog::open_file(&other).unwrap_err();
+    assert!(matches!(error, Error::Format { offset: 0, .. }), "{error}");
 }
 
 #[test]
@@ -335,4 +339,36 @@ fn large_appends_go_to_the_disk_and_leave_a_stub_that_finds_damage() {
     let other = FlashLog::create(MemoryFlash::new(shape(), 2), 77, SPARES).unwrap();
     let error = HybridLog::open(other, both.disk.clone(), "disk", THRESHOLD).unwrap_err();
     assert!(matches!(error, Error::Format { offset: 20, .. }), "{error}");
+}
+
+#[test]
+fn every_flipped_bit_of_a_hybrid_is_refused_or_leaves_a_prefix_of_the_records() {
+    let both = OnBoth::new(1, false);
+    let mut log = both.create().unwrap();
+    let mut model = Model::new(log.status(), 300);
+    let mut draws = Draws(4);
+    assert!(model.drive(log.as_mut(), &mut draws, 40));
+    while model.records() < 6 {
+        assert!(model.drive(log.as_mut(), &mut draws, 1));
+    }
+    log.force().unwrap();
+    drop(log);
+    let (mut refused, mut shorter) = (0, 0);
+    let mut check = |what: &str| match both.open() {
+        Ok(mut log) => shorter += u32::from(!model.holds_prefix(log.as_mut(), what)),
+        Err(Error::Format { .. } | Error::Damaged { .. }) => refused += 1,
+        Err(error) => panic!("{what}: {error}"),
+    };
+    // The mini-logs complete what looks torn when they are opened; their own test flips their bits.
+    for bit in 6 * 192 * 8..shape().bytes() * 8 {
+        both.flash.damage(bit / 8, 1 << (bit % 8));
+        check(&format!("bit {bit} of the flash"));
+        both.flash.damage(bit / 8, 1 << (bit % 8));
+    }
+    for bit in (0..HYBRID_BYTES * 8).step_by(3) {
+        both.disk.damage(bit / 8, 1 << (bit % 8));
+        check(&format!("bit {bit} of the disk"));
+        both.disk.damage(bit / 8, 1 << (bit % 8));
+    }
+    assert!(refused > 500 && shorter > 100, "{refused} refused, {shorter} shorter");
 }
