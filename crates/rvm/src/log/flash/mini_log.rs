@@ -47,7 +47,7 @@ use crate::{Error, Result};
 use std::io;
 
 /// Bytes of the header of a data block.
-pub const HEADER: usize = 64;
+pub(super) const HEADER: usize = 64;
 const CHECKED: usize = 60;
 /// What an entry has besides its value.
 const ENTRY_EXTRA: usize = 8;
@@ -121,7 +121,7 @@ impl Header {
 }
 
 /// Bytes of an erase block of the device that begins so, if it begins with a mini-log, as that of a log does.
-pub fn block_bytes_of(first: &[u8; HEADER]) -> Option<u64> {
+pub(super) fn block_bytes_of(first: &[u8; HEADER]) -> Option<u64> {
     Header::decode(first).ok().map(|header| header.block_bytes)
 }
 
