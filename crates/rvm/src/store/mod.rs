@@ -34,3 +34,8 @@ pub trait Segments: Debug + Send + Sync {
     /// Opens a segment, which must exist.
     fn open(&self, name: &str) -> Result<Box<dyn Store>>;
 }
+
+pub mod disk;
+mod file;
+
+pub use file::{FileStore, SegmentFolder};
