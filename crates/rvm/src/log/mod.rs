@@ -8,6 +8,8 @@
 pub mod battery_ram;
 pub mod file;
 pub mod flash;
+pub mod flash_disk;
+pub mod hybrid;
 pub mod status;
 
 use crate::Result;

@@ -6,7 +6,7 @@
 //!
 //! # Format, version 1
 //!
-//! The copies begin [`SPACING`] bytes apart, so that even a device of 4 KiB sectors tears only one. Each is one sector:
+//! The copies begin 4096 B apart, so that even a device of 4 KiB sectors tears only one. Each is one sector:
 //! 64 B as below (integers little-endian), zeros to its end.
 //!
 //! | offset | bytes | what |
@@ -31,7 +31,7 @@ pub const MAGIC: [u8; 8] = *b"nvlabrvm";
 /// The version of the format.
 pub const VERSION: u32 = 1;
 /// Bytes from the beginning of one copy to that of the other.
-pub const SPACING: u64 = 4096;
+const SPACING: u64 = 4096;
 /// Bytes of both copies and what is between them: the log proper may begin here.
 pub const BYTES: u64 = 2 * SPACING;
 
