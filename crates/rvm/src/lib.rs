@@ -1,6 +1,7 @@
 //! Recoverable virtual memory.
 pub mod error;
 pub mod flash;
+pub mod heap;
 pub mod log;
 pub mod store;
 pub use error::{Error, Result};
