@@ -47,6 +47,33 @@ pub fn punch_hole(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     check(unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, bytes as i64) }).map(|_| ())
 }
 
+/// Reserves space for `bytes` at `offset`, which read as zero where there was nothing before, and lengthens the file if they
+/// end beyond it.
+pub fn reserve(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    // SAFETY: changes a file that is borrowed for the call.
+    check(unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, bytes as i64) }).map(|_| ())
+}
+
+/// Whether the file lies in memory (tmpfs, ramfs, hugetlbfs).
+pub fn is_in_memory(file: &File) -> io::Result<bool> {
+    const RAMFS: i64 = 0x8584_58f6;
+    // SAFETY: all-zero is a valid value, which the call overwrites.
+    let kind = unsafe {
+        let mut found: libc::statfs = std::mem::zeroed();
+        check(libc::fstatfs(file.as_raw_fd(), &mut found))?;
+        found.f_type
+    };
+    Ok([libc::TMPFS_MAGIC, libc::HUGETLBFS_MAGIC, RAMFS].contains(&kind))
+}
+
+/// A random number from the system.
+pub fn random_u64() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    // SAFETY: eight bytes, borrowed exclusively for the call; so few are never delivered in part.
+    check(unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) })?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
 /// Calls `found(offset, bytes)` for every range of a file that holds data, in order.
 pub fn data_ranges(file: &File, mut found: impl FnMut(u64, u64)) -> io::Result<()> {
     let mut offset = 0;

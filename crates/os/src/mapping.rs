@@ -25,6 +25,13 @@ impl Mapping {
         Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd())
     }
 
+    /// Like [`Mapping::shared`], of a file on persistent memory (DAX): flushed cache lines are durable, and so is whatever
+    /// the file system needs to find them. Refused for every other file.
+    pub fn persistent(file: &File, bytes: u64) -> io::Result<Mapping> {
+        let flags = libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC;
+        Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, file.as_raw_fd())
+    }
+
     /// Like [`Mapping::shared`], but inaccessible until [`Mapping::make_accessible`], so that not even a process that
     /// locks all its memory has it filled. It is not locked.
     pub fn shared_inaccessible(file: &File, bytes: u64) -> io::Result<Mapping> {
@@ -41,10 +48,29 @@ impl Mapping {
         check(unsafe { libc::mprotect(self.start().cast(), self.bytes, protection) }).map(|_| ())
     }
 
-    /// The first `bytes` of a file as a private copy: stores are seen by nobody else and never reach the file.
-    pub fn private(file: &File, bytes: u64) -> io::Result<Mapping> {
+    /// `bytes` of a file from `offset` on, a multiple of the page size, as a private copy: stores are seen by nobody else
+    /// and never reach the file. What has not been stored to shows the file as it is.
+    pub fn private(file: &File, offset: u64, bytes: u64) -> io::Result<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
-        Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, file.as_raw_fd())
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        Mapping::map_at(bytes, protection, flags, file.as_raw_fd(), offset)
+    }
+
+    /// Lengthens it to `bytes` of the same file, or with more zero bytes; it may move.
+    pub fn grow(&mut self, bytes: u64) -> io::Result<()> {
+        let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        // SAFETY: the range is this mapping, which is borrowed exclusively, so no reference to where it was is left.
+        let start = unsafe { libc::mremap(self.start().cast(), self.bytes, bytes, libc::MREMAP_MAYMOVE) };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr().addr() != usize::MAX => {
+                (self.start, self.bytes) = (start, bytes);
+                Ok(())
+            }
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     /// Private zero bytes that take memory where they are written.
@@ -66,9 +92,20 @@ impl Mapping {
     }
 
     fn map(bytes: u64, protection: libc::c_int, flags: libc::c_int, fd: libc::c_int) -> io::Result<Mapping> {
+        Mapping::map_at(bytes, protection, flags, fd, 0)
+    }
+
+    fn map_at(
+        bytes: u64,
+        protection: libc::c_int,
+        flags: libc::c_int,
+        fd: libc::c_int,
+        offset: u64,
+    ) -> io::Result<Mapping> {
+        let offset = i64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
         // SAFETY: the system chooses the address, so no existing mapping is replaced.
-        let start = unsafe { libc::mmap(null_mut(), bytes, protection, flags, fd, 0) };
+        let start = unsafe { libc::mmap(null_mut(), bytes, protection, flags, fd, offset) };
         match NonNull::new(start.cast::<u8>()) {
             Some(start) if start.as_ptr().addr() != usize::MAX => {
                 Ok(Mapping { start, bytes, fault_message: None })

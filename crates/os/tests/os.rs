@@ -46,7 +46,7 @@ fn a_shared_mapping_reaches_the_file_and_a_private_one_does_not() {
     let file = file::anonymous(c"test", false).unwrap();
     file.set_len(3 * 4096).unwrap();
     let mut shared = Mapping::shared(&file, 8192).unwrap();
-    let mut private = Mapping::private(&file, 8192).unwrap();
+    let mut private = Mapping::private(&file, 0, 8192).unwrap();
     private.as_mut_slice()[0] = 1;
     shared.as_mut_slice()[4096] = 2;
     let mut found = [0; 2];

@@ -5,8 +5,13 @@
 //! the business of [`crate::record`]: every record has a checksum that begins with the log's identity, its generation
 //! and the position, so the tail needs not be kept anywhere: it is where the next record does not check.
 
+pub mod battery_ram;
+pub mod file;
+pub mod status;
+
 use crate::Result;
 use std::fmt::Debug;
+use std::ops::Range;
 
 /// What a log keeps in its status, durable once the call that changes it has returned. After a power failure during
 /// that call it is the old or the new one.
@@ -44,4 +49,12 @@ pub trait Log: Debug + Send {
     fn reset(&mut self, tail: u64) -> Result<u64>;
     /// The offset from the beginning of the file or device where the byte at `position` lies, for messages.
     fn offset(&self, position: u64) -> u64;
+}
+
+/// Splits `bytes` from `position` on where a circular area of `capacity` bytes wraps round: for each piece its place in the
+/// area and its range in the bytes.
+fn pieces(position: u64, bytes: usize, capacity: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let at = position % capacity;
+    let first = bytes.min((capacity - at).min(usize::MAX as u64) as usize);
+    [(at, 0..first), (0, first..bytes)].into_iter().filter(|(_, piece)| !piece.is_empty())
 }

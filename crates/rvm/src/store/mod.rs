@@ -29,3 +29,7 @@ pub trait Segments: Debug + Send + Sync {
     /// Opens a segment, which must exist.
     fn open(&self, name: &str) -> Result<Box<dyn Store>>;
 }
+
+mod file;
+
+pub use file::{FileStore, SegmentFolder};

@@ -1,0 +1,196 @@
+//! Commits: a record is built from the ranges and put behind the others; a commit with flush waits until it is durable.
+
+use super::memory::Memory;
+use super::options::Truncation;
+use super::state::{Core, State, wait};
+use super::transaction::{Covered, RawTransaction, Restore};
+use crate::record::{Encoder, segment_name};
+use crate::{Error, Result};
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+
+/// Whether a commit waits until it is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// It returns when the transaction is durable, and with it all before.
+    Yes,
+    /// It returns at once. The transaction is durable after the next commit with flush, flush or truncation. After a
+    /// power failure, if it is not there, neither is any later one.
+    No,
+}
+
+impl Core {
+    /// Begins a transaction.
+    pub(crate) fn begin(&self, restore: Restore) -> RawTransaction {
+        let keeps_old = restore == Restore::Yes;
+        let names: usize = self.state().segments.iter().map(|segment| segment.name.len() + 24).sum();
+        let most = self.capacity.saturating_sub(names as u64);
+        RawTransaction::new(restore, keeps_old, self.options.headers, most)
+    }
+
+    /// Puts the record of a transaction behind the others, and returns the position at which it ends. The transaction
+    /// has ended unless there is an error, which leaves it as it was.
+    ///
+    /// # Safety
+    /// As for [`RawTransaction::set_range`].
+    pub(crate) unsafe fn append(&self, transaction: &mut RawTransaction, flush: Flush) -> Result<u64> {
+        if self.options.find_missed_ranges {
+            // SAFETY: as the caller promises.
+            unsafe { find_missed(transaction)? };
+        }
+        let mut state = self.state();
+        state.check()?;
+        if !transaction.ranges.is_empty() {
+            state = self.make_room(state, transaction)?;
+            self.name_segments(&mut state, transaction);
+            // SAFETY: as the caller promises.
+            unsafe { self.encode(&mut state, transaction) };
+        }
+        let statistics = &mut state.statistics;
+        match flush {
+            Flush::Yes => statistics.flush_commits += 1,
+            Flush::No => statistics.no_flush_commits += 1,
+        }
+        statistics.ranges += transaction.ranges.len() as u64;
+        statistics.range_bytes += transaction.bytes as u64;
+        let tail = state.tail();
+        if self.options.find_missed_ranges {
+            for Covered { memory, start, end } in &transaction.ranges {
+                // SAFETY: as the caller promises.
+                unsafe { transaction.memories[*memory as usize].committed(*start..*end) };
+            }
+        }
+        transaction.clear();
+        if flush == Flush::Yes {
+            state.pending += 1;
+            if state.pending == state.expected {
+                self.gathered.notify_one();
+            }
+        } else if state.spool.len() > self.options.spool_bytes_max {
+            state = self.force_to(state, tail)?;
+        }
+        if let Truncation::Background { at_percent } = self.options.truncation
+            && !state.is_truncating
+            && self.is_full(&state, at_percent)
+        {
+            self.space.notify_all();
+        }
+        Ok(tail)
+    }
+
+    /// Waits until everything before `position` is durable.
+    pub(crate) fn wait_for(&self, position: u64) -> Result<()> {
+        self.force_to(self.state(), position).map(|_| ())
+    }
+
+    /// Undoes a transaction.
+    ///
+    /// # Safety
+    /// As for [`RawTransaction::set_range`].
+    pub(crate) unsafe fn abort(&self, transaction: &mut RawTransaction) -> Result<()> {
+        if transaction.restore() == Restore::No && !transaction.ranges.is_empty() {
+            return Err(Error::Invalid("a transaction without restore cannot be aborted".into()));
+        }
+        // SAFETY: as the caller promises.
+        unsafe { transaction.undo() };
+        transaction.clear();
+        self.state().statistics.aborts += 1;
+        Ok(())
+    }
+
+    /// Waits until the record of a transaction fits.
+    fn make_room<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        transaction: &RawTransaction,
+    ) -> Result<MutexGuard<'a, State>> {
+        loop {
+            let names = state.segments.iter().map(|segment| segment.name.len() as u64 + 24).sum::<u64>();
+            let needed = names + transaction.needed();
+            if needed > self.capacity {
+                return Err(Error::TooLarge { needed, most: self.capacity });
+            }
+            if state.tail() + needed - state.status.head <= self.capacity {
+                return Ok(state);
+            }
+            state = match self.options.truncation {
+                Truncation::WhenFull => self.truncate(state)?,
+                Truncation::Background { .. } if state.is_truncating => wait(&self.space, state),
+                Truncation::Background { .. } => self.truncate(state)?,
+            };
+            state.check()?;
+        }
+    }
+
+    /// Names the segments that no record after the head names yet.
+    fn name_segments(&self, state: &mut State, transaction: &RawTransaction) {
+        for memory in &transaction.memories {
+            let (place, barrier) = state.next_place();
+            let segment = &mut state.segments[memory.segment as usize];
+            segment.is_logged = true;
+            if !std::mem::replace(&mut segment.is_named, true) {
+                let bytes = segment_name(&mut state.spool, place, barrier, memory.segment, &segment.name);
+                state.statistics.name_bytes += bytes as u64;
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`RawTransaction::set_range`].
+    unsafe fn encode(&self, state: &mut State, transaction: &mut RawTransaction) {
+        let (place, barrier) = state.next_place();
+        let number = state.statistics.flush_commits + state.statistics.no_flush_commits;
+        let mut encoder = Encoder::new(&mut state.spool, self.options.headers);
+        let diff = self.options.diff && transaction.restore() == Restore::Yes;
+        if diff {
+            transaction.old.sort_unstable_by_key(|old| (old.covered.memory, old.covered.start));
+        }
+        let mut old = transaction.old.iter().peekable();
+        let mut before = Vec::new();
+        for Covered { memory, start, end } in &transaction.ranges {
+            let region: &Memory = &transaction.memories[*memory as usize];
+            // SAFETY: as the caller promises.
+            let now = unsafe { region.slice(*start..*end) };
+            let offset = region.offset + *start as u64;
+            if !diff {
+                encoder.range(region.segment, offset, now);
+                continue;
+            }
+            before.clear();
+            while let Some(old) = old.next_if(|old| old.covered.memory == *memory && old.covered.end <= *end)
+            {
+                let bytes = old.covered.end - old.covered.start;
+                before.extend_from_slice(&transaction.old_bytes[old.at..old.at + bytes]);
+            }
+            for (from, to) in changed(&before, now, self.options.headers.range_bytes()) {
+                encoder.range(region.segment, offset + from as u64, &now[from..to]);
+            }
+        }
+        let bytes = encoder.finish(place, barrier, self.options.compress, number);
+        state.statistics.logged_bytes += bytes as u64;
+    }
+}
+
+/// The changed runs of a range, as (from, to). Unchanged bytes between two that are not more than a header stay in.
+fn changed(before: &[u8], now: &[u8], header_bytes: usize) -> Vec<(usize, usize)> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for at in (0..now.len()).filter(|&at| before[at] != now[at]) {
+        match runs.last_mut() {
+            Some((_, to)) if at - *to <= header_bytes => *to = at + 1,
+            _ => runs.push((at, at + 1)),
+        }
+    }
+    runs
+}
+
+/// # Safety
+/// As for [`RawTransaction::set_range`]; nobody changes the regions meanwhile.
+unsafe fn find_missed(transaction: &RawTransaction) -> Result<()> {
+    for (index, memory) in transaction.memories.iter().enumerate() {
+        debug_assert!(memory.active.load(Ordering::Relaxed) > 0);
+        let ranges = transaction.ranges.iter().filter(|covered| covered.memory as usize == index);
+        // SAFETY: as the caller promises.
+        unsafe { memory.find_missed(ranges.map(|covered| covered.start..covered.end))? };
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! The memory of a region. Programs hold pointers to it, so this is where `unsafe` code lives.
+
+use crate::{Error, Result, Store};
+use nvlab_os::Mapping;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Regions begin and end at multiples of this in their segments.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// A part of a segment in memory: a private mapping of its file, or a copy where there is no file.
+#[derive(Debug)]
+pub struct Memory {
+    mapping: Mapping,
+    /// Number of the segment in this generation of the log.
+    pub(super) segment: u32,
+    pub(super) name: String,
+    pub(super) offset: u64,
+    /// Transactions that have ranges in it.
+    pub(super) active: AtomicU32,
+    /// What it holds without uncommitted changes; kept in debug mode only.
+    committed: Mutex<Vec<u8>>,
+}
+
+impl Memory {
+    /// Maps `range` of a segment.
+    pub fn map(
+        segment: u32,
+        name: &str,
+        store: &dyn Store,
+        range: Range<u64>,
+        debug: bool,
+    ) -> Result<Memory> {
+        let bytes = range.end - range.start;
+        let mapped = match store.file() {
+            Some(file) => Mapping::private(file, range.start, bytes),
+            None => Mapping::anonymous(bytes).and_then(|mut mapping| {
+                store.read(mapping.as_mut_slice(), range.start)?;
+                Ok(mapping)
+            }),
+        };
+        let mapping = mapped.map_err(Error::io("map", &name))?;
+        let committed = Mutex::new(if debug { mapping.as_slice().to_vec() } else { Vec::new() });
+        let active = AtomicU32::new(0);
+        Ok(Memory { mapping, segment, name: name.into(), offset: range.start, active, committed })
+    }
+
+    /// Its length in bytes.
+    pub fn bytes(&self) -> usize {
+        self.mapping.len()
+    }
+
+    /// Its first byte.
+    pub fn start(&self) -> *mut u8 {
+        self.mapping.start()
+    }
+
+    /// Where it is in its segment.
+    pub fn range(&self) -> Range<u64> {
+        self.offset..self.offset + self.bytes() as u64
+    }
+
+    /// Some of its bytes.
+    ///
+    /// # Safety
+    /// Nobody changes them while the slice lives.
+    pub unsafe fn slice(&self, range: Range<usize>) -> &[u8] {
+        assert!(range.start <= range.end && range.end <= self.bytes());
+        // SAFETY: the range is within the mapping, and the caller promises that it is not changed.
+        unsafe { std::slice::from_raw_parts(self.start().add(range.start), range.end - range.start) }
+    }
+
+    /// Some of its bytes, mutable.
+    ///
+    /// # Safety
+    /// Nobody else reads or changes them while the slice lives.
+    #[expect(clippy::mut_from_ref)]
+    pub unsafe fn slice_mut(&self, range: Range<usize>) -> &mut [u8] {
+        assert!(range.start <= range.end && range.end <= self.bytes());
+        // SAFETY: the range is within the mapping, and the caller promises that nobody else uses it.
+        unsafe { std::slice::from_raw_parts_mut(self.start().add(range.start), range.end - range.start) }
+    }
+
+    /// Lengthens it to `bytes`, which `store` has by now.
+    pub fn grow(&mut self, store: &dyn Store, bytes: u64) -> Result<()> {
+        let old = self.bytes();
+        self.mapping.grow(bytes).map_err(Error::io("map", &self.name))?;
+        if store.file().is_none() {
+            let offset = self.offset + old as u64;
+            let added = &mut self.mapping.as_mut_slice()[old..];
+            store.read(added, offset).map_err(Error::io("read", &self.name))?;
+        }
+        let committed = self.committed.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !committed.is_empty() {
+            committed.extend_from_slice(&self.mapping.as_slice()[old..]);
+        }
+        Ok(())
+    }
+
+    /// Debug mode: fails if bytes outside `ranges` (in order) differ from what was committed, unless another transaction
+    /// may have changed them.
+    ///
+    /// # Safety
+    /// Nobody changes the memory meanwhile.
+    pub unsafe fn find_missed(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<()> {
+        let committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
+        if committed.is_empty() || self.active.load(Ordering::Relaxed) > 1 {
+            return Ok(());
+        }
+        // SAFETY: as the caller promises.
+        let now = unsafe { self.slice(0..self.bytes()) };
+        let mut from = 0;
+        for range in ranges.chain([self.bytes()..self.bytes()]) {
+            if now[from..range.start] != committed[from..range.start] {
+                let differs = |at: &usize| now[*at] != committed[*at];
+                let first = (from..range.start).find(differs).unwrap_or(from);
+                let bytes = (first..range.start).take_while(differs).count() as u64;
+                let offset = self.offset + first as u64;
+                return Err(Error::MissedRange { segment: self.name.clone(), offset, bytes });
+            }
+            from = range.end;
+        }
+        Ok(())
+    }
+
+    /// Debug mode: `range` has been committed.
+    ///
+    /// # Safety
+    /// Nobody changes the range meanwhile.
+    pub unsafe fn committed(&self, range: Range<usize>) {
+        let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
+        if !committed.is_empty() {
+            // SAFETY: as the caller promises.
+            committed[range.clone()].copy_from_slice(unsafe { self.slice(range) });
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The machinery below the safe interface: shared state, commits, forces, truncation, recovery, memory.
+
+mod commit;
+mod force;
+mod memory;
+mod open;
+mod options;
+mod overlay;
+mod state;
+mod statistics;
+mod transaction;
+mod truncate;
+
+pub use commit::Flush;
+pub use memory::{Memory, PAGE_BYTES};
+pub use open::Recovery;
+pub use options::{Options, Truncation};
+pub(crate) use state::Core;
+pub use statistics::Statistics;
+pub use transaction::{RawTransaction, Restore};

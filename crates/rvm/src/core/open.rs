@@ -1,0 +1,200 @@
+//! Opening: recovery, then an empty log. Regions are mapped here too.
+
+use super::memory::{Memory, PAGE_BYTES};
+use super::options::Options;
+use super::state::{Core, Segment, State};
+use super::statistics::Statistics;
+use super::truncate::{Changes, apply, collect};
+use crate::record::{Contents, SEGMENT_BYTES_MAX};
+use crate::scan::scan;
+use crate::{Error, Log, Result, Segments};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What opening a log found and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Commits that were applied.
+    pub commits: u64,
+    /// Bytes of records that were read.
+    pub log_bytes: u64,
+    /// Bytes written to segments.
+    pub applied_bytes: u64,
+    /// Segments they were written to.
+    pub segments: u32,
+}
+
+/// Applies what is in the log to the segments and empties it.
+fn recover(log: &mut Mutex<Box<dyn Log>>, segments: &dyn Segments) -> Result<Recovery> {
+    let mut recovery = Recovery::default();
+    let (mut changes, mut names) = (Changes::new(), BTreeMap::new());
+    let head = exclusive(log).status().head;
+    let tail = scan(log, None, |_, record| {
+        match &record.contents {
+            Contents::Name(number, name) => drop(names.insert(*number, name.to_string())),
+            Contents::Commit(_) => recovery.commits += 1,
+        }
+        collect(&mut changes, record);
+        Ok(())
+    })?;
+    let log = exclusive(log);
+    recovery.log_bytes = tail - head;
+    for (number, overlay) in &changes {
+        let name = names.get(number).ok_or_else(|| Error::Damaged {
+            what: log.name(),
+            offset: log.offset(head),
+            why: format!("records change segment {number}, which none names"),
+        })?;
+        recovery.applied_bytes += apply(name, segments.open(name)?.as_ref(), overlay)?;
+        recovery.segments += 1;
+    }
+    log.reset(tail)?;
+    Ok(recovery)
+}
+
+/// The log, which nobody else uses yet.
+fn exclusive(log: &mut Mutex<Box<dyn Log>>) -> &mut dyn Log {
+    log.get_mut().unwrap_or_else(PoisonError::into_inner).as_mut()
+}
+
+impl Core {
+    /// Recovers the log and the segments it names.
+    pub(crate) fn open(
+        log: Box<dyn Log>,
+        segments: Box<dyn Segments>,
+        options: Options,
+    ) -> Result<(Core, Recovery)> {
+        let mut log = Mutex::new(log);
+        let recovery = recover(&mut log, segments.as_ref())?;
+        let status = exclusive(&mut log).status();
+        let state = State {
+            status,
+            spool: Vec::new(),
+            spare: Vec::new(),
+            spool_start: status.head,
+            forced: status.head,
+            is_forcing: false,
+            pending: 0,
+            last_batch: 0,
+            expected: 0,
+            force_time: Duration::ZERO,
+            is_truncating: false,
+            is_closing: false,
+            failed: None,
+            segments: Vec::new(),
+            statistics: Statistics::default(),
+        };
+        let core = Core {
+            options,
+            capacity: exclusive(&mut log).capacity(),
+            log,
+            state: Mutex::new(state),
+            forced: Condvar::new(),
+            gathered: Condvar::new(),
+            space: Condvar::new(),
+            segments,
+        };
+        Ok((core, recovery))
+    }
+
+    /// Maps `range` of a segment, which no other region may overlap.
+    pub(crate) fn map(&self, name: &str, range: Range<u64>) -> Result<Memory> {
+        if range.is_empty() || range.start % PAGE_BYTES != 0 || range.end > SEGMENT_BYTES_MAX {
+            return Err(Error::Invalid(format!(
+                "a region begins at a multiple of {PAGE_BYTES} B, has at least 1 B and ends before {SEGMENT_BYTES_MAX}; not {range:?}"
+            )));
+        }
+        let mut state = self.state();
+        state.check()?;
+        let known = state.segments.iter().position(|segment| segment.name == name);
+        if known.is_some_and(|index| state.segments[index].is_logged) {
+            state = self.truncate(state)?;
+        }
+        let index = match known {
+            Some(index) => index,
+            None => {
+                let store = Arc::from(self.segments.open(name)?);
+                let (name, mapped) = (name.to_string(), Vec::new());
+                state.segments.push(Segment { name, store, is_named: false, is_logged: false, mapped });
+                state.segments.len() - 1
+            }
+        };
+        let segment = &mut state.segments[index];
+        let has = segment.store.len().map_err(Error::io("measure", &name))?;
+        if range.end > has {
+            return Err(Error::Invalid(format!("{name} has {has} B, not {}", range.end)));
+        }
+        check_overlap(segment, &range)?;
+        let debug = self.options.find_missed_ranges;
+        let memory = Memory::map(index as u32, name, segment.store.as_ref(), range.clone(), debug)?;
+        segment.mapped.push(range);
+        Ok(memory)
+    }
+
+    /// Lengthens a region, and its segment if need be, to `bytes`.
+    pub(crate) fn grow(&self, memory: &mut Memory, bytes: u64) -> Result<()> {
+        let old = memory.range();
+        let new = old.start..old.start + bytes;
+        if bytes < memory.bytes() as u64 || new.end > SEGMENT_BYTES_MAX {
+            return Err(Error::Invalid(format!("a region of {} B cannot grow to {bytes} B", memory.bytes())));
+        }
+        let mut state = self.state();
+        state.check()?;
+        let segment = &mut state.segments[memory.segment as usize];
+        segment.mapped.retain(|mapped| *mapped != old);
+        let grown = check_overlap(segment, &new).and_then(|()| {
+            let store = segment.store.as_ref();
+            if store.len().map_err(Error::io("measure", &segment.name))? < new.end {
+                let longer = store.set_len(new.end).and_then(|()| store.sync());
+                longer.map_err(Error::io("lengthen", &segment.name))?;
+            }
+            memory.grow(store, bytes)
+        });
+        segment.mapped.push(memory.range());
+        grown
+    }
+
+    /// Forgets a region.
+    pub(crate) fn unmap(&self, memory: &Memory) {
+        let segment = &mut self.state().segments[memory.segment as usize];
+        segment.mapped.retain(|mapped| *mapped != memory.range());
+    }
+
+    /// Makes every commit so far durable.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let state = self.state();
+        state.check()?;
+        let tail = state.tail();
+        self.force_to(state, tail).map(|_| ())
+    }
+
+    /// Applies every commit so far to the segments.
+    pub(crate) fn truncate_now(&self) -> Result<()> {
+        self.truncate(self.state()).map(|_| ())
+    }
+
+    /// Ends the background thread.
+    pub(crate) fn close(&self) {
+        self.state().is_closing = true;
+        self.space.notify_all();
+    }
+
+    /// Counters so far.
+    pub(crate) fn statistics(&self) -> Statistics {
+        let state = self.state();
+        Statistics { live_bytes: state.tail() - state.status.head, ..state.statistics }
+    }
+}
+
+fn check_overlap(segment: &Segment, range: &Range<u64>) -> Result<()> {
+    let overlaps = |mapped: &&Range<u64>| mapped.start < range.end && range.start < mapped.end;
+    match segment.mapped.iter().find(overlaps) {
+        Some(mapped) => Err(Error::Invalid(format!(
+            "{mapped:?} of {} is mapped already, so {range:?} cannot be",
+            segment.name
+        ))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,106 @@
+//! What the threads of a program share: the log, the records on their way to it, and the segments.
+
+use super::options::Options;
+use super::statistics::Statistics;
+use crate::record::Place;
+use crate::{Error, Log, Result, Segments, Status, Store};
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Shared by all handles. Lock order: nobody waits for `state` while holding `log`, except briefly to read it.
+#[derive(Debug)]
+pub struct Core {
+    pub(super) options: Options,
+    /// Held by the thread that writes or reads the log.
+    pub(super) log: Mutex<Box<dyn Log>>,
+    pub(super) state: Mutex<State>,
+    /// The log was forced or failed, or records were gathered.
+    pub(super) forced: Condvar,
+    /// Enough records for a force are there.
+    pub(super) gathered: Condvar,
+    /// The head moved, or a truncation ended or is wanted.
+    pub(super) space: Condvar,
+    pub(super) segments: Box<dyn Segments>,
+    pub(super) capacity: u64,
+}
+
+/// A segment in use.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub name: String,
+    pub store: Arc<dyn Store>,
+    /// A record after the head (of the next epoch) names it.
+    pub is_named: bool,
+    /// A record after the head changes it.
+    pub is_logged: bool,
+    /// Ranges that are mapped.
+    pub mapped: Vec<Range<u64>>,
+}
+
+/// The state of the log in memory. `head <= forced <= spool_start <= tail`.
+#[derive(Debug)]
+pub(super) struct State {
+    pub status: Status,
+    /// Records not yet written, which begin at `spool_start` and end at `tail`.
+    pub spool: Vec<u8>,
+    /// An empty buffer with room.
+    pub spare: Vec<u8>,
+    pub spool_start: u64,
+    pub forced: u64,
+    /// A thread is writing and forcing.
+    pub is_forcing: bool,
+    /// Commits in the spool that wait for a force, and in the last force.
+    pub pending: u32,
+    pub last_batch: u32,
+    /// The thread about to force waits for this many.
+    pub expected: u32,
+    /// Usual time of a force.
+    pub force_time: Duration,
+    pub is_truncating: bool,
+    /// The log is closed: the background thread ends.
+    pub is_closing: bool,
+    pub failed: Option<Arc<Error>>,
+    pub segments: Vec<Segment>,
+    pub statistics: Statistics,
+}
+
+impl State {
+    pub fn tail(&self) -> u64 {
+        self.spool_start + self.spool.len() as u64
+    }
+
+    /// Fails if an earlier write or force has.
+    pub fn check(&self) -> Result<()> {
+        match &self.failed {
+            Some(cause) => Err(Error::Failed(cause.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The place of the next record, and whether everything before it is durable once it is written.
+    pub fn next_place(&self) -> (Place, bool) {
+        (Place::new(&self.status, self.tail()), self.spool.is_empty())
+    }
+
+    /// Records the first failure; everybody is refused from now on.
+    pub fn fail(&mut self, error: Error) -> Error {
+        self.failed.get_or_insert_with(|| Arc::new(error.clone()));
+        error
+    }
+}
+
+impl Core {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn log(&self) -> MutexGuard<'_, Box<dyn Log>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for a condition variable.
+pub(super) fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    condition.wait(state).unwrap_or_else(PoisonError::into_inner)
+}

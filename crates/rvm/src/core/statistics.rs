@@ -1,0 +1,28 @@
+//! What a log has done since it was opened.
+
+/// Counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Commits that waited until they were durable.
+    pub flush_commits: u64,
+    /// Commits that did not.
+    pub no_flush_commits: u64,
+    /// Transactions that were undone.
+    pub aborts: u64,
+    /// Ranges in committed transactions, after coalescing.
+    pub ranges: u64,
+    /// Bytes in those ranges.
+    pub range_bytes: u64,
+    /// Bytes of records, headers included.
+    pub logged_bytes: u64,
+    /// Bytes of records that name segments.
+    pub name_bytes: u64,
+    /// Forces of the log.
+    pub forces: u64,
+    /// Truncations.
+    pub truncations: u64,
+    /// Bytes that truncations wrote to segments.
+    pub applied_bytes: u64,
+    /// Bytes between head and tail of the log now.
+    pub live_bytes: u64,
+}

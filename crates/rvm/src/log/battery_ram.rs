@@ -1,0 +1,165 @@
+//! A log in memory that keeps its contents without power: battery-backed RAM, persistent memory. An append copies the
+//! records and flushes their cache lines; a force is one fence.
+//!
+//! The file must be in such memory: a DAX file, or one on tmpfs of a machine whose memory is battery-backed. On tmpfs
+//! of an ordinary machine the log survives the program, not the power. A file on a disk is refused: a flushed cache line
+//! of the page cache is not on the disk.
+//!
+//! Layout as [`super::file`]; the status is written through the file, which is coherent with the mapping.
+
+use super::status::{self, StatusPair};
+use super::{Log, Status, pieces};
+use crate::store::FileStore;
+use crate::{Error, Result, Store};
+use nvlab_os::stores::LINE;
+use nvlab_os::{Flush, Mapping};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const KIND: [u8; 4] = *b"bram";
+const CAPACITY_MIN: u64 = 4096;
+
+/// Flushed cache lines and fences so far.
+#[derive(Debug, Default)]
+pub struct FlushCounts {
+    lines: AtomicU64,
+    fences: AtomicU64,
+}
+
+impl FlushCounts {
+    /// Cache lines flushed.
+    pub fn lines(&self) -> u64 {
+        self.lines.load(Ordering::Relaxed)
+    }
+
+    /// Fences.
+    pub fn fences(&self) -> u64 {
+        self.fences.load(Ordering::Relaxed)
+    }
+}
+
+/// Adds to a counter that one thread at a time changes.
+fn count(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+}
+
+/// A log in battery-backed memory.
+#[derive(Debug)]
+pub struct BatteryRam {
+    store: FileStore,
+    mapping: Mapping,
+    name: String,
+    status: StatusPair,
+    flush: Flush,
+    counts: Arc<FlushCounts>,
+}
+
+impl BatteryRam {
+    /// Creates a log of `capacity` bytes in a new file.
+    pub fn create(path: &Path, capacity: u64) -> Result<BatteryRam> {
+        let capacity = capacity.max(CAPACITY_MIN);
+        let (name, store) = (path.display().to_string(), FileStore::create(path, status::BYTES + capacity)?);
+        let identity = nvlab_os::file::random_u64().map_err(Error::io("draw a random number for", &name))?;
+        StatusPair::create(&store, &name, 0, KIND, 512, identity, capacity)?;
+        BatteryRam::map(store, name).inspect_err(|_| {
+            // A file nobody can use would be in the way of the next attempt.
+            let _ = std::fs::remove_file(path);
+        })
+    }
+
+    /// Opens a log. It is locked as long as it is open.
+    pub fn open(path: &Path) -> Result<BatteryRam> {
+        BatteryRam::map(FileStore::open(path, 0)?, path.display().to_string())
+    }
+
+    fn map(store: FileStore, name: String) -> Result<BatteryRam> {
+        let status = StatusPair::open(&store, &name, 0, KIND)?;
+        let bytes = store.len().map_err(Error::io("measure", &name))?;
+        let wanted = status::BYTES + status.capacity();
+        if status.capacity() < CAPACITY_MIN || bytes < wanted {
+            let why = format!("it ends at {bytes} B, but its log has {} B", status.capacity());
+            return Err(Error::Format { what: name, offset: bytes, why });
+        }
+        let file = store.file().expect("a file");
+        let mapping = match Mapping::persistent(file, wanted) {
+            Ok(mapping) => mapping,
+            Err(_) if nvlab_os::file::is_in_memory(file).map_err(Error::io("examine", &name))? => {
+                Mapping::shared(file, wanted).map_err(Error::io("map", &name))?
+            }
+            Err(_) => {
+                return Err(Error::Invalid(format!(
+                    "{name} is on a disk, where flushed cache lines are not durable: use a file log, or a file on DAX or tmpfs"
+                )));
+            }
+        };
+        let flush = Flush::detect().ok_or_else(|| {
+            Error::Invalid("this processor has no instruction to flush a cache line (x86-64 has)".into())
+        })?;
+        Ok(BatteryRam { store, mapping, name, status, flush, counts: Arc::default() })
+    }
+
+    /// Counts the lines it flushes and its fences, also while it is in use.
+    pub fn counts(&self) -> Arc<FlushCounts> {
+        self.counts.clone()
+    }
+
+    fn write_status(&mut self, status: Status) -> Result<()> {
+        self.status.write(&self.store, &self.name, status)
+    }
+}
+
+impl Log for BatteryRam {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn capacity(&self) -> u64 {
+        self.status.capacity()
+    }
+
+    fn status(&self) -> Status {
+        self.status.status()
+    }
+
+    fn read(&mut self, position: u64, into: &mut [u8]) -> Result<()> {
+        for (at, piece) in pieces(position, into.len(), self.capacity()) {
+            let from = (status::BYTES + at) as usize;
+            let bytes = piece.len();
+            into[piece].copy_from_slice(&self.mapping.as_slice()[from..from + bytes]);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
+        for (at, piece) in pieces(position, data.len(), self.capacity()) {
+            let from = (status::BYTES + at) as usize;
+            let into = &mut self.mapping.as_mut_slice()[from..from + piece.len()];
+            into.copy_from_slice(&data[piece]);
+            self.flush.lines(into);
+            let lines = (from % LINE + into.len()).div_ceil(LINE);
+            count(&self.counts.lines, lines as u64);
+        }
+        Ok(())
+    }
+
+    fn force(&mut self) -> Result<()> {
+        self.flush.fence();
+        count(&self.counts.fences, 1);
+        Ok(())
+    }
+
+    fn truncate(&mut self, head: u64) -> Result<()> {
+        self.write_status(Status { head, ..self.status() })
+    }
+
+    fn reset(&mut self, tail: u64) -> Result<u64> {
+        let Status { identity, generation, .. } = self.status();
+        self.write_status(Status { identity, generation: generation + 1, head: tail })?;
+        Ok(tail)
+    }
+
+    fn offset(&self, position: u64) -> u64 {
+        status::BYTES + position % self.capacity()
+    }
+}

@@ -1,0 +1,114 @@
+//! A log in a file or on a raw device, through the page cache: a force is one fdatasync.
+//!
+//! Space is reserved when the file is created, so a force writes data only. The status is in the first 8 KiB
+//! ([`super::status`]), the records follow: the byte at position `p` lies at `8192 + p % capacity`.
+//!
+//! A write at any byte rewrites part of a sector that may hold acknowledged bytes. The part before the tail stays the same, so
+//! a device that writes sectors whole (all do) leaves it as it was whether the write survives or not.
+
+use super::status::{self, StatusPair};
+use super::{Log, Status, pieces};
+use crate::store::FileStore;
+use crate::{Error, Result, Store};
+use std::path::Path;
+
+const KIND: [u8; 4] = *b"file";
+/// The smallest log.
+const CAPACITY_MIN: u64 = 4096;
+
+/// A log on a [`Store`].
+#[derive(Debug)]
+pub struct FileLog {
+    store: Box<dyn Store>,
+    name: String,
+    status: StatusPair,
+}
+
+impl FileLog {
+    /// Creates a log of `capacity` bytes in a new file.
+    pub fn create(path: &Path, capacity: u64) -> Result<FileLog> {
+        let store = FileStore::create(path, status::BYTES + capacity.max(CAPACITY_MIN))?;
+        FileLog::create_on(Box::new(store), path.display().to_string())
+    }
+
+    /// Opens a log. It is locked as long as it is open.
+    pub fn open(path: &Path) -> Result<FileLog> {
+        FileLog::open_on(Box::new(FileStore::open(path, 0)?), path.display().to_string())
+    }
+
+    /// Creates a log that takes all of a store, a raw device for example; what was there is lost.
+    pub fn create_on(store: Box<dyn Store>, name: String) -> Result<FileLog> {
+        let bytes = store.len().map_err(Error::io("measure", &name))?;
+        let capacity = bytes.saturating_sub(status::BYTES);
+        if capacity < CAPACITY_MIN {
+            let least = status::BYTES + CAPACITY_MIN;
+            return Err(Error::Invalid(format!("{name} has {bytes} B; a log needs at least {least} B")));
+        }
+        let identity = nvlab_os::file::random_u64().map_err(Error::io("draw a random number for", &name))?;
+        let status = StatusPair::create(store.as_ref(), &name, 0, KIND, 512, identity, capacity)?;
+        Ok(FileLog { store, name, status })
+    }
+
+    /// Opens the log on a store.
+    pub fn open_on(store: Box<dyn Store>, name: String) -> Result<FileLog> {
+        let status = StatusPair::open(store.as_ref(), &name, 0, KIND)?;
+        let bytes = store.len().map_err(Error::io("measure", &name))?;
+        if status.capacity() < CAPACITY_MIN || bytes < status::BYTES + status.capacity() {
+            let why = format!("it ends at {bytes} B, but its log has {} B", status.capacity());
+            return Err(Error::Format { what: name, offset: bytes, why });
+        }
+        Ok(FileLog { store, name, status })
+    }
+
+    fn write_status(&mut self, status: Status) -> Result<()> {
+        self.status.write(self.store.as_ref(), &self.name, status)
+    }
+}
+
+impl Log for FileLog {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn capacity(&self) -> u64 {
+        self.status.capacity()
+    }
+
+    fn status(&self) -> Status {
+        self.status.status()
+    }
+
+    fn read(&mut self, position: u64, into: &mut [u8]) -> Result<()> {
+        for (at, piece) in pieces(position, into.len(), self.capacity()) {
+            let read = self.store.read(&mut into[piece], status::BYTES + at);
+            read.map_err(Error::io("read", &self.name))?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
+        for (at, piece) in pieces(position, data.len(), self.capacity()) {
+            let written = self.store.write(&data[piece], status::BYTES + at);
+            written.map_err(Error::io("write", &self.name))?;
+        }
+        Ok(())
+    }
+
+    fn force(&mut self) -> Result<()> {
+        self.store.sync().map_err(Error::io("force", &self.name))
+    }
+
+    fn truncate(&mut self, head: u64) -> Result<()> {
+        self.write_status(Status { head, ..self.status() })
+    }
+
+    fn reset(&mut self, tail: u64) -> Result<u64> {
+        let Status { identity, generation, .. } = self.status();
+        self.write_status(Status { identity, generation: generation + 1, head: tail })?;
+        Ok(tail)
+    }
+
+    fn offset(&self, position: u64) -> u64 {
+        status::BYTES + position % self.capacity()
+    }
+}

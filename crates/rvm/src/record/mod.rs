@@ -1,0 +1,104 @@
+//! Records: what a log holds.
+//!
+//! Every record begins with 8 bytes, little endian:
+//!
+//! | bytes | meaning |
+//! |---|---|
+//! | 0..4 | CRC-32C of the log's identity, generation, the record's position and everything after these 4 bytes |
+//! | 4..8 | bits 0..28: length of the record in bytes, these 8 included, a multiple of 4; bit 28: the body is compressed; bit 29: *barrier*; bit 30: it names a segment; bit 31: the headers have the original's sizes |
+//!
+//! A commit's body is a list of ranges. With compact headers a range is 8 bytes, then its data: bits 0..24 are the length,
+//! bits 24..64 the offset in the segment; length 0 selects the segment whose number takes the place of the offset (0 is
+//! selected at first). With the original's headers (system 001, section 1.3: 48 + 28 B a transaction, 56 B a range) the
+//! fields are wider and the rest is fill. A compressed body is 4 bytes (bits 0..28: length of the plain one;
+//! bits 28..32: bytes of fill at its end) and an LZ4 block.
+//!
+//! The body of a record that names a segment is its number (4 bytes), the bytes of its name (4 bytes) and the name.
+//!
+//! Invariants
+//! 1. A record checks only at its own position in its own log and generation: neither a stale record of an earlier
+//!    round nor one from before the last recovery is taken for a new one.
+//! 2. A record with the barrier bit was written after everything before it was durable. So a record that does not check
+//!    before one with the bit was damaged; without one it was never acknowledged.
+
+mod decode;
+mod encode;
+
+pub use decode::{Contents, Modification, Modifications, Record};
+pub use encode::{Encoder, segment_name};
+
+use crate::Status;
+use crc_fast::{CrcAlgorithm, Digest};
+
+/// Bytes every record begins with.
+pub const HEADER_BYTES: usize = 8;
+/// The longest record.
+pub const RECORD_BYTES_MAX: usize = LENGTH_MASK as usize & !3;
+/// The most bytes one range header can describe; longer ranges take several.
+const RANGE_BYTES_MAX: usize = (1 << 24) - 4;
+/// Segments end here: a compact header has 40 bits of offset.
+pub const SEGMENT_BYTES_MAX: u64 = 1 << 40;
+
+const LENGTH_MASK: u32 = (1 << 28) - 1;
+const COMPRESSED: u32 = 1 << 28;
+const BARRIER: u32 = 1 << 29;
+const NAME: u32 = 1 << 30;
+const ORIGINAL: u32 = 1 << 31;
+
+/// The sizes of a record's headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Headers {
+    /// 8 B a transaction, 8 B a range.
+    #[default]
+    Compact,
+    /// 76 B a transaction, 56 B a range, as in the original (system 001, slide 40).
+    Original,
+}
+
+impl Headers {
+    /// Bytes of a transaction's header and trailer.
+    pub const fn transaction_bytes(self) -> usize {
+        match self {
+            Headers::Compact => HEADER_BYTES,
+            Headers::Original => 76,
+        }
+    }
+
+    /// Bytes of a range's header.
+    pub const fn range_bytes(self) -> usize {
+        match self {
+            Headers::Compact => 8,
+            Headers::Original => 56,
+        }
+    }
+}
+
+/// Where a record is, which its checksum covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    identity: u64,
+    generation: u64,
+    position: u64,
+}
+
+impl Place {
+    /// The place at `position` of a log.
+    pub fn new(log: &Status, position: u64) -> Place {
+        Place { identity: log.identity, generation: log.generation, position }
+    }
+
+    /// The checksum of a record here; `rest` is everything after the checksum.
+    fn checksum(&self, rest: &[u8]) -> u32 {
+        let mut seed = [0; 24];
+        seed[..8].copy_from_slice(&self.identity.to_le_bytes());
+        seed[8..16].copy_from_slice(&self.generation.to_le_bytes());
+        seed[16..].copy_from_slice(&self.position.to_le_bytes());
+        let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+        digest.update(&seed);
+        digest.update(rest);
+        digest.finalize() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! Regions and transactions for Rust programs: the compiler sees to it that nobody changes a region outside a transaction,
+//! so no range can be missed.
+
+use crate::core::{Core, Flush, Memory, RawTransaction, Restore};
+use crate::{Error, Result};
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Types whose values are plain bytes: integers, arrays, and structs that derive these traits of `zerocopy`.
+pub trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout {}
+impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Plain for T {}
+
+/// Recoverable memory: a part of a segment. It is read as a slice and changed by transactions.
+///
+/// Threads share it behind a lock; a transaction that was appended ([`Transaction::commit_later`]) is waited for outside
+/// the lock, so that one force serves many threads.
+#[derive(Debug)]
+pub struct Region {
+    core: Arc<Core>,
+    /// Changed through `&mut self` only.
+    memory: Arc<Memory>,
+    /// Empty; keeps its buffers from one transaction to the next.
+    spare: Option<RawTransaction>,
+}
+
+impl Region {
+    pub(crate) fn new(core: Arc<Core>, memory: Memory) -> Region {
+        Region { core, memory: Arc::new(memory), spare: None }
+    }
+
+    /// A value at `offset`, which is a multiple of its alignment.
+    pub fn get<T: Plain>(&self, offset: usize) -> Result<&T> {
+        let bytes = self.get_bytes(offset, size_of::<T>())?;
+        T::ref_from_bytes(bytes).map_err(|_| misaligned::<T>(offset))
+    }
+
+    /// Begins a transaction that can be undone.
+    pub fn begin(&mut self) -> Transaction<'_> {
+        self.begin_with(Restore::Yes)
+    }
+
+    /// Begins a transaction.
+    pub fn begin_with(&mut self, restore: Restore) -> Transaction<'_> {
+        let spare = self.spare.take().filter(|spare| spare.restore() == restore);
+        let raw = spare.unwrap_or_else(|| self.core.begin(restore));
+        Transaction { regions: Regions { first: self, others: Vec::new() }, raw: Some(raw) }
+    }
+
+    /// Lengthens the region to `bytes`, and its segment if need be; the new bytes of a segment are zero. It may move. The
+    /// new length is durable when this returns.
+    pub fn grow(&mut self, bytes: u64) -> Result<()> {
+        let memory = Arc::get_mut(&mut self.memory).expect("no transaction is under way");
+        self.core.grow(memory, bytes)
+    }
+
+    fn get_bytes(&self, offset: usize, bytes: usize) -> Result<&[u8]> {
+        let range = offset..offset.saturating_add(bytes);
+        self.deref().get(range.clone()).ok_or_else(|| {
+            Error::Invalid(format!("the range {range:?} is not in a region of {} B", self.memory.bytes()))
+        })
+    }
+}
+
+fn misaligned<T>(offset: usize) -> Error {
+    Error::Invalid(format!("offset {offset} is not a multiple of {} B", align_of::<T>()))
+}
+
+impl Deref for Region {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the memory changes through `&mut self` only.
+        unsafe { self.memory.slice(0..self.memory.bytes()) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        self.core.unmap(&self.memory);
+    }
+}
+
+/// The regions of a transaction.
+#[derive(Debug)]
+struct Regions<'r> {
+    first: &'r mut Region,
+    others: Vec<&'r mut Region>,
+}
+
+/// A region that a transaction has been extended to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part(usize);
+
+impl Part {
+    /// The region the transaction began on.
+    pub const FIRST: Part = Part(0);
+}
+
+/// A transaction. Dropped without a commit, it is undone.
+#[derive(Debug)]
+pub struct Transaction<'r> {
+    regions: Regions<'r>,
+    /// `None` once it has ended.
+    raw: Option<RawTransaction>,
+}
+
+/// A commit whose record is in memory. Durable after [`Pending::wait`], or after any later commit with flush.
+#[derive(Debug)]
+#[must_use = "the transaction is not durable yet"]
+pub struct Pending {
+    core: Arc<Core>,
+    position: u64,
+}
+
+impl Pending {
+    /// Waits until the transaction is durable.
+    pub fn wait(self) -> Result<()> {
+        self.core.wait_for(self.position)
+    }
+}
+
+impl<'r> Transaction<'r> {
+    /// Extends the transaction to another region of the same log.
+    pub fn include(&mut self, region: &'r mut Region) -> Result<Part> {
+        if !Arc::ptr_eq(&region.core, &self.regions.first.core) {
+            return Err(Error::Invalid("a transaction cannot change regions of two logs".into()));
+        }
+        self.regions.others.push(region);
+        Ok(Part(self.regions.others.len()))
+    }
+
+    /// A region as the transaction sees it.
+    pub fn region(&self, part: Part) -> &Region {
+        match part.0.checked_sub(1) {
+            None => self.regions.first,
+            Some(index) => self.regions.others[index],
+        }
+    }
+
+    /// Some bytes of the first region, to be changed: they are part of the commit.
+    pub fn set_range(&mut self, range: Range<usize>) -> Result<&mut [u8]> {
+        self.set_range_in(Part::FIRST, range)
+    }
+
+    /// Some bytes of a region, to be changed: they are part of the commit.
+    pub fn set_range_in(&mut self, part: Part, range: Range<usize>) -> Result<&mut [u8]> {
+        let region = match part.0.checked_sub(1) {
+            None => &mut *self.regions.first,
+            Some(index) => &mut *self.regions.others[index],
+        };
+        let raw = self.raw.as_mut().expect("a transaction under way");
+        // SAFETY: the regions are borrowed exclusively until the transaction ends.
+        unsafe {
+            raw.set_range(&region.memory, range.clone())?;
+            Ok(region.memory.slice_mut(range))
+        }
+    }
+
+    /// Writes bytes to the first region.
+    pub fn write(&mut self, offset: usize, data: &[u8]) -> Result<()> {
+        self.set_range(offset..offset.saturating_add(data.len()))?.copy_from_slice(data);
+        Ok(())
+    }
+
+    /// A value in the first region, to be changed. Its offset is a multiple of its alignment.
+    pub fn get_mut<T: Plain>(&mut self, offset: usize) -> Result<&mut T> {
+        if !offset.is_multiple_of(align_of::<T>()) {
+            return Err(misaligned::<T>(offset));
+        }
+        let bytes = self.set_range(offset..offset.saturating_add(size_of::<T>()))?;
+        T::mut_from_bytes(bytes).map_err(|_| misaligned::<T>(offset))
+    }
+
+    /// Commits and waits until the transaction is durable. If the log has failed, the transaction is undone in memory; it
+    /// may or may not be found when the log is opened again.
+    pub fn commit(self) -> Result<()> {
+        self.end(Flush::Yes)?.wait()
+    }
+
+    /// Commits without waiting. See [`Flush::No`].
+    pub fn commit_no_flush(self) -> Result<()> {
+        self.end(Flush::No).map(|_| ())
+    }
+
+    /// Commits, so that the region can be used again before the transaction is durable. Who waits shares the force with
+    /// all others that wait.
+    pub fn commit_later(self) -> Result<Pending> {
+        self.end(Flush::Yes)
+    }
+
+    /// Undoes the transaction. Fails if it began without restore.
+    pub fn abort(mut self) -> Result<()> {
+        let mut raw = self.raw.take().expect("a transaction under way");
+        // SAFETY: the regions are borrowed exclusively.
+        let aborted = unsafe { self.regions.first.core.abort(&mut raw) };
+        self.regions.first.spare = Some(raw);
+        aborted
+    }
+
+    fn end(mut self, flush: Flush) -> Result<Pending> {
+        let core = self.regions.first.core.clone();
+        let raw = self.raw.as_mut().expect("a transaction under way");
+        // SAFETY: the regions are borrowed exclusively.
+        let position = unsafe { core.append(raw, flush)? };
+        self.regions.first.spare = self.raw.take();
+        Ok(Pending { core, position })
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if let Some(mut raw) = self.raw.take() {
+            // Without restore it cannot be undone: what it changed stays in memory and out of the log.
+            // SAFETY: the regions are borrowed exclusively.
+            let _ = unsafe { self.regions.first.core.abort(&mut raw) };
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! An open log and what belongs to it.
+
+use crate::core::{Core, Flush, Memory, Options, RawTransaction, Recovery, Restore, Statistics, Truncation};
+use crate::region::Region;
+use crate::{Log, Result, Segments};
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Recoverable virtual memory: a log, and segments whose regions are changed by transactions.
+#[derive(Debug)]
+pub struct Rvm {
+    core: Arc<Core>,
+    recovery: Recovery,
+    truncator: Option<JoinHandle<()>>,
+}
+
+impl Rvm {
+    /// Opens a log and recovers: whatever was committed is applied to the segments, and the log is empty.
+    pub fn open(log: impl Log + 'static, segments: impl Segments + 'static, options: Options) -> Result<Rvm> {
+        let (core, recovery) = Core::open(Box::new(log), Box::new(segments), options)?;
+        let core = Arc::new(core);
+        let truncator = match options.truncation {
+            Truncation::WhenFull => None,
+            Truncation::Background { at_percent } => {
+                let core = core.clone();
+                Some(std::thread::spawn(move || core.truncate_in_background(at_percent)))
+            }
+        };
+        Ok(Rvm { core, recovery, truncator })
+    }
+
+    /// What opening found and did.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// Maps `range` of a segment, in bytes; it begins at a multiple of 4096. Takes time only as its pages are used.
+    pub fn map(&self, segment: &str, range: Range<u64>) -> Result<Region> {
+        Ok(Region::new(self.core.clone(), self.core.map(segment, range)?))
+    }
+
+    /// Makes every commit so far durable.
+    pub fn flush(&self) -> Result<()> {
+        self.core.flush()
+    }
+
+    /// Applies every commit so far to the segments, durably, and empties the log of them.
+    pub fn truncate(&self) -> Result<()> {
+        self.core.truncate_now()
+    }
+
+    /// Counters since it was opened.
+    pub fn statistics(&self) -> Statistics {
+        self.core.statistics()
+    }
+
+    /// Maps memory for transactions by address; see [`Rvm::begin_raw`].
+    pub fn map_raw(&self, segment: &str, range: Range<u64>) -> Result<Arc<Memory>> {
+        self.core.map(segment, range).map(Arc::new)
+    }
+
+    /// Forgets memory that was mapped by [`Rvm::map_raw`]; another region may take its place in the segment. Its bytes stay
+    /// where they are as long as somebody holds it.
+    pub fn unmap_raw(&self, memory: &Memory) {
+        self.core.unmap(memory);
+    }
+
+    /// Begins a transaction on raw memory. Several may be under way, also in the same memory; keeping them apart is the
+    /// program's business.
+    pub fn begin_raw(&self, restore: Restore) -> RawTransaction {
+        self.core.begin(restore)
+    }
+
+    /// Commits a transaction on raw memory. An error that says so leaves it under way.
+    ///
+    /// # Safety
+    /// As for [`RawTransaction::set_range`].
+    pub unsafe fn commit_raw(&self, transaction: &mut RawTransaction, flush: Flush) -> Result<()> {
+        // SAFETY: as the caller promises.
+        let position = unsafe { self.core.append(transaction, flush)? };
+        if flush == Flush::Yes { self.core.wait_for(position) } else { Ok(()) }
+    }
+
+    /// Undoes a transaction on raw memory.
+    ///
+    /// # Safety
+    /// As for [`RawTransaction::set_range`].
+    pub unsafe fn abort_raw(&self, transaction: &mut RawTransaction) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.core.abort(transaction) }
+    }
+}
+
+impl Drop for Rvm {
+    /// Makes every commit durable as well as it can; whoever needs to know calls [`Rvm::flush`] before.
+    fn drop(&mut self) {
+        let _ = self.core.flush();
+        self.core.close();
+        if let Some(truncator) = self.truncator.take() {
+            // It ends by itself; a panic in it was printed when it happened.
+            let _ = truncator.join();
+        }
+    }
+}
