@@ -128,16 +128,6 @@ pub(crate) fn fresh_tid() -> rvm_tid_t {
     }
 }
 
-/// A region record.
-pub(crate) fn fresh_region() -> rvm_region_t {
-    // SAFETY: all-zero is a valid record.
-    unsafe {
-        let mut region = std::mem::zeroed();
-        initialize(&raw mut region, RVM_FALSE);
-        region
-    }
-}
-
 #[unsafe(no_mangle)]
 pub extern "C" fn rvm_malloc_tid() -> *mut rvm_tid_t {
     allocate()

@@ -173,8 +173,8 @@ fn a_heap_is_opened_only_where_there_is_one() {
     assert!(matches!(Heap::create(&mut memory, 40, 16), Err(Error::Invalid(_))));
     assert!(matches!(Heap::create(&mut memory, 16, 16), Err(Error::Invalid(_))));
     assert!(matches!(Heap::create(&mut memory, 32, 0), Err(Error::Invalid(_))));
-    assert!(matches!(Heap::create(&mut memory, 32, 600), Err(Error::Invalid(_))));
-    assert!(matches!(Heap::create(&mut memory, 32, u64::MAX / 8), Err(Error::Invalid(_))));
+    assert!(matches!(Heap::create(&mut memory, 32, 600), Err(Error::NoRoom(_))));
+    assert!(matches!(Heap::create(&mut memory, 32, u64::MAX / 8), Err(Error::NoRoom(_))));
     let made = Heap::create(&mut memory, 32, 16).unwrap();
     let at = made.allocate(&mut memory, 100).unwrap();
     assert_eq!(Heap::length(&memory).unwrap(), 1 << 12);

@@ -59,8 +59,8 @@ pub enum Error {
     /// The block is free already.
     #[error("the block at offset {0} is free already")]
     FreedTwice(u64),
-    /// No free block is large enough.
-    #[error("no free block has {0} B")]
+    /// No free block is large enough, or the memory for a whole heap.
+    #[error("there is no room for {0} B")]
     NoRoom(u64),
     /// The memory refused the change.
     #[error(transparent)]
@@ -168,16 +168,15 @@ impl Heap {
         // Blocks are aligned to 16 bytes, so their headers lie 8 bytes before that.
         let first =
             lists.checked_mul(8).and_then(|bytes| bytes.checked_add(LISTS + 8)?.checked_next_multiple_of(16));
-        match first.map(|first| first - 8).filter(|first| first.saturating_add(chunk_bytes + 8) <= bytes) {
-            Some(first) => {
-                let chunks = (bytes - first - 8) / chunk_bytes;
-                Ok(Heap { chunk_bytes, lists, first, end: first + chunks * chunk_bytes })
-            }
-            None => Err(Error::Invalid(format!("{bytes} B are too few for a heap with {lists} lists"))),
-        }
+        let first = first.ok_or(Error::NoRoom(u64::MAX))? - 8;
+        let chunks = match first.checked_add(chunk_bytes + 8) {
+            Some(least) if least <= bytes => (bytes - first - 8) / chunk_bytes,
+            least => return Err(Error::NoRoom(least.unwrap_or(u64::MAX))),
+        };
+        Ok(Heap { chunk_bytes, lists, first, end: first + chunks * chunk_bytes })
     }
 
-    /// Bytes of a heap before its blocks, read to open it.
+    /// The bytes of the heap at the beginning of `words`, which may be longer.
     pub fn length<W: Words>(words: &W) -> Result<u64> {
         (words.get(0) == MAGIC).then(|| words.get(8)).ok_or(Error::Version)
     }
