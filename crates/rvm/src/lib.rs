@@ -27,6 +27,7 @@ mod core;
 mod draws;
 mod error;
 pub mod flash;
+pub mod heap;
 pub mod log;
 pub mod record;
 mod region;

@@ -71,6 +71,11 @@ impl RawTransaction {
         self.restore
     }
 
+    /// The ranges so far, coalesced, and the bytes in them.
+    pub fn size(&self) -> (usize, usize) {
+        (self.ranges.len(), self.bytes)
+    }
+
     /// Forgets the ranges; keeps the buffers.
     pub(super) fn clear(&mut self) {
         for memory in self.memories.drain(..) {
