@@ -24,7 +24,6 @@
 
 mod checksum;
 mod core;
-mod draws;
 mod error;
 pub mod flash;
 pub mod log;

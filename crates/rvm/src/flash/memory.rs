@@ -10,7 +10,6 @@
 //! 4. What is torn, and what an erase of a worn-out block leaves, depends on the seed and the number of the operation alone.
 
 use super::{Erased, Flash, Shape, check_clears};
-use crate::draws::Draws;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -174,6 +173,24 @@ impl Flash for MemoryFlash {
             (false, true) => Ok(Erased::WornOut),
             (false, false) => Ok(Erased::Clean),
         }
+    }
+}
+
+/// Numbers by splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
+struct Draws(u64);
+
+impl Draws {
+    /// Those of one operation of a device with this seed.
+    fn new(seed: u64, operation: u64) -> Draws {
+        Draws(seed ^ operation.wrapping_mul(0xd6e8_feb8_6659_fd93))
+    }
+
+    /// The next number.
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
     }
 }
 

@@ -1,9 +1,5 @@
 //! Where logs and segments lie: bytes that are overwritten in place and durable after a sync.
 
-pub mod memory;
-
-pub use memory::MemoryStore;
-
 use crate::Result;
 use std::fmt::Debug;
 use std::fs::File;
