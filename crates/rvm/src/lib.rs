@@ -26,6 +26,7 @@ mod checksum;
 mod core;
 mod error;
 pub mod flash;
+pub mod heap;
 pub mod log;
 pub mod record;
 mod region;

@@ -215,7 +215,7 @@ fn battery_ram_takes_one_fence_a_commit() {
     let log = BatteryRam::create(&path, 1 << 16).unwrap();
     SegmentFolder::new(folder.path()).create("data", SEGMENT).unwrap();
     let counts = log.counts();
-    assert_eq!(log.capacity(), 1 << 16);
+    assert!(log.capacity() >= 1 << 16);
     let rvm = Rvm::open(log, SegmentFolder::new(folder.path()), Options::default()).unwrap();
     let mut region = rvm.map("data", 0..SEGMENT).unwrap();
     for round in 0..40 {

@@ -46,6 +46,15 @@ impl Memory {
         Ok(Memory { mapping, segment, name: name.into(), offset: range.start, active, committed })
     }
 
+    /// Moves it to an address at a page boundary, in place of whatever is mapped there.
+    ///
+    /// # Safety
+    /// As for [`Mapping::move_to`].
+    pub(crate) unsafe fn move_to(&mut self, address: *mut u8) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.mapping.move_to(address) }.map_err(Error::io("map", &self.name))
+    }
+
     /// Its length in bytes.
     pub fn bytes(&self) -> usize {
         self.mapping.len()

@@ -1,0 +1,29 @@
+//! C programs that use the library as Coda's: compiled with `cc` against the headers, linked with the static library, run.
+
+mod compiler;
+
+use std::path::{Path, PathBuf};
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name)
+}
+
+/// Runs a program on an empty folder and returns what it printed.
+fn output(name: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiler::compile(&source(name), folder.path());
+    let work = folder.path().canonicalize().unwrap().join("work");
+    std::fs::create_dir(&work).unwrap();
+    compiler::run(&program, &[&work])
+}
+
+#[test]
+fn every_function_does_what_the_header_says() {
+    let output = output("interface.c");
+    assert_eq!(output.lines().count(), 13, "{output}");
+}
+
+#[test]
+fn a_program_in_the_style_of_coda_keeps_its_ledger() {
+    assert_eq!(output("ledger.c"), "5 runs\n");
+}
