@@ -7,7 +7,8 @@ use nvlab_rvm::log::hybrid::HybridLog;
 use nvlab_rvm::store::disk::{Disk, Failure};
 use nvlab_rvm::{Flash, Options, Region, Result, Rvm, Truncation};
 
-const SEGMENT: usize = 4096;
+/// Several pages, so that applying an epoch takes several writes.
+const SEGMENT: usize = 32768;
 const SPARES: u32 = 1;
 const THRESHOLD: usize = 300;
 
@@ -49,7 +50,7 @@ fn run(devices: &Devices, commits: u64) -> (Vec<Vec<u8>>, usize) {
     let Ok((_rvm, mut region)) = open(devices) else { return (states, acknowledged) };
     for commit in 0..commits {
         let bytes = if commit % 4 == 3 { 700 } else { 40 + commit as usize % 30 };
-        let at = commit as usize * 531 % (SEGMENT - bytes);
+        let at = commit as usize * 5531 % (SEGMENT - bytes);
         let mut next = states.last().unwrap().clone();
         next[at..at + bytes].fill(commit as u8 + 1);
         let mut transaction = region.begin();
