@@ -139,8 +139,9 @@ pub extern "C" fn rvm_flush() -> c_int {
 pub extern "C" fn rvm_truncate() -> c_int {
     let truncate = || {
         let (engine, began) = (engine()?, Instant::now());
+        let before = engine.rvm.statistics();
         engine.rvm.truncate().map_err(|error| failure::of(&error))?;
-        engine.counters().truncated(began.elapsed(), engine.rvm.statistics());
+        engine.counters().truncated(began.elapsed(), before, engine.rvm.statistics());
         Ok(())
     };
     returned(truncate())

@@ -205,11 +205,9 @@ unsafe fn apply(library: &mut Library, options: &rvm_options_t) -> Outcome {
     };
     let [recovery, flush] =
         [options.recovery_buf_len, options.flush_buf_len].map(|bytes| bytes.max(BUFFER_BYTES_MIN));
-    let settings = Settings {
-        truncate: options.truncate,
-        buffers: [recovery, flush, read_len],
-        flags: options.flags & 0b1011,
-    };
+    // An open log is truncated as it was opened.
+    let truncate = if library.engine.is_some() { library.settings.truncate } else { options.truncate };
+    let settings = Settings { truncate, buffers: [recovery, flush, read_len], flags: options.flags & 0b1011 };
     if !options.log_dev.is_null() {
         // SAFETY: as the caller promises.
         let path = unsafe { path(options.log_dev, Code::ELOG)? };

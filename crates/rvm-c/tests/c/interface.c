@@ -201,7 +201,7 @@ static void mapping(void)
     options = rvm_malloc_options();
     options->log_dev = name;
     WORKS(rvm_query(options, NULL));
-    CHECK(strcmp(name, log_path) == 0 && options->truncate == 30 && options->n_uncommit == 0);
+    CHECK(strcmp(name, log_path) == 0 && options->truncate == TRUNCATE && options->n_uncommit == 0);
     CHECK(options->flags == (RVM_ALL_OPTIMIZATIONS | RVM_MAP_PRIVATE));
     RETURNS(RVM_EOPTIONS, rvm_query(NULL, NULL));
     RETURNS(RVM_EREGION, rvm_query(options, (rvm_region_t *)&tid));

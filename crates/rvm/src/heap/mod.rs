@@ -25,9 +25,11 @@
 //! the heap and may still be aborted the only one that changes it.
 
 mod blocks;
+mod region;
 mod words;
 
 use blocks::{FREE, Header, LINKS};
+pub use region::InRegion;
 pub use words::Words;
 
 /// Why a heap cannot do what it was asked for. After [`Error::Damaged`] and [`Error::Memory`] a change may be incomplete,
