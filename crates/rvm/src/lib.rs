@@ -13,6 +13,7 @@
 //! | [`flash`] | devices for flash logs: a file, MTD, a model for tests |
 //! | [`store`] | what files are to logs and segments |
 //! | [`record`] | the format of the records |
+//! | [`inspect`] | what is in a log, without recovering it |
 //! | [`RawTransaction`], [`Memory`] | the same by address, for other languages |
 //!
 //! Promises
@@ -29,6 +30,7 @@ mod draws;
 mod error;
 pub mod flash;
 pub mod heap;
+pub mod inspect;
 pub mod log;
 pub mod record;
 mod region;

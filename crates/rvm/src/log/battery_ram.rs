@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const KIND: [u8; 4] = *b"bram";
+pub(crate) const KIND: [u8; 4] = *b"bram";
 const CAPACITY_MIN: u64 = 4096;
 
 /// Cache lines written and fences so far.

@@ -12,7 +12,7 @@ use crate::store::FileStore;
 use crate::{Error, Result, Store};
 use std::path::Path;
 
-const KIND: [u8; 4] = *b"file";
+pub(crate) const KIND: [u8; 4] = *b"file";
 /// The smallest log.
 const CAPACITY_MIN: u64 = 4096;
 
@@ -51,12 +51,19 @@ impl FileLog {
 
     /// Opens the log on a store.
     pub fn open_on(store: Box<dyn Store>, name: String) -> Result<FileLog> {
-        let status = StatusPair::open(store.as_ref(), &name, 0, KIND)?;
+        FileLog::open_as(store, name, KIND)
+    }
+
+    /// Opens a log of another kind that has the same layout.
+    pub(crate) fn open_as(store: Box<dyn Store>, name: String, kind: [u8; 4]) -> Result<FileLog> {
+        let status = StatusPair::open(store.as_ref(), &name, 0, kind)?;
         let bytes = store.len().map_err(Error::io("measure", &name))?;
         if status.capacity() < CAPACITY_MIN || bytes < status::BYTES + status.capacity() {
             let why = format!("it ends at {bytes} B, but its log has {} B", status.capacity());
             return Err(Error::Format { what: name, offset: bytes, why });
         }
+        // What a killed program left in the page cache is read, and applied to the segments: from then on it must stay.
+        store.sync().map_err(Error::io("force", &name))?;
         Ok(FileLog { store, name, status })
     }
 

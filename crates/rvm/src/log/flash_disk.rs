@@ -18,7 +18,7 @@ use crate::flash::by_block;
 use crate::{Error, Result, Store};
 use std::sync::Arc;
 
-const KIND: [u8; 4] = *b"sect";
+pub(crate) const KIND: [u8; 4] = *b"sect";
 
 /// A log on a [`Store`] that is written in whole sectors.
 #[derive(Debug)]

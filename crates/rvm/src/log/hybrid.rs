@@ -37,7 +37,7 @@ use crate::{Error, Result, Store};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-const KIND: [u8; 4] = *b"hybr";
+pub(crate) const KIND: [u8; 4] = *b"hybr";
 const HEADER: usize = 24;
 const CHECKED: usize = 20;
 

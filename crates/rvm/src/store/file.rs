@@ -22,6 +22,12 @@ impl FileStore {
         FileStore::lock(file.map_err(Error::io("open", &path.display()))?, path)
     }
 
+    /// Opens what is there for reading.
+    pub fn open_to_read(path: &Path) -> Result<FileStore> {
+        let file = File::open(path).map_err(Error::io("open", &path.display()))?;
+        FileStore::lock(file, path)
+    }
+
     /// Creates a file, which must not exist, of `bytes` zero bytes with space reserved for them; readable by its owner
     /// only. It is durable when this returns.
     pub fn create(path: &Path, bytes: u64) -> Result<FileStore> {

@@ -1,7 +1,10 @@
 //! Where logs and segments lie: bytes that are overwritten in place and durable after a sync.
 
+pub mod disk;
+mod file;
 pub mod memory;
 
+pub use file::{FileStore, SegmentFolder};
 pub use memory::MemoryStore;
 
 use crate::Result;
@@ -34,8 +37,3 @@ pub trait Segments: Debug + Send + Sync {
     /// Opens a segment, which must exist.
     fn open(&self, name: &str) -> Result<Box<dyn Store>>;
 }
-
-pub mod disk;
-mod file;
-
-pub use file::{FileStore, SegmentFolder};
