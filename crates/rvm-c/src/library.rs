@@ -15,6 +15,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+/// Coda's programs set this to keep a truncation from yielding to other coroutines. Threads need no such thing.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static mut rvm_no_yield: c_long = 0;
+
 /// Bytes of the longest file name, with its final zero.
 pub(crate) const PATH_BYTES: usize = libc::PATH_MAX as usize;
 

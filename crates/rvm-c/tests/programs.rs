@@ -21,7 +21,7 @@ fn output(name: &str, library: Library) -> String {
 #[test]
 fn every_function_does_what_the_header_says() {
     let output = output("interface.c", Library::Static);
-    assert_eq!(output.lines().count(), 13, "{output}");
+    assert_eq!(output.lines().count(), 14, "{output}");
 }
 
 #[test]
