@@ -67,7 +67,9 @@ impl Inspection {
             Some(battery_ram::KIND) => {
                 ("battery-ram", Box::new(FileLog::open_as(Box::new(store), name.clone(), battery_ram::KIND)?))
             }
-            Some(flash_disk::KIND) => ("flash-disk", Box::new(FlashDiskLog::open(store, name.clone())?)),
+            Some(flash_disk::KIND) => {
+                ("flash-disk", Box::new(FlashDiskLog::open(Box::new(store), name.clone())?))
+            }
             Some(hybrid::KIND) => {
                 let why = "it is the large part of a hybrid log, which cannot be read without the small one";
                 return Err(Error::Invalid(format!("{name}: {why}")));

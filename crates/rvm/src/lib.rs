@@ -47,3 +47,8 @@ pub use log::{Log, Status};
 pub use region::{Part, Pending, Plain, Region, Transaction};
 pub use rvm::Rvm;
 pub use store::{Segments, Store};
+
+/// The tutorial is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rvm.md")]
+mod tutorial {}

@@ -62,7 +62,7 @@ impl FileLog {
             let why = format!("it ends at {bytes} B, but its log has {} B", status.capacity());
             return Err(Error::Format { what: name, offset: bytes, why });
         }
-        // What a killed program left in the page cache is read, and applied to the segments: from then on it must stay.
+        // What a killed process left in caches is read, and its records applied: it must not be lost after that.
         store.sync().map_err(Error::io("force", &name))?;
         Ok(FileLog { store, name, status })
     }

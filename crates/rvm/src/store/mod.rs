@@ -2,10 +2,8 @@
 
 pub mod disk;
 mod file;
-pub mod memory;
 
 pub use file::{FileStore, SegmentFolder};
-pub use memory::MemoryStore;
 
 use crate::Result;
 use std::fmt::Debug;
