@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`Rvm`] | an open log: map, flush, truncate, statistics |
 //! | [`Region`], [`Transaction`] | memory and its changes, checked by the compiler |
+//! | [`heap`] | a persistent heap in a region |
 //! | [`log`] | where records go: file, battery-backed memory, flash, flash disk, both |
 //! | [`flash`] | devices for flash logs: a file, MTD, a model for tests |
 //! | [`store`] | what files are to logs and segments |
