@@ -63,7 +63,8 @@ impl BatteryRam {
         let capacity = capacity.max(CAPACITY_MIN).next_multiple_of(LINE as u64) + LINE as u64;
         let name = path.display().to_string();
         let store = FileStore::create(path, status::BYTES + capacity, |store| {
-            let identity = nvlab_os::file::random_u64().map_err(Error::io("draw a random number for", &name))?;
+            let identity =
+                nvlab_os::file::random_u64().map_err(Error::io("draw a random number for", &name))?;
             StatusPair::create(store, &name, 0, KIND, 512, identity, capacity).map(|_| ())
         })?;
         BatteryRam::map(store, name).inspect_err(|_| {

@@ -31,7 +31,11 @@ impl FileStore {
     /// Creates a file, which must not exist, of `bytes` zero bytes with space reserved for them and what `begin` writes;
     /// readable by its owner only. It is durable when this returns; a power failure before leaves all of it or none,
     /// besides a file whose name ends in `.new`.
-    pub fn create(path: &Path, bytes: u64, begin: impl FnOnce(&FileStore) -> Result<()>) -> Result<FileStore> {
+    pub fn create(
+        path: &Path,
+        bytes: u64,
+        begin: impl FnOnce(&FileStore) -> Result<()>,
+    ) -> Result<FileStore> {
         let failed = || Error::io("create", &path.display());
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".new");
