@@ -174,9 +174,10 @@ pub(crate) unsafe fn abort(tid: *mut rvm_tid_t) -> Outcome {
     let found = unsafe { find(&engine, tid)? };
     let mut transaction = locked(&found);
     match transaction.raw.restore() {
-        // SAFETY: as the caller promises.
         Restore::Yes => {
-            unsafe { engine.rvm.abort_raw(&mut transaction.raw) }.map_err(|error| failure::of(&error))?
+            // SAFETY: as the caller promises.
+            let undone = unsafe { engine.rvm.abort_raw(&mut transaction.raw) };
+            undone.map_err(|error| failure::of(&error))?
         }
         // There is nothing to undo.
         Restore::No => transaction.raw = engine.rvm.begin_raw(Restore::No),

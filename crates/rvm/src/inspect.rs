@@ -134,7 +134,6 @@ impl Words for SegmentWords {
 }
 
 /// The persistent heap at the beginning of a segment: its statistics, and what is wrong with it. `None`: there is none.
-#[expect(clippy::type_complexity)]
 pub fn heap(path: &Path) -> Result<Option<(heap::Statistics, std::result::Result<(), heap::Error>)>> {
     let store = FileStore::open_to_read(path)?;
     let bytes = store.len().map_err(Error::io("measure", &path.display()))?;

@@ -23,7 +23,7 @@ impl FileStore {
     }
 
     /// Opens what is there for reading.
-    pub fn open_to_read(path: &Path) -> Result<FileStore> {
+    pub(crate) fn open_to_read(path: &Path) -> Result<FileStore> {
         let file = File::open(path).map_err(Error::io("open", &path.display()))?;
         FileStore::lock(file, path)
     }

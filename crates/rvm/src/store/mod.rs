@@ -1,8 +1,10 @@
 //! Where logs and segments lie: bytes that are overwritten in place and durable after a sync.
 
+mod direct;
 pub mod disk;
 mod file;
 
+pub use direct::{DirectStore, SECTOR_BYTES as DIRECT_SECTOR_BYTES};
 pub use file::{FileStore, SegmentFolder};
 
 use crate::Result;

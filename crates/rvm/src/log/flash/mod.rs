@@ -72,7 +72,7 @@ impl FlashLog<PlainFile> {
     }
 
     /// Whether a file begins like a log on flash.
-    pub fn is_in_file(path: &Path) -> bool {
+    pub(crate) fn is_in_file(path: &Path) -> bool {
         matches!(FlashLog::block_bytes_of(path), Ok(Some(_)))
     }
 
