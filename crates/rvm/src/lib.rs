@@ -24,6 +24,7 @@
 
 mod checksum;
 mod core;
+mod draws;
 mod error;
 pub mod flash;
 pub mod log;

@@ -1,8 +1,13 @@
 //! Flash as a character device: any byte can be read and programmed, a program only clears bits (what is there becomes
 //! the AND of old and new), and an erase sets all bits of one block.
 
+pub mod memory;
+
+pub use memory::MemoryFlash;
+
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 
 /// The shape of a flash device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +16,40 @@ pub struct Shape {
     pub block_bytes: u64,
     /// Erase blocks.
     pub blocks: u32,
+}
+
+impl Shape {
+    /// Bytes of the device.
+    pub fn bytes(self) -> u64 {
+        self.block_bytes * u64::from(self.blocks)
+    }
+
+    /// Refuses a range that is not on the device.
+    pub(crate) fn check(self, offset: u64, bytes: usize) -> io::Result<()> {
+        match offset.checked_add(bytes as u64) {
+            Some(end) if end <= self.bytes() => Ok(()),
+            _ => {
+                let why = format!("{bytes} B at offset {offset} of a flash device of {} B", self.bytes());
+                Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+            }
+        }
+    }
+
+    /// Refuses a block that is not on the device; returns its offset.
+    pub(crate) fn check_block(self, block: u32) -> io::Result<u64> {
+        let offset = u64::from(block) * self.block_bytes;
+        self.check(offset, self.block_bytes as usize).map(|()| offset)
+    }
+}
+
+/// How an erase ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Erased {
+    /// All bits of the block are set.
+    Clean,
+    /// The block is worn out: the erase failed or took too long. It may hold anything and is not to be used again.
+    WornOut,
 }
 
 /// A flash device. Calls return when the device has done the operation, and what is done is durable. A power failure during a
@@ -22,8 +61,39 @@ pub trait Flash: Debug + Send {
     fn shape(&self) -> Shape;
     /// Reads the bytes at `offset`.
     fn read(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()>;
-    /// Clears the bits that are 0 in `data`.
+    /// Clears the bits that are 0 in `data`. A bit that is 1 in `data` must not be cleared already: devices that can tell
+    /// refuse it and change nothing.
     fn program(&mut self, offset: u64, data: &[u8]) -> io::Result<()>;
-    /// Sets all bits of a block. An error that is not of the device itself says that the block is worn out.
-    fn erase(&mut self, block: u32) -> io::Result<()>;
+    /// Sets all bits of a block. A block that cannot be erased any more is no error but [`Erased::WornOut`]; errors are those
+    /// of the device as a whole.
+    fn erase(&mut self, block: u32) -> io::Result<Erased>;
+}
+
+/// Splits `bytes` bytes at `offset` where erase blocks end: block, offset within it, and which of the bytes.
+pub(crate) fn by_block(
+    block_bytes: u64,
+    offset: u64,
+    bytes: usize,
+) -> impl Iterator<Item = (u64, u64, Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let at = offset + done as u64;
+        let within = at % block_bytes;
+        let length = ((block_bytes - within) as usize).min(bytes - done);
+        let range = done..done + length;
+        done += length;
+        (length > 0).then_some((at / block_bytes, within, range))
+    })
+}
+
+/// Refuses `data` that would set a bit of `old`, which lies at `offset`.
+fn check_clears(old: &[u8], data: &[u8], offset: u64) -> io::Result<()> {
+    match old.iter().zip(data).position(|(old, new)| new & !old != 0) {
+        None => Ok(()),
+        Some(at) => {
+            let (old, new, offset) = (old[at], data[at], offset + at as u64);
+            let why = format!("programming {new:#04x} over {old:#04x} at offset {offset} would set bits");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+        }
+    }
 }

@@ -7,6 +7,7 @@
 
 pub mod battery_ram;
 pub mod file;
+pub mod flash;
 pub mod status;
 
 use crate::Result;

@@ -1,5 +1,9 @@
 //! Where logs and segments lie: bytes that are overwritten in place and durable after a sync.
 
+pub mod memory;
+
+pub use memory::MemoryStore;
+
 use crate::Result;
 use std::fmt::Debug;
 use std::fs::File;
@@ -7,6 +11,7 @@ use std::io;
 
 /// Bytes at offsets from 0. A write is durable after the next successful [`Store::sync`]; until then a power failure may
 /// keep any part of it, sector by sector. After a failed sync nobody knows.
+#[allow(clippy::len_without_is_empty)] // It may fail, and nobody asks whether it is 0.
 pub trait Store: Debug + Send + Sync {
     /// Its length in bytes.
     fn len(&self) -> io::Result<u64>;
