@@ -4,7 +4,9 @@
 //! `p99.9` for `p99_9`, `p99.write` for `write.p99`, and the short names in `ALIASES`.
 
 use super::number::{self, Shown};
-use crate::result::{FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult};
+use crate::result::{
+    DurableResult, FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult,
+};
 use nvlab_workload::suggest::nearest;
 
 /// What a metric counts in.
@@ -263,6 +265,11 @@ pub(super) fn busy_flash(flash: &FlashResult) -> f64 {
     flash.busy_read + flash.busy_program + flash.busy_erase
 }
 
+/// A figure of a log of recoverable memory; `None` without one.
+fn durable(run: &RunResult, figure: fn(&DurableResult) -> f64) -> Option<f64> {
+    run.durable.as_ref().map(figure)
+}
+
 /// A figure of the flash; `None` without flash.
 fn flash(run: &RunResult, figure: fn(&FlashResult) -> f64) -> Option<f64> {
     run.flash.as_ref().map(figure)
@@ -302,6 +309,19 @@ const ROWS: &[Row] = &[
     ("busy.erase", "dies erasing", Unit::Share, Better::Neither, "share of die time spent erasing", |r| flash(r, |f| f.busy_erase)),
     ("busy.channel", "channels busy", Unit::Share, Better::Neither, "share of channel time spent transferring", |r| flash(r, |f| f.busy_channel)),
     ("media.time", "media time", Unit::Seconds, Better::Less, "reads, programs and erases of all flash, each multiplied by its duration", |r| Some(r.media.iter().map(busy_s).sum()).filter(|_| !r.media.is_empty())),
+    ("log.ranges", "bytes in ranges", Unit::Bytes, Better::Neither, "bytes in the ranges of a transaction, mean", |r| durable(r, |d| d.range_bytes)),
+    ("log.record", "bytes of a record", Unit::Bytes, Better::Less, "bytes of the record of a transaction, mean", |r| durable(r, |d| d.record_bytes)),
+    ("log.written", "bytes written", Unit::Bytes, Better::Less, "bytes written to the device of the log for a transaction, mean", |r| durable(r, |d| d.written_bytes)),
+    ("log.size", "log", Unit::Bytes, Better::Neither, "bytes of records the log takes before it is truncated", |r| durable(r, |d| d.log_bytes as f64)),
+    ("log.usable", "log in service", Unit::Bytes, Better::Neither, "bytes of the device that wear for records", |r| durable(r, |d| d.usable_bytes as f64)),
+    ("log.fills", "log fills", Unit::Ratio, Better::Neither, "bytes of all records over those the log takes", |r| durable(r, |d| d.fills)),
+    ("log.truncations", "truncations", Unit::Count, Better::Less, "times the log was truncated", |r| durable(r, |d| d.truncations as f64)),
+    ("log.applied", "applied", Unit::Bytes, Better::Less, "bytes that truncations wrote to the data", |r| durable(r, |d| d.applied_bytes as f64)),
+    ("time.compute", "computing", Unit::Share, Better::Neither, "share of time in which the program computes or waits for the next transaction", |r| durable(r, |d| d.time.compute)),
+    ("time.compress", "compressing", Unit::Share, Better::Less, "share of time in which records are compressed", |r| durable(r, |d| d.time.compress)),
+    ("time.log", "writing the log", Unit::Share, Better::Less, "share of time in which records and status are written to the log", |r| durable(r, |d| d.time.write)),
+    ("time.erase", "erasing the log", Unit::Share, Better::Less, "share of time in which blocks of the log are erased", |r| durable(r, |d| d.time.erase)),
+    ("time.truncate", "applying the log", Unit::Share, Better::Less, "share of time in which truncation reads the log and writes the data", |r| durable(r, |d| d.time.read + d.time.apply)),
     ("data.reads", "data reads", Unit::Count, Better::Less, "cell reads of the data medium", |r| of_role(r, &["data"], |m| m.reads as f64)),
     ("data.programs", "data programs", Unit::Count, Better::Less, "programs of the data medium", |r| of_role(r, &["data"], |m| m.programs as f64)),
     ("data.erases", "data erases", Unit::Count, Better::Less, "erases of the data medium", |r| of_role(r, &["data"], |m| m.erases as f64)),

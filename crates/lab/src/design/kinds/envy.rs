@@ -11,11 +11,11 @@ use super::super::{Array, Design, HostPath, PathKind};
 use super::Kind;
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_controller::envy::{EnvyConfig, SegmentCleaning};
-use nvlab_medium::banks::Access;
 use nvlab_medium::flash::NorConfig;
-use nvlab_medium::ram::{Backup, RamConfig};
+use nvlab_medium::ram::RamConfig;
 use nvlab_units::Geometry;
 use nvlab_units::quantity::display_bytes;
+use nvlab_workload::Serves;
 
 const KIND: &str = "envy";
 /// Over-provisioning of a design that does not say (section 4.1: live data is limited to 80 %).
@@ -100,8 +100,8 @@ impl Kind for Envy {
         ram.check()?;
         self.config.check(&self.nor_config(design, 0).flash, &ram)
     }
-    fn is_memory(&self) -> bool {
-        true
+    fn serves(&self) -> Serves {
+        Serves::Words
     }
 }
 
@@ -117,25 +117,9 @@ impl Envy {
     /// The memory of page table and buffer of a design, for [`nvlab_medium::ram`]. It is at least as large as this
     /// program's tables, which are laid out differently from the paper's; the price is that of the design's memory.
     pub fn ram_config(&self, design: &Design, seed: u64) -> RamConfig {
-        let Part::Ram(ram) = &design.media[&self.memory].part else {
-            unreachable!("ftl.map.in = {} was checked to be a memory", self.memory)
-        };
-        let cells = &ram.cells;
-        let needed = self.config.sram_bytes(&design.array.geometry, cells.word_bytes);
-        RamConfig {
-            capacity_bytes: cells.size_bytes.max(needed),
-            word_bytes: cells.word_bytes,
-            read: Access { first: cells.read, next: cells.read_next },
-            write: Access { first: cells.write, next: cells.write_next },
-            backup: match ram.backup {
-                part::Backup::None => Backup::None,
-                part::Backup::Battery(hold) => Backup::Battery { hold },
-                part::Backup::Capacitor(hold) => Backup::Capacitor { hold },
-            },
-            banks: cells.banks,
-            stripe_bytes: cells.stripe_bytes,
-            seed,
-        }
+        let memory = design.ram_config(&self.memory, seed);
+        let needed = self.config.sram_bytes(&design.array.geometry, memory.word_bytes);
+        RamConfig { capacity_bytes: memory.capacity_bytes.max(needed), ..memory }
     }
 }
 

@@ -64,6 +64,8 @@ pub fn needed(design: &Design, payload: Payload) -> u64 {
         Ftl::Blocks(blocks) => block_map(design, blocks, payload),
         Ftl::Hftl(hftl) => hftl_map(design, hftl, payload),
         Ftl::Envy(envy) => envy_map(design, envy, payload),
+        // The segment, the memory that is mapped, the log.
+        Ftl::Rvm(rvm) => 2 * rvm.memory_bytes + rvm.log_bytes,
     };
     let route = design.route.as_ref().map_or(0, |route| fsms(design, route, payload));
     (tables + route) + (tables + route) / REST
