@@ -126,7 +126,7 @@ impl Design {
     }
 
     /// A disk of the design, for [`nvlab_medium::disk`]. `seed` is the run's seed of what a power cut leaves.
-    pub fn disk_config(&self, name: &str, seed: u64) -> DiskConfig {
+    pub(crate) fn disk_config(&self, name: &str, seed: u64) -> DiskConfig {
         let Part::Disk(disk) = &self.media[name].part else {
             unreachable!("{name} was checked to be a disk")
         };

@@ -112,12 +112,14 @@ impl Store for DiskStore {
     fn sync(&self) -> io::Result<()> {
         self.clock.check()?;
         let mut state = self.state();
+        // All are queued at once: the drive takes up the next one without the host.
+        let queued = self.clock.now();
         while let Some((offset, bytes)) = state.next_run() {
             let State { disk, cache, buffer, written, .. } = &mut *state;
             buffer.resize(bytes as usize, 0);
             cache.read(offset, buffer);
             let served = disk
-                .write(self.clock.now(), offset, bytes, buffer)
+                .write(queued, offset, bytes, buffer)
                 .map_err(|error| io::Error::other(error.to_string()))?;
             match self.clock.until(self.activity, served.end) {
                 Ok(()) => disk.settle(served.end),

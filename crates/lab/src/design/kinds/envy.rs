@@ -148,6 +148,7 @@ pub fn read(
     link(context, path)?;
 
     let (medium, flash) = flash?;
+    not_buffered(context, &medium)?;
     let (memory, ram) = memory?;
     let (array, page_steps) = shape(context, &flash, wiring, unit, concurrent?)?;
     let (geometry, path) = (&array.geometry, path?);
@@ -171,6 +172,20 @@ pub fn read(
     check_path(context, path, &envy)?;
     check_memory(context, geometry, &envy, entry_bytes?, &ram)?;
     Some((array, envy))
+}
+
+/// A page of the gang is programmed in one step: page buffers that a part has are not used.
+fn not_buffered(context: &mut Context, medium: &str) -> Option<()> {
+    let path = format!("media.{medium}.page_buffer");
+    if !context.top.leaves.contains_key(&path) {
+        return Some(());
+    }
+    context.wrong(
+        &path,
+        format!("`{path}` means nothing for eNVy"),
+        "leave it out: it is for logs (kind rvm)",
+    );
+    None
 }
 
 fn link(context: &mut Context, path: Option<&HostPath>) -> Option<()> {

@@ -185,7 +185,7 @@ impl Recoverable {
     }
 
     /// Bytes of an array that wear for the log: all but the blocks of the status and the spare ones.
-    pub fn usable_bytes(&self, array: &Geometry, spares: u32) -> u64 {
+    pub(crate) fn usable_bytes(&self, array: &Geometry, spares: u32) -> u64 {
         (array.blocks() as u64 - MINI_LOG_BLOCKS - spares as u64) * array.block_bytes()
     }
 }
