@@ -69,6 +69,11 @@ pub fn copy_past_caches(into: &mut [u8], data: &[u8]) {
     into.copy_from_slice(data);
 }
 
+/// Whether [`copy_past_caches`] does so here: its whole lines are in memory after [`publish`], without a flush.
+pub const fn can_bypass_caches() -> bool {
+    cfg!(target_arch = "x86_64")
+}
+
 /// Makes what this thread wrote with [`copy_past_caches`] visible to the thread that is notified next, and waits for the
 /// [`crate::Flush`]es before it. Once per request: a fence for each page would wait for its bytes to reach memory.
 #[inline]

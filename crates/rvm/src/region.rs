@@ -172,21 +172,26 @@ impl<'r> Transaction<'r> {
         T::mut_from_bytes(bytes).map_err(|_| misaligned::<T>(offset))
     }
 
-    /// Commits and waits until the transaction is durable. If the log has failed, the transaction is undone in memory; it
-    /// may or may not be found when the log is opened again.
+    /// Commits and waits until the transaction is durable. If the log fails meanwhile, its changes stay in memory, and it
+    /// may or may not be found when the log is opened again; after any other error it is undone.
     pub fn commit(self) -> Result<()> {
-        self.end(Flush::Yes)?.wait()
+        self.end(Flush::Yes)
     }
 
     /// Commits without waiting. See [`Flush::No`].
     pub fn commit_no_flush(self) -> Result<()> {
-        self.end(Flush::No).map(|_| ())
+        self.end(Flush::No)
     }
 
     /// Commits, so that the region can be used again before the transaction is durable. Who waits shares the force with
     /// all others that wait.
-    pub fn commit_later(self) -> Result<Pending> {
-        self.end(Flush::Yes)
+    pub fn commit_later(mut self) -> Result<Pending> {
+        let core = self.regions.first.core.clone();
+        let raw = self.raw.as_mut().expect("a transaction under way");
+        // SAFETY: the regions are borrowed exclusively.
+        let position = unsafe { core.append(raw, Flush::Yes)? };
+        self.regions.first.spare = self.raw.take();
+        Ok(Pending { core, position })
     }
 
     /// Undoes the transaction. Fails if it began without restore.
@@ -198,13 +203,12 @@ impl<'r> Transaction<'r> {
         aborted
     }
 
-    fn end(mut self, flush: Flush) -> Result<Pending> {
-        let core = self.regions.first.core.clone();
+    fn end(mut self, flush: Flush) -> Result<()> {
         let raw = self.raw.as_mut().expect("a transaction under way");
         // SAFETY: the regions are borrowed exclusively.
-        let position = unsafe { core.append(raw, flush)? };
+        unsafe { self.regions.first.core.commit(raw, flush)? };
         self.regions.first.spare = self.raw.take();
-        Ok(Pending { core, position })
+        Ok(())
     }
 }
 

@@ -60,6 +60,25 @@ impl Rvm {
         self.core.map(segment, range).map(Arc::new)
     }
 
+    /// Like [`Rvm::map_raw`], at an address at a page boundary, in place of whatever is mapped there.
+    ///
+    /// # Safety
+    /// Nobody needs what is mapped there now.
+    pub unsafe fn map_raw_at(
+        &self,
+        segment: &str,
+        range: Range<u64>,
+        address: *mut u8,
+    ) -> Result<Arc<Memory>> {
+        let mut memory = self.core.map(segment, range)?;
+        // SAFETY: nobody has a pointer to the new memory yet, and the caller answers for its place.
+        if let Err(error) = unsafe { memory.move_to(address) } {
+            self.core.unmap(&memory);
+            return Err(error);
+        }
+        Ok(Arc::new(memory))
+    }
+
     /// Forgets memory that was mapped by [`Rvm::map_raw`]; another region may take its place in the segment. Its bytes stay
     /// where they are as long as somebody holds it.
     pub fn unmap_raw(&self, memory: &Memory) {
@@ -78,8 +97,7 @@ impl Rvm {
     /// As for [`RawTransaction::set_range`].
     pub unsafe fn commit_raw(&self, transaction: &mut RawTransaction, flush: Flush) -> Result<()> {
         // SAFETY: as the caller promises.
-        let position = unsafe { self.core.append(transaction, flush)? };
-        if flush == Flush::Yes { self.core.wait_for(position) } else { Ok(()) }
+        unsafe { self.core.commit(transaction, flush) }
     }
 
     /// Undoes a transaction on raw memory.

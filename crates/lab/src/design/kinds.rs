@@ -15,7 +15,7 @@ use super::bricks::slc::SlcBlocks;
 use super::context::Context;
 use super::key::Preset::Required;
 use super::key::{Key, key};
-use super::{Array, Design, HostPath};
+use super::{Array, Design, HostPath, Payload};
 use crate::toml_reader::datum::Shape;
 use blocks::BlockMapped;
 use envy::Envy;
@@ -76,6 +76,9 @@ pub trait Kind {
     fn pram_taken(&self, _data: &Geometry) -> u64 {
         0
     }
+    /// Bytes of this machine's memory that the controller and its media take in a simulation, but for what is small.
+    /// `payload` is what the media keep.
+    fn memory_bytes(&self, design: &Design, payload: Payload) -> u64;
 }
 
 impl Ftl {

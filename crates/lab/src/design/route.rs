@@ -5,6 +5,7 @@ use super::context::Context;
 use super::key::Preset::{Is, Nothing, Required};
 use super::key::{Key, key};
 use super::kinds::Ftl;
+use super::{Design, Payload, footprint};
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_controller::fsms::{FsmsConfig, SECTOR, Update};
 use nvlab_units::quantity::display_bytes;
@@ -108,6 +109,20 @@ impl Route {
             logical_delete: self.trim,
             overhead: self.overhead,
         }
+    }
+
+    /// Bytes of this machine's memory that the driver's tables take in a simulation, and its PRAM where the controller has
+    /// none. `payload` is what the media keep.
+    pub fn memory_bytes(&self, design: &Design, payload: Payload) -> u64 {
+        let (pcm, _) = design.pcm_config(&self.pram, 0);
+        let sectors = design.capacity_bytes() / SECTOR as u64;
+        let own = match design.ftl.kind().pram() {
+            Some(_) => 0,
+            None => footprint::pcm(&pcm, payload),
+        };
+        let slots = self.bytes.unwrap_or(pcm.capacity_bytes) / (SECTOR as u64 + 4);
+        // The sector of each slot, those that are free; an index of 64 sectors together, of which each slot may need its own.
+        8 * slots + sectors / 64 * 4 + 256 * slots.min(sectors / 64) + sectors / 32 + own
     }
 }
 

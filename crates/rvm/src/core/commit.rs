@@ -2,7 +2,7 @@
 
 use super::memory::Memory;
 use super::options::Truncation;
-use super::state::{Core, State, wait};
+use super::state::{Core, State};
 use super::transaction::{Covered, RawTransaction, Restore};
 use crate::record::{Encoder, segment_name};
 use crate::{Error, Result};
@@ -28,12 +28,33 @@ impl Core {
         RawTransaction::new(restore, keeps_old, self.options.headers, most)
     }
 
-    /// Puts the record of a transaction behind the others, and returns the position at which it ends. The transaction
-    /// has ended unless there is an error, which leaves it as it was.
+    /// Puts the record of a transaction behind the others, and returns the position at which it ends, for
+    /// [`Core::wait_for`]. The transaction has ended unless there is an error, which leaves it as it was.
     ///
     /// # Safety
     /// As for [`RawTransaction::set_range`].
     pub(crate) unsafe fn append(&self, transaction: &mut RawTransaction, flush: Flush) -> Result<u64> {
+        // SAFETY: as the caller promises.
+        unsafe { self.append_and_hold(transaction, flush).map(|(_, tail)| tail) }
+    }
+
+    /// Commits a transaction. If the error is that the log has failed ([`Error::Io`]), the transaction has ended.
+    ///
+    /// # Safety
+    /// As for [`RawTransaction::set_range`].
+    pub(crate) unsafe fn commit(&self, transaction: &mut RawTransaction, flush: Flush) -> Result<()> {
+        // SAFETY: as the caller promises.
+        let (state, tail) = unsafe { self.append_and_hold(transaction, flush)? };
+        if flush == Flush::Yes { self.force_to(state, tail).map(|_| ()) } else { Ok(()) }
+    }
+
+    /// # Safety
+    /// As for [`RawTransaction::set_range`].
+    unsafe fn append_and_hold<'a>(
+        &'a self,
+        transaction: &mut RawTransaction,
+        flush: Flush,
+    ) -> Result<(MutexGuard<'a, State>, u64)> {
         if self.options.find_missed_ranges {
             // SAFETY: as the caller promises.
             unsafe { find_missed(transaction)? };
@@ -63,7 +84,7 @@ impl Core {
         transaction.clear();
         if flush == Flush::Yes {
             state.pending += 1;
-            if state.pending == state.expected {
+            if state.waiting.for_company > 0 && state.pending >= state.expected {
                 self.gathered.notify_one();
             }
         } else if state.spool.len() > self.options.spool_bytes_max {
@@ -73,9 +94,9 @@ impl Core {
             && !state.is_truncating
             && self.is_full(&state, at_percent)
         {
-            self.space.notify_all();
+            self.wake_space(&state);
         }
-        Ok(tail)
+        Ok((state, tail))
     }
 
     /// Waits until everything before `position` is durable.
@@ -115,7 +136,7 @@ impl Core {
             }
             state = match self.options.truncation {
                 Truncation::WhenFull => self.truncate(state)?,
-                Truncation::Background { .. } if state.is_truncating => wait(&self.space, state),
+                Truncation::Background { .. } if state.is_truncating => self.wait_for_space(state),
                 Truncation::Background { .. } => self.truncate(state)?,
             };
             state.check()?;

@@ -4,7 +4,7 @@
 //! released and those whose records are there already. Without that, two threads would take turns, each forcing for
 //! itself. It waits for at most half the usual time of a force, so a thread that stays away costs little.
 
-use super::state::{Core, State, wait};
+use super::state::{Core, State};
 use crate::Result;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ impl Core {
             if !state.is_forcing {
                 break;
             }
-            state = wait(&self.forced, state);
+            state = self.wait_for_force(state);
         }
         state.is_forcing = true;
         state = self.gather(state);
@@ -38,26 +38,29 @@ impl Core {
         let (start, end) = (state.spool_start, state.spool_start + records.len() as u64);
         state.spool_start = end;
         state.last_batch = std::mem::take(&mut state.pending);
+        // A clock costs more than a force of memory.
+        let is_timed = state.force_time >= SHORT_FORCE || state.statistics.forces.is_multiple_of(64);
         drop(state);
 
-        let began = Instant::now();
+        let began = is_timed.then(Instant::now);
         let mut log = self.log();
         let result = log.append(start, &records).and_then(|()| log.force());
         drop(log);
-        let took = began.elapsed();
 
         let mut state = self.state();
         state.is_forcing = false;
         state.expected = state.last_batch + state.pending;
-        state.force_time = (state.force_time * 7 + took) / 8;
+        if let Some(began) = began {
+            state.force_time = (state.force_time * 7 + began.elapsed()) / 8;
+        }
         state.statistics.forces += 1;
         records.clear();
         state.spare = records;
-        self.forced.notify_all();
+        self.wake_force(&state);
         match result {
             Ok(()) => state.forced = end,
             Err(error) => {
-                self.space.notify_all();
+                self.wake_space(&state);
                 return Err(state.fail(error));
             }
         }
@@ -71,6 +74,7 @@ impl Core {
             return state;
         }
         let until = Instant::now() + (state.force_time / 2).min(GATHER_MAX);
+        state.waiting.for_company += 1;
         while state.pending < expected {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -79,6 +83,7 @@ impl Core {
             let waited = self.gathered.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
             state = waited.0;
         }
+        state.waiting.for_company -= 1;
         state
     }
 }

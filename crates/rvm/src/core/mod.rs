@@ -5,7 +5,7 @@ mod force;
 mod memory;
 mod open;
 mod options;
-mod overlay;
+mod pages;
 mod state;
 mod statistics;
 mod transaction;

@@ -2,9 +2,9 @@
 
 use super::memory::{Memory, PAGE_BYTES};
 use super::options::Options;
-use super::state::{Core, Segment, State};
+use super::state::{Core, Segment, State, Waiting};
 use super::statistics::Statistics;
-use super::truncate::{Changes, apply, collect};
+use super::truncate::Changes;
 use crate::record::{Contents, SEGMENT_BYTES_MAX};
 use crate::scan::scan;
 use crate::{Error, Log, Result, Segments};
@@ -26,31 +26,33 @@ pub struct Recovery {
     pub segments: u32,
 }
 
-/// Applies what is in the log to the segments and empties it.
+/// Applies what is in the log to the segments and empties it. The log is read twice: if any of it is damaged, nothing has
+/// been changed.
 fn recover(log: &mut Mutex<Box<dyn Log>>, segments: &dyn Segments) -> Result<Recovery> {
     let mut recovery = Recovery::default();
-    let (mut changes, mut names) = (Changes::new(), BTreeMap::new());
+    let mut names = BTreeMap::new();
     let head = exclusive(log).status().head;
     let tail = scan(log, None, |_, record| {
         match &record.contents {
             Contents::Name(number, name) => drop(names.insert(*number, name.to_string())),
             Contents::Commit(_) => recovery.commits += 1,
         }
-        collect(&mut changes, record);
         Ok(())
     })?;
-    let log = exclusive(log);
     recovery.log_bytes = tail - head;
-    for (number, overlay) in &changes {
-        let name = names.get(number).ok_or_else(|| Error::Damaged {
-            what: log.name(),
-            offset: log.offset(head),
-            why: format!("records change segment {number}, which none names"),
-        })?;
-        recovery.applied_bytes += apply(name, segments.open(name)?.as_ref(), overlay)?;
-        recovery.segments += 1;
-    }
-    log.reset(tail)?;
+    let mut changes = Changes::default();
+    let (name, offset) = (exclusive(log).name(), exclusive(log).offset(head));
+    let mut find = |number: u32| {
+        let Some(segment) = names.get(&number) else {
+            let why = format!("records change segment {number}, which none names");
+            return Err(Error::Damaged { what: name.clone(), offset, why });
+        };
+        Ok((segment.clone(), Arc::from(segments.open(segment)?)))
+    };
+    scan(log, Some(tail), |_, record| changes.apply(record, &mut find))?;
+    recovery.segments = changes.0.len() as u32;
+    recovery.applied_bytes = changes.finish()?;
+    exclusive(log).reset(tail)?;
     Ok(recovery)
 }
 
@@ -79,6 +81,7 @@ impl Core {
             pending: 0,
             last_batch: 0,
             expected: 0,
+            waiting: Waiting::default(),
             force_time: Duration::ZERO,
             is_truncating: false,
             is_closing: false,
@@ -101,7 +104,7 @@ impl Core {
 
     /// Maps `range` of a segment, which no other region may overlap.
     pub(crate) fn map(&self, name: &str, range: Range<u64>) -> Result<Memory> {
-        if range.is_empty() || range.start % PAGE_BYTES != 0 || range.end > SEGMENT_BYTES_MAX {
+        if range.is_empty() || !range.start.is_multiple_of(PAGE_BYTES) || range.end > SEGMENT_BYTES_MAX {
             return Err(Error::Invalid(format!(
                 "a region begins at a multiple of {PAGE_BYTES} B, has at least 1 B and ends before {SEGMENT_BYTES_MAX}; not {range:?}"
             )));
@@ -177,8 +180,9 @@ impl Core {
 
     /// Ends the background thread.
     pub(crate) fn close(&self) {
-        self.state().is_closing = true;
-        self.space.notify_all();
+        let mut state = self.state();
+        state.is_closing = true;
+        self.wake_space(&state);
     }
 
     /// Counters so far.

@@ -38,6 +38,14 @@ pub(super) struct Segment {
     pub mapped: Vec<Range<u64>>,
 }
 
+/// Numbers of waiting threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waiting {
+    pub for_force: u32,
+    pub for_space: u32,
+    pub for_company: u32,
+}
+
 /// The state of the log in memory. `head <= forced <= spool_start <= tail`.
 #[derive(Debug)]
 pub(super) struct State {
@@ -55,6 +63,8 @@ pub(super) struct State {
     pub last_batch: u32,
     /// The thread about to force waits for this many.
     pub expected: u32,
+    /// Threads that wait, by what for: waking nobody still costs a system call.
+    pub waiting: Waiting,
     /// Usual time of a force.
     pub force_time: Duration,
     pub is_truncating: bool,
@@ -98,9 +108,34 @@ impl Core {
     pub(super) fn log(&self) -> MutexGuard<'_, Box<dyn Log>> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// Waits for a condition variable.
-pub(super) fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-    condition.wait(state).unwrap_or_else(PoisonError::into_inner)
+    /// Waits until a force ends.
+    pub(super) fn wait_for_force<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.waiting.for_force += 1;
+        state = self.forced.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.waiting.for_force -= 1;
+        state
+    }
+
+    /// Waits until the head moves, a truncation ends or is wanted, or the log closes.
+    pub(super) fn wait_for_space<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.waiting.for_space += 1;
+        state = self.space.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.waiting.for_space -= 1;
+        state
+    }
+
+    /// Wakes those that wait for a force.
+    pub(super) fn wake_force(&self, state: &State) {
+        if state.waiting.for_force > 0 {
+            self.forced.notify_all();
+        }
+    }
+
+    /// Wakes those that wait for space, and the background thread.
+    pub(super) fn wake_space(&self, state: &State) {
+        if state.waiting.for_space > 0 {
+            self.space.notify_all();
+        }
+    }
 }

@@ -71,6 +71,11 @@ impl RawTransaction {
         self.restore
     }
 
+    /// The ranges so far, coalesced, and the bytes in them.
+    pub fn size(&self) -> (usize, usize) {
+        (self.ranges.len(), self.bytes)
+    }
+
     /// Forgets the ranges; keeps the buffers.
     pub(super) fn clear(&mut self) {
         for memory in self.memories.drain(..) {
@@ -88,6 +93,7 @@ impl RawTransaction {
     /// # Safety
     /// Until the transaction ends nobody but its caller reads or changes these bytes, and `commit` and `abort` have
     /// the same contract.
+    #[inline]
     pub unsafe fn set_range(&mut self, memory: &Arc<Memory>, range: Range<usize>) -> Result<()> {
         if range.start > range.end || range.end > memory.bytes() {
             return Err(Error::Invalid(format!(
@@ -102,6 +108,48 @@ impl RawTransaction {
         }
         let known = self.memories.iter().position(|known| Arc::ptr_eq(known, memory));
         let index = known.unwrap_or(self.memories.len()) as u32;
+        let is_behind = |last: &Covered| last.memory == index && last.end < range.start;
+        // SAFETY: as the caller promises.
+        unsafe {
+            if known.is_some() && self.ranges.last().is_some_and(is_behind) {
+                self.push(index, range)
+            } else {
+                self.merge(memory, known.is_some(), index, range)
+            }
+        }
+    }
+
+    /// Adds a range behind all others.
+    ///
+    /// # Safety
+    /// As for [`RawTransaction::set_range`].
+    #[inline]
+    unsafe fn push(&mut self, memory: u32, Range { start, end }: Range<usize>) -> Result<()> {
+        let bytes = self.bytes + end - start;
+        let needed = self.record_bytes(bytes, self.ranges.len() + 1);
+        if needed > self.record_bytes_max {
+            return Err(Error::TooLarge { needed, most: self.record_bytes_max });
+        }
+        if self.keeps_old {
+            // SAFETY: as the caller promises.
+            unsafe { self.keep(memory, start..end) };
+        }
+        self.bytes = bytes;
+        self.ranges.push(Covered { memory, start, end });
+        Ok(())
+    }
+
+    /// Adds a range anywhere.
+    ///
+    /// # Safety
+    /// As for [`RawTransaction::set_range`].
+    unsafe fn merge(
+        &mut self,
+        memory: &Arc<Memory>,
+        is_known: bool,
+        index: u32,
+        range: Range<usize>,
+    ) -> Result<()> {
         let key = |covered: &Covered| (covered.memory, covered.start, covered.end);
         // Ranges that overlap the new one or touch it.
         let first = self.ranges.partition_point(|covered| {
@@ -120,7 +168,7 @@ impl RawTransaction {
         if needed > self.record_bytes_max {
             return Err(Error::TooLarge { needed, most: self.record_bytes_max });
         }
-        if known.is_none() {
+        if !is_known {
             memory.active.fetch_add(1, Ordering::Relaxed);
             self.memories.push(memory.clone());
         }

@@ -1,46 +1,68 @@
 //! Truncation by epoch: the records up to now are applied to the segments, and the head moves behind them. Commits go on
 //! meanwhile, in the next epoch.
 //!
-//! Order: the epoch is forced; its newest bytes are written to the segments; the segments are synced; the head moves. After
+//! Order: the epoch is forced; its changes are written to the segments, which are synced; the head moves. After
 //! a power failure anywhere in between, recovery applies the same records again, with the same result.
 
-use super::overlay::Overlay;
-use super::state::{Core, State, wait};
+use super::pages::Pages;
+use super::state::{Core, State};
 use crate::record::{Contents, Record};
 use crate::scan::scan;
-use crate::{Error, Result, Store};
+use crate::{Result, Store};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, MutexGuard};
 
-/// What an epoch changes, by number of the segment.
-pub(super) type Changes = BTreeMap<u32, Overlay>;
+/// Segments that records change, by number.
+#[derive(Debug, Default)]
+pub(super) struct Changes(pub BTreeMap<u32, Pages>);
 
-/// Adds the changes of a record.
-pub(super) fn collect(changes: &mut Changes, record: &Record<'_>) {
-    if let Contents::Commit(modifications) = &record.contents {
+impl Changes {
+    /// Applies a record. `find` opens a segment that is changed for the first time.
+    pub fn apply(
+        &mut self,
+        record: &Record<'_>,
+        find: &mut dyn FnMut(u32) -> Result<(String, Arc<dyn Store>)>,
+    ) -> Result<()> {
+        let Contents::Commit(modifications) = &record.contents else { return Ok(()) };
+        let mut result = Ok(());
         let listed = modifications.each(|change| {
-            changes.entry(change.segment).or_default().insert(change.offset, change.data);
+            if result.is_ok() {
+                result = self
+                    .segment(change.segment, find)
+                    .and_then(|pages| pages.insert(change.offset, change.data));
+            }
         });
         listed.expect("the list was read when the record was checked");
+        result
     }
-}
 
-/// Writes the changes of a segment and makes them durable. Returns their bytes.
-pub(super) fn apply(name: &str, store: &dyn Store, overlay: &Overlay) -> Result<u64> {
-    let has = store.len().map_err(Error::io("measure", &name))?;
-    if overlay.end() > has {
-        let why = format!("the log changes it up to byte {}, but it has {has}", overlay.end());
-        return Err(Error::Format { what: name.to_string(), offset: has, why });
+    fn segment(
+        &mut self,
+        number: u32,
+        find: &mut dyn FnMut(u32) -> Result<(String, Arc<dyn Store>)>,
+    ) -> Result<&mut Pages> {
+        match self.0.entry(number) {
+            Entry::Occupied(entry) => Ok(entry.into_mut()),
+            Entry::Vacant(entry) => {
+                let (name, store) = find(number)?;
+                Ok(entry.insert(Pages::new(name, store)?))
+            }
+        }
     }
-    let written = overlay.write_to(store).and_then(|bytes| store.sync().map(|()| bytes));
-    written.map_err(Error::io("write", &name))
+
+    /// Makes the changes durable. Returns their bytes.
+    pub fn finish(mut self) -> Result<u64> {
+        self.0.values_mut().try_for_each(Pages::finish)?;
+        Ok(self.0.values().map(|pages| pages.applied_bytes).sum())
+    }
 }
 
 impl Core {
     /// Truncates the log to the records committed after this call.
     pub(super) fn truncate<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
         while state.is_truncating {
-            state = wait(&self.space, state);
+            state = self.wait_for_space(state);
         }
         state.check()?;
         let end = state.tail();
@@ -57,7 +79,7 @@ impl Core {
         });
         let mut state = self.state();
         state.is_truncating = false;
-        self.space.notify_all();
+        self.wake_space(&state);
         match result {
             Ok(bytes) => {
                 state.status.head = end;
@@ -66,23 +88,18 @@ impl Core {
                 Ok(state)
             }
             Err(error) => {
-                self.forced.notify_all();
+                self.wake_force(&state);
                 Err(state.fail(error))
             }
         }
     }
 
     fn apply_epoch(&self, end: u64) -> Result<u64> {
-        let mut changes = Changes::new();
+        let mut changes = Changes::default();
         scan(&self.log, Some(end), |_, record| {
-            collect(&mut changes, record);
-            Ok(())
+            changes.apply(record, &mut |number| Ok(self.segment(number)))
         })?;
-        let mut bytes = 0;
-        for (number, overlay) in &changes {
-            let (name, store) = self.segment(*number);
-            bytes += apply(&name, store.as_ref(), overlay)?;
-        }
+        let bytes = changes.finish()?;
         self.log().truncate(end)?;
         Ok(bytes)
     }
@@ -103,7 +120,7 @@ impl Core {
                     // It is recorded: whoever commits next is told.
                     Err(_) => return,
                 },
-                false => wait(&self.space, state),
+                false => self.wait_for_space(state),
             };
         }
     }

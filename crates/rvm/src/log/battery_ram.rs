@@ -1,5 +1,6 @@
-//! A log in memory that keeps its contents without power: battery-backed RAM, persistent memory. An append copies the
-//! records and flushes their cache lines; a force is one fence.
+//! A log in memory that keeps its contents without power: battery-backed RAM, persistent memory. An append writes whole
+//! cache lines past the caches, which need no flush; a force is one fence. The last line is kept and written again
+//! with the next append: a line that is flushed and then written to again would be read back from memory first.
 //!
 //! The file must be in such memory: a DAX file, or one on tmpfs of a machine whose memory is battery-backed. On tmpfs
 //! of an ordinary machine the log survives the program, not the power. A file on a disk is refused: a flushed cache line
@@ -11,16 +12,16 @@ use super::status::{self, StatusPair};
 use super::{Log, Status, pieces};
 use crate::store::FileStore;
 use crate::{Error, Result, Store};
-use nvlab_os::stores::LINE;
-use nvlab_os::{Flush, Mapping};
+use nvlab_os::Mapping;
+use nvlab_os::stores::{LINE, can_bypass_caches, copy_past_caches, publish};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const KIND: [u8; 4] = *b"bram";
+pub(crate) const KIND: [u8; 4] = *b"bram";
 const CAPACITY_MIN: u64 = 4096;
 
-/// Flushed cache lines and fences so far.
+/// Cache lines written and fences so far.
 #[derive(Debug, Default)]
 pub struct FlushCounts {
     lines: AtomicU64,
@@ -28,7 +29,7 @@ pub struct FlushCounts {
 }
 
 impl FlushCounts {
-    /// Cache lines flushed.
+    /// Cache lines written to memory.
     pub fn lines(&self) -> u64 {
         self.lines.load(Ordering::Relaxed)
     }
@@ -51,17 +52,21 @@ pub struct BatteryRam {
     mapping: Mapping,
     name: String,
     status: StatusPair,
-    flush: Flush,
+    /// The bytes of the line that the tail is in, before the tail, and where it begins in the log.
+    line: Vec<u8>,
     counts: Arc<FlushCounts>,
 }
 
 impl BatteryRam {
     /// Creates a log of `capacity` bytes in a new file.
     pub fn create(path: &Path, capacity: u64) -> Result<BatteryRam> {
-        let capacity = capacity.max(CAPACITY_MIN);
-        let (name, store) = (path.display().to_string(), FileStore::create(path, status::BYTES + capacity)?);
-        let identity = nvlab_os::file::random_u64().map_err(Error::io("draw a random number for", &name))?;
-        StatusPair::create(&store, &name, 0, KIND, 512, identity, capacity)?;
+        let capacity = capacity.max(CAPACITY_MIN).next_multiple_of(LINE as u64) + LINE as u64;
+        let name = path.display().to_string();
+        let store = FileStore::create(path, status::BYTES + capacity, |store| {
+            let identity =
+                nvlab_os::file::random_u64().map_err(Error::io("draw a random number for", &name))?;
+            StatusPair::create(store, &name, 0, KIND, 512, identity, capacity).map(|_| ())
+        })?;
         BatteryRam::map(store, name).inspect_err(|_| {
             // A file nobody can use would be in the way of the next attempt.
             let _ = std::fs::remove_file(path);
@@ -77,7 +82,7 @@ impl BatteryRam {
         let status = StatusPair::open(&store, &name, 0, KIND)?;
         let bytes = store.len().map_err(Error::io("measure", &name))?;
         let wanted = status::BYTES + status.capacity();
-        if status.capacity() < CAPACITY_MIN || bytes < wanted {
+        if status.capacity() < CAPACITY_MIN || status.capacity() % LINE as u64 != 0 || bytes < wanted {
             let why = format!("it ends at {bytes} B, but its log has {} B", status.capacity());
             return Err(Error::Format { what: name, offset: bytes, why });
         }
@@ -93,10 +98,11 @@ impl BatteryRam {
                 )));
             }
         };
-        let flush = Flush::detect().ok_or_else(|| {
-            Error::Invalid("this processor has no instruction to flush a cache line (x86-64 has)".into())
-        })?;
-        Ok(BatteryRam { store, mapping, name, status, flush, counts: Arc::default() })
+        if !can_bypass_caches() {
+            let why = "this processor has no known stores past its caches (x86-64 has)";
+            return Err(Error::Invalid(why.into()));
+        }
+        Ok(BatteryRam { store, mapping, name, status, line: Vec::new(), counts: Arc::default() })
     }
 
     /// Counts the lines it flushes and its fences, also while it is in use.
@@ -114,8 +120,9 @@ impl Log for BatteryRam {
         self.name.clone()
     }
 
+    /// A line less than there is: what follows the tail in its line is overwritten.
     fn capacity(&self) -> u64 {
-        self.status.capacity()
+        self.status.capacity() - LINE as u64
     }
 
     fn status(&self) -> Status {
@@ -123,7 +130,7 @@ impl Log for BatteryRam {
     }
 
     fn read(&mut self, position: u64, into: &mut [u8]) -> Result<()> {
-        for (at, piece) in pieces(position, into.len(), self.capacity()) {
+        for (at, piece) in pieces(position, into.len(), self.status.capacity()) {
             let from = (status::BYTES + at) as usize;
             let bytes = piece.len();
             into[piece].copy_from_slice(&self.mapping.as_slice()[from..from + bytes]);
@@ -132,19 +139,27 @@ impl Log for BatteryRam {
     }
 
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
-        for (at, piece) in pieces(position, data.len(), self.capacity()) {
+        for (at, piece) in pieces(position, data.len(), self.status.capacity()) {
             let from = (status::BYTES + at) as usize;
-            let into = &mut self.mapping.as_mut_slice()[from..from + piece.len()];
-            into.copy_from_slice(&data[piece]);
-            self.flush.lines(into);
-            let lines = (from % LINE + into.len()).div_ceil(LINE);
-            count(&self.counts.lines, lines as u64);
+            let within = from % LINE;
+            // After opening and after a wrap the line holds nothing that is still needed before the tail.
+            self.line.resize(within, 0);
+            self.line.extend_from_slice(&data[piece]);
+            let bytes = self.line.len();
+            self.line.resize(bytes.next_multiple_of(LINE), 0);
+            copy_past_caches(
+                &mut self.mapping.as_mut_slice()[from - within..][..self.line.len()],
+                &self.line,
+            );
+            count(&self.counts.lines, bytes.div_ceil(LINE) as u64);
+            self.line.drain(..bytes / LINE * LINE);
+            self.line.truncate(bytes % LINE);
         }
         Ok(())
     }
 
     fn force(&mut self) -> Result<()> {
-        self.flush.fence();
+        publish();
         count(&self.counts.fences, 1);
         Ok(())
     }
@@ -160,6 +175,6 @@ impl Log for BatteryRam {
     }
 
     fn offset(&self, position: u64) -> u64 {
-        status::BYTES + position % self.capacity()
+        status::BYTES + position % self.status.capacity()
     }
 }

@@ -7,11 +7,11 @@ use super::super::context::Context;
 use super::super::key::Preset::{Is, Nothing};
 use super::super::key::{Key, key};
 use super::super::part::{self, Flash, Part, Ram};
-use super::super::{Array, Design, HostPath, PathKind};
+use super::super::{Array, Design, HostPath, PathKind, Payload, footprint};
 use super::Kind;
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_controller::envy::{EnvyConfig, SegmentCleaning};
-use nvlab_medium::flash::NorConfig;
+use nvlab_medium::flash::{Nor, NorConfig};
 use nvlab_medium::ram::RamConfig;
 use nvlab_units::Geometry;
 use nvlab_units::quantity::display_bytes;
@@ -102,6 +102,26 @@ impl Kind for Envy {
     }
     fn serves(&self) -> Serves {
         Serves::Words
+    }
+    fn memory_bytes(&self, design: &Design, payload: Payload) -> u64 {
+        let nor = self.nor_config(design, 0);
+        let geometry = &nor.flash.geometry;
+        let ram = self.ram_config(design, 0);
+        let kept = payload.written(Nor::<()>::store_bytes(geometry) + ram.capacity_bytes);
+        let transaction = match self.config.transaction_pages {
+            0 => 0,
+            pages => pages as u64 * 8 + self.config.logical_pages as u64 / 8,
+        };
+        4 * geometry.units()
+            + 4 * self.config.logical_pages as u64
+            + 4 * self.config.mapping_cache_entries as u64
+            + 24 * self.config.buffer_pages as u64
+            + 96 * geometry.blocks() as u64
+            + geometry.pages_per_block as u64 * 16
+            + transaction
+            + ram.banks as u64 * footprint::LANE
+            + footprint::array(&nor.flash, false, Payload::Nothing)
+            + kept
     }
 }
 

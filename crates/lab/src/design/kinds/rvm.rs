@@ -9,7 +9,7 @@ use super::super::context::Context;
 use super::super::key::Preset::{Is, Nothing, Required};
 use super::super::key::{Key, key};
 use super::super::part::Flash;
-use super::super::{Array, Design, HostPath};
+use super::super::{Array, Design, HostPath, Payload};
 use super::Kind;
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_medium::flash::NorConfig;
@@ -173,6 +173,10 @@ impl Kind for Recoverable {
     }
     fn serves(&self) -> Serves {
         Serves::Commits
+    }
+    /// The segment, the memory that is mapped, and the log.
+    fn memory_bytes(&self, _: &Design, _: Payload) -> u64 {
+        2 * self.memory_bytes + self.log_bytes
     }
 }
 
