@@ -48,9 +48,9 @@ impl BenchRow {
 struct Uniform {
     rng: Rng,
     units: u64,
-    unit_bytes: u32,
+    /// One of them: only the address varies.
+    like: Request,
     left: u64,
-    op: Op,
     depth: u32,
 }
 
@@ -59,11 +59,10 @@ impl BlockWorkload for Uniform {
     fn fill(&mut self, batch: &mut Batch) -> usize {
         let count = (batch.room() as u64).min(self.left) as usize;
         self.left -= count as u64;
-        batch.extend(count, || Request {
-            offset: self.rng.below(self.units) * self.unit_bytes as u64,
-            bytes: self.unit_bytes,
-            op: self.op,
-            ..Request::default()
+        batch.extend(count, || {
+            let mut request = self.like;
+            request.offset = self.rng.below(self.units) * request.bytes as u64;
+            request
         });
         count
     }
@@ -74,7 +73,7 @@ impl Workload for Uniform {
         Pacing::Closed { depth: self.depth }
     }
     fn footprint(&self) -> std::ops::Range<u64> {
-        0..self.units * self.unit_bytes as u64
+        0..self.units * self.like.bytes as u64
     }
 }
 
@@ -116,8 +115,13 @@ fn measure<D: BlockDevice + Observed>(
 ) -> Result<Vec<BenchRow>, String> {
     let unit_bytes = device.unit_bytes();
     let units = design.capacity_bytes() / unit_bytes as u64;
-    let uniform =
-        |op, depth, left| Uniform { rng: Rng::stream(1, "bench"), units, unit_bytes, left, op, depth };
+    let uniform = |op, depth, left| Uniform {
+        rng: Rng::stream(1, "bench"),
+        units,
+        like: Request { op, bytes: unit_bytes, ..Request::default() },
+        left,
+        depth,
+    };
     let mut own = uniform(Op::Write, 32, u64::MAX);
     let prepared = precondition::precondition(device, State::Steady, Some(&mut own), 1, &mut |_, _| true);
     let (_, mut now) = prepared.map_err(|error| error.to_string())?;

@@ -20,12 +20,14 @@
 //! | [`part`], [`sheets`] | memory parts, typed; the built-in datasheets |
 //! | `load`, `resolve` | from a name to a [`Design`] |
 //! | `configs` | from a [`Design`] to the configurations of media, and its price |
+//! | `footprint` | what media and common tables take of this machine's memory |
 //! | `text` | canonical text, `design show`, `diff`, `new`; [`schema`]: JSON Schema |
 
 mod bricks;
 mod configs;
 mod context;
 pub mod error;
+mod footprint;
 mod key;
 pub mod keys;
 pub mod kinds;
@@ -44,10 +46,12 @@ pub use bricks::slc::{PageCache, SlcBlocks};
 pub use configs::{PriceItem, PriceList};
 pub use context::Resolved;
 pub use error::DesignErrors;
+pub use footprint::Payload;
 pub use kinds::blocks::{BlockMapped, LogArray};
 pub use kinds::envy::Envy;
 pub use kinds::hftl::PramMapped;
 pub use kinds::page::PageMapped;
+pub use kinds::rvm::{LogDevice, Recoverable};
 pub use kinds::{Ftl, Kind};
 pub use load::BUILT_IN;
 pub use part::Part;

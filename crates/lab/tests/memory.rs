@@ -3,8 +3,8 @@
 
 #![cfg(target_os = "linux")]
 
-use nvlab_lab::design::{BUILT_IN, Design};
-use nvlab_lab::run::device::memory::{Payload, needed};
+use nvlab_lab::design::{BUILT_IN, Design, Payload};
+use nvlab_lab::run::device::memory::needed;
 use nvlab_lab::run::device::{self, Device, InMemory, NoBytes, Visit};
 use nvlab_units::Time;
 use std::process::Command;

@@ -8,6 +8,7 @@
 //! | [`mapping`] | [`Mapping`]: a file or anonymous memory mapped for loads and stores |
 //! | [`stores`] | stores to mapped memory in known units and order: whole words, or past the caches |
 //! | [`flush`] | [`Flush`]: writes cache lines back to memory (clwb, clflushopt, clflush) |
+//! | [`mtd`] | raw flash as a character device: its description and erase |
 //! | [`mod@file`] | unnamed files in memory, holes, free space, private files |
 //! | [`folder`] | [`LockedFolder`]: a folder with one owner, whose files are replaced atomically |
 //! | [`faulty`] | [`FaultyFile`]: a file that fails on demand, for tests |
@@ -27,6 +28,7 @@ pub mod file;
 pub mod flush;
 pub mod folder;
 pub mod mapping;
+pub mod mtd;
 mod sigbus;
 pub mod stores;
 

@@ -73,6 +73,21 @@ impl Mapping {
         }
     }
 
+    /// Moves it to an address at a page boundary, in place of whatever is mapped there.
+    ///
+    /// # Safety
+    /// Nobody needs what is mapped there now, and no pointer to where this mapping was is used any more.
+    pub unsafe fn move_to(&mut self, address: *mut u8) -> io::Result<()> {
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        // SAFETY: the range is this mapping, and the caller answers for the new place.
+        let start = unsafe { libc::mremap(self.start().cast(), self.bytes, self.bytes, flags, address) };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr() == address => self.start = start,
+            _ => return Err(io::Error::last_os_error()),
+        }
+        Ok(())
+    }
+
     /// Private zero bytes that take memory where they are written.
     pub fn anonymous(bytes: u64) -> io::Result<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

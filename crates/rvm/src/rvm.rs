@@ -60,6 +60,25 @@ impl Rvm {
         self.core.map(segment, range).map(Arc::new)
     }
 
+    /// Like [`Rvm::map_raw`], at an address at a page boundary, in place of whatever is mapped there.
+    ///
+    /// # Safety
+    /// Nobody needs what is mapped there now.
+    pub unsafe fn map_raw_at(
+        &self,
+        segment: &str,
+        range: Range<u64>,
+        address: *mut u8,
+    ) -> Result<Arc<Memory>> {
+        let mut memory = self.core.map(segment, range)?;
+        // SAFETY: nobody has a pointer to the new memory yet, and the caller answers for its place.
+        if let Err(error) = unsafe { memory.move_to(address) } {
+            self.core.unmap(&memory);
+            return Err(error);
+        }
+        Ok(Arc::new(memory))
+    }
+
     /// Forgets memory that was mapped by [`Rvm::map_raw`]; another region may take its place in the segment. Its bytes stay
     /// where they are as long as somebody holds it.
     pub fn unmap_raw(&self, memory: &Memory) {

@@ -5,10 +5,12 @@ use super::context::Context;
 use super::key::Preset::{Is, Nothing, Required};
 use super::key::{Key, key};
 use super::kinds::Ftl;
+use super::{Design, Payload, footprint};
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_controller::fsms::{FsmsConfig, SECTOR, Update};
 use nvlab_units::quantity::display_bytes;
 use nvlab_units::{Extent, Span};
+use nvlab_workload::Serves;
 
 /// Records of the journal of FSMS: few, and each is written as seldom as a sector that it protects.
 const JOURNAL_RECORDS: u32 = 16;
@@ -108,6 +110,20 @@ impl Route {
             overhead: self.overhead,
         }
     }
+
+    /// Bytes of this machine's memory that the driver's tables take in a simulation, and its PRAM where the controller has
+    /// none. `payload` is what the media keep.
+    pub fn memory_bytes(&self, design: &Design, payload: Payload) -> u64 {
+        let (pcm, _) = design.pcm_config(&self.pram, 0);
+        let sectors = design.capacity_bytes() / SECTOR as u64;
+        let own = match design.ftl.kind().pram() {
+            Some(_) => 0,
+            None => footprint::pcm(&pcm, payload),
+        };
+        let slots = self.bytes.unwrap_or(pcm.capacity_bytes) / (SECTOR as u64 + 4);
+        // The sector of each slot, those that are free; an index of 64 sectors together, of which each slot may need its own.
+        8 * slots + sectors / 64 * 4 + 256 * slots.min(sectors / 64) + sectors / 32 + own
+    }
 }
 
 /// Reads `[ftl.route]`; `Some(None)`: there is none.
@@ -126,13 +142,14 @@ pub fn read(context: &mut Context, media: &Media, ftl: &Ftl) -> Option<Option<Ro
     };
     let (bytes, first_bytes) = (optional("ftl.route.size"), optional("ftl.route.first"));
     let (pram, pcm) = pram?;
-    if ftl.kind().is_memory() {
+    let problem = match ftl.kind().serves() {
+        Serves::Blocks => None,
+        Serves::Words => Some("`ftl.route.kind`: eNVy is memory, FSMS stands in front of a disk"),
+        Serves::Commits => Some("`ftl.route.kind`: a log takes records, FSMS stands in front of a disk"),
+    };
+    if let Some(problem) = problem {
         let help = "leave [ftl.route] out, or another `ftl.kind`";
-        context.wrong(
-            "ftl.route.kind",
-            "`ftl.route.kind`: eNVy is memory, FSMS stands in front of a disk",
-            help,
-        );
+        context.wrong("ftl.route.kind", problem, help);
         return None;
     }
     if let Some(own) = ftl.kind().pram().filter(|own| *own != pram) {

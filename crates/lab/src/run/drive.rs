@@ -138,9 +138,11 @@ pub enum DriveError {
 }
 
 impl DriveError {
+    /// `request` failed; there would be `after` requests after its batch, of which `rest` follow it.
     #[cold]
-    fn failed(number: u64, request: &Request, at: Time, source: ControllerError) -> DriveError {
+    fn failed(after: u64, rest: usize, request: &Request, at: Time, source: ControllerError) -> DriveError {
         let Request { op, bytes, offset, .. } = *request;
+        let number = after - rest as u64 - 1;
         DriveError::Failed { number, op, bytes, offset, at, source }
     }
 }
@@ -149,9 +151,10 @@ impl DriveError {
 /// Replacing the earliest costs one comparison per level and no unpredictable branch.
 #[derive(Clone, Debug)]
 pub struct Outstanding {
-    /// The later of the two that met at each inner node; node 1 is the root, the children of `n` are `2 n` and
-    /// `2 n + 1`, the leaves come after the inner nodes.
-    losers: Vec<Entry>,
+    /// Node 1 is the root, the children of `n` are `2 n` and `2 n + 1`. A leaf holds the end of its request in picoseconds,
+    /// an inner node the leaf that ends later of the two that met there. One vector, since two tables, or losers with
+    /// their ends beside them, take more instructions per level.
+    nodes: Vec<u64>,
     earliest: Entry,
     depth: usize,
 }
@@ -167,21 +170,18 @@ impl Outstanding {
     pub fn new(depth: u32, origin: Time) -> Outstanding {
         let depth = depth.max(1) as usize;
         let leaves = depth.next_power_of_two();
-        let mut tree = Outstanding {
-            losers: vec![Entry { end: origin, leaf: 0 }; leaves],
-            earliest: Entry { end: origin, leaf: leaves },
-            depth,
-        };
-        // Leaves beyond the depth never win; the others are alike, so any may be the winner of any match.
-        for node in 1..leaves {
+        // Leaves beyond the depth never win; the others are alike, so any may be the winner of any match. Here the leftmost
+        // leaf wins: the loser at a node is the leftmost leaf of its right child.
+        let mut nodes = vec![Time::MAX.ps(); 2 * leaves];
+        for (node, loser) in nodes[..leaves].iter_mut().enumerate().skip(1) {
             let mut leaf = 2 * node + 1;
             while leaf < leaves {
                 leaf *= 2;
             }
-            let end = if leaf - leaves < depth { origin } else { Time::MAX };
-            tree.losers[node] = Entry { end, leaf };
+            *loser = leaf as u64;
         }
-        tree
+        nodes[leaves..][..depth].fill(origin.ps());
+        Outstanding { nodes, earliest: Entry { end: origin, leaf: leaves }, depth }
     }
 
     /// When another request may begin.
@@ -194,11 +194,13 @@ impl Outstanding {
     #[inline]
     pub fn add(&mut self, end: Time) {
         let mut winner = Entry { end, leaf: self.earliest.leaf };
+        self.nodes[winner.leaf] = end.ps();
         let mut node = winner.leaf / 2;
         while node > 0 {
-            let met = self.losers[node];
+            let leaf = self.nodes[node] as usize;
+            let met = Entry { end: Time::from_ps(self.nodes[leaf]), leaf };
             let beaten = met.end < winner.end;
-            self.losers[node] = if beaten { winner } else { met };
+            self.nodes[node] = if beaten { winner.leaf } else { met.leaf } as u64;
             winner = if beaten { met } else { winner };
             node /= 2;
         }
@@ -206,10 +208,10 @@ impl Outstanding {
     }
 
     /// When the last one is done.
+    #[inline]
     pub fn last(&self) -> Time {
-        let real = |entry: &&Entry| entry.leaf - self.losers.len() < self.depth;
-        let losers = self.losers[1..].iter().filter(real).map(|entry| entry.end);
-        losers.chain([self.earliest.end]).max().expect("at least one request")
+        let leaves = &self.nodes[self.nodes.len() / 2..];
+        Time::from_ps(*leaves[..self.depth].iter().max().expect("at least one request"))
     }
 }
 
@@ -240,10 +242,7 @@ pub(super) fn paced<D: BlockDevice + Observed>(
     limit: &Limit,
     Watch { mut meter, go_on }: Watch<'_>,
 ) -> Result<Progress, DriveError> {
-    let (closed, depth) = match workload.pacing() {
-        Pacing::Closed { depth } => (true, depth.min(queue)),
-        Pacing::Open | Pacing::Program => (false, queue),
-    };
+    let (closed, depth) = in_flight(workload.pacing(), queue);
     let mut under_way = Outstanding::new(depth, origin);
     let mut progress = Progress { now: origin, ..Progress::default() };
     let mut ask_at = ASK_EVERY;
@@ -266,19 +265,21 @@ pub(super) fn paced<D: BlockDevice + Observed>(
         if after.written_bytes > progress.written_bytes {
             device.prefetch_writes(requests.iter().filter(|r| r.op == Op::Write).map(|r| r.offset));
         }
-        for (number, request) in requests.iter().enumerate() {
-            if let Some(next) = coming.requests().get(number) {
+        // Neither list is indexed by the number of the request: only a failure needs it, and counting costs instructions.
+        let (mut now, mut rest, mut following) = (progress.now, requests.iter(), coming.requests().iter());
+        while let Some(request) = rest.next() {
+            if let Some(next) = following.next() {
                 device.prefetch(next.offset);
             }
             let room = under_way.room_at();
-            let wanted = if closed { room } else { wanted(&mut program, request, origin, progress.now) };
-            let begin = wanted.max(room).max(progress.now);
+            let wanted = if closed { room } else { wanted(&mut program, request, origin, now) };
+            let begin = wanted.max(room).max(now);
             if begin.ps() >= deadline {
-                after = progress.after(&requests[..number]);
+                after = progress.after(&requests[..requests.len() - rest.len() - 1]);
                 break;
             }
             let end = serve(device, begin, request, workload)
-                .map_err(|why| DriveError::failed(progress.requests + number as u64, request, begin, why))?;
+                .map_err(|why| DriveError::failed(after.requests, rest.len(), request, begin, why))?;
             under_way.add(end);
             if let Some(meter) = &mut meter {
                 meter.served(request, wanted, end);
@@ -286,20 +287,28 @@ pub(super) fn paced<D: BlockDevice + Observed>(
                     program.answered(wanted, end);
                 }
             }
-            progress.now = begin;
+            now = begin;
         }
-        coming.requests().iter().skip(requests.len()).for_each(|request| device.prefetch(request.offset));
+        following.for_each(|request| device.prefetch(request.offset));
         let served = after.requests - progress.requests;
-        progress = Progress { now: progress.now, ..after };
+        progress = Progress { now, ..after };
         if served < batch.len() as u64 {
             break;
         }
         if let Some(meter) = &mut meter {
-            meter.batch(device, served, progress.now);
+            meter.batch(|| device.counters(), served, progress.now);
         }
         ask(go_on, &progress, &mut ask_at)?;
     }
     finished(progress, under_way.last())
+}
+
+/// Whether a request begins as soon as there is room, and how many are in flight at a time.
+fn in_flight(pacing: Pacing, queue: u32) -> (bool, u32) {
+    match pacing {
+        Pacing::Closed { depth } => (true, depth.min(queue)),
+        Pacing::Open | Pacing::Program => (false, queue),
+    }
 }
 
 /// The progress of a run whose last request ends at `end`.

@@ -46,6 +46,15 @@ impl Memory {
         Ok(Memory { mapping, segment, name: name.into(), offset: range.start, active, committed })
     }
 
+    /// Moves it to an address at a page boundary, in place of whatever is mapped there.
+    ///
+    /// # Safety
+    /// As for [`Mapping::move_to`].
+    pub(crate) unsafe fn move_to(&mut self, address: *mut u8) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.mapping.move_to(address) }.map_err(Error::io("map", &self.name))
+    }
+
     /// Its length in bytes.
     pub fn bytes(&self) -> usize {
         self.mapping.len()
@@ -103,7 +112,7 @@ impl Memory {
     ///
     /// # Safety
     /// Nobody changes the memory meanwhile.
-    pub unsafe fn find_missed(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<()> {
+    pub(super) unsafe fn find_missed(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<()> {
         let committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
         if committed.is_empty() || self.active.load(Ordering::Relaxed) > 1 {
             return Ok(());
@@ -111,7 +120,7 @@ impl Memory {
         // SAFETY: as the caller promises.
         let now = unsafe { self.slice(0..self.bytes()) };
         let mut from = 0;
-        for range in ranges.chain([self.bytes()..self.bytes()]) {
+        for range in ranges.chain(std::iter::once(self.bytes()..self.bytes())) {
             if now[from..range.start] != committed[from..range.start] {
                 let differs = |at: &usize| now[*at] != committed[*at];
                 let first = (from..range.start).find(differs).unwrap_or(from);

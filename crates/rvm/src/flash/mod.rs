@@ -2,8 +2,12 @@
 //! the AND of old and new), and an erase sets all bits of one block.
 
 pub mod memory;
+pub mod mtd;
+pub mod plain_file;
 
 pub use memory::MemoryFlash;
+pub use mtd::Mtd;
+pub use plain_file::PlainFile;
 
 use std::fmt::Debug;
 use std::io;

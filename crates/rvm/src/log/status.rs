@@ -6,7 +6,7 @@
 //!
 //! # Format, version 1
 //!
-//! The copies begin [`SPACING`] bytes apart, so that even a device of 4 KiB sectors tears only one. Each is one sector:
+//! The copies begin 4096 B apart, so that even a device of 4 KiB sectors tears only one. Each is one sector:
 //! 64 B as below (integers little-endian), zeros to its end.
 //!
 //! | offset | bytes | what |
@@ -31,7 +31,7 @@ pub const MAGIC: [u8; 8] = *b"nvlabrvm";
 /// The version of the format.
 pub const VERSION: u32 = 1;
 /// Bytes from the beginning of one copy to that of the other.
-pub const SPACING: u64 = 4096;
+const SPACING: u64 = 4096;
 /// Bytes of both copies and what is between them: the log proper may begin here.
 pub const BYTES: u64 = 2 * SPACING;
 
@@ -91,6 +91,24 @@ impl Copy {
 /// Whether a sector may have so many bytes.
 fn is_sector(bytes: u32) -> bool {
     bytes.is_power_of_two() && (512..=SPACING as u32).contains(&bytes)
+}
+
+/// The kind of the log on a store; `None` if there is no status, an error if there is one but neither copy is whole.
+pub fn kind(store: &dyn Store, name: &str) -> Result<Option<[u8; 4]>> {
+    let mut first = None;
+    for slot in [0, 1] {
+        match StatusPair::read(store, name, slot * SPACING) {
+            Ok(copy) => return Ok(Some(copy.kind)),
+            Err(error @ Error::Format { .. }) => drop(first.get_or_insert(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    match first {
+        // It does not begin with the magic, or is too short for it.
+        Some(Error::Format { offset, .. }) if offset < 8 => Ok(None),
+        Some(error) => Err(error),
+        None => Ok(None),
+    }
 }
 
 /// The status of a log on a store.

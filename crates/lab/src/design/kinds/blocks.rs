@@ -8,7 +8,7 @@ use super::super::context::Context;
 use super::super::key::Preset::{Is, Nothing};
 use super::super::key::{Key, key};
 use super::super::part::Flash;
-use super::super::{Array, Design, HostPath};
+use super::super::{Array, Design, HostPath, Payload, footprint};
 use super::Kind;
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_controller::block_map::{BlockMapConfig, BlockWear, Log};
@@ -132,6 +132,35 @@ impl Kind for BlockMapped {
     fn check(&self, design: &Design) -> Result<(), String> {
         let log = design.log_config(self, 0);
         self.config.check(&design.flash_config(0), log.as_ref(), self.slc_log.is_some())
+    }
+    fn memory_bytes(&self, design: &Design, payload: Payload) -> u64 {
+        let flash = design.flash_config(0);
+        let geometry = &flash.geometry;
+        let log = design.log_config(self, 0);
+        let log_geometry = log.as_ref().map_or(geometry, |log| &log.geometry);
+        let logical = self.config.logical_units as u64;
+        let logical_blocks = logical.div_ceil(geometry.pages_per_block as u64);
+        // A bit for each page, which may be programmed in any order.
+        let bits = geometry.blocks() as u64 * geometry.pages_per_block.div_ceil(64) as u64 * 8;
+        let of_log = match self.config.log {
+            Log::None => 0,
+            Log::PerBlock { .. } => 4 * logical_blocks + geometry.blocks() as u64,
+            Log::Shared { .. } => 4 * log_geometry.units(),
+        };
+        // A mount looks for the newest version of every page, and records all versions it finds.
+        let recovery =
+            payload.kept(8 * logical) + payload.written(24 * (geometry.units() + log_geometry.units()));
+        4 * logical
+            + self.config.second_chance as u64 * logical
+            + 4 * logical_blocks
+            + 4 * geometry.blocks() as u64
+            + bits
+            + of_log
+            + recovery
+            + footprint::array(&flash, self.slc_log.is_some(), payload)
+            + log
+                .as_ref()
+                .map_or(0, |log| footprint::array(log, false, payload) + 4 * log.geometry.blocks() as u64)
     }
 }
 

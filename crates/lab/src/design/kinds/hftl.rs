@@ -6,7 +6,7 @@ use super::super::bricks::{cleaning, service, space, wear};
 use super::super::context::Context;
 use super::super::key::Preset::Is;
 use super::super::key::{Key, key};
-use super::super::{Array, Design, HostPath};
+use super::super::{Array, Design, HostPath, Payload, footprint};
 use super::Kind;
 use crate::toml_reader::datum::Shape;
 use nvlab_controller::hftl::HftlConfig;
@@ -70,6 +70,19 @@ impl Kind for PramMapped {
     }
     fn pram_taken(&self, data: &Geometry) -> u64 {
         self.config.pram_bytes(data)
+    }
+    fn memory_bytes(&self, design: &Design, payload: Payload) -> u64 {
+        let flash = design.flash_config(0);
+        let geometry = &flash.geometry;
+        // The reverse map, and the tables that lie in PRAM: map, block entries, live bits.
+        let live = geometry.blocks() as u64 * geometry.pages_per_block.div_ceil(64) as u64 * 8;
+        4 * geometry.units()
+            + 4 * self.config.logical_units as u64
+            + 8 * geometry.blocks() as u64
+            + live
+            + footprint::blocks(geometry, geometry.units_per_block() as u64 + 1)
+            + footprint::array(&flash, false, payload)
+            + footprint::pcm(&design.pcm_config(&self.pram, 0).0, payload)
     }
 }
 

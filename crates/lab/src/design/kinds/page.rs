@@ -9,7 +9,7 @@ use super::super::context::Context;
 use super::super::key::Preset::Is;
 use super::super::key::{Key, key};
 use super::super::part::Flash;
-use super::super::{Array, Design, HostPath};
+use super::super::{Array, Design, HostPath, Payload, footprint};
 use super::Kind;
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_controller::page_map::{Allocation, PageMapConfig, Streams, WearLevelling, WriteBuffer};
@@ -122,6 +122,30 @@ impl Kind for PageMapped {
     }
     fn check(&self, design: &Design) -> Result<(), String> {
         self.config.check(&design.flash_config(0))
+    }
+    fn memory_bytes(&self, design: &Design, payload: Payload) -> u64 {
+        let flash = design.flash_config(0);
+        let geometry = &flash.geometry;
+        let config = &self.config;
+        let (raw, logical) = (geometry.units(), config.logical_units as u64);
+        let frontiers = geometry.dies() as u64 * config.streams.count() as u64;
+        // The staged units of a page, its bytes and its spare area.
+        let frontier = geometry.units_per_page as u64 * 24 + payload.kept(geometry.page_bytes());
+        let buffer = self
+            .buffer
+            .as_ref()
+            .map_or(0, |buffer| buffer.bytes / self.unit_bytes as u64 * 16 + payload.kept(buffer.bytes));
+        // A mount looks for the newest version of every unit; a checkpoint is a copy of the map.
+        let recovery = payload.kept(16 * logical + 4 * logical);
+        4 * raw
+            + raw / 8
+            + 4 * logical
+            + footprint::blocks(geometry, geometry.units_per_block() as u64 + 1)
+            + frontiers * (256 + frontier)
+            + geometry.units_per_block() as u64 * 16
+            + buffer
+            + recovery
+            + footprint::array(&flash, self.cache.is_some(), payload)
     }
 }
 

@@ -2,8 +2,8 @@
 //! make a device over any of them, new from the factory or recovered.
 
 use super::Observed;
-use super::memory::{self, NotEnough, Payload};
-use crate::design::PageMapped;
+use super::memory::{self, NotEnough};
+use crate::design::{PageMapped, Payload};
 use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::flash::{FlashConfig, Nand, SlcMode};
 use nvlab_medium::{MemStore, Store};

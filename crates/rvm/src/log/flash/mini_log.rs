@@ -46,7 +46,8 @@ use crate::log::status::{MAGIC, VERSION};
 use crate::{Error, Result};
 use std::io;
 
-const HEADER: usize = 64;
+/// Bytes of the header of a data block.
+pub(super) const HEADER: usize = 64;
 const CHECKED: usize = 60;
 /// What an entry has besides its value.
 const ENTRY_EXTRA: usize = 8;
@@ -117,6 +118,11 @@ impl Header {
             sequence: long(40),
         })
     }
+}
+
+/// Bytes of an erase block of the device that begins so, if it begins with a mini-log, as that of a log does.
+pub(super) fn block_bytes_of(first: &[u8; HEADER]) -> Option<u64> {
+    Header::decode(first).ok().map(|header| header.block_bytes)
 }
 
 /// A value on flash.

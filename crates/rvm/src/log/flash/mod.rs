@@ -23,12 +23,15 @@
 pub mod mini_log;
 pub mod remap;
 
-use crate::flash::{Erased, Flash, by_block};
+use crate::flash::{Erased, Flash, PlainFile, by_block};
 use crate::log::{Log, Status};
 use crate::{Error, Result};
 use mini_log::{MiniLog, Place};
 use remap::Remap;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 
 const KIND: [u8; 4] = *b"stat";
@@ -53,6 +56,33 @@ fn encode(status: Status, blocks: u64) -> [u8; 24] {
         *into = field.to_le_bytes();
     }
     value
+}
+
+impl FlashLog<PlainFile> {
+    /// Opens the log in a file laid out as flash, with the erase blocks that the log says it was made for. A power failure
+    /// may have torn what says it: then [`PlainFile::open`] has to be told.
+    pub fn open_file(path: &Path) -> Result<FlashLog<PlainFile>> {
+        let name = path.display();
+        let found = FlashLog::block_bytes_of(path).map_err(Error::io("read", &name))?;
+        let Some(block_bytes) = found else {
+            let why = "this is no log: it does not begin with the header of one".into();
+            return Err(Error::Format { what: name.to_string(), offset: 0, why });
+        };
+        FlashLog::open(PlainFile::open(path, block_bytes)?)
+    }
+
+    /// Whether a file begins like a log on flash.
+    pub(crate) fn is_in_file(path: &Path) -> bool {
+        matches!(FlashLog::block_bytes_of(path), Ok(Some(_)))
+    }
+
+    fn block_bytes_of(path: &Path) -> io::Result<Option<u64>> {
+        let mut header = [0; mini_log::HEADER];
+        match File::open(path)?.read_exact_at(&mut header, 0) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            read => read.map(|()| mini_log::block_bytes_of(&header)),
+        }
+    }
 }
 
 impl<F: Flash> FlashLog<F> {

@@ -105,7 +105,7 @@ impl<F: Flash> Remap<F> {
     }
 
     /// Where a byte is on the device below.
-    pub fn device_offset(&self, offset: u64) -> u64 {
+    pub(super) fn device_offset(&self, offset: u64) -> u64 {
         let block_bytes = self.flash.shape().block_bytes;
         self.place((offset / block_bytes) as u32) + offset % block_bytes
     }

@@ -1,0 +1,158 @@
+//! A plain file laid out as flash: for real use on file systems and for tests of what runs on flash.
+//!
+//! The byte at an offset of the device is the byte at that offset of the file. Programs and erases are durable when they
+//! return: each ends with fdatasync. A power failure during one leaves any part of it, which the contract of [`Flash`] allows:
+//! the bytes around it do not change.
+
+use super::{Erased, Flash, Shape, check_clears};
+use crate::{Error, Result};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes written at a time when a file is created.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+/// A file as a flash device. It is locked as long as it is open.
+#[derive(Debug)]
+pub struct PlainFile {
+    file: File,
+    path: PathBuf,
+    shape: Shape,
+}
+
+impl PlainFile {
+    /// Creates a file, which must not exist, as an erased device. Durable when it returns.
+    pub fn create(path: &Path, shape: Shape) -> Result<PlainFile> {
+        check_block_bytes(shape.block_bytes)?;
+        let device =
+            PlainFile::lock(path, nvlab_os::file::private().create_new(true), "create", |_| Ok(shape))?;
+        let erased = vec![0xff; CHUNK_BYTES.min(shape.bytes()) as usize];
+        let fill = || {
+            let mut offset = 0;
+            while offset < shape.bytes() {
+                let bytes = CHUNK_BYTES.min(shape.bytes() - offset);
+                device.file.write_all_at(&erased[..bytes as usize], offset)?;
+                offset += bytes;
+            }
+            device.file.sync_all()?;
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        };
+        if let Err(error) = fill() {
+            // Half a file would be in the way of the next attempt.
+            let _ = std::fs::remove_file(path);
+            return Err(Error::io("create", &path.display())(error));
+        }
+        Ok(device)
+    }
+
+    /// Opens a file whose erase blocks have so many bytes.
+    pub fn open(path: &Path, block_bytes: u64) -> Result<PlainFile> {
+        check_block_bytes(block_bytes)?;
+        PlainFile::lock(path, &mut nvlab_os::file::private(), "open", |file| {
+            let bytes = file.metadata().map_err(Error::io("measure", &path.display()))?.len();
+            match u32::try_from(bytes / block_bytes) {
+                Ok(blocks) if bytes % block_bytes == 0 && blocks > 0 => Ok(Shape { block_bytes, blocks }),
+                _ => {
+                    let why = format!("it has {bytes} B, which are no erase blocks of {block_bytes} B");
+                    Err(Error::Format { what: path.display().to_string(), offset: bytes, why })
+                }
+            }
+        })
+    }
+
+    fn lock(
+        path: &Path,
+        options: &mut OpenOptions,
+        verb: &str,
+        shape: impl FnOnce(&File) -> Result<Shape>,
+    ) -> Result<PlainFile> {
+        let file = options.open(path).map_err(Error::io(verb, &path.display()))?;
+        if !nvlab_os::file::try_lock(&file).map_err(Error::io("lock", &path.display()))? {
+            return Err(Error::Busy(path.to_path_buf()));
+        }
+        let shape = shape(&file)?;
+        Ok(PlainFile { file, path: path.to_path_buf(), shape })
+    }
+}
+
+fn check_block_bytes(bytes: u64) -> Result<()> {
+    match bytes {
+        0 => Err(Error::Invalid("erase blocks of 0 B".into())),
+        _ => Ok(()),
+    }
+}
+
+impl Flash for PlainFile {
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.shape.check(offset, into.len())?;
+        self.file.read_exact_at(into, offset)
+    }
+
+    fn program(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut old = vec![0; data.len()];
+        self.read(offset, &mut old)?;
+        check_clears(&old, data, offset)?;
+        self.file.write_all_at(data, offset)?;
+        self.file.sync_data()
+    }
+
+    fn erase(&mut self, block: u32) -> io::Result<Erased> {
+        let offset = self.shape.check_block(block)?;
+        self.file.write_all_at(&vec![0xff; self.shape.block_bytes as usize], offset)?;
+        self.file.sync_data().map(|()| Erased::Clean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape { block_bytes: 4096, blocks: 3 };
+
+    #[test]
+    fn it_keeps_to_the_rules_of_flash_and_takes_one_opener() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flash");
+        let mut device = PlainFile::create(&path, SHAPE).unwrap();
+        assert!(matches!(PlainFile::open(&path, 4096), Err(Error::Busy(busy)) if busy == path));
+        device.program(4094, &[0xf0, 0x0f, 0x33]).unwrap();
+        let error = device.program(4095, &[0x0e, 0x37]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(error.to_string(), "programming 0x37 over 0x33 at offset 4096 would set bits");
+        device.program(3 * 4096 - 1, &[0, 0]).unwrap_err();
+        device.erase(3).unwrap_err();
+        drop(device);
+        let mut device = PlainFile::open(&path, 4096).unwrap();
+        assert_eq!(device.shape(), SHAPE);
+        let mut bytes = [0; 5];
+        device.read(4093, &mut bytes).unwrap();
+        assert_eq!(bytes, [0xff, 0xf0, 0x0f, 0x33, 0xff]);
+        assert_eq!(device.erase(0).unwrap(), Erased::Clean);
+        device.read(4093, &mut bytes).unwrap();
+        assert_eq!(bytes, [0xff, 0xff, 0xff, 0x33, 0xff]);
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flash");
+        let error = PlainFile::open(&path, 4096).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot open {}: ", path.display())), "{error}");
+        std::fs::write(&path, [0; 5000]).unwrap();
+        let error = PlainFile::open(&path, 4096).unwrap_err();
+        assert!(matches!(error, Error::Format { offset: 5000, .. }), "{error}");
+        assert!(matches!(PlainFile::create(&path, SHAPE), Err(Error::Io { .. })));
+        assert_eq!(std::fs::read(&path).unwrap(), [0; 5000]);
+    }
+}

@@ -1,0 +1,414 @@
+//! A log in two places: large appends on a big slow store, small ones in a small fast log (hybrid logging; Price and Nettles,
+//! "Transactions in a Flash", 1996, slides 46 to 53).
+//!
+//! The positions are the hybrid's own. An append of at least the threshold is written to the store, and a stub of 24 B with its
+//! checksum, the commit record, to the small log; any other goes to the small log behind a header of 24 B.
+//!
+//! 1. A large append is durable when both are: the store is forced first, then the stub is appended, then the small log
+//!    is forced. So a stub whose data do not match it is damage, never a power failure.
+//! 2. The small log has its entries in the order of their positions.
+//! 3. What no entry has in the small log is at its place on the store: the byte at position p at p modulo the capacity. So the
+//!    capacity is that of the store. When the small log is full, small appends go to the store too, and large ones have
+//!    no stub; their records are then checked by their own checksums alone. Truncation makes room again.
+//! 4. The status is on the store. It changes before the small log is truncated or reset: a power failure in between leaves
+//!    entries that are before the head or of another generation, and both are passed over.
+//!
+//! What it costs: a force after a large append is one of the store and one of the small log. A change of status forces the
+//! store twice. Opening reads the large appends in the log once to check them.
+//!
+//! # Format, version 1
+//!
+//! The store: [`super::status`] in the first 8 KiB, kind `hybr`, then the circle of large appends. The small log has the same
+//! identity. Its entries, integers little-endian, checksums CRC-32C:
+//!
+//! | offset | bytes | what |
+//! |---|---|---|
+//! | 0 | 8 | position |
+//! | 8 | 4 | bytes |
+//! | 12 | 4 | 0: they follow this header; 1: they are on the store |
+//! | 16 | 4 | checksum of the bytes |
+//! | 20 | 4 | checksum of identity, generation, the position of this entry in the small log, and the 20 B before |
+
+use super::status::{self, StatusPair};
+use super::{Log, Status};
+use crate::checksum::crc32c;
+use crate::flash::by_block;
+use crate::{Error, Result, Store};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+pub(crate) const KIND: [u8; 4] = *b"hybr";
+const HEADER: usize = 24;
+const CHECKED: usize = 20;
+
+/// An append that the small log knows of.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    position: u64,
+    bytes: u32,
+    /// Whether its bytes are on the store.
+    is_large: bool,
+    crc: u32,
+}
+
+impl Entry {
+    fn end(&self) -> u64 {
+        self.position + u64::from(self.bytes)
+    }
+
+    fn encode(&self, status: Status, at: u64) -> [u8; HEADER] {
+        let mut header = [0; HEADER];
+        header[..8].copy_from_slice(&self.position.to_le_bytes());
+        header[8..12].copy_from_slice(&self.bytes.to_le_bytes());
+        header[12..16].copy_from_slice(&u32::from(self.is_large).to_le_bytes());
+        header[16..20].copy_from_slice(&self.crc.to_le_bytes());
+        let crc = Self::header_crc(&header, status, at);
+        header[CHECKED..].copy_from_slice(&crc.to_le_bytes());
+        header
+    }
+
+    /// The entry, if this is one of this generation at this position of the small log.
+    fn decode(header: &[u8; HEADER], status: Status, at: u64) -> Option<Entry> {
+        let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
+        let position = u64::from_le_bytes(header[..8].try_into().expect("8 bytes"));
+        let is_valid = word(CHECKED) == Self::header_crc(header, status, at) && word(12) < 2;
+        let entry = Entry { position, bytes: word(8), is_large: word(12) == 1, crc: word(16) };
+        is_valid.then_some(entry)
+    }
+
+    fn header_crc(header: &[u8; HEADER], status: Status, at: u64) -> u32 {
+        let Status { identity, generation, .. } = status;
+        let seeds = [identity, generation, at].map(u64::to_le_bytes);
+        crc32c(&[seeds.as_flattened(), &header[..CHECKED]])
+    }
+}
+
+/// A log on a store, with its small records and the stubs of the others in a small log.
+#[derive(Debug)]
+pub struct HybridLog<L> {
+    small: L,
+    store: Box<dyn Store>,
+    name: String,
+    status: StatusPair,
+    threshold: usize,
+    /// What the small log has, each with its place there.
+    entries: VecDeque<(Entry, u64)>,
+    /// Where the small log goes on.
+    small_tail: u64,
+    /// Large appends on the store that have no stub yet.
+    unforced: Vec<Entry>,
+    /// Where the next append begins; none before the reset that follows opening.
+    tail: Option<u64>,
+    failed: Option<Arc<Error>>,
+}
+
+impl<L: Log> HybridLog<L> {
+    /// Makes an empty log of a new small log and all of a store, whose name is for messages; durable when it returns. What was
+    /// on the store is lost. Appends of `threshold` bytes or more go to the store.
+    pub fn create(
+        small: L,
+        store: Box<dyn Store>,
+        store_name: &str,
+        threshold: usize,
+    ) -> Result<HybridLog<L>> {
+        let bytes = store.len().map_err(Error::io("measure", &store_name))?;
+        let capacity = bytes.saturating_sub(status::BYTES);
+        if capacity < status::BYTES {
+            let least = 2 * status::BYTES;
+            return Err(Error::Invalid(format!(
+                "{store_name} has {bytes} B; the log needs at least {least} B"
+            )));
+        }
+        let identity = small.status().identity;
+        let status = StatusPair::create(store.as_ref(), store_name, 0, KIND, 512, identity, capacity)?;
+        let (small_tail, tail) = (small.status().head, Some(0));
+        Ok(HybridLog { tail, ..Self::new(small, store, store_name, status, threshold, small_tail) })
+    }
+
+    /// Opens the log on a small log, just opened, and the store that belongs to it; what can be read is durable.
+    /// [`Log::reset`] makes it ready for appends.
+    pub fn open(
+        mut small: L,
+        store: Box<dyn Store>,
+        store_name: &str,
+        threshold: usize,
+    ) -> Result<HybridLog<L>> {
+        let status = StatusPair::open(store.as_ref(), store_name, 0, KIND)?;
+        let (identity, other) = (status.status().identity, small.status().identity);
+        if identity != other {
+            let why =
+                format!("it belongs to log {identity:#018x}, and {} is log {other:#018x}", small.name());
+            return Err(Error::Format { what: store_name.into(), offset: 20, why });
+        }
+        let bytes = store.len().map_err(Error::io("measure", &store_name))?;
+        if bytes < status.capacity().saturating_add(status::BYTES) {
+            let why = format!("it ends at {bytes} B, but its log has {} B", status.capacity());
+            return Err(Error::Format { what: store_name.into(), offset: bytes, why });
+        }
+        store.sync().map_err(Error::io("force", &store_name))?;
+        small.force()?;
+        let small_tail = small.status().head;
+        let mut log = Self::new(small, store, store_name, status, threshold, small_tail);
+        log.scan()?;
+        Ok(log)
+    }
+
+    fn new(
+        small: L,
+        store: Box<dyn Store>,
+        name: &str,
+        status: StatusPair,
+        threshold: usize,
+        small_tail: u64,
+    ) -> HybridLog<L> {
+        let (name, entries, unforced) = (name.to_string(), VecDeque::new(), Vec::new());
+        HybridLog {
+            small,
+            store,
+            name,
+            status,
+            threshold,
+            entries,
+            small_tail,
+            unforced,
+            tail: None,
+            failed: None,
+        }
+    }
+
+    /// Finds the entries of the small log.
+    fn scan(&mut self) -> Result<()> {
+        let status = self.status();
+        while let Some(entry) = self.entry_at(self.small_tail)? {
+            let at = self.small_tail;
+            let is_inline = !entry.is_large;
+            let next = at + HEADER as u64 + if is_inline { u64::from(entry.bytes) } else { 0 };
+            // Of what is partly before the head, the store may have been written again.
+            if is_inline || entry.position >= status.head {
+                let mut data = vec![0; entry.bytes as usize];
+                match is_inline {
+                    true => self.small.read(at + HEADER as u64, &mut data)?,
+                    false => self.read_store(entry.position, &mut data)?,
+                }
+                if crc32c(&[&data]) != entry.crc {
+                    // The last append may have been torn. A stub was appended when its data were durable.
+                    if is_inline && self.entry_at(next)?.is_none() {
+                        return Ok(());
+                    }
+                    return Err(self.damaged(&entry, at));
+                }
+            }
+            if entry.end() > status.head {
+                self.entries.push_back((entry, at));
+            }
+            self.small_tail = next;
+        }
+        Ok(())
+    }
+
+    /// The entry at a position of the small log, if there is one.
+    fn entry_at(&mut self, at: u64) -> Result<Option<Entry>> {
+        let end = self.small.status().head + self.small.capacity();
+        if at + HEADER as u64 > end {
+            return Ok(None);
+        }
+        let mut header = [0; HEADER];
+        self.small.read(at, &mut header)?;
+        let entry = Entry::decode(&header, self.status(), at);
+        Ok(entry.filter(|entry| match entry.is_large {
+            true => u64::from(entry.bytes) <= self.capacity(),
+            false => at + HEADER as u64 + u64::from(entry.bytes) <= end,
+        }))
+    }
+
+    fn damaged(&self, entry: &Entry, at: u64) -> Error {
+        let why = format!("the {} B at position {} do not match their checksum", entry.bytes, entry.position);
+        match entry.is_large {
+            true => {
+                Error::Damaged { what: self.name.clone(), offset: self.store_offset(entry.position), why }
+            }
+            false => Error::Damaged { what: self.small.name(), offset: self.small.offset(at), why },
+        }
+    }
+
+    fn store_offset(&self, position: u64) -> u64 {
+        status::BYTES + position % self.capacity()
+    }
+
+    fn read_store(&self, position: u64, into: &mut [u8]) -> Result<()> {
+        for (_, at, range) in by_block(self.capacity(), position, into.len()) {
+            let read = self.store.read(&mut into[range], status::BYTES + at);
+            read.map_err(Error::io("read", &self.name))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the small log can take an entry of so many bytes.
+    fn has_room(&self, bytes: usize) -> bool {
+        self.small_tail + bytes as u64 <= self.small.status().head + self.small.capacity()
+    }
+
+    fn append_small(&mut self, entry: Entry, data: &[u8]) -> Result<()> {
+        let mut bytes = entry.encode(self.status(), self.small_tail).to_vec();
+        bytes.extend_from_slice(data);
+        self.small.append(self.small_tail, &bytes)?;
+        self.entries.push_back((entry, self.small_tail));
+        self.small_tail += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Makes the large appends durable and commits them.
+    fn commit_large(&mut self) -> Result<()> {
+        if self.unforced.is_empty() {
+            return Ok(());
+        }
+        self.store.sync().map_err(Error::io("force", &self.name))?;
+        for entry in std::mem::take(&mut self.unforced) {
+            if self.has_room(HEADER) {
+                self.append_small(entry, &[])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn try_append(&mut self, entry: Entry, data: &[u8]) -> Result<()> {
+        if !entry.is_large {
+            self.commit_large()?;
+            // The stubs may have taken the room.
+            if self.has_room(HEADER + data.len()) {
+                return self.append_small(entry, data);
+            }
+        }
+        for (_, at, range) in by_block(self.capacity(), entry.position, data.len()) {
+            let written = self.store.write(&data[range], status::BYTES + at);
+            written.map_err(Error::io("append to", &self.name))?;
+        }
+        self.unforced.push(Entry { is_large: true, ..entry });
+        Ok(())
+    }
+
+    fn try_force(&mut self) -> Result<()> {
+        self.commit_large()?;
+        self.small.force()
+    }
+
+    fn try_truncate(&mut self, head: u64) -> Result<()> {
+        self.try_force()?;
+        self.status.write(self.store.as_ref(), &self.name, Status { head, ..self.status() })?;
+        while self.entries.front().is_some_and(|(entry, _)| entry.end() <= head) {
+            self.entries.pop_front();
+        }
+        let first = self.entries.front().map_or(self.small_tail, |&(_, at)| at);
+        if first > self.small.status().head { self.small.truncate(first) } else { Ok(()) }
+    }
+
+    fn try_reset(&mut self, head: u64) -> Result<()> {
+        let Status { identity, generation, .. } = self.status();
+        self.status.write(
+            self.store.as_ref(),
+            &self.name,
+            Status { identity, generation: generation + 1, head },
+        )?;
+        self.small_tail = self.small.reset(self.small_tail)?;
+        self.entries.clear();
+        self.unforced.clear();
+        self.tail = Some(head);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        self.failed.as_ref().map_or(Ok(()), |error| Err(Error::Failed(error.clone())))
+    }
+
+    /// Remembers a failure: nobody knows what is on the devices now.
+    fn fail_on_error<T>(&mut self, result: Result<T>) -> Result<T> {
+        result.inspect_err(|error| self.failed = Some(Arc::new(error.clone())))
+    }
+}
+
+impl<L: Log> Log for HybridLog<L> {
+    fn name(&self) -> String {
+        format!("{} with {}", self.name, self.small.name())
+    }
+
+    fn capacity(&self) -> u64 {
+        self.status.capacity()
+    }
+
+    fn status(&self) -> Status {
+        self.status.status()
+    }
+
+    fn read(&mut self, position: u64, into: &mut [u8]) -> Result<()> {
+        self.check()?;
+        self.read_store(position, into)?;
+        let end = position + into.len() as u64;
+        let first = self.entries.partition_point(|(entry, _)| entry.end() <= position);
+        for &(entry, at) in self.entries.range(first..) {
+            if entry.position >= end {
+                break;
+            }
+            if !entry.is_large {
+                let (from, to) = (entry.position.max(position), entry.end().min(end));
+                let range = (from - position) as usize..(to - position) as usize;
+                self.small.read(at + HEADER as u64 + (from - entry.position), &mut into[range])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
+        self.check()?;
+        let end = position + data.len() as u64;
+        if self.tail != Some(position) || end > self.status().head + self.capacity() {
+            let (head, tail) = (self.status().head, self.tail);
+            let why = format!("{} B at position {position} of a log from {head} to {tail:?}", data.len());
+            return Err(Error::Invalid(why));
+        }
+        let bytes = u32::try_from(data.len())
+            .map_err(|_| Error::Invalid(format!("an append of {} B: at most 4 GiB", data.len())))?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let is_large = data.len() >= self.threshold;
+        let appended = self.try_append(Entry { position, bytes, is_large, crc: crc32c(&[data]) }, data);
+        self.fail_on_error(appended)?;
+        self.tail = Some(end);
+        Ok(())
+    }
+
+    fn force(&mut self) -> Result<()> {
+        self.check()?;
+        let forced = self.try_force();
+        self.fail_on_error(forced)
+    }
+
+    fn truncate(&mut self, head: u64) -> Result<()> {
+        self.check()?;
+        if self.tail.is_none_or(|tail| head > tail) || head < self.status().head {
+            let (from, tail) = (self.status().head, self.tail);
+            return Err(Error::Invalid(format!("a new head {head}; the log is from {from} to {tail:?}")));
+        }
+        let truncated = self.try_truncate(head);
+        self.fail_on_error(truncated)
+    }
+
+    fn reset(&mut self, tail: u64) -> Result<u64> {
+        self.check()?;
+        let head = tail.max(self.tail.unwrap_or(self.status().head));
+        let done = self.try_reset(head);
+        self.fail_on_error(done)?;
+        Ok(head)
+    }
+
+    /// On the store for large appends, in the small log for others.
+    fn offset(&self, position: u64) -> u64 {
+        let covering = |(entry, _): &&(Entry, u64)| entry.position <= position && position < entry.end();
+        match self.entries.iter().find(covering) {
+            Some((entry, at)) if !entry.is_large => {
+                self.small.offset(at + HEADER as u64 + (position - entry.position))
+            }
+            _ => self.store_offset(position),
+        }
+    }
+}
