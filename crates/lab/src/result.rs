@@ -385,7 +385,7 @@ pub struct RouteResult {
 /// What a log of recoverable memory did. The writes of the run are its commits, their bytes those of the records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DurableResult {
-    /// What the log is on: `flash`, `flash-disk`, `battery-ram`, `disk`.
+    /// What the log is on: `flash`, `flash-disk`, `battery-ram`, `disk`, `hybrid`.
     pub log: String,
     /// Bytes of records the log takes before it is truncated, and bytes over which their wear is spread.
     pub log_bytes: u64,

@@ -11,7 +11,7 @@ pub struct Values {
 }
 
 /// Designs: small built-in ones, existing files, and names that are none.
-const DESIGNS: [&str; 17] = [
+const DESIGNS: [&str; 19] = [
     "bench-4g",
     "bench-4g",
     "hftl",
@@ -24,6 +24,8 @@ const DESIGNS: [&str; 17] = [
     "tlc-pslc",
     "mlc-bast",
     "fusion-fast",
+    "rvm-flash",
+    "rvm-hybrid",
     "mine.toml",
     "mine.toml",
     "broken.toml",
@@ -44,7 +46,7 @@ const FILES: [&str; 11] = [
     "missing/new.file",
     "runs",
 ];
-const WORKLOADS: [&str; 16] = [
+const WORKLOADS: [&str; 18] = [
     "uniform",
     "zipf read=50% qd=4",
     "sequential bs=1MiB",
@@ -54,6 +56,8 @@ const WORKLOADS: [&str; 16] = [
     "uniform read=30% trim=10% flush=7 fua=10%",
     "uniform bs=512B rate=1M/s arrivals=regular",
     "tpca branches=1 accounts=100",
+    "debit-credit accounts=100 until=200transactions",
+    "compiler files=5",
     "iozone mode=write record=4KiB file=1MiB",
     "tpcc",
     "trace.csv:msr",

@@ -39,6 +39,7 @@ built_in!(
     "rvm-disk",
     "rvm-flash",
     "rvm-flash-disk",
+    "rvm-hybrid",
     "s3c2413",
     "ssd-mlc-2010",
     "ssd-qlc",

@@ -62,12 +62,12 @@ impl Clock {
     }
 
     /// Spends time on something that a power failure does not spoil.
-    pub fn spend(&self, activity: Activity, span: Span) {
+    pub(crate) fn spend(&self, activity: Activity, span: Span) {
         let _ = self.until(activity, self.now() + span);
     }
 
     /// Time spent on an activity since the beginning.
-    pub fn spent(&self, activity: Activity) -> Span {
+    pub(crate) fn spent(&self, activity: Activity) -> Span {
         Span::from_ps(self.0.spent_ps[activity as usize].load(Relaxed))
     }
 
@@ -86,6 +86,6 @@ impl Clock {
 }
 
 /// The error of an operation that the power did not last for.
-pub fn power_failed() -> io::Error {
+pub(crate) fn power_failed() -> io::Error {
     io::Error::other("the power failed")
 }

@@ -9,6 +9,8 @@ use super::ram::RamStore;
 use crate::design::{Design, LogDevice, Recoverable};
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::log::flash::FlashLog;
+use nvlab_rvm::log::flash_disk::FlashDiskLog;
+use nvlab_rvm::log::hybrid::HybridLog;
 use nvlab_rvm::log::status;
 use nvlab_rvm::record::Headers;
 use nvlab_rvm::{Error, Region, Result, Rvm, Store};
@@ -26,6 +28,18 @@ pub enum Device {
     Disk(DiskStore),
     /// Battery-backed memory.
     Ram,
+    /// A character device of flash, and a disk for large records.
+    Hybrid(NorFlash, DiskStore),
+}
+
+impl Device {
+    /// The flash whose wear is counted.
+    pub fn flash(&self) -> Option<&NorFlash> {
+        match self {
+            Device::Flash(flash) | Device::Hybrid(flash, _) => Some(flash),
+            Device::FlashDisk(_) | Device::Disk(_) | Device::Ram => None,
+        }
+    }
 }
 
 /// A host. Its program is one thread.
@@ -36,6 +50,8 @@ pub struct Host {
     headers: Headers,
     /// Rate of compressing, if records are compressed and that takes time.
     compress: Option<Rate>,
+    /// The software and the link, for each commit.
+    overhead: Span,
     /// What time it is.
     pub clock: Clock,
     /// What the log is on.
@@ -55,34 +71,11 @@ impl Host {
                 Data::Disk(DiskStore::new(config, host.memory_bytes, Activity::Apply, clock.clone()))
             }
         };
-        let nor = |program| host.nor_config(design, program, seed);
-        let bytes = status::BYTES + host.log_bytes;
-        let device = match host.device {
-            LogDevice::Flash { program, .. } => Device::Flash(NorFlash::new(nor(program), clock.clone())),
-            LogDevice::FlashDisk { program, sector_bytes } => {
-                Device::FlashDisk(FlashDisk::new(nor(program), sector_bytes, bytes, clock.clone()))
-            }
-            LogDevice::Disk => {
-                let config = design.disk_config(&host.medium, seed);
-                Device::Disk(DiskStore::new(config, bytes, Activity::Write, clock.clone()))
-            }
-            LogDevice::BatteryRam { .. } => Device::Ram,
-        };
-        let rvm = match (&device, host.device) {
-            (Device::Flash(flash), LogDevice::Flash { spares, .. }) => {
-                Rvm::open(FlashLog::create(flash.clone(), seed, spares)?, data.clone(), host.options)?
-            }
-            (Device::FlashDisk(disk), _) => Rvm::open(on_store(disk.clone())?, data.clone(), host.options)?,
-            (Device::Disk(disk), _) => Rvm::open(on_store(disk.clone())?, data.clone(), host.options)?,
-            (_, LogDevice::BatteryRam { delays }) => {
-                let ram = RamStore::new(design.ram_config(&host.medium, seed), delays, clock.clone());
-                Rvm::open(on_store(ram)?, data.clone(), host.options)?
-            }
-            (device, kind) => unreachable!("{device:?} for {kind:?}"),
-        };
+        let (rvm, device) = open(design, host, seed, &clock, &data)?;
         let region = rvm.map(SEGMENT, 0..host.memory_bytes)?;
         let compress = host.compress_rate;
-        Ok(Host { rvm, region, headers: host.options.headers, compress, clock, device, data })
+        let overhead = design.path.overhead_host + design.path.overhead_device;
+        Ok(Host { rvm, region, headers: host.options.headers, compress, overhead, clock, device, data })
     }
 
     /// Runs a transaction until it is durable; the time of its commit.
@@ -97,6 +90,7 @@ impl Host {
             let ranges = changes.iter().count() * self.headers.range_bytes();
             self.clock.spend(Activity::Compress, rate.transfer(changes.bytes() + ranges as u64));
         }
+        self.clock.spend(Activity::Write, self.overhead);
         transaction.commit()?;
         Ok(self.clock.now().since(began))
     }
@@ -119,6 +113,45 @@ impl Host {
     }
 }
 
+/// Makes the log and opens it.
+fn open(design: &Design, host: &Recoverable, seed: u64, clock: &Clock, data: &Data) -> Result<(Rvm, Device)> {
+    let nor = |program| host.nor_config(design, program, seed);
+    let bytes = status::BYTES + host.log_bytes;
+    let disk =
+        |name: &str| DiskStore::new(design.disk_config(name, seed), bytes, Activity::Write, clock.clone());
+    let (data, options) = (data.clone(), host.options);
+    match host.device {
+        LogDevice::Flash { program, spares } => {
+            let flash = NorFlash::new(nor(program), clock.clone());
+            let log = FlashLog::create(flash.clone(), seed, spares)?;
+            Ok((Rvm::open(log, data, options)?, Device::Flash(flash)))
+        }
+        LogDevice::FlashDisk { program, sector_bytes } => {
+            let bytes = bytes + sector_bytes as u64;
+            let disk = FlashDisk::new(nor(program), sector_bytes, bytes, clock.clone());
+            let log = FlashDiskLog::create(Box::new(disk.clone()), NAME.into(), seed, sector_bytes)?;
+            Ok((Rvm::open(log, data, options)?, Device::FlashDisk(disk)))
+        }
+        LogDevice::Disk => {
+            let disk = disk(&host.medium);
+            Ok((Rvm::open(on_store(disk.clone())?, data, options)?, Device::Disk(disk)))
+        }
+        LogDevice::BatteryRam { delays } => {
+            let ram = RamStore::new(design.ram_config(&host.medium, seed), delays, clock.clone());
+            Ok((Rvm::open(on_store(ram)?, data, options)?, Device::Ram))
+        }
+        LogDevice::Hybrid { program, spares, large_from } => {
+            let flash = NorFlash::new(nor(program), clock.clone());
+            let disk = disk(host.large.as_ref().expect("a hybrid log has a disk"));
+            let small = FlashLog::create(flash.clone(), seed, spares)?;
+            let log = HybridLog::create(small, Box::new(disk.clone()), NAME, large_from as usize)?;
+            Ok((Rvm::open(log, data, options)?, Device::Hybrid(flash, disk)))
+        }
+    }
+}
+
+const NAME: &str = "the simulated log";
+
 fn on_store(store: impl Store + 'static) -> Result<FileLog> {
-    FileLog::create_on(Box::new(store), "the simulated log".into())
+    FileLog::create_on(Box::new(store), NAME.into())
 }

@@ -10,12 +10,12 @@ use super::meter::Meter;
 use super::{OnProgress, RunError, RunPlan, checked, failed, share_done, summary};
 use crate::design::{Design, LogDevice, Recoverable};
 use crate::durable::clock::Activity;
-use crate::durable::flash::Array;
+use crate::durable::flash::{Array, NorFlash};
 use crate::durable::host::{Device, Host};
 use crate::result::{DurableResult, DurableTime, Precondition, RunResult};
 use nvlab_rvm::Statistics;
 use nvlab_units::Span;
-use nvlab_workload::{AnyDurableWorkload, Changes, Op, Pacing, Request};
+use nvlab_workload::{AnyDurableWorkload, Changes, DurableWorkload, Op, Pacing, Request};
 use std::fmt::Display;
 
 /// Transactions between two updates of the windows of the run.
@@ -34,26 +34,20 @@ pub(super) fn run(
     let clock = std::time::Instant::now();
     let mut host = Host::new(design, recoverable, plan.seed).map_err(|error| broken(plan, error))?;
     let origin = host.clock.now();
-    let before = Before::of(&host);
-    if let Device::Flash(flash) = &host.device {
+    if let Some(flash) = host.device.flash() {
         flash.array().reset_stats();
     }
+    let before = Before::of(&host);
     let closed_loop = workload.pacing() != Pacing::Open;
     let mut meter = Meter::new(origin, counters(&host), plan.requests_asked);
     let progress = drive(&mut host, &mut workload, plan, &mut meter, on_progress)?;
     let progress = checked(plan, Ok(progress), origin)?;
     within_time(progress.now, progress.requests).map_err(|source| failed(plan, source))?;
-    workload.check(host.memory()).map_err(|why| broken(plan, why))?;
-    if !host.data_is_current().map_err(|error| broken(plan, error))? {
-        return Err(broken(plan, "after the last truncation the data differs from the memory"));
-    }
+    verify(&*workload, &host).map_err(|why| broken(plan, why))?;
     let (totals, series) = meter.finish(counters(&host), progress.now);
     let span = progress.now.since(origin);
     let durable = durable(recoverable, &host, &before, progress.requests, span);
-    let array = match &host.device {
-        Device::Flash(flash) => Some(flash.array()),
-        Device::FlashDisk(_) | Device::Disk(_) | Device::Ram => None,
-    };
+    let array = host.device.flash().map(NorFlash::array);
     let insides = insides(array.as_deref(), host.rvm().statistics());
     let (kind, last_windows) = (plan.state.name().into(), [0.0; 2]);
     let prepared = Precondition { kind, host_bytes: 0, last_windows, converged: true };
@@ -65,6 +59,16 @@ pub(super) fn run(
 
 fn broken(plan: &RunPlan, why: impl Display) -> RunError {
     RunError::Log { design: plan.design_name.clone(), why: why.to_string() }
+}
+
+/// The workload's own check of the memory, and of the data, which truncation has made the same.
+fn verify(workload: &dyn DurableWorkload, host: &Host) -> Result<(), String> {
+    workload.check(host.memory())?;
+    match host.data_is_current() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err("after the last truncation the data differs from the memory".into()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The inner loop, and the truncation at the end.
@@ -121,13 +125,9 @@ fn drive(
 }
 
 fn counters(host: &Host) -> Counters {
-    match &host.device {
-        Device::Flash(flash) => {
-            let stats = flash.array().stats();
-            Counters { host_units: stats.programs, programmed_units: stats.programs, erases: stats.erases }
-        }
-        Device::FlashDisk(_) | Device::Disk(_) | Device::Ram => Counters::default(),
-    }
+    let Some(flash) = host.device.flash() else { return Counters::default() };
+    let stats = flash.array().stats();
+    Counters { host_units: stats.programs, programmed_units: stats.programs, erases: stats.erases }
 }
 
 fn insides(array: Option<&Array>, statistics: Statistics) -> Insides<'_> {
@@ -163,12 +163,18 @@ impl Before {
     }
 }
 
-/// Bytes that reached the device of the log, in whatever units it writes.
+/// Bytes that reached the device of the log, in whatever units it writes; of flash, rows of a gang.
 fn written(host: &Host) -> u64 {
+    let programmed = |flash: &NorFlash| {
+        let array = flash.array();
+        array.stats().programs * array.geometry().page_bytes()
+    };
     match &host.device {
+        Device::Flash(flash) => programmed(flash),
         Device::FlashDisk(disk) => disk.written(),
         Device::Disk(disk) => disk.written(),
-        Device::Flash(_) | Device::Ram => host.rvm().statistics().logged_bytes,
+        Device::Ram => host.rvm().statistics().logged_bytes,
+        Device::Hybrid(flash, disk) => programmed(flash) + disk.written(),
     }
 }
 
@@ -185,8 +191,8 @@ fn durable(
         (host.clock.spent(ACTIVITIES[index]).saturating_sub(before.spent[index])).seconds() / seconds
     };
     let per_transaction = |bytes: u64| bytes as f64 / transactions.max(1) as f64;
-    let usable_bytes = match (&host.device, recoverable.device) {
-        (Device::Flash(flash), LogDevice::Flash { spares, .. }) => {
+    let usable_bytes = match (host.device.flash(), recoverable.device) {
+        (Some(flash), LogDevice::Flash { spares, .. } | LogDevice::Hybrid { spares, .. }) => {
             recoverable.usable_bytes(flash.array().geometry(), spares)
         }
         _ => recoverable.log_bytes,

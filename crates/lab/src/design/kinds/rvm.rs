@@ -9,7 +9,7 @@ use super::super::context::Context;
 use super::super::key::Preset::{Is, Nothing, Required};
 use super::super::key::{Key, key};
 use super::super::part::Flash;
-use super::super::{Array, Design, HostPath, Payload};
+use super::super::{Array, Design, HostPath, PathKind, Payload};
 use super::Kind;
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_medium::flash::NorConfig;
@@ -43,13 +43,20 @@ pub const KEYS: &[Key] = &[
             ),
             ("battery-ram", "memory with a battery"),
             ("disk", "a rotating disk"),
+            (
+                "hybrid",
+                "flash as a character device for small records and the commit of large ones, whose data go to a disk",
+            ),
         ]),
         Required,
         "\"flash\"",
     )
     .about("What the log is on; `ftl.medium` names it. (System 001 slides 24 to 26.)"),
     key("ftl.log.size", &[KIND], Shape::Size { min: 1 << 14, max: 1 << 40 }, Nothing("all that the medium has"), "\"16 MiB\"")
-        .about("Bytes of records the log takes, without its status."),
+        .about(
+            "Bytes of records the log takes, without its status. Of a hybrid log those on the disk; the flash takes what \
+             the array has.",
+        ),
     key(
         "ftl.log.headers",
         &[KIND],
@@ -77,6 +84,10 @@ pub const KEYS: &[Key] = &[
         .about("Erase blocks kept to take the place of worn-out ones."),
     key("ftl.log.delays", &[KIND], Shape::Flag, Nothing("true, of battery-backed memory only"), "false")
         .about("Whether battery-backed memory takes its time; system 001 switched the delays of its emulator off."),
+    key("ftl.log.large_on", &[KIND], Shape::Medium, Nothing("large records go where the others do"), "\"disk\"")
+        .about("The disk of a hybrid log. (System 001 slide 49.)"),
+    key("ftl.log.large_from", &[KIND], Shape::Size { min: 64, max: 1 << 24 }, Nothing("4 KiB, of a hybrid log"), "\"4 KiB\"")
+        .about("Bytes from which on a hybrid log writes to the disk."),
     key("ftl.log.data", &[KIND], Shape::Medium, Nothing("applying the log to the data takes no time"), "\"disk\"").about(
         "The disk the data is on: truncation writes what the log has changed to it. The figures of system 001 leave that \
          cost out.",
@@ -100,6 +111,8 @@ pub struct Recoverable {
     pub compress_rate: Option<Rate>,
     /// The disk of the data, by name.
     pub data: Option<String>,
+    /// The disk of a hybrid log, by name.
+    pub large: Option<String>,
 }
 
 /// How a log is on its medium.
@@ -126,6 +139,15 @@ pub enum LogDevice {
     },
     /// A rotating disk.
     Disk,
+    /// A character device of flash, and a disk for large records.
+    Hybrid {
+        /// Time of one program step of the array.
+        program: Span,
+        /// Blocks kept for worn-out ones.
+        spares: u32,
+        /// Bytes from which on a record goes to the disk.
+        large_from: u32,
+    },
 }
 
 impl LogDevice {
@@ -136,6 +158,7 @@ impl LogDevice {
             LogDevice::FlashDisk { .. } => "flash-disk",
             LogDevice::BatteryRam { .. } => "battery-ram",
             LogDevice::Disk => "disk",
+            LogDevice::Hybrid { .. } => "hybrid",
         }
     }
 }
@@ -145,7 +168,7 @@ impl Kind for Recoverable {
         &self.medium
     }
     fn memories(&self) -> Vec<&str> {
-        self.data.iter().map(String::as_str).collect()
+        self.data.iter().chain(&self.large).map(String::as_str).collect()
     }
     fn unit_bytes(&self) -> u32 {
         PAGE_BYTES
@@ -155,16 +178,16 @@ impl Kind for Recoverable {
     }
     fn bought(&self, array: &Geometry) -> Vec<(&str, u64)> {
         match self.device {
-            LogDevice::Flash { .. } | LogDevice::FlashDisk { .. } => vec![(&self.medium, array.bytes())],
             LogDevice::BatteryRam { .. } | LogDevice::Disk => Vec::new(),
+            _ => vec![(&self.medium, array.bytes())],
         }
     }
     fn check(&self, design: &Design) -> Result<(), String> {
-        if let Some(data) = &self.data {
-            design.disk_config(data, 0).check()?;
+        for disk in self.data.iter().chain(&self.large) {
+            design.disk_config(disk, 0).check()?;
         }
         match self.device {
-            LogDevice::Flash { .. } | LogDevice::FlashDisk { .. } => {
+            LogDevice::Flash { .. } | LogDevice::FlashDisk { .. } | LogDevice::Hybrid { .. } => {
                 self.nor_config(design, Span::ZERO, 0).check()
             }
             LogDevice::BatteryRam { .. } => design.ram_config(&self.medium, 0).check(),
@@ -212,11 +235,23 @@ pub fn read(
 ) -> Option<(Array, Recoverable)> {
     let on = context.text("ftl.log.on", KIND);
     let common = common(context, media);
-    memories::not_words(context, path, "a log")?;
+    attached(context, path)?;
     let (on, common) = (on?, common?);
     check_of(context, &on)?;
+    let mut large = None;
     let (medium, device, array, log_bytes) = match on.as_str() {
         "flash" | "flash-disk" => on_flash(context, media, wiring, &on, common.log_bytes)?,
+        "hybrid" => {
+            let large_from = optional_size(context, "ftl.log.large_from").unwrap_or(4096) as u32;
+            let (name, disk) = memories::disk(context, media, "ftl.log.large_on", KIND)?;
+            let bytes = fitting(context, common.log_bytes, disk.size_bytes)?;
+            let (medium, device, array, _) = on_flash(context, media, wiring, &on, None)?;
+            let LogDevice::Flash { program, spares } = device else {
+                unreachable!("a log on flash, not {device:?}")
+            };
+            large = Some(name);
+            (medium, LogDevice::Hybrid { program, spares, large_from }, array, bytes)
+        }
         "battery-ram" => {
             let (medium, ram) = memories::ram(context, media, "ftl.medium", KIND)?;
             let delays = context.flag("ftl.log.delays", KIND).unwrap_or(true);
@@ -230,7 +265,10 @@ pub fn read(
         }
     };
     let Common { memory_bytes, options, compress_rate, data, .. } = common;
-    Some((array, Recoverable { medium, device, log_bytes, memory_bytes, options, compress_rate, data }))
+    Some((
+        array,
+        Recoverable { medium, device, log_bytes, memory_bytes, options, compress_rate, data, large },
+    ))
 }
 
 fn common(context: &mut Context, media: &Media) -> Option<Common> {
@@ -278,12 +316,24 @@ fn optional_size(context: &mut Context, path: &str) -> Option<u64> {
     }
 }
 
+/// The device of a log is the host's own: there is no link, only what a commit takes besides.
+fn attached(context: &mut Context, path: Option<&HostPath>) -> Option<()> {
+    if path?.kind == PathKind::Direct {
+        return Some(());
+    }
+    let problem = "`path.kind`: a log is on a device of the host, without a link";
+    context.wrong("path.kind", problem, "leave it out; `path.overhead` counts for each commit");
+    None
+}
+
 /// Refuses keys that mean nothing for a log on this device.
 fn check_of(context: &mut Context, on: &str) -> Option<()> {
-    const OF: [(&str, &[&str]); 4] = [
-        ("ftl.log.page_buffers", &["flash", "flash-disk"]),
+    const OF: [(&str, &[&str]); 6] = [
+        ("ftl.log.page_buffers", &["flash", "flash-disk", "hybrid"]),
         ("ftl.log.sector", &["flash-disk"]),
-        ("ftl.log.spares", &["flash"]),
+        ("ftl.log.spares", &["flash", "hybrid"]),
+        ("ftl.log.large_on", &["hybrid"]),
+        ("ftl.log.large_from", &["hybrid"]),
         ("ftl.log.delays", &["battery-ram"]),
     ];
     let (path, of) = match OF.into_iter().find(|(path, of)| context.has(path) && !of.contains(&on)) {
