@@ -2,6 +2,7 @@
 //! so no range can be missed.
 
 use crate::core::{Core, Flush, Memory, RawTransaction, Restore};
+use crate::heap::Words;
 use crate::{Error, Result};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -208,6 +209,22 @@ impl<'r> Transaction<'r> {
         // SAFETY: the regions are borrowed exclusively.
         unsafe { self.regions.first.core.commit(raw, flush)? };
         self.regions.first.spare = self.raw.take();
+        Ok(())
+    }
+}
+
+/// The words of the first region, for a heap that fills it.
+impl Words for Transaction<'_> {
+    fn bytes(&self) -> u64 {
+        self.regions.first.memory.bytes() as u64
+    }
+
+    fn get(&self, at: u64) -> u64 {
+        *self.regions.first.get(at as usize).expect("a word of the region")
+    }
+
+    fn set(&mut self, at: u64, word: u64) -> Result<()> {
+        *self.get_mut(at as usize)? = word;
         Ok(())
     }
 }

@@ -41,6 +41,7 @@
 //! | [`memory`] | loads and stores by transactions: |
 //! | [`memory::tpca`] | TPC-A |
 //! | [`memory::random_words`] | single words |
+//! | [`compiler`] | a compiler whose symbols and code live in a persistent heap |
 //! | [`addresses`] | uniform, shuffled, sequential, Zipf, hot/cold ... |
 //! | [`arrivals`] | when requests or transactions arrive, and when they end |
 //! | [`trace`] | readers and writers of eight trace formats, plain or compressed |
@@ -52,6 +53,7 @@ pub mod addresses;
 pub mod arrivals;
 pub mod block;
 pub mod columns;
+pub mod compiler;
 mod error;
 pub mod info;
 pub mod memory;
