@@ -8,6 +8,9 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+/// The flag of open(2) for transfers past the page cache: their addresses, offsets and lengths are multiples of a sector.
+pub const DIRECT: i32 = libc::O_DIRECT;
+
 /// Options for a file that is readable, writable and accessible to its owner only. Opening it follows no symbolic link
 /// and never waits (for the other end of a FIFO, say).
 pub fn private() -> OpenOptions {

@@ -103,8 +103,8 @@ unsafe fn query(options: *mut rvm_options_t, region: *const rvm_region_t) -> Out
         }
         None => None,
     };
-    let as_record = |(id, began)| {
-        let tid = std::ptr::without_provenance_mut(id);
+    let as_record = |(number, began)| {
+        let tid = std::ptr::without_provenance_mut(number);
         rvm_tid_t { uname: as_timeval(began), tid, ..fresh_tid() }
     };
     let uncommitted: Vec<rvm_tid_t> = engine.uncommitted(within).into_iter().map(as_record).collect();
@@ -139,8 +139,9 @@ pub extern "C" fn rvm_flush() -> c_int {
 pub extern "C" fn rvm_truncate() -> c_int {
     let truncate = || {
         let (engine, began) = (engine()?, Instant::now());
+        let before = engine.rvm.statistics();
         engine.rvm.truncate().map_err(|error| failure::of(&error))?;
-        engine.counters().truncated(began.elapsed(), engine.rvm.statistics());
+        engine.counters().truncated(began.elapsed(), before, engine.rvm.statistics());
         Ok(())
     };
     returned(truncate())
@@ -158,7 +159,7 @@ pub unsafe extern "C" fn rvm_statistics(version: *const c_char, statistics: *mut
             return Err(Code::ESTATISTICS);
         }
         let engine = engine()?;
-        let uncommitted = engine.transactions().len();
+        let uncommitted = engine.transactions().under_way();
         let now = engine.counters().record(engine.rvm.statistics(), engine.capacity, uncommitted);
         *statistics = rvm_statistics_t { from_heap: (*statistics).from_heap, ..now };
         Ok(())

@@ -39,6 +39,8 @@ pub(crate) struct Counters {
     overlap: u64,
     overlap_before: u64,
     no_flush_bytes: u64,
+    /// Truncations by `rvm_truncate`.
+    asked_truncations: u64,
 }
 
 struct Record(rvm_statistics_t);
@@ -64,6 +66,7 @@ impl Counters {
             overlap: 0,
             overlap_before: 0,
             no_flush_bytes: 0,
+            asked_truncations: 0,
         }
     }
 
@@ -119,8 +122,10 @@ impl Counters {
         add(&mut counts.flush_times, &FLUSH_MS, took.as_millis() as u64);
     }
 
-    /// The log was truncated because the program asked: what was counted so far belongs to the past.
-    pub fn truncated(&mut self, took: Duration, now: Statistics) {
+    /// The log was truncated because the program asked, unless it was empty: what was counted so far belongs to the past.
+    /// `before` and `now` are the log's own counters.
+    pub fn truncated(&mut self, took: Duration, before: Statistics, now: Statistics) {
+        self.asked_truncations += now.truncations - before.truncations;
         self.truncation_time += took;
         (self.flush_time_before, self.overlap_before) = (self.flush_time, self.overlap);
         (self.before, self.no_flush_bytes) = (now, 0);
@@ -146,7 +151,6 @@ impl Counters {
         let percent = (log.live_bytes * 100 / capacity) as rvm_length_t;
         let counts = self.counts();
         counts.log_dev_max = counts.log_dev_max.max(percent);
-        let asked = counts.tot_rvm_truncate;
         let written = |of: &Statistics| of.logged_bytes + of.name_bytes;
         rvm_statistics_t {
             n_uncommit: uncommitted as rvm_length_t,
@@ -159,7 +163,7 @@ impl Counters {
             tot_truncation_time: time(self.truncation_time),
             range_overlap: from_bytes(self.overlap - self.overlap_before),
             tot_range_overlap: from_bytes(self.overlap_before),
-            tot_async_truncation: (log.truncations as rvm_length_t).saturating_sub(asked),
+            tot_async_truncation: log.truncations - self.asked_truncations,
             ..self.record.0
         }
     }

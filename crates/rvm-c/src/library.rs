@@ -7,13 +7,18 @@ use crate::records::is_record;
 use crate::types::{Code, RVM_FALSE, rvm_length_t, rvm_offset_t, rvm_options_t};
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::store::SegmentFolder;
-use nvlab_rvm::{Log, Memory, Options, RawTransaction, Rvm, Truncation};
-use std::collections::{BTreeMap, HashMap};
+use nvlab_rvm::{Log, Memory, Options, RawTransaction, Restore, Rvm, Truncation};
+use std::collections::BTreeMap;
 use std::ffi::{CStr, OsStr, c_char, c_long};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Coda's programs set this to keep a truncation from yielding to other coroutines. Threads need no such thing.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static mut rvm_no_yield: c_long = 0;
 
 /// Bytes of the longest file name, with its final zero.
 pub(crate) const PATH_BYTES: usize = libc::PATH_MAX as usize;
@@ -35,16 +40,52 @@ pub(crate) struct Region {
     pub segment: String,
 }
 
-/// A transaction that has not ended.
+/// A transaction, or an ended one that keeps its buffers for the next.
 #[derive(Debug)]
 pub(crate) struct Transaction {
     pub raw: RawTransaction,
-    /// When it began, in microseconds since 1970; no two have the same.
+    /// When it began, in microseconds since 1970; no two have the same. 0 once it has ended.
     pub began: i64,
     /// First addresses of the regions it declared ranges in.
     pub regions: Vec<usize>,
     /// Lengths of the ranges as declared.
     pub declared: Vec<usize>,
+}
+
+/// All transactions. The number of one is its place, from 1.
+#[derive(Debug, Default)]
+pub(crate) struct Transactions {
+    places: Vec<Arc<Mutex<Transaction>>>,
+    /// Ended ones: with restore, and without.
+    ended: [Vec<usize>; 2],
+}
+
+impl Transactions {
+    /// An ended one that began like this.
+    fn reuse(&mut self, restore: Restore) -> Option<(usize, Arc<Mutex<Transaction>>)> {
+        let number = self.ended[restore as usize].pop()?;
+        Some((number, self.places[number - 1].clone()))
+    }
+
+    fn add(&mut self, transaction: Transaction) -> usize {
+        self.places.push(Arc::new(Mutex::new(transaction)));
+        self.places.len()
+    }
+
+    /// The one of a number.
+    pub fn get(&self, number: usize) -> Option<Arc<Mutex<Transaction>>> {
+        self.places.get(number.checked_sub(1)?).cloned()
+    }
+
+    /// Notes that one has ended. The caller has set its beginning to 0.
+    pub fn note_end(&mut self, number: usize, restore: Restore) {
+        self.ended[restore as usize].push(number);
+    }
+
+    /// How many have not ended.
+    pub fn under_way(&self) -> usize {
+        self.places.len() - self.ended[0].len() - self.ended[1].len()
+    }
 }
 
 /// What works on the log.
@@ -55,7 +96,7 @@ pub(crate) struct Engine {
     /// Bytes.
     pub capacity: u64,
     regions: RwLock<BTreeMap<usize, Region>>,
-    transactions: Mutex<HashMap<usize, Arc<Mutex<Transaction>>>>,
+    transactions: Mutex<Transactions>,
     counters: Mutex<Counters>,
 }
 
@@ -127,20 +168,35 @@ impl Engine {
         self.regions.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn transactions(&self) -> MutexGuard<'_, HashMap<usize, Arc<Mutex<Transaction>>>> {
+    pub fn transactions(&self) -> MutexGuard<'_, Transactions> {
         self.transactions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a transaction and returns its number.
+    pub fn begin(&self, restore: Restore, began: i64) -> usize {
+        let reused = self.transactions().reuse(restore);
+        if let Some((number, transaction)) = reused {
+            let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+            transaction.began = began;
+            transaction.regions.clear();
+            transaction.declared.clear();
+            return number;
+        }
+        let raw = self.rvm.begin_raw(restore);
+        let transaction = Transaction { raw, began, regions: Vec::new(), declared: Vec::new() };
+        self.transactions().add(transaction)
     }
 
     /// Number and beginning of the transactions that have not ended: all, or those with ranges in the region that begins
     /// at an address; the oldest first.
     pub fn uncommitted(&self, region: Option<usize>) -> Vec<(usize, i64)> {
         // Whoever holds a transaction may wait for the list, so nobody waits for one while holding the list.
-        let all: Vec<_> = self.transactions().iter().map(|(&id, found)| (id, found.clone())).collect();
+        let all = self.transactions().places.clone();
         let mut found = Vec::new();
-        for (id, transaction) in all {
+        for (number, transaction) in (1..).zip(all) {
             let transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
-            if region.is_none_or(|start| transaction.regions.contains(&start)) {
-                found.push((id, transaction.began));
+            if transaction.began != 0 && region.is_none_or(|start| transaction.regions.contains(&start)) {
+                found.push((number, transaction.began));
             }
         }
         found.sort_unstable_by_key(|(_, began)| *began);
@@ -205,11 +261,9 @@ unsafe fn apply(library: &mut Library, options: &rvm_options_t) -> Outcome {
     };
     let [recovery, flush] =
         [options.recovery_buf_len, options.flush_buf_len].map(|bytes| bytes.max(BUFFER_BYTES_MIN));
-    let settings = Settings {
-        truncate: options.truncate,
-        buffers: [recovery, flush, read_len],
-        flags: options.flags & 0b1011,
-    };
+    // An open log is truncated as it was opened.
+    let truncate = if library.engine.is_some() { library.settings.truncate } else { options.truncate };
+    let settings = Settings { truncate, buffers: [recovery, flush, read_len], flags: options.flags & 0b1011 };
     if !options.log_dev.is_null() {
         // SAFETY: as the caller promises.
         let path = unsafe { path(options.log_dev, Code::ELOG)? };
@@ -296,7 +350,7 @@ pub(crate) fn terminate() -> Outcome {
         library.phase = Phase::After;
         return Ok(());
     };
-    if !engine.transactions().is_empty() {
+    if engine.transactions().under_way() > 0 {
         return Err(Code::EUNCOMMIT);
     }
     let flushed = engine.rvm.flush().map_err(|error| failure::of(&error));

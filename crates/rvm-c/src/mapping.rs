@@ -116,7 +116,10 @@ pub(crate) fn map(engine: &Engine, request: Request) -> Result<*mut u8, Code> {
                 unsafe { libc::munmap(address.cast(), length) };
             }
             return Err(match error {
-                nvlab_rvm::Error::Busy(_) => Code::EIO,
+                nvlab_rvm::Error::Busy(_) => {
+                    failure::set_errno(libc::EBUSY);
+                    Code::EIO
+                }
                 error => failure::of(&error),
             });
         }

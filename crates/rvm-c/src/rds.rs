@@ -64,7 +64,7 @@ impl Words for Mapped {
     fn get(&self, at: u64) -> u64 {
         assert!(at < self.bytes && at.is_multiple_of(8), "a word at {at} of {}", self.bytes);
         // SAFETY: within mapped memory, which is aligned to a page or, by `rds_init_heap`, to a word.
-        unsafe { self.base.add(at as usize).cast::<u64>().read() }
+        unsafe { u64::from_le(self.base.add(at as usize).cast::<u64>().read()) }
     }
 
     fn set(&mut self, at: u64, word: u64) -> nvlab_rvm::Result<()> {
@@ -76,7 +76,7 @@ impl Words for Mapped {
                 self.refused = code;
                 return Err(nvlab_rvm::Error::Invalid("the range cannot be declared".into()));
             }
-            place.write(word);
+            place.write(word.to_le());
         }
         Ok(())
     }

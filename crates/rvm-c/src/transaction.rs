@@ -7,7 +7,7 @@ use crate::types::{Code, FLUSH, NO_FLUSH, NO_RESTORE, RESTORE, rvm_length_t, rvm
 use libc::timeval;
 use nvlab_rvm::{Flush, Restore};
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -41,8 +41,9 @@ fn locked(transaction: &Mutex<Transaction>) -> MutexGuard<'_, Transaction> {
 unsafe fn find(engine: &Engine, tid: *const rvm_tid_t) -> Result<Arc<Mutex<Transaction>>, Code> {
     // SAFETY: as the caller promises.
     let record = unsafe { is_record(tid).then(|| &*tid).ok_or(Code::ETID)? };
-    let found = engine.transactions().get(&record.tid.addr()).cloned().ok_or(Code::ETID)?;
-    if locked(&found).began == from_timeval(record.uname) { Ok(found) } else { Err(Code::ETID) }
+    let found = engine.transactions().get(record.tid.addr()).ok_or(Code::ETID)?;
+    let began = locked(&found).began;
+    if began != 0 && began == from_timeval(record.uname) { Ok(found) } else { Err(Code::ETID) }
 }
 
 #[unsafe(no_mangle)]
@@ -54,7 +55,6 @@ pub unsafe extern "C" fn rvm_begin_transaction(tid: *mut rvm_tid_t, mode: rvm_mo
 /// # Safety
 /// `tid` is null or points to a record.
 pub(crate) unsafe fn begin(tid: *mut rvm_tid_t, mode: rvm_mode_t) -> Outcome {
-    static NEXT: AtomicUsize = AtomicUsize::new(1);
     let engine = engine()?;
     // SAFETY: as the caller promises.
     if !unsafe { is_record(tid) } {
@@ -66,12 +66,9 @@ pub(crate) unsafe fn begin(tid: *mut rvm_tid_t, mode: rvm_mode_t) -> Outcome {
         _ => return Err(Code::EMODE),
     };
     let began = unique_time();
-    let raw = engine.rvm.begin_raw(restore);
-    let transaction = Transaction { raw, began, regions: Vec::new(), declared: Vec::new() };
-    let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    engine.transactions().insert(id, Arc::new(Mutex::new(transaction)));
+    let number = engine.begin(restore, began);
     // SAFETY: a record, as checked.
-    unsafe { ((*tid).uname, (*tid).tid) = (as_timeval(began), std::ptr::without_provenance_mut(id)) };
+    unsafe { ((*tid).uname, (*tid).tid) = (as_timeval(began), std::ptr::without_provenance_mut(number)) };
     Ok(())
 }
 
@@ -152,11 +149,15 @@ pub(crate) unsafe fn end(tid: *mut rvm_tid_t, mode: rvm_mode_t) -> Outcome {
         return Err(failure::of(error));
     }
     let took = (flush == Flush::Yes).then(|| began.elapsed());
+    if committed.is_err() {
+        // A commit that was refused has not cleared it.
+        transaction.raw = engine.rvm.begin_raw(transaction.raw.restore());
+    } else {
+        engine.counters().committed(&transaction.declared, coalesced, took);
+    }
     // SAFETY: as the caller promises.
-    unsafe { forget(&engine, tid) };
-    committed.map_err(|error| failure::of(&error))?;
-    engine.counters().committed(&transaction.declared, coalesced, took);
-    Ok(())
+    unsafe { forget(&engine, &mut transaction, tid) };
+    committed.map_err(|error| failure::of(&error))
 }
 
 #[unsafe(no_mangle)]
@@ -172,13 +173,17 @@ pub(crate) unsafe fn abort(tid: *mut rvm_tid_t) -> Outcome {
     // SAFETY: as the caller promises.
     let found = unsafe { find(&engine, tid)? };
     let mut transaction = locked(&found);
-    if transaction.raw.restore() == Restore::Yes {
-        // SAFETY: as the caller promises.
-        unsafe { engine.rvm.abort_raw(&mut transaction.raw) }.map_err(|error| failure::of(&error))?;
+    match transaction.raw.restore() {
+        Restore::Yes => {
+            // SAFETY: as the caller promises.
+            let undone = unsafe { engine.rvm.abort_raw(&mut transaction.raw) };
+            undone.map_err(|error| failure::of(&error))?
+        }
+        // There is nothing to undo.
+        Restore::No => transaction.raw = engine.rvm.begin_raw(Restore::No),
     }
-    // Without restore, dropping it is all that is left to do.
     // SAFETY: as the caller promises.
-    unsafe { forget(&engine, tid) };
+    unsafe { forget(&engine, &mut transaction, tid) };
     engine.counters().aborted();
     Ok(())
 }
@@ -187,10 +192,9 @@ pub(crate) unsafe fn abort(tid: *mut rvm_tid_t) -> Outcome {
 ///
 /// # Safety
 /// `tid` points to a record.
-unsafe fn forget(engine: &Engine, tid: *mut rvm_tid_t) {
+unsafe fn forget(engine: &Engine, transaction: &mut Transaction, tid: *mut rvm_tid_t) {
+    transaction.began = 0;
     // SAFETY: as the caller promises.
-    unsafe {
-        engine.transactions().remove(&(*tid).tid.addr());
-        (*tid).tid = std::ptr::null_mut();
-    }
+    let number = unsafe { std::mem::replace(&mut (*tid).tid, std::ptr::null_mut()) }.addr();
+    engine.transactions().note_end(number, transaction.raw.restore());
 }

@@ -106,6 +106,6 @@ fn records_and_codes_are_those_of_c() {
     let source = folder.path().join("layout.c");
     let head = "#include <rvm/rds.h>\n#include <rvm/rvm_segment.h>\n#include <rvm/rvm_statistics.h>\n#include <stddef.h>\n";
     std::fs::write(&source, format!("{head}int main(void) {{\n{}    return 0;\n}}\n", lines.c)).unwrap();
-    let program = compiler::compile(&source, folder.path());
+    let program = compiler::compile(&source, folder.path(), compiler::Library::Static);
     assert_eq!(compiler::run(&program, &[]), lines.rust);
 }

@@ -1,7 +1,8 @@
-//! C programs that use the library as Coda's: compiled with `cc` against the headers, linked with the static library, run.
+//! C programs that use the library as Coda's: compiled with `cc` against the headers, linked with a library, run.
 
 mod compiler;
 
+use compiler::Library;
 use std::path::{Path, PathBuf};
 
 fn source(name: &str) -> PathBuf {
@@ -9,9 +10,9 @@ fn source(name: &str) -> PathBuf {
 }
 
 /// Runs a program on an empty folder and returns what it printed.
-fn output(name: &str) -> String {
+fn output(name: &str, library: Library) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let program = compiler::compile(&source(name), folder.path());
+    let program = compiler::compile(&source(name), folder.path(), library);
     let work = folder.path().canonicalize().unwrap().join("work");
     std::fs::create_dir(&work).unwrap();
     compiler::run(&program, &[&work])
@@ -19,11 +20,12 @@ fn output(name: &str) -> String {
 
 #[test]
 fn every_function_does_what_the_header_says() {
-    let output = output("interface.c");
-    assert_eq!(output.lines().count(), 13, "{output}");
+    let output = output("interface.c", Library::Static);
+    assert_eq!(output.lines().count(), 14, "{output}");
 }
 
 #[test]
 fn a_program_in_the_style_of_coda_keeps_its_ledger() {
-    assert_eq!(output("ledger.c"), "5 runs\n");
+    assert_eq!(output("ledger.c", Library::Static), "5 runs\n");
+    assert_eq!(output("ledger.c", Library::Shared), "5 runs\n");
 }

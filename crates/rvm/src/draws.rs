@@ -1,6 +1,7 @@
 //! What the models of failing devices are torn by.
 
 /// Numbers by splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
+#[derive(Debug, Default)]
 pub(crate) struct Draws(u64);
 
 impl Draws {
@@ -15,5 +16,10 @@ impl Draws {
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ mixed >> 31
+    }
+
+    /// One of two.
+    pub fn coin(&mut self) -> bool {
+        self.next() & 1 == 1
     }
 }

@@ -8,10 +8,12 @@
 //! |---|---|
 //! | [`Rvm`] | an open log: map, flush, truncate, statistics |
 //! | [`Region`], [`Transaction`] | memory and its changes, checked by the compiler |
+//! | [`heap`] | a persistent heap in a region |
 //! | [`log`] | where records go: file, battery-backed memory, flash, flash disk, both |
 //! | [`flash`] | devices for flash logs: a file, MTD, a model for tests |
 //! | [`store`] | what files are to logs and segments |
 //! | [`record`] | the format of the records |
+//! | [`inspect`] | what is in a log, without recovering it |
 //! | [`RawTransaction`], [`Memory`] | the same by address, for other languages |
 //!
 //! Promises
@@ -28,6 +30,7 @@ mod draws;
 mod error;
 pub mod flash;
 pub mod heap;
+pub mod inspect;
 pub mod log;
 pub mod record;
 mod region;
@@ -44,3 +47,8 @@ pub use log::{Log, Status};
 pub use region::{Part, Pending, Plain, Region, Transaction};
 pub use rvm::Rvm;
 pub use store::{Segments, Store};
+
+/// The tutorial is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rvm.md")]
+mod tutorial {}

@@ -208,6 +208,35 @@ fn a_missed_range_is_found() {
     }
 }
 
+/// O_DIRECT, where the file system has it (tmpfs may not).
+#[test]
+fn a_log_past_the_page_cache() {
+    use nvlab_rvm::log::flash_disk::FlashDiskLog;
+    use nvlab_rvm::store::{DIRECT_SECTOR_BYTES, DirectStore};
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("log");
+    let store = match DirectStore::create(&path, 1 << 16) {
+        Ok(store) => Box::new(store),
+        Err(error) => return eprintln!("SKIPPED: {error}"),
+    };
+    let log = FlashDiskLog::create(store, "log".into(), 7, DIRECT_SECTOR_BYTES as u32).unwrap();
+    SegmentFolder::new(folder.path()).create("data", SEGMENT).unwrap();
+    let options = Options { truncation: Truncation::WhenFull, ..Options::default() };
+    let rvm = Rvm::open(log, SegmentFolder::new(folder.path()), options).unwrap();
+    let mut region = rvm.map("data", 0..SEGMENT).unwrap();
+    for round in 0..200_usize {
+        let mut transaction = region.begin();
+        transaction.set_range(round * 1000..round * 1000 + 700).unwrap().fill(1 + round as u8);
+        transaction.commit().unwrap();
+    }
+    assert!(rvm.statistics().truncations > 1);
+    drop((region, rvm));
+    let log = FlashDiskLog::open(Box::new(DirectStore::open(&path).unwrap()), "log".into()).unwrap();
+    let rvm = Rvm::open(log, SegmentFolder::new(folder.path()), options).unwrap();
+    let region = rvm.map("data", 0..SEGMENT).unwrap();
+    assert!((0..200).all(|round| region[round * 1000..][..700].iter().all(|byte| *byte == 1 + round as u8)));
+}
+
 #[test]
 fn battery_ram_takes_one_fence_a_commit() {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();

@@ -1,7 +1,11 @@
 //! The heap against a plain map of blocks, with aborted transactions, and against programs that overwrite it.
 
-use nvlab_rvm::heap::{Error, Heap, Words};
+use nvlab_rvm::heap::{Error, Heap, InRegion, Words};
+use nvlab_rvm::log::file::FileLog;
+use nvlab_rvm::store::SegmentFolder;
+use nvlab_rvm::{Options, Part, Region, Rvm};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Words with the old values of a transaction, and the changed words counted.
 #[derive(Clone)]
@@ -220,4 +224,65 @@ fn flipped_bits_are_survived() {
             _ = heap.free(&mut damaged, blocks[4]);
         }
     }
+}
+
+const SEGMENT: u64 = 1 << 16;
+/// Where the heap is in the region: behind the offset of a list's first block.
+const HEAP: std::ops::Range<usize> = 16..SEGMENT as usize;
+
+fn open(folder: &Path) -> (Rvm, Region) {
+    let log = FileLog::open(&folder.join("log")).unwrap();
+    let rvm = Rvm::open(log, SegmentFolder::new(folder), Options::default()).unwrap();
+    let region = rvm.map("data", 0..SEGMENT).unwrap();
+    (rvm, region)
+}
+
+/// A list in the heap of a region: each block has the offset of the next and a number. Every second transaction is undone,
+/// every eighth not forced, and the log is opened again in between.
+#[test]
+fn a_list_in_a_region_is_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    FileLog::create(&folder.path().join("log"), 1 << 16).unwrap();
+    SegmentFolder::new(folder.path()).create("data", SEGMENT).unwrap();
+    let (mut rvm, mut region) = open(folder.path());
+    let mut transaction = region.begin();
+    Heap::create(&mut InRegion::new(&mut transaction, Part::FIRST, HEAP), 32, 8).unwrap();
+    transaction.commit().unwrap();
+    for number in 0..64 {
+        let mut transaction = region.begin();
+        let first = *transaction.get_mut::<u64>(0).unwrap();
+        let mut words = InRegion::new(&mut transaction, Part::FIRST, HEAP);
+        let heap = Heap::open(&words).unwrap();
+        let block = heap.allocate(&mut words, 16 + number).unwrap();
+        words.set(block, first).unwrap();
+        words.set(block + 8, number).unwrap();
+        *transaction.get_mut::<u64>(0).unwrap() = block;
+        match number % 8 {
+            1 | 3 | 5 => transaction.abort().unwrap(),
+            7 => drop(transaction),
+            6 => transaction.commit_no_flush().unwrap(),
+            _ => transaction.commit().unwrap(),
+        }
+        if number % 16 == 9 {
+            drop((region, rvm));
+            (rvm, region) = open(folder.path());
+        }
+    }
+    let first = *region.get::<u64>(0).unwrap();
+    let mut transaction = region.begin();
+    let mut words = InRegion::new(&mut transaction, Part::FIRST, HEAP);
+    let heap = Heap::open(&words).unwrap();
+    heap.check(&words).unwrap();
+    let (mut found, mut at) = (Vec::new(), first);
+    while at != 0 {
+        found.push(words.get(at + 8));
+        let next = words.get(at);
+        heap.free(&mut words, at).unwrap();
+        at = next;
+    }
+    found.reverse();
+    assert!(found.into_iter().eq((0..64).step_by(2)));
+    assert_eq!(heap.statistics(&words).used_bytes, 0);
+    transaction.commit().unwrap();
+    drop(rvm);
 }

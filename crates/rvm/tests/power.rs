@@ -213,6 +213,32 @@ fn every_error_stops_the_writer_and_loses_nothing_acknowledged() {
     }
 }
 
+/// The program is killed, which leaves its last writes in the page cache; the power fails while they are recovered.
+#[test]
+fn every_cut_of_the_recovery_after_a_kill() {
+    let mut cuts = 0;
+    for seed in 0..4 {
+        let options = options(seed);
+        for kill in 1..=operations(seed, 14) {
+            let (disk, mut model) = (fresh(), Model::new());
+            disk.plan(Some((kill, Failure::Enospc)), kill);
+            let _ = run(&disk, &mut model, seed, 14, options);
+            for cut in 1.. {
+                let disk = disk.copy();
+                disk.plan(Some((cut, Failure::Power)), cut);
+                let _ = open(&disk, options);
+                if disk.operations() < cut {
+                    break;
+                }
+                let what = format!("seed {seed}, killed at operation {kill}, cut at {cut} of the recovery");
+                check(&disk.restart(), &model, options, &what);
+                cuts += 1;
+            }
+        }
+    }
+    assert!(cuts > 1000, "only {cuts} cuts");
+}
+
 /// A record that survived although the one before it did not must not come back behind a later record that happens to end
 /// where it begins: recovery begins a new generation.
 #[test]

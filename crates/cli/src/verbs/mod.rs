@@ -8,6 +8,7 @@ mod design;
 mod doctor;
 mod explain;
 mod image;
+mod log;
 mod parts;
 mod report;
 mod reproduce;
@@ -29,6 +30,7 @@ pub fn dispatch(output: &Output, verb: Verb) -> Result<(), Failure> {
         Verb::Serve(args) => serve::serve(output, &args),
         Verb::Cut(args) => cut::cut(output, &args),
         Verb::Image(args) => image::image(output, &args),
+        Verb::Log(verb) => log::log(output, verb),
         Verb::Trace(verb) => trace::trace(output, verb),
         Verb::Design(verb) => design::design(output, verb),
         Verb::Parts { verb } => parts::parts(output, verb),

@@ -35,8 +35,8 @@ extern "C" {
 #define RDS_MIN_CHUNK_SIZE 32
 #define RDS_MIN_FREE_LISTS 1
 
-/* Creates a segment with a heap of `heap_length` bytes, mapped at `start_addr`, and a static region of `static_length`
-   bytes after it, and maps both. Lengths are whole pages. There are `n_lists` free lists, for blocks of 1, 2, ... units of
+/* Makes an existing file a segment with a heap of `heap_length` bytes, to be mapped at `start_addr`, and a static region of
+   `static_length` bytes after it. Neither is mapped when it returns. Lengths are whole pages. There are `n_lists` free lists, for blocks of 1, 2, ... units of
    `chunk_size` bytes; the last holds all larger blocks. Durable on return. */
 int rds_zap_heap(char *dev_name, rvm_offset_t dev_length, char *start_addr, rvm_length_t static_length,
                  rvm_length_t heap_length, unsigned long n_lists, unsigned long chunk_size, int *err);

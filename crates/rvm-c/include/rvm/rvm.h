@@ -20,7 +20,12 @@
  *    are accepted and change nothing: `no_copy` memory holds the segment's data rather than being undefined.
  *  - Ranges of one transaction are always coalesced. RVM_COALESCE_TRANS is accepted and returned by rvm_query, but
  *    transactions are not merged with each other in the log.
+ *  - `truncate` takes effect when the log is opened and stays as it is. Should the log become full before its background
+ *    truncation is done, commits wait.
  *  - `recovery_buf_len`, `flush_buf_len` and `max_read_len` are kept and returned, and have no effect.
+ *  - rvm_set_range, too, returns RVM_ETOO_BIG, if the transaction would not fit into the log; it goes on without the range.
+ *  - The variable `rvm_no_yield`, which programs declare themselves, exists and has no effect. Coda's internal functions and
+ *    variables, which its own test programs use, do not exist, nor do its packages of coroutines and threads.
  *  - Cumulative statistics (`tot_...`) count from rvm_initialize, not from the creation of the log.
  *  - The codes RVM_EPORTABILITY and RVM_EEXISTS, which some manual pages name, are in no version of the original's header:
  *    an existing log file is reported by rvm_create_log as RVM_EIO with errno EEXIST.
@@ -68,8 +73,8 @@ typedef int rvm_return_t;
 #define RVM_EINIT 200              /* not initialized, or already terminated */
 #define RVM_EINTERNAL 201          /* an error of the library itself; rvm_errmsg says more */
 #define RVM_EIO 202                /* a file could not be read, written or made durable; see errno */
-#define RVM_ELOG 204               /* no log, one in use, or a file that is no log */
-#define RVM_ELOG_VERSION_SKEW 205  /* a log of another format */
+#define RVM_ELOG 204               /* no log, a damaged one, one in use (errno EBUSY), or another than the open one */
+#define RVM_ELOG_VERSION_SKEW 205  /* a file that is no log, or a log of another format */
 #define RVM_EMODE 206              /* not a mode of this function */
 #define RVM_ENAME_TOO_LONG 207     /* a file name of MAXPATHLEN bytes or more */
 #define RVM_ENO_MEMORY 208         /* no memory, or no address space */
@@ -215,7 +220,7 @@ rvm_return_t rvm_initialize(const char *version, rvm_options_t *options);
    if transactions have not ended. */
 rvm_return_t rvm_terminate(void);
 
-/* Changes the options that can be changed: truncate, flags and buffer lengths. */
+/* Changes flags and buffer lengths, or opens the log if none is open. RVM_ELOG if another is. */
 rvm_return_t rvm_set_options(rvm_options_t *options);
 
 /* Stores the options in force in `options`. The transactions that have not ended are those that declared a range in
@@ -242,7 +247,8 @@ rvm_return_t rvm_modify_bytes(rvm_tid_t *tid, void *dest, const void *src, rvm_l
 rvm_return_t rvm_abort_transaction(rvm_tid_t *tid);
 
 /* Ends a transaction and keeps its changes: mode `flush` or `no_flush`. If it fails with RVM_ETOO_BIG or RVM_EMODE, the
-   transaction goes on. */
+   transaction goes on. After RVM_EIO or RVM_ETERMINATED it has ended: its changes are in memory, but whether they are durable
+   is known only when the log has been opened again, by another process. */
 rvm_return_t rvm_end_transaction(rvm_tid_t *tid, rvm_mode_t mode);
 
 /* Makes all committed transactions durable. */

@@ -1,9 +1,9 @@
 /*
  * Statistics of recoverable virtual memory. Include <rvm/rvm.h> first, or let this header do it.
  *
- * Fields n_... and the histograms without a prefix count from the last truncation of the log; fields tot_... count from
- * rvm_initialize up to the last truncation, so that the total is the sum of both. What this library never does (splitting
- * records at the end of the log, merging transactions) is counted as 0.
+ * Fields n_... and the histograms without a prefix count from the last call of rvm_truncate; fields tot_... count from
+ * rvm_initialize up to that call, so that the total is the sum of both. What this library never does (splitting records at the
+ * end of the log, merging transactions) is counted as 0.
  */
 #ifndef RVM_STATISTICS_VERSION
 
@@ -50,7 +50,7 @@ typedef struct {
     rvm_struct_id_t struct_id;
     rvm_bool_t from_heap;
 
-    /* Since the last truncation: transactions. */
+    /* Since the last rvm_truncate: transactions. */
     rvm_length_t n_abort;
     rvm_length_t n_flush_commit;
     rvm_length_t n_no_flush_commit;
@@ -59,7 +59,7 @@ typedef struct {
     rvm_length_t n_truncation_wait; /* always 0: waiting transactions are not counted */
     rvm_offset_t no_flush_length;   /* bytes of ranges committed and not durable now */
 
-    /* Since the last truncation: the log. */
+    /* Since the last rvm_truncate: the log. */
     rvm_length_t n_split;     /* always 0 */
     rvm_length_t n_flush;     /* flushes by commits */
     rvm_length_t n_rvm_flush; /* calls of rvm_flush */
@@ -84,7 +84,7 @@ typedef struct {
     rvm_length_t range_overlaps[range_overlaps_len];
     rvm_length_t trans_overlaps[range_overlaps_len];
 
-    /* From rvm_initialize to the last truncation: transactions. */
+    /* From rvm_initialize to the last rvm_truncate: transactions. */
     rvm_length_t tot_abort;
     rvm_length_t tot_flush_commit;
     rvm_length_t tot_no_flush_commit;
@@ -95,7 +95,7 @@ typedef struct {
     rvm_length_t tot_rvm_flush;
     rvm_length_t tot_special;
     rvm_length_t tot_wrap;
-    rvm_length_t log_dev_max; /* largest percentage of the log seen in use at a flush, a truncation or a call of this */
+    rvm_length_t log_dev_max; /* largest log_dev_cur returned so far */
     rvm_offset_t tot_log_written;
     rvm_offset_t tot_range_overlap;
     rvm_offset_t tot_trans_overlap;
@@ -105,10 +105,10 @@ typedef struct {
 
     /* Truncations. */
     rvm_length_t tot_rvm_truncate; /* calls of rvm_truncate */
-    rvm_length_t tot_async_truncation;
-    rvm_length_t tot_sync_truncation;
-    rvm_length_t tot_truncation_wait;
-    rvm_length_t tot_recovery; /* recoveries that found records */
+    rvm_length_t tot_async_truncation; /* truncations by others: the background, commits, rvm_map */
+    rvm_length_t tot_sync_truncation;  /* always 0: counted with those */
+    rvm_length_t tot_truncation_wait;  /* always 0 */
+    rvm_length_t tot_recovery; /* 1 if opening the log found commits */
     struct timeval tot_flush_time;
     struct timeval tot_truncation_time; /* of rvm_truncate */
     rvm_length_t tot_tree_build_times[truncation_times_len];

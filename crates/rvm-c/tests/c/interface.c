@@ -201,7 +201,7 @@ static void mapping(void)
     options = rvm_malloc_options();
     options->log_dev = name;
     WORKS(rvm_query(options, NULL));
-    CHECK(strcmp(name, log_path) == 0 && options->truncate == 30 && options->n_uncommit == 0);
+    CHECK(strcmp(name, log_path) == 0 && options->truncate == TRUNCATE && options->n_uncommit == 0);
     CHECK(options->flags == (RVM_ALL_OPTIMIZATIONS | RVM_MAP_PRIVATE));
     RETURNS(RVM_EOPTIONS, rvm_query(NULL, NULL));
     RETURNS(RVM_EREGION, rvm_query(options, (rvm_region_t *)&tid));
@@ -553,6 +553,47 @@ static void segments(void)
     RETURNS(RVM_EVERSION_SKEW, rvm_load_segment(data_path, whole, NULL, &count, &loaded));
 }
 
+/* The library runs before there is a log; names are relative. */
+extern long rvm_no_yield;
+
+static void a_log_created_later(void)
+{
+    rvm_options_t *options = rvm_malloc_options();
+    rvm_region_t *region = rvm_malloc_region();
+    rvm_tid_t *tid = rvm_malloc_tid();
+    rvm_offset_t length = RVM_MK_OFFSET(0, 4096);
+    char *slash = strrchr(log_path, '/');
+    *slash = 0;
+    CHECK(chdir(log_path) == 0);
+    make_file("late.data", PAGE);
+    rvm_no_yield = 1;
+    WORKS(rvm_initialize(RVM_VERSION, NULL));
+    options->log_dev = "late.log";
+    options->truncate = 30;
+    options->flags |= RVM_ALL_OPTIMIZATIONS;
+    WORKS(rvm_create_log(options, &length, 0644));
+    WORKS(rvm_set_options(options));
+    options->truncate = 60;
+    WORKS(rvm_set_options(options));
+    region->data_dev = "late.data";
+    WORKS(rvm_map(region, NULL));
+    CHECK(region->length == PAGE);
+    WORKS(rvm_begin_transaction(tid, restore));
+    WORKS(rvm_set_range(tid, region->vmaddr, 100));
+    memset(region->vmaddr, 7, 100);
+    WORKS(rvm_end_transaction(tid, flush));
+    options->log_dev = NULL;
+    WORKS(rvm_query(options, NULL));
+    CHECK(options->truncate == 30 && options->log_empty == rvm_false);
+    WORKS(rvm_truncate());
+    FILE *file = fopen("late.data", "r");
+    char found[PAGE];
+    CHECK(fread(found, 1, PAGE, file) == PAGE && memcmp(found, region->vmaddr, PAGE) == 0 && found[99] == 7);
+    WORKS(rvm_unmap(region));
+    WORKS(rvm_terminate());
+    RETURNS(RVM_EINIT, RVM_INIT(NULL));
+}
+
 int main(int count, char **arguments)
 {
     setvbuf(stdout, NULL, _IONBF, 0);
@@ -571,5 +612,6 @@ int main(int count, char **arguments)
     RUN(the_small_log_kept_all);
     RUN(killed_threads);
     RUN(segments);
+    RUN(a_log_created_later);
     return 0;
 }

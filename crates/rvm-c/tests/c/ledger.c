@@ -13,6 +13,7 @@ extern "C" {
 #include <string.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 #include <sys/param.h>
 #include <sys/stat.h>
@@ -272,6 +273,39 @@ static void one_run(int run)
     _exit(EXIT_SUCCESS);
 }
 
+/* Allocates and frees, each in a transaction of the heap's own. */
+static void *busy(void *unused)
+{
+    int i, err;
+    char *blocks[20] = { NULL };
+    (void)unused;
+    for (i = 0; i < 2000; i++) {
+        char **block = &blocks[i * 7 % 20];
+        if (*block != NULL)
+            ASSERT(rds_free(*block, NULL, &err) == 0 && err == SUCCESS);
+        *block = rds_malloc(10 + i % 700, NULL, &err);
+        ASSERT(*block != NULL && err == SUCCESS);
+    }
+    for (i = 0; i < 20; i++)
+        ASSERT(rds_free(blocks[i], NULL, &err) == 0);
+    return NULL;
+}
+
+static void busy_threads(void)
+{
+    int i;
+    rds_stats_t before, after;
+    pthread_t threads[4];
+    ASSERT(rds_get_stats(&before) == SUCCESS);
+    for (i = 0; i < 4; i++)
+        ASSERT(pthread_create(&threads[i], NULL, busy, NULL) == 0);
+    for (i = 0; i < 4; i++)
+        ASSERT(pthread_join(threads[i], NULL) == 0);
+    ASSERT(rds_get_stats(&after) == SUCCESS && after.mallocbytes == before.mallocbytes);
+    ASSERT(after.malloc == before.malloc + 8000 && after.free == before.free + 8000);
+    ASSERT(rds_trace_dump_heap() == SUCCESS);
+}
+
 /* What the heap refuses. */
 static void refusals(void)
 {
@@ -289,6 +323,7 @@ static void refusals(void)
     init_rvm(0);
     init_rds(0);
     check();
+    busy_threads();
     ASSERT(rds_start_heap((char *)globals, &err) == -1 && err == EHEAP_VERSION_SKEW);
     ASSERT(rds_malloc(DATA_SIZE, NULL, &err) == NULL && err == ENO_ROOM);
     ASSERT(rds_maxblock(DATA_SIZE) == 0 && rds_maxblock(1000) == 1);

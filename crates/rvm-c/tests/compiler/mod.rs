@@ -1,26 +1,30 @@
-//! Compiles C programs against the headers and the static library, and runs them.
+//! Compiles C programs against the headers and a library, and runs them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The static library that Cargo built for this test: it lies beside the test's program.
-fn library() -> PathBuf {
-    let program = std::env::current_exe().unwrap();
-    let folder = program.parent().unwrap();
-    let path = folder.join("librvm.a");
-    assert!(path.exists(), "{} is not there", path.display());
-    path
+/// The library a program is linked with.
+#[allow(dead_code, reason = "not every test program uses both")]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Library {
+    Static,
+    Shared,
 }
 
 /// The program made of a C file, with every warning an error.
-pub fn compile(source: &Path, folder: &Path) -> PathBuf {
+pub fn compile(source: &Path, folder: &Path, library: Library) -> PathBuf {
     let program = folder.join(source.file_stem().unwrap());
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    // Cargo builds the libraries for this test; they lie beside the test's program.
+    let test = std::env::current_exe().unwrap();
+    let built = test.parent().unwrap();
+    let name = if library == Library::Static { "librvm.a" } else { "librvm.so" };
     let output = Command::new("cc")
         .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-I"])
         .arg(include)
         .arg(source)
-        .arg(library())
+        .arg(built.join(name))
+        .arg(format!("-Wl,-rpath,{}", built.display()))
         .args(["-lpthread", "-ldl", "-lm", "-o"])
         .arg(&program)
         .output()

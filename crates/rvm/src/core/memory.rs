@@ -112,7 +112,7 @@ impl Memory {
     ///
     /// # Safety
     /// Nobody changes the memory meanwhile.
-    pub unsafe fn find_missed(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<()> {
+    pub(super) unsafe fn find_missed(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<()> {
         let committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
         if committed.is_empty() || self.active.load(Ordering::Relaxed) > 1 {
             return Ok(());
@@ -120,7 +120,7 @@ impl Memory {
         // SAFETY: as the caller promises.
         let now = unsafe { self.slice(0..self.bytes()) };
         let mut from = 0;
-        for range in ranges.chain([self.bytes()..self.bytes()]) {
+        for range in ranges.chain(std::iter::once(self.bytes()..self.bytes())) {
             if now[from..range.start] != committed[from..range.start] {
                 let differs = |at: &usize| now[*at] != committed[*at];
                 let first = (from..range.start).find(differs).unwrap_or(from);

@@ -104,7 +104,7 @@ impl Core {
 
     /// Maps `range` of a segment, which no other region may overlap.
     pub(crate) fn map(&self, name: &str, range: Range<u64>) -> Result<Memory> {
-        if range.is_empty() || range.start % PAGE_BYTES != 0 || range.end > SEGMENT_BYTES_MAX {
+        if range.is_empty() || !range.start.is_multiple_of(PAGE_BYTES) || range.end > SEGMENT_BYTES_MAX {
             return Err(Error::Invalid(format!(
                 "a region begins at a multiple of {PAGE_BYTES} B, has at least 1 B and ends before {SEGMENT_BYTES_MAX}; not {range:?}"
             )));

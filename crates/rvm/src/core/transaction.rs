@@ -108,12 +108,14 @@ impl RawTransaction {
         }
         let known = self.memories.iter().position(|known| Arc::ptr_eq(known, memory));
         let index = known.unwrap_or(self.memories.len()) as u32;
+        let is_behind = |last: &Covered| last.memory == index && last.end < range.start;
         // SAFETY: as the caller promises.
-        match self.ranges.last() {
-            Some(last) if known.is_some() && last.memory == index && last.end < range.start => unsafe {
+        unsafe {
+            if known.is_some() && self.ranges.last().is_some_and(is_behind) {
                 self.push(index, range)
-            },
-            _ => unsafe { self.merge(memory, known.is_some(), index, range) },
+            } else {
+                self.merge(memory, known.is_some(), index, range)
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use crate::record::{Contents, Record};
 use crate::scan::scan;
 use crate::{Result, Store};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, MutexGuard};
 
 /// Segments that records change, by number.
@@ -41,11 +42,13 @@ impl Changes {
         number: u32,
         find: &mut dyn FnMut(u32) -> Result<(String, Arc<dyn Store>)>,
     ) -> Result<&mut Pages> {
-        if !self.0.contains_key(&number) {
-            let (name, store) = find(number)?;
-            self.0.insert(number, Pages::new(name, store)?);
+        match self.0.entry(number) {
+            Entry::Occupied(entry) => Ok(entry.into_mut()),
+            Entry::Vacant(entry) => {
+                let (name, store) = find(number)?;
+                Ok(entry.insert(Pages::new(name, store)?))
+            }
         }
-        Ok(self.0.get_mut(&number).expect("it is there by now"))
     }
 
     /// Makes the changes durable. Returns their bytes.

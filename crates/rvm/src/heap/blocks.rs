@@ -31,7 +31,7 @@ impl Header {
     /// Its word at an offset.
     pub(super) fn encode(self, at: u64) -> u64 {
         assert!(self.chunks <= CHUNKS_MAX, "a block of {} chunks", self.chunks);
-        let flags = USED * u64::from(self.used) | AFTER_FREE * u64::from(self.after_free);
+        let flags = u64::from(self.used) * USED + u64::from(self.after_free) * AFTER_FREE;
         let contents = self.chunks << 2 | flags;
         contents | check(at, contents) << CHECK_SHIFT
     }

@@ -25,18 +25,12 @@
 //! the heap and may still be aborted the only one that changes it.
 
 mod blocks;
+mod region;
+mod words;
 
 use blocks::{FREE, Header, LINKS};
-
-/// Words of recoverable memory, within a transaction.
-pub trait Words {
-    /// How many bytes there are.
-    fn bytes(&self) -> u64;
-    /// The word at an offset, a multiple of 8 below [`Words::bytes`].
-    fn get(&self, at: u64) -> u64;
-    /// Changes a word as part of the transaction.
-    fn set(&mut self, at: u64, word: u64) -> crate::Result<()>;
-}
+pub use region::InRegion;
+pub use words::Words;
 
 impl<W: Words + ?Sized> Words for &mut W {
     fn bytes(&self) -> u64 {
@@ -131,7 +125,7 @@ const COUNTERS: u64 = 32;
 const COUNTER_COUNT: u64 = 10;
 const LISTS: u64 = COUNTERS + 8 * COUNTER_COUNT;
 /// Smallest chunk in bytes: a header, two links and the size at the end.
-pub const CHUNK_BYTES_MIN: u64 = 32;
+const CHUNK_BYTES_MIN: u64 = 32;
 
 /// A heap: where its parts are. The blocks themselves are only in its words.
 #[derive(Clone, Copy, Debug)]
@@ -145,7 +139,7 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// Makes all of `words` an empty heap. `chunk_bytes` is a multiple of 16 from [`CHUNK_BYTES_MIN`]; there are `lists`
+    /// Makes all of `words` an empty heap. `chunk_bytes` is a multiple of 16 from 32; there are `lists`
     /// lists, at least one.
     pub fn create<W: Words>(words: &mut W, chunk_bytes: u64, lists: u64) -> Result<Heap> {
         let heap = Heap::layout(words.bytes(), chunk_bytes, lists)?;

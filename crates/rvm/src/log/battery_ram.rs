@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const KIND: [u8; 4] = *b"bram";
+pub(crate) const KIND: [u8; 4] = *b"bram";
 const CAPACITY_MIN: u64 = 4096;
 
 /// Cache lines written and fences so far.
@@ -61,9 +61,12 @@ impl BatteryRam {
     /// Creates a log of `capacity` bytes in a new file.
     pub fn create(path: &Path, capacity: u64) -> Result<BatteryRam> {
         let capacity = capacity.max(CAPACITY_MIN).next_multiple_of(LINE as u64) + LINE as u64;
-        let (name, store) = (path.display().to_string(), FileStore::create(path, status::BYTES + capacity)?);
-        let identity = nvlab_os::file::random_u64().map_err(Error::io("draw a random number for", &name))?;
-        StatusPair::create(&store, &name, 0, KIND, 512, identity, capacity)?;
+        let name = path.display().to_string();
+        let store = FileStore::create(path, status::BYTES + capacity, |store| {
+            let identity =
+                nvlab_os::file::random_u64().map_err(Error::io("draw a random number for", &name))?;
+            StatusPair::create(store, &name, 0, KIND, 512, identity, capacity).map(|_| ())
+        })?;
         BatteryRam::map(store, name).inspect_err(|_| {
             // A file nobody can use would be in the way of the next attempt.
             let _ = std::fs::remove_file(path);

@@ -12,7 +12,7 @@ use crate::store::FileStore;
 use crate::{Error, Result, Store};
 use std::path::Path;
 
-const KIND: [u8; 4] = *b"file";
+pub(crate) const KIND: [u8; 4] = *b"file";
 /// The smallest log.
 const CAPACITY_MIN: u64 = 4096;
 
@@ -25,10 +25,12 @@ pub struct FileLog {
 }
 
 impl FileLog {
-    /// Creates a log of `capacity` bytes in a new file.
+    /// Creates a log of `capacity` bytes in a new file: all of it or, after a power failure, none.
     pub fn create(path: &Path, capacity: u64) -> Result<FileLog> {
-        let store = FileStore::create(path, status::BYTES + capacity.max(CAPACITY_MIN))?;
-        FileLog::create_on(Box::new(store), path.display().to_string())
+        let name = path.display().to_string();
+        let bytes = status::BYTES + capacity.max(CAPACITY_MIN);
+        let store = FileStore::create(path, bytes, |store| begin(store, &name, bytes).map(|_| ()))?;
+        FileLog::open_on(Box::new(store), name)
     }
 
     /// Opens a log. It is locked as long as it is open.
@@ -39,30 +41,42 @@ impl FileLog {
     /// Creates a log that takes all of a store, a raw device for example; what was there is lost.
     pub fn create_on(store: Box<dyn Store>, name: String) -> Result<FileLog> {
         let bytes = store.len().map_err(Error::io("measure", &name))?;
-        let capacity = bytes.saturating_sub(status::BYTES);
-        if capacity < CAPACITY_MIN {
-            let least = status::BYTES + CAPACITY_MIN;
-            return Err(Error::Invalid(format!("{name} has {bytes} B; a log needs at least {least} B")));
-        }
-        let identity = nvlab_os::file::random_u64().map_err(Error::io("draw a random number for", &name))?;
-        let status = StatusPair::create(store.as_ref(), &name, 0, KIND, 512, identity, capacity)?;
+        let status = begin(store.as_ref(), &name, bytes)?;
         Ok(FileLog { store, name, status })
     }
 
     /// Opens the log on a store.
     pub fn open_on(store: Box<dyn Store>, name: String) -> Result<FileLog> {
-        let status = StatusPair::open(store.as_ref(), &name, 0, KIND)?;
+        FileLog::open_as(store, name, KIND)
+    }
+
+    /// Opens a log of another kind that has the same layout.
+    pub(crate) fn open_as(store: Box<dyn Store>, name: String, kind: [u8; 4]) -> Result<FileLog> {
+        let status = StatusPair::open(store.as_ref(), &name, 0, kind)?;
         let bytes = store.len().map_err(Error::io("measure", &name))?;
         if status.capacity() < CAPACITY_MIN || bytes < status::BYTES + status.capacity() {
             let why = format!("it ends at {bytes} B, but its log has {} B", status.capacity());
             return Err(Error::Format { what: name, offset: bytes, why });
         }
+        // What a killed process left in caches is read, and its records applied: it must not be lost after that.
+        store.sync().map_err(Error::io("force", &name))?;
         Ok(FileLog { store, name, status })
     }
 
     fn write_status(&mut self, status: Status) -> Result<()> {
         self.status.write(self.store.as_ref(), &self.name, status)
     }
+}
+
+/// Writes the status of a new log that takes all `bytes` of a store.
+fn begin(store: &dyn Store, name: &str, bytes: u64) -> Result<StatusPair> {
+    let capacity = bytes.saturating_sub(status::BYTES);
+    if capacity < CAPACITY_MIN {
+        let least = status::BYTES + CAPACITY_MIN;
+        return Err(Error::Invalid(format!("{name} has {bytes} B; a log needs at least {least} B")));
+    }
+    let identity = nvlab_os::file::random_u64().map_err(Error::io("draw a random number for", &name))?;
+    StatusPair::create(store, name, 0, KIND, 512, identity, capacity)
 }
 
 impl Log for FileLog {

@@ -2,7 +2,7 @@
 //!
 //! An append rarely ends with a sector. The last sector of it is written again, in place, with the next append: records of 748 B
 //! on sectors of 512 B write 67.9 % more bytes than they have (Price and Nettles, "Transactions in a Flash", 1996, slide 37).
-//! The log on a file (`log/file.rs`) leaves this to the page cache; this one does it itself, and counts it.
+//! The log on a file ([`super::file`]) leaves this to the page cache; this one does it itself, and counts it.
 //!
 //! A sector that is written again keeps the bytes before the tail as they were, so a power failure that leaves any mix of
 //! old and new bytes does not change what was forced. A device that makes a torn sector unreadable is not safe here.
@@ -18,12 +18,12 @@ use crate::flash::by_block;
 use crate::{Error, Result, Store};
 use std::sync::Arc;
 
-const KIND: [u8; 4] = *b"sect";
+pub(crate) const KIND: [u8; 4] = *b"sect";
 
 /// A log on a [`Store`] that is written in whole sectors.
 #[derive(Debug)]
-pub struct FlashDiskLog<S> {
-    store: S,
+pub struct FlashDiskLog {
+    store: Box<dyn Store>,
     name: String,
     status: StatusPair,
     /// Where the next append begins; none before the reset that follows opening.
@@ -34,10 +34,15 @@ pub struct FlashDiskLog<S> {
     failed: Option<Arc<Error>>,
 }
 
-impl<S: Store> FlashDiskLog<S> {
+impl FlashDiskLog {
     /// Makes an empty log of all of a store, to be written in sectors of 512, 1024, 2048 or 4096 bytes; durable when it
     /// returns. What was on the store is lost.
-    pub fn create(store: S, name: String, identity: u64, sector_bytes: u32) -> Result<FlashDiskLog<S>> {
+    pub fn create(
+        store: Box<dyn Store>,
+        name: String,
+        identity: u64,
+        sector_bytes: u32,
+    ) -> Result<FlashDiskLog> {
         let bytes = store.len().map_err(Error::io("measure", &name))?;
         let sectors = bytes.saturating_sub(status::BYTES) / u64::from(sector_bytes.max(1));
         if sectors < 2 {
@@ -48,14 +53,14 @@ impl<S: Store> FlashDiskLog<S> {
             return Err(Error::Invalid(why));
         }
         let capacity = (sectors - 1) * u64::from(sector_bytes);
-        let status = StatusPair::create(&store, &name, 0, KIND, sector_bytes, identity, capacity)?;
+        let status = StatusPair::create(store.as_ref(), &name, 0, KIND, sector_bytes, identity, capacity)?;
         let tail = Some(status.status().head);
         Ok(FlashDiskLog { store, name, status, tail, partial: Vec::new(), bytes_written: 0, failed: None })
     }
 
     /// Opens the log on a store; what can be read is durable. [`Log::reset`] makes it ready for appends.
-    pub fn open(store: S, name: String) -> Result<FlashDiskLog<S>> {
-        let status = StatusPair::open(&store, &name, 0, KIND)?;
+    pub fn open(store: Box<dyn Store>, name: String) -> Result<FlashDiskLog> {
+        let status = StatusPair::open(store.as_ref(), &name, 0, KIND)?;
         let bytes = store.len().map_err(Error::io("measure", &name))?;
         let needed = status.capacity().saturating_add(status::BYTES + u64::from(status.sector_bytes()));
         if bytes < needed {
@@ -88,12 +93,12 @@ impl<S: Store> FlashDiskLog<S> {
     }
 
     fn set_status(&mut self, status: Status) -> Result<()> {
-        let written = self.status.write(&self.store, &self.name, status);
+        let written = self.status.write(self.store.as_ref(), &self.name, status);
         self.fail_on_error(written)
     }
 }
 
-impl<S: Store> Log for FlashDiskLog<S> {
+impl Log for FlashDiskLog {
     fn name(&self) -> String {
         self.name.clone()
     }

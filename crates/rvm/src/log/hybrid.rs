@@ -37,7 +37,7 @@ use crate::{Error, Result, Store};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-const KIND: [u8; 4] = *b"hybr";
+pub(crate) const KIND: [u8; 4] = *b"hybr";
 const HEADER: usize = 24;
 const CHECKED: usize = 20;
 
@@ -85,9 +85,9 @@ impl Entry {
 
 /// A log on a store, with its small records and the stubs of the others in a small log.
 #[derive(Debug)]
-pub struct HybridLog<L, S> {
+pub struct HybridLog<L> {
     small: L,
-    store: S,
+    store: Box<dyn Store>,
     name: String,
     status: StatusPair,
     threshold: usize,
@@ -102,10 +102,15 @@ pub struct HybridLog<L, S> {
     failed: Option<Arc<Error>>,
 }
 
-impl<L: Log, S: Store> HybridLog<L, S> {
+impl<L: Log> HybridLog<L> {
     /// Makes an empty log of a new small log and all of a store, whose name is for messages; durable when it returns. What was
     /// on the store is lost. Appends of `threshold` bytes or more go to the store.
-    pub fn create(small: L, store: S, store_name: &str, threshold: usize) -> Result<HybridLog<L, S>> {
+    pub fn create(
+        small: L,
+        store: Box<dyn Store>,
+        store_name: &str,
+        threshold: usize,
+    ) -> Result<HybridLog<L>> {
         let bytes = store.len().map_err(Error::io("measure", &store_name))?;
         let capacity = bytes.saturating_sub(status::BYTES);
         if capacity < status::BYTES {
@@ -115,15 +120,20 @@ impl<L: Log, S: Store> HybridLog<L, S> {
             )));
         }
         let identity = small.status().identity;
-        let status = StatusPair::create(&store, store_name, 0, KIND, 512, identity, capacity)?;
+        let status = StatusPair::create(store.as_ref(), store_name, 0, KIND, 512, identity, capacity)?;
         let (small_tail, tail) = (small.status().head, Some(0));
         Ok(HybridLog { tail, ..Self::new(small, store, store_name, status, threshold, small_tail) })
     }
 
     /// Opens the log on a small log, just opened, and the store that belongs to it; what can be read is durable.
     /// [`Log::reset`] makes it ready for appends.
-    pub fn open(mut small: L, store: S, store_name: &str, threshold: usize) -> Result<HybridLog<L, S>> {
-        let status = StatusPair::open(&store, store_name, 0, KIND)?;
+    pub fn open(
+        mut small: L,
+        store: Box<dyn Store>,
+        store_name: &str,
+        threshold: usize,
+    ) -> Result<HybridLog<L>> {
+        let status = StatusPair::open(store.as_ref(), store_name, 0, KIND)?;
         let (identity, other) = (status.status().identity, small.status().identity);
         if identity != other {
             let why =
@@ -145,12 +155,12 @@ impl<L: Log, S: Store> HybridLog<L, S> {
 
     fn new(
         small: L,
-        store: S,
+        store: Box<dyn Store>,
         name: &str,
         status: StatusPair,
         threshold: usize,
         small_tail: u64,
-    ) -> HybridLog<L, S> {
+    ) -> HybridLog<L> {
         let (name, entries, unforced) = (name.to_string(), VecDeque::new(), Vec::new());
         HybridLog {
             small,
@@ -284,7 +294,7 @@ impl<L: Log, S: Store> HybridLog<L, S> {
 
     fn try_truncate(&mut self, head: u64) -> Result<()> {
         self.try_force()?;
-        self.status.write(&self.store, &self.name, Status { head, ..self.status() })?;
+        self.status.write(self.store.as_ref(), &self.name, Status { head, ..self.status() })?;
         while self.entries.front().is_some_and(|(entry, _)| entry.end() <= head) {
             self.entries.pop_front();
         }
@@ -294,7 +304,11 @@ impl<L: Log, S: Store> HybridLog<L, S> {
 
     fn try_reset(&mut self, head: u64) -> Result<()> {
         let Status { identity, generation, .. } = self.status();
-        self.status.write(&self.store, &self.name, Status { identity, generation: generation + 1, head })?;
+        self.status.write(
+            self.store.as_ref(),
+            &self.name,
+            Status { identity, generation: generation + 1, head },
+        )?;
         self.small_tail = self.small.reset(self.small_tail)?;
         self.entries.clear();
         self.unforced.clear();
@@ -312,7 +326,7 @@ impl<L: Log, S: Store> HybridLog<L, S> {
     }
 }
 
-impl<L: Log, S: Store> Log for HybridLog<L, S> {
+impl<L: Log> Log for HybridLog<L> {
     fn name(&self) -> String {
         format!("{} with {}", self.name, self.small.name())
     }

@@ -28,7 +28,8 @@ pub struct Status {
     pub head: u64,
 }
 
-/// A place for records. It takes one caller at a time; whoever opened it is the only one.
+/// A place for records. It takes one caller at a time; whoever opened it is the only one. What can be read when it has been
+/// opened is durable: recovery applies it.
 pub trait Log: Debug + Send {
     /// Its name in messages: the path of a file, the name of a device.
     fn name(&self) -> String;

@@ -93,6 +93,24 @@ fn is_sector(bytes: u32) -> bool {
     bytes.is_power_of_two() && (512..=SPACING as u32).contains(&bytes)
 }
 
+/// The kind of the log on a store; `None` if there is no status, an error if there is one but neither copy is whole.
+pub fn kind(store: &dyn Store, name: &str) -> Result<Option<[u8; 4]>> {
+    let mut first = None;
+    for slot in [0, 1] {
+        match StatusPair::read(store, name, slot * SPACING) {
+            Ok(copy) => return Ok(Some(copy.kind)),
+            Err(error @ Error::Format { .. }) => drop(first.get_or_insert(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    match first {
+        // It does not begin with the magic, or is too short for it.
+        Some(Error::Format { offset, .. }) if offset < 8 => Ok(None),
+        Some(error) => Err(error),
+        None => Ok(None),
+    }
+}
+
 /// The status of a log on a store.
 #[derive(Debug)]
 pub struct StatusPair {

@@ -37,7 +37,7 @@ pub const RECORD_BYTES_MAX: usize = LENGTH_MASK as usize & !3;
 /// The most bytes one range header can describe; longer ranges take several.
 const RANGE_BYTES_MAX: usize = (1 << 24) - 4;
 /// Segments end here: a compact header has 40 bits of offset.
-pub const SEGMENT_BYTES_MAX: u64 = 1 << 40;
+pub(crate) const SEGMENT_BYTES_MAX: u64 = 1 << 40;
 
 const LENGTH_MASK: u32 = (1 << 28) - 1;
 const COMPRESSED: u32 = 1 << 28;
@@ -57,7 +57,7 @@ pub enum Headers {
 
 impl Headers {
     /// Bytes of a transaction's header and trailer.
-    pub const fn transaction_bytes(self) -> usize {
+    pub(crate) const fn transaction_bytes(self) -> usize {
         match self {
             Headers::Compact => HEADER_BYTES,
             Headers::Original => 76,

@@ -1,16 +1,17 @@
 //! A disk in memory for tests: it loses power, tears writes, and fails on demand.
 //!
 //! Writes are cached until a sync of their file. When the power fails, every cached sector independently keeps what was
-//! durable or any version written since: writes are reordered and torn, but a sector of 512 bytes is never a mixture. A
+//! durable or any version written since, or is torn: its first bytes are of one version, the rest of the one before. A
 //! sync that fails gives up what it should have made durable, as Linux does: reads still show it, nobody writes it again.
 
 use super::{Segments, Store};
+use crate::draws::Draws;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that are written together or not at all.
+/// Bytes that are lost, kept or torn on their own.
 pub const SECTOR_BYTES: usize = 512;
 
 /// How an operation fails.
@@ -35,7 +36,7 @@ struct State {
     /// Which operation fails, and how.
     fault: Option<(u64, Failure)>,
     is_off: bool,
-    random: u64,
+    draws: Draws,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -59,18 +60,25 @@ impl File {
     }
 
     /// Makes any part of what is cached durable.
-    fn lose(&mut self, mut keep: impl FnMut() -> bool) {
-        if keep() || self.current.len() < self.durable.len() {
+    fn lose(&mut self, draws: &mut Draws) {
+        if draws.coin() || self.current.len() < self.durable.len() {
             self.durable.resize(self.current.len(), 0);
         }
-        let mut fixed = std::collections::BTreeSet::new();
-        for (sector, image) in std::mem::take(&mut self.cached).into_iter().rev() {
-            let from = sector * SECTOR_BYTES;
-            // Newest first: the first one kept is what the sector holds.
-            if from < self.durable.len() && !fixed.contains(&sector) && keep() {
-                fixed.insert(sector);
-                let to = self.durable.len().min(from + SECTOR_BYTES);
+        let mut versions: BTreeMap<usize, Vec<[u8; SECTOR_BYTES]>> = BTreeMap::new();
+        for (sector, image) in std::mem::take(&mut self.cached) {
+            versions.entry(sector).or_default().push(image);
+        }
+        for (sector, images) in versions {
+            let from = (sector * SECTOR_BYTES).min(self.durable.len());
+            let to = self.durable.len().min(from + SECTOR_BYTES);
+            let kept = draws.next() as usize % (images.len() + 1);
+            for image in &images[..kept] {
                 self.durable[from..to].copy_from_slice(&image[..to - from]);
+            }
+            // The version after that got as far as here.
+            if let Some(image) = images.get(kept).filter(|_| draws.coin()) {
+                let torn = draws.next() as usize % (to - from + 1);
+                self.durable[from..from + torn].copy_from_slice(&image[..torn]);
             }
         }
     }
@@ -88,18 +96,9 @@ impl State {
         Ok(failure)
     }
 
-    /// Splitmix64 (Steele, Lea, Flood, OOPSLA 2014, figure 17).
-    fn coin(&mut self) -> bool {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) & 1 == 1
-    }
-
     fn lose(&mut self, name: &str) {
         let mut file = self.files.remove(name).unwrap_or_default();
-        file.lose(|| self.coin());
+        file.lose(&mut self.draws);
         self.files.insert(name.into(), file);
     }
 }
@@ -124,7 +123,7 @@ impl Disk {
     /// From now on operations are counted from 1, and the one of the fault fails; `seed` decides what is lost.
     pub fn plan(&self, fault: Option<(u64, Failure)>, seed: u64) {
         let mut state = self.state();
-        (state.operations, state.fault, state.random) = (0, fault, seed);
+        (state.operations, state.fault, state.draws) = (0, fault, Draws::new(seed, 0));
     }
 
     /// The power fails now, if it has not yet, and comes back: the disk as it is found.

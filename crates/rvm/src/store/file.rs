@@ -22,21 +22,38 @@ impl FileStore {
         FileStore::lock(file.map_err(Error::io("open", &path.display()))?, path)
     }
 
-    /// Creates a file, which must not exist, of `bytes` zero bytes with space reserved for them; readable by its owner
-    /// only. It is durable when this returns.
-    pub fn create(path: &Path, bytes: u64) -> Result<FileStore> {
+    /// Opens what is there for reading.
+    pub(crate) fn open_to_read(path: &Path) -> Result<FileStore> {
+        let file = File::open(path).map_err(Error::io("open", &path.display()))?;
+        FileStore::lock(file, path)
+    }
+
+    /// Creates a file, which must not exist, of `bytes` zero bytes with space reserved for them and what `begin` writes;
+    /// readable by its owner only. It is durable when this returns; a power failure before leaves all of it or none,
+    /// besides a file whose name ends in `.new`.
+    pub fn create(
+        path: &Path,
+        bytes: u64,
+        begin: impl FnOnce(&FileStore) -> Result<()>,
+    ) -> Result<FileStore> {
+        let failed = || Error::io("create", &path.display());
+        let mut unfinished = path.as_os_str().to_owned();
+        unfinished.push(".new");
+        let unfinished = Path::new(&unfinished);
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create_new(true).mode(0o600).open(path);
-        let store = FileStore::lock(file.map_err(Error::io("create", &path.display()))?, path)?;
-        let made = store.set_len(bytes).and_then(|()| store.file.sync_all()).and_then(|()| {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        let file = options.read(true).write(true).create(true).truncate(true).mode(0o600).open(unfinished);
+        let store = FileStore::lock(file.map_err(failed())?, unfinished)?;
+        let begun = store.set_len(bytes).map_err(failed()).and_then(|()| begin(&store));
+        // A link, unlike a new name, replaces nothing.
+        let made = begun.and_then(|()| {
+            let linked = store.file.sync_all().and_then(|()| std::fs::hard_link(unfinished, path));
+            linked.map_err(failed())
         });
-        if let Err(error) = made {
-            // Half a file would be in the way of the next attempt.
-            let _ = std::fs::remove_file(path);
-            return Err(Error::io("create", &path.display())(error));
-        }
+        let removed = std::fs::remove_file(unfinished);
+        made?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let synced = removed.and_then(|()| File::open(folder.unwrap_or(Path::new(".")))?.sync_all());
+        synced.map_err(failed())?;
         Ok(store)
     }
 
@@ -115,7 +132,7 @@ impl SegmentFolder {
 
     /// Creates a segment of `bytes` zero bytes; one of that name must not exist.
     pub fn create(&self, name: &str, bytes: u64) -> Result<()> {
-        FileStore::create(&self.path(name), bytes).map(|_| ())
+        FileStore::create(&self.path(name), bytes, |_| Ok(())).map(|_| ())
     }
 }
 

@@ -1,8 +1,11 @@
 //! Where logs and segments lie: bytes that are overwritten in place and durable after a sync.
 
-pub mod memory;
+mod direct;
+pub mod disk;
+mod file;
 
-pub use memory::MemoryStore;
+pub use direct::{DirectStore, SECTOR_BYTES as DIRECT_SECTOR_BYTES};
+pub use file::{FileStore, SegmentFolder};
 
 use crate::Result;
 use std::fmt::Debug;
@@ -34,8 +37,3 @@ pub trait Segments: Debug + Send + Sync {
     /// Opens a segment, which must exist.
     fn open(&self, name: &str) -> Result<Box<dyn Store>>;
 }
-
-pub mod disk;
-mod file;
-
-pub use file::{FileStore, SegmentFolder};

@@ -78,6 +78,7 @@ pub fn scan(log: &mut dyn Log) -> Result<(Vec<Record>, u64)> {
 }
 
 /// A change of status that may or may not have happened.
+#[derive(Clone, Copy)]
 enum Pending {
     Nothing,
     Truncate(u64),
@@ -85,6 +86,7 @@ enum Pending {
 }
 
 /// What a log must hold.
+#[derive(Clone)]
 pub struct Model {
     status: Status,
     pending: Pending,
@@ -199,11 +201,11 @@ impl Model {
             }
     }
 
-    /// Takes what a log holds after a cut for what it must hold from now on.
-    pub fn adopt(&mut self, log: &mut dyn Log, what: &str) {
+    /// Takes what a log holds after a cut for what it must hold from now on; an error is one of reading it.
+    fn try_adopt(&mut self, log: &mut dyn Log, what: &str) -> Result<()> {
         let status = log.status();
         assert!(self.allows(status), "{what}: {status:?}, not {:?}", self.status);
-        let (found, tail) = scan(log).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let (found, tail) = scan(log)?;
         let is_reset = status.generation != self.status.generation;
         self.records.retain(|record| !is_reset && record.0 >= status.head);
         assert!(self.records.starts_with(&found), "{what}: {} records that were not appended", found.len());
@@ -214,6 +216,12 @@ impl Model {
         );
         self.records = found;
         (self.status, self.pending, self.tail, self.forced) = (status, Pending::Nothing, tail, tail);
+        Ok(())
+    }
+
+    /// Takes what a log holds after a cut for what it must hold from now on.
+    pub fn adopt(&mut self, log: &mut dyn Log, what: &str) {
+        self.try_adopt(log, what).unwrap_or_else(|error| panic!("{what}: {error}"));
     }
 }
 
@@ -240,10 +248,8 @@ pub fn run(
     subject.power_on();
     subject.cut_at(subject.operations() + second);
     let recovered = subject.open().and_then(|mut log| {
-        let mut again = Model { records: model.records.clone(), ..Model::new(model.status, payload_max) };
-        (again.pending, again.tail, again.forced) =
-            (std::mem::replace(&mut model.pending, Pending::Nothing), model.tail, model.forced);
-        again.adopt(log.as_mut(), &what);
+        let mut again = model.clone();
+        again.try_adopt(log.as_mut(), &what)?;
         model = again;
         model.reset(log.as_mut())
     });

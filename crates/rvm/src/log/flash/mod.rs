@@ -63,17 +63,25 @@ impl FlashLog<PlainFile> {
     /// may have torn what says it: then [`PlainFile::open`] has to be told.
     pub fn open_file(path: &Path) -> Result<FlashLog<PlainFile>> {
         let name = path.display();
-        let mut header = [0; mini_log::HEADER];
-        let file = File::open(path).map_err(Error::io("open", &name))?;
-        match file.read_exact_at(&mut header, 0) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
-            read => read.map_err(Error::io("read", &name))?,
-        }
-        let Some(block_bytes) = mini_log::block_bytes_of(&header) else {
-            let why = "this is no log on flash: it does not begin with the header of one".into();
+        let found = FlashLog::block_bytes_of(path).map_err(Error::io("read", &name))?;
+        let Some(block_bytes) = found else {
+            let why = "this is no log: it does not begin with the header of one".into();
             return Err(Error::Format { what: name.to_string(), offset: 0, why });
         };
         FlashLog::open(PlainFile::open(path, block_bytes)?)
+    }
+
+    /// Whether a file begins like a log on flash.
+    pub(crate) fn is_in_file(path: &Path) -> bool {
+        matches!(FlashLog::block_bytes_of(path), Ok(Some(_)))
+    }
+
+    fn block_bytes_of(path: &Path) -> io::Result<Option<u64>> {
+        let mut header = [0; mini_log::HEADER];
+        match File::open(path)?.read_exact_at(&mut header, 0) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            read => read.map(|()| mini_log::block_bytes_of(&header)),
+        }
     }
 }
 

@@ -1,0 +1,223 @@
+//! `nvlab log`: what is in a log or segment of recoverable memory.
+
+use crate::args::LogVerb;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::table::{Cell, Column, Table};
+use nvlab_lab::report::Format;
+use nvlab_rvm::inspect::{self, Entry, Inspection};
+use nvlab_rvm::record::{Contents, Headers};
+use nvlab_rvm::{Error, heap};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub fn log(output: &Output, verb: LogVerb) -> Result<(), Failure> {
+    match verb {
+        LogVerb::Stat { file } => stat(output, &file),
+        LogVerb::Dump { file, bytes } => dump(output, &file, bytes),
+        LogVerb::Check { file } => check(output, &file),
+    }
+}
+
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::Damaged { .. } => Failure::Check(error.to_string()),
+        Error::Io { .. } => Failure::Machine(error.to_string()),
+        _ => Failure::Input(error.to_string()),
+    }
+}
+
+/// What a log holds.
+#[derive(Default)]
+struct Counts {
+    commits: u64,
+    ranges: u64,
+    range_bytes: u64,
+    record_bytes: u64,
+    original: u64,
+    compressed: u64,
+    segments: BTreeMap<u32, String>,
+}
+
+impl Counts {
+    fn add(&mut self, entry: &Entry<'_>) {
+        self.record_bytes += entry.bytes as u64;
+        match entry.contents {
+            Contents::Name(number, name) => drop(self.segments.insert(*number, name.to_string())),
+            Contents::Commit(modifications) => {
+                self.commits += 1;
+                self.original += u64::from(modifications.headers() == Headers::Original);
+                self.compressed += u64::from(modifications.is_compressed());
+                entry.each_range(|range| {
+                    self.ranges += 1;
+                    self.range_bytes += range.data.len() as u64;
+                });
+            }
+        }
+    }
+}
+
+/// A log, or the heap at the beginning of a segment.
+enum Found {
+    Log(Inspection),
+    Heap(heap::Statistics, Result<(), heap::Error>),
+}
+
+fn find(file: &Path) -> Result<Found, Failure> {
+    match Inspection::open(file) {
+        Ok(log) => Ok(Found::Log(log)),
+        Err(error @ Error::Format { offset: 0, .. }) => match inspect::heap(file).map_err(failure)? {
+            Some((statistics, checked)) => Ok(Found::Heap(statistics, checked)),
+            None => Err(Failure::Input(format!("{error}, and no segment with a heap"))),
+        },
+        Err(error) => Err(failure(error)),
+    }
+}
+
+/// Prints facts as a table of two columns or one JSON document.
+fn print(output: &Output, schema: &'static str, facts: &[(&str, Value)]) {
+    match output.format {
+        Format::Json | Format::JsonLines => {
+            let mut document = json!({ "schema": schema });
+            facts.iter().for_each(|(key, value)| document[*key] = value.clone());
+            output.print(if output.format == Format::Json {
+                format!("{document:#}")
+            } else {
+                document.to_string()
+            });
+        }
+        _ => {
+            let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
+            let rows = facts.iter().map(|(key, value)| {
+                vec![Cell::text(key.replace('_', " ")), Cell::new(shown(value), value.clone())]
+            });
+            let columns = vec![Column::text("fact", "fact"), Column::text("value", "value")];
+            let table = Table { schema, columns, rows: rows.collect() };
+            let style = output.style();
+            output.print(table.render(output.format, style.width, style.color));
+        }
+    }
+}
+
+fn stat(output: &Output, file: &Path) -> Result<(), Failure> {
+    let log = match find(file)? {
+        Found::Log(log) => log,
+        Found::Heap(statistics, _) => {
+            print(
+                output,
+                "nvlab.heap/1",
+                &[
+                    ("kind", "heap".into()),
+                    ("used_bytes", statistics.used_bytes.into()),
+                    ("free_bytes", statistics.free_bytes.into()),
+                    (
+                        "allocations",
+                        (statistics.hits
+                            + statistics.misses
+                            + statistics.large_hits
+                            + statistics.large_misses)
+                            .into(),
+                    ),
+                    ("frees", statistics.frees.into()),
+                ],
+            );
+            return Ok(());
+        }
+    };
+    let mut counts = Counts::default();
+    let end = log.each_entry(|entry| counts.add(entry));
+    let status = log.status();
+    let names: Vec<String> = counts.segments.values().cloned().collect();
+    print(
+        output,
+        "nvlab.log/1",
+        &[
+            ("kind", log.kind().into()),
+            ("identity", format!("{:016x}", status.identity).into()),
+            ("generation", status.generation.into()),
+            ("head", status.head.into()),
+            ("tail", end.as_ref().map_or(Value::Null, |tail| (*tail).into())),
+            ("capacity_bytes", log.capacity().into()),
+            ("live_bytes", counts.record_bytes.into()),
+            ("commits", counts.commits.into()),
+            ("ranges", counts.ranges.into()),
+            ("range_bytes", counts.range_bytes.into()),
+            ("with_original_headers", counts.original.into()),
+            ("compressed", counts.compressed.into()),
+            ("segments", names.join(" ").into()),
+        ],
+    );
+    end.map(|_| ()).map_err(failure)
+}
+
+fn dump(output: &Output, file: &Path, bytes: usize) -> Result<(), Failure> {
+    let log = Inspection::open(file).map_err(failure)?;
+    let columns = vec![
+        Column::number("position", "position"),
+        Column::number("offset", "offset"),
+        Column::number("bytes", "bytes"),
+        Column::text("what", "what"),
+        Column::text("segment", "segment"),
+        Column::number("at", "at"),
+        Column::number("range_bytes", "range"),
+        Column::text("data", "data"),
+    ];
+    let (mut rows, mut names) = (Vec::new(), BTreeMap::new());
+    let end = log.each_entry(|entry| {
+        let number = |value: u64| Cell::new(value.to_string(), value);
+        let mut row = |what: &str, segment: &str, at: Option<u64>, range: Option<usize>, data: &str| {
+            rows.push(vec![
+                number(entry.position),
+                number(entry.offset),
+                number(entry.bytes as u64),
+                Cell::text(what),
+                Cell::text(segment),
+                at.map_or(Cell::text(""), number),
+                range.map_or(Cell::text(""), |range| number(range as u64)),
+                Cell::text(data),
+            ]);
+        };
+        let barrier = if entry.barrier { ", barrier" } else { "" };
+        match entry.contents {
+            Contents::Name(segment, name) => {
+                names.insert(*segment, name.to_string());
+                row(&format!("segment {segment}{barrier}"), name, None, None, "");
+            }
+            Contents::Commit(_) => entry.each_range(|range| {
+                let name = names.get(&range.segment).map_or("?", String::as_str);
+                let shown: String = range.data.iter().take(bytes).map(|byte| format!("{byte:02x}")).collect();
+                let more = if range.data.len() > bytes { "…" } else { "" };
+                let data = format!("{shown}{more}");
+                row(&format!("commit{barrier}"), name, Some(range.offset), Some(range.data.len()), &data);
+            }),
+        }
+    });
+    let style = output.style();
+    output.print(Table { schema: "nvlab.log-records/1", columns, rows }.render(
+        output.format,
+        style.width,
+        style.color,
+    ));
+    end.map(|_| ()).map_err(failure)
+}
+
+fn check(output: &Output, file: &Path) -> Result<(), Failure> {
+    match find(file)? {
+        Found::Log(log) => {
+            let mut counts = Counts::default();
+            log.each_entry(|entry| counts.add(entry)).map_err(failure)?;
+            output.print(format!(
+                "{}: {} commits, {} B, undamaged",
+                log.name(),
+                counts.commits,
+                counts.record_bytes
+            ));
+        }
+        Found::Heap(statistics, checked) => {
+            checked.map_err(|error| Failure::Check(format!("{}: {error}", file.display())))?;
+            output.print(format!("{}: a heap, {} B used, undamaged", file.display(), statistics.used_bytes));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Recoverable memory under the verbs: `nvlab log` reads what the library wrote; `nvlab cut` finds that a program on it loses
+//! nothing on a served device.
+
+mod common;
+
+use common::{Folder, said};
+use nvlab_rvm::log::file::FileLog;
+use nvlab_rvm::log::flash::FlashLog;
+use nvlab_rvm::store::SegmentFolder;
+use nvlab_rvm::{Log, Options, Rvm};
+use std::path::Path;
+
+/// Three commits that nobody has applied yet.
+fn fill(folder: &Path, log: impl Log + 'static) {
+    let segments = SegmentFolder::new(folder);
+    segments.create("data", 1 << 16).unwrap();
+    let rvm = Rvm::open(log, segments, Options::default()).unwrap();
+    let mut region = rvm.map("data", 0..1 << 16).unwrap();
+    for round in 0..3 {
+        let mut transaction = region.begin();
+        transaction.write(round * 100, b"hello").unwrap();
+        transaction.write(4096 + round, &[round as u8 + 1]).unwrap();
+        transaction.commit().unwrap();
+    }
+}
+
+fn json(folder: &Folder, arguments: &[&str]) -> serde_json::Value {
+    let output = folder.run(arguments);
+    assert!(output.status.success(), "{}", said(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_log_is_shown_and_checked() {
+    let folder = Folder::new("log");
+    let path = folder.0.join("log");
+    fill(&folder.0, FileLog::create(&path, 1 << 16).unwrap());
+    let stat = json(&folder, &["log", "stat", "log", "--json"]);
+    let facts = ["kind", "commits", "ranges", "range_bytes", "live_bytes", "segments"]
+        .map(|key| stat[key].to_string());
+    // A name of 20 B; each commit 8 + (8 + 5) + (8 + 1) B and 2 of fill.
+    assert_eq!(facts, ["\"file\"", "3", "6", "18", "116", "\"data\""]);
+    let dump = folder.run(&["log", "dump", "log", "--format", "csv"]);
+    let text = String::from_utf8_lossy(&dump.stdout).into_owned();
+    assert!(text.contains(",data,200,5,68656c6c6f") && text.lines().count() == 1 + 1 + 6, "{text}");
+    let checked = folder.run(&["log", "check", "log"]);
+    assert!(
+        String::from_utf8_lossy(&checked.stdout).contains("3 commits, 116 B, undamaged"),
+        "{}",
+        said(&checked)
+    );
+
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[8192 + 20 + 10] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let damaged = folder.run(&["log", "check", "log"]);
+    assert_eq!(damaged.status.code(), Some(1), "{}", said(&damaged));
+    assert!(said(&damaged).contains("damaged at byte 8212"), "{}", said(&damaged));
+    for (file, why) in [("data", "and no segment with a heap"), ("none", "No such file")] {
+        let refused = folder.run(&["log", "stat", file]);
+        assert!(!refused.status.success() && said(&refused).contains(why), "{}", said(&refused));
+    }
+}
+
+#[test]
+fn a_log_on_flash_in_a_file_is_shown() {
+    use nvlab_rvm::flash::{PlainFile, Shape};
+    let folder = Folder::new("log-flash");
+    let shape = Shape { block_bytes: 4096, blocks: 16 };
+    let file = PlainFile::create(&folder.0.join("nor"), shape).unwrap();
+    fill(&folder.0, FlashLog::create(file, 7, 1).unwrap());
+    let stat = json(&folder, &["log", "stat", "nor", "--json"]);
+    assert_eq!([&stat["kind"], &stat["commits"]].map(|fact| fact.to_string()), ["\"flash\"", "3"]);
+}
+
+const COMMITS: u64 = 12;
+
+/// The program that `nvlab cut` runs, and what it runs to check.
+#[test]
+fn program() {
+    let Ok(phase) = std::env::var("NVLAB_PHASE") else { return };
+    let folder = std::env::current_dir().unwrap();
+    let log = folder.join("log");
+    if phase == "run" {
+        SegmentFolder::new(&folder).create("data", 1 << 16).unwrap();
+        FileLog::create(&log, 8192).unwrap();
+    } else if !log.exists() {
+        // The power failed before the first commit.
+        assert!(!marks().contains("durable"));
+        return;
+    }
+    let rvm =
+        Rvm::open(FileLog::open(&log).unwrap(), SegmentFolder::new(&folder), Options::default()).unwrap();
+    let mut region = rvm.map("data", 0..1 << 16).unwrap();
+    if phase == "run" {
+        for number in 1..=COMMITS {
+            let mut transaction = region.begin();
+            *transaction.get_mut::<u64>(0).unwrap() = number;
+            transaction.set_range(4096..4096 + 900).unwrap().fill(number as u8);
+            transaction.commit().unwrap();
+            println!("durable {number}");
+        }
+        return;
+    }
+    let found = *region.get::<u64>(0).unwrap();
+    let said =
+        marks().lines().filter_map(|line| line.split_once("durable ")?.1.parse().ok()).max().unwrap_or(0);
+    assert!(found >= said && found <= said + 1, "{found} found, {said} acknowledged");
+    assert!(region[4096..4996].iter().all(|byte| u64::from(*byte) == found), "part of a transaction");
+}
+
+fn marks() -> String {
+    std::fs::read_to_string(std::env::var("NVLAB_MARKS").unwrap()).unwrap()
+}
+
+#[test]
+fn a_program_on_recoverable_memory_survives_every_cut() {
+    let folder = Folder::new("log-cut");
+    let program = std::env::current_exe().unwrap();
+    let cut = |more: &[&str]| {
+        let design = "ssd-mlc-2010,media.mlc.blocks=64,ftl.spare=30%,ftl.buffer.size=1MiB";
+        let common = ["cut", design, "--cuts", "25", "--check", "fs=ext4", "--check", "program"];
+        let program = ["--", program.to_str().unwrap(), "--exact", "program", "--nocapture"];
+        folder.run(&[&common[..], more, &program].concat())
+    };
+    let honest = cut(&[]);
+    if honest.status.code() == Some(4) {
+        return eprintln!("SKIPPED: {}", said(&honest));
+    }
+    assert_eq!(honest.status.code(), Some(0), "{}", said(&honest));
+    assert!(said(&honest).contains(" cuts: nothing was lost"), "{}", said(&honest));
+    let lying = cut(&["--ignore-flush"]);
+    assert_eq!(lying.status.code(), Some(1), "{}", said(&lying));
+}

@@ -1,0 +1,144 @@
+//! Looks into a log without recovering it: what `nvlab log` shows. Only a status on flash that a power failure has torn is
+//! completed, as at every opening.
+
+use crate::heap::{self, Heap, Words};
+use crate::log::file::FileLog;
+use crate::log::flash::FlashLog;
+use crate::log::flash_disk::FlashDiskLog;
+use crate::log::{battery_ram, file, flash_disk, hybrid, status};
+use crate::record::{Contents, Modification, Record};
+use crate::scan::scan;
+use crate::store::FileStore;
+use crate::{Error, Log, Result, Status, Store};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// A log opened for reading. Nobody else may have it open.
+#[derive(Debug)]
+pub struct Inspection {
+    kind: &'static str,
+    name: String,
+    status: Status,
+    capacity: u64,
+    log: Mutex<Box<dyn Log>>,
+}
+
+/// A record and where it lies.
+#[derive(Clone, Debug)]
+pub struct Entry<'a> {
+    /// Its position.
+    pub position: u64,
+    /// Where it begins in the file, in bytes.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: usize,
+    /// Everything before it was durable when it was written.
+    pub barrier: bool,
+    /// What it says.
+    pub contents: &'a Contents<'a>,
+}
+
+impl Entry<'_> {
+    /// The ranges of a commit.
+    pub fn each_range(&self, each: impl FnMut(Modification<'_>)) {
+        if let Contents::Commit(modifications) = self.contents {
+            modifications.each(each).expect("the list was read when the record was checked");
+        }
+    }
+}
+
+impl Inspection {
+    /// Opens the log in a file, of whatever kind.
+    pub fn open(path: &Path) -> Result<Inspection> {
+        let name = path.display().to_string();
+        let store = FileStore::open_to_read(path)?;
+        let kind = match status::kind(&store, &name) {
+            Ok(kind) => kind,
+            // The header of a log on flash begins with the same bytes.
+            Err(Error::Format { .. }) if FlashLog::is_in_file(path) => None,
+            Err(error) => return Err(error),
+        };
+        let (kind, log): (_, Box<dyn Log>) = match kind {
+            None => {
+                drop(store);
+                ("flash", Box::new(FlashLog::open_file(path)?))
+            }
+            Some(file::KIND) => ("file", Box::new(FileLog::open_on(Box::new(store), name.clone())?)),
+            Some(battery_ram::KIND) => {
+                ("battery-ram", Box::new(FileLog::open_as(Box::new(store), name.clone(), battery_ram::KIND)?))
+            }
+            Some(flash_disk::KIND) => {
+                ("flash-disk", Box::new(FlashDiskLog::open(Box::new(store), name.clone())?))
+            }
+            Some(hybrid::KIND) => {
+                let why = "it is the large part of a hybrid log, which cannot be read without the small one";
+                return Err(Error::Invalid(format!("{name}: {why}")));
+            }
+            Some(other) => {
+                let why = format!("a log of unknown kind \"{}\"", other.escape_ascii());
+                return Err(Error::Format { what: name, offset: 16, why });
+            }
+        };
+        let (status, capacity) = (log.status(), log.capacity());
+        Ok(Inspection { kind, name, status, capacity, log: Mutex::new(log) })
+    }
+
+    /// The kind of log: `file`, `battery-ram`, `flash` or `flash-disk`.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its status.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Bytes it can hold.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Calls `see` for every record from the head on and returns the tail. An error says where the log is damaged; what is
+    /// before that has been seen.
+    pub fn each_entry(&self, mut see: impl FnMut(&Entry<'_>)) -> Result<u64> {
+        scan(&self.log, None, |position, record: &Record<'_>| {
+            let offset = self.log.lock().unwrap_or_else(PoisonError::into_inner).offset(position);
+            let Record { bytes, barrier, ref contents } = *record;
+            see(&Entry { position, offset, bytes, barrier, contents });
+            Ok(())
+        })
+    }
+}
+
+/// The bytes of a segment, read-only.
+struct SegmentWords(Vec<u8>);
+
+impl Words for SegmentWords {
+    fn bytes(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn get(&self, at: u64) -> u64 {
+        let at = at as usize;
+        u64::from_le_bytes(self.0[at..at + 8].try_into().expect("8 bytes"))
+    }
+
+    fn set(&mut self, _: u64, _: u64) -> Result<()> {
+        Err(Error::Invalid("the segment is only read".into()))
+    }
+}
+
+/// The persistent heap at the beginning of a segment: its statistics, and what is wrong with it. `None`: there is none.
+pub fn heap(path: &Path) -> Result<Option<(heap::Statistics, std::result::Result<(), heap::Error>)>> {
+    let store = FileStore::open_to_read(path)?;
+    let bytes = store.len().map_err(Error::io("measure", &path.display()))?;
+    let mut words = vec![0; bytes as usize];
+    store.read(&mut words, 0).map_err(Error::io("read", &path.display()))?;
+    let words = SegmentWords(words);
+    Ok(Heap::open(&words).ok().map(|heap| (heap.statistics(&words), heap.check(&words))))
+}
