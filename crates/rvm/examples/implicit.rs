@@ -2,12 +2,12 @@
 //! ranges named by the program, found by a typed heap, and found by page protection.
 //!
 //! `cargo run --release -p nvlab-rvm --example implicit`; the argument is the number of transactions (default 200,000).
-//! The log is in memory and nobody waits for it: only the processor's time counts. The last column is a hash of the
+//! Files are in `/dev/shm` and nobody waits for the log: only the processor's time counts. The last column is a hash of the
 //! region, the same for all ways.
 
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::record::Headers;
-use nvlab_rvm::store::disk::Disk;
+use nvlab_rvm::store::SegmentFolder;
 use nvlab_rvm::{Options, Part, Region, Rvm, Truncation};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -112,12 +112,13 @@ fn cpu_ns() -> u64 {
 type Way = fn(&Deposit, &mut Region) -> nvlab_rvm::Result<()>;
 
 fn measure(name: &str, way: Way, count: u64, options: Options) -> nvlab_rvm::Result<()> {
-    let disk = Disk::default();
+    let folder = tempfile::tempdir_in("/dev/shm").expect("Linux has /dev/shm");
+    let log = folder.path().join("log");
     // Room for every record, so that no truncation is part of the figure.
-    disk.create("log", (count as usize * 700).max(1 << 20));
-    disk.create("data", REGION.next_multiple_of(4096));
-    FileLog::create_on(disk.store("log"), "log".into())?;
-    let rvm = Rvm::open(FileLog::open_on(disk.store("log"), "log".into())?, disk.clone(), options)?;
+    FileLog::create(&log, (count * 700).max(1 << 20))?;
+    let segments = SegmentFolder::new(folder.path());
+    segments.create("data", REGION.next_multiple_of(4096) as u64)?;
+    let rvm = Rvm::open(FileLog::open(&log)?, segments, options)?;
     let mut region = rvm.map("data", 0..REGION.next_multiple_of(4096) as u64)?;
     // A tenth to warm up: pages of the region, buffers, the watch.
     (0..count / 10).try_for_each(|number| way(&Deposit::of(number), &mut region))?;

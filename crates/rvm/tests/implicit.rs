@@ -123,7 +123,12 @@ fn history(
 
 fn options(seed: u64) -> Options {
     let truncation = Truncation::WhenFull;
-    Options { truncation, diff: seed % 2 == 1, find_missed_ranges: seed % 3 == 0, ..Options::default() }
+    Options {
+        truncation,
+        diff: seed % 2 == 1,
+        find_missed_ranges: seed.is_multiple_of(3),
+        ..Options::default()
+    }
 }
 
 /// In memory during the history and on the disk after it, with aborts.

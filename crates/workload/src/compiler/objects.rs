@@ -203,7 +203,11 @@ impl<W: Words> Objects<W> {
     /// A word of an object. Links that lead nowhere read as 0, so that damage is found by the tags.
     pub fn word(&self, object: Link, index: u64) -> u64 {
         let at = object.saturating_add(index * 8);
-        if object != 0 && object % 8 == 0 && at < self.words.bytes() { self.words.get(at) } else { 0 }
+        if object != 0 && object.is_multiple_of(8) && at < self.words.bytes() {
+            self.words.get(at)
+        } else {
+            0
+        }
     }
 
     pub fn set_word(&mut self, object: Link, index: u64, word: u64) -> Result<()> {
