@@ -350,7 +350,7 @@ Examples:
 pub enum LogVerb {
     /// Count what is in it
     Stat {
-        /// A log, or a segment that begins with a heap
+        /// A log, or a segment with a heap
         file: PathBuf,
     },
     /// List its records and their ranges
@@ -363,7 +363,7 @@ pub enum LogVerb {
     },
     /// Check it; status 1 if it is damaged
     Check {
-        /// A log, or a segment that begins with a heap
+        /// A log, or a segment with a heap
         file: PathBuf,
     },
 }

@@ -12,6 +12,7 @@ use crate::design::Design;
 use crate::result::RouteResult;
 use crate::run::device::{self, BuildError, Device, InMemory, Visit};
 use nvlab_units::{Span, Time};
+use nvlab_workload::Serves;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -106,7 +107,7 @@ pub fn run(
     commands: &[String],
     tool: impl FnMut(&str) -> Result<(), String>,
 ) -> Result<ImageReport, ImageError> {
-    if design.ftl.kind().is_memory() {
+    if design.ftl.kind().serves() != Serves::Blocks {
         return Err(ImageError::NotABlockDevice(design.name.clone()));
     }
     let tools = Tools { plan, commands, tool };

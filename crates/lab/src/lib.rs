@@ -5,6 +5,7 @@
 //! | [`design`] | a design as data: TOML, parts, defaults, errors with positions |
 //! | [`plan`] | from texts to runs: limits, workloads, the cache of traces |
 //! | [`run`] | one design under one workload: build, precondition, drive, sum up |
+//! | [`durable`] | logs of recoverable memory on simulated media |
 //! | [`engine`] | finds kept results, runs what is missing, keeps its results |
 //! | [`image`] | real tools on an image that a device holds |
 //! | [`result`] | what a run measured |
@@ -19,6 +20,7 @@
 pub mod bench;
 pub mod columns_out;
 pub mod design;
+pub mod durable;
 pub mod engine;
 pub mod explain;
 pub mod image;

@@ -71,9 +71,9 @@ impl Task {
         settings: Settings,
     ) -> Result<Task, WorkloadError> {
         let capacity = design.capacity_bytes();
-        // Accesses to words of a block device are refused here.
+        // A workload that asks for what the design does not serve is refused here.
         let Opened { work, about, notes } =
-            source.open(capacity, design.ftl.kind().is_memory(), settings.seed)?;
+            source.open(capacity, design.ftl.kind().serves(), settings.seed)?;
         let promise = Promise::new(settings.until, &*work, source.write_share(), work.unit(), capacity);
         let plan = RunPlan {
             design_name,
@@ -92,14 +92,12 @@ impl Task {
 
     /// Runs it. `on_progress` returns false to stop.
     pub fn run(&self, on_progress: run::OnProgress<'_>) -> Result<RunResult, RunError> {
-        let (capacity, is_memory) = (self.design.capacity_bytes(), self.design.ftl.kind().is_memory());
+        let (capacity, serves) = (self.design.capacity_bytes(), self.design.ftl.kind().serves());
         let seed = self.plan.seed;
-        let open = || self.source.open(capacity, is_memory, seed).unwrap_or_else(reopened).work;
+        let open = || self.source.open(capacity, serves, seed).unwrap_or_else(reopened).work;
         let work = self.work.clone().unwrap_or_else(open);
         let own = match self.plan.state {
-            State::Steady => {
-                self.source.open_own(capacity, is_memory, seed ^ OWN_SEED).unwrap_or_else(reopened)
-            }
+            State::Steady => self.source.open_own(capacity, serves, seed ^ OWN_SEED).unwrap_or_else(reopened),
             State::Fresh | State::Full | State::Scattered => None,
         };
         let mut result = run::run(&self.design, &self.plan, work, own, on_progress)?;

@@ -90,6 +90,9 @@ pub struct RunResult {
     /// What a mount costs after a power cut at the end; `None` if the media of the run kept no bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<MountResult>,
+    /// What a log of recoverable memory did; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durable: Option<DurableResult>,
     /// The run in up to 400 windows of equally many requests.
     pub series: Vec<Window>,
 }
@@ -377,6 +380,48 @@ pub struct RouteResult {
     pub changed_share: f64,
     /// Clusters trimmed because their FAT entries became free.
     pub clusters_trimmed: u64,
+}
+
+/// What a log of recoverable memory did. The writes of the run are its commits, their bytes those of the records.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DurableResult {
+    /// What the log is on: `flash`, `flash-disk`, `battery-ram`, `disk`.
+    pub log: String,
+    /// Bytes of records the log takes before it is truncated, and bytes over which their wear is spread.
+    pub log_bytes: u64,
+    /// See `log_bytes`.
+    pub usable_bytes: u64,
+    /// Bytes of a transaction, mean: in its ranges, in its record, written to the device of the log.
+    pub range_bytes: f64,
+    /// See `range_bytes`.
+    pub record_bytes: f64,
+    /// See `range_bytes`.
+    pub written_bytes: f64,
+    /// Bytes of all records over those the log takes.
+    pub fills: f64,
+    /// Times the log was truncated, and bytes that this wrote to the data.
+    pub truncations: u64,
+    /// See `truncations`.
+    pub applied_bytes: u64,
+    /// Where the time went.
+    pub time: DurableTime,
+}
+
+/// Shares of the time of a run of transactions on recoverable memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DurableTime {
+    /// The program: it computes, or waits for the next transaction.
+    pub compute: f64,
+    /// Compressing records.
+    pub compress: f64,
+    /// Writing records and status to the log.
+    pub write: f64,
+    /// Erasing blocks of the log.
+    pub erase: f64,
+    /// Reading the log in order to apply it.
+    pub read: f64,
+    /// Writing what it changed to the data.
+    pub apply: f64,
 }
 
 /// What a mount after a power cut costs.

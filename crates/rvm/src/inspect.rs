@@ -9,7 +9,7 @@ use crate::log::{battery_ram, file, flash_disk, hybrid, status};
 use crate::record::{Contents, Modification, Record};
 use crate::scan::scan;
 use crate::store::FileStore;
-use crate::{Error, Log, Result, Status, Store};
+use crate::{Error, Log, PAGE_BYTES, Result, Status, Store};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -115,10 +115,10 @@ impl Inspection {
     }
 }
 
-/// The bytes of a segment, read-only.
-struct SegmentWords(Vec<u8>);
+/// The bytes of a segment from a page on, read-only.
+struct SegmentWords<'a>(&'a [u8]);
 
-impl Words for SegmentWords {
+impl Words for SegmentWords<'_> {
     fn bytes(&self) -> u64 {
         self.0.len() as u64
     }
@@ -133,12 +133,33 @@ impl Words for SegmentWords {
     }
 }
 
-/// The persistent heap at the beginning of a segment: its statistics, and what is wrong with it. `None`: there is none.
-pub fn heap(path: &Path) -> Result<Option<(heap::Statistics, std::result::Result<(), heap::Error>)>> {
+/// The first persistent heap in a segment, which begins at a page: where, its statistics, and what is wrong with it.
+pub fn heap(path: &Path) -> Result<Option<FoundHeap>> {
     let store = FileStore::open_to_read(path)?;
     let bytes = store.len().map_err(Error::io("measure", &path.display()))?;
-    let mut words = vec![0; bytes as usize];
-    store.read(&mut words, 0).map_err(Error::io("read", &path.display()))?;
-    let words = SegmentWords(words);
-    Ok(Heap::open(&words).ok().map(|heap| (heap.statistics(&words), heap.check(&words))))
+    let mut segment = vec![0; bytes as usize];
+    store.read(&mut segment, 0).map_err(Error::io("read", &path.display()))?;
+    for offset in (0..bytes).step_by(PAGE_BYTES as usize) {
+        let rest = &segment[offset as usize..];
+        if rest.len() >= 16 && rest.starts_with(&heap::MAGIC.to_le_bytes()) {
+            let words = SegmentWords(rest);
+            let length = Heap::length(&words).unwrap_or(0).min(rest.len() as u64);
+            let words = SegmentWords(&rest[..length as usize]);
+            let Ok(heap) = Heap::open(&words) else { continue };
+            let (statistics, checked) = (heap.statistics(&words), heap.check(&words));
+            return Ok(Some(FoundHeap { offset, statistics, checked }));
+        }
+    }
+    Ok(None)
+}
+
+/// A heap in a segment.
+#[derive(Debug)]
+pub struct FoundHeap {
+    /// Where it begins, in bytes.
+    pub offset: u64,
+    /// What it has done.
+    pub statistics: heap::Statistics,
+    /// What is wrong with it.
+    pub checked: std::result::Result<(), heap::Error>,
 }

@@ -1,10 +1,11 @@
-//! Workloads, generated or recorded: streams of [`Request`]s for blocks, or of [`Access`]es to words by transactions.
+//! Workloads, generated or recorded: streams of [`Request`]s for blocks, of [`Access`]es to words by transactions, or of
+//! [`Changes`] of recoverable memory.
 //!
 //! What a request costs and when it is served is not modelled here. A workload never learns when a request completes;
 //! a closed loop only specifies how many may be outstanding ([`Pacing`]), and the code that runs it enforces that.
 //!
 //! What every workload knows beforehand is the trait [`Workload`]; a kind of stream is a trait on top of it and an arm of
-//! [`Work`]: [`BlockWorkload`], [`MemoryWorkload`]. All of them are read by [`WorkloadSpec::parse`] and opened by
+//! [`Work`]: [`BlockWorkload`], [`MemoryWorkload`], [`DurableWorkload`]. All of them are read by [`WorkloadSpec::parse`] and opened by
 //! [`WorkloadSpec::open`].
 //!
 //! 1. A workload is a function of (its text, the device's capacity, the seed): the same three always produce the same
@@ -42,6 +43,10 @@
 //! | [`memory::tpca`] | TPC-A |
 //! | [`memory::random_words`] | single words |
 //! | [`compiler`] | a compiler whose symbols and code live in a persistent heap |
+//! | [`durable`] | transactions on recoverable memory: |
+//! | [`durable::debit_credit`] | debit-credit, TPC-B alike |
+//! | [`durable::compile`] | a compiler on a persistent heap |
+//! | [`durable::compiler`] | the shape of a compiler on a persistent heap |
 //! | [`addresses`] | uniform, shuffled, sequential, Zipf, hot/cold ... |
 //! | [`arrivals`] | when requests or transactions arrive, and when they end |
 //! | [`trace`] | readers and writers of eight trace formats, plain or compressed |
@@ -54,6 +59,7 @@ pub mod arrivals;
 pub mod block;
 pub mod columns;
 pub mod compiler;
+pub mod durable;
 mod error;
 pub mod info;
 pub mod memory;
@@ -67,11 +73,12 @@ mod work;
 
 pub use block::replay::{self, Program, Rerun};
 pub use block::{AnyBlockWorkload, BlockWorkload};
+pub use durable::{AnyDurableWorkload, Changes, DurableWorkload};
 pub use error::WorkloadError;
 pub use memory::{Access, AccessKind, AnyMemoryWorkload, MemoryWorkload};
 pub use nvlab_units::{Span, Time};
 pub use request::{Batch, Op, Request};
-pub use spec::{Target, WorkloadSpec};
+pub use spec::{Serves, Target, WorkloadSpec};
 pub use work::{Opened, Stream, Work};
 
 use std::ops::Range;
@@ -91,7 +98,7 @@ pub enum Pacing {
 }
 
 /// What every workload knows beforehand. What it asks of a device is defined by the traits that build on this one:
-/// [`BlockWorkload`] and [`MemoryWorkload`].
+/// [`BlockWorkload`], [`MemoryWorkload`] and [`DurableWorkload`].
 pub trait Workload {
     /// Whether requests or transactions wait for completions or for their times.
     fn pacing(&self) -> Pacing;

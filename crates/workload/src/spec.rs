@@ -3,6 +3,8 @@
 //! ```text
 //! zipf theta=0.99 read=70% bs=8KiB qd=32       a generator: the first word is its kind
 //! tpca branches=155 rate=10k/s                 transactions on a memory instead of requests to a device
+//! debit-credit style=c++ until=50000transactions   transactions on recoverable memory
+//! compile sources=crates cpu=670ms              source files into a persistent heap, a transaction for each
 //! tpcc warehouses=80 pool=400MiB mix=full       a database's requests to a device
 //! iozone mode=rewrite record=4KiB fill=50%     a client's file on a FAT volume
 //! db.fio      db.fio:writer                    a fio job file, or one section of it
@@ -15,10 +17,16 @@ use crate::block::generator::{self, GeneratorSpec, Mix};
 use crate::block::iozone::{self, IozoneConfig};
 use crate::block::replay::{Replay, ReplaySpec};
 use crate::block::tpcc::{self, TpccConfig};
+use crate::durable::compile::{self, CompileConfig};
+use crate::durable::compiler::{self, CompilerConfig};
+use crate::durable::debit_credit::{self, DebitCreditConfig};
 use crate::memory::random_words::{self, WordsConfig};
 use crate::memory::tpca::{self, TpcaConfig};
 use crate::words::Words;
-use crate::{AnyBlockWorkload, AnyMemoryWorkload, Opened, Span, Stream, Work, WorkloadError, suggest};
+use crate::{
+    AnyBlockWorkload, AnyDurableWorkload, AnyMemoryWorkload, Opened, Span, Stream, Work, WorkloadError,
+    suggest,
+};
 use std::path::{Path, PathBuf};
 
 /// A workload before it is opened on a device.
@@ -52,6 +60,23 @@ pub enum Kind {
     Tpca(TpcaConfig),
     /// Single words of a memory.
     Words(WordsConfig),
+    /// Debit-credit on recoverable memory.
+    DebitCredit(DebitCreditConfig),
+    /// The shape of a compiler on recoverable memory.
+    Compiler(CompilerConfig),
+    /// A compiler on recoverable memory.
+    Compile(CompileConfig),
+}
+
+/// What a design serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serves {
+    /// Requests for blocks.
+    Blocks,
+    /// Loads and stores of words; blocks too, as a RAM disk.
+    Words,
+    /// Transactions on recoverable memory.
+    Commits,
 }
 
 /// What a workload must know of the device it is opened on.
@@ -62,14 +87,14 @@ pub struct Target {
     /// Requests are whole units of so many bytes: a trace without `align` is aligned to them if they are larger than
     /// 512 B.
     pub unit_bytes: u64,
-    /// It is a memory: words of it can be loaded and stored.
-    pub has_words: bool,
+    /// What it serves.
+    pub serves: Serves,
 }
 
 impl Target {
     /// A block device.
     pub fn blocks(capacity_bytes: u64, unit_bytes: u64) -> Target {
-        Target { capacity_bytes, unit_bytes, has_words: false }
+        Target { capacity_bytes, unit_bytes, serves: Serves::Blocks }
     }
 
     fn check_unit(&self, what: &str, smallest: u32) -> Result<(), WorkloadError> {
@@ -81,12 +106,24 @@ impl Target {
         Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason })
     }
 
-    fn check_words(&self, what: &str) -> Result<(), WorkloadError> {
-        if self.has_words {
-            return Ok(());
-        }
-        let reason = "it loads and stores words of a memory, and this is a block device; a design of kind envy has a \
-                      memory";
+    /// Refuses a workload that asks for something else. A memory serves blocks too, as a RAM disk.
+    fn check_serves(&self, what: &str, wanted: Serves) -> Result<(), WorkloadError> {
+        let reason = match (wanted, self.serves) {
+            (wanted, serves) if wanted == serves => return Ok(()),
+            (Serves::Blocks, Serves::Words) => return Ok(()),
+            (Serves::Words, Serves::Blocks) => {
+                "it loads and stores words of a memory, and this is a block device; a design of kind envy has a memory"
+            }
+            (Serves::Words, _) => {
+                "it loads and stores words of a memory, and this is a log; a design of kind envy has a memory"
+            }
+            (Serves::Commits, _) => {
+                "it commits transactions, which needs a log; a design of kind rvm has one"
+            }
+            (Serves::Blocks, _) => {
+                "it requests blocks, and this is a log, which takes transactions (debit-credit, compile)"
+            }
+        };
         Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason: reason.to_owned() })
     }
 }
@@ -101,6 +138,9 @@ impl WorkloadSpec {
             iozone::KIND => Kind::Iozone(IozoneConfig::parse(text)?),
             tpca::KIND => Kind::Tpca(TpcaConfig::parse(text)?),
             random_words::KIND => Kind::Words(WordsConfig::parse(text)?),
+            debit_credit::KIND => Kind::DebitCredit(DebitCreditConfig::parse(text)?),
+            compiler::KIND => Kind::Compiler(CompilerConfig::parse(text)?),
+            compile::KIND => Kind::Compile(CompileConfig::parse(text)?),
             file => match job_file(file) {
                 Some((path, section)) => {
                     Words::new(text, &[], &[])?;
@@ -115,10 +155,22 @@ impl WorkloadSpec {
         Ok(WorkloadSpec { text: text.to_owned(), kind })
     }
 
-    /// Opens it on a device. Loads and stores need a memory.
+    /// What it asks for.
+    fn wants(&self) -> Serves {
+        match &self.kind {
+            Kind::Tpca(_) | Kind::Words(_) => Serves::Words,
+            Kind::DebitCredit(_) | Kind::Compiler(_) | Kind::Compile(_) => Serves::Commits,
+            Kind::Generator(_) | Kind::Tpcc(_) | Kind::Iozone(_) | Kind::Job { .. } | Kind::Trace(_) => {
+                Serves::Blocks
+            }
+        }
+    }
+
+    /// Opens it on a device. Loads and stores need a memory, transactions a log.
     pub fn open(&self, target: Target, seed: u64) -> Result<Opened, WorkloadError> {
         let what = format!("workload '{}'", self.text);
         let capacity = target.capacity_bytes;
+        target.check_serves(&what, self.wants())?;
         let work = match &self.kind {
             Kind::Generator(spec) => {
                 target.check_unit(&what, spec.sizes.smallest())?;
@@ -135,12 +187,19 @@ impl WorkloadSpec {
             Kind::Job { path, section } => return open_job(path, section.as_deref(), target, seed),
             Kind::Trace(spec) => return open_trace(spec, target, seed),
             Kind::Tpca(config) => {
-                target.check_words(&what)?;
                 Work::Accesses(AnyMemoryWorkload::Tpca(Box::new(config.open(&what, capacity, seed)?)))
             }
             Kind::Words(config) => {
-                target.check_words(&what)?;
                 Work::Accesses(AnyMemoryWorkload::Words(Box::new(config.open(&what, capacity, seed)?)))
+            }
+            Kind::DebitCredit(config) => {
+                Work::Commits(AnyDurableWorkload::DebitCredit(Box::new(config.open(&what, capacity, seed)?)))
+            }
+            Kind::Compiler(config) => {
+                Work::Commits(AnyDurableWorkload::Compiler(Box::new(config.open(&what, capacity, seed)?)))
+            }
+            Kind::Compile(config) => {
+                Work::Commits(AnyDurableWorkload::Compile(Box::new(config.open(&what, capacity, seed)?)))
             }
         };
         let stream = Stream { name: self.text.clone(), work, ramp_time: Span::ZERO };
@@ -148,12 +207,16 @@ impl WorkloadSpec {
     }
 
     /// The copy whose writes, drawn with another seed, bring a device to its steady state: without an end where it accesses
-    /// words. `None` if it has none: a trace does not depend on the seed, and a client of a file system has a preparation
-    /// of its own.
+    /// words. `None` if it has none: a trace does not depend on the seed, a client of a file system has a preparation
+    /// of its own, and a log is in its steady state from the first transaction on.
     pub fn preparing(&self) -> Option<WorkloadSpec> {
         let limits = Limits::default();
         let kind = match &self.kind {
-            Kind::Trace(_) | Kind::Iozone(_) => return None,
+            Kind::Trace(_)
+            | Kind::Iozone(_)
+            | Kind::DebitCredit(_)
+            | Kind::Compiler(_)
+            | Kind::Compile(_) => return None,
             Kind::Tpca(config) => Kind::Tpca(TpcaConfig { limits, ..*config }),
             Kind::Words(config) => Kind::Words(WordsConfig { limits, ..*config }),
             kind @ (Kind::Generator(_) | Kind::Tpcc(_) | Kind::Job { .. }) => kind.clone(),
@@ -170,13 +233,23 @@ impl WorkloadSpec {
             }
             Kind::Generator(GeneratorSpec { mix: Mix::TrimThenWrite, .. }) => 0.5,
             Kind::Tpcc(_) | Kind::Iozone(_) | Kind::Job { .. } | Kind::Trace(_) => 1.0,
-            Kind::Tpca(_) | Kind::Words(_) => 0.0,
+            Kind::Tpca(_) | Kind::Words(_) | Kind::DebitCredit(_) | Kind::Compiler(_) | Kind::Compile(_) => {
+                0.0
+            }
         }
     }
 }
 
 fn unknown(text: &str, head: &str) -> WorkloadError {
-    let programs = [tpcc::KIND, iozone::KIND, tpca::KIND, random_words::KIND];
+    let programs = [
+        tpcc::KIND,
+        iozone::KIND,
+        tpca::KIND,
+        random_words::KIND,
+        debit_credit::KIND,
+        compiler::KIND,
+        compile::KIND,
+    ];
     let kinds = [&generator::KINDS[..], &programs].concat();
     let hint = suggest::hint(head, kinds.iter().copied());
     let reason = format!(
@@ -242,7 +315,7 @@ mod tests {
         assert_eq!(
             WorkloadSpec::parse("zpif").unwrap_err().to_string(),
             "workload 'zpif': 'zpif' is neither a kind of generator nor a file; did you mean 'zipf'? (kinds: \
-             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, tpcc, iozone, tpca, words; files: a trace, or a fio job ending in .fio)"
+             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, tpcc, iozone, tpca, words, debit-credit, compiler, compile; files: a trace, or a fio job ending in .fio)"
         );
     }
 

@@ -1,6 +1,6 @@
 //! A workload opened on a device: one type for every kind of stream.
 
-use crate::{AnyBlockWorkload, AnyMemoryWorkload, Span, Workload};
+use crate::{AnyBlockWorkload, AnyDurableWorkload, AnyMemoryWorkload, Span, Workload};
 use std::ops::Deref;
 
 /// What a workload asks of a device. What is known of it beforehand is in the trait it dereferences to.
@@ -10,6 +10,8 @@ pub enum Work {
     Requests(AnyBlockWorkload),
     /// Loads and stores of words, transaction by transaction.
     Accesses(AnyMemoryWorkload),
+    /// Transactions on recoverable memory.
+    Commits(AnyDurableWorkload),
 }
 
 impl Work {
@@ -27,7 +29,7 @@ impl Work {
     pub fn unit(&self) -> &'static str {
         match self {
             Work::Requests(_) => "request",
-            Work::Accesses(_) => "transaction",
+            Work::Accesses(_) | Work::Commits(_) => "transaction",
         }
     }
 }
@@ -38,6 +40,7 @@ impl Deref for Work {
         match self {
             Work::Requests(workload) => &**workload,
             Work::Accesses(workload) => &**workload,
+            Work::Commits(workload) => &**workload,
         }
     }
 }

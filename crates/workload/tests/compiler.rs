@@ -31,16 +31,14 @@ fn survey(sources: &[Source]) -> Survey {
 
 #[test]
 fn the_counts_of_a_small_file_are_those_of_its_text() {
-    let text = "
-        use std::fmt;
-        pub struct Point { x: i64, y: i64 }
-        impl Point {
-            const ORIGIN: Point = Point { x: 0, y: 0 };
-            fn sum(&self) -> i64 { self.x + self.y }
-        }
-        pub fn twice(point: &Point) -> i64 { let sum = point.sum(); sum + sum }
-    ";
-    let one = survey(&[source("crates/plane/src/lib.rs", text)]);
+    let text = [
+        "use std::fmt;",
+        "pub struct Point { x: i64, y: i64 }",
+        "impl Point { const ORIGIN: Point = Point { x: 0, y: 0 }; fn sum(&self) -> i64 { self.x + self.y } }",
+        "pub fn twice(point: &Point) -> i64 { let sum = point.sum(); sum + sum }",
+    ];
+    let text = text.join("\n");
+    let one = survey(&[source("crates/plane/src/lib.rs", &text)]);
     assert_eq!((one.files, one.source_bytes, one.functions, one.unsupported), (1, text.len() as u64, 3, 0));
     // Roots: crates, prelude, selectors. Declared: plane, fmt, Point, x, y, impl, ORIGIN, sum, twice.
     // External: std, std::fmt, i64.

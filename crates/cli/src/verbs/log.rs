@@ -5,9 +5,9 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};
 use nvlab_lab::report::Format;
-use nvlab_rvm::inspect::{self, Entry, Inspection};
+use nvlab_rvm::Error;
+use nvlab_rvm::inspect::{self, Entry, FoundHeap, Inspection};
 use nvlab_rvm::record::{Contents, Headers};
-use nvlab_rvm::{Error, heap};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,17 +58,17 @@ impl Counts {
     }
 }
 
-/// A log, or the heap at the beginning of a segment.
+/// A log, or a segment with a heap.
 enum Found {
     Log(Inspection),
-    Heap(heap::Statistics, Result<(), heap::Error>),
+    Heap(FoundHeap),
 }
 
 fn find(file: &Path) -> Result<Found, Failure> {
     match Inspection::open(file) {
         Ok(log) => Ok(Found::Log(log)),
         Err(error @ Error::Format { offset: 0, .. }) => match inspect::heap(file).map_err(failure)? {
-            Some((statistics, checked)) => Ok(Found::Heap(statistics, checked)),
+            Some(heap) => Ok(Found::Heap(heap)),
             None => Err(Failure::Input(format!("{error}, and no segment with a heap"))),
         },
         Err(error) => Err(failure(error)),
@@ -103,12 +103,13 @@ fn print(output: &Output, schema: &'static str, facts: &[(&str, Value)]) {
 fn stat(output: &Output, file: &Path) -> Result<(), Failure> {
     let log = match find(file)? {
         Found::Log(log) => log,
-        Found::Heap(statistics, _) => {
+        Found::Heap(FoundHeap { offset, statistics, .. }) => {
             print(
                 output,
                 "nvlab.heap/1",
                 &[
                     ("kind", "heap".into()),
+                    ("offset", offset.into()),
                     ("used_bytes", statistics.used_bytes.into()),
                     ("free_bytes", statistics.free_bytes.into()),
                     (
@@ -214,9 +215,13 @@ fn check(output: &Output, file: &Path) -> Result<(), Failure> {
                 counts.record_bytes
             ));
         }
-        Found::Heap(statistics, checked) => {
+        Found::Heap(FoundHeap { offset, statistics, checked }) => {
             checked.map_err(|error| Failure::Check(format!("{}: {error}", file.display())))?;
-            output.print(format!("{}: a heap, {} B used, undamaged", file.display(), statistics.used_bytes));
+            output.print(format!(
+                "{}: a heap at byte {offset}, {} B used, undamaged",
+                file.display(),
+                statistics.used_bytes
+            ));
         }
     }
     Ok(())

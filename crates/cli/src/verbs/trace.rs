@@ -10,7 +10,7 @@ use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::info::{self, HEAD_COLUMNS, TraceInfo};
 use nvlab_workload::replay::ReplaySpec;
 use nvlab_workload::trace::{self, Format as TraceFormat};
-use nvlab_workload::{AnyBlockWorkload, Pacing, Workload};
+use nvlab_workload::{AnyBlockWorkload, Pacing, Serves, Workload};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -115,7 +115,7 @@ fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Re
     if source.is_trace() {
         return Err(Failure::Input(format!("'{text}' is a trace already: nvlab trace convert")));
     }
-    let opened = source.open(capacity, false, seed)?;
+    let opened = source.open(capacity, Serves::Blocks, seed)?;
     opened.notes.iter().for_each(|note| output.warn(note));
     let mut workload = opened.work.requests().expect("a block device is asked for blocks");
     if let AnyBlockWorkload::Tpcc(database) = &workload {

@@ -5,8 +5,10 @@ use super::part::{self, Part};
 use super::{Design, Medium, PathKind};
 use nvlab_medium::StartGapConfig;
 use nvlab_medium::banks::Access;
+use nvlab_medium::disk::{DiskConfig, Seek, TornSector};
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming};
 use nvlab_medium::pcm::{LineWear, PcmConfig, Selection, Tear};
+use nvlab_medium::ram::{Backup, RamConfig};
 use nvlab_units::{Geometry, Rate};
 use std::collections::BTreeMap;
 
@@ -99,6 +101,46 @@ impl Design {
             permutation: Some(seed),
         });
         (config, levelling)
+    }
+
+    /// A memory of the design, for [`nvlab_medium::ram`]. `seed` is the run's seed of what a power cut leaves.
+    pub fn ram_config(&self, name: &str, seed: u64) -> RamConfig {
+        let Part::Ram(ram) = &self.media[name].part else {
+            unreachable!("{name} was checked to be a memory")
+        };
+        let cells = &ram.cells;
+        RamConfig {
+            capacity_bytes: cells.size_bytes,
+            word_bytes: cells.word_bytes,
+            read: Access { first: cells.read, next: cells.read_next },
+            write: Access { first: cells.write, next: cells.write_next },
+            backup: match ram.backup {
+                part::Backup::None => Backup::None,
+                part::Backup::Battery(hold) => Backup::Battery { hold },
+                part::Backup::Capacitor(hold) => Backup::Capacitor { hold },
+            },
+            banks: cells.banks,
+            stripe_bytes: cells.stripe_bytes,
+            seed,
+        }
+    }
+
+    /// A disk of the design, for [`nvlab_medium::disk`]. `seed` is the run's seed of what a power cut leaves.
+    pub(crate) fn disk_config(&self, name: &str, seed: u64) -> DiskConfig {
+        let Part::Disk(disk) = &self.media[name].part else {
+            unreachable!("{name} was checked to be a disk")
+        };
+        DiskConfig {
+            capacity_bytes: disk.size_bytes,
+            sector_bytes: disk.sector_bytes,
+            revolution: disk.rotation,
+            rate: disk.transfer,
+            surfaces: disk.surfaces,
+            seek: Seek { track_to_track: disk.seek_track, average: disk.seek, full_stroke: disk.seek_full },
+            overhead: disk.overhead,
+            torn: TornSector::OldOrNew,
+            seed,
+        }
     }
 
     /// Bytes of a PRAM of the design that a controller can use, or why it cannot be.

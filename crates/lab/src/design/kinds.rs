@@ -7,6 +7,7 @@ pub mod blocks;
 pub mod envy;
 pub mod hftl;
 pub mod page;
+pub mod rvm;
 
 use super::bricks::array::Wiring;
 use super::bricks::memories::Media;
@@ -20,7 +21,9 @@ use blocks::BlockMapped;
 use envy::Envy;
 use hftl::PramMapped;
 use nvlab_units::Geometry;
+use nvlab_workload::Serves;
 use page::PageMapped;
+use rvm::Recoverable;
 
 /// The controller, by its kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +36,8 @@ pub enum Ftl {
     Hftl(PramMapped),
     /// `envy`: a memory of NOR flash and battery-backed SRAM.
     Envy(Envy),
+    /// `rvm`: recoverable memory in the host, and the device its log is on.
+    Rvm(Recoverable),
 }
 
 /// What the rest of the crate asks of any kind of controller.
@@ -59,9 +64,9 @@ pub trait Kind {
     }
     /// The controller's own check of a design whose values are valid one by one. Nothing is built.
     fn check(&self, design: &Design) -> Result<(), String>;
-    /// Whether it is a memory (words are loaded and stored) rather than a block device.
-    fn is_memory(&self) -> bool {
-        false
+    /// What it serves.
+    fn serves(&self) -> Serves {
+        Serves::Blocks
     }
     /// The PRAM that holds the map, by name.
     fn pram(&self) -> Option<&str> {
@@ -84,6 +89,7 @@ impl Ftl {
             Ftl::Blocks(blocks) => blocks,
             Ftl::Hftl(hftl) => hftl,
             Ftl::Envy(envy) => envy,
+            Ftl::Rvm(rvm) => rvm,
         }
     }
     /// The data medium, by name.
@@ -110,7 +116,7 @@ impl Ftl {
 }
 
 /// The keys of all kinds.
-pub const KEYS: [&[Key]; 5] = [KIND, page::KEYS, blocks::KEYS, hftl::KEYS, envy::KEYS];
+pub const KEYS: [&[Key]; 6] = [KIND, page::KEYS, blocks::KEYS, hftl::KEYS, envy::KEYS, rvm::KEYS];
 
 const KIND: &[Key] = &[key(
     "ftl.kind",
@@ -142,6 +148,11 @@ const KIND: &[Key] = &[key(
             "a memory: words of NOR flash behind a battery-backed write buffer and page table (eNVy, ASPLOS \
              1994)",
         ),
+        (
+            "rvm",
+            "no controller: a host with recoverable memory, whose log is on the device (system 001; RVM, SOSP \
+             1993)",
+        ),
     ]),
     Required,
     "\"page\"",
@@ -160,6 +171,7 @@ pub fn read(
             .map(|(array, blocks)| (array, Ftl::Blocks(blocks))),
         "hftl" => hftl::read(context, media, wiring, path).map(|(array, hftl)| (array, Ftl::Hftl(hftl))),
         "envy" => envy::read(context, media, wiring, path).map(|(array, envy)| (array, Ftl::Envy(envy))),
+        "rvm" => rvm::read(context, media, wiring, path).map(|(array, rvm)| (array, Ftl::Rvm(rvm))),
         _ => page::read(context, media, wiring, path).map(|(array, page)| (array, Ftl::Page(page))),
     }
 }

@@ -49,6 +49,8 @@ pub struct Flash {
     pub program: Span,
     /// One block.
     pub erase: Span,
+    /// NOR: bytes of a page buffer of the chip, and the rate of programming through it.
+    pub page_buffer: Option<(u64, Rate)>,
     /// What a read does to a program or erase in progress.
     pub interruption: Interruption,
     /// Relocation can stay inside the die.
@@ -208,6 +210,13 @@ impl Part {
     pub fn ram(&self) -> Option<&Ram> {
         match self {
             Part::Ram(part) => Some(part),
+            _ => None,
+        }
+    }
+    /// It, if it is of kind `disk`.
+    pub fn disk(&self) -> Option<&Disk> {
+        match self {
+            Part::Disk(part) => Some(part),
             _ => None,
         }
     }

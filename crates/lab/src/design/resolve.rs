@@ -5,8 +5,7 @@ use super::bricks::{array, path};
 use super::context::Context;
 use super::key::Preset::{Is, Nothing};
 use super::key::{Key, key};
-use super::part::{self, Part};
-use super::{Design, Medium, kinds, route};
+use super::{Design, Medium, kinds, part, route};
 use crate::toml_reader::datum::{Datum, Shape};
 
 /// Keys about the design itself.
@@ -59,12 +58,6 @@ fn media(context: &mut Context) -> Media {
             continue;
         }
         if let Some(part) = part::read(context, &table) {
-            if let Part::Disk(_) = part {
-                let at = format!("{table}.{}", if part_name.is_some() { "part" } else { "kind" });
-                let problem = format!("`{table}` is a disk, which no controller of a design uses");
-                context.wrong(&at, problem, "flash for the data; ram or pcm for map and buffer");
-                continue;
-            }
             media.insert(name, Medium { part_name, part });
         }
     }

@@ -10,6 +10,7 @@ use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_controller::fsms::{FsmsConfig, SECTOR, Update};
 use nvlab_units::quantity::display_bytes;
 use nvlab_units::{Extent, Span};
+use nvlab_workload::Serves;
 
 /// Records of the journal of FSMS: few, and each is written as seldom as a sector that it protects.
 const JOURNAL_RECORDS: u32 = 16;
@@ -141,13 +142,14 @@ pub fn read(context: &mut Context, media: &Media, ftl: &Ftl) -> Option<Option<Ro
     };
     let (bytes, first_bytes) = (optional("ftl.route.size"), optional("ftl.route.first"));
     let (pram, pcm) = pram?;
-    if ftl.kind().is_memory() {
+    let problem = match ftl.kind().serves() {
+        Serves::Blocks => None,
+        Serves::Words => Some("`ftl.route.kind`: eNVy is memory, FSMS stands in front of a disk"),
+        Serves::Commits => Some("`ftl.route.kind`: a log takes records, FSMS stands in front of a disk"),
+    };
+    if let Some(problem) = problem {
         let help = "leave [ftl.route] out, or another `ftl.kind`";
-        context.wrong(
-            "ftl.route.kind",
-            "`ftl.route.kind`: eNVy is memory, FSMS stands in front of a disk",
-            help,
-        );
+        context.wrong("ftl.route.kind", problem, help);
         return None;
     }
     if let Some(own) = ftl.kind().pram().filter(|own| *own != pram) {

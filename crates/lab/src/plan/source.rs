@@ -5,7 +5,9 @@ use nvlab_units::quantity::display_bytes;
 use nvlab_workload::columns::Columns;
 use nvlab_workload::replay::Replay;
 use nvlab_workload::spec::Kind;
-use nvlab_workload::{AnyBlockWorkload, Pacing, Span, Stream, Target, Work, WorkloadError, WorkloadSpec};
+use nvlab_workload::{
+    AnyBlockWorkload, Pacing, Serves, Span, Stream, Target, Work, WorkloadError, WorkloadSpec,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,6 +45,7 @@ impl Source {
         let mut source = Source { spec, trace: None, report: String::new(), hash: None, asides: Vec::new() };
         match &source.spec.kind {
             Kind::Job { path, .. } => source.hash = Some(hash_of(path)?),
+            Kind::Compile(config) => source.hash = Some(config.hash()?),
             Kind::Trace(spec) => {
                 let read = cache::read(spec, cache)?;
                 source.hash = Some(read.columns.origin.hash);
@@ -80,15 +83,15 @@ impl Source {
         self.spec.write_share()
     }
 
-    /// Opens it on a device of `capacity_bytes`: a memory if `is_memory`, otherwise a block device.
-    pub fn open(&self, capacity_bytes: u64, is_memory: bool, seed: u64) -> Result<Opened, WorkloadError> {
+    /// Opens it on a device of `capacity_bytes`: which serves what `serves` says.
+    pub fn open(&self, capacity_bytes: u64, serves: Serves, seed: u64) -> Result<Opened, WorkloadError> {
         if let (Kind::Trace(spec), Some(columns)) = (&self.spec.kind, &self.trace) {
             let replay = Replay::new(columns.clone(), spec, capacity_bytes, seed)?;
             let work = Work::Requests(AnyBlockWorkload::Replay(replay));
             let about = format!("{}; replayed: {}, {}", self.report, work.describe(), paced(&work));
             return Ok(Opened { work, about, notes: Vec::new() });
         }
-        let (stream, mut notes) = self.open_stream(&self.spec, capacity_bytes, is_memory, seed)?;
+        let (stream, mut notes) = self.open_stream(&self.spec, capacity_bytes, serves, seed)?;
         let Stream { name, work, ramp_time } = stream;
         if ramp_time > Span::ZERO {
             notes.push(format!("the first {ramp_time} (ramp_time) count too: the device is preconditioned"));
@@ -98,7 +101,7 @@ impl Source {
         let (footprint, pace) = (work.footprint(), paced(&work));
         let span = display_bytes(footprint.end - footprint.start);
         let about = match (&work, &self.spec.kind) {
-            (Work::Accesses(_), _) => format!("{described}, {pace}"),
+            (Work::Accesses(_) | Work::Commits(_), _) => format!("{described}, {pace}"),
             (Work::Requests(_), Kind::Job { .. }) => format!("job {name}: {pace} over {span}"),
             (Work::Requests(_), _) if described.is_empty() => format!("{pace} over {span}"),
             (Work::Requests(_), _) => format!("{described}; {pace} over {span}"),
@@ -111,11 +114,11 @@ impl Source {
     pub(crate) fn open_own(
         &self,
         capacity_bytes: u64,
-        is_memory: bool,
+        serves: Serves,
         seed: u64,
     ) -> Result<Option<Work>, WorkloadError> {
         let Some(spec) = self.spec.preparing() else { return Ok(None) };
-        let (stream, _) = self.open_stream(&spec, capacity_bytes, is_memory, seed)?;
+        let (stream, _) = self.open_stream(&spec, capacity_bytes, serves, seed)?;
         Ok(Some(stream.work))
     }
 
@@ -123,10 +126,10 @@ impl Source {
         &self,
         spec: &WorkloadSpec,
         capacity_bytes: u64,
-        has_words: bool,
+        serves: Serves,
         seed: u64,
     ) -> Result<(Stream, Vec<String>), WorkloadError> {
-        let target = Target { capacity_bytes, unit_bytes: SECTOR_BYTES, has_words };
+        let target = Target { capacity_bytes, unit_bytes: SECTOR_BYTES, serves };
         let opened = spec.open(target, seed)?;
         Ok((self.only(opened.phases)?, opened.notes))
     }
@@ -166,7 +169,7 @@ fn section_of(name: &str) -> &str {
 fn paced(work: &Work) -> String {
     match (work.pacing(), work) {
         (Pacing::Open, _) => "open loop".to_string(),
-        (_, Work::Accesses(_)) => "one after the other".to_string(),
+        (_, Work::Accesses(_) | Work::Commits(_)) => "one after the other".to_string(),
         (Pacing::Closed { depth }, _) => format!("closed loop of depth {depth}"),
         (Pacing::Program, _) => "at the pace of the recorded program".to_string(),
     }

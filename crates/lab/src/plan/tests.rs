@@ -2,6 +2,7 @@
 
 use super::*;
 use nvlab_units::Span;
+use nvlab_workload::Serves;
 use std::path::{Path, PathBuf};
 
 fn parse(text: &str) -> Result<Until, String> {
@@ -104,7 +105,7 @@ fn several_jobs_at_once_are_refused_with_a_way_out() {
     let dir = folder("jobs");
     let file = dir.join("db.fio");
     std::fs::write(&file, "[global]\nsize=1m\n[log]\nrw=write\n[data]\nrw=randread\n").unwrap();
-    let open = |text: &str| Source::read(text, None).unwrap().open(1 << 30, false, 1);
+    let open = |text: &str| Source::read(text, None).unwrap().open(1 << 30, Serves::Blocks, 1);
     let error = open(&file.display().to_string()).unwrap_err().to_string();
     assert!(error.contains("its 2 jobs (log, data) cannot be run together yet; run one: '"), "{error}");
     std::fs::write(dir.join("copies.fio"), "[a]\nrw=write\nsize=1m\nnumjobs=4\n").unwrap();

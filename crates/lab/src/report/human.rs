@@ -1,6 +1,8 @@
 //! One run as text for a terminal: what was run, what it got, where the writes and the die time went, what it
 //! costs. Labels stand in one column; lines are wrapped at the width of the style.
 
+mod durable;
+
 use super::Style;
 use super::metric::busy_flash;
 use super::number::{self, Shown};
@@ -27,7 +29,11 @@ pub fn run_text(run: &RunResult, style: Style) -> String {
 
 /// The requests of a run that had some: name and figures.
 pub(super) fn operations(run: &RunResult) -> impl Iterator<Item = (&'static str, &OpResult)> {
-    let [read, write] = if run.transaction.count > 0 { ["load", "store"] } else { ["read", "write"] };
+    let [read, write] = match (&run.durable, run.transaction.count > 0) {
+        (Some(_), _) => ["read", "commit"],
+        (None, true) => ["load", "store"],
+        (None, false) => ["read", "write"],
+    };
     let all = [
         (read, &run.read),
         (write, &run.write),
@@ -64,6 +70,9 @@ pub(super) fn precondition(run: &RunResult) -> (String, bool) {
     let [before, last] = state.last_windows.map(|value| format!("{value:.2}"));
     match (state.kind.as_str(), state.converged) {
         ("fresh", _) => ("fresh: every block erased, nothing written before".to_string(), false),
+        ("steady", true) if run.durable.is_some() => {
+            ("none needed: an empty log is in its steady state".to_string(), false)
+        }
         ("steady", true) => {
             (format!("steady after {volume}: write amplification converged at {last}"), false)
         }
@@ -202,6 +211,9 @@ impl Page {
     }
 
     fn writes(&mut self, run: &RunResult) {
+        if let Some(durable) = &run.durable {
+            return durable::lines(durable).into_iter().for_each(|(label, text)| self.line(label, &text));
+        }
         let wa = &run.write_amplification;
         if wa.total == 0.0 {
             return self.line("Write amp.", "none: the host wrote nothing");
@@ -231,7 +243,10 @@ impl Page {
         if let Some(flash) = &run.flash {
             self.flash(run, flash);
         }
-        self.line("Lifetime", &lifetime(run));
+        // Only a device that counts its wear has one.
+        if run.durable.is_none() || run.flash.is_some() {
+            self.line("Lifetime", &lifetime(run));
+        }
     }
 
     fn flash(&mut self, run: &RunResult, flash: &FlashResult) {
@@ -307,6 +322,9 @@ impl Page {
         let each =
             price.usd_per_gib.map_or(String::new(), |usd| format!("   {} USD/GiB", number::three(usd)));
         self.line("Price", &format!("{} ({}){}", keep(&total), parts.join(", "), keep(&each)));
+        if run.durable.is_some() {
+            return;
+        }
         let memory = number::bytes(run.controller_memory_bytes as f64);
         let mut text = format!("{memory} of tables in the controller");
         if let Some(memory) = &run.memory {

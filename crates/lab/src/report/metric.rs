@@ -4,7 +4,9 @@
 //! `p99.9` for `p99_9`, `p99.write` for `write.p99`, and the short names in `ALIASES`.
 
 use super::number::{self, Shown};
-use crate::result::{FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult};
+use crate::result::{
+    DurableResult, FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult,
+};
 use nvlab_workload::suggest::nearest;
 
 /// What a metric counts in.
@@ -263,6 +265,11 @@ pub(super) fn busy_flash(flash: &FlashResult) -> f64 {
     flash.busy_read + flash.busy_program + flash.busy_erase
 }
 
+/// A figure of a log of recoverable memory; `None` without one.
+fn durable(run: &RunResult, figure: fn(&DurableResult) -> f64) -> Option<f64> {
+    run.durable.as_ref().map(figure)
+}
+
 /// A figure of the flash; `None` without flash.
 fn flash(run: &RunResult, figure: fn(&FlashResult) -> f64) -> Option<f64> {
     run.flash.as_ref().map(figure)
@@ -302,9 +309,25 @@ const ROWS: &[Row] = &[
     ("busy.erase", "dies erasing", Unit::Share, Better::Neither, "share of die time spent erasing", |r| flash(r, |f| f.busy_erase)),
     ("busy.channel", "channels busy", Unit::Share, Better::Neither, "share of channel time spent transferring", |r| flash(r, |f| f.busy_channel)),
     ("media.time", "media time", Unit::Seconds, Better::Less, "reads, programs and erases of all flash, each multiplied by its duration", |r| Some(r.media.iter().map(busy_s).sum()).filter(|_| !r.media.is_empty())),
+    ("durable.ranges", "bytes in ranges", Unit::Bytes, Better::Neither, "bytes in the ranges of a transaction, mean", |r| durable(r, |d| d.range_bytes)),
+    ("durable.record", "bytes of a record", Unit::Bytes, Better::Less, "bytes of the record of a transaction, mean", |r| durable(r, |d| d.record_bytes)),
+    ("durable.written", "bytes written", Unit::Bytes, Better::Less, "bytes written to the device of the log for a transaction, mean", |r| durable(r, |d| d.written_bytes)),
+    ("durable.log", "log", Unit::Bytes, Better::Neither, "bytes of records the log takes before it is truncated", |r| durable(r, |d| d.log_bytes as f64)),
+    ("durable.usable", "log in service", Unit::Bytes, Better::Neither, "bytes of the device that wear for records", |r| durable(r, |d| d.usable_bytes as f64)),
+    ("durable.fills", "log fills", Unit::Ratio, Better::Neither, "bytes of all records over those the log takes", |r| durable(r, |d| d.fills)),
+    ("durable.truncations", "truncations", Unit::Count, Better::Less, "times the log was truncated", |r| durable(r, |d| d.truncations as f64)),
+    ("durable.applied", "applied", Unit::Bytes, Better::Less, "bytes that truncations wrote to the data", |r| durable(r, |d| d.applied_bytes as f64)),
+    ("durable.compute", "computing", Unit::Share, Better::Neither, "share of time in which the program computes or waits for the next transaction", |r| durable(r, |d| d.time.compute)),
+    ("durable.compress", "compressing", Unit::Share, Better::Less, "share of time in which records are compressed", |r| durable(r, |d| d.time.compress)),
+    ("durable.write", "writing the log", Unit::Share, Better::Less, "share of time in which records and status are written to the log", |r| durable(r, |d| d.time.write)),
+    ("durable.erase", "erasing the log", Unit::Share, Better::Less, "share of time in which blocks of the log are erased", |r| durable(r, |d| d.time.erase)),
+    ("durable.apply", "applying the log", Unit::Share, Better::Less, "share of time in which truncation reads the log and writes the data", |r| durable(r, |d| d.time.read + d.time.apply)),
     ("data.reads", "data reads", Unit::Count, Better::Less, "cell reads of the data medium", |r| of_role(r, &["data"], |m| m.reads as f64)),
     ("data.programs", "data programs", Unit::Count, Better::Less, "programs of the data medium", |r| of_role(r, &["data"], |m| m.programs as f64)),
     ("data.erases", "data erases", Unit::Count, Better::Less, "erases of the data medium", |r| of_role(r, &["data"], |m| m.erases as f64)),
+    ("data.read.mean", "time of a data read", Unit::Seconds, Better::Less, "time of a cell read of the data medium, mean", |r| of_role(r, &["data"], |m| m.read_s / m.reads as f64).filter(|mean| mean.is_finite())),
+    ("data.program.mean", "time of a data program", Unit::Seconds, Better::Less, "time of a program of the data medium, mean", |r| of_role(r, &["data"], |m| m.program_s / m.programs as f64).filter(|mean| mean.is_finite())),
+    ("data.erase.mean", "time of a data erase", Unit::Seconds, Better::Less, "time of an erase of the data medium, mean", |r| of_role(r, &["data"], |m| m.erase_s / m.erases as f64).filter(|mean| mean.is_finite())),
     ("data.time", "data time", Unit::Seconds, Better::Less, "media.time of the data medium", |r| of_role(r, &["data"], busy_s)),
     ("data.lifetime", "data lifetime", Unit::Years, Better::More, "years until the mean block of the data medium is worn out", |r| r.media.iter().find(|m| m.role == "data")?.years),
     ("data.endurance", "data endurance", Unit::BytesDecimal, Better::More, "host bytes that may be written until the mean block of the data medium is worn out", |r| endurance(r, r.media.iter().find(|m| m.role == "data")?)),
@@ -322,6 +345,7 @@ const ROWS: &[Row] = &[
     ("cycles.deviation", "cycles dev.", Unit::Ratio, Better::Less, "standard deviation of the erases of blocks since new", |r| flash(r, |f| f.cycles_deviation)),
     ("lifetime", "lifetime", Unit::Years, Better::More, "years until the mean block is worn out at this load; if the device sets the pace compare lifetime.bytes", |r| r.lifetime.years),
     ("lifetime.days", "days", Unit::Ratio, Better::More, "days until the mean block is worn out at this load", |r| r.lifetime.years.map(|years| years * 365.25)),
+    ("lifetime.rated", "rated cycles", Unit::Count, Better::More, "rated cycles of a block", |r| Some(r.lifetime.rated_cycles as f64).filter(|&cycles| cycles > 0.0)),
     ("lifetime.worst", "first block", Unit::Years, Better::More, "years if the most worn block set the pace, once the mean block was erased ten times", |r| r.lifetime.years_worst_block),
     ("lifetime.bytes", "endurance", Unit::BytesDecimal, Better::More, "host bytes that may be written in total: rated cycles times the bytes of the flash, over write amplification", |r| r.lifetime.host_bytes),
     ("lifetime.dwpd", "DWPD", Unit::Ratio, Better::More, "full drive writes per day over five years", |r| r.lifetime.drive_writes_per_day),

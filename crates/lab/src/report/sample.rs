@@ -127,6 +127,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         pram: None,
         media: Vec::new(),
         mount: None,
+        durable: None,
         series: (0..2).map(window).collect(),
     }
 }

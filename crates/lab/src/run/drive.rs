@@ -296,7 +296,7 @@ pub(super) fn paced<D: BlockDevice + Observed>(
             break;
         }
         if let Some(meter) = &mut meter {
-            meter.batch(device, served, progress.now);
+            meter.batch(|| device.counters(), served, progress.now);
         }
         ask(go_on, &progress, &mut ask_at)?;
     }

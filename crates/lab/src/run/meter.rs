@@ -3,7 +3,7 @@
 //! A run of transactions has its loads under [`Op::Read`], its stores under [`Op::Write`], and the transactions as a
 //! kind of their own (`TRANSACTION`); its windows count transactions.
 
-use super::device::{Counters, Observed};
+use super::device::Counters;
 use crate::result::Window;
 use nvlab_units::{Histogram, Span, Time};
 use nvlab_workload::{Access, AccessKind, Op, Request};
@@ -119,12 +119,12 @@ impl Meter {
         totals.latency.add(end.since(wanted));
     }
 
-    /// `requests` were served since the last call; about 32.
+    /// `requests` were served since the last call, about 32, by a device that has counted what `counters` returns.
     #[inline]
-    pub fn batch(&mut self, device: &impl Observed, requests: u64, now: Time) {
+    pub fn batch(&mut self, counters: impl FnOnce() -> Counters, requests: u64, now: Time) {
         self.current_requests += requests;
         if self.current_requests >= self.window_requests {
-            self.close(device.counters(), now);
+            self.close(counters(), now);
         }
     }
 

@@ -6,6 +6,7 @@
 //! Only [`device::build()`] depends on the kind of controller; everything here is generic. A new kind is a file in
 //! [`device`] and an arm there.
 
+mod commits;
 pub mod device;
 pub mod drive;
 mod media;
@@ -75,6 +76,20 @@ pub enum RunError {
     NotAMemory {
         /// Its name.
         design: String,
+    },
+    /// Transactions on a design without a log.
+    #[error("design {design} has no log: transactions on recoverable memory need one (ftl.kind = \"rvm\")")]
+    NotALog {
+        /// Its name.
+        design: String,
+    },
+    /// The log failed, or lost something.
+    #[error("{design}: {why}")]
+    Log {
+        /// The design.
+        design: String,
+        /// Why.
+        why: String,
     },
     /// Preconditioning failed.
     #[error("{design}: while preconditioning ({kind}): {source}")]
@@ -164,6 +179,10 @@ pub fn run(
         Work::Accesses(workload) => {
             run_transactions(design, plan, workload, own.and_then(Work::accesses), on_progress)
         }
+        Work::Commits(workload) => match &design.ftl {
+            Ftl::Rvm(recoverable) => commits::run(design, recoverable, plan, workload, on_progress),
+            _ => Err(RunError::NotALog { design: plan.design_name.clone() }),
+        },
     }
 }
 
@@ -332,7 +351,8 @@ fn finish(run: Run<'_>, device: &mut impl Observed, meter: Meter) -> Result<RunR
     let busy_span = idle.map_err(|source| failed(plan, source))?.since(origin);
     let (totals, series) = meter.finish(device.counters(), progress.now);
     let span = progress.now.since(origin);
-    let mut result = summary::summarize(design, plan, device, prepared, &totals, span, busy_span);
+    let mut result =
+        summary::summarize(design, plan, &device.insides(busy_span), prepared, &totals, span, busy_span);
     result.series = series;
     result.wall_s = clock.elapsed().as_secs_f64();
     Ok(result)

@@ -1,7 +1,7 @@
 //! From counters and histograms to a [`RunResult`].
 
 use super::RunPlan;
-use super::device::{ArrayInsides, FlashInsides, Insides, Observed};
+use super::device::{ArrayInsides, FlashInsides, Insides};
 use super::media::{media, years_of};
 use super::meter::{OpTotals, TRANSACTION, Totals, latency};
 use crate::design::Design;
@@ -15,12 +15,12 @@ use nvlab_workload::Op;
 /// With more blocks than this the result only keeps their histogram.
 const CYCLES_KEPT: usize = 65_536;
 
-/// Everything but the series and the wall time: what `device` did in a run of `span`, of which it was busy with requests
+/// Everything but the series and the wall time: what a device did in a run of `span`, of which it was busy with requests
 /// for `busy_span`.
 pub fn summarize(
     design: &Design,
     plan: &RunPlan,
-    device: &(impl Observed + ?Sized),
+    insides: &Insides<'_>,
     precondition: Precondition,
     totals: &Totals,
     span: Span,
@@ -28,10 +28,9 @@ pub fn summarize(
 ) -> RunResult {
     let seconds = span.seconds().max(1e-12);
     let op = |op: Op| op_result(&totals[op as usize], seconds);
-    let insides = device.insides(busy_span);
     let host_bytes = insides.host_bytes.unwrap_or(totals[Op::Write as usize].bytes);
     let price = design.price();
-    let media = media(design, &insides, seconds);
+    let media = media(design, insides, seconds);
     RunResult {
         schema: SCHEMA.into(),
         key: key(design, plan),
@@ -59,12 +58,12 @@ pub fn summarize(
         trim: op(Op::Trim),
         flush: op(Op::Flush),
         transaction: op_result(&totals[TRANSACTION], seconds),
-        write_amplification: write_amplification(&insides),
+        write_amplification: write_amplification(insides),
         flash: insides
             .flash
             .as_ref()
             .map(|flash| flash_result(flash, insides.retired_blocks, busy_span.seconds().max(1e-12))),
-        lifetime: lifetime(&insides, years_of(&media), design, host_bytes, seconds),
+        lifetime: lifetime(insides, years_of(&media), design, host_bytes, seconds),
         closed_loop: false,
         media,
         price: Price {
@@ -78,8 +77,9 @@ pub fn summarize(
         cache: insides.cache,
         client_bytes: None,
         program: None,
-        pram: insides.pram,
+        pram: insides.pram.clone(),
         mount: None,
+        durable: None,
         series: Vec::new(),
     }
 }

@@ -62,7 +62,7 @@ pub fn drive(
         progress.requests += 1;
         progress.now = now;
         if progress.requests.is_multiple_of(BATCH) {
-            meter.batch(memory, BATCH, now);
+            meter.batch(|| memory.counters(), BATCH, now);
         }
         if progress.requests.is_multiple_of(ASK_EVERY) && !go_on(&progress) {
             return Err(DriveError::Stopped(progress.requests));

@@ -120,7 +120,7 @@ enum Counter {
     Preallocations,
 }
 
-const MAGIC: u64 = u64::from_le_bytes(*b"nvlheap1");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"nvlheap1");
 const COUNTERS: u64 = 32;
 const COUNTER_COUNT: u64 = 10;
 const LISTS: u64 = COUNTERS + 8 * COUNTER_COUNT;

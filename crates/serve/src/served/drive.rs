@@ -340,7 +340,8 @@ impl Drive {
         let device = inner.device.as_mut()?;
         let idle = device.observed_mut().idle_at(now).ok()?;
         let (span, busy) = (now.since(origin), idle.since(origin));
-        let result = summarize(&self.design, &plan, device.observed(), prepared, &totals, span, busy);
+        let result =
+            summarize(&self.design, &plan, &device.observed().insides(busy), prepared, &totals, span, busy);
         Some(RunResult { wall_s, ..result })
     }
 

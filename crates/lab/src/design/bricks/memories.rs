@@ -3,7 +3,7 @@
 use super::super::context::Context;
 use super::super::key::Preset::Required;
 use super::super::key::{Key, key};
-use super::super::part::{Flash, Part, Pcm, Ram};
+use super::super::part::{Disk, Flash, Part, Pcm, Ram};
 use super::super::{HostPath, Medium, PathKind};
 use crate::toml_reader::datum::Shape;
 use std::collections::BTreeMap;
@@ -69,6 +69,11 @@ fn named<T: Clone>(
 /// DRAM or SRAM.
 pub fn ram(context: &mut Context, media: &Media, path: &str, kind: &str) -> Option<(String, Ram)> {
     named(context, media, (path, kind), Part::ram, "it must be a medium of kind \"ram\"")
+}
+
+/// A disk.
+pub fn disk(context: &mut Context, media: &Media, path: &str, kind: &str) -> Option<(String, Disk)> {
+    named(context, media, (path, kind), Part::disk, "it must be a medium of kind \"disk\"")
 }
 
 /// NAND flash.

@@ -77,6 +77,13 @@ pub const KEYS: &[Key] = &[
     key("media.*.program", FLASH, Shape::Time, Required, "\"1 ms\"")
         .about("Register to cells: one program operation, all its planes and one-shot pages."),
     key("media.*.erase", FLASH, Shape::Time, Required, "\"5 ms\"").about("Erasing one block."),
+    key("media.*.page_buffer", &["nor"], Shape::Size { min: 1, max: 1 << 20 }, Nothing("no page buffers"), "\"256 B\"")
+        .about(
+            "One page buffer of a chip: bytes that are programmed together at `page_buffer_rate`. Only logs use them \
+             (`ftl.log.page_buffers`); eNVy programs a page of a gang in one step.",
+        ),
+    key("media.*.page_buffer_rate", &["nor"], Shape::Rate, Nothing("no page buffers"), "\"465 KiB/s\"")
+        .about("Rate at which one chip programs what is in its page buffers, one filled while the other is programmed."),
     key("media.*.suspend", FLASH, Shape::TimeOrNone, Is("none"), "\"20 us\"").about(
         "A read suspends a program or erase in progress and begins after this time; \"none\": it \
          waits until that operation is done.",

@@ -11,11 +11,11 @@ use super::super::{Array, Design, HostPath, PathKind, Payload, footprint};
 use super::Kind;
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_controller::envy::{EnvyConfig, SegmentCleaning};
-use nvlab_medium::banks::Access;
 use nvlab_medium::flash::{Nor, NorConfig};
-use nvlab_medium::ram::{Backup, RamConfig};
+use nvlab_medium::ram::RamConfig;
 use nvlab_units::Geometry;
 use nvlab_units::quantity::display_bytes;
+use nvlab_workload::Serves;
 
 const KIND: &str = "envy";
 /// Over-provisioning of a design that does not say (section 4.1: live data is limited to 80 %).
@@ -100,8 +100,8 @@ impl Kind for Envy {
         ram.check()?;
         self.config.check(&self.nor_config(design, 0).flash, &ram)
     }
-    fn is_memory(&self) -> bool {
-        true
+    fn serves(&self) -> Serves {
+        Serves::Words
     }
     fn memory_bytes(&self, design: &Design, payload: Payload) -> u64 {
         let nor = self.nor_config(design, 0);
@@ -137,25 +137,9 @@ impl Envy {
     /// The memory of page table and buffer of a design, for [`nvlab_medium::ram`]. It is at least as large as this
     /// program's tables, which are laid out differently from the paper's; the price is that of the design's memory.
     pub fn ram_config(&self, design: &Design, seed: u64) -> RamConfig {
-        let Part::Ram(ram) = &design.media[&self.memory].part else {
-            unreachable!("ftl.map.in = {} was checked to be a memory", self.memory)
-        };
-        let cells = &ram.cells;
-        let needed = self.config.sram_bytes(&design.array.geometry, cells.word_bytes);
-        RamConfig {
-            capacity_bytes: cells.size_bytes.max(needed),
-            word_bytes: cells.word_bytes,
-            read: Access { first: cells.read, next: cells.read_next },
-            write: Access { first: cells.write, next: cells.write_next },
-            backup: match ram.backup {
-                part::Backup::None => Backup::None,
-                part::Backup::Battery(hold) => Backup::Battery { hold },
-                part::Backup::Capacitor(hold) => Backup::Capacitor { hold },
-            },
-            banks: cells.banks,
-            stripe_bytes: cells.stripe_bytes,
-            seed,
-        }
+        let memory = design.ram_config(&self.memory, seed);
+        let needed = self.config.sram_bytes(&design.array.geometry, memory.word_bytes);
+        RamConfig { capacity_bytes: memory.capacity_bytes.max(needed), ..memory }
     }
 }
 
@@ -184,6 +168,7 @@ pub fn read(
     link(context, path)?;
 
     let (medium, flash) = flash?;
+    not_buffered(context, &medium)?;
     let (memory, ram) = memory?;
     let (array, page_steps) = shape(context, &flash, wiring, unit, concurrent?)?;
     let (geometry, path) = (&array.geometry, path?);
@@ -207,6 +192,20 @@ pub fn read(
     check_path(context, path, &envy)?;
     check_memory(context, geometry, &envy, entry_bytes?, &ram)?;
     Some((array, envy))
+}
+
+/// A page of the gang is programmed in one step: page buffers that a part has are not used.
+fn not_buffered(context: &mut Context, medium: &str) -> Option<()> {
+    let path = format!("media.{medium}.page_buffer");
+    if !context.top.leaves.contains_key(&path) {
+        return Some(());
+    }
+    context.wrong(
+        &path,
+        format!("`{path}` means nothing for eNVy"),
+        "leave it out: it is for logs (kind rvm)",
+    );
+    None
 }
 
 fn link(context: &mut Context, path: Option<&HostPath>) -> Option<()> {

@@ -83,6 +83,7 @@ impl Reader<'_> {
         let read = self.read_times(one_shot);
         let program = self.time("program");
         let erase = self.time("erase");
+        let page_buffer = if nand { Some(None) } else { self.page_buffer() };
         let suspend = self.time_or_none("suspend");
         let resume = self.time("resume");
         let copy_back = self.flag("copy_back");
@@ -121,6 +122,7 @@ impl Reader<'_> {
             read: read?,
             program: program?,
             erase: erase?,
+            page_buffer: page_buffer?,
             interruption,
             copy_back,
             transfer: transfer?,
@@ -129,6 +131,29 @@ impl Reader<'_> {
             faults,
             price,
         })
+    }
+
+    /// `Some(None)`: the chip has no page buffers.
+    fn page_buffer(&mut self) -> Option<Option<(u64, Rate)>> {
+        let (buffer, rate) = (self.path("page_buffer"), self.path("page_buffer_rate"));
+        if !self.context.has(&buffer) && !self.context.has(&rate) {
+            return Some(None);
+        }
+        let mut needed = |path: &str| {
+            if !self.context.has(path) {
+                let problem = format!("`{path}` is missing: page buffers have a size and a rate");
+                self.context.wrong(
+                    path,
+                    problem,
+                    "page_buffer = \"256 B\", page_buffer_rate = \"465 KiB/s\"",
+                );
+            }
+            self.context.get(path, Some("nor"))
+        };
+        match (needed(&buffer), needed(&rate)) {
+            (Some(Datum::Size(bytes)), Some(Datum::Rate(rate, _))) => Some(Some((bytes, rate))),
+            _ => None,
+        }
     }
 
     /// What flash has by its key table and only NAND makes something of: NOR has the defaults.

@@ -174,7 +174,10 @@ fn defaults_and_examples_are_values_of_their_keys() {
 #[test]
 fn nothing_is_set_in_vain() {
     let nor = errors_of("envy", &["media.flash.page_buffer=256 B"]);
-    assert!(nor.contains("there is no key `media.flash.page_buffer`"), "{nor}");
+    assert!(nor.contains("`media.flash.page_buffer_rate` is missing"), "{nor}");
+    let both = ["media.flash.page_buffer=256 B", "media.flash.page_buffer_rate=465 KiB/s"];
+    let nor = errors_of("envy", &both);
+    assert!(nor.contains("`media.flash.page_buffer` means nothing for eNVy"), "{nor}");
     for (key, value) in
         [("oob", "8 B"), ("copy_back", "true"), ("endurance_spread", "5 %"), ("transfer", "40 MB/s")]
     {
@@ -189,8 +192,8 @@ fn nothing_is_set_in_vain() {
     assert!(unused.contains("this design does not use the medium `pram`"), "{unused}");
     let late = errors_of("ssd-tlc", &["design.extends=builtin:hftl"]);
     assert!(late.contains("`design.extends` changes nothing"), "{late}");
-    let disk = small("[ftl]\n", "[media.disk]\npart = \"disk-7200\"\n[ftl]\n").unwrap_err().to_string();
-    assert!(disk.contains("`media.disk` is a disk, which no controller of a design uses"), "{disk}");
+    let disk = errors_of("ssd-tlc", &["media.disk.part=disk-7200"]);
+    assert!(disk.contains("this design does not use the medium `disk`"), "{disk}");
     let cell = errors_of("ssd-tlc", &["media.tlc.cell=mlc"]);
     assert!(cell.contains("a word line of mlc has fewer than 3 pages"), "{cell}");
     let ecc = ["kind=threshold", "rate_fresh=1e-5", "rate_worn=1e-3", "codeword=4608 B", "correctable=60"];

@@ -19,7 +19,8 @@ pub trait Visit {
     fn visit<D: Device + Send + 'static>(self, device: D, ready: Time) -> Self::Output;
 }
 
-/// Builds the device of a design, or recovers it from its stores, and passes it to `visit`; a memory as a RAM disk. A
+/// Builds the device of a design, or recovers it from its stores, and passes it to `visit`; a memory as a RAM disk, a log
+/// not at all. A
 /// device too large for this machine's memory is refused before anything is allocated.
 pub fn build<B: Backing, V: Visit>(
     design: &Design,
@@ -52,6 +53,10 @@ pub fn build<B: Backing, V: Visit>(
         Ftl::Envy(envy) => {
             let (memory, ready) = envy::build(design, envy, seed, backing)?;
             Ok(visit.visit(RamDisk::new(memory, design.path.overhead_host), ready))
+        }
+        Ftl::Rvm(_) => {
+            let why = "it is a log, which takes transactions such as debit-credit, not requests for blocks";
+            Err(BuildError::Design(why.into()).into())
         }
     }
 }

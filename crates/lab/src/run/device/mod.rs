@@ -109,7 +109,7 @@ pub struct Insides<'a> {
 
 impl Insides<'_> {
     /// Of a device that has no other counts.
-    fn of(causes: Causes) -> Self {
+    pub(super) fn of(causes: Causes) -> Self {
         Insides {
             causes,
             cleaned_blocks: 0,

@@ -5,6 +5,7 @@ use super::*;
 use nvlab_access::BlockDevice;
 use nvlab_controller::{Background, ControllerError, Powered, RecoveryReport};
 use nvlab_units::{Served, Span};
+use nvlab_workload::Serves;
 
 fn set(name: &str, sets: &[&str]) -> Design {
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
@@ -137,7 +138,7 @@ fn work_that_cannot_be_finished_is_an_error() {
     let settings = Settings { seed: 1, until: Some("10 io".parse().unwrap()), state: State::Fresh };
     let design = set("ssd-tlc", &[]);
     let task = Task::new(design.clone(), "x".into(), &source, settings).unwrap();
-    let mut workload = source.open(4096, false, 1).unwrap().work.requests().unwrap();
+    let mut workload = source.open(4096, Serves::Blocks, 1).unwrap().work.requests().unwrap();
     let (plan, workload, on_progress) = (&task.plan, &mut *workload, &mut |_: &str, _| true);
     let requests = Requests { design: &design, plan, workload, own: None, on_progress };
     let ran = requests.visit(Failing, Time::ZERO);

@@ -1,0 +1,91 @@
+//! Virtual time, shared by the devices of one host.
+
+use nvlab_units::{Span, Time};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What time is spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// The program computes, or waits for the next transaction.
+    Compute,
+    /// The processor compresses records.
+    Compress,
+    /// Records and status are written to the log.
+    Write,
+    /// Erasing blocks of the log.
+    Erase,
+    /// The log is read, to be applied.
+    Read,
+    /// Changes are applied to the data.
+    Apply,
+}
+
+const ACTIVITIES: usize = 6;
+
+#[derive(Debug)]
+struct State {
+    now_ps: AtomicU64,
+    cut_ps: AtomicU64,
+    spent_ps: [AtomicU64; ACTIVITIES],
+}
+
+/// The time of a host, and what it was spent on. Only one thread moves it.
+#[derive(Clone, Debug)]
+pub struct Clock(Arc<State>);
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock(Arc::new(State {
+            now_ps: AtomicU64::new(0),
+            cut_ps: AtomicU64::new(u64::MAX),
+            spent_ps: Default::default(),
+        }))
+    }
+}
+
+impl Clock {
+    /// The time now.
+    pub fn now(&self) -> Time {
+        Time::from_ps(self.0.now_ps.load(Relaxed))
+    }
+
+    /// Spends time until `end`. If the power fails before, the clock stops there and that moment is returned: what was
+    /// under way is not done.
+    pub fn until(&self, activity: Activity, end: Time) -> Result<(), Time> {
+        let (now, cut) = (self.now(), Time::from_ps(self.0.cut_ps.load(Relaxed)));
+        let reached = end.min(cut).max(now);
+        self.0.spent_ps[activity as usize].fetch_add(reached.since(now).ps(), Relaxed);
+        self.0.now_ps.store(reached.ps(), Relaxed);
+        if end > cut { Err(cut) } else { Ok(()) }
+    }
+
+    /// Spends time on something that a power failure does not spoil.
+    pub fn spend(&self, activity: Activity, span: Span) {
+        let _ = self.until(activity, self.now() + span);
+    }
+
+    /// Time spent on an activity since the beginning.
+    pub fn spent(&self, activity: Activity) -> Span {
+        Span::from_ps(self.0.spent_ps[activity as usize].load(Relaxed))
+    }
+
+    /// The power fails at `at`: from then on every operation fails, until it is set to [`Time::MAX`].
+    pub fn cut_at(&self, at: Time) {
+        self.0.cut_ps.store(at.ps(), Relaxed);
+    }
+
+    /// Fails without power.
+    pub fn check(&self) -> io::Result<()> {
+        match self.now().ps() >= self.0.cut_ps.load(Relaxed) {
+            true => Err(power_failed()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The error of an operation that the power did not last for.
+pub fn power_failed() -> io::Error {
+    io::Error::other("the power failed")
+}
