@@ -6,7 +6,7 @@
 //!
 //! | part | done | not done |
 //! |---|---|---|
-//! | names | modules, imports, globs, items, generics, variables, captures | visibility; later declarations of an import's name |
+//! | names | modules, imports, globs, items, generics, variables, captures | visibility |
 //! | types | every type that is written; of literals, calls, fields and casts, the types known without inference | inference, generic arguments, traits |
 //! | methods | where the receiver's type is known; others by name alone | trait selection, auto-dereference beyond references |
 //! | bodies | all of the expressions and patterns of the language but async, raw addresses and macros whose arguments are no expressions | expansion of macros, drops, borrow checks |
