@@ -12,6 +12,7 @@
 //! | [`mod@file`] | unnamed files in memory, holes, free space, private files |
 //! | [`folder`] | [`LockedFolder`]: a folder with one owner, whose files are replaced atomically |
 //! | [`faulty`] | [`FaultyFile`]: a file that fails on demand, for tests |
+//! | [`WriteWatch`] | the first store to each page of some memory, noticed by page protection |
 //! | `sigbus` | reports a mapped page that cannot be read or allocated, before the process ends |
 //!
 //! Errors are `std::io::Error` where the caller knows the file, [`FolderError`] where it does not.
@@ -31,11 +32,13 @@ pub mod mapping;
 pub mod mtd;
 mod sigbus;
 pub mod stores;
+mod write_watch;
 
 pub use faulty::FaultyFile;
 pub use flush::Flush;
 pub use folder::{FolderError, LockedFolder};
 pub use mapping::Mapping;
+pub use write_watch::WriteWatch;
 
 use std::io;
 

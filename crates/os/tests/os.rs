@@ -2,7 +2,7 @@
 
 use nvlab_os::faulty::{Failure, Fault};
 use nvlab_os::file;
-use nvlab_os::{FaultyFile, Flush, FolderError, LockedFolder, Mapping};
+use nvlab_os::{FaultyFile, Flush, FolderError, LockedFolder, Mapping, WriteWatch};
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 
@@ -129,4 +129,39 @@ fn a_power_failure_undoes_what_was_not_synced() {
     file.write_all_at(b"gone", 0).unwrap();
     assert!(file.sync_data().is_err());
     assert_eq!(file.power_failure().unwrap().metadata().unwrap().len(), 0);
+}
+
+fn watch(memory: &Mapping) -> WriteWatch {
+    // SAFETY: the memory is anonymous, and the tests below keep it longer than the watch.
+    unsafe { WriteWatch::new(memory.start(), memory.len()).unwrap() }
+}
+
+/// Stores to a byte as a program does that has a pointer.
+fn store(memory: &Mapping, at: usize, byte: u8) {
+    assert!(at < memory.len());
+    // SAFETY: the byte is in the mapping, and no reference to it is alive.
+    unsafe { memory.start().add(at).write_volatile(byte) };
+}
+
+#[test]
+fn the_first_store_to_a_page_keeps_it_as_it_was() {
+    let (one, two) = (Mapping::anonymous(5 * 4096).unwrap(), Mapping::anonymous(4096).unwrap());
+    store(&one, 4096, 7);
+    let (mut first, second) = (watch(&one), watch(&two));
+    for (at, byte) in [(3 * 4096 + 5, 1), (4096, 8), (4097, 9), (4096, 10)] {
+        store(&one, at, byte);
+    }
+    let seen: Vec<(usize, u8)> = first.touched().iter().map(|(page, old)| (*page, old[0])).collect();
+    assert_eq!((seen, second.count()), (vec![(1, 7), (3, 0)], 0));
+    first.clear().unwrap();
+    assert_eq!(first.count(), 0);
+    store(&one, 4096, 11);
+    assert_eq!(
+        first.touched().iter().map(|(page, old)| (*page, old[0], old[1])).collect::<Vec<_>>(),
+        [(1, 10, 9)]
+    );
+    drop(first);
+    store(&one, 0, 1);
+    store(&two, 0, 1);
+    assert_eq!((second.count(), one.as_slice()[4096]), (1, 11));
 }

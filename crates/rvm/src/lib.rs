@@ -9,8 +9,10 @@
 //! | [`Rvm`] | an open log: map, flush, truncate, statistics |
 //! | [`Region`], [`Transaction`] | memory and its changes, checked by the compiler |
 //! | [`heap`] | a persistent heap in a region |
+//! | [`implicit`] | transactions whose ranges nobody names |
 //! | [`log`] | where records go: file, battery-backed memory, flash, flash disk, both |
 //! | [`flash`] | devices for flash logs: a file, MTD, a model for tests |
+//! | [`typed`] | a heap of typed objects that logs what is borrowed for a change |
 //! | [`store`] | what files are to logs and segments |
 //! | [`record`] | the format of the records |
 //! | [`inspect`] | what is in a log, without recovering it |
@@ -30,6 +32,7 @@ mod draws;
 mod error;
 pub mod flash;
 pub mod heap;
+pub mod implicit;
 pub mod inspect;
 pub mod log;
 pub mod record;
@@ -37,6 +40,7 @@ mod region;
 mod rvm;
 mod scan;
 pub mod store;
+pub mod typed;
 
 pub use core::{
     Flush, Memory, Options, PAGE_BYTES, RawTransaction, Recovery, Restore, Statistics, Truncation,

@@ -2,6 +2,8 @@
 //! so no range can be missed.
 
 use crate::core::{Core, Flush, Memory, RawTransaction, Restore};
+use crate::heap::Words;
+use crate::implicit::Watch;
 use crate::{Error, Result};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -18,6 +20,8 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Plain for T {}
 #[derive(Debug)]
 pub struct Region {
     core: Arc<Core>,
+    /// The watch of the implicit transactions; ended before the memory is unmapped.
+    watch: Option<Watch>,
     /// Changed through `&mut self` only.
     memory: Arc<Memory>,
     /// Empty; keeps its buffers from one transaction to the next.
@@ -26,7 +30,7 @@ pub struct Region {
 
 impl Region {
     pub(crate) fn new(core: Arc<Core>, memory: Memory) -> Region {
-        Region { core, memory: Arc::new(memory), spare: None }
+        Region { core, watch: None, memory: Arc::new(memory), spare: None }
     }
 
     /// A value at `offset`, which is a multiple of its alignment.
@@ -50,6 +54,7 @@ impl Region {
     /// Lengthens the region to `bytes`, and its segment if need be; the new bytes of a segment are zero. It may move. The
     /// new length is durable when this returns.
     pub fn grow(&mut self, bytes: u64) -> Result<()> {
+        self.watch = None;
         let memory = Arc::get_mut(&mut self.memory).expect("no transaction is under way");
         self.core.grow(memory, bytes)
     }
@@ -86,6 +91,46 @@ impl Drop for Region {
 struct Regions<'r> {
     first: &'r mut Region,
     others: Vec<&'r mut Region>,
+}
+
+impl Regions<'_> {
+    fn get_mut(&mut self, part: Part) -> &mut Region {
+        match part.0.checked_sub(1) {
+            None => self.first,
+            Some(index) => self.others[index],
+        }
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Region> {
+        std::iter::once(&mut *self.first).chain(self.others.iter_mut().map(|other| &mut **other))
+    }
+
+    /// Turns what was changed implicitly into ranges.
+    ///
+    /// # Safety
+    /// As for [`RawTransaction::set_range`].
+    unsafe fn name_changes(&mut self, raw: &mut RawTransaction) -> Result<()> {
+        for region in self.all() {
+            if let Some(watch) = region.watch.as_mut().filter(|watch| watch.is_active()) {
+                // SAFETY: as the caller promises.
+                unsafe { watch.commit(&region.memory, raw)? };
+            }
+        }
+        Ok(())
+    }
+
+    /// Undoes what was changed implicitly.
+    ///
+    /// # Safety
+    /// The regions are borrowed exclusively.
+    unsafe fn undo_changes(&mut self) {
+        for region in self.all() {
+            if let Some(watch) = region.watch.as_mut().filter(|watch| watch.is_active()) {
+                // SAFETY: as the caller promises.
+                unsafe { watch.undo(&region.memory) };
+            }
+        }
+    }
 }
 
 /// A region that a transaction has been extended to.
@@ -143,12 +188,24 @@ impl<'r> Transaction<'r> {
         self.set_range_in(Part::FIRST, range)
     }
 
+    /// Makes a whole region writable, without ranges: page protection notices what is changed until the transaction ends,
+    /// and only the bytes that differ are logged. What it costs and what must be known: [`crate::implicit`].
+    pub fn implicit(&mut self, part: Part) -> Result<&mut [u8]> {
+        let region = self.regions.get_mut(part);
+        // SAFETY: the memory is private, and the region ends the watch before it is unmapped or moved.
+        unsafe { Watch::begin(&mut region.watch, &region.memory)? };
+        // SAFETY: the regions are borrowed exclusively until the transaction ends.
+        Ok(unsafe { region.memory.slice_mut(0..region.memory.bytes()) })
+    }
+
     /// Some bytes of a region, to be changed: they are part of the commit.
     pub fn set_range_in(&mut self, part: Part, range: Range<usize>) -> Result<&mut [u8]> {
-        let region = match part.0.checked_sub(1) {
-            None => &mut *self.regions.first,
-            Some(index) => &mut *self.regions.others[index],
-        };
+        let region = self.regions.get_mut(part);
+        if region.watch.as_ref().is_some_and(Watch::is_active) {
+            region.get_bytes(range.start, range.len())?;
+            // SAFETY: the range is in the region, which is borrowed exclusively.
+            return Ok(unsafe { region.memory.slice_mut(range) });
+        }
         let raw = self.raw.as_mut().expect("a transaction under way");
         // SAFETY: the regions are borrowed exclusively until the transaction ends.
         unsafe {
@@ -189,7 +246,10 @@ impl<'r> Transaction<'r> {
         let core = self.regions.first.core.clone();
         let raw = self.raw.as_mut().expect("a transaction under way");
         // SAFETY: the regions are borrowed exclusively.
-        let position = unsafe { core.append(raw, Flush::Yes)? };
+        let position = unsafe {
+            self.regions.name_changes(raw)?;
+            core.append(raw, Flush::Yes)?
+        };
         self.regions.first.spare = self.raw.take();
         Ok(Pending { core, position })
     }
@@ -198,7 +258,10 @@ impl<'r> Transaction<'r> {
     pub fn abort(mut self) -> Result<()> {
         let mut raw = self.raw.take().expect("a transaction under way");
         // SAFETY: the regions are borrowed exclusively.
-        let aborted = unsafe { self.regions.first.core.abort(&mut raw) };
+        let aborted = unsafe {
+            self.regions.undo_changes();
+            self.regions.first.core.abort(&mut raw)
+        };
         self.regions.first.spare = Some(raw);
         aborted
     }
@@ -206,8 +269,27 @@ impl<'r> Transaction<'r> {
     fn end(mut self, flush: Flush) -> Result<()> {
         let raw = self.raw.as_mut().expect("a transaction under way");
         // SAFETY: the regions are borrowed exclusively.
-        unsafe { self.regions.first.core.commit(raw, flush)? };
+        unsafe {
+            self.regions.name_changes(raw)?;
+            self.regions.first.core.commit(raw, flush)?;
+        }
         self.regions.first.spare = self.raw.take();
+        Ok(())
+    }
+}
+
+/// The words of the first region, for a heap that fills it.
+impl Words for Transaction<'_> {
+    fn bytes(&self) -> u64 {
+        self.regions.first.memory.bytes() as u64
+    }
+
+    fn get(&self, at: u64) -> u64 {
+        *self.regions.first.get(at as usize).expect("a word of the region")
+    }
+
+    fn set(&mut self, at: u64, word: u64) -> Result<()> {
+        *self.get_mut(at as usize)? = word;
         Ok(())
     }
 }
@@ -217,7 +299,10 @@ impl Drop for Transaction<'_> {
         if let Some(mut raw) = self.raw.take() {
             // Without restore it cannot be undone: what it changed stays in memory and out of the log.
             // SAFETY: the regions are borrowed exclusively.
-            let _ = unsafe { self.regions.first.core.abort(&mut raw) };
+            let _ = unsafe {
+                self.regions.undo_changes();
+                self.regions.first.core.abort(&mut raw)
+            };
         }
     }
 }

@@ -42,8 +42,10 @@
 //! | [`memory`] | loads and stores by transactions: |
 //! | [`memory::tpca`] | TPC-A |
 //! | [`memory::random_words`] | single words |
+//! | [`compiler`] | a compiler whose symbols and code live in a persistent heap |
 //! | [`durable`] | transactions on recoverable memory: |
 //! | [`durable::debit_credit`] | debit-credit, TPC-B alike |
+//! | [`durable::compile`] | a compiler on a persistent heap |
 //! | [`durable::compiler`] | the shape of a compiler on a persistent heap |
 //! | [`addresses`] | uniform, shuffled, sequential, Zipf, hot/cold ... |
 //! | [`arrivals`] | when requests or transactions arrive, and when they end |
@@ -56,6 +58,7 @@ pub mod addresses;
 pub mod arrivals;
 pub mod block;
 pub mod columns;
+pub mod compiler;
 pub mod durable;
 mod error;
 pub mod info;

@@ -4,6 +4,7 @@
 //! zipf theta=0.99 read=70% bs=8KiB qd=32       a generator: the first word is its kind
 //! tpca branches=155 rate=10k/s                 transactions on a memory instead of requests to a device
 //! debit-credit style=c++ until=50000transactions   transactions on recoverable memory
+//! compile sources=crates cpu=670ms              source files into a persistent heap, a transaction for each
 //! tpcc warehouses=80 pool=400MiB mix=full       a database's requests to a device
 //! iozone mode=rewrite record=4KiB fill=50%     a client's file on a FAT volume
 //! db.fio      db.fio:writer                    a fio job file, or one section of it
@@ -16,6 +17,7 @@ use crate::block::generator::{self, GeneratorSpec, Mix};
 use crate::block::iozone::{self, IozoneConfig};
 use crate::block::replay::{Replay, ReplaySpec};
 use crate::block::tpcc::{self, TpccConfig};
+use crate::durable::compile::{self, CompileConfig};
 use crate::durable::compiler::{self, CompilerConfig};
 use crate::durable::debit_credit::{self, DebitCreditConfig};
 use crate::memory::random_words::{self, WordsConfig};
@@ -60,8 +62,10 @@ pub enum Kind {
     Words(WordsConfig),
     /// Debit-credit on recoverable memory.
     DebitCredit(DebitCreditConfig),
-    /// A compiler on recoverable memory.
+    /// The shape of a compiler on recoverable memory.
     Compiler(CompilerConfig),
+    /// A compiler on recoverable memory.
+    Compile(CompileConfig),
 }
 
 /// What a design serves.
@@ -117,7 +121,7 @@ impl Target {
                 "it commits transactions, which needs a log; a design of kind rvm has one"
             }
             (Serves::Blocks, _) => {
-                "it requests blocks, and this is a log, which takes transactions (debit-credit, compiler)"
+                "it requests blocks, and this is a log, which takes transactions (debit-credit, compile)"
             }
         };
         Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason: reason.to_owned() })
@@ -136,6 +140,7 @@ impl WorkloadSpec {
             random_words::KIND => Kind::Words(WordsConfig::parse(text)?),
             debit_credit::KIND => Kind::DebitCredit(DebitCreditConfig::parse(text)?),
             compiler::KIND => Kind::Compiler(CompilerConfig::parse(text)?),
+            compile::KIND => Kind::Compile(CompileConfig::parse(text)?),
             file => match job_file(file) {
                 Some((path, section)) => {
                     Words::new(text, &[], &[])?;
@@ -154,7 +159,7 @@ impl WorkloadSpec {
     fn wants(&self) -> Serves {
         match &self.kind {
             Kind::Tpca(_) | Kind::Words(_) => Serves::Words,
-            Kind::DebitCredit(_) | Kind::Compiler(_) => Serves::Commits,
+            Kind::DebitCredit(_) | Kind::Compiler(_) | Kind::Compile(_) => Serves::Commits,
             Kind::Generator(_) | Kind::Tpcc(_) | Kind::Iozone(_) | Kind::Job { .. } | Kind::Trace(_) => {
                 Serves::Blocks
             }
@@ -193,6 +198,9 @@ impl WorkloadSpec {
             Kind::Compiler(config) => {
                 Work::Commits(AnyDurableWorkload::Compiler(Box::new(config.open(&what, capacity, seed)?)))
             }
+            Kind::Compile(config) => {
+                Work::Commits(AnyDurableWorkload::Compile(Box::new(config.open(&what, capacity, seed)?)))
+            }
         };
         let stream = Stream { name: self.text.clone(), work, ramp_time: Span::ZERO };
         Ok(Opened { phases: vec![vec![stream]], notes: Vec::new() })
@@ -204,7 +212,11 @@ impl WorkloadSpec {
     pub fn preparing(&self) -> Option<WorkloadSpec> {
         let limits = Limits::default();
         let kind = match &self.kind {
-            Kind::Trace(_) | Kind::Iozone(_) | Kind::DebitCredit(_) | Kind::Compiler(_) => return None,
+            Kind::Trace(_)
+            | Kind::Iozone(_)
+            | Kind::DebitCredit(_)
+            | Kind::Compiler(_)
+            | Kind::Compile(_) => return None,
             Kind::Tpca(config) => Kind::Tpca(TpcaConfig { limits, ..*config }),
             Kind::Words(config) => Kind::Words(WordsConfig { limits, ..*config }),
             kind @ (Kind::Generator(_) | Kind::Tpcc(_) | Kind::Job { .. }) => kind.clone(),
@@ -221,14 +233,23 @@ impl WorkloadSpec {
             }
             Kind::Generator(GeneratorSpec { mix: Mix::TrimThenWrite, .. }) => 0.5,
             Kind::Tpcc(_) | Kind::Iozone(_) | Kind::Job { .. } | Kind::Trace(_) => 1.0,
-            Kind::Tpca(_) | Kind::Words(_) | Kind::DebitCredit(_) | Kind::Compiler(_) => 0.0,
+            Kind::Tpca(_) | Kind::Words(_) | Kind::DebitCredit(_) | Kind::Compiler(_) | Kind::Compile(_) => {
+                0.0
+            }
         }
     }
 }
 
 fn unknown(text: &str, head: &str) -> WorkloadError {
-    let programs =
-        [tpcc::KIND, iozone::KIND, tpca::KIND, random_words::KIND, debit_credit::KIND, compiler::KIND];
+    let programs = [
+        tpcc::KIND,
+        iozone::KIND,
+        tpca::KIND,
+        random_words::KIND,
+        debit_credit::KIND,
+        compiler::KIND,
+        compile::KIND,
+    ];
     let kinds = [&generator::KINDS[..], &programs].concat();
     let hint = suggest::hint(head, kinds.iter().copied());
     let reason = format!(
@@ -294,7 +315,7 @@ mod tests {
         assert_eq!(
             WorkloadSpec::parse("zpif").unwrap_err().to_string(),
             "workload 'zpif': 'zpif' is neither a kind of generator nor a file; did you mean 'zipf'? (kinds: \
-             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, tpcc, iozone, tpca, words, debit-credit, compiler; files: a trace, or a fio job ending in .fio)"
+             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, tpcc, iozone, tpca, words, debit-credit, compiler, compile; files: a trace, or a fio job ending in .fio)"
         );
     }
 

@@ -45,6 +45,7 @@ impl Source {
         let mut source = Source { spec, trace: None, report: String::new(), hash: None, asides: Vec::new() };
         match &source.spec.kind {
             Kind::Job { path, .. } => source.hash = Some(hash_of(path)?),
+            Kind::Compile(config) => source.hash = Some(config.hash()?),
             Kind::Trace(spec) => {
                 let read = cache::read(spec, cache)?;
                 source.hash = Some(read.columns.origin.hash);

@@ -1,5 +1,6 @@
 //! Commits: a record is built from the ranges and put behind the others; a commit with flush waits until it is durable.
 
+use super::changed::changed;
 use super::memory::Memory;
 use super::options::Truncation;
 use super::state::{Core, State};
@@ -190,18 +191,6 @@ impl Core {
         let bytes = encoder.finish(place, barrier, self.options.compress, number);
         state.statistics.logged_bytes += bytes as u64;
     }
-}
-
-/// The changed runs of a range, as (from, to). Unchanged bytes between two that are not more than a header stay in.
-fn changed(before: &[u8], now: &[u8], header_bytes: usize) -> Vec<(usize, usize)> {
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for at in (0..now.len()).filter(|&at| before[at] != now[at]) {
-        match runs.last_mut() {
-            Some((_, to)) if at - *to <= header_bytes => *to = at + 1,
-            _ => runs.push((at, at + 1)),
-        }
-    }
-    runs
 }
 
 /// # Safety

@@ -1,5 +1,6 @@
 //! The machinery below the safe interface: shared state, commits, forces, truncation, recovery, memory.
 
+mod changed;
 mod commit;
 mod force;
 mod memory;

@@ -1,5 +1,6 @@
 //! A transaction under way: its ranges, coalesced, and the old bytes.
 
+use super::changed::changed;
 use super::memory::Memory;
 use crate::record::{Headers, RECORD_BYTES_MAX};
 use crate::{Error, Result};
@@ -117,6 +118,32 @@ impl RawTransaction {
                 self.merge(memory, known.is_some(), index, range)
             }
         }
+    }
+
+    /// Adds ranges for what changed in a part of `memory` from `start` on, which held the bytes `before`.
+    ///
+    /// # Safety
+    /// As for [`RawTransaction::set_range`].
+    pub(crate) unsafe fn set_changed(
+        &mut self,
+        memory: &Arc<Memory>,
+        start: usize,
+        before: &[u8],
+    ) -> Result<()> {
+        // SAFETY: as the caller promises.
+        let now = unsafe { memory.slice(start..start + before.len()) };
+        for (from, to) in changed(before, now, self.headers.range_bytes()) {
+            let known = self.old.len();
+            // SAFETY: as the caller promises.
+            unsafe { self.set_range(memory, start + from..start + to)? };
+            // The old bytes are not those that are there now.
+            for old in &self.old[known..] {
+                let Covered { start: from, end: to, .. } = old.covered;
+                let kept = &mut self.old_bytes[old.at..old.at + to - from];
+                kept.copy_from_slice(&before[from - start..to - start]);
+            }
+        }
+        Ok(())
     }
 
     /// Adds a range behind all others.

@@ -32,6 +32,20 @@ use blocks::{FREE, Header, LINKS};
 pub use region::InRegion;
 pub use words::Words;
 
+impl<W: Words + ?Sized> Words for &mut W {
+    fn bytes(&self) -> u64 {
+        (**self).bytes()
+    }
+
+    fn get(&self, at: u64) -> u64 {
+        (**self).get(at)
+    }
+
+    fn set(&mut self, at: u64, word: u64) -> crate::Result<()> {
+        (**self).set(at, word)
+    }
+}
+
 /// Why a heap cannot do what it was asked for. After [`Error::Damaged`] and [`Error::Memory`] a change may be incomplete,
 /// and the transaction must be aborted; after the others nothing has been changed.
 #[derive(Clone, Debug, thiserror::Error)]
