@@ -67,7 +67,9 @@ fn worn_share(design: &Design, run: &RunResult) -> f64 {
 
 #[test]
 fn no_design_promises_more_than_its_cells_bear() {
-    for (name, _) in BUILT_IN {
+    let is_log = |name: &str| matches!(Design::load(name, &[]).unwrap().ftl, Ftl::Rvm(_));
+    // A log serves no requests for blocks.
+    for (name, _) in BUILT_IN.iter().filter(|(name, _)| !is_log(name)) {
         let design = small(name);
         for state in [State::Fresh, State::Full, State::Steady] {
             if state == State::Steady && design.raw_bytes() > STEADY_BYTES {
