@@ -10,7 +10,7 @@ use crate::scan::scan;
 use crate::{Error, Log, Result, Segments};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -97,8 +97,6 @@ impl Core {
             log,
             state: Mutex::new(state),
             durable: AtomicU64::new(status.head),
-            spinning: AtomicU32::new(0),
-            processors: std::thread::available_parallelism().map_or(1, |processors| processors.get() as u32),
             space: Condvar::new(),
             segments,
         };

@@ -5,13 +5,10 @@ use super::statistics::Statistics;
 use crate::record::Place;
 use crate::{Error, Log, Result, Segments, Status, Store};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
-
-/// Forces that take longer are slept through.
-const SPIN_MAX: Duration = Duration::from_micros(400);
+use std::time::Duration;
 
 /// Shared by all handles. Lock order: nobody waits for `state` while holding `log`, except briefly to read it.
 #[derive(Debug)]
@@ -22,9 +19,6 @@ pub struct Core {
     pub(super) state: Mutex<State>,
     /// [`State::forced`], for threads without the lock.
     pub(super) durable: AtomicU64,
-    /// Threads that watch it, and processors they may share.
-    pub(super) spinning: AtomicU32,
-    pub(super) processors: u32,
     /// The head moved, or a truncation ended or is wanted.
     pub(super) space: Condvar,
     pub(super) segments: Box<dyn Segments>,
@@ -121,39 +115,12 @@ impl Core {
         if !state.waiters.iter().any(|waiter| waiter.id() == this.id()) {
             state.waiters.push(this);
         }
-        let usual = state.force_time;
         drop(state);
-        let until = longest.map(|longest| Instant::now() + longest);
-        if self.spin(position, usual, longest) {
-            return None;
-        }
-        match until {
-            Some(until) => thread::park_timeout(until.saturating_duration_since(Instant::now())),
+        match longest {
+            Some(longest) => thread::park_timeout(longest),
             None => thread::park(),
         }
         if self.durable.load(Ordering::Acquire) >= position { None } else { Some(self.state()) }
-    }
-
-    /// Watches the log for about the time of a force instead of sleeping, if that is short: to wake a thread takes a good
-    /// part of it. One processor is left to the others. True: every record before `position` is durable.
-    fn spin(&self, position: u64, usual: Duration, longest: Option<Duration>) -> bool {
-        let most = usual + usual / 2;
-        if most > SPIN_MAX {
-            return false;
-        }
-        if self.spinning.fetch_add(1, Ordering::Relaxed) + 1 >= self.processors {
-            self.spinning.fetch_sub(1, Ordering::Relaxed);
-            return false;
-        }
-        let began = Instant::now();
-        let until = longest.map_or(most, |longest| longest.min(most));
-        let mut is_durable = false;
-        while !is_durable && began.elapsed() < until {
-            (0..16).for_each(|_| std::hint::spin_loop());
-            is_durable = self.durable.load(Ordering::Acquire) >= position;
-        }
-        self.spinning.fetch_sub(1, Ordering::Relaxed);
-        is_durable
     }
 
     /// Waits until the head moves, a truncation ends or is wanted, or the log closes.
