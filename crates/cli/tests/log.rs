@@ -105,7 +105,8 @@ fn program() {
     let found = *region.get::<u64>(0).unwrap();
     let said =
         marks().lines().filter_map(|line| line.split_once("durable ")?.1.parse().ok()).max().unwrap_or(0);
-    assert!(found >= said && found <= said + 1, "{found} found, {said} acknowledged");
+    // Lines arrive later than they are printed, so more may be found than was said.
+    assert!((said..=COMMITS).contains(&found), "{found} found, {said} acknowledged");
     assert!(region[4096..4996].iter().all(|byte| u64::from(*byte) == found), "part of a transaction");
 }
 
