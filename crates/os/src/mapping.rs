@@ -156,6 +156,12 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.bytes) }
     }
 
+    /// Gets every page of it ready for stores now, so that none faults later. A kernel that cannot (before 5.14) leaves it to
+    /// the first store to each.
+    pub fn populate(&self) {
+        let _ = self.advise(libc::MADV_POPULATE_WRITE);
+    }
+
     /// Excludes the mapping from children made by fork.
     pub fn exclude_from_fork(&self) -> io::Result<()> {
         self.advise(libc::MADV_DONTFORK)

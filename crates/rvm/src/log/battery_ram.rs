@@ -98,6 +98,8 @@ impl BatteryRam {
                 )));
             }
         };
+        // The log is written from end to end: a fault at each page would take longer than a commit.
+        mapping.populate();
         if !can_bypass_caches() {
             let why = "this processor has no known stores past its caches (x86-64 has)";
             return Err(Error::Invalid(why.into()));
