@@ -73,7 +73,8 @@ pub trait Flash: Debug + Send {
     fn erase(&mut self, block: u32) -> io::Result<Erased>;
 }
 
-/// Splits `bytes` bytes at `offset` where erase blocks end: block, offset within it, and which of the bytes.
+/// Splits `bytes` bytes at `offset` where blocks end, or a circular area of `block_bytes` bytes wraps round: block (or
+/// round), offset within it, and which of the bytes.
 pub(crate) fn by_block(
     block_bytes: u64,
     offset: u64,
@@ -81,12 +82,15 @@ pub(crate) fn by_block(
 ) -> impl Iterator<Item = (u64, u64, Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
+        if done == bytes {
+            return None;
+        }
         let at = offset + done as u64;
         let within = at % block_bytes;
         let length = ((block_bytes - within) as usize).min(bytes - done);
         let range = done..done + length;
         done += length;
-        (length > 0).then_some((at / block_bytes, within, range))
+        Some((at / block_bytes, within, range))
     })
 }
 

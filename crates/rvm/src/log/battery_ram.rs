@@ -9,7 +9,8 @@
 //! Layout as [`super::file`]; the status is written through the file, which is coherent with the mapping.
 
 use super::status::{self, StatusPair};
-use super::{Log, Status, pieces};
+use super::{Log, Status};
+use crate::flash::by_block;
 use crate::store::FileStore;
 use crate::{Error, Result, Store};
 use nvlab_os::Mapping;
@@ -132,7 +133,7 @@ impl Log for BatteryRam {
     }
 
     fn read(&mut self, position: u64, into: &mut [u8]) -> Result<()> {
-        for (at, piece) in pieces(position, into.len(), self.status.capacity()) {
+        for (_, at, piece) in by_block(self.status.capacity(), position, into.len()) {
             let from = (status::BYTES + at) as usize;
             let bytes = piece.len();
             into[piece].copy_from_slice(&self.mapping.as_slice()[from..from + bytes]);
@@ -141,7 +142,7 @@ impl Log for BatteryRam {
     }
 
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
-        for (at, piece) in pieces(position, data.len(), self.status.capacity()) {
+        for (_, at, piece) in by_block(self.status.capacity(), position, data.len()) {
             let from = (status::BYTES + at) as usize;
             let within = from % LINE;
             // After opening and after a wrap the line holds nothing that is still needed before the tail.
@@ -171,8 +172,7 @@ impl Log for BatteryRam {
     }
 
     fn reset(&mut self, tail: u64) -> Result<u64> {
-        let Status { identity, generation, .. } = self.status();
-        self.write_status(Status { identity, generation: generation + 1, head: tail })?;
+        self.write_status(self.status().next_generation(tail))?;
         Ok(tail)
     }
 

@@ -8,7 +8,8 @@
 //! a device that writes sectors whole (all do) leaves it as it was whether the write survives or not.
 
 use super::status::{self, StatusPair};
-use super::{Log, Status, pieces};
+use super::{Log, Status};
+use crate::flash::by_block;
 use crate::store::FileStore;
 use crate::{Error, Result, Store};
 use std::path::Path;
@@ -97,7 +98,7 @@ impl Log for FileLog {
     }
 
     fn read(&mut self, position: u64, into: &mut [u8]) -> Result<()> {
-        for (at, piece) in pieces(position, into.len(), self.capacity()) {
+        for (_, at, piece) in by_block(self.capacity(), position, into.len()) {
             let read = self.store.read(&mut into[piece], status::BYTES + at);
             read.map_err(Error::io("read", &self.name))?;
         }
@@ -105,7 +106,7 @@ impl Log for FileLog {
     }
 
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
-        for (at, piece) in pieces(position, data.len(), self.capacity()) {
+        for (_, at, piece) in by_block(self.capacity(), position, data.len()) {
             let written = self.store.write(&data[piece], status::BYTES + at);
             written.map_err(Error::io("write", &self.name))?;
         }
@@ -121,8 +122,7 @@ impl Log for FileLog {
     }
 
     fn reset(&mut self, tail: u64) -> Result<u64> {
-        let Status { identity, generation, .. } = self.status();
-        self.write_status(Status { identity, generation: generation + 1, head: tail })?;
+        self.write_status(self.status().next_generation(tail))?;
         Ok(tail)
     }
 

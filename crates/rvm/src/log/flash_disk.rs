@@ -123,11 +123,7 @@ impl Log for FlashDiskLog {
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
         self.check()?;
         let end = position + data.len() as u64;
-        if self.tail != Some(position) || end > self.status().head + self.capacity() {
-            let (head, tail) = (self.status().head, self.tail);
-            let why = format!("{} B at position {position} of a log from {head} to {tail:?}", data.len());
-            return Err(Error::Invalid(why));
-        }
+        self.status().check_append(self.tail, self.capacity(), position, data.len())?;
         let sector_bytes = u64::from(self.status.sector_bytes());
         let start = position - self.partial.len() as u64;
         let mut sectors = std::mem::take(&mut self.partial);
@@ -154,10 +150,7 @@ impl Log for FlashDiskLog {
 
     fn truncate(&mut self, head: u64) -> Result<()> {
         self.check()?;
-        if self.tail.is_none_or(|tail| head > tail) || head < self.status().head {
-            let (from, tail) = (self.status().head, self.tail);
-            return Err(Error::Invalid(format!("a new head {head}; the log is from {from} to {tail:?}")));
-        }
+        self.status().check_head(self.tail, head)?;
         self.set_status(Status { head, ..self.status() })
     }
 
@@ -165,8 +158,7 @@ impl Log for FlashDiskLog {
         self.check()?;
         // With a sector: nothing that was there before has to be kept in it.
         let head = tail.max(self.tail.unwrap_or(0)).next_multiple_of(u64::from(self.status.sector_bytes()));
-        let Status { identity, generation, .. } = self.status();
-        self.set_status(Status { identity, generation: generation + 1, head })?;
+        self.set_status(self.status().next_generation(head))?;
         (self.partial, self.tail) = (Vec::new(), Some(head));
         Ok(head)
     }

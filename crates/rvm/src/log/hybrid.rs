@@ -303,12 +303,8 @@ impl<L: Log> HybridLog<L> {
     }
 
     fn try_reset(&mut self, head: u64) -> Result<()> {
-        let Status { identity, generation, .. } = self.status();
-        self.status.write(
-            self.store.as_ref(),
-            &self.name,
-            Status { identity, generation: generation + 1, head },
-        )?;
+        let status = self.status().next_generation(head);
+        self.status.write(self.store.as_ref(), &self.name, status)?;
         self.small_tail = self.small.reset(self.small_tail)?;
         self.entries.clear();
         self.unforced.clear();
@@ -360,11 +356,7 @@ impl<L: Log> Log for HybridLog<L> {
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
         self.check()?;
         let end = position + data.len() as u64;
-        if self.tail != Some(position) || end > self.status().head + self.capacity() {
-            let (head, tail) = (self.status().head, self.tail);
-            let why = format!("{} B at position {position} of a log from {head} to {tail:?}", data.len());
-            return Err(Error::Invalid(why));
-        }
+        self.status().check_append(self.tail, self.capacity(), position, data.len())?;
         let bytes = u32::try_from(data.len())
             .map_err(|_| Error::Invalid(format!("an append of {} B: at most 4 GiB", data.len())))?;
         if bytes == 0 {
@@ -385,10 +377,7 @@ impl<L: Log> Log for HybridLog<L> {
 
     fn truncate(&mut self, head: u64) -> Result<()> {
         self.check()?;
-        if self.tail.is_none_or(|tail| head > tail) || head < self.status().head {
-            let (from, tail) = (self.status().head, self.tail);
-            return Err(Error::Invalid(format!("a new head {head}; the log is from {from} to {tail:?}")));
-        }
+        self.status().check_head(self.tail, head)?;
         let truncated = self.try_truncate(head);
         self.fail_on_error(truncated)
     }

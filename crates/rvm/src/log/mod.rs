@@ -12,9 +12,8 @@ pub mod flash_disk;
 pub mod hybrid;
 pub mod status;
 
-use crate::Result;
+use crate::{Error, Result};
 use std::fmt::Debug;
-use std::ops::Range;
 
 /// What a log keeps in its status, durable once the call that changes it has returned. After a power failure during
 /// that call it is the old or the new one.
@@ -26,6 +25,30 @@ pub struct Status {
     pub generation: u64,
     /// Position of the oldest record that is still needed.
     pub head: u64,
+}
+
+impl Status {
+    /// The status after a reset: no record of before is found again.
+    fn next_generation(self, head: u64) -> Status {
+        Status { generation: self.generation + 1, head, ..self }
+    }
+
+    /// Refuses an append of `bytes` bytes that does not begin at the tail or does not fit.
+    fn check_append(&self, tail: Option<u64>, capacity: u64, position: u64, bytes: usize) -> Result<()> {
+        if tail == Some(position) && position + bytes as u64 <= self.head + capacity {
+            return Ok(());
+        }
+        let head = self.head;
+        Err(Error::Invalid(format!("{bytes} B at position {position} of a log from {head} to {tail:?}")))
+    }
+
+    /// Refuses a new head that is not between head and tail.
+    fn check_head(&self, tail: Option<u64>, head: u64) -> Result<()> {
+        if tail.is_some_and(|tail| (self.head..=tail).contains(&head)) {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!("a new head {head}; the log is from {} to {tail:?}", self.head)))
+    }
 }
 
 /// A place for records. It takes one caller at a time; whoever opened it is the only one. What can be read when it has been
@@ -53,12 +76,4 @@ pub trait Log: Debug + Send {
     fn reset(&mut self, tail: u64) -> Result<u64>;
     /// The offset from the beginning of the file or device where the byte at `position` lies, for messages.
     fn offset(&self, position: u64) -> u64;
-}
-
-/// Splits `bytes` from `position` on where a circular area of `capacity` bytes wraps round: for each piece its place in the
-/// area and its range in the bytes.
-fn pieces(position: u64, bytes: usize, capacity: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
-    let at = position % capacity;
-    let first = bytes.min((capacity - at).min(usize::MAX as u64) as usize);
-    [(at, 0..first), (0, first..bytes)].into_iter().filter(|(_, piece)| !piece.is_empty())
 }

@@ -251,10 +251,7 @@ impl<F: Flash> Log for FlashLog<F> {
 
     fn truncate(&mut self, head: u64) -> Result<()> {
         self.check()?;
-        if self.tail.is_none_or(|tail| head > tail) || head < self.status.head {
-            let (from, tail) = (self.status.head, self.tail);
-            return Err(Error::Invalid(format!("a new head {head}; the log is from {from} to {tail:?}")));
-        }
+        self.status.check_head(self.tail, head)?;
         let given_up = self.status.head / self.block_bytes()..head / self.block_bytes();
         let status = Status { head, ..self.status };
         let advanced = self.advance(status, given_up);
@@ -269,8 +266,7 @@ impl<F: Flash> Log for FlashLog<F> {
             None => next..next + self.blocks(),
             Some(_) => self.status.head / self.block_bytes()..next,
         };
-        let generation = self.status.generation + 1;
-        let status = Status { generation, head: next * self.block_bytes(), ..self.status };
+        let status = self.status.next_generation(next * self.block_bytes());
         let advanced = self.advance(status, given_up);
         self.fail_on_error(advanced)?;
         self.tail = Some(status.head);
