@@ -5,7 +5,7 @@ use crate::{Error, Log, Result, Status};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes read at a time.
-const WINDOW_BYTES: usize = 1 << 20;
+const WINDOW_BYTES: usize = 128 << 10;
 /// How far behind a record that does not check others are looked for: a damaged length hides where the next one begins.
 const SEARCH_BYTES: u64 = 64 << 10;
 

@@ -210,20 +210,30 @@ fn a_missed_range_is_found() {
 
 /// O_DIRECT, where the file system has it (tmpfs may not).
 #[test]
-fn a_log_past_the_page_cache() {
+fn logs_past_the_page_cache() {
     use nvlab_rvm::log::flash_disk::FlashDiskLog;
     use nvlab_rvm::store::{DIRECT_SECTOR_BYTES, DirectStore};
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let path = folder.path().join("log");
-    let store = match DirectStore::create(&path, 1 << 16) {
+    let path = |name: &str| folder.path().join(name);
+    let store = match DirectStore::create(&path("flash"), 1 << 16) {
         Ok(store) => Box::new(store),
         Err(error) => return eprintln!("SKIPPED: {error}"),
     };
-    let log = FlashDiskLog::create(store, "log".into(), 7, DIRECT_SECTOR_BYTES as u32).unwrap();
-    SegmentFolder::new(folder.path()).create("data", SEGMENT).unwrap();
+    drop(FlashDiskLog::create(store, "log".into(), 7, DIRECT_SECTOR_BYTES as u32).unwrap());
+    drop(FileLog::create(&path("file"), 60_001).unwrap());
+    through_the_log("a", folder.path(), || {
+        let store = Box::new(DirectStore::open(&path("flash")).unwrap());
+        FlashDiskLog::open(store, "log".into()).unwrap()
+    });
+    through_the_log("b", folder.path(), || FileLog::open_direct(&path("file")).unwrap());
+}
+
+/// Many small transactions, more than the log can take at once, are there when it is opened again.
+fn through_the_log<L: Log + 'static>(segment: &str, folder: &Path, open: impl Fn() -> L) {
+    SegmentFolder::new(folder).create(segment, SEGMENT).unwrap();
     let options = Options { truncation: Truncation::WhenFull, ..Options::default() };
-    let rvm = Rvm::open(log, SegmentFolder::new(folder.path()), options).unwrap();
-    let mut region = rvm.map("data", 0..SEGMENT).unwrap();
+    let rvm = Rvm::open(open(), SegmentFolder::new(folder), options).unwrap();
+    let mut region = rvm.map(segment, 0..SEGMENT).unwrap();
     for round in 0..200_usize {
         let mut transaction = region.begin();
         transaction.set_range(round * 1000..round * 1000 + 700).unwrap().fill(1 + round as u8);
@@ -231,9 +241,8 @@ fn a_log_past_the_page_cache() {
     }
     assert!(rvm.statistics().truncations > 1);
     drop((region, rvm));
-    let log = FlashDiskLog::open(Box::new(DirectStore::open(&path).unwrap()), "log".into()).unwrap();
-    let rvm = Rvm::open(log, SegmentFolder::new(folder.path()), options).unwrap();
-    let region = rvm.map("data", 0..SEGMENT).unwrap();
+    let rvm = Rvm::open(open(), SegmentFolder::new(folder), options).unwrap();
+    let region = rvm.map(segment, 0..SEGMENT).unwrap();
     assert!((0..200).all(|round| region[round * 1000..][..700].iter().all(|byte| *byte == 1 + round as u8)));
 }
 

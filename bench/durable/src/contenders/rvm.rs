@@ -51,10 +51,12 @@ pub fn make(
         segments.create(SEGMENT, bytes)?;
     }
     let (rvm, counts) = match (logs, start) {
-        (Logs::File, Start::Create) => {
-            (Rvm::open(FileLog::create(&path, LOG_BYTES)?, segments, Options::default())?, None)
+        (Logs::File, start) => {
+            if start == Start::Create {
+                FileLog::create(&path, LOG_BYTES)?;
+            }
+            (Rvm::open(FileLog::open_direct(&path)?, segments, Options::default())?, None)
         }
-        (Logs::File, Start::Open) => (Rvm::open(FileLog::open(&path)?, segments, Options::default())?, None),
         (Logs::BatteryRam, start) => {
             let log = match start {
                 Start::Create => BatteryRam::create(&path, LOG_BYTES)?,

@@ -39,10 +39,21 @@ impl Core {
                 return Ok(Some(state));
             }
             state.check()?;
-            let left = if state.is_forcing { None } else { Some(state.time_for_company(&mut until)) };
-            if left.is_some_and(|left| left.is_zero()) {
-                return self.force(state);
-            }
+            let left = match state.is_forcing {
+                true => None,
+                false if state.is_complete() => return self.force(state),
+                // One of those that wait for company watches the time; the others can sleep.
+                false if until.is_none() && state.is_guarded => None,
+                false => {
+                    state.is_guarded = true;
+                    let now = Instant::now();
+                    let left = until.get_or_insert(now + state.gather_time()).saturating_duration_since(now);
+                    if left.is_zero() {
+                        return self.force(state);
+                    }
+                    Some(left)
+                }
+            };
             match self.wait_for_force(state, position, left) {
                 Some(locked) => state = locked,
                 None => return Ok(None),
@@ -52,7 +63,7 @@ impl Core {
 
     /// Writes and forces every record so far.
     fn force<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<Option<MutexGuard<'a, State>>> {
-        state.is_forcing = true;
+        (state.is_forcing, state.is_guarded) = (true, false);
         let empty = std::mem::take(&mut state.spare);
         let mut records = std::mem::replace(&mut state.spool, empty);
         let (start, end) = (state.spool_start, state.spool_start + records.len() as u64);
@@ -76,36 +87,33 @@ impl Core {
         state.statistics.forces += 1;
         records.clear();
         state.spare = records;
-        match result {
+        let result = match result {
             Ok(()) => {
                 state.forced = end;
                 self.durable.store(end, Ordering::Release);
+                Ok(())
             }
             Err(error) => {
-                self.wake_force(&mut state);
                 self.wake_space(&state);
-                return Err(state.fail(error));
+                Err(state.fail(error))
             }
-        }
-        if state.waiters.is_empty() {
+        };
+        if result.is_ok() && state.waiting_for_force == 0 {
             return Ok(Some(state));
         }
-        let waiters = std::mem::take(&mut state.waiters);
-        drop(state);
-        waiters.iter().for_each(std::thread::Thread::unpark);
-        Ok(None)
+        self.wake_force(state);
+        result.map(|()| None)
     }
 }
 
 impl State {
-    /// How long to wait for company yet: not at all if all are there that are expected, or if forces are short. `until`
-    /// is when the caller stops waiting.
-    fn time_for_company(&self, until: &mut Option<Instant>) -> Duration {
-        if self.force_time < SHORT_FORCE || self.pending >= self.expected {
-            return Duration::ZERO;
-        }
-        let now = Instant::now();
-        let longest = (self.force_time / 2).min(GATHER_MAX);
-        until.get_or_insert(now + longest).saturating_duration_since(now)
+    /// Whether there is nobody to wait for: all are there that are expected, or forces are short.
+    fn is_complete(&self) -> bool {
+        self.force_time < SHORT_FORCE || self.pending >= self.expected
+    }
+
+    /// How long to wait for company.
+    fn gather_time(&self) -> Duration {
+        (self.force_time / 2).min(GATHER_MAX)
     }
 }

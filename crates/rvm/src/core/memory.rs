@@ -3,11 +3,12 @@
 use crate::{Error, Result, Store};
 use nvlab_os::Mapping;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Regions begin and end at multiples of this in their segments.
 pub const PAGE_BYTES: u64 = 4096;
+const PAGE: usize = PAGE_BYTES as usize;
 
 /// A part of a segment in memory: a private mapping of its file, or a copy where there is no file.
 #[derive(Debug)]
@@ -89,6 +90,22 @@ impl Memory {
         assert!(range.start <= range.end && range.end <= self.bytes());
         // SAFETY: the range is within the mapping, and the caller promises that nobody else uses it.
         unsafe { std::slice::from_raw_parts_mut(self.start().add(range.start), range.end - range.start) }
+    }
+
+    /// Makes the pages of a range its own, as the first store to each would. A page that is read first is mapped twice, and
+    /// its second mapping interrupts every processor that runs a thread of the program.
+    ///
+    /// # Safety
+    /// Nobody else reads or changes the range meanwhile.
+    pub(super) unsafe fn make_own(&self, range: Range<usize>) {
+        assert!(range.start < range.end && range.end <= self.bytes());
+        let pages = (range.start / PAGE + 1..=(range.end - 1) / PAGE).map(|page| page * PAGE);
+        for at in std::iter::once(range.start).chain(pages) {
+            // SAFETY: the byte is within the mapping, and the caller promises that nobody else uses it.
+            let byte = unsafe { AtomicU8::from_ptr(self.start().add(at)) };
+            // Zero in place of zero: a store that changes nothing, whatever is there.
+            let _ = byte.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 
     /// Lengthens it to `bytes`, which `store` has by now.

@@ -10,7 +10,7 @@ use crate::scan::scan;
 use crate::{Error, Log, Result, Segments};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -82,7 +82,8 @@ impl Core {
             pending: 0,
             last_batch: 0,
             expected: 0,
-            waiters: Vec::new(),
+            waiting_for_force: 0,
+            is_guarded: false,
             waiting_for_space: 0,
             force_time: Duration::ZERO,
             is_truncating: false,
@@ -97,6 +98,7 @@ impl Core {
             log,
             state: Mutex::new(state),
             durable: AtomicU64::new(status.head),
+            forces_ended: AtomicU32::new(0),
             space: Condvar::new(),
             segments,
         };

@@ -4,10 +4,10 @@ use super::options::Options;
 use super::statistics::Statistics;
 use crate::record::Place;
 use crate::{Error, Log, Result, Segments, Status, Store};
+use rustix::thread::futex::{self, Timespec};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Thread};
 use std::time::Duration;
 
 /// Shared by all handles. Lock order: nobody waits for `state` while holding `log`, except briefly to read it.
@@ -19,6 +19,9 @@ pub struct Core {
     pub(super) state: Mutex<State>,
     /// [`State::forced`], for threads without the lock.
     pub(super) durable: AtomicU64,
+    /// Counts ended forces; who waits for one sleeps until it changes. A thread that was released needs no lock, and all are
+    /// woken by one system call: with the lock or one by one, eight threads would take as long as a force.
+    pub(super) forces_ended: AtomicU32,
     /// The head moved, or a truncation ended or is wanted.
     pub(super) space: Condvar,
     pub(super) segments: Box<dyn Segments>,
@@ -55,8 +58,10 @@ pub(super) struct State {
     pub last_batch: u32,
     /// The thread about to force waits for this many.
     pub expected: u32,
-    /// Threads that wait for a force: the next one wakes them.
-    pub waiters: Vec<Thread>,
+    /// Number of threads that wait for a force: waking nobody still costs a system call.
+    pub waiting_for_force: u32,
+    /// One of them will force if the company it waits for stays away.
+    pub is_guarded: bool,
     /// Number of threads that wait for space: waking nobody still costs a system call.
     pub waiting_for_space: u32,
     /// Usual time of a force.
@@ -110,17 +115,21 @@ impl Core {
         position: u64,
         longest: Option<Duration>,
     ) -> Option<MutexGuard<'a, State>> {
-        let this = thread::current();
-        // It is still there if it was woken by somebody else, or by the time.
-        if !state.waiters.iter().any(|waiter| waiter.id() == this.id()) {
-            state.waiters.push(this);
-        }
+        state.waiting_for_force += 1;
+        // It changes only while somebody holds the lock.
+        let ended = self.forces_ended.load(Ordering::Relaxed);
         drop(state);
-        match longest {
-            Some(longest) => thread::park_timeout(longest),
-            None => thread::park(),
+        let longest = longest.map(|longest| Timespec::try_from(longest).expect("a short time"));
+        // An error says that it was not asleep or woke too early.
+        let _ = futex::wait(&self.forces_ended, futex::Flags::PRIVATE, ended, longest.as_ref());
+        if self.durable.load(Ordering::Acquire) >= position {
+            return None;
         }
-        if self.durable.load(Ordering::Acquire) >= position { None } else { Some(self.state()) }
+        let mut state = self.state();
+        if self.forces_ended.load(Ordering::Relaxed) == ended {
+            state.waiting_for_force -= 1;
+        }
+        Some(state)
     }
 
     /// Waits until the head moves, a truncation ends or is wanted, or the log closes.
@@ -131,9 +140,15 @@ impl Core {
         state
     }
 
-    /// Wakes those that wait for a force.
-    pub(super) fn wake_force(&self, state: &mut State) {
-        state.waiters.drain(..).for_each(|waiter| waiter.unpark());
+    /// Wakes those that wait for a force. `state` need not be held while they are woken, which takes long.
+    pub(super) fn wake_force(&self, mut state: MutexGuard<'_, State>) {
+        self.forces_ended.fetch_add(1, Ordering::Relaxed);
+        let waiting = std::mem::take(&mut state.waiting_for_force);
+        drop(state);
+        if waiting > 0 {
+            // Fails only for a bad address.
+            let _ = futex::wake(&self.forces_ended, futex::Flags::PRIVATE, i32::MAX as u32);
+        }
     }
 
     /// Wakes those that wait for space, and the background thread.

@@ -230,8 +230,12 @@ impl RawTransaction {
         }
         let covered = Covered { memory, start: range.start, end: range.end };
         self.old.push(Old { covered, at: self.old_bytes.len() });
-        // SAFETY: as the caller promises.
-        self.old_bytes.extend_from_slice(unsafe { self.memories[memory as usize].slice(range) });
+        let memory = &self.memories[memory as usize];
+        // SAFETY: as the caller promises; the range is about to be changed.
+        unsafe {
+            memory.make_own(range.clone());
+            self.old_bytes.extend_from_slice(memory.slice(range));
+        }
     }
 
     /// The most bytes a record of so many ranges takes: each may need a header that selects its segment, and a long one

@@ -88,8 +88,9 @@ impl Core {
                 Ok(state)
             }
             Err(error) => {
-                self.wake_force(&mut state);
-                Err(state.fail(error))
+                let error = state.fail(error);
+                self.wake_force(state);
+                Err(error)
             }
         }
     }

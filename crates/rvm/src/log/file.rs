@@ -1,4 +1,4 @@
-//! A log in a file or on a raw device, through the page cache: a force is one fdatasync.
+//! A log in a file or on a raw device, through the page cache or past it (O_DIRECT): a force is one fdatasync.
 //!
 //! The file is written in full when it is created, so a force writes data only: into space that was merely reserved, it would
 //! write the file's metadata too until the log has wrapped round. The status is in the first 8 KiB
@@ -10,7 +10,7 @@
 use super::status::{self, StatusPair};
 use super::{Log, Status};
 use crate::flash::by_block;
-use crate::store::FileStore;
+use crate::store::{DIRECT_SECTOR_BYTES, DirectStore, FileStore};
 use crate::{Error, Result, Store};
 use std::path::Path;
 
@@ -30,7 +30,8 @@ impl FileLog {
     /// Creates a log of `capacity` bytes in a new file: all of it or, after a power failure, none.
     pub fn create(path: &Path, capacity: u64) -> Result<FileLog> {
         let name = path.display().to_string();
-        let bytes = status::BYTES + capacity.max(CAPACITY_MIN);
+        // Whole sectors, so that it can be used past the page cache.
+        let bytes = (status::BYTES + capacity.max(CAPACITY_MIN)).next_multiple_of(DIRECT_SECTOR_BYTES);
         let store = FileStore::create(path, bytes, |store| {
             store.write_zeros(0, bytes).map_err(Error::io("write", &name))?;
             begin(store, &name, bytes).map(|_| ())
@@ -41,6 +42,11 @@ impl FileLog {
     /// Opens a log. It is locked as long as it is open.
     pub fn open(path: &Path) -> Result<FileLog> {
         FileLog::open_on(Box::new(FileStore::open(path, 0)?), path.display().to_string())
+    }
+
+    /// Opens a log past the page cache. A file system that cannot refuses with an [`Error::Io`].
+    pub fn open_direct(path: &Path) -> Result<FileLog> {
+        FileLog::open_on(Box::new(DirectStore::open(path)?), path.display().to_string())
     }
 
     /// Creates a log that takes all of a store, a raw device for example; what was there is lost.
