@@ -55,7 +55,7 @@ pub struct Report {
 const LEGEND: &str = "
 Raw fdatasync: slowest and fastest slice, in turns with the contender's. wait: share of its time that it was ready to run and had
 no processor. ratio: commits/s by raw fdatasync/s; one with ? is not valid, because that share is above 10 %, or because the ratio
-is above the number of threads, which no store can reach. CPU-ns: a transaction, all threads; committer: the committing ones.
+is far above the number of threads, which no store can reach. CPU-ns: a transaction, all threads; committer: the committing ones.
 Bytes a transaction: passed to write calls, in records of the log. Forces and fences: a transaction.";
 
 fn load() -> String {

@@ -36,7 +36,12 @@ impl Core {
     /// As for [`RawTransaction::set_range`].
     pub(crate) unsafe fn append(&self, transaction: &mut RawTransaction, flush: Flush) -> Result<u64> {
         // SAFETY: as the caller promises.
-        unsafe { self.append_and_hold(transaction, flush).map(|(_, tail)| tail) }
+        let (state, tail) = unsafe { self.append_and_hold(transaction, flush)? };
+        if flush == Flush::Yes && state.is_memory() && !state.is_forcing {
+            // To take the lock once more would take longer. Should it fail, whoever waits is told.
+            let _ = self.force(state);
+        }
+        Ok(tail)
     }
 
     /// Commits a transaction. If the error is that the log has failed ([`Error::Io`]), the transaction has ended.

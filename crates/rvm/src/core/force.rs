@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Forces that take less are not worth waiting for company.
 const SHORT_FORCE: Duration = Duration::from_micros(20);
+/// Forces that take less, those of memory, are over before another thread has done anything with the lock.
+const MEMORY_FORCE: Duration = Duration::from_micros(2);
 /// The longest wait for company.
 const GATHER_MAX: Duration = Duration::from_millis(2);
 
@@ -62,7 +64,10 @@ impl Core {
     }
 
     /// Writes and forces every record so far.
-    fn force<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<Option<MutexGuard<'a, State>>> {
+    pub(super) fn force<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+    ) -> Result<Option<MutexGuard<'a, State>>> {
         (state.is_forcing, state.is_guarded) = (true, false);
         let empty = std::mem::take(&mut state.spare);
         let mut records = std::mem::replace(&mut state.spool, empty);
@@ -71,14 +76,14 @@ impl Core {
         state.last_batch = std::mem::take(&mut state.pending);
         // A clock costs more than a force of memory.
         let is_timed = state.force_time >= SHORT_FORCE || state.statistics.forces.is_multiple_of(64);
-        drop(state);
+        let held = state.is_memory().then_some(state);
 
         let began = is_timed.then(Instant::now);
         let mut log = self.log();
         let result = log.append(start, &records).and_then(|()| log.force());
         drop(log);
 
-        let mut state = self.state();
+        let mut state = held.unwrap_or_else(|| self.state());
         state.is_forcing = false;
         state.expected = state.last_batch + state.pending;
         if let Some(began) = began {
@@ -107,6 +112,11 @@ impl Core {
 }
 
 impl State {
+    /// Whether the log is in memory, as far as forces so far tell.
+    pub(super) fn is_memory(&self) -> bool {
+        self.force_time < MEMORY_FORCE
+    }
+
     /// Whether there is nobody to wait for: all are there that are expected, or forces are short.
     fn is_complete(&self) -> bool {
         self.force_time < SHORT_FORCE || self.pending >= self.expected

@@ -3,7 +3,7 @@
 use crate::{Error, Result, Store};
 use nvlab_os::Mapping;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Regions begin and end at multiples of this in their segments.
@@ -18,10 +18,17 @@ pub struct Memory {
     pub(super) segment: u32,
     pub(super) name: String,
     pub(super) offset: u64,
+    /// Pages known to be its own, a bit each.
+    own: Vec<AtomicU64>,
     /// Transactions that have ranges in it.
     pub(super) active: AtomicU32,
     /// What it holds without uncommitted changes; kept in debug mode only.
     committed: Mutex<Vec<u8>>,
+}
+
+/// No page of so many bytes is its own yet.
+fn own_pages(bytes: usize) -> Vec<AtomicU64> {
+    (0..bytes.div_ceil(64 * PAGE)).map(|_| AtomicU64::new(0)).collect()
 }
 
 impl Memory {
@@ -43,8 +50,8 @@ impl Memory {
         };
         let mapping = mapped.map_err(Error::io("map", &name))?;
         let committed = Mutex::new(if debug { mapping.as_slice().to_vec() } else { Vec::new() });
-        let active = AtomicU32::new(0);
-        Ok(Memory { mapping, segment, name: name.into(), offset: range.start, active, committed })
+        let (own, active) = (own_pages(mapping.len()), AtomicU32::new(0));
+        Ok(Memory { mapping, segment, name: name.into(), offset: range.start, own, active, committed })
     }
 
     /// Moves it to an address at a page boundary, in place of whatever is mapped there.
@@ -99,12 +106,17 @@ impl Memory {
     /// Nobody else reads or changes the range meanwhile.
     pub(super) unsafe fn make_own(&self, range: Range<usize>) {
         assert!(range.start < range.end && range.end <= self.bytes());
-        let pages = (range.start / PAGE + 1..=(range.end - 1) / PAGE).map(|page| page * PAGE);
-        for at in std::iter::once(range.start).chain(pages) {
+        for page in range.start / PAGE..=(range.end - 1) / PAGE {
+            let (word, bit) = (&self.own[page / 64], 1 << (page % 64));
+            if word.load(Ordering::Relaxed) & bit != 0 {
+                continue;
+            }
+            let at = range.start.max(page * PAGE);
             // SAFETY: the byte is within the mapping, and the caller promises that nobody else uses it.
             let byte = unsafe { AtomicU8::from_ptr(self.start().add(at)) };
             // Zero in place of zero: a store that changes nothing, whatever is there.
             let _ = byte.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
+            word.fetch_or(bit, Ordering::Relaxed);
         }
     }
 
@@ -112,6 +124,7 @@ impl Memory {
     pub fn grow(&mut self, store: &dyn Store, bytes: u64) -> Result<()> {
         let old = self.bytes();
         self.mapping.grow(bytes).map_err(Error::io("map", &self.name))?;
+        self.own = own_pages(self.mapping.len());
         if store.file().is_none() {
             let offset = self.offset + old as u64;
             let added = &mut self.mapping.as_mut_slice()[old..];

@@ -101,6 +101,7 @@ impl Core {
             forces_ended: AtomicU32::new(0),
             space: Condvar::new(),
             segments,
+            changes: Mutex::default(),
         };
         Ok((core, recovery))
     }

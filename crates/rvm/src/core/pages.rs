@@ -1,8 +1,9 @@
 //! Applies committed changes to segments: pages are read when they are first changed and written in order, adjacent ones
-//! together.
+//! together. Into a file that lies in memory the changes are stored directly.
 
 use super::memory::PAGE_BYTES;
 use crate::{Error, Result, Store};
+use nvlab_os::Mapping;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -38,16 +39,34 @@ pub struct Pages {
     name: String,
     store: Arc<dyn Store>,
     store_bytes: u64,
+    /// The segment, if it lies in memory.
+    memory: Option<Mapping>,
     pages: HashMap<u64, Page, BuildHasherDefault<PageHasher>>,
     /// Bytes of changes so far.
-    pub applied_bytes: u64,
+    applied_bytes: u64,
 }
 
 impl Pages {
     /// Nothing changed yet.
     pub fn new(name: String, store: Arc<dyn Store>) -> Result<Pages> {
-        let store_bytes = store.len().map_err(Error::io("measure", &name))?;
-        Ok(Pages { name, store, store_bytes, pages: HashMap::default(), applied_bytes: 0 })
+        let mut pages =
+            Pages { name, store, store_bytes: 0, memory: None, pages: HashMap::default(), applied_bytes: 0 };
+        pages.measure()?;
+        Ok(pages)
+    }
+
+    /// Takes note of how long the segment is now.
+    pub fn measure(&mut self) -> Result<()> {
+        let failed = |what: &'static str| Error::io(what, &self.name);
+        let bytes = self.store.len().map_err(failed("measure"))?;
+        if bytes != self.store_bytes {
+            let file = self.store.file();
+            let in_memory = file.filter(|file| nvlab_os::file::is_in_memory(file).is_ok_and(|is| is));
+            let mapped = in_memory.map(|file| Mapping::shared(file, bytes));
+            self.memory = mapped.transpose().map_err(failed("map"))?;
+            self.store_bytes = bytes;
+        }
+        Ok(())
     }
 
     /// Puts `data` over what is at `offset`.
@@ -56,6 +75,11 @@ impl Pages {
         if end > self.store_bytes {
             let why = format!("the log changes it up to byte {end}, but it has {}", self.store_bytes);
             return Err(Error::Format { what: self.name.clone(), offset: self.store_bytes, why });
+        }
+        self.applied_bytes += data.len() as u64;
+        if let Some(memory) = &mut self.memory {
+            memory.as_mut_slice()[offset as usize..end as usize].copy_from_slice(data);
+            return Ok(());
         }
         let (mut at, mut rest) = (offset, data);
         while !rest.is_empty() {
@@ -68,7 +92,6 @@ impl Pages {
             page[within..within + piece.len()].copy_from_slice(piece);
             (at, rest) = (at + piece.len() as u64, after);
         }
-        self.applied_bytes += data.len() as u64;
         Ok(())
     }
 
@@ -106,10 +129,13 @@ impl Pages {
         Ok(())
     }
 
-    /// Writes what is left and makes all of it durable.
-    pub fn finish(&mut self) -> Result<()> {
-        self.write()?;
-        self.store.sync().map_err(Error::io("sync", &self.name))
+    /// Writes what is left and makes all of it durable. Returns the bytes of changes.
+    pub fn finish(&mut self) -> Result<u64> {
+        if self.applied_bytes > 0 {
+            self.write()?;
+            self.store.sync().map_err(Error::io("sync", &self.name))?;
+        }
+        Ok(std::mem::take(&mut self.applied_bytes))
     }
 }
 

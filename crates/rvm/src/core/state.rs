@@ -2,6 +2,7 @@
 
 use super::options::Options;
 use super::statistics::Statistics;
+use super::truncate::Changes;
 use crate::record::Place;
 use crate::{Error, Log, Result, Segments, Status, Store};
 use rustix::thread::futex::{self, Timespec};
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Shared by all handles. Lock order: nobody waits for `state` while holding `log`, except briefly to read it.
+/// Shared by all handles. Lock order: `state` before `log`.
 #[derive(Debug)]
 pub struct Core {
     pub(super) options: Options,
@@ -25,6 +26,8 @@ pub struct Core {
     /// The head moved, or a truncation ended or is wanted.
     pub(super) space: Condvar,
     pub(super) segments: Box<dyn Segments>,
+    /// Of the truncation under way, which alone uses it.
+    pub(super) changes: Mutex<Changes>,
     pub(super) capacity: u64,
 }
 

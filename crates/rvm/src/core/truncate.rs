@@ -11,7 +11,7 @@ use crate::scan::scan;
 use crate::{Result, Store};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// Segments that records change, by number.
 #[derive(Debug, Default)]
@@ -51,10 +51,9 @@ impl Changes {
         }
     }
 
-    /// Makes the changes durable. Returns their bytes.
-    pub fn finish(mut self) -> Result<u64> {
-        self.0.values_mut().try_for_each(Pages::finish)?;
-        Ok(self.0.values().map(|pages| pages.applied_bytes).sum())
+    /// Makes the changes durable and is ready for the next ones. Returns their bytes.
+    pub fn finish(&mut self) -> Result<u64> {
+        self.0.values_mut().map(Pages::finish).sum()
     }
 }
 
@@ -96,7 +95,8 @@ impl Core {
     }
 
     fn apply_epoch(&self, end: u64) -> Result<u64> {
-        let mut changes = Changes::default();
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        changes.0.values_mut().try_for_each(Pages::measure)?;
         scan(&self.log, Some(end), |_, record| {
             changes.apply(record, &mut |number| Ok(self.segment(number)))
         })?;

@@ -53,8 +53,8 @@ pub struct BatteryRam {
     mapping: Mapping,
     name: String,
     status: StatusPair,
-    /// The bytes of the line that the tail is in, before the tail, and where it begins in the log.
-    line: Vec<u8>,
+    /// The line that the tail is in, as far as it is written; what follows the tail in it is left over.
+    line: [u8; LINE],
     counts: Arc<FlushCounts>,
 }
 
@@ -105,7 +105,7 @@ impl BatteryRam {
             let why = "this processor has no known stores past its caches (x86-64 has)";
             return Err(Error::Invalid(why.into()));
         }
-        Ok(BatteryRam { store, mapping, name, status, line: Vec::new(), counts: Arc::default() })
+        Ok(BatteryRam { store, mapping, name, status, line: [0; LINE], counts: Arc::default() })
     }
 
     /// Counts the lines it flushes and its fences, also while it is in use.
@@ -144,19 +144,25 @@ impl Log for BatteryRam {
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
         for (_, at, piece) in by_block(self.status.capacity(), position, data.len()) {
             let from = (status::BYTES + at) as usize;
-            let within = from % LINE;
-            // After opening and after a wrap the line holds nothing that is still needed before the tail.
-            self.line.resize(within, 0);
-            self.line.extend_from_slice(&data[piece]);
-            let bytes = self.line.len();
-            self.line.resize(bytes.next_multiple_of(LINE), 0);
-            copy_past_caches(
-                &mut self.mapping.as_mut_slice()[from - within..][..self.line.len()],
-                &self.line,
-            );
-            count(&self.counts.lines, bytes.div_ceil(LINE) as u64);
-            self.line.drain(..bytes / LINE * LINE);
-            self.line.truncate(bytes % LINE);
+            let (within, mut data) = (from % LINE, &data[piece]);
+            let lines = (within + data.len()).div_ceil(LINE);
+            let mut into = &mut self.mapping.as_mut_slice()[from - within..][..lines * LINE];
+            if within > 0 {
+                // After opening and after a wrap the line holds nothing before the tail that is still needed.
+                let (head, rest) = data.split_at(data.len().min(LINE - within));
+                self.line[within..within + head.len()].copy_from_slice(head);
+                let (line, others) = into.split_at_mut(LINE);
+                copy_past_caches(line, &self.line);
+                (data, into) = (rest, others);
+            }
+            let (whole, tail) = data.split_at(data.len() / LINE * LINE);
+            let (whole_into, tail_into) = into.split_at_mut(whole.len());
+            copy_past_caches(whole_into, whole);
+            if !tail.is_empty() {
+                self.line[..tail.len()].copy_from_slice(tail);
+                copy_past_caches(tail_into, &self.line);
+            }
+            count(&self.counts.lines, lines as u64);
         }
         Ok(())
     }
