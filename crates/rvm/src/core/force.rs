@@ -5,6 +5,9 @@
 //! itself. It waits for at most half the usual time of a force, so a thread that stays away costs little. Whoever comes
 //! last forces: to wake the one that waits would take as long as a good part of a force on a fast disk. For the same
 //! reason threads that a force releases return without the lock, which they could only take one after the other.
+//!
+//! As many of those that wait as there are other processors are woken between write and sync already, and watch the end of the
+//! sync: to get an idle processor to work takes about as long as a fast drive's sync.
 
 use super::state::{Core, State};
 use crate::Result;
@@ -76,11 +79,18 @@ impl Core {
         state.last_batch = std::mem::take(&mut state.pending);
         // A clock costs more than a force of memory.
         let is_timed = state.force_time >= SHORT_FORCE || state.statistics.forces.is_multiple_of(64);
+        let others = if state.force_time < SHORT_FORCE { 0 } else { self.processors - 1 };
+        let early = state.waiting_for_force.min(others);
         let held = state.is_memory().then_some(state);
 
         let began = is_timed.then(Instant::now);
         let mut log = self.log();
-        let result = log.append(start, &records).and_then(|()| log.force());
+        let result = log.append(start, &records).and_then(|()| {
+            if early > 0 {
+                self.wake(early);
+            }
+            log.force()
+        });
         drop(log);
 
         let mut state = held.unwrap_or_else(|| self.state());

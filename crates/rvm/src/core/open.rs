@@ -98,6 +98,7 @@ impl Core {
             log,
             state: Mutex::new(state),
             durable: AtomicU64::new(status.head),
+            processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
             forces_ended: AtomicU32::new(0),
             space: Condvar::new(),
             segments,

@@ -9,7 +9,10 @@ use rustix::thread::futex::{self, Timespec};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long a thread that was woken early watches the end of a force.
+const WATCH_MAX: Duration = Duration::from_micros(100);
 
 /// Shared by all handles. Lock order: `state` before `log`.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub struct Core {
     /// Counts ended forces; who waits for one sleeps until it changes. A thread that was released needs no lock, and all are
     /// woken by one system call: with the lock or one by one, eight threads would take as long as a force.
     pub(super) forces_ended: AtomicU32,
+    /// How many threads can run at once.
+    pub(super) processors: u32,
     /// The head moved, or a truncation ended or is wanted.
     pub(super) space: Condvar,
     pub(super) segments: Box<dyn Segments>,
@@ -124,7 +129,10 @@ impl Core {
         drop(state);
         let longest = longest.map(|longest| Timespec::try_from(longest).expect("a short time"));
         // An error says that it was not asleep or woke too early.
-        let _ = futex::wait(&self.forces_ended, futex::Flags::PRIVATE, ended, longest.as_ref());
+        let woken = futex::wait(&self.forces_ended, futex::Flags::PRIVATE, ended, longest.as_ref()).is_ok();
+        if woken {
+            self.watch_force(ended);
+        }
         if self.durable.load(Ordering::Acquire) >= position {
             return None;
         }
@@ -133,6 +141,17 @@ impl Core {
             state.waiting_for_force -= 1;
         }
         Some(state)
+    }
+
+    /// Watches the force under way for as long as a sync of a fast drive takes, if `ended` have ended so far.
+    fn watch_force(&self, ended: u32) {
+        let until = Instant::now() + WATCH_MAX;
+        while self.forces_ended.load(Ordering::Relaxed) == ended {
+            std::hint::spin_loop();
+            if Instant::now() > until {
+                return;
+            }
+        }
     }
 
     /// Waits until the head moves, a truncation ends or is wanted, or the log closes.
@@ -149,9 +168,14 @@ impl Core {
         let waiting = std::mem::take(&mut state.waiting_for_force);
         drop(state);
         if waiting > 0 {
-            // Fails only for a bad address.
-            let _ = futex::wake(&self.forces_ended, futex::Flags::PRIVATE, i32::MAX as u32);
+            self.wake(waiting);
         }
+    }
+
+    /// Wakes `count` of those that wait for a force. Who is not released yet watches it for a while and sleeps again.
+    pub(super) fn wake(&self, count: u32) {
+        // Fails only for a bad address.
+        let _ = futex::wake(&self.forces_ended, futex::Flags::PRIVATE, count);
     }
 
     /// Wakes those that wait for space, and the background thread.
