@@ -5,7 +5,7 @@
 //! partial-unit writes, for which the device must read, merge and write whole units.
 //!
 //! [`MemoryWindow`] is the other interface: words that a processor loads and stores. [`RamDisk`] turns it into a
-//! block device.
+//! block device. [`stack`] is the software above a device where one number for it is not enough.
 //!
 //! | module | what |
 //! |---|---|
@@ -13,11 +13,13 @@
 //! | [`memory_window`] | words of a memory |
 //! | [`ram_disk`] | a memory as a disk |
 //! | [`sector_cache`] | a sector cache between a file system and the device |
+//! | [`stack`] | the software above a device as stages: threads, cores and locks |
 
 pub mod attached;
 pub mod memory_window;
 pub mod ram_disk;
 pub mod sector_cache;
+pub mod stack;
 
 pub use attached::{Attached, HostPath};
 pub use memory_window::MemoryWindow;

@@ -18,6 +18,7 @@
 //! | `source` | files, parts and `--set` as flat keys with places; `layers` lays them over each other |
 //! | `context` | typed reading, defaults, origins, unknown keys |
 //! | [`part`], [`sheets`] | memory parts, typed; the built-in datasheets |
+//! | [`stacks`] | the host's software as stages; the built-in stacks |
 //! | `load`, `resolve` | from a name to a [`Design`] |
 //! | `configs` | from a [`Design`] to the configurations of media, and its price |
 //! | `footprint` | what media and common tables take of this machine's memory |
@@ -39,6 +40,7 @@ mod route;
 pub mod schema;
 pub mod sheets;
 pub(crate) mod source;
+pub mod stacks;
 mod text;
 
 pub use bricks::memories::Memory;
@@ -56,6 +58,7 @@ pub use kinds::{Ftl, Kind};
 pub use load::BUILT_IN;
 pub use part::Part;
 pub use route::Route;
+pub use stacks::Software;
 pub use text::{Difference, diff, template};
 
 use nvlab_units::{Geometry, Rate, Span};
@@ -121,8 +124,10 @@ pub struct HostPath {
     pub queue: u32,
     /// Bytes one access of a memory bus moves; 0 for other links.
     pub word_bytes: u32,
-    /// The host's software, for one request.
+    /// The host's software, for one request; zero if it has stages.
     pub overhead_host: Span,
+    /// The host's software as stages.
+    pub software: Option<Software>,
     /// The link and its protocol, for one request; not the controller's own time (`ftl.overhead`).
     pub overhead_device: Span,
 }

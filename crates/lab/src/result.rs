@@ -84,6 +84,9 @@ pub struct RunResult {
     /// What a recorded program did; `None` if the workload is not a recorded program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramResult>,
+    /// What the host's software did; `None` if the design has no stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub software: Option<SoftwareResult>,
     /// What the PRAM of tables and metadata did; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pram: Option<PramResult>,
@@ -116,6 +119,59 @@ pub struct ProgramResult {
     pub recorded_s: f64,
     /// The part of it with a request in flight, s.
     pub recorded_waiting_s: f64,
+}
+
+/// The host's software as stages. Times are means for a request; latency = software + device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SoftwareResult {
+    /// Name of the stack.
+    pub stack: String,
+    /// Threads that issued requests.
+    pub threads: u32,
+    /// Cores they share; `None`: one each.
+    pub cores: Option<u32>,
+    /// Locks of the stack.
+    pub locks: u32,
+    /// Latency without the device: stages, locks and waiting for the own thread or a core, ns.
+    pub latency_ns: f64,
+    /// From the call of the device to its answer, waiting for room in its queue included, ns.
+    pub device_ns: f64,
+    /// Waiting until the own thread was free and had a core, ns; part of the latency of the software.
+    pub queue_ns: f64,
+    /// Processor time of the stages, ns: neither spinning nor waiting for locks.
+    pub cpu_ns: f64,
+    /// Processor time spent spinning for the device, ns.
+    pub spin_ns: f64,
+    /// Processor time spent waiting for locks, ns.
+    pub lock_ns: f64,
+    /// Processor time of all three kinds over the time of the run.
+    pub cores_used: f64,
+    /// Share of the latency that is waiting for locks.
+    pub lock_share: f64,
+    /// Each stage.
+    pub stages: Vec<StageResult>,
+}
+
+/// One stage of the host's software; times are means for a request, ns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageResult {
+    /// Its name.
+    pub name: String,
+    /// True if it comes before the device.
+    pub submits: bool,
+    /// Processor time.
+    pub cpu_ns: f64,
+    /// Waiting for its lock.
+    pub lock_ns: f64,
+    /// Waiting without a processor.
+    pub wait_ns: f64,
+}
+
+impl StageResult {
+    /// What it adds to the latency, ns.
+    pub(crate) fn total_ns(&self) -> f64 {
+        self.cpu_ns + self.lock_ns + self.wait_ns
+    }
 }
 
 /// The design of a run.

@@ -68,6 +68,16 @@ impl Pace {
     }
 }
 
+impl Pace {
+    /// The pace of all threads together, if a closed loop has this depth in each of them.
+    pub(crate) fn of_each(self, threads: u32) -> Pace {
+        match self {
+            Pace::Closed { depth } => Pace::Closed { depth: depth * threads },
+            open => open,
+        }
+    }
+}
+
 /// The stream of arrival times.
 #[derive(Clone, Debug)]
 pub struct Arrivals {

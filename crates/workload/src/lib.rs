@@ -103,6 +103,12 @@ pub trait Workload {
     /// Whether requests or transactions wait for completions or for their times.
     fn pacing(&self) -> Pacing;
 
+    /// Threads that issue its requests: in a closed loop each keeps its share of the depth in flight. They matter where the
+    /// host's software takes processor time.
+    fn threads(&self) -> u32 {
+        1
+    }
+
     /// The bytes that may be accessed, `[start, end)`, which a preconditioner fills.
     fn footprint(&self) -> Range<u64>;
 

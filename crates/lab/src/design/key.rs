@@ -111,6 +111,7 @@ pub const ALTERNATIVES: &[&[&str]] = &[
     &["ftl.spare", "ftl.utilization", "ftl.capacity"],
     &["ftl.log.blocks", "ftl.log.share"],
     &["media.*.pages", "media.*.block"],
+    &["path.overhead.host", "path.stages"],
 ];
 
 /// The other keys of which only one may be set together with `path`.
@@ -118,5 +119,9 @@ pub fn rivals(path: &str) -> Vec<String> {
     let group = ALTERNATIVES.iter().find(|group| group.iter().any(|pattern| matches(pattern, path)));
     let table = parent(path);
     let rivals = group.into_iter().flat_map(|group| group.iter()).filter(|pattern| !matches(pattern, path));
-    rivals.map(|pattern| format!("{table}.{}", leaf(pattern))).collect()
+    let rival = |pattern: &&str| match pattern.contains('*') {
+        true => format!("{table}.{}", leaf(pattern)),
+        false => pattern.to_string(),
+    };
+    rivals.map(rival).collect()
 }

@@ -44,6 +44,7 @@ const ORDER: &[(&str, &str)] = &[
     ("path", "kind rate width queue"),
     ("path.overhead", "host device"),
     ("path", "rate_write"),
+    ("path", "stages"),
 ];
 
 /// Where a key of a controller stands: its place in [`ORDER`], or behind the last of its table there.

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::error::DesignErrors;
-use super::source::{self, Layer, Leaf};
+use super::source::{self, Layer};
 use super::{Design, key, keys, layers, resolve, sheets};
 use crate::toml_reader::{FileError, Source, SourceKind, Value};
 use nvlab_workload::suggest::nearest;
@@ -181,16 +181,6 @@ fn stem(name: &str) -> String {
     Path::new(name).file_stem().map_or_else(|| name.to_string(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// The folder of the file a leaf stands in, if it is a file.
-fn folder(leaf: &Leaf) -> Option<&Path> {
-    match leaf.at.source.kind {
-        SourceKind::File if !leaf.at.source.name.starts_with("builtin:") => {
-            Path::new(&leaf.at.source.name).parent()
-        }
-        _ => None,
-    }
-}
-
 /// A design over what it extends.
 fn read_layers(source: &Arc<Source>, depth: usize, errors: &mut Vec<FileError>) -> Layer {
     let layer = source::read(source, errors);
@@ -203,7 +193,7 @@ fn read_layers(source: &Arc<Source>, depth: usize, errors: &mut Vec<FileError>) 
         errors.push(error.help(format!("at most {EXTENDS_MAX} designs may stand on each other")));
         return layer;
     }
-    match find(&reference, folder(&leaf)) {
+    match find(&reference, leaf.folder()) {
         Err((problem, help)) => {
             errors.push(with_help(FileError::at(leaf.at, problem, ""), help));
             layer
@@ -227,7 +217,7 @@ fn load_parts(context: &mut Context) {
         let path = format!("media.{name}.part");
         let Some(leaf) = context.top.leaves.get(&path).cloned() else { continue };
         let Value::Text(reference) = &leaf.value else { continue };
-        let source = match sheets::find(reference, folder(&leaf)) {
+        let source = match sheets::find(reference, leaf.folder()) {
             Ok(source) => source,
             Err((problem, help)) => {
                 context.give_up_on(&format!("media.{name}"));

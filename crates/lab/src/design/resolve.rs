@@ -7,6 +7,7 @@ use super::key::Preset::{Is, Nothing};
 use super::key::{Key, key};
 use super::{Design, Medium, kinds, part, route};
 use crate::toml_reader::datum::{Datum, Shape};
+use nvlab_workload::Serves;
 
 /// Keys about the design itself.
 pub const KEYS: &[Key] = &[
@@ -46,7 +47,12 @@ pub fn resolve(context: &mut Context, file_stem: &str) -> Option<Design> {
     let wiring = array::wiring(context);
     let (array, ftl) = kinds::read(context, &media, wiring, path.as_ref())?;
     let route = route::read(context, &media, &ftl)?;
-    Some(Design { name, about, cite, media, array, ftl, route, path: path?, resolved: Vec::new() })
+    let path = path?;
+    if path.software.is_some() && ftl.kind().serves() == Serves::Commits {
+        let problem = "`path.stages`: a log takes transactions, and stages are for requests for blocks";
+        context.wrong("path.stages", problem, "leave it out; `path.overhead.host` counts for each commit");
+    }
+    Some(Design { name, about, cite, media, array, ftl, route, path, resolved: Vec::new() })
 }
 
 fn media(context: &mut Context) -> Media {

@@ -8,6 +8,7 @@
 
 use crate::toml_reader::{self, Entry, FileError, Place, Source, SourceKind, Value};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Where a number of a datasheet comes from, and how sure it is.
@@ -57,6 +58,18 @@ pub struct Leaf {
     pub key: Place,
     /// Where a part's number comes from.
     pub evidence: Option<Evidence>,
+}
+
+impl Leaf {
+    /// The folder of the file it stands in; `None` if it stands in no file.
+    pub fn folder(&self) -> Option<&Path> {
+        match self.at.source.kind {
+            SourceKind::File if !self.at.source.name.starts_with("builtin:") => {
+                Path::new(&self.at.source.name).parent()
+            }
+            _ => None,
+        }
+    }
 }
 
 /// One source as flat keys.

@@ -10,6 +10,7 @@ mod errors;
 mod files;
 mod garbage;
 mod pram;
+mod stacks;
 mod values;
 
 /// A design that must be right.

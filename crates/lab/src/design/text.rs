@@ -1,8 +1,8 @@
 //! A design as text: canonical (for keys of results), resolved (for people), its differences, and a first one.
 
-use super::Design;
 use super::context::Resolved;
 use super::key;
+use super::{Design, Software};
 use std::collections::BTreeMap;
 
 /// A value in which two designs differ.
@@ -26,8 +26,11 @@ impl Design {
     /// with the same text behave the same, however they were written; names, descriptions and the names of
     /// parts are not in it.
     pub fn canonical_text(&self) -> String {
-        let values = self.resolved.iter().filter(|value| !is_label(&value.path));
-        values.map(|value| format!("{} = {}\n", value.path, value.value)).collect()
+        // A stack is its stages: its file may have another content tomorrow.
+        let values =
+            self.resolved.iter().filter(|value| !is_label(&value.path) && value.path != "path.stages");
+        let text: String = values.map(|value| format!("{} = {}\n", value.path, value.value)).collect();
+        text + &self.path.software.as_ref().map(Software::canonical_text).unwrap_or_default()
     }
 
     /// `design show`: a design file with every default filled in and the origin of each value beside it. It can
@@ -46,6 +49,9 @@ impl Design {
                 table = own;
             }
             text += &format!("{line:width$}  # {}\n", value.origin.text());
+        }
+        if let Some(software) = &self.path.software {
+            text += &format!("\n{}", software.comments());
         }
         text
     }

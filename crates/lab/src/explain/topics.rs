@@ -215,8 +215,9 @@ Generators: 'KIND key=value ...'
   zipf        theta=0.99       in proportion to 1 / rank^theta
   hotcold     hot=20/80        20 % of the space gets 80 % of the accesses
   selfsimilar h=0.2            the same within the hot part, and so on
-with  rw=randwrite read=70% trim=5% bs=4KiB qd=32 rate=20k/s span=1GiB offset=0B flush=N fua=yes
-      until=60s
+with  rw=randwrite read=70% trim=5% bs=4KiB qd=32 threads=4 rate=20k/s span=1GiB offset=0B flush=N
+      fua=yes until=60s; qd is that of each thread. Threads matter to designs with stages
+      (`nvlab explain stacks`): to others, threads=4 qd=8 is the same as qd=32.
 
 Transactions on a memory: 'tpca key=value ...'
   branches=155 accounts=100k record=100B fanout=32 spread-hot=on reads=balance home=off history=off
@@ -245,6 +246,42 @@ Traces: FILE[:FORMAT], plain, .gz or .zst (see `nvlab explain formats`), with
     asked. Its run time is the metric program.time. It needs response times, which `nvlab serve
     --record FILE.nvt` and msr have. Threads that do not wait for each other are tied together: a
     slower device would do better than is said.",
+    },
+    Topic {
+        names: &["stacks", "stack", "stages"],
+        title: "Stacks: the software between a program and a device, as stages",
+        text: "\
+\x20 [path]
+\x20 stages = \"moneta-spin\"     a built-in stack, or a file relative to the design
+
+Built in: moneta-baseline, moneta-no-scheduler, moneta-atomic, moneta-spin (the four steps of MICRO
+2010), io-uring, io-uring-polled, polled-nvme, user-space-queue, mmap, cxl-load-store. `nvlab design
+show DESIGN --set path.stages=NAME` prints the stages with the basis of each number.
+
+\x20 schema = 1
+\x20 [stack]
+\x20 name       = \"mine\"        about = \"...\"   cite = \"publication, or machine, kernel and date\"
+\x20 cores      = 8             optional: as many as threads
+\x20 completion = \"interrupt\"   the thread leaves its core; or spin: it occupies it and polls
+\x20 spin_below = \"4 KiB\"       optional, with spin: larger requests are completed by an interrupt
+\x20 [[stage]]
+\x20 name   = \"system call\"
+\x20 when   = \"submit\"          before the device; or complete: after it
+\x20 cpu    = \"0.4 us\"          processor time of the calling thread
+\x20 per_4k = \"0.1 us\"          optional: more of it for each 4 KiB of data
+\x20 wait   = \"2 us\"            optional: time after it without a processor, as until a thread wakes up
+\x20 lock   = \"queue\"           optional: held for the processor time, and on through the next stage
+\x20                              if that names it too; threads queue at it
+\x20 only   = \"interrupt\"       optional: only for requests completed in this way
+\x20 spread = \"30 ns\"           optional: standard deviation of the measurement; not simulated
+\x20 basis  = \"measured: ...\"   where the numbers come from
+
+A thread does one thing at a time and needs a core; `threads=8 qd=4` of a workload are 8 threads
+with 4 requests each. It keeps its core while it spins or waits for a lock (locks are spin locks),
+and leaves it while it waits for anything else. Software latency is the latency without the device:
+software.latency; processor time is cpu.request, cpu.spin (spinning, which overlaps with the
+device) and cpu.cores; time at locks is lock.wait and lock.share. T threads with one lock serve
+min(T / latency, 1 / time the lock is held) requests a second.",
     },
     Topic {
         names: &["formats", "format", "traces"],

@@ -170,7 +170,10 @@ fn paced(work: &Work) -> String {
     match (work.pacing(), work) {
         (Pacing::Open, _) => "open loop".to_string(),
         (_, Work::Accesses(_) | Work::Commits(_)) => "one after the other".to_string(),
-        (Pacing::Closed { depth }, _) => format!("closed loop of depth {depth}"),
+        (Pacing::Closed { depth }, work) => match work.threads() {
+            1 => format!("closed loop of depth {depth}"),
+            threads => format!("closed loop of depth {depth} from {threads} threads"),
+        },
         (Pacing::Program, _) => "at the pace of the recorded program".to_string(),
     }
 }

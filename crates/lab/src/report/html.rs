@@ -5,13 +5,14 @@
 //! | `labels` | what runs are called, and their colours |
 //! | `head` | what ran, and how to run it again |
 //! | `summary`, `cost` | sections that are tables |
-//! | `charts`, `bars`, `wear` | sections with plots; every plot has its table behind a disclosure |
+//! | `charts`, `bars`, `software`, `wear` | sections with plots; every plot has its table behind a disclosure |
 
 mod bars;
 mod charts;
 mod cost;
 mod head;
 mod labels;
+mod software;
 mod summary;
 mod wear;
 
@@ -29,6 +30,7 @@ pub fn html(results: &[RunResult], title: &str) -> String {
     page.lead(&head::workloads(&runs));
     summary::section(&mut page, &runs);
     charts::latency(&mut page, &runs);
+    software::section(&mut page, &runs);
     charts::over_time(&mut page, &runs);
     bars::writes(&mut page, &runs);
     bars::busy(&mut page, &runs);

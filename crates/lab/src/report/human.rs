@@ -2,6 +2,7 @@
 //! costs. Labels stand in one column; lines are wrapped at the width of the style.
 
 mod durable;
+mod software;
 
 use super::Style;
 use super::metric::busy_flash;
@@ -200,6 +201,9 @@ impl Page {
             let cell = |Shown { number, unit, .. }: Shown| format!("{number:>6} {unit:<2}");
             let cells: String = latencies(op).into_iter().map(number::time_ns).map(cell).collect();
             self.line(&format!("  {name}"), &keep(&cells[2..]));
+        }
+        if let Some(software) = &run.software {
+            software::lines(software).into_iter().for_each(|(label, text)| self.line(label, &text));
         }
         if let Some(memory) = &run.memory {
             self.line("Buffer", &buffer(run, memory));

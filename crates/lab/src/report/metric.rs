@@ -5,7 +5,7 @@
 
 use super::number::{self, Shown};
 use crate::result::{
-    DurableResult, FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult,
+    DurableResult, FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult, SoftwareResult,
 };
 use nvlab_workload::suggest::nearest;
 
@@ -270,6 +270,11 @@ fn durable(run: &RunResult, figure: fn(&DurableResult) -> f64) -> Option<f64> {
     run.durable.as_ref().map(figure)
 }
 
+/// A figure of the host's software; `None` without stages.
+fn software(run: &RunResult, figure: fn(&SoftwareResult) -> f64) -> Option<f64> {
+    run.software.as_ref().map(figure)
+}
+
 /// A figure of the flash; `None` without flash.
 fn flash(run: &RunResult, figure: fn(&FlashResult) -> f64) -> Option<f64> {
     run.flash.as_ref().map(figure)
@@ -279,6 +284,15 @@ fn flash(run: &RunResult, figure: fn(&FlashResult) -> f64) -> Option<f64> {
 const ROWS: &[Row] = &[
     ("throughput", "read + write", Unit::BytesPerSecond, Better::More, "bytes read and written per second", |r| Some(r.read.bytes_per_s + r.write.bytes_per_s)),
     ("iops", "IOPS", Unit::PerSecond, Better::More, "requests of all kinds per second", |r| Some(iops(r))),
+    ("software.latency", "software", Unit::Nanoseconds, Better::Less, "latency without the device, mean: stages, locks, waiting for the thread or a core", |r| software(r, |s| s.latency_ns)),
+    ("software.device", "device", Unit::Nanoseconds, Better::Less, "from the call of the device to its answer, mean", |r| software(r, |s| s.device_ns)),
+    ("software.queue", "for thread or core", Unit::Nanoseconds, Better::Less, "waiting until the own thread was free and had a core, mean", |r| software(r, |s| s.queue_ns)),
+    ("cpu.request", "CPU/request", Unit::Nanoseconds, Better::Less, "processor time of the software for a request, without spinning and waiting for locks", |r| software(r, |s| s.cpu_ns)),
+    ("cpu.spin", "spinning", Unit::Nanoseconds, Better::Less, "processor time spent spinning for the device, for a request", |r| software(r, |s| s.spin_ns)),
+    ("cpu.cores", "cores used", Unit::Ratio, Better::Less, "processor time over the time of the run, spinning and waiting for locks included", |r| software(r, |s| s.cores_used)),
+    ("lock.count", "locks", Unit::Count, Better::Less, "locks in the host's software", |r| software(r, |s| s.locks as f64)),
+    ("lock.wait", "lock wait", Unit::Nanoseconds, Better::Less, "waiting for locks, for a request", |r| software(r, |s| s.lock_ns)),
+    ("lock.share", "at locks", Unit::Share, Better::Less, "share of the latency that is waiting for locks", |r| software(r, |s| s.lock_share)),
     ("waf", "WA", Unit::Ratio, Better::Less, "units programmed for each unit the host wrote", |r| written(r, r.write_amplification.total)),
     ("waf.host", "WA host", Unit::Ratio, Better::Neither, "part of waf: the host's own writes", |r| written(r, r.write_amplification.host)),
     ("waf.clean", "WA cleaning", Unit::Ratio, Better::Less, "part of waf: moved by cleaning", |r| written(r, r.write_amplification.clean)),

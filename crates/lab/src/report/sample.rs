@@ -60,6 +60,45 @@ fn window(index: u64) -> Window {
     }
 }
 
+fn lifetime() -> Lifetime {
+    Lifetime {
+        years: Some(8.4),
+        years_worst_block: Some(6.12),
+        host_bytes: Some(2.4e14),
+        drive_writes_per_day: Some(1.13),
+        rated_cycles: 3000,
+    }
+}
+
+/// Software of two stages and a lock.
+pub fn software() -> SoftwareResult {
+    let stage = |name: &str, submits, cpu_ns, lock_ns, wait_ns| StageResult {
+        name: name.to_string(),
+        submits,
+        cpu_ns,
+        lock_ns,
+        wait_ns,
+    };
+    SoftwareResult {
+        stack: "mine".to_string(),
+        threads: 8,
+        cores: Some(4),
+        locks: 1,
+        latency_ns: 10_000.0,
+        device_ns: 30_000.0,
+        queue_ns: 500.0,
+        cpu_ns: 4_000.0,
+        spin_ns: 0.0,
+        lock_ns: 2_000.0,
+        cores_used: 1.25,
+        lock_share: 0.05,
+        stages: vec![
+            stage("issue", true, 3_000.0, 2_000.0, 0.0),
+            stage("wake-up", false, 1_000.0, 0.0, 3_500.0),
+        ],
+    }
+}
+
 /// A small result with round numbers.
 pub fn run(name: &str, seed: u64) -> RunResult {
     RunResult {
@@ -106,13 +145,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         },
         flash: Some(flash()),
         closed_loop: true,
-        lifetime: Lifetime {
-            years: Some(8.4),
-            years_worst_block: Some(6.12),
-            host_bytes: Some(2.4e14),
-            drive_writes_per_day: Some(1.13),
-            rated_cycles: 3000,
-        },
+        lifetime: lifetime(),
         price: Price {
             total_usd: Some(62.3),
             usd_per_gib: Some(0.546),
@@ -128,6 +161,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         media: Vec::new(),
         mount: None,
         durable: None,
+        software: None,
         series: (0..2).map(window).collect(),
     }
 }

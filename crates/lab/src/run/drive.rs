@@ -30,7 +30,7 @@ impl Limit {
         Limit { requests: u64::MAX, bytes: u64::MAX, written_bytes: u64::MAX, time: Span::from_ps(u64::MAX) };
 
     /// True if no further request is served; ignores the limit of time.
-    fn is_reached(&self, progress: &Progress) -> bool {
+    pub(super) fn is_reached(&self, progress: &Progress) -> bool {
         progress.requests >= self.requests
             || progress.bytes >= self.bytes
             || progress.written_bytes >= self.written_bytes
@@ -60,7 +60,7 @@ pub struct Watch<'a> {
 
 /// Calls `go_on` once `ask_at` requests are served, and sets when to call it next.
 #[inline]
-fn ask(
+pub(super) fn ask(
     go_on: &mut dyn FnMut(&Progress) -> bool,
     progress: &Progress,
     ask_at: &mut u64,
@@ -90,7 +90,7 @@ pub struct Progress {
 impl Progress {
     /// The progress after `requests`; the time is left as it is.
     #[inline]
-    fn after(mut self, requests: &[Request]) -> Progress {
+    pub(super) fn after(mut self, requests: &[Request]) -> Progress {
         self.requests += requests.len() as u64;
         for request in requests {
             let written = if request.op == Op::Write { request.bytes } else { 0 };
@@ -140,7 +140,13 @@ pub enum DriveError {
 impl DriveError {
     /// `request` failed; there would be `after` requests after its batch, of which `rest` follow it.
     #[cold]
-    fn failed(after: u64, rest: usize, request: &Request, at: Time, source: ControllerError) -> DriveError {
+    pub(super) fn failed(
+        after: u64,
+        rest: usize,
+        request: &Request,
+        at: Time,
+        source: ControllerError,
+    ) -> DriveError {
         let Request { op, bytes, offset, .. } = *request;
         let number = after - rest as u64 - 1;
         DriveError::Failed { number, op, bytes, offset, at, source }
@@ -216,7 +222,7 @@ impl Outstanding {
 }
 
 /// Requests between two calls of `go_on`.
-const ASK_EVERY: u64 = 8192;
+pub(super) const ASK_EVERY: u64 = 8192;
 
 /// Drives `device` with `workload` from `origin` on until the workload or the limit ends it. `queue` is how
 /// many requests the device takes at a time.
@@ -312,7 +318,7 @@ fn in_flight(pacing: Pacing, queue: u32) -> (bool, u32) {
 }
 
 /// The progress of a run whose last request ends at `end`.
-fn finished(progress: Progress, end: Time) -> Result<Progress, DriveError> {
+pub(super) fn finished(progress: Progress, end: Time) -> Result<Progress, DriveError> {
     let now = within_time(progress.now.max(end), progress.requests)?;
     Ok(Progress { now, ..progress })
 }
@@ -338,8 +344,9 @@ pub(super) fn idle_at(device: &mut impl Observed, at: Time, requests: u64) -> Re
     within_time(idle, requests)
 }
 
+/// Has the device serve one request; returns when it is done.
 #[inline(always)]
-fn serve<D: BlockDevice>(
+pub(super) fn serve<D: BlockDevice>(
     device: &mut D,
     at: Time,
     request: &Request,

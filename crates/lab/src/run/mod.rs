@@ -13,6 +13,7 @@ mod media;
 pub mod meter;
 pub mod precondition;
 mod program;
+mod staged;
 mod summary;
 pub mod transactions;
 
@@ -22,9 +23,10 @@ pub use precondition::State;
 pub use summary::{key, summarize};
 
 use crate::design::{Design, Ftl};
-use crate::result::{MountResult, Precondition, RunResult};
+use crate::result::{MountResult, Precondition, ProgramResult, RunResult, SoftwareResult};
 use device::{Carrying, Device, InMemory, NoBytes, Observed, Visit};
 use meter::Meter;
+use nvlab_access::BlockDevice;
 use nvlab_units::Time;
 use nvlab_workload::{AnyMemoryWorkload, BlockWorkload, Pacing, Work};
 use thiserror::Error;
@@ -82,6 +84,14 @@ pub enum RunError {
     NotALog {
         /// Its name.
         design: String,
+    },
+    /// A workload that does not pass the stages of a design.
+    #[error("design {design} has path.stages, and {why}; leave path.stages out")]
+    Unstaged {
+        /// Its name.
+        design: String,
+        /// What the workload is instead.
+        why: &'static str,
     },
     /// The log failed, or lost something.
     #[error("{design}: {why}")]
@@ -194,6 +204,10 @@ pub fn run_requests(
     own: Option<&mut dyn BlockWorkload>,
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
+    if design.path.software.is_some() && workload.pacing() == Pacing::Program {
+        let why = "a recorded program (think=keep) contains the software it was recorded with";
+        return Err(RunError::Unstaged { design: plan.design_name.clone(), why });
+    }
     let keeps = keeps_payload(design) && workload.carries_payload();
     let own = own.map(|own| own as &mut dyn BlockWorkload);
     let requests = Requests { design, plan, workload, own, on_progress };
@@ -229,6 +243,10 @@ fn run_transactions(
     let Ftl::Envy(envy) = &design.ftl else {
         return Err(RunError::NotAMemory { design: plan.design_name.clone() });
     };
+    if design.path.software.is_some() {
+        let why = "loads and stores of words pass no software";
+        return Err(RunError::Unstaged { design: plan.design_name.clone(), why });
+    }
     let built = device::envy::build(design, envy, plan.seed, &NoBytes);
     let (mut memory, _) = built.map_err(|why| unbuildable(plan, why))?;
     let mut stores = own.map(|own| precondition::stores(own, design.ftl.unit_bytes()));
@@ -269,21 +287,40 @@ impl Visit for Requests<'_> {
         let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
         let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
         let watch = Watch { meter: Some(&mut meter), go_on };
-        let queue = design.path.queue;
-        let (driven, program) = match workload.program() {
-            None => (drive::drive(&mut device, workload, origin, queue, &plan.limit, watch), None),
-            Some(program) => {
-                match program::drive(&mut device, workload, &program, origin, queue, &plan.limit, watch) {
-                    Ok((progress, program)) => (Ok(progress), Some(program)),
-                    Err(error) => (Err(error), None),
-                }
-            }
-        };
+        let (driven, program, software) = driven(&mut device, workload, design, origin, &plan.limit, watch);
         let progress = checked(plan, driven, origin)?;
         let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter)?;
         let mount = mount(device, plan, &progress)?;
         let closed_loop = workload.pacing() != Pacing::Open;
-        Ok(RunResult { client_bytes: workload.client_bytes(), closed_loop, program, mount, ..result })
+        let client_bytes = workload.client_bytes();
+        Ok(RunResult { client_bytes, closed_loop, program, software, mount, ..result })
+    }
+}
+
+/// What was driven, and what is known of the program or the software that issued the requests.
+type Driven = (Result<Progress, DriveError>, Option<ProgramResult>, Option<SoftwareResult>);
+
+fn driven<D: BlockDevice + Observed>(
+    device: &mut D,
+    workload: &mut dyn BlockWorkload,
+    design: &Design,
+    origin: Time,
+    limit: &Limit,
+    watch: Watch<'_>,
+) -> Driven {
+    let queue = design.path.queue;
+    match (&design.path.software, workload.program()) {
+        (None, None) => (drive::drive(device, workload, origin, queue, limit, watch), None, None),
+        (None, Some(program)) => {
+            match program::drive(device, workload, &program, origin, queue, limit, watch) {
+                Ok((progress, program)) => (Ok(progress), Some(program), None),
+                Err(error) => (Err(error), None, None),
+            }
+        }
+        (Some(software), _) => match staged::drive(device, workload, software, origin, queue, limit, watch) {
+            Ok((progress, software)) => (Ok(progress), None, Some(software)),
+            Err(error) => (Err(error), None, None),
+        },
     }
 }
 

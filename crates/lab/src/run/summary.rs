@@ -80,6 +80,7 @@ pub fn summarize(
         pram: insides.pram.clone(),
         mount: None,
         durable: None,
+        software: None,
         series: Vec::new(),
     }
 }

@@ -3,8 +3,10 @@
 use super::super::context::Context;
 use super::super::key::Preset::{Is, Nothing, Required};
 use super::super::key::{Key, key};
+use super::super::stacks::{self, Software};
 use super::super::{HostPath, PathKind};
-use crate::toml_reader::datum::Shape;
+use crate::toml_reader::datum::{Datum, Shape};
+use nvlab_units::Span;
 
 /// The keys.
 pub const KEYS: &[Key] = &[
@@ -36,8 +38,22 @@ pub const KEYS: &[Key] = &[
     )
     .about("Requests the device accepts at the same time; more wait in the host."),
     key("path.overhead.host", &[], Shape::Time, Is("0 ns"), "\"6 us\"").about(
-        "Time the host's software takes for one request: system call, driver, interrupt. On a \
-         memory bus for a block of a RAM disk only: a load or store has none.",
+        "Time the host's software takes for one request: system call, driver, interrupt; no \
+         processor time is counted. On a memory bus for a block of a RAM disk only: a load or \
+         store has none. `path.stages` says the same in more detail.",
+    ),
+    key(
+        "path.stages",
+        &[],
+        Shape::Text,
+        Nothing("the host's software is `path.overhead.host`"),
+        "\"moneta-spin\"",
+    )
+    .about(
+        "The host's software as stages with processor time, waits and locks: the name of a built-in \
+         stack or a file relative to this one (nvlab explain stacks), instead of \
+         `path.overhead.host`. Threads and processor time are then part of the result. For requests \
+         for blocks; a served device has the real software above it, so there it changes nothing.",
     ),
     key("path.overhead.device", &[], Shape::Time, Is("0 ns"), "\"2 us\"").about(
         "Time of the link and its protocol for one request: doorbell, fetching the command, \
@@ -67,7 +83,7 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
     // A program that copies has one access under way.
     let queue = if memory_bus { Some(1) } else { context.count("path.queue", &kind) };
     let width = if memory_bus { context.size("path.width", &kind) } else { Some(0) };
-    let overhead_host = context.time("path.overhead.host", "");
+    let software = software(context);
     let overhead_device = context.time("path.overhead.device", "");
     let path_kind = match kind.as_str() {
         "nvme" => PathKind::Nvme,
@@ -84,13 +100,48 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
         context.wrong("path.width", "`path.width` is not a power of two", "\"4 B\", \"8 B\", \"64 B\"");
         return None;
     }
+    let (overhead_host, software) = software?;
     Some(HostPath {
         kind: path_kind,
         rate,
         rate_write,
         queue: queue?,
         word_bytes: width? as u32,
-        overhead_host: overhead_host?,
+        overhead_host,
         overhead_device: overhead_device?,
+        software,
     })
+}
+
+/// What the host's software takes: a time for each request, or stages.
+fn software(context: &mut Context) -> Option<(Span, Option<Software>)> {
+    const STAGES: &str = "path.stages";
+    const OVERHEAD: &str = "path.overhead.host";
+    let Some(leaf) = context.leaf(STAGES) else { return Some((context.time(OVERHEAD, "")?, None)) };
+    if context.leaf(OVERHEAD).is_some() {
+        let problem = format!("`{OVERHEAD}` and `{STAGES}` both say what the host's software takes");
+        context.wrong(STAGES, problem, "keep one of them: a time for a request, or stages");
+        return None;
+    }
+    let reference = context.text(STAGES, "")?;
+    let source = match stacks::find(&reference, leaf.folder()) {
+        Ok(source) => source,
+        Err((problem, help)) => {
+            context.wrong(STAGES, format!("`{STAGES}`: {problem}"), help);
+            return None;
+        }
+    };
+    // A file as found from here, so that the resolved design can be read again.
+    if let Some(resolved) = context.resolved.last_mut()
+        && source.name != format!("stacks/{reference}.toml")
+    {
+        resolved.value = Datum::Text(source.name.clone());
+    }
+    match Software::read(&source) {
+        Ok(software) => Some((Span::ZERO, Some(software))),
+        Err(error) => {
+            context.errors.push(error);
+            None
+        }
+    }
 }

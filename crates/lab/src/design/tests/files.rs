@@ -21,7 +21,7 @@ fn every_part_loads_and_says_its_name() {
 /// The folder and the list in the binary are the same.
 #[test]
 fn no_file_is_forgotten() {
-    for (folder, list) in [("parts", sheets::BUILT_IN), ("designs", BUILT_IN)] {
+    for (folder, list) in [("parts", sheets::BUILT_IN), ("designs", BUILT_IN), ("stacks", stacks::BUILT_IN)] {
         let path = format!("{}/../../{folder}", env!("CARGO_MANIFEST_DIR"));
         let files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
         let mut files: Vec<String> = files.filter_map(|name| name.into_string().ok()).collect();

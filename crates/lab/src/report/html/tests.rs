@@ -22,6 +22,20 @@ fn count(page: &str, text: &str) -> usize {
     page.matches(text).count()
 }
 
+/// Stages are shown if there are any, with each time once in the bars and once in the table.
+#[test]
+fn the_software_has_a_section_of_its_own() {
+    let plain = sample::run("x", 1);
+    let mut staged = sample::run("y", 1);
+    staged.software = Some(sample::software());
+    assert_eq!(count(&html(&[plain.clone()], "x"), "Where the time above the device goes"), 0);
+    let page = html(&[plain, staged], "x");
+    assert_eq!(count(&page, "Where the time above the device goes"), 1 + count(&page, "#software"));
+    for text in ["<td>mine</td>", "<td>wake-up</td>", "3.50 us", "40.0 us", "1.25"] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
 #[test]
 fn nothing_breaks_out() {
     let evil = "x</script><script>alert(1)</script><!--\"'&";
@@ -34,6 +48,10 @@ fn nothing_breaks_out() {
     run.precondition.kind = evil.to_string();
     run.key = format!("{evil}{}", run.key);
     run.price.parts[0].0 = evil.to_string();
+    let (mut plain, mut software) = (plain, sample::software());
+    plain.software = Some(software.clone());
+    (software.stack, software.stages[0].name) = (evil.to_string(), evil.to_string());
+    run.software = Some(software);
     let (page, harmless) = (html(&[run], evil), html(&[plain], "x"));
     for text in ["<script", "</script", "<!--", "<style", "style=\"", " onload"] {
         assert_eq!(count(&page, text), count(&harmless, text), "{text}");

@@ -35,6 +35,20 @@ zipf theta=0.99 read=70% bs=4KiB qd=32 · seed 1                   simulated 60.
 }
 
 #[test]
+fn the_software_says_where_time_goes() {
+    let mut run = sample::run("ssd-tlc", 1);
+    run.software = Some(sample::software());
+    let text = run_text(&run, Style::default());
+    let wanted = "
+  Software        mine: 8 threads, 10.0 us above the device, 1 lock, 5.00 % of the latency spent
+                  waiting there
+  Processor       4.00 us a request, 2.00 us at locks, 1.25 of 4 cores used
+  Time goes to    issue 5.00 us, device 30.0 us, wake-up 4.50 us, waiting for thread or core 500 ns
+";
+    assert!(text.contains(wanted), "{text}");
+}
+
+#[test]
 fn a_narrow_terminal_and_what_went_wrong() {
     let mut run = sample::run("ssd-tlc", 1);
     run.precondition.converged = false;

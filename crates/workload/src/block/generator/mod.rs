@@ -34,8 +34,10 @@ pub struct Plan {
     pub sizes: Sizes,
     /// Which operations.
     pub mix: Mix,
-    /// When.
+    /// When; the depth of a closed loop is that of all threads together.
     pub pace: Pace,
+    /// Threads that issue the requests.
+    pub threads: u32,
     /// A flush after every this many writes; 0 for none.
     pub flush_every: u64,
     /// A flush after the last request.
@@ -58,6 +60,7 @@ impl Plan {
             sizes: Sizes::Fixed(block_bytes),
             mix: Mix::Share { read: 0.0, trim: 0.0 },
             pace: Pace::Closed { depth: 1 },
+            threads: 1,
             flush_every: 0,
             flush_at_end: false,
             fua: false,
@@ -95,6 +98,7 @@ pub struct Generator<A> {
     /// The write that follows the trim of the same blocks.
     pending: Option<Request>,
     time_limit: Option<Span>,
+    threads: u32,
     /// If all requests are equal except for the address: one of them.
     alike: Option<Request>,
 }
@@ -134,6 +138,7 @@ impl<A: Addresses> Generator<A> {
             stream: plan.stream,
             pending: None,
             time_limit: plan.time_limit,
+            threads: plan.threads,
             alike: if is_alike { mix.only().zip(plan.sizes.only()).map(alike) } else { None },
             mix,
         }
@@ -228,6 +233,10 @@ impl<A: Addresses> Generator<A> {
 impl<A> Workload for Generator<A> {
     fn pacing(&self) -> Pacing {
         self.arrivals.pacing()
+    }
+
+    fn threads(&self) -> u32 {
+        self.threads
     }
 
     fn footprint(&self) -> Range<u64> {

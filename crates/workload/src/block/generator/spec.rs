@@ -9,8 +9,11 @@ use nvlab_units::quantity;
 
 /// The kinds of generators, as written in the text.
 pub const KINDS: [&str; 6] = ["uniform", "shuffled", "sequential", "zipf", "hotcold", "selfsimilar"];
-const KEYS: [&str; 12] =
-    ["rw", "read", "trim", "bs", "qd", "rate", "arrivals", "span", "offset", "flush", "fua", "until"];
+const KEYS: [&str; 13] = [
+    "rw", "read", "trim", "bs", "qd", "threads", "rate", "arrivals", "span", "offset", "flush", "fua",
+    "until",
+];
+const THREADS_MAX: u64 = 1024;
 const DEFAULT_BLOCK_BYTES: u32 = 4096;
 const DEFAULT_THETA: f64 = 0.99;
 const DEFAULT_SELF_SIMILAR: f64 = 0.2;
@@ -57,8 +60,10 @@ pub struct GeneratorSpec {
     pub mix: Mix,
     /// How large.
     pub sizes: Sizes,
-    /// When.
+    /// When; the depth of a closed loop is that of all threads together.
     pub pace: Pace,
+    /// Threads that issue the requests.
+    pub threads: u32,
     /// The first byte of its region.
     pub offset: u64,
     /// The bytes of its region; `None` for all from `offset` on.
@@ -83,6 +88,7 @@ impl Default for GeneratorSpec {
             mix: Mix::Share { read: 0.0, trim: 0.0 },
             sizes: Sizes::Fixed(DEFAULT_BLOCK_BYTES),
             pace: Pace::Closed { depth: 1 },
+            threads: 1,
             offset: 0,
             span: None,
             flush_every: 0,
@@ -127,11 +133,13 @@ impl GeneratorSpec {
         let distribution = distribution(&words)?;
         let until = words.value("until").map(|value| until(&words, value)).transpose()?.unwrap_or_default();
         let sizes = sizes(&words)?;
+        let threads = words.number("threads", 1..=THREADS_MAX)?.unwrap_or(1) as u32;
         Ok(GeneratorSpec {
             distribution,
             mix: mix(&words, is_random)?,
             sizes,
-            pace: Pace::parse(&words, "20k/s")?,
+            pace: Pace::parse(&words, "20k/s")?.of_each(threads),
+            threads,
             offset: words.quantity("offset", quantity::bytes)?.unwrap_or(0),
             span: words.quantity("span", quantity::bytes)?,
             flush_every: words.number("flush", 1..=u64::MAX)?.unwrap_or(0),
@@ -202,6 +210,7 @@ impl GeneratorSpec {
             sizes: self.sizes.clone(),
             mix: self.mix,
             pace: self.pace,
+            threads: self.threads,
             flush_every: self.flush_every,
             flush_at_end: self.flush_at_end,
             fua: self.fua,

@@ -208,6 +208,17 @@ fn the_pattern_and_the_shares_go_together() {
     assert_eq!(mix("uniform read=0 trim=25%"), Mix::Share { read: 0.0, trim: 0.25 });
 }
 
+/// `qd` is that of each thread, `rate` that of all.
+#[test]
+fn threads_have_a_depth_each() {
+    let opened = |text: &str| GeneratorSpec::parse(text).unwrap().open("it", 1 << 20, 1).unwrap();
+    let paced = |text: &str| (opened(text).threads(), opened(text).pacing());
+    assert_eq!(paced("uniform"), (1, Pacing::Closed { depth: 1 }));
+    assert_eq!(paced("uniform threads=8"), (8, Pacing::Closed { depth: 8 }));
+    assert_eq!(paced("uniform threads=8 qd=4"), (8, Pacing::Closed { depth: 32 }));
+    assert_eq!(paced("uniform threads=8 rate=1k/s"), (8, Pacing::Open));
+}
+
 #[test]
 fn wrong_texts_are_explained() {
     for (text, expected) in [
@@ -219,12 +230,12 @@ fn wrong_texts_are_explained() {
         (
             "uniform raed=70%",
             "workload 'uniform raed=70%': unknown key 'raed'; did you mean 'read'? (known: rw, read, trim, bs, qd, \
-             rate, arrivals, span, offset, flush, fua, until)",
+             threads, rate, arrivals, span, offset, flush, fua, until)",
         ),
         (
             "uniform theta=1",
-            "workload 'uniform theta=1': unknown key 'theta' (known: rw, read, trim, bs, qd, rate, arrivals, span, \
-             offset, flush, fua, until)",
+            "workload 'uniform theta=1': unknown key 'theta' (known: rw, read, trim, bs, qd, threads, rate, \
+             arrivals, span, offset, flush, fua, until)",
         ),
         ("uniform bs", "workload 'uniform bs': 'bs' needs a value: bs=..."),
         ("uniform qd=1 qd=2", "workload 'uniform qd=1 qd=2': 'qd' is given twice"),
