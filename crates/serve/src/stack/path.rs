@@ -1,0 +1,439 @@
+//! Paths from a program to a device as stages, each a difference of layers, and their file.
+
+use super::bench::{Measured, StackOptions};
+use super::layer::Layer;
+use super::sampling::{Part, Rounds, Stat};
+use Part::{Client, Server, Wait, Wall};
+use When::{Complete, Submit};
+use nvlab_units::quantity::display_bytes;
+use nvlab_workload::Op;
+use std::fmt::Write as _;
+use std::str::FromStr;
+
+/// A path that can be taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path(&'static Plan);
+
+/// On which side of the device a stage is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Before.
+    Submit,
+    /// After.
+    Complete,
+}
+
+/// How the program learns that a request is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// It sleeps and is woken.
+    Interrupt,
+    /// It keeps the processor.
+    Spin,
+}
+
+/// A term of a difference.
+type Term = (Layer, Part);
+
+#[derive(Debug, PartialEq, Eq)]
+struct StagePlan {
+    name: &'static str,
+    when: When,
+    plus: &'static [Term],
+    minus: &'static [Term],
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    key: &'static str,
+    about: &'static str,
+    whole: Layer,
+    completion: Completion,
+    stages: &'static [StagePlan],
+    /// What a modelled device takes the place of: the copy in memory.
+    device: &'static [Term],
+}
+
+const fn stage(name: &'static str, when: When, plus: &'static [Term], minus: &'static [Term]) -> StagePlan {
+    StagePlan { name, when, plus, minus }
+}
+
+const SYSTEM_CALL: StagePlan = stage("system call", Submit, &[(Layer::SystemCall, Client)], &[]);
+const COPY: &[Term] = &[(Layer::Memory, Client)];
+const RAM_DISK: &[Term] = &[(Layer::Call, Client)];
+const BLOCK: StagePlan =
+    stage("block layer and loop driver", Submit, &[(Layer::Loop, Client)], &[(Layer::SystemCall, Client)]);
+
+const PLANS: [Plan; 11] = [
+    Plan {
+        key: "mmap",
+        about: "first touch of mapped pages of a file in memory",
+        whole: Layer::Fault,
+        completion: Completion::Spin,
+        stages: &[
+            stage("page fault", Submit, &[(Layer::Fault, Client)], COPY),
+            stage("waiting", Complete, &[(Layer::Fault, Wait)], &[]),
+        ],
+        device: COPY,
+    },
+    Plan {
+        key: "tmpfs",
+        about: "read(2) and write(2) of a file in memory",
+        whole: Layer::Tmpfs,
+        completion: Completion::Spin,
+        stages: &[
+            SYSTEM_CALL,
+            stage(
+                "file in memory",
+                Submit,
+                &[(Layer::Tmpfs, Client)],
+                &[(Layer::SystemCall, Client), (Layer::Memory, Client)],
+            ),
+            stage("waiting", Complete, &[(Layer::Tmpfs, Wait)], &[]),
+        ],
+        device: COPY,
+    },
+    Plan {
+        key: "loop",
+        about: "O_DIRECT on a block device (loop, over a file in memory)",
+        whole: Layer::Loop,
+        completion: Completion::Interrupt,
+        stages: &[
+            SYSTEM_CALL,
+            BLOCK,
+            stage("loop worker", Submit, &[(Layer::Loop, Server)], COPY),
+            stage("waiting and wake-ups", Complete, &[(Layer::Loop, Wait)], &[]),
+        ],
+        device: COPY,
+    },
+    Plan {
+        key: "io_uring",
+        about: "io_uring on a block device (loop, over a file in memory), one at a time",
+        whole: Layer::LoopRing,
+        completion: Completion::Interrupt,
+        stages: &[
+            SYSTEM_CALL,
+            stage(
+                "io_uring, block layer and loop driver",
+                Submit,
+                &[(Layer::LoopRing, Client)],
+                &[(Layer::SystemCall, Client)],
+            ),
+            stage("loop worker", Submit, &[(Layer::LoopRing, Server)], COPY),
+            stage("waiting and wake-ups", Complete, &[(Layer::LoopRing, Wait)], &[]),
+        ],
+        device: COPY,
+    },
+    Plan {
+        key: "ext4-cached",
+        about: "read(2) and write(2) of a file of ext4 in the page cache",
+        whole: Layer::Ext4Cached,
+        completion: Completion::Spin,
+        stages: &[
+            SYSTEM_CALL,
+            stage(
+                "ext4 and page cache",
+                Submit,
+                &[(Layer::Ext4Cached, Client)],
+                &[(Layer::SystemCall, Client), (Layer::Memory, Client)],
+            ),
+            stage("waiting", Complete, &[(Layer::Ext4Cached, Wait)], &[]),
+        ],
+        device: COPY,
+    },
+    Plan {
+        key: "ext4-direct",
+        about: "O_DIRECT on a file of ext4 on a block device (loop, over a file in memory)",
+        whole: Layer::Ext4Direct,
+        completion: Completion::Interrupt,
+        stages: &[
+            SYSTEM_CALL,
+            BLOCK,
+            stage("ext4", Submit, &[(Layer::Ext4Direct, Client)], &[(Layer::Loop, Client)]),
+            stage("loop worker", Submit, &[(Layer::Ext4Direct, Server)], COPY),
+            stage("waiting and wake-ups", Complete, &[(Layer::Ext4Direct, Wait)], &[]),
+        ],
+        device: COPY,
+    },
+    Plan {
+        key: "ext4-io_uring",
+        about: "io_uring on a file of ext4: put together from ext4 without io_uring and io_uring without ext4",
+        whole: Layer::Ext4Ring,
+        completion: Completion::Interrupt,
+        stages: &[
+            SYSTEM_CALL,
+            BLOCK,
+            stage("io_uring", Submit, &[(Layer::LoopRing, Client)], &[(Layer::Loop, Client)]),
+            stage("ext4", Submit, &[(Layer::Ext4Direct, Client)], &[(Layer::Loop, Client)]),
+            stage("loop worker", Submit, &[(Layer::LoopRing, Server)], COPY),
+            stage("waiting and wake-ups", Complete, &[(Layer::LoopRing, Wait)], &[]),
+        ],
+        device: COPY,
+    },
+    Plan {
+        key: "ext4-fdatasync",
+        about: "write(2) and fdatasync(2) on a file of ext4 on a block device (loop, over a file in memory)",
+        whole: Layer::Ext4DataSync,
+        completion: Completion::Interrupt,
+        stages: &[
+            SYSTEM_CALL,
+            stage(
+                "ext4 and page cache",
+                Submit,
+                &[(Layer::Ext4Cached, Client)],
+                &[(Layer::SystemCall, Client), (Layer::Memory, Client)],
+            ),
+            stage(
+                "write-back and flush",
+                Submit,
+                &[(Layer::Ext4DataSync, Client)],
+                &[(Layer::Ext4Cached, Client)],
+            ),
+            stage("loop worker", Submit, &[(Layer::Ext4DataSync, Server)], &[]),
+            stage("waiting and wake-ups", Complete, &[(Layer::Ext4DataSync, Wait)], &[]),
+        ],
+        device: COPY,
+    },
+    Plan {
+        key: "xfs-direct",
+        about: "O_DIRECT on a file of XFS on a block device (loop, over a file in memory)",
+        whole: Layer::XfsDirect,
+        completion: Completion::Interrupt,
+        stages: &[
+            SYSTEM_CALL,
+            BLOCK,
+            stage("XFS", Submit, &[(Layer::XfsDirect, Client)], &[(Layer::Loop, Client)]),
+            stage("loop worker", Submit, &[(Layer::XfsDirect, Server)], COPY),
+            stage("waiting and wake-ups", Complete, &[(Layer::XfsDirect, Wait)], &[]),
+        ],
+        device: COPY,
+    },
+    Plan {
+        key: "fuse",
+        about: "a file served by FUSE, without page cache",
+        whole: Layer::Fuse,
+        completion: Completion::Interrupt,
+        stages: &[
+            SYSTEM_CALL,
+            stage("FUSE, client", Submit, &[(Layer::Fuse, Client)], &[(Layer::SystemCall, Client)]),
+            stage("FUSE, server", Submit, &[(Layer::Fuse, Server)], RAM_DISK),
+            stage("waiting and wake-ups", Complete, &[(Layer::Fuse, Wait)], &[]),
+        ],
+        device: RAM_DISK,
+    },
+    Plan {
+        key: "nbd",
+        about: "NBD over a Unix socket, with a client in user space",
+        whole: Layer::Nbd,
+        completion: Completion::Interrupt,
+        stages: &[
+            stage("NBD, client", Submit, &[(Layer::Nbd, Client)], &[]),
+            stage("NBD, server", Submit, &[(Layer::Nbd, Server)], RAM_DISK),
+            stage("waiting and wake-ups", Complete, &[(Layer::Nbd, Wait)], &[]),
+        ],
+        device: RAM_DISK,
+    },
+];
+
+impl Path {
+    /// Every path.
+    pub fn all() -> impl Iterator<Item = Path> {
+        PLANS.iter().map(Path)
+    }
+    /// What the command line calls it.
+    pub fn key(self) -> &'static str {
+        self.0.key
+    }
+    /// What it is.
+    pub fn about(self) -> &'static str {
+        self.0.about
+    }
+
+    /// Whether it has writes only.
+    pub fn writes_only(self) -> bool {
+        !self.0.whole.has(Op::Read)
+    }
+
+    /// Takes it apart; the layer that is missing if one was not measured.
+    pub fn budget(self, measured: &Measured, op: Op) -> Result<Budget, Layer> {
+        let stat = |(layer, part): Term, rounds: Rounds| -> Result<Stat, Layer> {
+            Ok(measured.find(layer, op).ok_or(layer)?.stat(part, rounds))
+        };
+        let difference = |plus: &[Term], minus: &[Term]| -> Result<(f64, f64), Layer> {
+            let (mut ns, mut squares) = (0.0, 0.0);
+            for (terms, sign) in [(plus, 1.0), (minus, -1.0)] {
+                for term in terms {
+                    let stat = stat(*term, Rounds::Odd)?;
+                    ns += sign * stat.median;
+                    squares += stat.error.powi(2);
+                }
+            }
+            Ok((ns, squares.sqrt()))
+        };
+        let stages = self.0.stages.iter().map(|plan| {
+            let (ns, error) = difference(plan.plus, plan.minus)?;
+            let waits = plan.plus.iter().any(|(_, part)| *part == Wait);
+            let basis = basis(plan);
+            Ok(Stage { name: plan.name, when: plan.when, waits, ns, error, basis })
+        });
+        let (device, device_error) = difference(self.0.device, &[])?;
+        Ok(Budget {
+            path: self,
+            op,
+            stages: stages.collect::<Result<_, Layer>>()?,
+            device: Stat { median: device, error: device_error, spread: 0.0 },
+            whole: stat((self.0.whole, Wall), Rounds::Even)?,
+        })
+    }
+}
+
+impl FromStr for Path {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Path, String> {
+        let found = PLANS.iter().find(|plan| plan.key == text).map(Path);
+        found.ok_or_else(|| {
+            let keys: Vec<&str> = PLANS.iter().map(|plan| plan.key).collect();
+            format!("write one of {}", keys.join(", "))
+        })
+    }
+}
+
+fn term(&(layer, part): &Term) -> String {
+    let of = match part {
+        Wall => "time",
+        Client => "processor time of the program",
+        Server => "processor time of others",
+        Wait => "time without processor",
+    };
+    format!("{of}, {layer}")
+}
+
+fn basis(plan: &StagePlan) -> String {
+    let terms = |terms: &[Term]| terms.iter().map(term).collect::<Vec<_>>().join(" and ");
+    match plan.minus {
+        [] => terms(plan.plus),
+        minus => format!("{} minus {}", terms(plan.plus), terms(minus)),
+    }
+}
+
+/// A stage as measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    /// Its name.
+    pub name: &'static str,
+    /// On which side of the device.
+    pub when: When,
+    /// It takes time, and no processor.
+    pub waits: bool,
+    /// Nanoseconds; a difference may be negative.
+    pub ns: f64,
+    /// Its standard error.
+    pub error: f64,
+    /// Which difference it is.
+    pub basis: String,
+}
+
+impl Stage {
+    /// No different from zero within two standard errors.
+    pub fn is_noise(&self) -> bool {
+        self.ns.abs() <= 2.0 * self.error
+    }
+}
+
+/// A path as stages, and its whole as measured in other rounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Budget {
+    /// The path.
+    pub path: Path,
+    /// Read or write.
+    pub op: Op,
+    /// In order.
+    pub stages: Vec<Stage>,
+    /// The copy in memory, in whose place a modelled device is.
+    pub device: Stat,
+    /// The whole path, on the wall clock.
+    pub whole: Stat,
+}
+
+/// How far the stages may miss the whole.
+const WITHIN: f64 = 0.1;
+
+impl Budget {
+    /// Nanoseconds of the stages and the device.
+    pub fn sum(&self) -> f64 {
+        self.stages.iter().map(|stage| stage.ns).sum::<f64>() + self.device.median
+    }
+
+    /// How far the sum is from the whole, as a share of it.
+    pub fn miss(&self) -> f64 {
+        (self.sum() - self.whole.median) / self.whole.median
+    }
+
+    /// Why the stages do not stand for the path, if they do not: their sum is too far from the whole, or one is negative by
+    /// more than its error.
+    pub fn fault(&self) -> Option<String> {
+        if let Some(stage) = self.stages.iter().find(|stage| stage.ns < 0.0 && !stage.is_noise()) {
+            return Some(format!(
+                "the stage \"{}\" is negative ({:.0} ns, standard error {:.0} ns)",
+                stage.name, stage.ns, stage.error
+            ));
+        }
+        (self.miss().abs() > WITHIN).then(|| {
+            format!(
+                "the stages add up to {:.0} ns, the whole takes {:.0} ns: {:+.1} %, more than {:.0} %",
+                self.sum(),
+                self.whole.median,
+                100.0 * self.miss(),
+                100.0 * WITHIN
+            )
+        })
+    }
+
+    /// The stages as a file that a design names in `path.stages`. What a modelled device takes the place of is not among them;
+    /// a stage that is zero within its error and negative is written as zero. `cite`: on what machine and when.
+    pub fn toml(&self, cite: &str, options: &StackOptions) -> String {
+        let completion = match self.path.0.completion {
+            Completion::Interrupt => "interrupt",
+            Completion::Spin => "spin",
+        };
+        let mut text = format!(
+            "schema = 1\n\n[stack]\nname       = \"measured\"\nabout      = {}\ncite       = {}\ncompletion = \"{completion}\"\n",
+            quoted(&format!("{} of {}: {}", self.op, display_bytes(options.bytes as u64), self.path.about())),
+            quoted(cite)
+        );
+        for stage in &self.stages {
+            let when = if stage.when == Submit { "submit" } else { "complete" };
+            let ns = format!("{:.1} ns", stage.ns.max(0.0));
+            let (cpu, wait) = if stage.waits { ("0 ns", ns.as_str()) } else { (ns.as_str(), "0 ns") };
+            let negative =
+                if stage.ns < 0.0 { format!("; {:.1} ns, written as 0", stage.ns) } else { String::new() };
+            let basis = format!(
+                "measured: {}; medians of {} slices, standard error {:.1} ns{negative}",
+                stage.basis,
+                options.rounds.div_ceil(2),
+                stage.error
+            );
+            let _ = write!(
+                text,
+                "\n[[stage]]\nname  = {}\nwhen  = \"{when}\"\ncpu   = \"{cpu}\"\nwait  = \"{wait}\"\nbasis = {}\n",
+                quoted(stage.name),
+                quoted(&basis)
+            );
+        }
+        text
+    }
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted += &format!("\\u{:04X}", c as u32),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
