@@ -10,7 +10,7 @@ use nvlab_serve::{ServeError, TimeMode};
 use nvlab_units::Rng;
 use std::path::Path;
 
-/// Small designs: page maps protected and checkpointed, volatile, without a buffer; a memory; a page map with a cache in
+/// Small designs: page maps protected and checkpointed, volatile, without a buffer; two memories; a page map with a cache in
 /// SLC mode; every kind of block map; maps in PRAM; file-system metadata beside either in PRAM.
 const DESIGNS: &[(&str, &[&str])] = &[
     (
@@ -26,6 +26,7 @@ const DESIGNS: &[(&str, &[&str])] = &[
     ("ssd-mlc-2010", &["media.mlc.blocks=64", "ftl.spare=30%", "ftl.buffer.size=1MiB"]),
     ("bench-4g", &["media.nand.blocks=48", "ftl.spare=30%"]),
     ("envy-128m", &[]),
+    ("nvramdisk", &["media.dram.size=16MiB"]),
     ("hot-cold", &["media.mlc.blocks=64"]),
     ("mlc-block", &["media.mlc.blocks=8"]),
     ("mlc-bast", &["media.mlc.blocks=8"]),

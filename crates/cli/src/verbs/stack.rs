@@ -21,26 +21,16 @@ use std::time::Duration;
 /// The RAM disk behind the layers that serve one. It answers at once.
 const RAM_DISK: &str = "nvramdisk";
 /// Bytes of a request and of the files: a request must leave room for different offsets.
-const SIZES: std::ops::RangeInclusive<u64> = 4096..=1 << 20;
+const SIZES: std::ops::RangeInclusive<u64> = 4096..=256 << 10;
 
 pub fn stack(output: &Output, args: &Stack) -> Result<(), Failure> {
     let options = options(args)?;
     let designs = Named::load(RAM_DISK, &[])?;
     let fast = DriveOptions { time: TimeMode::Fast, seed: 1, ..DriveOptions::default() };
     let drive = Arc::new(Drive::open(&designs.name, &designs.design, &fast)?);
-    let bars = Progress::new(output.progress, "layers".len());
-    let mut bar = bars.begin("layers");
-    let goes_on = |share: f64| {
-        bar.at("measuring", share);
-        !runs::interrupted().load(Ordering::Relaxed)
-    };
-    let measured = measure(&options, &drive, goes_on)?;
-    drop(bar);
-    let Some(measured) = measured else {
-        return Err(Failure::Interrupted("interrupted: nothing was kept".into()));
-    };
+    let measured = measure_all(output, &options, &drive)?;
     let machine = Machine::here();
-    let budgets = budgets(&measured, args)?;
+    let budgets = budgets_of(&measured, args)?;
     output.print(show::shown(output, &measured, &budgets, &machine));
     if let Some(file) = &args.html {
         let page = show::page(&measured, &budgets, &machine);
@@ -53,16 +43,32 @@ pub fn stack(output: &Output, args: &Stack) -> Result<(), Failure> {
         return Err(Failure::Check(format!("{}: {fault}", path.key())));
     }
     if let Some(file) = &args.stages {
-        let text = budget.toml(&machine.cite(), &options);
-        fs::write(file, text).map_err(|error| Failure::machine(file.display(), &error))?;
+        // Once more with larger requests: what each 4 KiB takes.
+        let more = StackOptions { bytes: 4 * options.bytes, ..options.clone() };
+        let larger = budgets_of(&measure_all(output, &more, &drive)?, args)?;
+        let larger = larger.first().map(|larger| (larger, more.bytes));
+        fs::write(file, budget.toml(&machine.cite(), &options, larger))
+            .map_err(|error| Failure::machine(file.display(), &error))?;
         output.note(format_args!("stages: {}", file.display()));
     }
     Ok(())
 }
 
+/// Measures, with a bar on a terminal, until Ctrl-C.
+fn measure_all(output: &Output, options: &StackOptions, drive: &Arc<Drive>) -> Result<Measured, Failure> {
+    let bars = Progress::new(output.progress, "layers".len());
+    let mut bar = bars.begin("layers");
+    let goes_on = |share: f64| {
+        bar.at("measuring", share);
+        !runs::interrupted().load(Ordering::Relaxed)
+    };
+    let measured = measure(options, drive, goes_on)?;
+    measured.ok_or_else(|| Failure::Interrupted("interrupted: nothing was kept".into()))
+}
+
 fn options(args: &Stack) -> Result<StackOptions, Failure> {
     if !SIZES.contains(&args.size) || !args.size.is_multiple_of(4096) {
-        return Err(Failure::Input("--size: write a multiple of 4 KiB, at most 1 MiB".into()));
+        return Err(Failure::Input("--size: write a multiple of 4 KiB, at most 256 KiB".into()));
     }
     let usual = StackOptions { bytes: args.size as u32, ..StackOptions::default() };
     let usual = match args.quick {
@@ -73,7 +79,7 @@ fn options(args: &Stack) -> Result<StackOptions, Failure> {
 }
 
 /// The path that was asked for, or all that could be measured. What makes data durable has writes only.
-fn budgets(measured: &Measured, args: &Stack) -> Result<Vec<Budget>, Failure> {
+fn budgets_of(measured: &Measured, args: &Stack) -> Result<Vec<Budget>, Failure> {
     let of = |path: Path| -> Result<Budget, Layer> {
         let op = if path.writes_only() { Op::Write } else { args.op };
         path.budget(measured, op)

@@ -105,7 +105,10 @@ impl Layers {
         };
         self.add(Layer::Memory, Memory::new(&new()?, all, bytes).map_err(said));
         self.add(Layer::Fault, Fault::new(new()?, all, bytes).map_err(said));
-        let call = Call { drive: Arc::clone(drive), buffer: buffer(bytes)? };
+        let mut call = Call { drive: Arc::clone(drive), buffer: buffer(bytes)? };
+        // Its memory is allocated now.
+        let all: Vec<u64> = (0..options.file_bytes / bytes as u64).map(|at| at * bytes as u64).collect();
+        call.run(Op::Write, &all)?;
         self.add(Layer::Call, Ok(call));
         self.add(Layer::SystemCall, Ok(SystemCall));
         self.add(Layer::Tmpfs, Opened::new(new()?, bytes, After::Nothing).map_err(said));
@@ -248,6 +251,7 @@ pub fn measure(
     series.retain(|(_, series)| failed.iter().all(|(layer, _)| *layer != series.layer));
     layers.missing.extend(failed);
     slicer.look();
+    slicer.calibrate();
     let count = series.len();
     for round in 0..options.rounds as usize {
         for turn in 0..count {

@@ -30,5 +30,5 @@ mod sampling;
 
 pub use bench::{Measured, StackOptions, measure};
 pub use layer::Layer;
-pub use path::{Budget, Completion, Path, Stage, When};
+pub use path::{Budget, Group, Path, Stage};
 pub use sampling::{Part, Rounds, Sample, Series, Stat};

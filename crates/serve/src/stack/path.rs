@@ -3,8 +3,8 @@
 use super::bench::{Measured, StackOptions};
 use super::layer::Layer;
 use super::sampling::{Part, Rounds, Stat};
+use Group::{Block, Entry, Files, Server as Serving, Waiting};
 use Part::{Client, Server, Wait, Wall};
-use When::{Complete, Submit};
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::Op;
 use std::fmt::Write as _;
@@ -13,15 +13,6 @@ use std::str::FromStr;
 /// A path that can be taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path(&'static Plan);
-
-/// On which side of the device a stage is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// Before.
-    Submit,
-    /// After.
-    Complete,
-}
 
 /// How the program learns that a request is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,13 +23,28 @@ pub enum Completion {
     Spin,
 }
 
+/// What a stage is, for plots: paths have different stages of the same kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Entering and leaving the kernel, and page faults.
+    Entry,
+    /// File systems, page caches, FUSE and sockets: what the program runs in the kernel.
+    Files,
+    /// The block layer, io_uring and drivers.
+    Block,
+    /// Servers, and workers of the kernel.
+    Server,
+    /// No processor.
+    Waiting,
+}
+
 /// A term of a difference.
 type Term = (Layer, Part);
 
 #[derive(Debug, PartialEq, Eq)]
 struct StagePlan {
     name: &'static str,
-    when: When,
+    group: Group,
     plus: &'static [Term],
     minus: &'static [Term],
 }
@@ -54,15 +60,15 @@ struct Plan {
     device: &'static [Term],
 }
 
-const fn stage(name: &'static str, when: When, plus: &'static [Term], minus: &'static [Term]) -> StagePlan {
-    StagePlan { name, when, plus, minus }
+const fn stage(name: &'static str, group: Group, plus: &'static [Term], minus: &'static [Term]) -> StagePlan {
+    StagePlan { name, group, plus, minus }
 }
 
-const SYSTEM_CALL: StagePlan = stage("system call", Submit, &[(Layer::SystemCall, Client)], &[]);
+const SYSTEM_CALL: StagePlan = stage("system call", Entry, &[(Layer::SystemCall, Client)], &[]);
 const COPY: &[Term] = &[(Layer::Memory, Client)];
 const RAM_DISK: &[Term] = &[(Layer::Call, Client)];
 const BLOCK: StagePlan =
-    stage("block layer and loop driver", Submit, &[(Layer::Loop, Client)], &[(Layer::SystemCall, Client)]);
+    stage("block layer and loop driver", Block, &[(Layer::Loop, Client)], &[(Layer::SystemCall, Client)]);
 
 const PLANS: [Plan; 11] = [
     Plan {
@@ -71,8 +77,8 @@ const PLANS: [Plan; 11] = [
         whole: Layer::Fault,
         completion: Completion::Spin,
         stages: &[
-            stage("page fault", Submit, &[(Layer::Fault, Client)], COPY),
-            stage("waiting", Complete, &[(Layer::Fault, Wait)], &[]),
+            stage("page fault", Entry, &[(Layer::Fault, Client)], COPY),
+            stage("waiting", Waiting, &[(Layer::Fault, Wait)], &[]),
         ],
         device: COPY,
     },
@@ -85,11 +91,11 @@ const PLANS: [Plan; 11] = [
             SYSTEM_CALL,
             stage(
                 "file in memory",
-                Submit,
+                Files,
                 &[(Layer::Tmpfs, Client)],
                 &[(Layer::SystemCall, Client), (Layer::Memory, Client)],
             ),
-            stage("waiting", Complete, &[(Layer::Tmpfs, Wait)], &[]),
+            stage("waiting", Waiting, &[(Layer::Tmpfs, Wait)], &[]),
         ],
         device: COPY,
     },
@@ -101,8 +107,8 @@ const PLANS: [Plan; 11] = [
         stages: &[
             SYSTEM_CALL,
             BLOCK,
-            stage("loop worker", Submit, &[(Layer::Loop, Server)], COPY),
-            stage("waiting and wake-ups", Complete, &[(Layer::Loop, Wait)], &[]),
+            stage("loop worker", Serving, &[(Layer::Loop, Server)], COPY),
+            stage("waiting and wake-ups", Waiting, &[(Layer::Loop, Wait)], &[]),
         ],
         device: COPY,
     },
@@ -115,12 +121,12 @@ const PLANS: [Plan; 11] = [
             SYSTEM_CALL,
             stage(
                 "io_uring, block layer and loop driver",
-                Submit,
+                Block,
                 &[(Layer::LoopRing, Client)],
                 &[(Layer::SystemCall, Client)],
             ),
-            stage("loop worker", Submit, &[(Layer::LoopRing, Server)], COPY),
-            stage("waiting and wake-ups", Complete, &[(Layer::LoopRing, Wait)], &[]),
+            stage("loop worker", Serving, &[(Layer::LoopRing, Server)], COPY),
+            stage("waiting and wake-ups", Waiting, &[(Layer::LoopRing, Wait)], &[]),
         ],
         device: COPY,
     },
@@ -133,11 +139,11 @@ const PLANS: [Plan; 11] = [
             SYSTEM_CALL,
             stage(
                 "ext4 and page cache",
-                Submit,
+                Files,
                 &[(Layer::Ext4Cached, Client)],
                 &[(Layer::SystemCall, Client), (Layer::Memory, Client)],
             ),
-            stage("waiting", Complete, &[(Layer::Ext4Cached, Wait)], &[]),
+            stage("waiting", Waiting, &[(Layer::Ext4Cached, Wait)], &[]),
         ],
         device: COPY,
     },
@@ -149,9 +155,9 @@ const PLANS: [Plan; 11] = [
         stages: &[
             SYSTEM_CALL,
             BLOCK,
-            stage("ext4", Submit, &[(Layer::Ext4Direct, Client)], &[(Layer::Loop, Client)]),
-            stage("loop worker", Submit, &[(Layer::Ext4Direct, Server)], COPY),
-            stage("waiting and wake-ups", Complete, &[(Layer::Ext4Direct, Wait)], &[]),
+            stage("ext4", Files, &[(Layer::Ext4Direct, Client)], &[(Layer::Loop, Client)]),
+            stage("loop worker", Serving, &[(Layer::Ext4Direct, Server)], COPY),
+            stage("waiting and wake-ups", Waiting, &[(Layer::Ext4Direct, Wait)], &[]),
         ],
         device: COPY,
     },
@@ -163,10 +169,10 @@ const PLANS: [Plan; 11] = [
         stages: &[
             SYSTEM_CALL,
             BLOCK,
-            stage("io_uring", Submit, &[(Layer::LoopRing, Client)], &[(Layer::Loop, Client)]),
-            stage("ext4", Submit, &[(Layer::Ext4Direct, Client)], &[(Layer::Loop, Client)]),
-            stage("loop worker", Submit, &[(Layer::LoopRing, Server)], COPY),
-            stage("waiting and wake-ups", Complete, &[(Layer::LoopRing, Wait)], &[]),
+            stage("io_uring", Block, &[(Layer::LoopRing, Client)], &[(Layer::Loop, Client)]),
+            stage("ext4", Files, &[(Layer::Ext4Direct, Client)], &[(Layer::Loop, Client)]),
+            stage("loop worker", Serving, &[(Layer::LoopRing, Server)], COPY),
+            stage("waiting and wake-ups", Waiting, &[(Layer::LoopRing, Wait)], &[]),
         ],
         device: COPY,
     },
@@ -179,18 +185,18 @@ const PLANS: [Plan; 11] = [
             SYSTEM_CALL,
             stage(
                 "ext4 and page cache",
-                Submit,
+                Files,
                 &[(Layer::Ext4Cached, Client)],
                 &[(Layer::SystemCall, Client), (Layer::Memory, Client)],
             ),
             stage(
                 "write-back and flush",
-                Submit,
+                Files,
                 &[(Layer::Ext4DataSync, Client)],
                 &[(Layer::Ext4Cached, Client)],
             ),
-            stage("loop worker", Submit, &[(Layer::Ext4DataSync, Server)], &[]),
-            stage("waiting and wake-ups", Complete, &[(Layer::Ext4DataSync, Wait)], &[]),
+            stage("loop worker", Serving, &[(Layer::Ext4DataSync, Server)], &[]),
+            stage("waiting and wake-ups", Waiting, &[(Layer::Ext4DataSync, Wait)], &[]),
         ],
         device: COPY,
     },
@@ -202,9 +208,9 @@ const PLANS: [Plan; 11] = [
         stages: &[
             SYSTEM_CALL,
             BLOCK,
-            stage("XFS", Submit, &[(Layer::XfsDirect, Client)], &[(Layer::Loop, Client)]),
-            stage("loop worker", Submit, &[(Layer::XfsDirect, Server)], COPY),
-            stage("waiting and wake-ups", Complete, &[(Layer::XfsDirect, Wait)], &[]),
+            stage("XFS", Files, &[(Layer::XfsDirect, Client)], &[(Layer::Loop, Client)]),
+            stage("loop worker", Serving, &[(Layer::XfsDirect, Server)], COPY),
+            stage("waiting and wake-ups", Waiting, &[(Layer::XfsDirect, Wait)], &[]),
         ],
         device: COPY,
     },
@@ -215,9 +221,9 @@ const PLANS: [Plan; 11] = [
         completion: Completion::Interrupt,
         stages: &[
             SYSTEM_CALL,
-            stage("FUSE, client", Submit, &[(Layer::Fuse, Client)], &[(Layer::SystemCall, Client)]),
-            stage("FUSE, server", Submit, &[(Layer::Fuse, Server)], RAM_DISK),
-            stage("waiting and wake-ups", Complete, &[(Layer::Fuse, Wait)], &[]),
+            stage("FUSE, client", Files, &[(Layer::Fuse, Client)], &[(Layer::SystemCall, Client)]),
+            stage("FUSE, server", Serving, &[(Layer::Fuse, Server)], RAM_DISK),
+            stage("waiting and wake-ups", Waiting, &[(Layer::Fuse, Wait)], &[]),
         ],
         device: RAM_DISK,
     },
@@ -227,9 +233,9 @@ const PLANS: [Plan; 11] = [
         whole: Layer::Nbd,
         completion: Completion::Interrupt,
         stages: &[
-            stage("NBD, client", Submit, &[(Layer::Nbd, Client)], &[]),
-            stage("NBD, server", Submit, &[(Layer::Nbd, Server)], RAM_DISK),
-            stage("waiting and wake-ups", Complete, &[(Layer::Nbd, Wait)], &[]),
+            stage("NBD, client", Files, &[(Layer::Nbd, Client)], &[]),
+            stage("NBD, server", Serving, &[(Layer::Nbd, Server)], RAM_DISK),
+            stage("waiting and wake-ups", Waiting, &[(Layer::Nbd, Wait)], &[]),
         ],
         device: RAM_DISK,
     },
@@ -272,9 +278,8 @@ impl Path {
         };
         let stages = self.0.stages.iter().map(|plan| {
             let (ns, error) = difference(plan.plus, plan.minus)?;
-            let waits = plan.plus.iter().any(|(_, part)| *part == Wait);
             let basis = basis(plan);
-            Ok(Stage { name: plan.name, when: plan.when, waits, ns, error, basis })
+            Ok(Stage { name: plan.name, group: plan.group, ns, error, basis })
         });
         let (device, device_error) = difference(self.0.device, &[])?;
         Ok(Budget {
@@ -322,10 +327,8 @@ fn basis(plan: &StagePlan) -> String {
 pub struct Stage {
     /// Its name.
     pub name: &'static str,
-    /// On which side of the device.
-    pub when: When,
-    /// It takes time, and no processor.
-    pub waits: bool,
+    /// What it is.
+    pub group: Group,
     /// Nanoseconds; a difference may be negative.
     pub ns: f64,
     /// Its standard error.
@@ -338,6 +341,11 @@ impl Stage {
     /// No different from zero within two standard errors.
     pub fn is_noise(&self) -> bool {
         self.ns.abs() <= 2.0 * self.error
+    }
+
+    /// It takes time, and no processor.
+    pub fn waits(&self) -> bool {
+        self.group == Waiting
     }
 }
 
@@ -358,6 +366,8 @@ pub struct Budget {
 
 /// How far the stages may miss the whole.
 const WITHIN: f64 = 0.1;
+/// A stage that is negative by no more than this share of the whole says nothing: the clocks are no better.
+const NEGATIVE: f64 = 0.01;
 
 impl Budget {
     /// Nanoseconds of the stages and the device.
@@ -373,7 +383,8 @@ impl Budget {
     /// Why the stages do not stand for the path, if they do not: their sum is too far from the whole, or one is negative by
     /// more than its error.
     pub fn fault(&self) -> Option<String> {
-        if let Some(stage) = self.stages.iter().find(|stage| stage.ns < 0.0 && !stage.is_noise()) {
+        let negative = |stage: &&Stage| stage.ns < -NEGATIVE * self.whole.median && !stage.is_noise();
+        if let Some(stage) = self.stages.iter().find(negative) {
             return Some(format!(
                 "the stage \"{}\" is negative ({:.0} ns, standard error {:.0} ns)",
                 stage.name, stage.ns, stage.error
@@ -391,8 +402,9 @@ impl Budget {
     }
 
     /// The stages as a file that a design names in `path.stages`. What a modelled device takes the place of is not among them;
-    /// a stage that is zero within its error and negative is written as zero. `cite`: on what machine and when.
-    pub fn toml(&self, cite: &str, options: &StackOptions) -> String {
+    /// a negative stage is written as zero, with what it was. `larger`: the same path with requests of more bytes, which shows
+    /// how much processor time each 4 KiB takes. `cite`: on what machine and when.
+    pub fn toml(&self, cite: &str, options: &StackOptions, larger: Option<(&Budget, u32)>) -> String {
         let completion = match self.path.0.completion {
             Completion::Interrupt => "interrupt",
             Completion::Spin => "spin",
@@ -402,26 +414,48 @@ impl Budget {
             quoted(&format!("{} of {}: {}", self.op, display_bytes(options.bytes as u64), self.path.about())),
             quoted(cite)
         );
-        for stage in &self.stages {
-            let when = if stage.when == Submit { "submit" } else { "complete" };
-            let ns = format!("{:.1} ns", stage.ns.max(0.0));
-            let (cpu, wait) = if stage.waits { ("0 ns", ns.as_str()) } else { (ns.as_str(), "0 ns") };
-            let negative =
-                if stage.ns < 0.0 { format!("; {:.1} ns, written as 0", stage.ns) } else { String::new() };
-            let basis = format!(
-                "measured: {}; medians of {} slices, standard error {:.1} ns{negative}",
-                stage.basis,
-                options.rounds.div_ceil(2),
-                stage.error
-            );
-            let _ = write!(
-                text,
-                "\n[[stage]]\nname  = {}\nwhen  = \"{when}\"\ncpu   = \"{cpu}\"\nwait  = \"{wait}\"\nbasis = {}\n",
-                quoted(stage.name),
-                quoted(&basis)
-            );
+        for (at, stage) in self.stages.iter().enumerate() {
+            let larger = larger.map(|(budget, bytes)| (&budget.stages[at], bytes));
+            text += &stage.toml(options, larger);
         }
         text
+    }
+}
+
+impl Stage {
+    /// Nanoseconds of processor time that each 4 KiB takes more, from requests of two sizes; `None` if that is no more than its
+    /// error.
+    fn per_4k(&self, bytes: u32, larger: (&Stage, u32)) -> Option<f64> {
+        let (stage, more) = larger;
+        let pieces = |bytes: u32| bytes as f64 / 4096.0;
+        let steps = pieces(more) - pieces(bytes);
+        let slope = (stage.ns - self.ns) / steps;
+        let error = (stage.error.powi(2) + self.error.powi(2)).sqrt() / steps;
+        let fits = slope > 2.0 * error && slope * pieces(bytes) <= self.ns;
+        (fits && !self.waits()).then_some(slope)
+    }
+
+    fn toml(&self, options: &StackOptions, larger: Option<(&Stage, u32)>) -> String {
+        let when = if self.waits() { "complete" } else { "submit" };
+        let mut basis = format!(
+            "measured: {}; medians of {} slices, standard error {:.1} ns",
+            self.basis,
+            options.rounds.div_ceil(2),
+            self.error
+        );
+        if self.ns < 0.0 {
+            let _ = write!(basis, "; {:.1} ns, written as 0", self.ns);
+        }
+        let per_4k = larger.and_then(|larger| self.per_4k(options.bytes, larger));
+        let fixed = self.ns - per_4k.map_or(0.0, |slope| slope * options.bytes as f64 / 4096.0);
+        let ns = format!("{:.1} ns", fixed.max(0.0));
+        let (cpu, wait) = if self.waits() { ("0 ns", ns.as_str()) } else { (ns.as_str(), "0 ns") };
+        let mut text =
+            format!("\n[[stage]]\nname   = {}\nwhen   = \"{when}\"\ncpu    = \"{cpu}\"\n", quoted(self.name));
+        if let Some(slope) = per_4k {
+            let _ = writeln!(text, "per_4k = \"{slope:.1} ns\"");
+        }
+        text + &format!("wait   = \"{wait}\"\nbasis  = {}\n", quoted(&basis))
     }
 }
 
@@ -437,3 +471,6 @@ fn quoted(text: &str) -> String {
     }
     quoted + "\""
 }
+
+#[cfg(test)]
+mod tests;

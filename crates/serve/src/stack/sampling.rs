@@ -114,6 +114,8 @@ impl Series {
 pub(super) struct Slicer {
     offsets: Vec<u64>,
     workers: Vec<u32>,
+    /// What a slice without requests takes: the clocks.
+    clocks: Sample,
 }
 
 /// As many requests as there are offsets drawn: a slice repeats none within the caches' reach.
@@ -124,12 +126,23 @@ impl Slicer {
     pub fn new(file_bytes: u64, bytes: u32) -> Slicer {
         let (places, mut rng) = (file_bytes / bytes as u64, Rng::new(1));
         let offsets = (0..OFFSETS).map(|_| rng.below(places) * bytes as u64).collect();
-        Slicer { offsets, workers: Vec::new() }
+        Slicer { offsets, workers: Vec::new(), clocks: Sample::default() }
+    }
+
+    /// Measures what reading the clocks adds to a slice, from slices without requests. Threads count: they come first.
+    pub fn calibrate(&mut self) {
+        let empty: Vec<Sample> =
+            (0..CALIBRATIONS).filter_map(|_| timed(false, &[], || Ok(())).ok()).collect();
+        let median = |part: fn(&Sample) -> f64| Stat::of(empty.iter().map(part).collect()).median;
+        self.clocks =
+            Sample { wall: median(|s| s.wall), client: median(|s| s.client), server: median(|s| s.server) };
     }
 
     /// How many requests take about as long as `slice`.
     pub fn count(&self, probe: &mut dyn Probe, op: Op, slice: Duration) -> io::Result<u32> {
         let mut count = 1;
+        // Memory is allocated and code is read at the first ones.
+        probe.run(op, &self.offsets[..WARM_UP])?;
         loop {
             let begun = Instant::now();
             probe.run(op, &self.offsets[..count])?;
@@ -151,19 +164,34 @@ impl Slicer {
     pub fn sample(&self, probe: &mut dyn Probe, layer: Layer, op: Op, requests: u32) -> io::Result<Sample> {
         let offsets = &self.offsets[..requests as usize];
         probe.run(op, &offsets[..offsets.len().div_ceil(8)])?;
-        let workers = || match layer.has_workers() {
-            true => usage::of_workers(&self.workers).unwrap_or_default(),
-            false => Duration::ZERO,
-        };
-        let (worked, used, begun) = (workers(), Usage::now(), Instant::now());
-        probe.run(op, offsets)?;
-        let (wall, used_then) = (begun.elapsed(), Usage::now());
-        let worked = workers().saturating_sub(worked);
-        let client = used_then.thread - used.thread;
-        let server = (used_then.process - used.process).saturating_sub(client) + worked;
-        let each = |time: Duration| time.as_nanos() as f64 / requests as f64;
-        Ok(Sample { wall: each(wall), client: each(client), server: each(server) })
+        let all = timed(layer.has_workers(), &self.workers, || probe.run(op, offsets))?;
+        let each = |time: f64, clocks: f64| (time - clocks) / requests as f64;
+        Ok(Sample {
+            wall: each(all.wall, self.clocks.wall),
+            client: each(all.client, self.clocks.client),
+            server: each(all.server, self.clocks.server),
+        })
     }
+}
+
+/// Requests before the first that count.
+const WARM_UP: usize = 64;
+const CALIBRATIONS: usize = 200;
+
+/// The time of all that `act` does.
+fn timed(has_workers: bool, workers: &[u32], act: impl FnOnce() -> io::Result<()>) -> io::Result<Sample> {
+    let of_workers = || match has_workers {
+        true => usage::of_workers(workers).unwrap_or_default(),
+        false => Duration::ZERO,
+    };
+    let (worked, used, begun) = (of_workers(), Usage::now(), Instant::now());
+    act()?;
+    let (wall, used_then) = (begun.elapsed(), Usage::now());
+    let ns = |time: Duration| time.as_nanos() as f64;
+    let client = ns(used_then.thread - used.thread);
+    let process = ns(used_then.process - used.process);
+    let worked = ns(of_workers().saturating_sub(worked));
+    Ok(Sample { wall: ns(wall), client, server: process - client + worked })
 }
 
 #[cfg(test)]

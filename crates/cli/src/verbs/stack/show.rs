@@ -3,9 +3,9 @@
 use super::machine::Machine;
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};
-use nvlab_lab::report::page::{Axis, Bars, Page, Table as HtmlTable, escape};
+use nvlab_lab::report::page::{Axis, Bars, MUTED, Page, Table as HtmlTable, escape};
 use nvlab_lab::report::{Format, number};
-use nvlab_serve::stack::{Budget, Layer, Measured, Part, Rounds, Series, Stat};
+use nvlab_serve::stack::{Budget, Group, Layer, Measured, Part, Rounds, Series, Stat};
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::Op;
 use serde_json::{Value, json};
@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 const SCHEMA: &str = "nvlab.stack/1";
 
 fn time(ns: f64) -> String {
-    match ns < 0.0 {
-        true => format!("-{}", number::time_ns(-ns)),
-        false => number::time_ns(ns).to_string(),
+    match ns {
+        ns if ns.abs() < 0.5 => "0 ns".into(),
+        ns if ns < 0.0 => format!("-{}", number::time_ns(-ns)),
+        ns => number::time_ns(ns).to_string(),
     }
 }
 
@@ -149,7 +150,7 @@ fn document(measured: &Measured, budgets: &[Budget], machine: &Machine) -> Value
     });
     let paths = budgets.iter().map(|budget| {
         let stages = budget.stages.iter().map(|stage| {
-            json!({ "name": stage.name, "ns": stage.ns, "error_ns": stage.error, "waits": stage.waits, "basis": stage.basis })
+            json!({ "name": stage.name, "ns": stage.ns, "error_ns": stage.error, "waits": stage.waits(), "basis": stage.basis })
         });
         json!({
             "path": budget.path.key(), "op": budget.op.to_string(), "stages": stages.collect::<Vec<_>>(),
@@ -203,24 +204,24 @@ fn layer_bars(measured: &Measured, op: Op) -> String {
     bars.html()
 }
 
+const GROUPS: [(&str, usize); 6] = [
+    ("copy in memory: the instant device", MUTED),
+    ("system call, page fault", 0),
+    ("file system, page cache, FUSE or socket", 4),
+    ("block layer, io_uring, driver", 1),
+    ("server or kernel worker", 5),
+    ("waiting and wake-ups", 2),
+];
+
 fn path_bars(budgets: &[Budget]) -> String {
-    let mut names: Vec<&'static str> = vec!["copy"];
-    for stage in budgets.iter().flat_map(|budget| &budget.stages) {
-        if !names.contains(&stage.name) {
-            names.push(stage.name);
-        }
-    }
-    let parts: Vec<(&str, usize)> =
-        names.iter().copied().enumerate().map(|(at, name)| (name, at % 7)).collect();
-    let mut bars = Bars::new("", axis(), &parts);
+    let mut bars = Bars::new("", axis(), &GROUPS);
     for budget in budgets {
-        let value = |name: &&str| match *name {
-            "copy" => budget.device.median,
-            name => {
-                budget.stages.iter().filter(|stage| stage.name == name).map(|stage| stage.ns.max(0.0)).sum()
-            }
+        let of = |group| {
+            let stages = budget.stages.iter().filter(|stage| stage.group == group);
+            stages.map(|stage| stage.ns).sum::<f64>().max(0.0)
         };
-        let values: Vec<f64> = names.iter().map(value).collect();
+        let groups = [Group::Entry, Group::Files, Group::Block, Group::Server, Group::Waiting];
+        let values: Vec<f64> = std::iter::once(budget.device.median).chain(groups.map(of)).collect();
         bars.row(&format!("{} ({})", budget.path.key(), budget.op), &values, &time(budget.whole.median));
     }
     bars.html()

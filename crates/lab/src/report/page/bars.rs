@@ -5,7 +5,7 @@ use super::plot::{Frame, WIDTH, figure, key, wide};
 use super::{COLORS, escape};
 
 /// The number of the colour for what is of no note, such as idle time.
-pub(crate) const MUTED: usize = COLORS;
+pub const MUTED: usize = COLORS;
 
 /// Height of one row with its label, and of the bar alone.
 const ROW: f64 = 50.0;
