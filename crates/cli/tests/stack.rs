@@ -19,7 +19,17 @@ fn left_behind(folder: &Folder) -> Vec<String> {
 #[test]
 fn every_layer_is_measured_or_says_why_not() {
     let folder = Folder::new("stack");
-    let mut command = folder.nvlab(&["stack", "--quick", "--rounds", "4", "--json", "--html", "page.html"]);
+    let mut command = folder.nvlab(&[
+        "stack",
+        "--quick",
+        "--rounds",
+        "4",
+        "--json",
+        "--html",
+        "page.html",
+        "--svg",
+        "plot.svg",
+    ]);
     let output = command.env("TMPDIR", &folder.0).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -53,6 +63,8 @@ fn every_layer_is_measured_or_says_why_not() {
     }
     let page = text(&folder, "page.html");
     assert!(page.contains("<svg") && page.contains("system call, page fault"), "no plot");
+    let plot = text(&folder, "plot.svg");
+    assert!(plot.starts_with("<svg xmlns=") && plot.contains("waiting and wake-ups"), "{plot}");
     assert_eq!(left_behind(&folder), Vec::<String>::new());
 }
 

@@ -133,10 +133,11 @@ impl Clock {
     fn wall(&self) -> Time {
         let times = match self.mode {
             TimeMode::Real | TimeMode::Fast => 1,
-            TimeMode::Slower(times) => times as u64,
+            TimeMode::Slower(times) => times as u128,
         };
-        // In picoseconds only after the division: 213 days must not be 213 / times.
-        Time::ZERO + Span::from_ns(self.start.elapsed().as_nanos() as u64 / times) + self.ahead
+        // Rounded up: with a fraction lost here, which counts `times` over, a reply would be early.
+        let ps = (self.start.elapsed().as_nanos() * 1000).div_ceil(times);
+        Time::ZERO + Span::from_ps(u64::try_from(ps).unwrap_or(u64::MAX)) + self.ahead
     }
 }
 

@@ -37,6 +37,9 @@ pub struct Stack {
     /// A short look: few and short slices
     #[arg(long)]
     pub quick: bool,
+    /// Write the plot of the paths as SVG to FILE
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
     /// Write a page with the table and plots to FILE
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

@@ -37,6 +37,11 @@ pub fn stack(output: &Output, args: &Stack) -> Result<(), Failure> {
         fs::write(file, page).map_err(|error| Failure::machine(file.display(), &error))?;
         output.note(format_args!("a page: {}", file.display()));
     }
+    if let Some(file) = &args.svg {
+        let plot = show::path_bars(&budgets).file();
+        fs::write(file, plot).map_err(|error| Failure::machine(file.display(), &error))?;
+        output.note(format_args!("a plot: {}", file.display()));
+    }
     let Some(path) = args.path else { return Ok(()) };
     let budget = budgets.iter().find(|budget| budget.path == path).expect("the path that was asked for");
     if let Some(fault) = budget.fault() {

@@ -22,6 +22,8 @@ pub enum Part {
     Server,
     /// Without a processor: wall minus both. Negative if both worked at the same time.
     Wait,
+    /// Without a processor for the program: wall minus client. For paths on which nobody else has to work first.
+    Away,
 }
 
 /// Nanoseconds a request of a slice took.
@@ -42,6 +44,7 @@ impl Sample {
             Part::Client => self.client,
             Part::Server => self.server,
             Part::Wait => self.wall - self.client - self.server,
+            Part::Away => self.wall - self.client,
         }
     }
 }

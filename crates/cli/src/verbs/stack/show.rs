@@ -180,7 +180,7 @@ pub fn page(measured: &Measured, budgets: &[Budget], machine: &Machine) -> Strin
     }
     if !budgets.is_empty() {
         let about = "Each path as stages: differences of layers.";
-        page.section("paths", "Paths", about, &path_bars(budgets));
+        page.section("paths", "Paths", about, &path_bars(budgets).html());
     }
     page.section("table", "Table", "", &html_table(measured));
     page.html()
@@ -213,7 +213,8 @@ const GROUPS: [(&str, usize); 6] = [
     ("waiting and wake-ups", 2),
 ];
 
-fn path_bars(budgets: &[Budget]) -> String {
+/// The stages of each path, stacked.
+pub fn path_bars(budgets: &[Budget]) -> Bars {
     let mut bars = Bars::new("", axis(), &GROUPS);
     for budget in budgets {
         let of = |group| {
@@ -224,7 +225,7 @@ fn path_bars(budgets: &[Budget]) -> String {
         let values: Vec<f64> = std::iter::once(budget.device.median).chain(groups.map(of)).collect();
         bars.row(&format!("{} ({})", budget.path.key(), budget.op), &values, &time(budget.whole.median));
     }
-    bars.html()
+    bars
 }
 
 fn html_table(measured: &Measured) -> String {

@@ -1,6 +1,8 @@
 //! The arithmetic of paths: differences, sums, and their file.
 
+use super::Group::{Block, Entry, Files};
 use super::*;
+use crate::stack::Part::Client;
 use crate::stack::{Sample, Series};
 use toml::{Table, Value};
 
@@ -113,10 +115,10 @@ fn the_file_says_what_was_measured() {
     assert_eq!(stages.len(), budget.stages.len());
     for (read, stage) in stages.iter().zip(&budget.stages) {
         let (cpu, wait) = (ns(&read["cpu"]), ns(&read["wait"]));
-        assert!((cpu + wait - stage.ns).abs() < 0.06, "{read}");
-        assert_eq!(wait > 0.0, stage.waits(), "{read}");
+        assert!((cpu + wait - stage.ns).abs() < 0.06, "{read:?}");
+        assert_eq!(wait > 0.0, stage.waits(), "{read:?}");
         assert_eq!(read["when"].as_str(), Some(if stage.waits() { "complete" } else { "submit" }));
-        assert!(read["basis"].as_str().unwrap().starts_with("measured: "), "{read}");
+        assert!(read["basis"].as_str().unwrap().starts_with("measured: "), "{read:?}");
     }
 
     // Requests of 16 KiB: ext4 takes 900 ns more for the 12 KiB, the system call nothing.
@@ -129,7 +131,7 @@ fn the_file_says_what_was_measured() {
     let own = budget.stages.iter().find(|stage| stage.name == "ext4").unwrap().ns;
     assert!(
         (ns(&ext4["per_4k"]) - 300.0).abs() < 0.1 && (ns(&ext4["cpu"]) - (own - 300.0)).abs() < 0.1,
-        "{ext4}"
+        "{ext4:?}"
     );
-    assert!(stages[0].get("per_4k").is_none(), "{}", stages[0]);
+    assert!(stages[0].get("per_4k").is_none(), "{:?}", stages[0]);
 }
