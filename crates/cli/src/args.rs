@@ -2,9 +2,11 @@
 
 mod cut;
 mod serve;
+mod stack;
 
 pub use cut::Cut;
 pub use serve::Serve;
+pub use stack::Stack;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -162,6 +164,8 @@ pub enum Verb {
         /// E.g. ftl.clean.kind | waf | workloads | formats | exit-codes [default: list them]
         topic: Option<String>,
     },
+    /// Measure on this machine what each layer of software above an instant device costs
+    Stack(Stack),
     /// Say what this machine can do (cores, memory, FUSE, userfaultfd, Python)
     Doctor,
     /// Print shell completions

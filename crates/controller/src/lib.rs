@@ -14,6 +14,7 @@
 //! | [`page_map`] | any logical page to any physical page; a cache of blocks in SLC mode |
 //! | [`hftl`] | a page map kept in PRAM: nothing to scan after a power cut |
 //! | [`block_map`] | a page at a fixed offset in its block: pure block mapping, BAST, FAST, SLC log over MLC data |
+//! | [`bare_ram`] | a memory as blocks, without a map |
 //! | [`envy`] | NOR flash and battery-backed SRAM as a word-addressable memory |
 //! | [`fsms`] | in front of any of them: stores the metadata of a FAT file system in PRAM |
 //! | [`pram`] | the memory that `fsms` shares with the controller behind it |
@@ -21,6 +22,7 @@
 //! | `cleaning` | which block is cleaned next: one file per policy |
 //! | `table` | the blocks of an array: live units, state |
 
+pub mod bare_ram;
 pub mod block_map;
 mod cleaning;
 pub mod envy;

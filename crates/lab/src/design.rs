@@ -53,6 +53,7 @@ pub use kinds::blocks::{BlockMapped, LogArray};
 pub use kinds::envy::Envy;
 pub use kinds::hftl::PramMapped;
 pub use kinds::page::PageMapped;
+pub use kinds::ram_disk::RamDisk;
 pub use kinds::rvm::{LogDevice, Recoverable};
 pub use kinds::{Ftl, Kind};
 pub use load::BUILT_IN;

@@ -104,7 +104,8 @@ impl RunResult {
     /// Why there is no lifetime: true if nothing wears the device, false if it is not known what will.
     pub(crate) fn without_end(&self) -> bool {
         let programmed = self.flash.as_ref().map_or(0, |flash| flash.programs + flash.erases);
-        self.lifetime.years.is_none() && programmed == 0 && self.write.bytes == 0
+        let wears = self.flash.is_some() || self.pram.is_some() || self.durable.is_some();
+        self.lifetime.years.is_none() && programmed == 0 && (self.write.bytes == 0 || !wears)
     }
 }
 

@@ -5,8 +5,10 @@
 //! [`TimeMode::Fast`] it is sent at once, and the device's clock advances instead, so that the device is never
 //! called before the end of its last operation: it may run ahead of the wall clock.
 
+use crate::sys::process;
 use nvlab_units::{Span, Time};
 use std::str::FromStr;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// When a request is answered.
@@ -37,12 +39,38 @@ impl FromStr for TimeMode {
     }
 }
 
-/// A wait shorter than this is a busy wait: a sleeping thread wakes late, by some 50 us, or by a few after
-/// [`crate::sys::process::sleep_precisely`].
-const SPIN: Duration = Duration::from_micros(100);
+/// The last part of a wait is a busy wait: a sleeping thread wakes late. How late depends on the machine, a virtual one is
+/// slower, so it is measured once: the 99th percentile of some short sleeps, within these limits.
+const SPIN_LIMITS: [Duration; 2] = [Duration::from_micros(10), Duration::from_micros(200)];
+const SPIN_SLEEPS: usize = 64;
+const SPIN_SLEEP: Duration = Duration::from_micros(100);
 
-/// The same after `sleep_precisely`.
-pub(crate) const SPIN_PRECISE: Duration = Duration::from_micros(25);
+/// How long before its end a wait becomes a busy wait. The first call takes some milliseconds.
+pub(crate) fn spin() -> Duration {
+    static MEASURED: OnceLock<Duration> = OnceLock::new();
+    *MEASURED.get_or_init(|| {
+        // In a thread of its own: how the caller sleeps is not changed.
+        let measured = std::thread::spawn(|| {
+            sleep_precisely();
+            let over = |_| {
+                let begun = Instant::now();
+                std::thread::sleep(SPIN_SLEEP);
+                begun.elapsed().saturating_sub(SPIN_SLEEP)
+            };
+            let mut over: Vec<Duration> = (0..SPIN_SLEEPS).map(over).collect();
+            over.sort_unstable();
+            over[SPIN_SLEEPS - 2]
+        });
+        let [least, most] = SPIN_LIMITS;
+        measured.join().unwrap_or(most).clamp(least, most)
+    })
+}
+
+/// From now on this thread's sleeps end as early as the machine can; if the kernel refuses, replies are later, which is
+/// counted.
+pub(crate) fn sleep_precisely() {
+    let _ = process::sleep_precisely();
+}
 
 /// Time since the device was switched on.
 #[derive(Debug)]
@@ -58,6 +86,9 @@ pub(crate) struct Clock {
 impl Clock {
     /// The wall clock from now on, at `begin` of the device's time.
     pub(crate) fn new(mode: TimeMode, begin: Time) -> Clock {
+        if mode != TimeMode::Fast {
+            spin();
+        }
         Clock { mode, start: Instant::now(), ahead: begin.since(Time::ZERO), last: begin }
     }
 
@@ -94,7 +125,7 @@ impl Clock {
     /// Waits for the end of an operation, or advances the device's clock to it.
     pub(crate) fn reach(&mut self, end: Time) {
         if let Some(due) = self.due(end) {
-            wait_until(due, SPIN);
+            wait_until(due);
         }
     }
 
@@ -102,19 +133,25 @@ impl Clock {
     fn wall(&self) -> Time {
         let times = match self.mode {
             TimeMode::Real | TimeMode::Fast => 1,
-            TimeMode::Slower(times) => times as u64,
+            TimeMode::Slower(times) => times as u128,
         };
-        // In picoseconds only after the division: 213 days must not be 213 / times.
-        Time::ZERO + Span::from_ns(self.start.elapsed().as_nanos() as u64 / times) + self.ahead
+        // Rounded up: with a fraction lost here, which counts `times` over, a reply would be early.
+        let ps = (self.start.elapsed().as_nanos() * 1000).div_ceil(times);
+        Time::ZERO + Span::from_ps(u64::try_from(ps).unwrap_or(u64::MAX)) + self.ahead
     }
 }
 
-/// Sleeps, with a busy wait at the end.
-pub(crate) fn wait_until(due: Instant, spin: Duration) {
-    if let Some(sleep) = due.checked_duration_since(Instant::now() + spin) {
+/// Sleeps, with a busy wait at the end. Returns when it ended, which is no earlier than `due`.
+pub(crate) fn wait_until(due: Instant) -> Instant {
+    if let Some(sleep) = due.checked_duration_since(Instant::now() + spin()) {
+        sleep_precisely();
         std::thread::sleep(sleep);
     }
-    while Instant::now() < due {
+    loop {
+        let now = Instant::now();
+        if now >= due {
+            return now;
+        }
         std::hint::spin_loop();
     }
 }

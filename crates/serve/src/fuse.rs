@@ -8,7 +8,6 @@
 //! A held reply blocks its thread: there are as many as a deep queue needs.
 
 use crate::ServeError;
-use crate::clock::{SPIN_PRECISE, wait_until};
 use crate::served::{Drive, DriveError, Due, Session, Zero};
 use crate::sys::process;
 use fuser::{
@@ -100,14 +99,6 @@ fn errno(fault: &DriveError) -> Errno {
     }
 }
 
-fn hold(due: Due) {
-    if let Some(due) = due {
-        // Without it a reply is some 50 us later.
-        let _ = process::sleep_precisely();
-        wait_until(due, SPIN_PRECISE);
-    }
-}
-
 impl Files {
     fn drive(&self, file: INodeNo) -> Option<&Drive> {
         let number = u64::from(file).checked_sub(FIRST)?;
@@ -146,7 +137,7 @@ impl Files {
         let drive = self.drive(file).ok_or(Errno::EISDIR)?;
         let session = Session { power: handle.0 };
         let due = act(drive, session).map_err(|fault| errno(&fault))?;
-        hold(due);
+        drive.hold(due);
         // The power may have failed while the reply was held.
         if drive.is_current(session) { Ok(()) } else { Err(Errno::EIO) }
     }

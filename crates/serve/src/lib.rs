@@ -28,6 +28,7 @@
 //! | [`window`] | a design as memory: in this process, or in programs |
 //! | [`cuts`] | recording, replay, what must survive, smaller failures |
 //! | [`management`], [`http`] | control socket; live page and metrics |
+//! | [`stack`] | what the software above an instant device costs on this machine |
 //! | `net` | listeners, and which connections are served when too many come |
 //! | `clock` | the wall clock as the device's time |
 //! | `mapped_store`, `state_folder` | media in mapped memory; the folder that holds them |
@@ -53,6 +54,7 @@ mod mapped_store;
 pub mod nbd;
 mod net;
 pub mod served;
+pub mod stack;
 mod state_folder;
 mod sys;
 pub mod window;

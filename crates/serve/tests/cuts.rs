@@ -9,12 +9,13 @@ use nvlab_serve::cuts::{Broken, Journal, Kind, Moment, Replayer, SharedJournal, 
 use nvlab_serve::{Drive, DriveOptions, TimeMode};
 use nvlab_units::Rng;
 
-/// A volatile write buffer; one with a capacitor; none; a memory; a map in PRAM, and file-system metadata beside it.
-const DESIGNS: [(&str, &[&str]); 6] = [
+/// A volatile write buffer; one with a capacitor; none; a memory; a RAM disk; a map in PRAM, and file-system metadata beside it.
+const DESIGNS: [(&str, &[&str]); 7] = [
     ("ssd-mlc-2010", &["media.mlc.blocks=64", "ftl.spare=30%", "ftl.buffer.size=1MiB"]),
     ("ssd-tlc", &["media.tlc.blocks=20", "ftl.spare=55%", "ftl.buffer.size=8MiB", "array.channels=1"]),
     ("bench-4g", &["media.nand.blocks=48", "ftl.spare=30%"]),
     ("envy-128m", &[]),
+    ("nvramdisk", &["media.dram.size=16MiB"]),
     ("hftl", &["media.nand.blocks=48", "ftl.capacity=8MiB", "media.pram.size=1MiB"]),
     (
         "hftl-fsms",

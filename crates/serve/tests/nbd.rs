@@ -294,7 +294,7 @@ fn real_time_is_the_models() {
     drop(client);
     let mut server = served.server;
     server.stop();
-    let late = server.lateness();
+    let late = served.drives[0].lateness();
     assert!(late.count >= 17 && late.p50 <= late.p99 && late.p99 <= late.max, "{late:?}");
 }
 

@@ -14,6 +14,7 @@ mod report;
 mod reproduce;
 mod run;
 mod serve;
+mod stack;
 mod sweep;
 mod trace;
 
@@ -37,6 +38,7 @@ pub fn dispatch(output: &Output, verb: Verb) -> Result<(), Failure> {
         Verb::Report(args) => report::report(output, &args),
         Verb::Reproduce(args) => reproduce::reproduce(output, &args),
         Verb::Explain { topic } => explain::explain(output, topic.as_deref()),
+        Verb::Stack(args) => stack::stack(output, &args),
         Verb::Doctor => doctor::doctor(output),
         Verb::Completions { shell } => completions::completions(output, shell),
         Verb::Man { dir } => completions::man(output, &dir),

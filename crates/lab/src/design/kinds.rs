@@ -7,6 +7,7 @@ pub mod blocks;
 pub mod envy;
 pub mod hftl;
 pub mod page;
+pub mod ram_disk;
 pub mod rvm;
 
 use super::bricks::array::Wiring;
@@ -20,9 +21,10 @@ use crate::toml_reader::datum::Shape;
 use blocks::BlockMapped;
 use envy::Envy;
 use hftl::PramMapped;
-use nvlab_units::Geometry;
+use nvlab_units::{Geometry, Rate};
 use nvlab_workload::Serves;
 use page::PageMapped;
+use ram_disk::RamDisk;
 use rvm::Recoverable;
 
 /// The controller, by its kind.
@@ -36,6 +38,8 @@ pub enum Ftl {
     Hftl(PramMapped),
     /// `envy`: a memory of NOR flash and battery-backed SRAM.
     Envy(Envy),
+    /// `ram-disk`: a memory as blocks, without a map.
+    RamDisk(RamDisk),
     /// `rvm`: recoverable memory in the host, and the device its log is on.
     Rvm(Recoverable),
 }
@@ -89,6 +93,7 @@ impl Ftl {
             Ftl::Blocks(blocks) => blocks,
             Ftl::Hftl(hftl) => hftl,
             Ftl::Envy(envy) => envy,
+            Ftl::RamDisk(disk) => disk,
             Ftl::Rvm(rvm) => rvm,
         }
     }
@@ -113,6 +118,19 @@ impl Ftl {
     pub fn logical_units(&self) -> u32 {
         self.kind().logical_units()
     }
+}
+
+/// What is not on flash has no array.
+fn no_array() -> Array {
+    let geometry = Geometry {
+        channels: 1,
+        dies_per_channel: 1,
+        blocks_per_die: 1,
+        pages_per_block: 1,
+        units_per_page: 1,
+        unit_bytes: 512,
+    };
+    Array { gang: 1, planes: 1, transfer: Rate::from_bytes_per_second(0), geometry, units_per_read: 1 }
 }
 
 /// The keys of all kinds.
@@ -148,6 +166,7 @@ const KIND: &[Key] = &[key(
             "a memory: words of NOR flash behind a battery-backed write buffer and page table (eNVy, ASPLOS \
              1994)",
         ),
+        ("ram-disk", "no map: a memory as blocks, each request with the delays of the memory (NVRamDisk, system 004)"),
         (
             "rvm",
             "no controller: a host with recoverable memory, whose log is on the device (system 001; RVM, SOSP \
@@ -171,6 +190,9 @@ pub fn read(
             .map(|(array, blocks)| (array, Ftl::Blocks(blocks))),
         "hftl" => hftl::read(context, media, wiring, path).map(|(array, hftl)| (array, Ftl::Hftl(hftl))),
         "envy" => envy::read(context, media, wiring, path).map(|(array, envy)| (array, Ftl::Envy(envy))),
+        ram_disk::KIND => {
+            ram_disk::read(context, media, wiring, path).map(|(array, disk)| (array, Ftl::RamDisk(disk)))
+        }
         "rvm" => rvm::read(context, media, wiring, path).map(|(array, rvm)| (array, Ftl::Rvm(rvm))),
         _ => page::read(context, media, wiring, path).map(|(array, page)| (array, Ftl::Page(page))),
     }

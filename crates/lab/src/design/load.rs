@@ -34,6 +34,7 @@ built_in!(
     "mlc-bast",
     "mlc-block",
     "mlc-fast",
+    "nvramdisk",
     "qlc-pslc",
     "rvm-battery-ram",
     "rvm-disk",

@@ -37,6 +37,13 @@ pub fn metrics(drives: &[Arc<Drive>]) -> String {
         }
     }
     family("modelled_latency_seconds", "gauge", "What the modelled device took.", latency);
+    let late = drives.iter().map(|drive| (of(drive.name()), drive.lateness()));
+    let late = late.filter(|(_, late)| late.count > 0).flat_map(|(name, late)| {
+        [("mean", late.mean), ("p50", late.p50), ("p99", late.p99), ("max", late.max)]
+            .map(|(stat, span)| (format!("{name},stat=\"{stat}\""), span.seconds().to_string()))
+    });
+    let help = "How much later than the modelled device held replies were sent.";
+    family("reply_lateness_seconds", "gauge", help, late.collect());
     let one = |value: &dyn Fn(&Counts) -> String| {
         all.iter().map(|(name, counts)| (of(name), value(counts))).collect()
     };

@@ -1,20 +1,19 @@
 //! Replies: sent at once, or held until the modelled device would give them.
 //!
 //! Held replies wait in a heap for one thread of their connection, the timer, which sleeps until shortly before the first
-//! of them is due and busy-waits for the rest. It records how late it was.
+//! of them is due and busy-waits for the rest. A reply that is due in a few microseconds, with nothing else to do meanwhile, is
+//! waited for and sent by the thread that read its request: to wake the timer would take longer. How late each is is counted.
 
 use super::transport::Transport;
-use crate::clock::SPIN_PRECISE;
+use crate::clock;
 use crate::served::{Drive, Session};
-use crate::sys::process;
-use nvlab_units::{Histogram, Span};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::io::{self, IoSlice};
 use std::iter;
 use std::net::Shutdown;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Bytes of replies that are sent together; a payload as large is sent alone.
 const SEND_AT: usize = 128 << 10;
@@ -22,6 +21,8 @@ const SEND_AT: usize = 128 << 10;
 const KEEP_BYTES: usize = 2 << 20;
 /// Replies and bytes held for one connection; with more, no further requests are read from it.
 const HELD_MAX: usize = 1024;
+/// A wait shorter than this is not left to the timer, which would wake later.
+const SHORT: Duration = Duration::from_micros(10);
 const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes to be sent. The buffer never shrinks below what was used, so that nothing is zeroed twice.
@@ -117,13 +118,18 @@ impl Answers {
         Ok(())
     }
 
-    /// Completes a reply, which is due at a time.
-    pub fn end(&mut self, due: Option<Instant>) -> io::Result<()> {
+    /// Completes a reply, which is due at a time. `more`: another request has been read already.
+    pub fn end(&mut self, due: Option<Instant>, more: bool) -> io::Result<()> {
         match self {
             Answers::AtOnce { out, .. } if out.len() < SEND_AT => Ok(()),
             Answers::AtOnce { .. } => self.send(),
             Answers::Held { held, out } => {
-                *out = held.add(due.unwrap_or_else(Instant::now), std::mem::take(out));
+                let due = due.unwrap_or_else(Instant::now);
+                if !more && due.saturating_duration_since(Instant::now()) < SHORT && held.is_idle() {
+                    held.send_soon(due, out);
+                } else {
+                    *out = held.add(due, std::mem::take(out));
+                }
                 Ok(())
             }
         }
@@ -172,6 +178,8 @@ struct Queue {
     bytes: usize,
     number: u64,
     unused: Vec<Outgoing>,
+    /// The timer sends a reply.
+    sending: bool,
     /// No more replies will be added.
     ended: bool,
     /// The client has gone: replies are dropped.
@@ -188,23 +196,48 @@ impl Queue {
 }
 
 /// Replies that are not due yet, and the notifications of the timer.
-#[derive(Debug)]
 pub(super) struct Held {
     transport: Arc<Transport>,
+    drive: Arc<Drive>,
+    session: Session,
     queue: Mutex<Queue>,
     added: Condvar,
     taken: Condvar,
 }
 
 impl Held {
-    /// Empty.
-    pub fn new(transport: Arc<Transport>) -> Held {
-        Held { transport, queue: Mutex::default(), added: Condvar::new(), taken: Condvar::new() }
+    /// Empty; for the replies of a device in one session.
+    pub fn new(transport: Arc<Transport>, drive: Arc<Drive>, session: Session) -> Held {
+        let (added, taken) = (Condvar::new(), Condvar::new());
+        Held { transport, drive, session, queue: Mutex::default(), added, taken }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // Replies are added and removed whole: the queue is consistent after a panic.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if nothing is held and nothing is being sent: only the thread that adds can change that.
+    fn is_idle(&self) -> bool {
+        let queue = self.queue();
+        queue.replies.is_empty() && !queue.sending && !queue.broken
+    }
+
+    /// Sends a reply when it is due. Nothing else must be held.
+    fn send_soon(&self, due: Instant, out: &mut Outgoing) {
+        self.transport.connection.reply_held();
+        self.drive.hold(Some(due));
+        let sent = self.send(out.here());
+        self.transport.connection.replies_sent(1);
+        out.clear();
+        if !sent {
+            self.give_up();
+        }
+    }
+
+    /// Sends bytes, unless the power has failed meanwhile; false if they were not sent.
+    fn send(&self, bytes: &[u8]) -> bool {
+        self.drive.is_current(self.session) && self.transport.write_all(bytes).is_ok()
     }
 
     /// Queues a reply and returns a buffer for the next.
@@ -235,16 +268,15 @@ impl Held {
         self.added.notify_one();
     }
 
-    /// The timer: sends each reply when it is due, until the last. Returns how late they were.
-    pub fn run(&self, drive: &Drive, session: Session) -> Histogram {
-        let mut late = Histogram::new();
-        // If the kernel refuses, replies are later, which the result shows.
-        let _ = process::sleep_precisely();
+    /// The timer: sends each reply when it is due, until the last.
+    pub fn run(&self) {
+        clock::sleep_precisely();
+        let spin = clock::spin();
         let mut queue = self.queue();
         loop {
             let Some(Reverse(first)) = queue.replies.peek() else {
                 if queue.ended {
-                    return late;
+                    return;
                 }
                 queue = self.added.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
@@ -252,8 +284,8 @@ impl Held {
             let (due, now) = (first.due, Instant::now());
             if due > now {
                 let left = due - now;
-                if left > SPIN_PRECISE {
-                    let waited = self.added.wait_timeout(queue, left - SPIN_PRECISE);
+                if left > spin {
+                    let waited = self.added.wait_timeout(queue, left - spin);
                     queue = waited.unwrap_or_else(PoisonError::into_inner).0;
                 } else {
                     drop(queue);
@@ -268,24 +300,26 @@ impl Held {
             let Some(Reverse(mut reply)) = queue.replies.pop() else { continue };
             let mut together = 1;
             queue.bytes -= reply.out.len();
-            late.add(Span::from_ns((now - reply.due).as_nanos() as u64));
+            self.drive.sent(reply.due, now);
             // Other replies that are due go with it: waking the client takes longer than a copy.
             while reply.out.len() < SEND_AT
                 && queue.replies.peek().is_some_and(|Reverse(next)| next.due <= now)
             {
                 let Some(Reverse(mut next)) = queue.replies.pop() else { break };
                 queue.bytes -= next.out.len();
-                late.add(Span::from_ns((now - next.due).as_nanos() as u64));
+                self.drive.sent(next.due, now);
                 reply.out.push(next.out.here());
                 next.out.clear();
                 queue.unused.push(next.out);
                 together += 1;
             }
+            queue.sending = true;
             drop(queue);
-            let sent = drive.is_current(session) && self.transport.write_all(reply.out.here()).is_ok();
+            let sent = self.send(reply.out.here());
             self.transport.connection.replies_sent(together);
             reply.out.clear();
             queue = self.queue();
+            queue.sending = false;
             queue.unused.push(reply.out);
             if !sent {
                 queue.give_up(&self.transport);

@@ -6,7 +6,7 @@
 //! 1. Whatever a client sends, the others are served: every length is checked before memory is allocated, unknown options
 //!    are refused and skipped, and a request that cannot be parsed ends its own connection only.
 //! 2. Replies are sent in the order in which they are due. If the device's time is real, a thread holds them
-//!    (`answers`); otherwise one thread serves a connection, and answers what it has read before it waits for more.
+//!    (`answers`), but for one that is due at once; otherwise one thread serves a connection, and answers what it has read before it waits for more.
 //! 3. A large read is sent from the media without a copy if the device shows its bytes and replies are neither held nor
 //!    encrypted. The device serves nothing else meanwhile, so nothing can change under it; what the socket does not accept
 //!    without waiting is copied.
@@ -38,5 +38,5 @@ pub use crate::net::connections::ConnectionLimits;
 pub use crate::net::listen::Address;
 pub use crate::net::log::Log;
 pub use export::Export;
-pub use server::{Lateness, NbdServer, Options};
+pub use server::{NbdServer, Options};
 pub use tls::{Security, TlsMode};

@@ -11,28 +11,14 @@ use crate::ServeError;
 use crate::net::connections::{Connection, ConnectionLimits, Connections};
 use crate::net::listen::{Address, listen};
 use crate::net::log::Log;
-use nvlab_units::{Histogram, Span};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A client that does not read a reply for this long is disconnected.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
-
-/// How late held replies were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lateness {
-    /// Held replies.
-    pub count: u64,
-    /// The median.
-    pub p50: Span,
-    /// The 99th percentile.
-    pub p99: Span,
-    /// The largest.
-    pub max: Span,
-}
 
 /// How a server treats its clients.
 #[derive(Debug, Default)]
@@ -49,7 +35,6 @@ struct Shared {
     exports: Vec<Export>,
     security: Option<Security>,
     connections: Arc<Connections>,
-    late: Mutex<Histogram>,
 }
 
 /// A server.
@@ -79,8 +64,7 @@ impl NbdServer {
         }
         let connections =
             Connections::new("nbd", limits, log).map_err(ServeError::io("cannot make an event counter"))?;
-        let late = Mutex::new(Histogram::new());
-        let shared = Arc::new(Shared { exports, security, connections: Arc::new(connections), late });
+        let shared = Arc::new(Shared { exports, security, connections: Arc::new(connections) });
         for export in &shared.exports {
             let weak = Arc::downgrade(&shared);
             export.drive.on_cut(move |_| {
@@ -106,15 +90,6 @@ impl NbdServer {
         &self.uri
     }
 
-    /// How late held replies were, on connections that have ended.
-    pub fn lateness(&self) -> Lateness {
-        let late = lock(&self.shared.late);
-        match late.count() {
-            0 => Lateness::default(),
-            count => Lateness { count, p50: late.quantile(0.5), p99: late.quantile(0.99), max: late.max() },
-        }
-    }
-
     /// Answers requests in progress, then closes every connection.
     pub fn stop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
@@ -131,11 +106,6 @@ impl Drop for NbdServer {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Counts are consistent after a panic, too.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn serve_connection(shared: &Shared, connection: &Arc<Connection>) -> io::Result<()> {
     // The time for the handshake is limited by `Connections`.
     connection.stream.limit(None, Some(ANSWER_PATIENCE))?;
@@ -148,7 +118,7 @@ fn serve_connection(shared: &Shared, connection: &Arc<Connection>) -> io::Result
         return Ok(());
     };
     connection.set_busy();
-    let drive = &*shared.exports[agreed.export].drive;
+    let drive = &shared.exports[agreed.export].drive;
     let session = drive.session();
     let mut serve = |answers: &mut Answers| {
         let (stopping, connection) = (shared.connections.stopping(), &**connection);
@@ -160,19 +130,18 @@ fn serve_connection(shared: &Shared, connection: &Arc<Connection>) -> io::Result
         transport.end();
         return Ok(());
     }
-    let held = Arc::new(Held::new(Arc::clone(&transport)));
+    let held = Arc::new(Held::new(Arc::clone(&transport), Arc::clone(drive), session));
     std::thread::scope(|scope| {
         let timer = scope.spawn(|| {
-            let run = catch_unwind(AssertUnwindSafe(|| held.run(drive, session)));
+            let run = catch_unwind(AssertUnwindSafe(|| held.run()));
             run.inspect_err(|_| held.give_up())
         });
         let mut answers = Answers::Held { held: Arc::clone(&held), out: Outgoing::default() };
         let served = catch_unwind(AssertUnwindSafe(|| serve(&mut answers)));
         // Also after a panic: otherwise the timer would wait for more for ever.
         held.end();
-        if let Ok(Ok(late)) = timer.join() {
-            lock(&shared.late).merge(&late);
-        }
+        // A panic of the timer was reported by the thread itself.
+        let _ = timer.join();
         served.unwrap_or_else(|panic| resume_unwind(panic))
     })?;
     transport.end();

@@ -95,7 +95,7 @@ impl Transmission<'_> {
                 }
                 Err(Stop::Left(why)) => {
                     self.refuse(start, &request, &why);
-                    self.answers.end(None)?;
+                    self.answers.end(None, true)?;
                     self.answers.send()?;
                     let why = format!("the data of {} are not read past", Named(&request));
                     return Err(Error::new(ErrorKind::InvalidData, why));
@@ -103,7 +103,8 @@ impl Transmission<'_> {
                 Err(Stop::PowerLost) => return Ok(()),
                 Err(Stop::Broken(error)) => return Err(error),
             };
-            self.answers.end(due)?;
+            let more = self.incoming.len() >= wire::REQUEST_BYTES;
+            self.answers.end(due, more)?;
         }
     }
 

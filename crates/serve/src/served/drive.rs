@@ -13,9 +13,10 @@ mod ranges;
 pub use ranges::Zero;
 pub(crate) use ranges::pieces;
 
-use super::{Counts, Cut, DeviceState, DriveError, ServedDevice, Start, Wear, build};
+use super::lateness::Collected;
+use super::{Counts, Cut, DeviceState, DriveError, Lateness, ServedDevice, Start, Wear, build};
 use crate::ServeError;
-use crate::clock::{Clock, TimeMode};
+use crate::clock::{Clock, TimeMode, wait_until};
 use nvlab_controller::ControllerError;
 use nvlab_lab::design::Design;
 use nvlab_lab::result::{Precondition, RunResult};
@@ -73,6 +74,7 @@ pub struct Drive {
     time: TimeMode,
     /// How often the power came back; changed under the lock.
     power: Arc<AtomicU64>,
+    late: Collected,
     inner: Mutex<Inner>,
 }
 
@@ -150,6 +152,7 @@ impl Drive {
             start: inner.state.start(),
             time: options.time,
             power,
+            late: Collected::default(),
             inner: Mutex::new(Inner { device: Some(device), ..inner }),
         })
     }
@@ -202,6 +205,23 @@ impl Drive {
     /// True if replies are held until they are due.
     pub(crate) fn holds_answers(&self) -> bool {
         self.time != TimeMode::Fast
+    }
+
+    /// Waits until a reply is due, if it is held: then the caller has waited as long as for the modelled device.
+    pub fn hold(&self, due: Due) {
+        if let Some(due) = due {
+            self.late.add(due, wait_until(due));
+        }
+    }
+
+    /// A front end that waited by itself sends a held reply at this time.
+    pub(crate) fn sent(&self, due: Instant, at: Instant) {
+        self.late.add(due, at);
+    }
+
+    /// How late held replies were so far.
+    pub fn lateness(&self) -> Lateness {
+        self.late.so_far()
     }
 
     /// Calls `hook` after every cut, before another request is served. It must not call this device.

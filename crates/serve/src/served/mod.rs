@@ -9,7 +9,7 @@
 //! | `state` | the folder with the media |
 //! | `battery`, `backed` | what a protected write buffer holds, outside this process; a page map with it |
 //! | [`drive`] | a device with a clock, a power plug and counts, for several clients |
-//! | `counts`, `error` | its counts; why it does not serve a request |
+//! | `counts`, `lateness`, `error` | its counts; how late its replies were; why it does not serve a request |
 
 mod backed;
 mod battery;
@@ -17,6 +17,7 @@ mod counts;
 mod device;
 pub mod drive;
 mod error;
+mod lateness;
 mod state;
 
 pub use counts::{Counts, Cut, Wear};
@@ -24,4 +25,5 @@ pub use device::ServedDevice;
 pub(crate) use device::build;
 pub use drive::{Drive, DriveOptions, Due, Session, Zero};
 pub use error::DriveError;
+pub use lateness::Lateness;
 pub use state::{DeviceState, Start};

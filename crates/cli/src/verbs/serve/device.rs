@@ -67,12 +67,19 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     }
     mount.map_or(Ok(()), FuseMount::close)?;
     drop(doors);
-    let late = server.as_ref().map(NbdServer::lateness).unwrap_or_default();
-    if late.count > 0 {
-        output.note(format_args!(
-            "time     {} answers were late by {} (p50), {} (p99), {} at most",
-            late.count, late.p50, late.p99, late.max
-        ));
+    for drive in &drives {
+        let late = drive.lateness();
+        if late.count > 0 {
+            output.note(format_args!(
+                "{}: {} replies were sent later than the device's time by {} (mean), {} (p50), {} (p99), {} at most",
+                drive.name(),
+                late.count,
+                late.mean,
+                late.p50,
+                late.p99,
+                late.max
+            ));
+        }
     }
     finish(output, &drives, record)?;
     status.map_or(Ok(()), ended)

@@ -10,7 +10,7 @@ use super::super::key::Preset::{Is, Nothing, Required};
 use super::super::key::{Key, key};
 use super::super::part::Flash;
 use super::super::{Array, Design, HostPath, PathKind, Payload};
-use super::Kind;
+use super::{Kind, no_array};
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_medium::flash::NorConfig;
 use nvlab_rvm::record::Headers;
@@ -360,19 +360,6 @@ fn fitting(context: &mut Context, wanted: Option<u64>, medium_bytes: u64) -> Opt
         }
         wanted => Some(wanted.unwrap_or(most)),
     }
-}
-
-/// A log that is not on flash has no array.
-fn no_array() -> Array {
-    let geometry = Geometry {
-        channels: 1,
-        dies_per_channel: 1,
-        blocks_per_die: 1,
-        pages_per_block: 1,
-        units_per_page: 1,
-        unit_bytes: 512,
-    };
-    Array { gang: 1, planes: 1, transfer: Rate::from_bytes_per_second(0), geometry, units_per_read: 1 }
 }
 
 fn on_flash(

@@ -2,14 +2,16 @@
 
 use super::axis::Axis;
 use super::plot::{Frame, WIDTH, figure, key, wide};
-use super::{COLORS, escape};
+use super::{COLORS, STYLE, escape};
 
 /// The number of the colour for what is of no note, such as idle time.
-pub(crate) const MUTED: usize = COLORS;
+pub const MUTED: usize = COLORS;
 
 /// Height of one row with its label, and of the bar alone.
 const ROW: f64 = 50.0;
 const BAR: f64 = 22.0;
+/// Height of a line of the legend in a file.
+const LEGEND_ROW: f64 = 20.0;
 
 /// Rows of bars, each made of the same parts.
 pub struct Bars {
@@ -68,6 +70,30 @@ impl Bars {
         figure(&self.title, &self.legend(), &svg)
     }
 
+    /// The plot as a file of its own, for browsers: an SVG with its style, and the legend below; empty if there is nothing to
+    /// show.
+    pub fn file(&self) -> String {
+        let html = self.html();
+        let (Some(start), Some(end)) = (html.find("<svg "), html.find("</svg>")) else {
+            return String::new();
+        };
+        let body = html[start..end].split_once('>').map_or("", |(_, body)| body);
+        let plot = ROW * self.rows.len() as f64 + 48.0;
+        let mut legend = String::new();
+        for (line, (name, color)) in self.seen().enumerate() {
+            let top = plot + 10.0 + LEGEND_ROW * line as f64;
+            legend += &format!("<path class=\"part c{color}\" d=\"M14 {top:.1}h12v12h-12z\"/>");
+            legend += &format!("<text x=\"32\" y=\"{:.1}\">{}</text>\n", top + 11.0, escape(name));
+        }
+        let height = plot + 16.0 + LEGEND_ROW * self.seen().count() as f64;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" \
+             aria-label=\"{}\">\n<style>{STYLE}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"var(--page)\"/>\n\
+             {body}{legend}</svg>\n",
+            escape(&self.about())
+        )
+    }
+
     fn about(&self) -> String {
         let row = |(label, values, _): &(String, Vec<f64>, String)| {
             let parts = self.parts.iter().zip(values).filter(|(_, value)| **value > 0.0);
@@ -80,13 +106,14 @@ impl Bars {
     }
 
     /// The parts that any bar has, each with its colour.
-    fn legend(&self) -> String {
+    fn seen(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let seen = |index: usize| self.rows.iter().any(|(_, values, _)| values[index] > 0.0);
-        let parts = self.parts.iter().enumerate().filter(|(index, _)| seen(*index));
-        parts
-            .map(|(_, (name, color))| {
-                key(&format!("<path class=\"part c{color}\" d=\"M7 0h12v12h-12z\"/>"), name)
-            })
+        self.parts.iter().enumerate().filter(move |(index, _)| seen(*index)).map(|(_, part)| *part)
+    }
+
+    fn legend(&self) -> String {
+        self.seen()
+            .map(|(name, color)| key(&format!("<path class=\"part c{color}\" d=\"M7 0h12v12h-12z\"/>"), name))
             .collect()
     }
 }

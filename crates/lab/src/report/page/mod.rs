@@ -55,8 +55,7 @@ mod scatter;
 mod table;
 
 pub use axis::Axis;
-pub(crate) use bars::MUTED;
-pub use bars::{Bars, Histogram};
+pub use bars::{Bars, Histogram, MUTED};
 pub use curves::{Curves, Series};
 pub use escape::escape;
 pub use heat::Heat;

@@ -4,7 +4,7 @@
 use super::backing::{Backing, BuildError};
 use super::power::Device;
 use super::pram::Pram;
-use super::{Observed, blocks, envy, hftl, link, memory, page_map};
+use super::{Observed, blocks, envy, hftl, link, memory, page_map, ram_disk};
 use crate::design::{Design, Ftl, Route};
 use nvlab_access::{Attached, RamDisk};
 use nvlab_controller::fsms::Fsms;
@@ -53,6 +53,10 @@ pub fn build<B: Backing, V: Visit>(
         Ftl::Envy(envy) => {
             let (memory, ready) = envy::build(design, envy, seed, backing)?;
             Ok(visit.visit(RamDisk::new(memory, design.path.overhead_host), ready))
+        }
+        Ftl::RamDisk(disk) => {
+            let (disk, ready) = ram_disk::build(design, disk, seed, backing)?;
+            Ok(visit.visit(Attached::new(disk, link(design)), ready))
         }
         Ftl::Rvm(_) => {
             let why = "it is a log, which takes transactions such as debit-credit, not requests for blocks";

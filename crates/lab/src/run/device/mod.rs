@@ -4,7 +4,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`mod@build`] | from a design to its device, whatever its kind |
-//! | `page_map`, [`blocks`], [`hftl`], [`envy`] | a file for each kind of controller |
+//! | `page_map`, [`blocks`], [`hftl`], [`envy`], `ram_disk` | a file for each kind of controller |
 //! | [`fsms`], [`pram`] | the driver that may stand in front, and the memory both use |
 //! | [`backing`] | what media keep their bytes in |
 //! | [`memory`] | how much of this machine's memory a device will take |
@@ -22,6 +22,7 @@ pub mod memory;
 mod page_map;
 pub mod power;
 pub mod pram;
+mod ram_disk;
 
 pub use backing::{Backing, BuildError, InMemory, NoBytes, new_page_map};
 pub use build::{Visit, build};

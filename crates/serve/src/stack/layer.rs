@@ -1,0 +1,145 @@
+//! The layers that are measured: their names and what is timed.
+
+use nvlab_workload::Op;
+use std::fmt;
+
+/// A layer above an instant device: everything from the program down to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// Loads and stores of mapped memory.
+    Memory,
+    /// Loads and stores of a served memory window, all of it resident.
+    Window,
+    /// First touches of mapped pages.
+    Fault,
+    /// A call of a RAM disk in this process.
+    Call,
+    /// A system call that does nothing.
+    SystemCall,
+    /// A file in memory.
+    Tmpfs,
+    /// A file in memory, through io_uring.
+    TmpfsRing,
+    /// A loop device over a file in memory.
+    Loop,
+    /// The same through io_uring.
+    LoopRing,
+    /// The same, 32 at a time.
+    LoopRingDeep,
+    /// The page cache of ext4 on the loop device.
+    Ext4Cached,
+    /// ext4 on the loop device, past the page cache.
+    Ext4Direct,
+    /// The same through io_uring.
+    Ext4Ring,
+    /// ext4, durable after each request.
+    Ext4DataSync,
+    /// ext4, durable with its times and sizes.
+    Ext4Sync,
+    /// XFS on a loop device, past the page cache.
+    XfsDirect,
+    /// XFS, durable after each request.
+    XfsDataSync,
+    /// The RAM disk as a file, by FUSE.
+    Fuse,
+    /// The RAM disk by NBD, with a client in user space.
+    Nbd,
+    /// The RAM disk by NBD, with the kernel's client.
+    NbdKernel,
+}
+
+impl Layer {
+    /// All of them, from the nearest to the memory to the farthest.
+    pub const ALL: [Layer; 20] = [
+        Layer::Memory,
+        Layer::Window,
+        Layer::Fault,
+        Layer::Call,
+        Layer::SystemCall,
+        Layer::Tmpfs,
+        Layer::TmpfsRing,
+        Layer::Loop,
+        Layer::LoopRing,
+        Layer::LoopRingDeep,
+        Layer::Ext4Cached,
+        Layer::Ext4Direct,
+        Layer::Ext4Ring,
+        Layer::Ext4DataSync,
+        Layer::Ext4Sync,
+        Layer::XfsDirect,
+        Layer::XfsDataSync,
+        Layer::Fuse,
+        Layer::Nbd,
+        Layer::NbdKernel,
+    ];
+
+    /// Its name, and what one request is.
+    const fn texts(self) -> (&'static str, &'static str) {
+        match self {
+            Layer::Memory => {
+                ("memory", "copy between a mapped file in memory and a buffer, by the processor")
+            }
+            Layer::Window => {
+                ("window", "the same in a served memory window (userfaultfd), every page resident")
+            }
+            Layer::Fault => {
+                ("mmap fault", "the same at the first touch of a page; mmap and munmap once per 1024")
+            }
+            Layer::Call => ("call", "a request to the served RAM disk by a call in this process, no delays"),
+            Layer::SystemCall => ("system call", "geteuid(2), which does nothing"),
+            Layer::Tmpfs => ("tmpfs", "pread(2), pwrite(2) of a file in memory"),
+            Layer::TmpfsRing => ("tmpfs io_uring", "the same through io_uring, one at a time"),
+            Layer::Loop => {
+                ("loop", "pread(2), pwrite(2) with O_DIRECT of a loop device over a file in memory")
+            }
+            Layer::LoopRing => ("loop io_uring", "the same through io_uring, one at a time"),
+            Layer::LoopRingDeep => ("loop io_uring x32", "the same, 32 submitted and waited for together"),
+            Layer::Ext4Cached => {
+                ("ext4 cached", "pread(2), pwrite(2) of a file of ext4 on loop, in the page cache")
+            }
+            Layer::Ext4Direct => ("ext4", "the same with O_DIRECT"),
+            Layer::Ext4Ring => ("ext4 io_uring", "the same with O_DIRECT through io_uring, one at a time"),
+            Layer::Ext4DataSync => ("ext4 fdatasync", "pwrite(2) into the page cache, then fdatasync(2)"),
+            Layer::Ext4Sync => ("ext4 fsync", "pwrite(2) into the page cache, then fsync(2)"),
+            Layer::XfsDirect => ("xfs", "pread(2), pwrite(2) with O_DIRECT of a file of XFS on loop"),
+            Layer::XfsDataSync => ("xfs fdatasync", "pwrite(2) into the page cache, then fdatasync(2)"),
+            Layer::Fuse => {
+                ("fuse", "pread(2), pwrite(2) of the served RAM disk as a file by FUSE, no page cache")
+            }
+            Layer::Nbd => (
+                "nbd user space",
+                "a request to the served RAM disk over a Unix socket, client in user space",
+            ),
+            Layer::NbdKernel => {
+                ("nbd kernel", "pread(2), pwrite(2) with O_DIRECT of /dev/nbd0, served the RAM disk")
+            }
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.texts().0
+    }
+
+    /// What one request is.
+    pub fn method(self) -> &'static str {
+        self.texts().1
+    }
+
+    /// Whether requests of this kind are measured: what makes data durable has writes only.
+    pub fn has(self, op: Op) -> bool {
+        let durable = [Layer::Ext4DataSync, Layer::Ext4Sync, Layer::XfsDataSync].contains(&self);
+        op == Op::Write || op == Op::Read && !durable
+    }
+
+    /// Whether threads of the kernel do a part of the work.
+    pub(super) fn has_workers(self) -> bool {
+        self >= Layer::Loop && self <= Layer::XfsDataSync
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

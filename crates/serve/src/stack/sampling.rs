@@ -1,0 +1,233 @@
+//! Slices of requests and what they show.
+//!
+//! A slice is so many requests to one layer, one after the other; its sample is the mean of them. The slices of all layers are
+//! interleaved, so that what slows the machine for a while slows all of them.
+
+use super::layer::Layer;
+use super::probe::Probe;
+use crate::sys::usage::{self, Usage};
+use nvlab_units::Rng;
+use nvlab_workload::Op;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// What a time is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// On the wall clock.
+    Wall,
+    /// Of a processor, by the thread that makes the requests: in the program and in the kernel.
+    Client,
+    /// Of a processor, by others: a server's threads, the kernel's workers.
+    Server,
+    /// Without a processor: wall minus both. Negative if both worked at the same time.
+    Wait,
+    /// Without a processor for the program: wall minus client. For paths on which nobody else has to work first.
+    Away,
+}
+
+/// Nanoseconds a request of a slice took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// See [`Part::Wall`].
+    pub wall: f64,
+    /// See [`Part::Client`].
+    pub client: f64,
+    /// See [`Part::Server`].
+    pub server: f64,
+}
+
+impl Sample {
+    fn part(&self, part: Part) -> f64 {
+        match part {
+            Part::Wall => self.wall,
+            Part::Client => self.client,
+            Part::Server => self.server,
+            Part::Wait => self.wall - self.client - self.server,
+            Part::Away => self.wall - self.client,
+        }
+    }
+}
+
+/// Which rounds count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounds {
+    /// Every one.
+    All,
+    /// The first, the third and so on.
+    Odd,
+    /// The others.
+    Even,
+}
+
+/// Many samples in short, in nanoseconds a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stat {
+    /// The median.
+    pub median: f64,
+    /// Its standard error, from the interquartile range of the samples (as if they were normally distributed).
+    pub error: f64,
+    /// The interquartile range.
+    pub spread: f64,
+}
+
+impl Stat {
+    /// Of samples, of which there is at least one.
+    pub fn of(mut samples: Vec<f64>) -> Stat {
+        samples.sort_unstable_by(f64::total_cmp);
+        let at = |share: f64| {
+            let place = share * (samples.len() - 1) as f64;
+            let (below, above) = (samples[place.floor() as usize], samples[place.ceil() as usize]);
+            below + (above - below) * place.fract()
+        };
+        let spread = at(0.75) - at(0.25);
+        // A normal distribution has an interquartile range of 1.349 deviations, and its median an error of 1.253 of them.
+        let error = spread / 1.349 * 1.253 / (samples.len() as f64).sqrt();
+        Stat { median: at(0.5), error, spread }
+    }
+}
+
+/// The samples of requests of one kind to one layer, one a round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// The layer.
+    pub layer: Layer,
+    /// Read or write.
+    pub op: Op,
+    /// Requests of a slice.
+    pub requests: u32,
+    /// A sample for each round.
+    pub samples: Vec<Sample>,
+}
+
+impl Series {
+    /// A part of the time in some rounds.
+    pub fn stat(&self, part: Part, rounds: Rounds) -> Stat {
+        let counts = |round: &usize| match rounds {
+            Rounds::All => true,
+            Rounds::Odd => round.is_multiple_of(2),
+            Rounds::Even => !round.is_multiple_of(2),
+        };
+        let chosen = (0..self.samples.len()).filter(counts);
+        Stat::of(chosen.map(|round| self.samples[round].part(part)).collect())
+    }
+}
+
+/// Makes slices of requests to one layer.
+pub(super) struct Slicer {
+    offsets: Vec<u64>,
+    workers: Vec<u32>,
+    /// What a slice without requests takes: the clocks.
+    clocks: Sample,
+}
+
+/// As many requests as there are offsets drawn: a slice repeats none within the caches' reach.
+const OFFSETS: usize = 1 << 16;
+
+impl Slicer {
+    /// For requests of `bytes` in files of `file_bytes`.
+    pub fn new(file_bytes: u64, bytes: u32) -> Slicer {
+        let (places, mut rng) = (file_bytes / bytes as u64, Rng::new(1));
+        let offsets = (0..OFFSETS).map(|_| rng.below(places) * bytes as u64).collect();
+        Slicer { offsets, workers: Vec::new(), clocks: Sample::default() }
+    }
+
+    /// Measures what reading the clocks adds to a slice, from slices without requests. Threads count: they come first.
+    pub fn calibrate(&mut self) {
+        let empty: Vec<Sample> =
+            (0..CALIBRATIONS).filter_map(|_| timed(false, &[], || Ok(())).ok()).collect();
+        let median = |part: fn(&Sample) -> f64| Stat::of(empty.iter().map(part).collect()).median;
+        self.clocks =
+            Sample { wall: median(|s| s.wall), client: median(|s| s.client), server: median(|s| s.server) };
+    }
+
+    /// How many requests take about as long as `slice`.
+    pub fn count(&self, probe: &mut dyn Probe, op: Op, slice: Duration) -> io::Result<u32> {
+        let mut count = 1;
+        // Memory is allocated and code is read at the first ones.
+        probe.run(op, &self.offsets[..WARM_UP])?;
+        loop {
+            let begun = Instant::now();
+            probe.run(op, &self.offsets[..count])?;
+            let took = begun.elapsed();
+            if took * 4 >= slice || count == OFFSETS {
+                let wanted = slice.as_secs_f64() / took.as_secs_f64() * count as f64;
+                return Ok((wanted as u32).clamp(1, OFFSETS as u32));
+            }
+            count *= 2;
+        }
+    }
+
+    /// Looks which workers the kernel has now.
+    pub fn look(&mut self) {
+        self.workers = usage::workers();
+    }
+
+    /// The sample of a slice. Some requests before it, which are not counted, bring code and data back into the caches.
+    pub fn sample(&self, probe: &mut dyn Probe, layer: Layer, op: Op, requests: u32) -> io::Result<Sample> {
+        let offsets = &self.offsets[..requests as usize];
+        probe.run(op, &offsets[..offsets.len().div_ceil(8)])?;
+        let all = timed(layer.has_workers(), &self.workers, || probe.run(op, offsets))?;
+        let each = |time: f64, clocks: f64| (time - clocks) / requests as f64;
+        Ok(Sample {
+            wall: each(all.wall, self.clocks.wall),
+            client: each(all.client, self.clocks.client),
+            server: each(all.server, self.clocks.server),
+        })
+    }
+}
+
+/// Requests before the first that count.
+const WARM_UP: usize = 64;
+const CALIBRATIONS: usize = 200;
+
+/// The time of all that `act` does.
+fn timed(has_workers: bool, workers: &[u32], act: impl FnOnce() -> io::Result<()>) -> io::Result<Sample> {
+    let of_workers = || match has_workers {
+        true => usage::of_workers(workers).unwrap_or_default(),
+        false => Duration::ZERO,
+    };
+    let (worked, used, begun) = (of_workers(), Usage::now(), Instant::now());
+    act()?;
+    let (wall, used_then) = (begun.elapsed(), Usage::now());
+    let ns = |time: Duration| time.as_nanos() as f64;
+    let client = ns(used_then.thread - used.thread);
+    let process = ns(used_then.process - used.process);
+    let worked = ns(of_workers().saturating_sub(worked));
+    Ok(Sample { wall: ns(wall), client, server: process - client + worked })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_has_the_error_of_a_normal_distribution() {
+        let mut rng = Rng::new(3);
+        let medians = (0..400).map(|_| {
+            let stat = Stat::of((0..40).map(|_| rng.normal(100.0, 8.0)).collect());
+            assert!((4.0..22.0).contains(&stat.spread), "{stat:?}");
+            (stat.median, stat.error)
+        });
+        let medians: Vec<(f64, f64)> = medians.collect();
+        let mean_error = medians.iter().map(|(_, error)| error).sum::<f64>() / 400.0;
+        let square = medians.iter().map(|(median, _)| (median - 100.0).powi(2)).sum::<f64>() / 400.0;
+        let ratio = square.sqrt() / mean_error;
+        assert!(
+            (0.85..1.15).contains(&ratio),
+            "the medians scatter {ratio} times as wide as their error says"
+        );
+    }
+
+    #[test]
+    fn rounds_are_split() {
+        let wall = |wall| Sample { wall, client: 1.0, server: 0.5 };
+        let samples = vec![wall(10.0), wall(20.0), wall(12.0)];
+        let series = Series { layer: Layer::Tmpfs, op: Op::Read, requests: 1, samples };
+        let median = |part, rounds| series.stat(part, rounds).median;
+        assert_eq!(median(Part::Wall, Rounds::Odd), 11.0);
+        assert_eq!(median(Part::Wall, Rounds::Even), 20.0);
+        assert_eq!(median(Part::Wait, Rounds::All), 10.5);
+        assert_eq!(Stat::of(vec![4.0]), Stat { median: 4.0, error: 0.0, spread: 0.0 });
+    }
+}
