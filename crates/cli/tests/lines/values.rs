@@ -46,8 +46,9 @@ const FILES: [&str; 11] = [
     "missing/new.file",
     "runs",
 ];
-const WORKLOADS: [&str; 18] = [
+const WORKLOADS: [&str; 19] = [
     "uniform",
+    "uniform bs=8KiB threads=3 qd=2",
     "zipf read=50% qd=4",
     "sequential bs=1MiB",
     "hotcold hot=10/90 rate=10k/s",

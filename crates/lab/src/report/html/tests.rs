@@ -28,7 +28,7 @@ fn the_software_has_a_section_of_its_own() {
     let plain = sample::run("x", 1);
     let mut staged = sample::run("y", 1);
     staged.software = Some(sample::software());
-    assert_eq!(count(&html(&[plain.clone()], "x"), "Where the time above the device goes"), 0);
+    assert_eq!(count(&html(std::slice::from_ref(&plain), "x"), "Where the time above the device goes"), 0);
     let page = html(&[plain, staged], "x");
     assert_eq!(count(&page, "Where the time above the device goes"), 1 + count(&page, "#software"));
     for text in ["<td>mine</td>", "<td>wake-up</td>", "3.50 us", "40.0 us", "1.25"] {
