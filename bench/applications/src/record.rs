@@ -93,13 +93,18 @@ impl Event {
         }
         let number = |word: Option<&str>| word.and_then(|word| word.parse::<u64>().ok()).ok_or("no place");
         let (sector, sectors) = (number(sector)?, number(sectors)?);
+        // A first F: with a flush before it, which is a request of its own.
         let op = match kind.as_bytes() {
-            [b'F', ..] if sectors == 0 => Op::Flush,
+            [b'F', b'F', ..] => Op::Flush,
             [b'R', ..] => Op::Read,
-            [b'W', ..] => Op::Write,
+            [b'W', ..] | [b'F', b'W', ..] => Op::Write,
             [b'D', ..] => Op::Trim,
             _ => return Err("an operation that a trace cannot say"),
         };
+        if sectors == 0 && op != Op::Flush && !issued {
+            // The end of a request that had a flush before or after it, whose parts were seen.
+            return Ok(None);
+        }
         let sector = if op == Op::Flush { 0 } else { sector };
         Ok(Some(Event { at, issued, op, sector, sectors }))
     }
@@ -116,8 +121,9 @@ mod tests {
      is-7 [001] ..... 10.000010: block_rq_issue: 7,0 WS 8192 () 64 + 16 be,0,4 [is]
    loop-8 [000] ..... 10.000015: block_rq_complete: 7,0 WS () 64 + 16 be,0,4 [0]
    loop-8 [000] ..... 10.000025: block_rq_complete: 7,0 RS () 8 + 8 be,0,4 [0]
-     is-7 [001] ..... 10.000030: block_rq_issue: 7,0 FF 0 () 18446744073709551615 + 0 be,0,4 [is]
-   loop-8 [000] ..... 10.000031: block_rq_complete: 7,0 FF () 0 + 0 be,0,4 [0]
+     is-7 [001] ..... 10.000030: block_rq_issue: 7,0 FF 0 () 0 + 0 none,0,0 [kworker/0:1H]
+   loop-8 [000] ..... 10.000031: block_rq_complete: 7,0 FF () 18446744073709551615 + 0 none,0,0 [0]
+   loop-8 [000] ..... 10.000031: block_rq_complete: 7,0 WS () 0 + 0 be,0,4 [0]
 ";
 
     #[test]
@@ -144,6 +150,6 @@ mod tests {
         );
         assert!(columns(&without("issue: 7,0 WS"), "7,0").unwrap_err().to_string().contains("not asked"));
         let lost = format!("{TEXT}CPU:0 [LOST 3 EVENTS]\n");
-        assert!(columns(&lost, "7,0").unwrap_err().to_string().contains("line 9: events were lost"));
+        assert!(columns(&lost, "7,0").unwrap_err().to_string().contains("line 10: events were lost"));
     }
 }
