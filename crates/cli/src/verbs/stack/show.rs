@@ -43,6 +43,13 @@ fn human(output: &Output, measured: &Measured, budgets: &[Budget], machine: &Mac
         text += &stages(budget).render(Format::Human, style.width, style.color);
         text += &format!("{}\n", verdict(budget));
     }
+    let disturbed: u32 = measured.series.iter().map(|series| series.disturbed).sum();
+    if disturbed > 0 {
+        let all = measured.series.len() as u32 * measured.options.rounds;
+        text += &format!(
+            "\n{disturbed} of {all} slices were disturbed by other programs, however often they were repeated: measure on an idle machine\n"
+        );
+    }
     if !measured.missing.is_empty() {
         text += "\nnot measured\n";
         for (layer, why) in &measured.missing {
@@ -142,7 +149,7 @@ fn document(measured: &Measured, budgets: &[Budget], machine: &Machine) -> Value
     let layers = measured.series.iter().map(|series| {
         json!({
             "layer": series.layer.name(), "op": series.op.to_string(), "method": series.layer.method(),
-            "requests_per_slice": series.requests,
+            "requests_per_slice": series.requests, "disturbed_slices": series.disturbed,
             "wall_ns": part(series, Part::Wall),
             "client_cpu_ns": part(series, Part::Client),
             "server_cpu_ns": part(series, Part::Server),
