@@ -34,7 +34,7 @@ pub struct StackOptions {
 
 impl Default for StackOptions {
     fn default() -> StackOptions {
-        StackOptions { bytes: 4096, file_bytes: 64 << 20, rounds: 40, slice: Duration::from_millis(4) }
+        StackOptions { bytes: 4096, file_bytes: 64 << 20, rounds: 60, slice: Duration::from_millis(1) }
     }
 }
 

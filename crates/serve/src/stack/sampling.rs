@@ -170,7 +170,11 @@ impl Slicer {
     /// one is disturbed, the fastest counts.
     pub fn sample(&self, probe: &mut dyn Probe, series: &mut Series) -> io::Result<()> {
         let mut best: Option<Sample> = None;
-        for _ in 0..TRIES {
+        for number in 0..TRIES {
+            if number > 0 {
+                // Who has slept is not the next to be preempted.
+                std::thread::sleep(REST);
+            }
             let (sample, disturbed) = self.slice(probe, series.layer, series.op, series.requests)?;
             if !disturbed {
                 series.samples.push(sample);
@@ -218,6 +222,8 @@ const WARM_UP: usize = 64;
 const CALIBRATIONS: usize = 200;
 /// Slices that are tried for one sample.
 const TRIES: u32 = 5;
+/// A rest before another try.
+const REST: Duration = Duration::from_millis(2);
 /// The longest mean wait of a thread that was woken for its processor, if nobody else wants it: to wake an idle one takes less.
 const QUEUED_MAX: Duration = Duration::from_micros(25);
 

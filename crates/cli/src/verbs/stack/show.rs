@@ -62,11 +62,11 @@ fn human(output: &Output, measured: &Measured, budgets: &[Budget], machine: &Mac
 fn headline(measured: &Measured, machine: &Machine) -> String {
     let options = &measured.options;
     format!(
-        "requests of {} at random offsets of {}, one at a time; medians of {} slices of about {} ms, with their standard error\n{}",
+        "requests of {} at random offsets of {}, one at a time; medians of {} slices of about {} us, with their standard error\n{}",
         display_bytes(options.bytes as u64),
         display_bytes(options.file_bytes),
         options.rounds,
-        options.slice.as_millis(),
+        options.slice.as_micros(),
         machine.cite()
     )
 }
@@ -180,7 +180,10 @@ fn document(measured: &Measured, budgets: &[Budget], machine: &Machine) -> Value
 /// The page.
 pub fn page(measured: &Measured, budgets: &[Budget], machine: &Machine) -> String {
     let mut page = Page::new("The software above an instant device");
-    page.lead(&format!("<p class=\"about\">{}</p>\n", escape(&headline(measured, machine))));
+    page.lead(&format!(
+        "<p class=\"about\">{}</p>\n",
+        escape(&headline(measured, machine).replace('\n', "; "))
+    ));
     for op in [Op::Read, Op::Write] {
         let heading = if op == Op::Read { "Layers, reads" } else { "Layers, writes" };
         page.section(heading, heading, "Time of one request, by who spends it.", &layer_bars(measured, op));
