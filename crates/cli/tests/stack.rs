@@ -64,7 +64,12 @@ fn every_layer_is_measured_or_says_why_not() {
     let page = text(&folder, "page.html");
     assert!(page.contains("<svg") && page.contains("system call, page fault"), "no plot");
     let plot = text(&folder, "plot.svg");
-    assert!(plot.starts_with("<svg xmlns=") && plot.contains("waiting and wake-ups"), "{plot}");
+    assert!(
+        plot.starts_with("<svg xmlns=")
+            && plot.contains("waiting and wake-ups")
+            && plot.contains("tmpfs (read)"),
+        "{plot}"
+    );
     assert_eq!(left_behind(&folder), Vec::<String>::new());
 }
 

@@ -31,7 +31,7 @@ pub struct Stack {
     /// Bytes of a request: a multiple of 4 KiB
     #[arg(long, default_value = "4 KiB", value_name = "SIZE", value_parser = size)]
     pub size: u64,
-    /// Slices of each layer, at least 4 [default: 40]
+    /// Slices of each layer, at least 4 [default: 60]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=100_000))]
     pub rounds: Option<u32>,
     /// A short look: few and short slices

@@ -77,7 +77,7 @@ fn options(args: &Stack) -> Result<StackOptions, Failure> {
     }
     let usual = StackOptions { bytes: args.size as u32, ..StackOptions::default() };
     let usual = match args.quick {
-        true => StackOptions { rounds: 8, slice: Duration::from_millis(1), file_bytes: 16 << 20, ..usual },
+        true => StackOptions { rounds: 8, slice: Duration::from_micros(500), file_bytes: 16 << 20, ..usual },
         false => usual,
     };
     Ok(StackOptions { rounds: args.rounds.unwrap_or(usual.rounds), ..usual })

@@ -64,7 +64,7 @@ impl fmt::Display for Line {
 }
 
 /// Verbs that are left out, and why.
-const LEFT_OUT: [&str; 2] = ["help", "doctor"];
+const LEFT_OUT: [&str; 3] = ["help", "doctor", "stack"];
 /// Options that are left out: real mounts outlive a program that is killed.
 const OPTIONS_LEFT_OUT: [&str; 1] = ["--fuse"];
 

@@ -34,7 +34,7 @@ pub struct StackOptions {
 
 impl Default for StackOptions {
     fn default() -> StackOptions {
-        StackOptions { bytes: 4096, file_bytes: 64 << 20, rounds: 40, slice: Duration::from_millis(4) }
+        StackOptions { bytes: 4096, file_bytes: 64 << 20, rounds: 60, slice: Duration::from_millis(1) }
     }
 }
 
@@ -239,7 +239,10 @@ pub fn measure(
         for op in [Op::Read, Op::Write].into_iter().filter(|op| layer.has(*op)) {
             match slicer.count(&mut **probe, op, options.slice) {
                 Ok(requests) => {
-                    series.push((at, Series { layer: *layer, op, requests, samples: Vec::new() }));
+                    series.push((
+                        at,
+                        Series { layer: *layer, op, requests, samples: Vec::new(), disturbed: 0 },
+                    ));
                 }
                 Err(error) => failed.push((*layer, format!("{op}: {error}"))),
             }
@@ -258,9 +261,8 @@ pub fn measure(
             // Another first one each round: what follows a long slice is not always the same.
             let (at, series) = &mut series[(turn + round) % count];
             let (layer, probe) = &mut layers.ready[*at];
-            let sample = slicer.sample(&mut **probe, *layer, series.op, series.requests);
             let what = format!("{layer} failed while it was measured");
-            series.samples.push(sample.map_err(ServeError::io(what))?);
+            slicer.sample(&mut **probe, series).map_err(ServeError::io(what))?;
             if !goes_on((round * count + turn + 1) as f64 / (options.rounds as usize * count) as f64) {
                 return Ok(None);
             }

@@ -3,7 +3,8 @@
 //! Not a model: requests are made for real, to memory, files, loop devices, file systems and served devices, and timed. What
 //! cannot be set up here is listed with the reason.
 //!
-//! 1. Slices of requests to the layers are interleaved; a layer's time is the median of its slices ([`Series`]).
+//! 1. Slices of requests to the layers are interleaved; a layer's time is the median of its slices ([`Series`]). A slice is
+//!    repeated if other programs took the processor in it: its threads were preempted, or waited long for one.
 //! 2. Processor time is that of the thread that makes the requests, and that of everybody who serves it: other threads of this
 //!    process, and the kernel's workers where the layer has some. Other programs' use of those workers is counted too.
 //! 3. What a layer adds is the difference between a path with it and one without. A difference may be negative, and is

@@ -5,10 +5,11 @@
 
 use super::layer::Layer;
 use super::probe::Probe;
-use crate::sys::usage::{self, Usage};
+use crate::sys::usage::{self, Scheduled, Usage};
 use nvlab_units::Rng;
 use nvlab_workload::Op;
 use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// What a time is of.
@@ -98,6 +99,8 @@ pub struct Series {
     pub requests: u32,
     /// A sample for each round.
     pub samples: Vec<Sample>,
+    /// Rounds in which every try was disturbed by other programs.
+    pub disturbed: u32,
 }
 
 impl Series {
@@ -116,7 +119,8 @@ impl Series {
 /// Makes slices of requests to one layer.
 pub(super) struct Slicer {
     offsets: Vec<u64>,
-    workers: Vec<u32>,
+    workers: Vec<PathBuf>,
+    threads: Vec<PathBuf>,
     /// What a slice without requests takes: the clocks.
     clocks: Sample,
 }
@@ -129,13 +133,12 @@ impl Slicer {
     pub fn new(file_bytes: u64, bytes: u32) -> Slicer {
         let (places, mut rng) = (file_bytes / bytes as u64, Rng::new(1));
         let offsets = (0..OFFSETS).map(|_| rng.below(places) * bytes as u64).collect();
-        Slicer { offsets, workers: Vec::new(), clocks: Sample::default() }
+        Slicer { offsets, workers: Vec::new(), threads: Vec::new(), clocks: Sample::default() }
     }
 
     /// Measures what reading the clocks adds to a slice, from slices without requests. Threads count: they come first.
     pub fn calibrate(&mut self) {
-        let empty: Vec<Sample> =
-            (0..CALIBRATIONS).filter_map(|_| timed(false, &[], || Ok(())).ok()).collect();
+        let empty: Vec<Sample> = (0..CALIBRATIONS).filter_map(|_| Some(timed(|| Ok(())).ok()?.0)).collect();
         let median = |part: fn(&Sample) -> f64| Stat::of(empty.iter().map(part).collect()).median;
         self.clocks =
             Sample { wall: median(|s| s.wall), client: median(|s| s.client), server: median(|s| s.server) };
@@ -158,43 +161,82 @@ impl Slicer {
         }
     }
 
-    /// Looks which workers the kernel has now.
+    /// Looks which workers the kernel has now, and which threads this process.
     pub fn look(&mut self) {
-        self.workers = usage::workers();
+        (self.workers, self.threads) = (usage::workers(), usage::threads());
     }
 
-    /// The sample of a slice. Some requests before it, which are not counted, bring code and data back into the caches.
-    pub fn sample(&self, probe: &mut dyn Probe, layer: Layer, op: Op, requests: u32) -> io::Result<Sample> {
+    /// Adds the sample of a slice to a series. One in which other programs took the processor is repeated, some times; if every
+    /// one is disturbed, the fastest counts.
+    pub fn sample(&self, probe: &mut dyn Probe, series: &mut Series) -> io::Result<()> {
+        let mut best: Option<Sample> = None;
+        for number in 0..TRIES {
+            if number > 0 {
+                // Who has slept is not the next to be preempted.
+                std::thread::sleep(REST);
+            }
+            let (sample, disturbed) = self.slice(probe, series.layer, series.op, series.requests)?;
+            if !disturbed {
+                series.samples.push(sample);
+                return Ok(());
+            }
+            if best.is_none_or(|best| sample.wall < best.wall) {
+                best = Some(sample);
+            }
+        }
+        series.disturbed += 1;
+        series.samples.extend(best);
+        Ok(())
+    }
+
+    /// A slice, and whether it was disturbed. Some requests before it, which are not counted, bring code and data back into the
+    /// caches.
+    fn slice(
+        &self,
+        probe: &mut dyn Probe,
+        layer: Layer,
+        op: Op,
+        requests: u32,
+    ) -> io::Result<(Sample, bool)> {
         let offsets = &self.offsets[..requests as usize];
         probe.run(op, &offsets[..offsets.len().div_ceil(8)])?;
-        let all = timed(layer.has_workers(), &self.workers, || probe.run(op, offsets))?;
+        let workers = if layer.has_workers() { &self.workers[..] } else { &[] };
+        let count = || (Scheduled::of(workers.iter()), Scheduled::of(self.threads.iter()));
+        let (worked, served) = count();
+        let (all, preempted) = timed(|| probe.run(op, offsets))?;
+        let (worked_then, served_then) = count();
+        let (worked, served) = (worked_then.since(worked), served_then.since(served));
+        let waited_long = |threads: Scheduled| threads.queued > QUEUED_MAX * (threads.turns + 1) as u32;
         let each = |time: f64, clocks: f64| (time - clocks) / requests as f64;
-        Ok(Sample {
+        let sample = Sample {
             wall: each(all.wall, self.clocks.wall),
             client: each(all.client, self.clocks.client),
-            server: each(all.server, self.clocks.server),
-        })
+            server: each(all.server + worked.ran.as_nanos() as f64, self.clocks.server),
+        };
+        Ok((sample, preempted || waited_long(worked) || waited_long(served)))
     }
 }
 
 /// Requests before the first that count.
 const WARM_UP: usize = 64;
 const CALIBRATIONS: usize = 200;
+/// Slices that are tried for one sample.
+const TRIES: u32 = 5;
+/// A rest before another try.
+const REST: Duration = Duration::from_millis(2);
+/// The longest mean wait of a thread that was woken for its processor, if nobody else wants it: to wake an idle one takes less.
+const QUEUED_MAX: Duration = Duration::from_micros(25);
 
-/// The time of all that `act` does.
-fn timed(has_workers: bool, workers: &[u32], act: impl FnOnce() -> io::Result<()>) -> io::Result<Sample> {
-    let of_workers = || match has_workers {
-        true => usage::of_workers(workers).unwrap_or_default(),
-        false => Duration::ZERO,
-    };
-    let (worked, used, begun) = (of_workers(), Usage::now(), Instant::now());
+/// The time of all that `act` does, without workers, and whether a thread of this process was preempted meanwhile.
+fn timed(act: impl FnOnce() -> io::Result<()>) -> io::Result<(Sample, bool)> {
+    let (used, begun) = (Usage::now(), Instant::now());
     act()?;
     let (wall, used_then) = (begun.elapsed(), Usage::now());
     let ns = |time: Duration| time.as_nanos() as f64;
     let client = ns(used_then.thread - used.thread);
     let process = ns(used_then.process - used.process);
-    let worked = ns(of_workers().saturating_sub(worked));
-    Ok(Sample { wall: ns(wall), client, server: process - client + worked })
+    let sample = Sample { wall: ns(wall), client, server: process - client };
+    Ok((sample, used_then.preempted > used.preempted))
 }
 
 #[cfg(test)]
@@ -223,7 +265,7 @@ mod tests {
     fn rounds_are_split() {
         let wall = |wall| Sample { wall, client: 1.0, server: 0.5 };
         let samples = vec![wall(10.0), wall(20.0), wall(12.0)];
-        let series = Series { layer: Layer::Tmpfs, op: Op::Read, requests: 1, samples };
+        let series = Series { layer: Layer::Tmpfs, op: Op::Read, requests: 1, samples, disturbed: 0 };
         let median = |part, rounds| series.stat(part, rounds).median;
         assert_eq!(median(Part::Wall, Rounds::Odd), 11.0);
         assert_eq!(median(Part::Wall, Rounds::Even), 20.0);

@@ -1,6 +1,8 @@
 //! Processor time: of this thread, of this process, and of the kernel's workers.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Processor time used so far.
@@ -10,12 +12,18 @@ pub struct Usage {
     pub thread: Duration,
     /// Of all threads of this process.
     pub process: Duration,
+    /// How often a thread of this process had to leave a processor to somebody else.
+    pub preempted: u64,
 }
 
 impl Usage {
     /// Until now.
     pub fn now() -> Usage {
-        Usage { thread: clock(libc::CLOCK_THREAD_CPUTIME_ID), process: clock(libc::CLOCK_PROCESS_CPUTIME_ID) }
+        Usage {
+            thread: clock(libc::CLOCK_THREAD_CPUTIME_ID),
+            process: clock(libc::CLOCK_PROCESS_CPUTIME_ID),
+            preempted: preempted(),
+        }
     }
 }
 
@@ -26,23 +34,69 @@ fn clock(which: libc::clockid_t) -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// The kernel's worker threads, by their process numbers; empty where `/proc` does not show them.
-pub fn workers() -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let is_worker = |number: &u32| {
-        fs::read_to_string(format!("/proc/{number}/comm")).is_ok_and(|name| name.starts_with("kworker/"))
-    };
-    numbers.filter(is_worker).collect()
+fn preempted() -> u64 {
+    // SAFETY: all-zero is a valid value, and the kernel writes one that outlives the call.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage.ru_nivcsw as u64
+    }
 }
 
-/// Processor time of these threads so far, from `/proc/N/schedstat`; `None` if the kernel does not count it. One that has
-/// ended counts nothing.
-pub fn of_workers(numbers: &[u32]) -> Option<Duration> {
-    let one = |number: &u32| -> Option<u64> {
-        let text = fs::read_to_string(format!("/proc/{number}/schedstat")).ok()?;
-        text.split(' ').next()?.parse().ok()
+/// What the scheduler counted for some threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Time on a processor.
+    pub ran: Duration,
+    /// Time in the queue for one.
+    pub queued: Duration,
+    /// How often one was got.
+    pub turns: u64,
+}
+
+impl Scheduled {
+    /// Of these threads so far, each a folder of `/proc`; of those that have ended, or where the kernel does not count it,
+    /// nothing.
+    pub fn of<'a>(threads: impl Iterator<Item = &'a PathBuf>) -> Scheduled {
+        let mut sum = Scheduled::default();
+        for thread in threads {
+            let text = fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
+            let numbers: Vec<u64> =
+                text.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+            let [ran, queued, turns] = numbers[..] else { continue };
+            sum.ran += Duration::from_nanos(ran);
+            sum.queued += Duration::from_nanos(queued);
+            sum.turns += turns;
+        }
+        sum
+    }
+
+    /// What came since an earlier count. A thread that ended meanwhile may take more away than came.
+    pub fn since(self, earlier: Scheduled) -> Scheduled {
+        Scheduled {
+            ran: self.ran.saturating_sub(earlier.ran),
+            queued: self.queued.saturating_sub(earlier.queued),
+            turns: self.turns.saturating_sub(earlier.turns),
+        }
+    }
+}
+
+/// The numbered folders in a folder.
+fn numbered(folder: &str) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_number = |name: &OsStr| name.to_str().is_some_and(|name| name.parse::<u32>().is_ok());
+    entries.filter(move |entry| is_number(&entry.file_name())).map(|entry| entry.path())
+}
+
+/// The kernel's worker threads, as folders of `/proc`; none where it does not show them.
+pub fn workers() -> Vec<PathBuf> {
+    let is_worker = |folder: &PathBuf| {
+        fs::read_to_string(folder.join("comm")).is_ok_and(|name| name.starts_with("kworker/"))
     };
-    let times: Vec<u64> = numbers.iter().filter_map(one).collect();
-    (!times.is_empty()).then(|| Duration::from_nanos(times.iter().sum()))
+    numbered("/proc").filter(is_worker).collect()
+}
+
+/// The threads of this process, as folders of `/proc`.
+pub fn threads() -> Vec<PathBuf> {
+    numbered("/proc/self/task").collect()
 }

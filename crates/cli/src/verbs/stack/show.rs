@@ -43,6 +43,13 @@ fn human(output: &Output, measured: &Measured, budgets: &[Budget], machine: &Mac
         text += &stages(budget).render(Format::Human, style.width, style.color);
         text += &format!("{}\n", verdict(budget));
     }
+    let disturbed: u32 = measured.series.iter().map(|series| series.disturbed).sum();
+    if disturbed > 0 {
+        let all = measured.series.len() as u32 * measured.options.rounds;
+        text += &format!(
+            "\n{disturbed} of {all} slices were disturbed by other programs, however often they were repeated: measure on an idle machine\n"
+        );
+    }
     if !measured.missing.is_empty() {
         text += "\nnot measured\n";
         for (layer, why) in &measured.missing {
@@ -55,11 +62,11 @@ fn human(output: &Output, measured: &Measured, budgets: &[Budget], machine: &Mac
 fn headline(measured: &Measured, machine: &Machine) -> String {
     let options = &measured.options;
     format!(
-        "requests of {} at random offsets of {}, one at a time; medians of {} slices of about {} ms, with their standard error\n{}",
+        "requests of {} at random offsets of {}, one at a time; medians of {} slices of about {} us, with their standard error\n{}",
         display_bytes(options.bytes as u64),
         display_bytes(options.file_bytes),
         options.rounds,
-        options.slice.as_millis(),
+        options.slice.as_micros(),
         machine.cite()
     )
 }
@@ -142,7 +149,7 @@ fn document(measured: &Measured, budgets: &[Budget], machine: &Machine) -> Value
     let layers = measured.series.iter().map(|series| {
         json!({
             "layer": series.layer.name(), "op": series.op.to_string(), "method": series.layer.method(),
-            "requests_per_slice": series.requests,
+            "requests_per_slice": series.requests, "disturbed_slices": series.disturbed,
             "wall_ns": part(series, Part::Wall),
             "client_cpu_ns": part(series, Part::Client),
             "server_cpu_ns": part(series, Part::Server),
@@ -173,7 +180,10 @@ fn document(measured: &Measured, budgets: &[Budget], machine: &Machine) -> Value
 /// The page.
 pub fn page(measured: &Measured, budgets: &[Budget], machine: &Machine) -> String {
     let mut page = Page::new("The software above an instant device");
-    page.lead(&format!("<p class=\"about\">{}</p>\n", escape(&headline(measured, machine))));
+    page.lead(&format!(
+        "<p class=\"about\">{}</p>\n",
+        escape(&headline(measured, machine).replace('\n', "; "))
+    ));
     for op in [Op::Read, Op::Write] {
         let heading = if op == Op::Read { "Layers, reads" } else { "Layers, writes" };
         page.section(heading, heading, "Time of one request, by who spends it.", &layer_bars(measured, op));

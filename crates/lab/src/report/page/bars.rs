@@ -74,7 +74,8 @@ impl Bars {
     /// show.
     pub fn file(&self) -> String {
         let html = self.html();
-        let (Some(start), Some(end)) = (html.find("<svg "), html.find("</svg>")) else {
+        // The legend has drawings of its own before the plot.
+        let (Some(start), Some(end)) = (html.find("<svg class=\"plot\""), html.rfind("</svg>")) else {
             return String::new();
         };
         let body = html[start..end].split_once('>').map_or("", |(_, body)| body);

@@ -14,7 +14,7 @@ fn measured(rounds: u32) -> Measured {
         let wall = client + server + if layer >= Layer::Loop { 5000.0 } else { 0.0 };
         [Op::Read, Op::Write].into_iter().filter(move |op| layer.has(*op)).map(move |op| {
             let samples = vec![Sample { wall, client, server }; rounds as usize];
-            Series { layer, op, requests: 1, samples }
+            Series { layer, op, requests: 1, samples, disturbed: 0 }
         })
     });
     let options = StackOptions { rounds, ..StackOptions::default() };
