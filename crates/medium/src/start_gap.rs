@@ -65,6 +65,13 @@ impl StartGapConfig {
                 self.line_bytes
             ));
         }
+        if lines * self.regions as u64 >= u32::MAX as u64 {
+            return Err(format!(
+                "{} lines of {} B are too many for start-gap: give longer lines",
+                lines * self.regions as u64,
+                self.line_bytes
+            ));
+        }
         Ok(lines)
     }
 
@@ -85,6 +92,18 @@ struct Region {
     moves: u64,
     /// Line writes since the last move.
     writes: u32,
+    /// What follows from the moves, kept because every access needs it: the start, less than the lines of the region,
+    /// and the slot of the gap.
+    start: u32,
+    gap: u32,
+}
+
+impl Region {
+    /// A region of `lines` lines after so many moves.
+    fn after(moves: u64, lines: u32) -> Region {
+        let (passes, steps) = (moves / (lines as u64 + 1), moves % (lines as u64 + 1));
+        Region { moves, writes: 0, start: (passes % lines as u64) as u32, gap: lines - steps as u32 }
+    }
 }
 
 /// A memory with Start-Gap in front of it.
@@ -94,7 +113,9 @@ pub struct StartGap<M> {
     medium: M,
     regions: Vec<Region>,
     /// Lines of a region, N.
-    lines: u64,
+    lines: u32,
+    /// log2 of the bytes of a line.
+    line_shift: u32,
     /// Lines of the ring after a region.
     ring: u64,
     permutation: Option<Permutation>,
@@ -111,9 +132,10 @@ impl<M: InPlace> StartGap<M> {
         let total = lines * config.regions as u64;
         Ok(StartGap {
             permutation: config.permutation.map(|seed| Permutation::new(total, seed)),
-            regions: vec![Region::default(); config.regions as usize],
+            regions: vec![Region::after(0, lines as u32); config.regions as usize],
             ring: config.ring(lines),
-            lines,
+            lines: lines as u32,
+            line_shift: config.line_bytes.trailing_zeros(),
             ready: Time::ZERO,
             moved: 0,
             line: vec![0; if M::KEEPS { config.line_bytes as usize } else { 0 }],
@@ -153,7 +175,7 @@ impl<M: InPlace> StartGap<M> {
     /// Bytes of registers a controller needs besides the memory: for each region the moves (from which start and gap
     /// follow) and the writes since the last move, and the keys of the permutation.
     pub fn register_bytes(&self) -> u64 {
-        let Region { moves, writes } = Region::default();
+        let Region { moves, writes, .. } = Region::default();
         let region = (size_of_val(&moves) + size_of_val(&writes)) as u64;
         let keys = self.permutation.as_ref().map_or(0, |permutation| size_of_val(&permutation.keys) as u64);
         region * self.regions.len() as u64 + keys
@@ -169,52 +191,58 @@ impl<M: InPlace> StartGap<M> {
                 end = end.max(self.medium.read(at, offset, 8, &mut word)?.end);
                 moves = moves.max(u64::from_le_bytes(word));
             }
-            self.regions[region as usize] = Region { moves, writes: 0 };
+            self.regions[region as usize] = Region::after(moves, self.lines);
         }
         self.ready = end;
         Ok(end)
     }
 
     fn slot_offset(&self, region: u64, slot: u64) -> u64 {
-        (region * (self.lines + 1 + self.ring) + slot) * self.config.line_bytes as u64
+        (region * (self.lines as u64 + 1 + self.ring) + slot) << self.line_shift
     }
 
     fn ring_offset(&self, region: u64, entry: u64) -> u64 {
-        self.slot_offset(region, self.lines + 1 + entry)
+        self.slot_offset(region, self.lines as u64 + 1 + entry)
     }
 
     /// The region of a line and its slot in it.
     #[inline]
     fn slot_of(&self, line: u64) -> (u64, u64) {
-        let line = self.permutation.as_ref().map_or(line, |permutation| permutation.apply(line));
-        let region = line / self.lines;
-        let moves = self.regions[region as usize].moves;
-        let (start, gap) = (moves / (self.lines + 1), self.lines - moves % (self.lines + 1));
-        let slot = (line % self.lines + start) % self.lines;
-        (region, slot + (slot >= gap) as u64)
+        let line = self.permutation.as_ref().map_or(line, |permutation| permutation.apply(line)) as u32;
+        // Divisions of 32 bits: [`StartGapConfig::lines`] refuses more lines.
+        let (number, place) = (line / self.lines, line % self.lines);
+        let region = &self.regions[number as usize];
+        // Less than 2^33, so no addition wraps.
+        let turned = place as u64 + region.start as u64;
+        let slot = if turned >= self.lines as u64 { turned - self.lines as u64 } else { turned };
+        (number as u64, slot + (slot >= region.gap as u64) as u64)
     }
 
     /// The address of a byte in the memory below: for tests and wear maps.
     pub fn locate(&self, offset: u64) -> u64 {
-        let line_bytes = self.config.line_bytes as u64;
-        let (region, slot) = self.slot_of(offset / line_bytes);
-        self.slot_offset(region, slot) + offset % line_bytes
+        self.place_of(offset).1
+    }
+
+    /// The region of a byte, and its address in the memory below.
+    #[inline]
+    fn place_of(&self, offset: u64) -> (u64, u64) {
+        let (region, slot) = self.slot_of(offset >> self.line_shift);
+        (region, self.slot_offset(region, slot) + (offset & (self.config.line_bytes as u64 - 1)))
     }
 
     /// Moves the line before the gap into it.
     fn step(&mut self, at: Time, region: u64) -> Result<(), MediumError> {
-        let moves = self.regions[region as usize].moves;
-        let gap = self.lines - moves % (self.lines + 1);
+        let Region { moves, gap, .. } = self.regions[region as usize];
         // At slot 0 the gap has completed a pass: the line of the last slot moves to it.
         let from = if gap == 0 { self.lines } else { gap - 1 };
         let bytes = self.config.line_bytes as u64;
-        let (from, to) = (self.slot_offset(region, from), self.slot_offset(region, gap));
+        let (from, to) = (self.slot_offset(region, from as u64), self.slot_offset(region, gap as u64));
         let read = self.medium.read(at, from, bytes, &mut self.line)?;
         let copied = self.medium.write(read.end, to, bytes, &self.line)?;
         let offset = self.ring_offset(region, (moves + 1) % self.ring);
         let before = (moves + 1).saturating_sub(self.ring).to_le_bytes();
         let noted = self.medium.update(copied.end, offset, &before, &(moves + 1).to_le_bytes())?;
-        self.regions[region as usize] = Region { moves: moves + 1, writes: 0 };
+        self.regions[region as usize] = Region::after(moves + 1, self.lines);
         self.ready = noted.end;
         self.moved += 1;
         Ok(())
@@ -233,7 +261,7 @@ impl<M: InPlace> StartGap<M> {
         let mut all: Option<Served> = None;
         for piece in pieces(offset, bytes, self.config.line_bytes as u64) {
             let start = at.max(self.ready);
-            let to = self.locate(piece.0);
+            let (region, to) = self.place_of(piece.0);
             let inside = (piece.0 - offset) as usize..(piece.0 - offset + piece.1) as usize;
             let one = match (old.get(inside.clone()), new.get(inside)) {
                 (Some(old), Some(new)) => self.medium.update(start, to, old, new)?,
@@ -241,9 +269,9 @@ impl<M: InPlace> StartGap<M> {
                 _ => self.medium.write(start, to, piece.1, &[])?,
             };
             all = Some(join(all, one));
-            let (region, _) = self.slot_of(piece.0 / self.config.line_bytes as u64);
-            self.regions[region as usize].writes += 1;
-            if self.regions[region as usize].writes >= self.config.interval {
+            let writes = &mut self.regions[region as usize].writes;
+            *writes += 1;
+            if *writes >= self.config.interval {
                 self.step(one.end, region)?;
             }
         }
@@ -259,13 +287,14 @@ impl<M: InPlace> InPlace for StartGap<M> {
     const KEEPS: bool = M::KEEPS;
 
     fn capacity(&self) -> u64 {
-        self.lines * self.regions.len() as u64 * self.config.line_bytes as u64
+        self.lines as u64 * self.regions.len() as u64 * self.config.line_bytes as u64
     }
 
     fn atomic_bytes(&self) -> u32 {
         self.medium.atomic_bytes().min(self.config.line_bytes)
     }
 
+    #[inline]
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
         check_range(offset, bytes, self.capacity())?;
         let start = at.max(self.ready);
@@ -279,6 +308,7 @@ impl<M: InPlace> InPlace for StartGap<M> {
         Ok(all.unwrap_or(Served { start: at, end: at }))
     }
 
+    #[inline]
     fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
         self.put(at, (offset, bytes), &[], data)
     }

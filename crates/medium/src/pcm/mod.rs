@@ -266,12 +266,34 @@ impl<S: Store> Pcm<S> {
     /// Adds a write to the loads of the banks, and wears the lines.
     #[inline]
     fn plan(&mut self, offset: u64, bytes: u64, content: Content<'_>) {
+        if self.select.all {
+            return self.plan_all(offset, bytes);
+        }
         // Most updates are inside one piece; that needs no division.
         if bytes > 0 && offset >> self.plan_shift == (offset + bytes - 1) >> self.plan_shift {
             return self.plan_piece((offset, bytes), content);
         }
         for piece in pieces(offset, bytes, self.plan_bytes) {
             self.plan_piece(piece, parts(content, offset, piece));
+        }
+    }
+
+    /// [`Pcm::plan`] where every step is programmed: nothing depends on the content.
+    #[inline]
+    fn plan_all(&mut self, offset: u64, bytes: u64) {
+        self.banks.plan(offset, bytes, self.word_shift, self.select.step_shift);
+        self.stats.steps += aligned_count(offset, bytes, self.select.step_shift);
+        if bytes == 0 || self.wear.is_empty() {
+            return;
+        }
+        // Lines are a power of two, so the shift is that of the line.
+        let lines = (offset >> self.plan_shift) as usize..=((offset + bytes - 1) >> self.plan_shift) as usize;
+        self.stats.lines_worn += (lines.end() - lines.start() + 1) as u64;
+        for line in lines {
+            self.wear[line] = self.wear[line].saturating_add(1);
+            if S::KEEPS {
+                self.store.write(wear_record(&self.config, line as u64), &self.wear[line].to_le_bytes());
+            }
         }
     }
 
@@ -400,15 +422,14 @@ impl<S: Store> InPlace for Pcm<S> {
         }
     }
 
+    #[inline]
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
         check_range(offset, bytes, self.config.capacity_bytes)?;
         if S::KEEPS {
             assert_eq!(into.len() as u64, bytes, "a read of {bytes} B into {} B", into.len());
             self.store.read(offset, into);
         }
-        for (offset, bytes) in pieces(offset, bytes, self.banks.stripe_bytes()) {
-            self.banks.load(offset).words += aligned_count(offset, bytes, self.word_shift);
-        }
+        self.banks.plan(offset, bytes, self.word_shift, self.select.step_shift);
         let read = self.config.read;
         let (served, busy) = self.banks.serve(at, |load| read.time(load.words));
         self.banks.clear();
