@@ -5,7 +5,8 @@
 //! queued on the medium's lanes and uses their idle time.
 //!
 //! Durability. The order of writes between two flushes is undefined. After a power cut every unit reads as the newest
-//! version that was flushed, or as a newer one that was written; never as anything torn. A trimmed unit reads
+//! version that was flushed, or as a newer one that was written; never as anything torn, but for memories used in place
+//! whose units are longer than what they keep whole ([`scm`]). A trimmed unit reads
 //! as zero; after a power cut that is guaranteed only if the controller journals trims, otherwise it may read as an
 //! earlier version.
 //!
@@ -15,6 +16,7 @@
 //! | [`hftl`] | a page map kept in PRAM: nothing to scan after a power cut |
 //! | [`block_map`] | a page at a fixed offset in its block: pure block mapping, BAST, FAST, SLC log over MLC data |
 //! | [`envy`] | NOR flash and battery-backed SRAM as a word-addressable memory |
+//! | [`scm`] | memories used in place, each behind a controller of its own: no map at all |
 //! | [`fsms`] | in front of any of them: stores the metadata of a FAT file system in PRAM |
 //! | [`pram`] | the memory that `fsms` shares with the controller behind it |
 //! | [`power`] | background work, power cuts and recovery of all of them |
@@ -29,6 +31,7 @@ pub mod hftl;
 pub mod page_map;
 pub mod power;
 pub mod pram;
+pub mod scm;
 mod spare;
 mod table;
 mod wear;
@@ -40,6 +43,7 @@ pub use hftl::Hftl;
 pub use page_map::PageMap;
 pub use power::{Background, Powered, RecoveryReport};
 pub use pram::{Beside, BesidePram};
+pub use scm::Scm;
 
 use nvlab_medium::MediumError;
 use nvlab_units::{Extent, Served, Time};
@@ -59,6 +63,14 @@ pub enum ControllerError {
     /// The unit's data can no longer be corrected.
     #[error("unit {lpa} is unreadable: {source}")]
     Unreadable {
+        /// The logical unit.
+        lpa: u32,
+        /// The error of the medium.
+        source: MediumError,
+    },
+    /// The unit cannot be written.
+    #[error("unit {lpa} cannot be written: {source}")]
+    Unwritable {
         /// The logical unit.
         lpa: u32,
         /// The error of the medium.
