@@ -111,6 +111,14 @@ impl Banks {
     /// the steps of `1 << step_shift` bytes it overlaps, both of which divide a stripe.
     #[inline]
     pub fn plan(&mut self, offset: u64, bytes: u64, word_shift: u32, step_shift: u32) {
+        if let Some(bank) = self.only(offset, bytes) {
+            let stripe = self.stripe_of(offset);
+            self.stripes = (stripe, stripe + 1);
+            let load = &mut self.loads[bank];
+            load.words = aligned_count(offset, bytes, word_shift);
+            load.steps = aligned_count(offset, bytes, step_shift);
+            return;
+        }
         if bytes == 0 {
             return;
         }
@@ -118,12 +126,6 @@ impl Banks {
         let (first_stripe, last_stripe) = (self.stripe_of(offset), self.stripe_of(last));
         self.stripes = (first_stripe, last_stripe + 1);
         let mut bank = self.bank_of(first_stripe);
-        if first_stripe == last_stripe {
-            let load = &mut self.loads[bank];
-            load.words = aligned_count(offset, bytes, word_shift);
-            load.steps = aligned_count(offset, bytes, step_shift);
-            return;
-        }
         let count = self.loads.len() as u64;
         let touched = last_stripe - first_stripe + 1;
         for nth in 0..touched.min(count) {
@@ -175,6 +177,20 @@ impl Banks {
             });
         }
         (all.unwrap_or(Served { start: at, end: at }), Span::from_ps(busy))
+    }
+
+    /// The bank of a request that is inside one stripe; `None` if it touches several.
+    #[inline]
+    pub fn only(&self, offset: u64, bytes: u64) -> Option<usize> {
+        let stripe = self.stripe_of(offset);
+        let inside = bytes > 0 && stripe == self.stripe_of(offset + bytes - 1);
+        inside.then(|| self.bank_of(stripe))
+    }
+
+    /// Runs work of one bank.
+    #[inline]
+    pub fn serve_one(&mut self, bank: usize, at: Time, span: Span) -> Served {
+        self.lanes[bank].foreground(at, span, &Interruption::Wait)
     }
 
     /// Clears the loads of the current request.

@@ -114,6 +114,8 @@ pub struct StartGap<M> {
     regions: Vec<Region>,
     /// Lines of a region, N.
     lines: u32,
+    /// 2^64 / N, rounded up: a division by N as a multiplication.
+    reciprocal: u64,
     /// log2 of the bytes of a line.
     line_shift: u32,
     /// Lines of the ring after a region.
@@ -135,6 +137,7 @@ impl<M: InPlace> StartGap<M> {
             regions: vec![Region::after(0, lines as u32); config.regions as usize],
             ring: config.ring(lines),
             lines: lines as u32,
+            reciprocal: u64::MAX / lines + 1,
             line_shift: config.line_bytes.trailing_zeros(),
             ready: Time::ZERO,
             moved: 0,
@@ -209,8 +212,9 @@ impl<M: InPlace> StartGap<M> {
     #[inline]
     fn slot_of(&self, line: u64) -> (u64, u64) {
         let line = self.permutation.as_ref().map_or(line, |permutation| permutation.apply(line)) as u32;
-        // Divisions of 32 bits: [`StartGapConfig::lines`] refuses more lines.
-        let (number, place) = (line / self.lines, line % self.lines);
+        // Exact for numbers of 32 bits (Lemire et al., Faster remainder by direct computation, 2019); more lines are refused.
+        let number = ((line as u128 * self.reciprocal as u128) >> 64) as u32;
+        let place = line - number * self.lines;
         let region = &self.regions[number as usize];
         // Less than 2^33, so no addition wraps.
         let turned = place as u64 + region.start as u64;
@@ -248,32 +252,53 @@ impl<M: InPlace> StartGap<M> {
         Ok(())
     }
 
-    /// Performs a write line by line. `old` is empty if it is not known.
     #[inline]
-    fn put(
+    fn is_in_one_line(&self, offset: u64, bytes: u64) -> bool {
+        bytes > 0 && offset >> self.line_shift == (offset + bytes - 1) >> self.line_shift
+    }
+
+    /// Writes a part of one line, and moves the gap of its region if it is time. `old` and `new` are empty if they are not
+    /// known.
+    #[inline]
+    fn put_in_line(
         &mut self,
         at: Time,
         (offset, bytes): (u64, u64),
         old: &[u8],
         new: &[u8],
     ) -> Result<Served, MediumError> {
+        let start = at.max(self.ready);
+        let (region, to) = self.place_of(offset);
+        let one = match old.is_empty() {
+            true => self.medium.write(start, to, bytes, new)?,
+            false => self.medium.update(start, to, old, new)?,
+        };
+        let writes = &mut self.regions[region as usize].writes;
+        *writes += 1;
+        if *writes >= self.config.interval {
+            self.step(one.end, region)?;
+        }
+        Ok(one)
+    }
+
+    /// Performs a write line by line. `old` is empty if it is not known.
+    #[inline]
+    fn put<'a>(
+        &mut self,
+        at: Time,
+        (offset, bytes): (u64, u64),
+        old: &'a [u8],
+        new: &'a [u8],
+    ) -> Result<Served, MediumError> {
         check_range(offset, bytes, self.capacity())?;
+        if self.is_in_one_line(offset, bytes) {
+            return self.put_in_line(at, (offset, bytes), old, new);
+        }
         let mut all: Option<Served> = None;
         for piece in pieces(offset, bytes, self.config.line_bytes as u64) {
-            let start = at.max(self.ready);
-            let (region, to) = self.place_of(piece.0);
             let inside = (piece.0 - offset) as usize..(piece.0 - offset + piece.1) as usize;
-            let one = match (old.get(inside.clone()), new.get(inside)) {
-                (Some(old), Some(new)) => self.medium.update(start, to, old, new)?,
-                (None, Some(new)) => self.medium.write(start, to, piece.1, new)?,
-                _ => self.medium.write(start, to, piece.1, &[])?,
-            };
-            all = Some(join(all, one));
-            let writes = &mut self.regions[region as usize].writes;
-            *writes += 1;
-            if *writes >= self.config.interval {
-                self.step(one.end, region)?;
-            }
+            let part = |bytes: &'a [u8]| bytes.get(inside.clone()).unwrap_or(&[]);
+            all = Some(join(all, self.put_in_line(at, piece, part(old), part(new))?));
         }
         Ok(all.unwrap_or(Served { start: at, end: at }))
     }
@@ -298,6 +323,9 @@ impl<M: InPlace> InPlace for StartGap<M> {
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
         check_range(offset, bytes, self.capacity())?;
         let start = at.max(self.ready);
+        if self.is_in_one_line(offset, bytes) {
+            return self.medium.read(start, self.place_of(offset).1, bytes, into);
+        }
         let mut all: Option<Served> = None;
         for piece in pieces(offset, bytes, self.config.line_bytes as u64) {
             let from = self.locate(piece.0);
@@ -306,6 +334,11 @@ impl<M: InPlace> InPlace for StartGap<M> {
             all = Some(join(all, one));
         }
         Ok(all.unwrap_or(Served { start: at, end: at }))
+    }
+
+    #[inline]
+    fn prefetch(&self, offset: u64) {
+        self.medium.prefetch(self.place_of(offset).1);
     }
 
     #[inline]
@@ -332,37 +365,56 @@ impl<M: InPlace + PowerCut> PowerCut for StartGap<M> {
     }
 }
 
-/// A fixed random permutation of `0..count`: a Feistel network over the next even number of bits, repeated until
-/// the result is in range.
+/// A fixed random permutation of `0..count`: a Feistel network over as many bits as `count` needs (at least two),
+/// repeated until the result is in range. If their number is odd, the right half has one more; halves change places in
+/// every round, of which there is an even number.
 #[derive(Clone, Debug)]
 struct Permutation {
     count: u64,
-    half_bits: u32,
+    left_bits: u32,
+    right_bits: u32,
     keys: [u64; 4],
 }
 
 impl Permutation {
     fn new(count: u64, seed: u64) -> Permutation {
         let mut rng = Rng::stream(seed, "start-gap");
-        let bits = u64::BITS - (count - 1).leading_zeros();
-        Permutation { count, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| rng.bits()) }
+        let bits = (u64::BITS - (count - 1).leading_zeros()).max(2);
+        let keys = std::array::from_fn(|_| rng.bits());
+        Permutation { count, left_bits: bits / 2, right_bits: bits.div_ceil(2), keys }
     }
 
     #[inline]
     fn apply(&self, number: u64) -> u64 {
-        let mask = (1u64 << self.half_bits) - 1;
+        let masks = [(1u64 << self.left_bits) - 1, (1u64 << self.right_bits) - 1];
         let mut number = number;
         loop {
-            let (mut left, mut right) = (number >> self.half_bits, number & mask);
-            for key in self.keys {
+            let (mut left, mut right) = (number >> self.right_bits, number & masks[1]);
+            for (round, key) in self.keys.into_iter().enumerate() {
                 // The odd constant of splitmix64: any good mixer would do.
                 let mixed = (right ^ key).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                (left, right) = (right, left ^ (mixed >> 32 & mask));
+                (left, right) = (right, left ^ (mixed >> 32 & masks[round & 1]));
             }
-            number = left << self.half_bits | right;
+            number = left << self.right_bits | right;
             if number < self.count {
                 return number;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_permutation_is_one_whatever_the_count() {
+        for count in (2..70).chain([127, 128, 129, 1000, 4096, 5000]) {
+            let permutation = Permutation::new(count, 3);
+            let mut places: Vec<u64> = (0..count).map(|number| permutation.apply(number)).collect();
+            assert!(count < 10 || places.iter().enumerate().any(|(number, &place)| number as u64 != place));
+            places.sort_unstable();
+            assert!(places.into_iter().eq(0..count), "{count}");
         }
     }
 }

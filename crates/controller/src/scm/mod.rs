@@ -334,11 +334,14 @@ impl<M: InPlace + PowerCut> Controller for Scm<M> {
     fn is_mapped(&self, _: u32) -> bool {
         true
     }
+    /// No map, nothing to prefetch; a read touches no table.
+    fn prefetch(&self, _: u32) {}
     #[inline]
-    fn prefetch(&self, unit: u32) {
-        let (offset, _) = self.bytes_of(Extent::one(unit));
-        let part = self.part(offset, 1, 0);
-        self.behind[part.controller].memory.prefetch(part.offset);
+    fn prefetch_writes(&self, units: impl Iterator<Item = u32>) {
+        for unit in units {
+            let (offset, _) = self.bytes_of(Extent::one(unit));
+            let part = self.part(offset, 1, 0);
+            self.behind[part.controller].memory.prefetch(part.offset);
+        }
     }
-    fn prefetch_writes(&self, _: impl Iterator<Item = u32>) {}
 }
