@@ -460,8 +460,8 @@ pub struct Report {
 
 #[derive(Args)]
 pub struct Reproduce {
-    /// The system: 000 (eNVy), 001 (transaction logs on flash), 002 (SLC log over MLC), 003 (PRAM beside NAND), or a folder of
-    /// experiment files (with a /)
+    /// The system: 000 (eNVy), 001 (transaction logs on flash), 002 (SLC log over MLC), 003 (PRAM beside NAND), 004
+    /// (storage-class memory), or a folder of experiment files (with a /)
     pub seed: String,
     /// Only these figures, as fig08,fig13
     #[arg(long, value_delimiter = ',', value_name = "LIST")]

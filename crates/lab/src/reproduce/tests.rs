@@ -250,6 +250,9 @@ fn what_is_not_there_is_named() {
         let only: Vec<String> = only.iter().map(|name| name.to_string()).collect();
         find(seed, &only, false).unwrap_err().to_string()
     };
-    assert_eq!(message("999", &[]), "there is nothing to reproduce for `999`; there is 000, 001, 002, 003");
+    assert_eq!(
+        message("999", &[]),
+        "there is nothing to reproduce for `999`; there is 000, 001, 002, 003, 004"
+    );
     assert!(message("000", &["fig99"]).starts_with("000 has no experiment `fig99`; it has fig06, fig08"));
 }

@@ -55,6 +55,7 @@ impl Replayer<'_> {
     fn atom_bytes(&self) -> Option<u32> {
         match (&self.design.ftl, &self.design.route) {
             (Ftl::Envy(envy), _) => Some(envy.config.word_bytes),
+            (Ftl::Direct(direct), _) => Some(direct.atomic_bytes(self.design)),
             (_, Some(route)) if route.update == Update::InPlace => Some(WORD_IN_PLACE_BYTES),
             _ => None,
         }

@@ -256,12 +256,12 @@ pub fn read(
             let (medium, ram) = memories::ram(context, media, "ftl.medium", KIND)?;
             let delays = context.flag("ftl.log.delays", KIND).unwrap_or(true);
             let bytes = fitting(context, common.log_bytes, ram.cells.size_bytes)?;
-            (medium, LogDevice::BatteryRam { delays }, no_array(), bytes)
+            (medium, LogDevice::BatteryRam { delays }, array::none(), bytes)
         }
         _ => {
             let (medium, disk) = memories::disk(context, media, "ftl.medium", KIND)?;
             let bytes = fitting(context, common.log_bytes, disk.size_bytes)?;
-            (medium, LogDevice::Disk, no_array(), bytes)
+            (medium, LogDevice::Disk, array::none(), bytes)
         }
     };
     let Common { memory_bytes, options, compress_rate, data, .. } = common;
@@ -360,19 +360,6 @@ fn fitting(context: &mut Context, wanted: Option<u64>, medium_bytes: u64) -> Opt
         }
         wanted => Some(wanted.unwrap_or(most)),
     }
-}
-
-/// A log that is not on flash has no array.
-fn no_array() -> Array {
-    let geometry = Geometry {
-        channels: 1,
-        dies_per_channel: 1,
-        blocks_per_die: 1,
-        pages_per_block: 1,
-        units_per_page: 1,
-        unit_bytes: 512,
-    };
-    Array { gang: 1, planes: 1, transfer: Rate::from_bytes_per_second(0), geometry, units_per_read: 1 }
 }
 
 fn on_flash(
