@@ -92,7 +92,7 @@ impl Direct {
     }
 
     /// Disk `number`. `seed` is the run's.
-    pub fn disk_config(&self, design: &Design, number: u32, seed: u64) -> DiskConfig {
+    pub(crate) fn disk_config(&self, design: &Design, number: u32, seed: u64) -> DiskConfig {
         design.disk_config(&self.medium, seed.wrapping_add(number as u64))
     }
 

@@ -10,13 +10,16 @@ use nvlab_medium::Store;
 use nvlab_medium::disk::Disk;
 use nvlab_units::{Span, Time};
 
+/// Memories, with or without wear levelling.
+type Memories<B> = Scm<Pram<<B as Backing>::Store>>;
+
 /// Builds memories, new from the factory or recovered; also returns when they are ready.
 pub(super) fn memories<B: Backing>(
     design: &Design,
     direct: &Direct,
     seed: u64,
     backing: &B,
-) -> Result<(Scm<Pram<B::Store>>, Time), B::Error> {
+) -> Result<(Memories<B>, Time), B::Error> {
     let (mut memories, mut ready) = (Vec::new(), Time::ZERO);
     for number in 0..direct.controllers {
         let config = direct.pcm_config(design, number, seed);
