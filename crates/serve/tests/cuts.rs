@@ -28,7 +28,7 @@ const DESIGNS: [(&str, &[&str]); 9] = [
         ],
     ),
     ("moneta", &["media.pcm.size=4MiB", "media.pcm.level.interval=2", "media.pcm.level.regions=4"]),
-    ("optane-like", &["media.xpoint.size=3MiB", "power.on_cut=lose-buffer"]),
+    ("optane-like", &["media.xpoint.size=3MiB"]),
     ("disk-2010", &["media.disk.size=4MiB", "ftl.trim=true"]),
 ];
 
