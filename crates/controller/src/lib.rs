@@ -5,7 +5,8 @@
 //! queued on the medium's lanes and uses their idle time.
 //!
 //! Durability. The order of writes between two flushes is undefined. After a power cut every unit reads as the newest
-//! version that was flushed, or as a newer one that was written; never as anything torn. A trimmed unit reads
+//! version that was flushed, or as a newer one that was written; never as anything torn, but for memories used in place
+//! whose units are longer than what they keep whole ([`scm`]). A trimmed unit reads
 //! as zero; after a power cut that is guaranteed only if the controller journals trims, otherwise it may read as an
 //! earlier version.
 //!
@@ -16,6 +17,7 @@
 //! | [`block_map`] | a page at a fixed offset in its block: pure block mapping, BAST, FAST, SLC log over MLC data |
 //! | [`bare_ram`] | a memory as blocks, without a map |
 //! | [`envy`] | NOR flash and battery-backed SRAM as a word-addressable memory |
+//! | [`scm`] | memories used in place, each behind a controller of its own: no map at all |
 //! | [`fsms`] | in front of any of them: stores the metadata of a FAT file system in PRAM |
 //! | [`pram`] | the memory that `fsms` shares with the controller behind it |
 //! | [`power`] | background work, power cuts and recovery of all of them |
@@ -31,6 +33,7 @@ pub mod hftl;
 pub mod page_map;
 pub mod power;
 pub mod pram;
+pub mod scm;
 mod spare;
 mod table;
 mod wear;
@@ -42,6 +45,7 @@ pub use hftl::Hftl;
 pub use page_map::PageMap;
 pub use power::{Background, Powered, RecoveryReport};
 pub use pram::{Beside, BesidePram};
+pub use scm::Scm;
 
 use nvlab_medium::MediumError;
 use nvlab_units::{Extent, Served, Time};
@@ -61,6 +65,14 @@ pub enum ControllerError {
     /// The unit's data can no longer be corrected.
     #[error("unit {lpa} is unreadable: {source}")]
     Unreadable {
+        /// The logical unit.
+        lpa: u32,
+        /// The error of the medium.
+        source: MediumError,
+    },
+    /// The unit cannot be written.
+    #[error("unit {lpa} cannot be written: {source}")]
+    Unwritable {
         /// The logical unit.
         lpa: u32,
         /// The error of the medium.

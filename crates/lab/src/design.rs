@@ -50,6 +50,7 @@ pub use context::Resolved;
 pub use error::DesignErrors;
 pub use footprint::Payload;
 pub use kinds::blocks::{BlockMapped, LogArray};
+pub use kinds::direct::Direct;
 pub use kinds::envy::Envy;
 pub use kinds::hftl::PramMapped;
 pub use kinds::page::PageMapped;
@@ -123,8 +124,10 @@ pub struct HostPath {
     pub rate_write: Option<Rate>,
     /// Requests the device accepts at the same time.
     pub queue: u32,
-    /// Bytes one access of a memory bus moves; 0 for other links.
+    /// Bytes one access of a memory bus moves, or of a burst; 0 for other links.
     pub word_bytes: u32,
+    /// Accesses or bursts that a processor has in flight.
+    pub outstanding: u32,
     /// The host's software, for one request; zero if it has stages.
     pub overhead_host: Span,
     /// The host's software as stages.
@@ -146,6 +149,8 @@ pub enum PathKind {
     Bus,
     /// The processor's own bus: words are loaded and stored.
     MemoryBus,
+    /// The processor's memory channels: it moves blocks in bursts.
+    Ddr,
 }
 
 impl PathKind {

@@ -416,6 +416,9 @@ pub struct PramResult {
     pub rated_writes: u32,
     /// Years until the most written line reaches them, at this run's rate; `None` if nothing was written.
     pub years: Option<f64>,
+    /// Writes that the mean line has borne in this run.
+    #[serde(default)]
+    pub line_writes_run: f64,
     /// What the driver in front sent where; `None` if there is none.
     pub route: Option<RouteResult>,
 }

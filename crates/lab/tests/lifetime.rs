@@ -30,11 +30,13 @@ fn small(name: &str) -> Design {
     let more = |count, more: &[&str]| {
         [vec![blocks(count)], more.iter().map(|set| set.to_string()).collect()].concat()
     };
+    // What is used in place has a size instead.
+    let in_place = vec![format!("media.{medium}.size=12 MiB")];
     // A memory has segments of 16 MiB; some name the bytes of the host.
     let memory = ["media.flash.block=256 KiB", "media.flash.erase=781.25 us", "ftl.buffer.size=256 KiB"];
     let named = more(64, &["ftl.capacity=4 MiB"]);
     let plain = [16, 32, 64, 128].map(|count| more(count, &[]));
-    let tried = [more(16, &memory)].into_iter().chain(plain).chain([named]);
+    let tried = [more(16, &memory)].into_iter().chain(plain).chain([named, in_place]);
     let found = tried.into_iter().find_map(|sets| {
         let design = Design::load(name, &sets).ok()?;
         // Some designs turn out to be impossible only when built.
@@ -48,6 +50,10 @@ fn small(name: &str) -> Design {
 
 /// The share of the cells' life that the programs of a run take, of the array that is worn out first.
 fn worn_share(design: &Design, run: &RunResult) -> f64 {
+    if let Ftl::Direct(_) = &design.ftl {
+        // Disks do not wear.
+        return run.pram.as_ref().map_or(0.0, |pram| pram.line_writes_mean / pram.rated_writes as f64);
+    }
     let data = match &design.ftl {
         Ftl::Envy(envy) => envy.nor_config(design, 1).flash,
         _ => design.flash_config(1),

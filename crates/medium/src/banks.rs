@@ -48,20 +48,33 @@ pub(crate) struct Load {
 }
 
 /// The lanes, and scratch for the request being planned.
+///
+/// Invariant: only the loads of the stripes of [`Banks::stripes`] are not clear.
 #[derive(Clone, Debug)]
 pub(crate) struct Banks {
     lanes: Box<[Lane]>,
     loads: Box<[Load]>,
     stripe_bytes: u64,
+    /// log2 of the stripe, if it is a power of two.
+    shift: Option<u32>,
+    /// The stripes that the current request touches, the first and the one after the last: neighbouring banks.
+    stripes: (u64, u64),
 }
 
 impl Banks {
     /// With a single bank, the stripe is the whole medium.
     pub fn new(count: u32, stripe_bytes: u64, capacity_bytes: u64) -> Banks {
+        let stripe_bytes = if count == 1 { capacity_bytes } else { stripe_bytes };
         Banks {
             lanes: vec![Lane::new(); count as usize].into(),
             loads: vec![Load::default(); count as usize].into(),
-            stripe_bytes: if count == 1 { capacity_bytes } else { stripe_bytes },
+            stripe_bytes,
+            shift: match stripe_bytes {
+                // Every address is in the first stripe.
+                _ if count == 1 => Some(u64::BITS - 1),
+                _ => stripe_bytes.is_power_of_two().then(|| stripe_bytes.trailing_zeros()),
+            },
+            stripes: (0, 0),
         }
     }
 
@@ -70,22 +83,87 @@ impl Banks {
         self.stripe_bytes
     }
 
-    /// The current request's work in the bank that holds `offset`.
+    #[inline]
+    fn stripe_of(&self, offset: u64) -> u64 {
+        match self.shift {
+            Some(shift) => offset >> shift,
+            None => offset / self.stripe_bytes,
+        }
+    }
+
+    #[inline]
+    fn bank_of(&self, stripe: u64) -> usize {
+        let count = self.loads.len() as u64;
+        if count.is_power_of_two() { (stripe & (count - 1)) as usize } else { (stripe % count) as usize }
+    }
+
+    /// The current request's work in the bank that holds `offset`. The pieces of a request are planned in address order.
     #[inline]
     pub fn load(&mut self, offset: u64) -> &mut Load {
-        let bank = match self.loads.len() {
-            1 => 0,
-            count => (offset / self.stripe_bytes) as usize % count,
-        };
+        let stripe = self.stripe_of(offset);
+        let (first, end) = self.stripes;
+        self.stripes = if first == end { (stripe, stripe + 1) } else { (first, end.max(stripe + 1)) };
+        let bank = self.bank_of(stripe);
         &mut self.loads[bank]
+    }
+
+    /// Plans a whole request of consecutive bytes: in every bank it touches, the words of `1 << word_shift` bytes and
+    /// the steps of `1 << step_shift` bytes it overlaps, both of which divide a stripe.
+    #[inline]
+    pub fn plan(&mut self, offset: u64, bytes: u64, word_shift: u32, step_shift: u32) {
+        if let Some(bank) = self.only(offset, bytes) {
+            let stripe = self.stripe_of(offset);
+            self.stripes = (stripe, stripe + 1);
+            let load = &mut self.loads[bank];
+            load.words = aligned_count(offset, bytes, word_shift);
+            load.steps = aligned_count(offset, bytes, step_shift);
+            return;
+        }
+        if bytes == 0 {
+            return;
+        }
+        let last = offset + bytes - 1;
+        let (first_stripe, last_stripe) = (self.stripe_of(offset), self.stripe_of(last));
+        self.stripes = (first_stripe, last_stripe + 1);
+        let mut bank = self.bank_of(first_stripe);
+        let count = self.loads.len() as u64;
+        let touched = last_stripe - first_stripe + 1;
+        for nth in 0..touched.min(count) {
+            // The stripes of this bank, all taken as whole.
+            let stripes = (touched - nth).div_ceil(count);
+            let load = &mut self.loads[bank];
+            load.words = stripes * (self.stripe_bytes >> word_shift);
+            load.steps = stripes * (self.stripe_bytes >> step_shift);
+            bank = if bank + 1 == self.loads.len() { 0 } else { bank + 1 };
+        }
+        // What the first stripe has before the request, and the last one behind it.
+        let before = offset - first_stripe * self.stripe_bytes;
+        let behind = (last_stripe + 1) * self.stripe_bytes - 1 - last;
+        for (stripe, outside) in [(first_stripe, before), (last_stripe, behind)] {
+            let bank = self.bank_of(stripe);
+            self.loads[bank].words -= outside >> word_shift;
+            self.loads[bank].steps -= outside >> step_shift;
+        }
+    }
+
+    /// The banks of the current request: the first, and how many.
+    #[inline]
+    fn touched(&self) -> (usize, usize) {
+        let (first, end) = self.stripes;
+        (self.bank_of(first), (end - first).min(self.loads.len() as u64) as usize)
     }
 
     /// Runs every bank's load, which takes `time(load)`. Returns when the first bank began and the last was done,
     /// and the summed work. The loads keep their `begin`; clear them with [`Banks::clear`].
+    #[inline]
     pub fn serve(&mut self, at: Time, mut time: impl FnMut(&Load) -> Span) -> (Served, Span) {
+        let (mut bank, banks) = self.touched();
         let mut all: Option<Served> = None;
         let mut busy = 0u64;
-        for (lane, load) in self.lanes.iter_mut().zip(&mut self.loads) {
+        for _ in 0..banks {
+            let next = if bank + 1 == self.loads.len() { 0 } else { bank + 1 };
+            let (lane, load) = (&mut self.lanes[bank], &mut self.loads[bank]);
+            bank = next;
             if load.words == 0 {
                 continue;
             }
@@ -101,15 +179,36 @@ impl Banks {
         (all.unwrap_or(Served { start: at, end: at }), Span::from_ps(busy))
     }
 
+    /// The bank of a request that is inside one stripe; `None` if it touches several.
+    #[inline]
+    pub fn only(&self, offset: u64, bytes: u64) -> Option<usize> {
+        let stripe = self.stripe_of(offset);
+        let inside = bytes > 0 && stripe == self.stripe_of(offset + bytes - 1);
+        inside.then(|| self.bank_of(stripe))
+    }
+
+    /// Runs work of one bank.
+    #[inline]
+    pub fn serve_one(&mut self, bank: usize, at: Time, span: Span) -> Served {
+        self.lanes[bank].foreground(at, span, &Interruption::Wait)
+    }
+
     /// Clears the loads of the current request.
+    #[inline]
     pub fn clear(&mut self) {
-        self.loads.fill(Load::default());
+        let (mut bank, banks) = self.touched();
+        for _ in 0..banks {
+            self.loads[bank] = Load::default();
+            bank = if bank + 1 == self.loads.len() { 0 } else { bank + 1 };
+        }
+        self.stripes = (0, 0);
     }
 
     /// Makes every lane idle.
     pub fn reset(&mut self) {
         self.lanes.fill(Lane::new());
-        self.clear();
+        self.loads.fill(Load::default());
+        self.stripes = (0, 0);
     }
 }
 
@@ -191,6 +290,38 @@ mod tests {
     #[test]
     fn words_touched() {
         assert_eq!((aligned_count(0, 2, 1), aligned_count(1, 2, 1), aligned_count(7, 0, 1)), (1, 2, 0));
+    }
+
+    /// A request planned whole loads every bank as it would stripe by stripe.
+    #[test]
+    fn a_request_is_planned_as_its_pieces_are() {
+        let mut rng = nvlab_units::Rng::new(8);
+        for (count, stripe) in [(1, 0), (2, 64), (3, 192), (8, 64), (5, 4096)] {
+            let capacity = 15 * 4096;
+            let mut whole = Banks::new(count, stripe, capacity);
+            let mut by_pieces = whole.clone();
+            for _ in 0..2000 {
+                let offset = rng.below(capacity);
+                let bytes = 1 + rng.below(capacity - offset);
+                whole.plan(offset, bytes, 4, 6);
+                for (offset, bytes) in pieces(offset, bytes, by_pieces.stripe_bytes()) {
+                    let load = by_pieces.load(offset);
+                    load.words += aligned_count(offset, bytes, 4);
+                    load.steps += aligned_count(offset, bytes, 6);
+                }
+                let loads =
+                    |banks: &Banks| banks.loads.iter().map(|l| (l.words, l.steps)).collect::<Vec<_>>();
+                assert_eq!(
+                    loads(&whole),
+                    loads(&by_pieces),
+                    "{bytes} B at {offset}, {count} banks of {stripe} B"
+                );
+                assert_eq!(whole.touched(), by_pieces.touched());
+                whole.clear();
+                by_pieces.clear();
+                assert!(whole.loads.iter().all(|load| load.words == 0 && load.steps == 0));
+            }
+        }
     }
 
     #[test]

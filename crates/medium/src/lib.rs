@@ -59,6 +59,9 @@ pub trait InPlace {
         assert_eq!(old.len(), new.len(), "{} B are to replace {} B", new.len(), old.len());
         self.write(at, offset, new.len() as u64, if Self::KEEPS { new } else { &[] })
     }
+    /// Prefetches what this program keeps about the bytes at `offset`, which will be written soon.
+    #[inline]
+    fn prefetch(&self, _offset: u64) {}
 }
 
 /// A medium that can lose power.

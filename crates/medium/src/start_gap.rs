@@ -65,6 +65,13 @@ impl StartGapConfig {
                 self.line_bytes
             ));
         }
+        if lines * self.regions as u64 >= u32::MAX as u64 {
+            return Err(format!(
+                "{} lines of {} B are too many for start-gap: give longer lines",
+                lines * self.regions as u64,
+                self.line_bytes
+            ));
+        }
         Ok(lines)
     }
 
@@ -85,6 +92,18 @@ struct Region {
     moves: u64,
     /// Line writes since the last move.
     writes: u32,
+    /// What follows from the moves, kept because every access needs it: the start, less than the lines of the region,
+    /// and the slot of the gap.
+    start: u32,
+    gap: u32,
+}
+
+impl Region {
+    /// A region of `lines` lines after so many moves.
+    fn after(moves: u64, lines: u32) -> Region {
+        let (passes, steps) = (moves / (lines as u64 + 1), moves % (lines as u64 + 1));
+        Region { moves, writes: 0, start: (passes % lines as u64) as u32, gap: lines - steps as u32 }
+    }
 }
 
 /// A memory with Start-Gap in front of it.
@@ -94,7 +113,11 @@ pub struct StartGap<M> {
     medium: M,
     regions: Vec<Region>,
     /// Lines of a region, N.
-    lines: u64,
+    lines: u32,
+    /// 2^64 / N, rounded up: a division by N as a multiplication.
+    reciprocal: u64,
+    /// log2 of the bytes of a line.
+    line_shift: u32,
     /// Lines of the ring after a region.
     ring: u64,
     permutation: Option<Permutation>,
@@ -111,9 +134,11 @@ impl<M: InPlace> StartGap<M> {
         let total = lines * config.regions as u64;
         Ok(StartGap {
             permutation: config.permutation.map(|seed| Permutation::new(total, seed)),
-            regions: vec![Region::default(); config.regions as usize],
+            regions: vec![Region::after(0, lines as u32); config.regions as usize],
             ring: config.ring(lines),
-            lines,
+            lines: lines as u32,
+            reciprocal: u64::MAX / lines + 1,
+            line_shift: config.line_bytes.trailing_zeros(),
             ready: Time::ZERO,
             moved: 0,
             line: vec![0; if M::KEEPS { config.line_bytes as usize } else { 0 }],
@@ -153,7 +178,7 @@ impl<M: InPlace> StartGap<M> {
     /// Bytes of registers a controller needs besides the memory: for each region the moves (from which start and gap
     /// follow) and the writes since the last move, and the keys of the permutation.
     pub fn register_bytes(&self) -> u64 {
-        let Region { moves, writes } = Region::default();
+        let Region { moves, writes, .. } = Region::default();
         let region = (size_of_val(&moves) + size_of_val(&writes)) as u64;
         let keys = self.permutation.as_ref().map_or(0, |permutation| size_of_val(&permutation.keys) as u64);
         region * self.regions.len() as u64 + keys
@@ -169,83 +194,111 @@ impl<M: InPlace> StartGap<M> {
                 end = end.max(self.medium.read(at, offset, 8, &mut word)?.end);
                 moves = moves.max(u64::from_le_bytes(word));
             }
-            self.regions[region as usize] = Region { moves, writes: 0 };
+            self.regions[region as usize] = Region::after(moves, self.lines);
         }
         self.ready = end;
         Ok(end)
     }
 
     fn slot_offset(&self, region: u64, slot: u64) -> u64 {
-        (region * (self.lines + 1 + self.ring) + slot) * self.config.line_bytes as u64
+        (region * (self.lines as u64 + 1 + self.ring) + slot) << self.line_shift
     }
 
     fn ring_offset(&self, region: u64, entry: u64) -> u64 {
-        self.slot_offset(region, self.lines + 1 + entry)
+        self.slot_offset(region, self.lines as u64 + 1 + entry)
     }
 
     /// The region of a line and its slot in it.
     #[inline]
     fn slot_of(&self, line: u64) -> (u64, u64) {
-        let line = self.permutation.as_ref().map_or(line, |permutation| permutation.apply(line));
-        let region = line / self.lines;
-        let moves = self.regions[region as usize].moves;
-        let (start, gap) = (moves / (self.lines + 1), self.lines - moves % (self.lines + 1));
-        let slot = (line % self.lines + start) % self.lines;
-        (region, slot + (slot >= gap) as u64)
+        let line = self.permutation.as_ref().map_or(line, |permutation| permutation.apply(line)) as u32;
+        // Exact for numbers of 32 bits (Lemire et al., Faster remainder by direct computation, 2019); more lines are refused.
+        let number = ((line as u128 * self.reciprocal as u128) >> 64) as u32;
+        let place = line - number * self.lines;
+        let region = &self.regions[number as usize];
+        // Less than 2^33, so no addition wraps.
+        let turned = place as u64 + region.start as u64;
+        let slot = if turned >= self.lines as u64 { turned - self.lines as u64 } else { turned };
+        (number as u64, slot + (slot >= region.gap as u64) as u64)
     }
 
     /// The address of a byte in the memory below: for tests and wear maps.
     pub fn locate(&self, offset: u64) -> u64 {
-        let line_bytes = self.config.line_bytes as u64;
-        let (region, slot) = self.slot_of(offset / line_bytes);
-        self.slot_offset(region, slot) + offset % line_bytes
+        self.place_of(offset).1
+    }
+
+    /// The region of a byte, and its address in the memory below.
+    #[inline]
+    fn place_of(&self, offset: u64) -> (u64, u64) {
+        let (region, slot) = self.slot_of(offset >> self.line_shift);
+        (region, self.slot_offset(region, slot) + (offset & (self.config.line_bytes as u64 - 1)))
     }
 
     /// Moves the line before the gap into it.
     fn step(&mut self, at: Time, region: u64) -> Result<(), MediumError> {
-        let moves = self.regions[region as usize].moves;
-        let gap = self.lines - moves % (self.lines + 1);
+        let Region { moves, gap, .. } = self.regions[region as usize];
         // At slot 0 the gap has completed a pass: the line of the last slot moves to it.
         let from = if gap == 0 { self.lines } else { gap - 1 };
         let bytes = self.config.line_bytes as u64;
-        let (from, to) = (self.slot_offset(region, from), self.slot_offset(region, gap));
+        let (from, to) = (self.slot_offset(region, from as u64), self.slot_offset(region, gap as u64));
         let read = self.medium.read(at, from, bytes, &mut self.line)?;
         let copied = self.medium.write(read.end, to, bytes, &self.line)?;
         let offset = self.ring_offset(region, (moves + 1) % self.ring);
         let before = (moves + 1).saturating_sub(self.ring).to_le_bytes();
         let noted = self.medium.update(copied.end, offset, &before, &(moves + 1).to_le_bytes())?;
-        self.regions[region as usize] = Region { moves: moves + 1, writes: 0 };
+        self.regions[region as usize] = Region::after(moves + 1, self.lines);
         self.ready = noted.end;
         self.moved += 1;
         Ok(())
     }
 
-    /// Performs a write line by line. `old` is empty if it is not known.
     #[inline]
-    fn put(
+    fn is_in_one_line(&self, offset: u64, bytes: u64) -> bool {
+        bytes > 0 && offset >> self.line_shift == (offset + bytes - 1) >> self.line_shift
+    }
+
+    /// Writes a part of one line, and moves the gap of its region if it is time. `old` and `new` are empty if they are not
+    /// known.
+    #[inline]
+    fn put_in_line(
         &mut self,
         at: Time,
         (offset, bytes): (u64, u64),
         old: &[u8],
         new: &[u8],
     ) -> Result<Served, MediumError> {
+        let start = at.max(self.ready);
+        let (region, to) = self.place_of(offset);
+        let one = match old.is_empty() {
+            true => self.medium.write(start, to, bytes, new)?,
+            false => self.medium.update(start, to, old, new)?,
+        };
+        let writes = &mut self.regions[region as usize].writes;
+        *writes += 1;
+        if *writes >= self.config.interval {
+            self.step(one.end, region)?;
+        }
+        Ok(one)
+    }
+
+    /// Performs a write line by line. `old` is empty if it is not known.
+    #[inline]
+    fn put<'a>(
+        &mut self,
+        at: Time,
+        (offset, bytes): (u64, u64),
+        old: &'a [u8],
+        new: &'a [u8],
+    ) -> Result<Served, MediumError> {
         check_range(offset, bytes, self.capacity())?;
+        if self.is_in_one_line(offset, bytes) {
+            return self.put_in_line(at, (offset, bytes), old, new);
+        }
         let mut all: Option<Served> = None;
         for piece in pieces(offset, bytes, self.config.line_bytes as u64) {
-            let start = at.max(self.ready);
-            let to = self.locate(piece.0);
             let inside = (piece.0 - offset) as usize..(piece.0 - offset + piece.1) as usize;
-            let one = match (old.get(inside.clone()), new.get(inside)) {
-                (Some(old), Some(new)) => self.medium.update(start, to, old, new)?,
-                (None, Some(new)) => self.medium.write(start, to, piece.1, new)?,
-                _ => self.medium.write(start, to, piece.1, &[])?,
-            };
-            all = Some(join(all, one));
-            let (region, _) = self.slot_of(piece.0 / self.config.line_bytes as u64);
-            self.regions[region as usize].writes += 1;
-            if self.regions[region as usize].writes >= self.config.interval {
-                self.step(one.end, region)?;
-            }
+            let part = |bytes: &'a [u8]| bytes.get(inside.clone()).unwrap_or(&[]);
+            all = Some(join(all, self.put_in_line(at, piece, part(old), part(new))?));
         }
         Ok(all.unwrap_or(Served { start: at, end: at }))
     }
@@ -259,16 +312,20 @@ impl<M: InPlace> InPlace for StartGap<M> {
     const KEEPS: bool = M::KEEPS;
 
     fn capacity(&self) -> u64 {
-        self.lines * self.regions.len() as u64 * self.config.line_bytes as u64
+        self.lines as u64 * self.regions.len() as u64 * self.config.line_bytes as u64
     }
 
     fn atomic_bytes(&self) -> u32 {
         self.medium.atomic_bytes().min(self.config.line_bytes)
     }
 
+    #[inline]
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
         check_range(offset, bytes, self.capacity())?;
         let start = at.max(self.ready);
+        if self.is_in_one_line(offset, bytes) {
+            return self.medium.read(start, self.place_of(offset).1, bytes, into);
+        }
         let mut all: Option<Served> = None;
         for piece in pieces(offset, bytes, self.config.line_bytes as u64) {
             let from = self.locate(piece.0);
@@ -279,6 +336,12 @@ impl<M: InPlace> InPlace for StartGap<M> {
         Ok(all.unwrap_or(Served { start: at, end: at }))
     }
 
+    #[inline]
+    fn prefetch(&self, offset: u64) {
+        self.medium.prefetch(self.place_of(offset).1);
+    }
+
+    #[inline]
     fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
         self.put(at, (offset, bytes), &[], data)
     }
@@ -302,37 +365,56 @@ impl<M: InPlace + PowerCut> PowerCut for StartGap<M> {
     }
 }
 
-/// A fixed random permutation of `0..count`: a Feistel network over the next even number of bits, repeated until
-/// the result is in range.
+/// A fixed random permutation of `0..count`: a Feistel network over as many bits as `count` needs (at least two),
+/// repeated until the result is in range. If their number is odd, the right half has one more; halves change places in
+/// every round, of which there is an even number.
 #[derive(Clone, Debug)]
 struct Permutation {
     count: u64,
-    half_bits: u32,
+    left_bits: u32,
+    right_bits: u32,
     keys: [u64; 4],
 }
 
 impl Permutation {
     fn new(count: u64, seed: u64) -> Permutation {
         let mut rng = Rng::stream(seed, "start-gap");
-        let bits = u64::BITS - (count - 1).leading_zeros();
-        Permutation { count, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| rng.bits()) }
+        let bits = (u64::BITS - (count - 1).leading_zeros()).max(2);
+        let keys = std::array::from_fn(|_| rng.bits());
+        Permutation { count, left_bits: bits / 2, right_bits: bits.div_ceil(2), keys }
     }
 
     #[inline]
     fn apply(&self, number: u64) -> u64 {
-        let mask = (1u64 << self.half_bits) - 1;
+        let masks = [(1u64 << self.left_bits) - 1, (1u64 << self.right_bits) - 1];
         let mut number = number;
         loop {
-            let (mut left, mut right) = (number >> self.half_bits, number & mask);
-            for key in self.keys {
+            let (mut left, mut right) = (number >> self.right_bits, number & masks[1]);
+            for (round, key) in self.keys.into_iter().enumerate() {
                 // The odd constant of splitmix64: any good mixer would do.
                 let mixed = (right ^ key).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                (left, right) = (right, left ^ (mixed >> 32 & mask));
+                (left, right) = (right, left ^ (mixed >> 32 & masks[round & 1]));
             }
-            number = left << self.half_bits | right;
+            number = left << self.right_bits | right;
             if number < self.count {
                 return number;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_permutation_is_one_whatever_the_count() {
+        for count in (2..70).chain([127, 128, 129, 1000, 4096, 5000]) {
+            let permutation = Permutation::new(count, 3);
+            let mut places: Vec<u64> = (0..count).map(|number| permutation.apply(number)).collect();
+            assert!(count < 10 || places.iter().enumerate().any(|(number, &place)| number as u64 != place));
+            places.sort_unstable();
+            assert!(places.into_iter().eq(0..count), "{count}");
         }
     }
 }

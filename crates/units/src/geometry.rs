@@ -19,10 +19,12 @@ pub struct Extent {
 
 impl Extent {
     /// One unit.
+    #[inline]
     pub const fn one(start: u32) -> Extent {
         Extent { start, count: 1 }
     }
     /// The number after the last unit, as a `u64` so that it cannot overflow.
+    #[inline]
     pub const fn end(self) -> u64 {
         self.start as u64 + self.count as u64
     }

@@ -23,18 +23,22 @@ impl Time {
     pub const MAX: Time = Time(u64::MAX);
 
     /// A moment from picoseconds.
+    #[inline]
     pub const fn from_ps(ps: u64) -> Time {
         Time(ps)
     }
     /// A moment from nanoseconds.
+    #[inline]
     pub const fn from_ns(ns: u64) -> Time {
         Time(Span::from_ns(ns).0)
     }
     /// Picoseconds since power-on.
+    #[inline]
     pub const fn ps(self) -> u64 {
         self.0
     }
     /// Whole nanoseconds since power-on, rounded down.
+    #[inline]
     pub const fn ns(self) -> u64 {
         self.0 / 1000
     }
@@ -43,14 +47,17 @@ impl Time {
         self.0 as f64 * 1e-12
     }
     /// The time from `earlier` to `self`, zero if `earlier` is later.
+    #[inline]
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
     /// True if the 213 days have run out: also one picosecond before [`Time::MAX`], where a lane's endless work ends.
+    #[inline]
     pub const fn is_over(self) -> bool {
         self.0 >= u64::MAX - 1
     }
     /// The moment `span` before this one, or [`Time::ZERO`] if that would be earlier.
+    #[inline]
     pub const fn before(self, span: Span) -> Time {
         Time(self.0.saturating_sub(span.0))
     }
@@ -61,10 +68,12 @@ impl Span {
     pub const ZERO: Span = Span(0);
 
     /// A span from picoseconds.
+    #[inline]
     pub const fn from_ps(ps: u64) -> Span {
         Span(ps)
     }
     /// A span from nanoseconds.
+    #[inline]
     pub const fn from_ns(ns: u64) -> Span {
         Span(ns.saturating_mul(1000))
     }
@@ -82,10 +91,12 @@ impl Span {
         Span((seconds * 1e12).round() as u64)
     }
     /// Picoseconds.
+    #[inline]
     pub const fn ps(self) -> u64 {
         self.0
     }
     /// Whole nanoseconds, rounded down.
+    #[inline]
     pub const fn ns(self) -> u64 {
         self.0 / 1000
     }
@@ -94,10 +105,12 @@ impl Span {
         self.0 as f64 * 1e-12
     }
     /// True if the length is zero.
+    #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
     /// `self - other`, or zero.
+    #[inline]
     pub const fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
     }
@@ -207,6 +220,7 @@ impl Total {
         self.0 as f64 * 1e-12
     }
     /// Picoseconds.
+    #[inline]
     pub const fn ps(self) -> u128 {
         self.0
     }

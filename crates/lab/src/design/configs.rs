@@ -94,11 +94,11 @@ impl Design {
             stripe_bytes: cells.stripe_bytes,
             seed,
         };
-        let levelling = pcm.start_gap.map(|(interval, regions)| StartGapConfig {
+        let levelling = pcm.start_gap.map(|levelling| StartGapConfig {
             line_bytes: pcm.line_bytes,
-            regions,
-            interval,
-            permutation: Some(seed),
+            regions: levelling.regions,
+            interval: levelling.interval,
+            permutation: levelling.randomise.then_some(seed),
         });
         (config, levelling)
     }
@@ -212,6 +212,7 @@ impl PathKind {
             PathKind::Sata => "sata",
             PathKind::Bus => "bus",
             PathKind::MemoryBus => "memory-bus",
+            PathKind::Ddr => "ddr",
         }
     }
 }

@@ -4,6 +4,7 @@
 //! What several kinds read alike is a brick.
 
 pub mod blocks;
+pub mod direct;
 pub mod envy;
 pub mod hftl;
 pub mod page;
@@ -19,6 +20,7 @@ use super::key::{Key, key};
 use super::{Array, Design, HostPath, Payload};
 use crate::toml_reader::datum::Shape;
 use blocks::BlockMapped;
+use direct::Direct;
 use envy::Envy;
 use hftl::PramMapped;
 use nvlab_units::{Geometry, Rate};
@@ -36,6 +38,8 @@ pub enum Ftl {
     Blocks(BlockMapped),
     /// `hftl`: a page map over NAND whose map lies in PRAM.
     Hftl(PramMapped),
+    /// `direct`: memories or disks used in place.
+    Direct(Direct),
     /// `envy`: a memory of NOR flash and battery-backed SRAM.
     Envy(Envy),
     /// `ram-disk`: a memory as blocks, without a map.
@@ -92,6 +96,7 @@ impl Ftl {
             Ftl::Page(page) => page,
             Ftl::Blocks(blocks) => blocks,
             Ftl::Hftl(hftl) => hftl,
+            Ftl::Direct(direct) => direct,
             Ftl::Envy(envy) => envy,
             Ftl::RamDisk(disk) => disk,
             Ftl::Rvm(rvm) => rvm,
@@ -134,7 +139,8 @@ fn no_array() -> Array {
 }
 
 /// The keys of all kinds.
-pub const KEYS: [&[Key]; 6] = [KIND, page::KEYS, blocks::KEYS, hftl::KEYS, envy::KEYS, rvm::KEYS];
+pub const KEYS: [&[Key]; 7] =
+    [KIND, page::KEYS, blocks::KEYS, hftl::KEYS, envy::KEYS, rvm::KEYS, direct::KEYS];
 
 const KIND: &[Key] = &[key(
     "ftl.kind",
@@ -172,6 +178,11 @@ const KIND: &[Key] = &[key(
             "no controller: a host with recoverable memory, whose log is on the device (system 001; RVM, SOSP \
              1993)",
         ),
+        (
+            "direct",
+            "no map: units at fixed addresses of a memory that is overwritten in place (Moneta, MICRO 2010), or \
+             of disks in stripes",
+        ),
     ]),
     Required,
     "\"page\"",
@@ -189,6 +200,9 @@ pub fn read(
         kind @ ("block" | "bast" | "fast") => blocks::read(context, media, wiring, path, kind)
             .map(|(array, blocks)| (array, Ftl::Blocks(blocks))),
         "hftl" => hftl::read(context, media, wiring, path).map(|(array, hftl)| (array, Ftl::Hftl(hftl))),
+        "direct" => {
+            direct::read(context, media, wiring, path).map(|(array, direct)| (array, Ftl::Direct(direct)))
+        }
         "envy" => envy::read(context, media, wiring, path).map(|(array, envy)| (array, Ftl::Envy(envy))),
         ram_disk::KIND => {
             ram_disk::read(context, media, wiring, path).map(|(array, disk)| (array, Ftl::RamDisk(disk)))

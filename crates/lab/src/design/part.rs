@@ -88,12 +88,23 @@ pub struct Pcm {
     pub atomic_bytes: u32,
     /// Share of words taken to differ where nothing can be compared.
     pub differing: f64,
-    /// Start-Gap in front of it: line writes of a region between two moves, and regions.
-    pub start_gap: Option<(u32, u32)>,
+    /// Start-Gap in front of it.
+    pub start_gap: Option<Levelling>,
     /// Writes a line bears.
     pub endurance: u32,
     /// Price by capacity.
     pub price: Option<Price>,
+}
+
+/// Start-Gap: how the lines of a memory move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Levelling {
+    /// Line writes of a region between two moves.
+    pub interval: u32,
+    /// Regions, of each controller of the memory.
+    pub regions: u32,
+    /// A random permutation of the lines is in front.
+    pub randomise: bool,
 }
 
 /// A memory that is overwritten in place.
@@ -212,6 +223,10 @@ impl Part {
             Part::Ram(part) => Some(part),
             _ => None,
         }
+    }
+    /// It, if a device can use it in place.
+    pub fn in_place(&self) -> Option<&Part> {
+        matches!(self, Part::Pcm(_) | Part::Disk(_)).then_some(self)
     }
     /// It, if it is of kind `disk`.
     pub fn disk(&self) -> Option<&Disk> {

@@ -24,6 +24,8 @@ macro_rules! built_in {
 }
 built_in!(
     "battery-backed-dram",
+    "cxl-dram",
+    "disk-2010",
     "disk-7200",
     "dram",
     "envy-flash",
@@ -43,6 +45,7 @@ built_in!(
     "stt-mram",
     "tlc-2022",
     "tlc-2022-slc",
+    "xpoint-2019",
 );
 
 /// Keys of a part file that carry no evidence: they name it.

@@ -218,7 +218,8 @@ pub fn precondition<D: BlockDevice + Observed>(
 ) -> Result<(Precondition, Time), DriveError> {
     let mut report =
         Precondition { kind: state.name().into(), host_bytes: 0, last_windows: [0.0; 2], converged: true };
-    if state == State::Fresh {
+    // Without erase blocks nothing depends on what was written before.
+    if state == State::Fresh || device.blocks() == 0 {
         return Ok((report, Time::ZERO));
     }
     let capacity = device.capacity_bytes();

@@ -198,7 +198,14 @@ fn lifetime(
                 (years, years_of_worst(years, array.cells.erase_counts()))
             }),
         ),
-        (None, Some(pram)) => (pram.rated_writes, pram.years.map(|years| (years, Some(years)))),
+        (None, Some(pram)) => (
+            pram.rated_writes,
+            (pram.line_writes_run > 0.0).then(|| {
+                let years = pram.rated_writes as f64 * seconds / pram.line_writes_run / SECONDS_PER_YEAR;
+                let worst = years * pram.line_writes_mean / pram.line_writes_max as f64;
+                (years, Some(worst).filter(|_| pram.line_writes_mean >= CYCLES_TOLD))
+            }),
+        ),
         (None, None) => (0, None),
     };
     let Some((years, years_worst_block)) = worn else {

@@ -391,4 +391,20 @@ pub const SCENARIOS: &[Scenario] = &[
         until: "150 io",
         state: State::Fresh,
     },
+    Scenario {
+        name: "memory used in place",
+        builtin: "moneta",
+        sets: &["media.pcm.size=4 MiB", "media.pcm.level.interval=2", "media.pcm.level.regions=4"],
+        workload: "zipf theta=0.9 read=40% trim=5% bs=16KiB qd=16 flush=50",
+        until: "20000 io",
+        state: State::Fresh,
+    },
+    Scenario {
+        name: "memory on the processor's channels, with posted writes",
+        builtin: "optane-like",
+        sets: &["media.xpoint.size=12 MiB"],
+        workload: MIXED,
+        until: "20000 io",
+        state: State::Fresh,
+    },
 ];

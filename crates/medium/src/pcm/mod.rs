@@ -14,14 +14,17 @@
 //! so that a later process can reopen the memory ([`Pcm::reopen`]).
 
 mod config;
+mod tear;
 
 pub use config::{LineWear, PcmConfig, Selection, Tear};
 
 use crate::banks::{Banks, aligned_count, check_range, pieces};
 use crate::tally::Tally;
-use crate::undo::{Entry, Undo};
+use crate::undo::Undo;
 use crate::{InPlace, MediumError, PowerCut, Store};
 use nvlab_units::{Rng, Served, Time};
+use prefetch_index::prefetch_index;
+use tear::{frontier, spoil};
 
 /// What a memory did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -266,6 +269,11 @@ impl<S: Store> Pcm<S> {
     /// Adds a write to the loads of the banks, and wears the lines.
     #[inline]
     fn plan(&mut self, offset: u64, bytes: u64, content: Content<'_>) {
+        if self.select.all {
+            self.banks.plan(offset, bytes, self.word_shift, self.select.step_shift);
+            self.wear_all(offset, bytes);
+            return;
+        }
         // Most updates are inside one piece; that needs no division.
         if bytes > 0 && offset >> self.plan_shift == (offset + bytes - 1) >> self.plan_shift {
             return self.plan_piece((offset, bytes), content);
@@ -273,6 +281,26 @@ impl<S: Store> Pcm<S> {
         for piece in pieces(offset, bytes, self.plan_bytes) {
             self.plan_piece(piece, parts(content, offset, piece));
         }
+    }
+
+    /// Wears the lines of a write where every step is programmed, whatever the content; returns the steps.
+    #[inline]
+    fn wear_all(&mut self, offset: u64, bytes: u64) -> u64 {
+        let steps = aligned_count(offset, bytes, self.select.step_shift);
+        self.stats.steps += steps;
+        if bytes == 0 || self.wear.is_empty() {
+            return steps;
+        }
+        // Lines are a power of two, so the shift is that of the line.
+        let lines = (offset >> self.plan_shift) as usize..=((offset + bytes - 1) >> self.plan_shift) as usize;
+        self.stats.lines_worn += (lines.end() - lines.start() + 1) as u64;
+        for line in lines {
+            self.wear[line] = self.wear[line].saturating_add(1);
+            if S::KEEPS {
+                self.store.write(wear_record(&self.config, line as u64), &self.wear[line].to_le_bytes());
+            }
+        }
+        steps
     }
 
     #[inline]
@@ -304,6 +332,14 @@ impl<S: Store> Pcm<S> {
         content: Content<'_>,
     ) -> Result<Served, MediumError> {
         self.check_wear(offset, bytes, content)?;
+        if !S::KEEPS
+            && self.select.all
+            && let Some(bank) = self.banks.only(offset, bytes)
+        {
+            let busy = self.config.program * self.wear_all(offset, bytes);
+            self.stats.write.add(bytes, busy);
+            return Ok(self.banks.serve_one(bank, at, busy));
+        }
         self.plan(offset, bytes, content);
         let (read, program, compare) = (self.config.read, self.config.program, !self.select.all);
         let (served, busy) = self.banks.serve(at, |load| {
@@ -341,51 +377,6 @@ impl<S: Store> Pcm<S> {
     }
 }
 
-/// The bytes `[done, under_way)` being programmed at a cut; everything below is new, everything above old.
-/// Between two steps the range is empty, and inside an atomic unit only if a step of that unit was done.
-fn frontier<S: Store>(
-    (config, select): (&PcmConfig, Select),
-    store: &S,
-    entry: &Entry<()>,
-    at: Time,
-) -> (u64, u64) {
-    let mut new = vec![0; entry.old.len()];
-    store.read(entry.offset, &mut new);
-    let mut steps = select.differing(entry.offset, &entry.old, &new);
-    let (elapsed, program) = ((at - entry.start).ps(), config.program.ps());
-    let last_done = match elapsed / program {
-        0 => None,
-        done => steps.nth(done as usize - 1),
-    };
-    let (next, bytes) = steps.next().expect("a write under way has a step to program");
-    if !elapsed.is_multiple_of(program) {
-        return (next, next + bytes);
-    }
-    let (last_done, _) = last_done.expect("a write that has begun and is between two steps");
-    let unit = config.atomic_bytes as u64;
-    let done = if last_done / unit == next / unit { next } else { next / unit * unit };
-    (done, done)
-}
-
-/// Leaves the words of `[done, under_way)` that were being programmed with arbitrary contents.
-fn spoil<S: Store>(
-    word_bytes: u64,
-    all: bool,
-    store: &mut S,
-    entry: &Entry<()>,
-    (done, under_way): (u64, u64),
-    rng: &mut Rng,
-) {
-    for (offset, bytes) in pieces(done, under_way - done, word_bytes) {
-        let mut new = vec![0; bytes as usize];
-        store.read(offset, &mut new);
-        if all || part(&entry.old, entry.offset, (offset, bytes)) != new {
-            let garbage: Vec<u8> = (0..word_bytes).map(|_| rng.bits() as u8).collect();
-            store.write(offset / word_bytes * word_bytes, &garbage);
-        }
-    }
-}
-
 impl<S: Store> InPlace for Pcm<S> {
     const KEEPS: bool = S::KEEPS;
 
@@ -400,16 +391,21 @@ impl<S: Store> InPlace for Pcm<S> {
         }
     }
 
+    #[inline]
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
         check_range(offset, bytes, self.config.capacity_bytes)?;
         if S::KEEPS {
             assert_eq!(into.len() as u64, bytes, "a read of {bytes} B into {} B", into.len());
             self.store.read(offset, into);
         }
-        for (offset, bytes) in pieces(offset, bytes, self.banks.stripe_bytes()) {
-            self.banks.load(offset).words += aligned_count(offset, bytes, self.word_shift);
-        }
         let read = self.config.read;
+        // Most requests are inside one bank: they need no plan.
+        if let Some(bank) = self.banks.only(offset, bytes) {
+            let busy = read.time(aligned_count(offset, bytes, self.word_shift));
+            self.stats.read.add(bytes, busy);
+            return Ok(self.banks.serve_one(bank, at, busy));
+        }
+        self.banks.plan(offset, bytes, self.word_shift, self.select.step_shift);
         let (served, busy) = self.banks.serve(at, |load| read.time(load.words));
         self.banks.clear();
         self.stats.read.add(bytes, busy);
@@ -429,6 +425,13 @@ impl<S: Store> InPlace for Pcm<S> {
         let served = self.put(at, (offset, bytes), Some((&held, data)));
         self.held = held;
         served
+    }
+
+    #[inline]
+    fn prefetch(&self, offset: u64) {
+        if self.config.wear.is_some() {
+            prefetch_index(&self.wear, (offset >> self.plan_shift) as usize);
+        }
     }
 
     #[inline]

@@ -1,5 +1,7 @@
 //! Start-Gap: every line in a slot of its own, a hot line over all cells, and a power cut at every step.
 
+mod life;
+
 use nvlab_medium::banks::Access;
 use nvlab_medium::pcm::{LineWear, Pcm, PcmConfig, Selection, Tear};
 use nvlab_medium::{InPlace, MediumError, MemStore, PowerCut, StartGap, StartGapConfig, Store};
@@ -69,11 +71,11 @@ fn the_gap_walks_as_the_paper_says() {
     assert_eq!(slots, expected);
 }
 
-/// Writes to one line until a cell is worn out.
-fn writes_until_worn<M: InPlace>(medium: &mut M) -> u64 {
+/// Writes to the lines that `line` names until a cell is worn out.
+fn writes_until_worn<M: InPlace>(medium: &mut M, mut line: impl FnMut(u64) -> u64) -> u64 {
     let mut now = Time::ZERO;
     for done in 0.. {
-        match medium.write(now, 3 * LINE, LINE, &[]) {
+        match medium.write(now, line(done) * LINE, LINE, &[]) {
             Ok(served) => now = served.end,
             Err(MediumError::WornOut { .. }) => return done,
             Err(error) => panic!("{error}"),
@@ -87,11 +89,11 @@ fn a_hot_line_lives_nearly_as_long_as_all_cells_together() {
     let (lines, interval, endurance) = (34, 8, 5_000);
     let wear = LineWear { line_bytes: LINE as u32, endurance, refuse: true };
     let mut plain = pcm(lines, 1, Some(wear), ());
-    assert_eq!(writes_until_worn(&mut plain), endurance as u64);
+    assert_eq!(writes_until_worn(&mut plain, |_| 3), endurance as u64);
     let medium = pcm(lines, 1, Some(wear), ());
     let mut levelled = StartGap::new(config(1, interval, Some(1)), medium).unwrap();
     let n = levelled.capacity() / LINE;
-    let share = writes_until_worn(&mut levelled) as f64 / (n as f64 * endurance as f64);
+    let share = writes_until_worn(&mut levelled, |_| 3) as f64 / (n as f64 * endurance as f64);
     // A slot bears whole visits of N x interval writes, and one write in `interval` is a move.
     let visit = (n * interval as u64) as f64 / endurance as f64;
     assert!(share > 1.0 - visit - 2.0 / interval as f64 && share <= 1.01, "{share} of the ideal");
@@ -102,7 +104,7 @@ fn regions_must_be_small_against_the_endurance() {
     let wear = LineWear { line_bytes: LINE as u32, endurance: 500, refuse: true };
     let mut levelled = StartGap::new(config(1, 100, None), pcm(64, 1, Some(wear), ())).unwrap();
     // N x interval is above the endurance: the line dies where it lies.
-    assert!(writes_until_worn(&mut levelled) < 2 * 500);
+    assert!(writes_until_worn(&mut levelled, |_| 3) < 2 * 500);
 }
 
 /// Every cut of every write, in one bank and in several, must leave each line as it was or as it was written.

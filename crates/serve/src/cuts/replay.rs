@@ -56,6 +56,7 @@ impl Replayer<'_> {
         match (&self.design.ftl, &self.design.route) {
             (Ftl::Envy(envy), _) => Some(envy.config.word_bytes),
             (Ftl::RamDisk(disk), _) => Some(disk.config(self.design, 0).word_bytes),
+            (Ftl::Direct(direct), _) => Some(direct.atomic_bytes(self.design)),
             (_, Some(route)) if route.update == Update::InPlace => Some(WORD_IN_PLACE_BYTES),
             _ => None,
         }

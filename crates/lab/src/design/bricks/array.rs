@@ -13,7 +13,7 @@ use nvlab_units::{Geometry, Rate};
 pub const KEYS: &[Key] = &[
     key("array.channels", &[], Shape::Count { min: 1, max: 1024 }, Is("1"), "8").about(
         "Buses between the controller and its dies. Transfers on different channels do not wait for \
-         each other.",
+         each other. Of a memory used in place its memory controllers, which share its bytes and banks; or so many disks.",
     ),
     key("array.ways", &[], Shape::Count { min: 1, max: 1024 }, Is("1"), "4")
         .about("Dies (or gangs of chips) on each channel. Each reads, programs and erases independently."),
@@ -132,4 +132,17 @@ fn geometry(
         return None;
     }
     Some((geometry, narrow(physical / unit).max(1)))
+}
+
+/// A log that is not on flash has no array.
+pub fn none() -> Array {
+    let geometry = Geometry {
+        channels: 1,
+        dies_per_channel: 1,
+        blocks_per_die: 1,
+        pages_per_block: 1,
+        units_per_page: 1,
+        unit_bytes: 512,
+    };
+    Array { gang: 1, planes: 1, transfer: Rate::from_bytes_per_second(0), geometry, units_per_read: 1 }
 }

@@ -33,20 +33,31 @@ pub const KEYS: &[Key] = &[
         "\"fifo\"",
     )
     .about("The write buffer."),
+    key(
+        "ftl.buffer.kind",
+        &["direct"],
+        Shape::OneOf(&[
+            ("none", "a write is acknowledged when its cells are programmed"),
+            ("posted", "a write is acknowledged when its memory controller has it"),
+        ]),
+        Is("none"),
+        "\"posted\"",
+    )
+    .about("Room for writes in every memory controller. It survives a power cut if `power.on_cut` says so."),
     key("ftl.buffer.in", &["write-back", "fifo"], Shape::Medium, Required, "\"dram\"").about(
         "The memory that holds the buffer. If it has a battery or capacitor (`backup`), the buffer \
          survives a power cut and a flush has nothing to do.",
     ),
     key(
         "ftl.buffer.size",
-        &["write-back", "fifo"],
+        &["write-back", "fifo", "posted"],
         Shape::Size { min: 1, max: u64::MAX },
         Required,
         "\"32 MiB\"",
     )
     .about(
         "Its size: at least one page of the array for every die and stream (write-back), or one \
-         page (fifo).",
+         page (fifo); in each memory controller, at least `array.split` (posted).",
     ),
     key("ftl.buffer.flush_at", &["fifo"], Shape::Share { max: 1.0 }, Is("75 %"), "\"62.5 %\"").about(
         "How full the buffer is when flushing begins. The fuller it is kept, the more often a page \
@@ -64,6 +75,21 @@ pub const KEYS: &[Key] = &[
     )
     .about("What a power cut does to the write buffer."),
 ];
+
+/// Room for posted writes in every memory controller: its bytes, and whether it survives a power cut. `Some(None)`: there
+/// is none.
+pub fn posted(context: &mut Context, ftl: &str) -> Option<Option<(u64, bool)>> {
+    let kind = context.text("ftl.buffer.kind", ftl)?;
+    let on_cut = context.get("power.on_cut", None);
+    if kind == "none" {
+        return Some(None);
+    }
+    let keep = matches!(on_cut, Some(Datum::Text(on_cut)) if on_cut == "keep-buffer");
+    if !context.has("power.on_cut") {
+        context.derive("power.on_cut", Datum::Text("lose-buffer".into()), "nothing else is said");
+    }
+    Some(Some((context.size("ftl.buffer.size", &kind)?, keep)))
+}
 
 /// The write buffer of a page map.
 #[derive(Clone, Debug, PartialEq, Eq)]

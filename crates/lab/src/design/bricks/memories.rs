@@ -19,7 +19,7 @@ pub const BLOCK_DEVICES: &[&str] = &["page", "block", "bast", "fast", "hftl"];
 /// The keys.
 pub const KEYS: &[Key] = &[
     key("ftl.medium", &[], Shape::Medium, Required, "\"tlc\"")
-        .about("The flash medium that holds the data, by its name under [media]."),
+        .about("The medium that holds the data, by its name under [media]."),
     key("ftl.map.in", &[], Shape::Medium, Required, "\"dram\"")
         .about("The memory that holds the map, by its name under [media]. It must be large enough."),
 ];
@@ -76,6 +76,12 @@ pub fn disk(context: &mut Context, media: &Media, path: &str, kind: &str) -> Opt
     named(context, media, (path, kind), Part::disk, "it must be a medium of kind \"disk\"")
 }
 
+/// The memory or disk that holds the data and is overwritten in place.
+pub fn in_place(context: &mut Context, media: &Media, kind: &str) -> Option<(String, Part)> {
+    let help = "it must be a medium of kind \"pcm\" or \"disk\"";
+    named(context, media, ("ftl.medium", kind), Part::in_place, help)
+}
+
 /// NAND flash.
 pub fn nand(context: &mut Context, media: &Media, path: &str, kind: &str) -> Option<(String, Flash)> {
     named(context, media, (path, kind), Part::nand, "it must be a medium of kind \"nand\"")
@@ -113,7 +119,7 @@ pub fn pram(context: &mut Context, media: &Media, path: &str, kind: &str) -> Opt
 
 /// A block device cannot be on a memory bus.
 pub fn not_words(context: &mut Context, path: Option<&HostPath>, who: &str) -> Option<()> {
-    if path.is_none_or(|path| path.kind != PathKind::MemoryBus) {
+    if path.is_none_or(|path| ![PathKind::MemoryBus, PathKind::Ddr].contains(&path.kind)) {
         return Some(());
     }
     let help = "kind = \"direct\", \"nvme\", \"sata\" or \"bus\"";

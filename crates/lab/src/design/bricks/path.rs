@@ -19,6 +19,11 @@ pub const KEYS: &[Key] = &[
             ("sata", "one direction at a time, at most 32 commands"),
             ("bus", "a simple host bus, one direction at a time"),
             ("memory-bus", "the processor's own: words are loaded and stored, one after the other"),
+            (
+                "ddr",
+                "the memory is on the processor's memory channels: the processor moves blocks itself, in bursts \
+                 (`ftl.kind = \"direct\"` only; the rate is that of `array.transfer`)",
+            ),
         ]),
         Is("direct"),
         "\"nvme\"",
@@ -29,9 +34,14 @@ pub const KEYS: &[Key] = &[
     key("path.width", &["memory-bus"], Shape::Size { min: 1, max: 4096 }, Is("8 B"), "\"8 B\"").about(
         "Bytes one access moves. A power of two. A block is transferred in as many accesses as it needs.",
     ),
+    key("path.width", &["ddr"], Shape::Size { min: 1, max: 4096 }, Is("64 B"), "\"64 B\"")
+        .about("Bytes of a burst. A power of two. (System 004 slide 15: 64 B, 128 of them for 8 KB.)"),
+    key("path.outstanding", &["ddr"], Shape::Count { min: 1, max: 65_536 }, Is("10"), "10").about(
+        "Bursts that a processor has in flight. (The line fill buffers of a core: 10 in Intel's of that time.)",
+    ),
     key(
         "path.queue",
-        &["direct", "nvme", "sata", "bus"],
+        &["direct", "nvme", "sata", "bus", "ddr"],
         Shape::Count { min: 1, max: 65_536 },
         Is("32"),
         "256",
@@ -69,20 +79,22 @@ pub const KEYS: &[Key] = &[
 /// Reads `[path]`.
 pub fn read(context: &mut Context) -> Option<HostPath> {
     let kind = context.text("path.kind", "")?;
-    let rate = if ["direct", "memory-bus"].contains(&kind.as_str()) {
+    let rate = if ["direct", "memory-bus", "ddr"].contains(&kind.as_str()) {
         None
     } else {
         context.rate("path.rate", &kind)
     };
     let rate_write = match (kind.as_str(), context.has("path.rate_write")) {
         (_, false) => rate,
-        ("direct" | "memory-bus", true) => None,
+        ("direct" | "memory-bus" | "ddr", true) => None,
         (_, true) => context.rate("path.rate_write", &kind),
     };
     let memory_bus = kind == "memory-bus";
     // A program that copies has one access under way.
     let queue = if memory_bus { Some(1) } else { context.count("path.queue", &kind) };
-    let width = if memory_bus { context.size("path.width", &kind) } else { Some(0) };
+    let ddr = kind == "ddr";
+    let width = if memory_bus || ddr { context.size("path.width", &kind) } else { Some(0) };
+    let outstanding = if ddr { context.count("path.outstanding", &kind) } else { Some(1) };
     let software = software(context);
     let overhead_device = context.time("path.overhead.device", "");
     let path_kind = match kind.as_str() {
@@ -90,13 +102,14 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
         "sata" => PathKind::Sata,
         "bus" => PathKind::Bus,
         "memory-bus" => PathKind::MemoryBus,
+        "ddr" => PathKind::Ddr,
         _ => PathKind::Direct,
     };
     if path_kind == PathKind::Sata && queue.is_some_and(|queue| queue > 32) {
         context.wrong("path.queue", "`path.queue`: SATA has 32 command slots", "a whole number from 1 to 32");
         return None;
     }
-    if memory_bus && !width?.is_power_of_two() {
+    if (memory_bus || ddr) && !width?.is_power_of_two() {
         context.wrong("path.width", "`path.width` is not a power of two", "\"4 B\", \"8 B\", \"64 B\"");
         return None;
     }
@@ -107,6 +120,7 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
         rate_write,
         queue: queue?,
         word_bytes: width? as u32,
+        outstanding: outstanding?,
         overhead_host,
         overhead_device: overhead_device?,
         software,

@@ -7,11 +7,14 @@ use super::memories::BLOCK_DEVICES;
 use crate::toml_reader::datum::Shape;
 use nvlab_units::Span;
 
+/// The kinds that are block devices, over whatever.
+const WITH_BLOCKS: &[&str] = &["page", "block", "bast", "fast", "hftl", "direct"];
+
 /// The keys.
 pub const KEYS: &[Key] = &[
-    key("ftl.trim", BLOCK_DEVICES, Shape::Flag, Is("true"), "true").about(
+    key("ftl.trim", WITH_BLOCKS, Shape::Flag, Is("true"), "true").about(
         "Whether the host's trims are obeyed. If not, trimmed data counts as live and is moved by \
-         cleaning.",
+         cleaning. A memory used in place has no map: it obeys by writing zeros.",
     ),
     key(
         "ftl.verify_reads",
@@ -28,7 +31,7 @@ pub const KEYS: &[Key] = &[
          a device that keeps bytes has something to check: one that is served, or a run whose \
          workload carries data.",
     ),
-    key("ftl.overhead", BLOCK_DEVICES, Shape::Time, Is("0 ns"), "\"2 us\"").about(
+    key("ftl.overhead", WITH_BLOCKS, Shape::Time, Is("0 ns"), "\"2 us\"").about(
         "Time the controller itself takes for a request (firmware, map look-up), before the medium \
          is asked.",
     ),

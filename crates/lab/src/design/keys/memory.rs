@@ -135,4 +135,15 @@ pub const KEYS: &[Key] = &[
             "Regions, each with a gap of its own. (Lines of a region) x (interval) writes must stay far \
              below the endurance, since a line that takes every write stays where it is for so many.",
         ),
+    key(
+        "media.*.level.randomise",
+        &["start-gap"],
+        Shape::Flag,
+        Nothing("true: the permutation follows from the seed of the run"),
+        "false",
+    )
+    .about(
+        "Whether a fixed random permutation of the lines is in front, so that neighbouring lines lie in \
+         different regions.",
+    ),
 ];

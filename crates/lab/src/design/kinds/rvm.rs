@@ -10,7 +10,7 @@ use super::super::key::Preset::{Is, Nothing, Required};
 use super::super::key::{Key, key};
 use super::super::part::Flash;
 use super::super::{Array, Design, HostPath, PathKind, Payload};
-use super::{Kind, no_array};
+use super::Kind;
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_medium::flash::NorConfig;
 use nvlab_rvm::record::Headers;
@@ -256,12 +256,12 @@ pub fn read(
             let (medium, ram) = memories::ram(context, media, "ftl.medium", KIND)?;
             let delays = context.flag("ftl.log.delays", KIND).unwrap_or(true);
             let bytes = fitting(context, common.log_bytes, ram.cells.size_bytes)?;
-            (medium, LogDevice::BatteryRam { delays }, no_array(), bytes)
+            (medium, LogDevice::BatteryRam { delays }, array::none(), bytes)
         }
         _ => {
             let (medium, disk) = memories::disk(context, media, "ftl.medium", KIND)?;
             let bytes = fitting(context, common.log_bytes, disk.size_bytes)?;
-            (medium, LogDevice::Disk, no_array(), bytes)
+            (medium, LogDevice::Disk, array::none(), bytes)
         }
     };
     let Common { memory_bytes, options, compress_rate, data, .. } = common;

@@ -1,7 +1,7 @@
 //! From the keys of a medium to a [`Part`].
 
 use super::super::context::Context;
-use super::{Backup, Disk, Flash, Part, Pcm, Ram, Words};
+use super::{Backup, Disk, Flash, Levelling, Part, Pcm, Ram, Words};
 use crate::toml_reader::datum::Datum;
 use nvlab_medium::flash::{BitErrors, Faults};
 use nvlab_units::quantity::Price;
@@ -334,7 +334,9 @@ impl Reader<'_> {
                 let (interval, regions) = (self.path("level.interval"), self.path("level.regions"));
                 let interval = self.context.count(&interval, "start-gap");
                 let regions = self.context.count(&regions, "start-gap");
-                Some((interval?, regions?))
+                let randomise = self.path("level.randomise");
+                let randomise = self.context.flag(&randomise, "start-gap").unwrap_or(true);
+                Some(Levelling { interval: interval?, regions: regions?, randomise })
             }
             _ => None,
         };

@@ -4,7 +4,7 @@
 use super::backing::{Backing, BuildError};
 use super::power::Device;
 use super::pram::Pram;
-use super::{Observed, blocks, envy, hftl, link, memory, page_map, ram_disk};
+use super::{Observed, blocks, direct, envy, hftl, link, memory, page_map, ram_disk};
 use crate::design::{Design, Ftl, Route};
 use nvlab_access::{Attached, RamDisk};
 use nvlab_controller::fsms::Fsms;
@@ -48,6 +48,15 @@ pub fn build<B: Backing, V: Visit>(
                 None => Ok(visit.visit(Attached::new(hftl, link(design)), ready)),
                 Some(route) => routed(design, route, backing, (hftl, ready), visit),
             }
+        }
+        Ftl::Direct(in_place) => {
+            memory::check(design, backing.payload()).map_err(BuildError::Memory)?;
+            if in_place.is_disk() {
+                let disks = direct::disks(design, in_place, seed, backing)?;
+                return Ok(visit.visit(Attached::new(disks, link(design)), Time::ZERO));
+            }
+            let (memories, ready) = direct::memories(design, in_place, seed, backing)?;
+            Ok(visit.visit(Attached::new(memories, link(design)), ready))
         }
         // Reading the design refuses a driver in front of a memory.
         Ftl::Envy(envy) => {

@@ -4,7 +4,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`mod@build`] | from a design to its device, whatever its kind |
-//! | `page_map`, [`blocks`], [`hftl`], [`envy`], `ram_disk` | a file for each kind of controller |
+//! | `page_map`, [`blocks`], [`hftl`], `direct`, [`envy`], `ram_disk` | a file for each kind of controller |
 //! | [`fsms`], [`pram`] | the driver that may stand in front, and the memory both use |
 //! | [`backing`] | what media keep their bytes in |
 //! | [`memory`] | how much of this machine's memory a device will take |
@@ -15,6 +15,7 @@ pub mod backing;
 pub mod blocks;
 pub mod build;
 pub mod carrying;
+mod direct;
 pub mod envy;
 pub mod fsms;
 pub mod hftl;

@@ -3,8 +3,8 @@
 use super::backing::{Backing, BuildError};
 use crate::design::Design;
 use crate::result::{PramResult, SECONDS_PER_YEAR};
-use nvlab_medium::pcm::Pcm;
-use nvlab_medium::{InPlace, MediumError, PowerCut, StartGap, Store};
+use nvlab_medium::pcm::{Pcm, PcmConfig, PcmStats};
+use nvlab_medium::{InPlace, MediumError, PowerCut, StartGap, StartGapConfig, Store};
 use nvlab_units::{Served, Span, Time};
 
 /// A PRAM as a design has it: with wear levelling in front, or without.
@@ -33,9 +33,17 @@ impl<S: Store> Pram<S> {
         seed: u64,
         backing: &B,
     ) -> Result<(Pram<S>, Time), B::Error> {
-        let (config, levelling) = design.pcm_config(name, seed);
+        Pram::of("pram", design.pcm_config(name, seed), backing)
+    }
+
+    /// The same from its configuration and that of the wear levelling; `store` is the name of its store.
+    pub(super) fn of<B: Backing<Store = S>>(
+        store: &str,
+        (config, levelling): (PcmConfig, Option<StartGapConfig>),
+        backing: &B,
+    ) -> Result<(Pram<S>, Time), B::Error> {
         config.check().map_err(BuildError::Design)?;
-        let store = backing.store("pram", Pcm::<S>::store_bytes(&config))?;
+        let store = backing.store(store, Pcm::<S>::store_bytes(&config))?;
         let pcm = if backing.is_used() { Pcm::reopen(config, store) } else { Pcm::new(config, store) };
         let Some(levelling) = levelling else { return Ok((Pram::Plain(Box::new(pcm)), Time::ZERO)) };
         let (levelled, ready) = match backing.is_used() {
@@ -67,33 +75,51 @@ impl<S: Store> Pram<S> {
         }
     }
 
+    /// Lines moved by wear levelling since new.
+    pub(super) fn moved(&self) -> u64 {
+        self.levelled().map_or(0, StartGap::moved)
+    }
+
     /// What it did in a run of this length.
     pub fn result(&self, map_bytes: u64, span: Span) -> PramResult {
-        let (pcm, stats) = (self.pcm(), self.pcm().stats());
-        let wear = pcm.wear();
-        let mean = wear.iter().map(|&writes| writes as f64).sum::<f64>() / wear.len().max(1) as f64;
-        let most = wear.iter().copied().max().unwrap_or(0);
-        // A move writes the line, and the count of moves.
-        let levelling = 2.0 * self.levelled().map_or(0, StartGap::moved) as f64 / wear.len().max(1) as f64;
-        let rated = pcm.config().wear.map_or(0, |wear| wear.endurance);
-        // At the rate of this run, spread over the lines as all writes so far are.
-        let per_line_and_s = stats.lines_worn as f64 / wear.len().max(1) as f64 / span.seconds().max(1e-12);
-        let worst = per_line_and_s * most as f64 / mean.max(1e-12);
-        PramResult {
-            size_bytes: pcm.config().capacity_bytes,
-            map_bytes,
-            route_bytes: 0,
-            writes: stats.write.count,
-            words_programmed: stats.steps,
-            words_spared: stats.steps_spared,
-            line_writes_mean: mean,
-            line_writes_max: most,
-            life_share: (most > 0).then(|| (mean - levelling) / most as f64),
-            level_bytes: self.levelled().map_or(0, StartGap::register_bytes),
-            rated_writes: rated,
-            years: (worst > 0.0).then(|| rated as f64 / worst / SECONDS_PER_YEAR),
-            route: None,
-        }
+        results([self].into_iter(), map_bytes, span)
+    }
+}
+
+/// What memories that are alike, and worn alike, did in a run of this length.
+pub(super) fn results<'a, S: Store + 'a>(
+    prams: impl Iterator<Item = &'a Pram<S>> + Clone,
+    map_bytes: u64,
+    span: Span,
+) -> PramResult {
+    let wear = || prams.clone().flat_map(|pram| pram.pcm().wear());
+    let lines = prams.clone().map(|pram| pram.pcm().wear().len()).sum::<usize>().max(1) as f64;
+    let mean = wear().map(|&writes| writes as f64).sum::<f64>() / lines;
+    let most = wear().copied().max().unwrap_or(0);
+    let sum = |count: fn(&PcmStats) -> u64| prams.clone().map(|pram| count(pram.pcm().stats())).sum::<u64>();
+    // A move writes the line, and the count of moves.
+    let levelling = 2.0 * prams.clone().map(Pram::moved).sum::<u64>() as f64 / lines;
+    let rated =
+        prams.clone().next().and_then(|pram| pram.pcm().config().wear).map_or(0, |wear| wear.endurance);
+    // At the rate of this run, spread over the lines as all writes so far are.
+    let in_run = sum(|stats| stats.lines_worn) as f64 / lines;
+    let per_line_and_s = in_run / span.seconds().max(1e-12);
+    let worst = per_line_and_s * most as f64 / mean.max(1e-12);
+    PramResult {
+        size_bytes: prams.clone().map(|pram| pram.pcm().config().capacity_bytes).sum(),
+        map_bytes,
+        route_bytes: 0,
+        writes: sum(|stats| stats.write.count),
+        words_programmed: sum(|stats| stats.steps),
+        words_spared: sum(|stats| stats.steps_spared),
+        line_writes_mean: mean,
+        line_writes_max: most,
+        life_share: (most > 0).then(|| (mean - levelling) / most as f64),
+        level_bytes: prams.clone().map(|pram| pram.levelled().map_or(0, StartGap::register_bytes)).sum(),
+        rated_writes: rated,
+        years: (worst > 0.0).then(|| rated as f64 / worst / SECONDS_PER_YEAR),
+        line_writes_run: in_run,
+        route: None,
     }
 }
 
@@ -106,8 +132,13 @@ impl<S: Store> InPlace for Pram<S> {
     fn atomic_bytes(&self) -> u32 {
         each!(self, memory => memory.atomic_bytes())
     }
+    #[inline]
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
         each!(self, memory => memory.read(at, offset, bytes, into))
+    }
+    #[inline]
+    fn prefetch(&self, offset: u64) {
+        each!(self, memory => memory.prefetch(offset));
     }
     #[inline]
     fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {

@@ -1,0 +1,100 @@
+//! The configuration of memories that are used in place: plain data, filled from a design.
+
+use nvlab_units::{Rate, Span};
+
+/// Memories (or disks) behind one controller each, with units at fixed addresses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScmConfig {
+    /// Bytes of a unit.
+    pub unit_bytes: u32,
+    /// Units the host may address.
+    pub logical_units: u32,
+    /// Consecutive bytes behind one memory controller; a request is split where they end. A multiple of the unit.
+    pub split_bytes: u64,
+    /// Rate of the channel between a memory controller and its memory; `None`: in the times of the memory.
+    pub channel: Option<Rate>,
+    /// Rate of the ring that all memory controllers share; `None`: there is none.
+    pub ring: Option<Rate>,
+    /// Parts of requests that the device has in progress at the same time. They are taken in turn: a part waits for the
+    /// one so many before it.
+    pub tags: u32,
+    /// How the processor accesses memory that is on its own bus; `None`: the device moves whole parts by itself.
+    pub bursts: Option<Bursts>,
+    /// Writes are acknowledged before the cells are programmed; `None`: they are not.
+    pub posted: Option<Posting>,
+    /// Whether trims are honoured: the units are overwritten with zeros.
+    pub trim: bool,
+    /// Time the controller itself takes for a request.
+    pub overhead: Span,
+}
+
+/// Requests of the memory bus: 64 B each with DDR (system 004 slide 15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bursts {
+    /// Bytes of one.
+    pub bytes: u32,
+    /// How many a processor has in flight.
+    pub outstanding: u32,
+    /// From issuing one until its place is free again.
+    pub latency: Span,
+}
+
+impl Bursts {
+    /// The shortest time in which a processor gets this many bytes across.
+    #[inline]
+    pub(super) fn time(&self, bytes: u64) -> Span {
+        let rounds = bytes.div_ceil(self.bytes as u64).div_ceil(self.outstanding as u64);
+        self.latency * rounds
+    }
+}
+
+/// Room for writes that were acknowledged but are not programmed yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Posting {
+    /// Bytes, in each memory controller.
+    pub bytes: u32,
+    /// Whether stored energy programs them when the power fails (ADR).
+    pub protected: bool,
+}
+
+impl ScmConfig {
+    /// Units that fit on this many memories with `bytes` each.
+    pub fn units_of(&self, controllers: u32, bytes: u64) -> u64 {
+        bytes / self.split_bytes * self.split_bytes / self.unit_bytes as u64 * controllers as u64
+    }
+
+    /// Checks that it can work on so many memories of `bytes` each; otherwise returns the reason.
+    pub fn check(&self, controllers: u32, bytes: u64) -> Result<(), String> {
+        let unit = self.unit_bytes as u64;
+        if unit == 0 || !self.split_bytes.is_multiple_of(unit) || self.split_bytes == 0 {
+            return Err(format!(
+                "{} B behind one memory controller are not a whole number of units of {unit} B",
+                self.split_bytes
+            ));
+        }
+        if controllers == 0 || self.tags == 0 {
+            return Err(format!("{controllers} memory controllers with {} tags can do nothing", self.tags));
+        }
+        if let Some(bursts) = self.bursts
+            && (bursts.bytes == 0 || bursts.outstanding == 0)
+        {
+            return Err("bursts of at least a byte, at least one at a time".into());
+        }
+        if let Some(posting) = self.posted
+            && (posting.bytes as u64) < self.split_bytes
+        {
+            return Err(format!(
+                "room for {} B of posted writes is less than a part of a request ({} B)",
+                posting.bytes, self.split_bytes
+            ));
+        }
+        let units = self.units_of(controllers, bytes);
+        if self.logical_units == 0 || self.logical_units as u64 > units {
+            return Err(format!(
+                "{} units of {unit} B do not fit: {controllers} memories of {bytes} B hold {units}",
+                self.logical_units
+            ));
+        }
+        Ok(())
+    }
+}
