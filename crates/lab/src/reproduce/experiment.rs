@@ -60,6 +60,9 @@ pub enum Check {
     Ratio,
     /// The sum of the measure along the line `at` over that along the line `to`.
     SumRatio,
+    /// The harmonic mean of the ratios of the measure along the line `at` over that along the line `to`: of speed-ups, if it
+    /// is a time.
+    HarmonicMean,
     /// How much more the measure is at `at` than at `to`, in %: a price.
     Excess,
     /// How much less, in %: an improvement of a time.
@@ -288,6 +291,7 @@ fn row(table: &Table, experiment: &Experiment, smoke: bool) -> Read<Option<Row>>
         (None | Some("value"), None) => Check::Value,
         (Some("ratio"), None) => Check::Ratio,
         (Some("sum-ratio"), None) => Check::SumRatio,
+        (Some("harmonic-mean"), None) => Check::HarmonicMean,
         (Some("excess"), None) => Check::Excess,
         (Some("saving"), None) => Check::Saving,
         (Some("saving-rises"), None) => Check::SavingRises,
@@ -297,7 +301,7 @@ fn row(table: &Table, experiment: &Experiment, smoke: bool) -> Read<Option<Row>>
         (Some("least-at"), None) => Check::LeastAt,
         (Some("steepening"), Some(around)) => Check::Steepening { around },
         _ => {
-            let all = "value, ratio, sum-ratio, excess, saving, saving-rises, crossing, below, largest, least-at, or steepening with `around`";
+            let all = "value, ratio, sum-ratio, harmonic-mean, excess, saving, saving-rises, crossing, below, largest, least-at, or steepening with `around`";
             return Err(table.wrong("check", format!("is one of {all}")));
         }
     };
@@ -331,7 +335,9 @@ fn free_axes(table: &Table, experiment: &Experiment, row: &Row) -> Read<()> {
     let (line, two) = match row.check {
         Check::Value => (0, false),
         Check::Ratio | Check::Excess | Check::Saving => (0, true),
-        Check::SumRatio | Check::Crossing | Check::Below | Check::SavingRises => (1, true),
+        Check::SumRatio | Check::HarmonicMean | Check::Crossing | Check::Below | Check::SavingRises => {
+            (1, true)
+        }
         Check::Largest | Check::LeastAt | Check::Steepening { .. } => (1, false),
     };
     let wanted = experiment.space.axes.len().saturating_sub(line);

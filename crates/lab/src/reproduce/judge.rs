@@ -150,18 +150,27 @@ impl Measured<'_> {
         points.collect::<Option<Vec<_>>>().filter(|points| !points.is_empty())
     }
 
-    /// The sum along a line, whose places need not be numbers.
-    fn sum(&self, at: &At, measure: &Measure) -> Option<f64> {
-        self.experiment.space.line(at).iter().map(|(_, index)| self.value(*index, measure)).sum()
+    /// The values along a line, whose places need not be numbers. `None` if one is missing, or all are.
+    fn values(&self, at: &At, measure: &Measure) -> Option<Vec<f64>> {
+        let line = self.experiment.space.line(at);
+        let values = line.iter().map(|(_, index)| self.value(*index, measure));
+        values.collect::<Option<Vec<_>>>().filter(|values| !values.is_empty())
     }
 
     fn check(&self, row: &Row) -> Option<f64> {
         let line = |at: &At| self.line(at, &row.measure);
+        let values = |at: &At| self.values(at, &row.measure);
         let point = |at: &At| self.value(self.experiment.space.index(at)?, &row.measure);
         match &row.check {
             Check::Value => point(&row.at),
             Check::Ratio => Some(point(&row.at)? / point(&row.to)?),
-            Check::SumRatio => Some(self.sum(&row.at, &row.measure)? / self.sum(&row.to, &row.measure)?),
+            Check::SumRatio => {
+                Some(values(&row.at)?.iter().sum::<f64>() / values(&row.to)?.iter().sum::<f64>())
+            }
+            Check::HarmonicMean => {
+                let (at, to) = (values(&row.at)?, values(&row.to)?);
+                Some(at.len() as f64 / at.iter().zip(&to).map(|(at, to)| to / at).sum::<f64>())
+            }
             Check::Excess => Some((point(&row.at)? / point(&row.to)? - 1.0) * 100.0),
             Check::Saving => Some(saving(point(&row.at)?, point(&row.to)?)),
             Check::SavingRises => {
@@ -171,10 +180,10 @@ impl Measured<'_> {
             }
             Check::Crossing => crossing(&line(&row.at)?, &line(&row.to)?),
             Check::Below => {
-                let (at, to) = (line(&row.at)?, line(&row.to)?);
-                at.iter().zip(&to).map(|((_, a), (_, b))| a / b).reduce(f64::max)
+                let (at, to) = (values(&row.at)?, values(&row.to)?);
+                at.iter().zip(&to).map(|(a, b)| a / b).reduce(f64::max)
             }
-            Check::Largest => line(&row.at)?.into_iter().map(|(_, y)| y).reduce(f64::max),
+            Check::Largest => values(&row.at)?.into_iter().reduce(f64::max),
             Check::LeastAt => {
                 let least = |a: (f64, f64), b: (f64, f64)| if b.1 < a.1 { b } else { a };
                 line(&row.at)?.into_iter().reduce(least).map(|(x, _)| x)

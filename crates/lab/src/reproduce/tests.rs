@@ -156,7 +156,7 @@ fn mistakes_are_refused_with_their_line() {
         (
             "check = \"below\"",
             "check = \"above\"",
-            "`check` is one of value, ratio, sum-ratio, excess, saving",
+            "`check` is one of value, ratio, sum-ratio, harmonic-mean, excess, saving",
         ),
         (
             "at = { cleaner = \"greedy\" }",
@@ -231,6 +231,11 @@ fn verdicts_and_pages_follow_what_was_measured() {
     let judged = judge(&sums);
     assert_eq!(judged[1].measured, Some((2.1 + 3.0) / (2.5 + 3.5)));
     assert_eq!(passed_claims(judged.iter()), ["a line"]);
+    let mut means = experiment.clone();
+    means.rows[1].check = experiment::Check::HarmonicMean;
+    let means = Measured { experiment: &means, results: measured(runs, None) };
+    let mean = judge(&means)[1].measured.unwrap();
+    assert!((mean - 2.0 / (2.5 / 2.1 + 3.5 / 3.0)).abs() < 1e-12, "{mean}");
 }
 
 #[test]

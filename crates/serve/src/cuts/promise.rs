@@ -1,7 +1,8 @@
 //! What every unit may hold after a power cut: the newest version that was flushed, or a newer one; nothing torn.
 //!
 //! A device with atoms smaller than units (words of a memory) may mix the two newest versions of a unit, atom by atom, where
-//! the interrupted operation wrote it.
+//! the interrupted operation wrote it. If it acknowledges writes before they are in the cells, and loses those, it may mix all
+//! versions since the flush.
 //!
 //! A trimmed unit may keep its versions until it is written and flushed again, if trims are hints.
 
@@ -12,13 +13,21 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 
+/// What a device writes atomically, if less than a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Atoms {
+    /// Bytes of one, aligned.
+    pub bytes: usize,
+    /// Whether a cut may tear every write since the flush, and not only the one in progress.
+    pub posted: bool,
+}
+
 /// The versions that each touched unit may have.
 #[derive(Clone, Debug)]
 pub struct Promise {
     unit_bytes: u64,
     trims_last: bool,
-    /// Bytes written atomically, if less than a unit.
-    atom_bytes: Option<usize>,
+    atoms: Option<Atoms>,
     units: HashMap<u64, Unit>,
     /// Units changed since the last flush.
     changed: Vec<u64>,
@@ -30,8 +39,8 @@ pub struct Promise {
 #[derive(Clone, Debug)]
 struct Unit {
     now: Vec<u8>,
-    /// The contents before the newest version, if atoms are smaller than units.
-    before: Vec<u8>,
+    /// Earlier contents that atoms may still have.
+    before: Vec<Vec<u8>>,
     /// Every version, as its operation and a hash of its contents.
     versions: Vec<(u64, u64)>,
     /// The oldest version that may be found.
@@ -72,11 +81,10 @@ impl fmt::Display for Broken {
 }
 
 impl Promise {
-    /// The promise of a new device. `atom_bytes`: what it writes atomically, if less than a unit.
-    pub fn new(unit_bytes: u32, trims_last: bool, atom_bytes: Option<u32>) -> Promise {
+    /// The promise of a new device. `atoms`: what it writes atomically, if less than a unit.
+    pub fn new(unit_bytes: u32, trims_last: bool, atoms: Option<Atoms>) -> Promise {
         let (units, changed) = (HashMap::new(), Vec::new());
-        let (unit_bytes, atom_bytes) = (unit_bytes as u64, atom_bytes.map(|bytes| bytes as usize));
-        Promise { unit_bytes, trims_last, atom_bytes, units, changed, begun: 0, answered: 0 }
+        Promise { unit_bytes: unit_bytes as u64, trims_last, atoms, units, changed, begun: 0, answered: 0 }
     }
 
     /// Advances to a moment, which must not be before the last one.
@@ -107,6 +115,7 @@ impl Promise {
             let unit = self.units.get_mut(&unit).expect("it was changed");
             if self.trims_last || !unit.trimmed {
                 unit.durable = unit.versions.len() - 1;
+                unit.before.clear();
             }
         }
     }
@@ -121,8 +130,11 @@ impl Promise {
         for index in units {
             let unit = self.units.entry(index).or_insert_with(|| Unit::new(unit_bytes));
             unit.trimmed = entry.kind == Kind::Trim;
-            if self.atom_bytes.is_some() {
-                unit.before.clone_from(&unit.now);
+            if let Some(atoms) = self.atoms {
+                if !atoms.posted {
+                    unit.before.clear();
+                }
+                unit.before.push(unit.now.clone());
             }
             if unit.trimmed {
                 unit.now.fill(0);
@@ -166,12 +178,18 @@ impl Promise {
 }
 
 impl Promise {
-    /// True if the interrupted operation wrote this unit and each of its atoms is old or new.
+    /// True if an operation that a cut may tear wrote this unit, and each of its atoms is old or new.
     fn may_be_mixed(&self, unit: &Unit, found: &[u8]) -> bool {
         let newest = unit.versions.last().expect("it begins with one").0;
-        let Some(atom) = self.atom_bytes.filter(|_| newest > self.answered) else { return false };
-        let atoms = found.chunks(atom).zip(unit.now.chunks(atom).zip(unit.before.chunks(atom)));
-        atoms.into_iter().all(|(found, (now, before))| found == now || found == before)
+        let Some(Atoms { bytes, posted }) = self.atoms else { return false };
+        if !posted && newest <= self.answered {
+            return false;
+        }
+        (0..found.len()).step_by(bytes).all(|from| {
+            let atom = from..(from + bytes).min(found.len());
+            let mut contents = std::iter::once(&unit.now).chain(&unit.before);
+            contents.any(|content| content[atom.clone()] == found[atom.clone()])
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::journal::{Journal, Kind};
 use super::moment::Moment;
-use super::promise::{Broken, Promise};
+use super::promise::{Atoms, Broken, Promise};
 use super::recovered::Recovered;
 use crate::ServeError;
 use crate::served::{DeviceState, ServedDevice, build};
@@ -48,18 +48,23 @@ impl Replayer<'_> {
     /// The promise of a new device of this design.
     pub fn promise(&self) -> Result<Promise, ServeError> {
         let (device, _) = self.device(0)?;
-        Ok(Promise::new(device.unit_bytes(), device.trims_last(), self.atom_bytes()))
+        Ok(Promise::new(device.unit_bytes(), device.trims_last(), self.atoms()))
     }
 
-    /// What a design writes atomically, if less than a unit: DESIGN.md, eNVy 1 and PRAM beside NAND 3.
-    fn atom_bytes(&self) -> Option<u32> {
-        match (&self.design.ftl, &self.design.route) {
-            (Ftl::Envy(envy), _) => Some(envy.config.word_bytes),
-            (Ftl::RamDisk(disk), _) => Some(disk.config(self.design, 0).word_bytes),
-            (Ftl::Direct(direct), _) => Some(direct.atomic_bytes(self.design)),
-            (_, Some(route)) if route.update == Update::InPlace => Some(WORD_IN_PLACE_BYTES),
-            _ => None,
-        }
+    /// What a design writes atomically, if less than a unit: DESIGN.md, eNVy 1, PRAM beside NAND 3, memory used in place 2, 3.
+    fn atoms(&self) -> Option<Atoms> {
+        let bytes = match (&self.design.ftl, &self.design.route) {
+            (Ftl::Envy(envy), _) => envy.config.word_bytes,
+            (Ftl::RamDisk(disk), _) => disk.config(self.design, 0).word_bytes,
+            (Ftl::Direct(direct), _) => direct.atomic_bytes(self.design),
+            (_, Some(route)) if route.update == Update::InPlace => WORD_IN_PLACE_BYTES,
+            _ => return None,
+        };
+        let posted = match &self.design.ftl {
+            Ftl::Direct(direct) => direct.config.posted.is_some_and(|posting| !posting.protected),
+            _ => false,
+        };
+        Some(Atoms { bytes: bytes as usize, posted })
     }
 
     /// Whether the promise is broken at a moment.
