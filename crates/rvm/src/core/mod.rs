@@ -1,6 +1,7 @@
 //! The machinery below the safe interface: shared state, commits, forces, truncation, recovery, memory.
 
 mod changed;
+mod changes;
 mod commit;
 mod force;
 mod memory;

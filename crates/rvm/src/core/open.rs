@@ -1,10 +1,10 @@
 //! Opening: recovery, then an empty log. Regions are mapped here too.
 
+use super::changes::Changes;
 use super::memory::{Memory, PAGE_BYTES};
 use super::options::Options;
 use super::state::{Core, Segment, State};
 use super::statistics::Statistics;
-use super::truncate::Changes;
 use crate::record::{Contents, SEGMENT_BYTES_MAX};
 use crate::scan::scan;
 use crate::{Error, Log, Result, Segments};

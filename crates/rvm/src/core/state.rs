@@ -1,8 +1,8 @@
 //! What the threads of a program share: the log, the records on their way to it, and the segments.
 
+use super::changes::Changes;
 use super::options::Options;
 use super::statistics::Statistics;
-use super::truncate::Changes;
 use crate::record::Place;
 use crate::{Error, Log, Result, Segments, Status, Store};
 use rustix::thread::futex::{self, Timespec};
