@@ -27,6 +27,7 @@ set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 say() { printf 'record-applications: %s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }
+source "$here/memory-group.sh"
 
 (($# >= 1)) || die "usage: record-applications.sh NVLAB [APPLICATION]..."
 nvlab=$(realpath -- "$1")
@@ -186,22 +187,6 @@ start_server() { # in the limited group, if there is one
   )
   server_up=1
 }
-make_cgroup() {
-  local base own
-  if [[ -f /sys/fs/cgroup/cgroup.controllers ]]; then # version 2
-    cgroup=/sys/fs/cgroup/nvlab.$$
-    mkdir "$cgroup"
-    echo "$((NV_MEM_MB << 20))" >"$cgroup/memory.max"
-  else # version 1: below our own group
-    base=$(awk '$3 == "cgroup" && $4 ~ /(^|,)memory(,|$)/ { print $2; exit }' /proc/mounts)
-    [[ -n $base ]] || die "no memory cgroup"
-    own=$(awk -F: '$2 ~ /(^|,)memory(,|$)/ { print $3; exit }' /proc/self/cgroup)
-    [[ -d $base$own ]] || own=
-    cgroup=$base${own%/}/nvlab.$$
-    mkdir "$cgroup"
-    echo "$((NV_MEM_MB << 20))" >"$cgroup/memory.limit_in_bytes"
-  fi
-}
 sql() { as_pg "$pg/psql" -h "$work/socket" -U postgres -d postgres -v ON_ERROR_STOP=1 -qAt "$@"; }
 
 # A catalogue of observations, as a sky survey's: one table.
@@ -265,7 +250,7 @@ record_server() { # scan | query
   stop_server
   cd /
   mount_anew
-  make_cgroup
+  make_cgroup "$NV_MEM_MB"
   cd "$work/socket"
   start_server
   [[ $1 != scan ]] || device_threads --rr 1

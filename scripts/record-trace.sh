@@ -66,6 +66,7 @@ NV_KEEP=${NV_KEEP:-0}
 
 say() { printf 'record-trace: %s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }
+source "$here/memory-group.sh"
 
 # ---------------------------------------------------------------- what is needed
 
@@ -222,26 +223,8 @@ phase() {
 }
 seen() { awk '/^entries:/ { n += $2 } END { print n + 0 }' "$trace"/per_cpu/cpu*/stats; }
 
-# A memory limit for the server, so that reads reach the device.
-make_cgroup() {
-  local base own
-  if [[ -f /sys/fs/cgroup/cgroup.controllers ]]; then # version 2
-    grep -qw memory /sys/fs/cgroup/cgroup.subtree_control ||
-      die "memory controller not enabled in /sys/fs/cgroup; set NV_MEM_MB=0 to do without"
-    cgroup=/sys/fs/cgroup/nvtrace.$$
-    mkdir "$cgroup"
-    echo "$((NV_MEM_MB << 20))" >"$cgroup/memory.max"
-  else # version 1: below our own group
-    base=$(awk '$3 == "cgroup" && $4 ~ /(^|,)memory(,|$)/ { print $2; exit }' /proc/mounts)
-    [[ -n $base ]] || die "no memory cgroup; set NV_MEM_MB=0 to do without"
-    own=$(awk -F: '$2 ~ /(^|,)memory(,|$)/ { print $3; exit }' /proc/self/cgroup)
-    [[ -d $base$own ]] || own=
-    cgroup=$base${own%/}/nvtrace.$$
-    mkdir "$cgroup"
-    echo "$((NV_MEM_MB << 20))" >"$cgroup/memory.limit_in_bytes"
-  fi
-}
-if ((NV_MEM_MB > 0)); then make_cgroup; fi
+# A memory limit for the server, so that reads reach the device; NV_MEM_MB=0 does without.
+if ((NV_MEM_MB > 0)); then make_cgroup "$NV_MEM_MB"; fi
 
 # ---------------------------------------------------------------- record
 

@@ -33,6 +33,7 @@ mod key;
 pub mod keys;
 pub mod kinds;
 mod layers;
+mod library;
 mod load;
 pub mod part;
 mod resolve;

@@ -23,7 +23,7 @@ use blocks::BlockMapped;
 use direct::Direct;
 use envy::Envy;
 use hftl::PramMapped;
-use nvlab_units::{Geometry, Rate};
+use nvlab_units::Geometry;
 use nvlab_workload::Serves;
 use page::PageMapped;
 use ram_disk::RamDisk;
@@ -123,19 +123,6 @@ impl Ftl {
     pub fn logical_units(&self) -> u32 {
         self.kind().logical_units()
     }
-}
-
-/// What is not on flash has no array.
-fn no_array() -> Array {
-    let geometry = Geometry {
-        channels: 1,
-        dies_per_channel: 1,
-        blocks_per_die: 1,
-        pages_per_block: 1,
-        units_per_page: 1,
-        unit_bytes: 512,
-    };
-    Array { gang: 1, planes: 1, transfer: Rate::from_bytes_per_second(0), geometry, units_per_read: 1 }
 }
 
 /// The keys of all kinds.

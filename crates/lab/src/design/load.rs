@@ -2,12 +2,12 @@
 
 use super::context::Context;
 use super::error::DesignErrors;
+use super::library::Library;
 use super::source::{self, Layer};
 use super::{Design, key, keys, layers, resolve, sheets};
 use crate::toml_reader::{FileError, Source, SourceKind, Value};
-use nvlab_workload::suggest::nearest;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 macro_rules! built_in {
@@ -71,32 +71,20 @@ fn with_help(error: FileError, help: String) -> FileError {
     if help.is_empty() { error } else { error.help(help) }
 }
 
+const LIBRARY: Library =
+    Library { what: "design", prefix: "builtin:", suffix: "", built_in: BUILT_IN, kind: SourceKind::File };
+
 /// The source of a design: a built-in name, or a file relative to `beside`. Otherwise what is wrong, and help.
 fn find(reference: &str, beside: Option<&Path>) -> Result<Arc<Source>, (String, String)> {
-    let source = |name: String, text: String| Ok(Arc::new(Source { kind: SourceKind::File, name, text }));
     let plain = reference.strip_prefix("builtin:");
-    if plain.is_none() && (reference.ends_with(".toml") || reference.contains('/')) {
-        let path = beside.map_or_else(|| PathBuf::from(reference), |folder| folder.join(reference));
-        return match std::fs::read_to_string(&path) {
-            Ok(text) => source(path.display().to_string(), text),
-            Err(error) => Err((format!("cannot read the design {}: {error}", path.display()), String::new())),
-        };
+    if plain.is_none() && Library::is_file(reference) {
+        return LIBRARY.read(reference, beside).map_err(|problem| (problem, String::new()));
     }
     let name = plain.unwrap_or(reference);
-    match BUILT_IN.iter().find(|(known, _)| *known == name) {
-        Some((name, text)) => source(format!("builtin:{name}"), text.to_string()),
-        None => {
-            let names = BUILT_IN.iter().map(|(name, _)| *name);
-            let near = match nearest(name, names.clone()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("built-in designs: {}", names.collect::<Vec<_>>().join(", ")),
-            };
-            Err((
-                format!("there is no built-in design `{name}`"),
-                format!("{near} (a file is named with its ending: {name}.toml)"),
-            ))
-        }
-    }
+    LIBRARY.built_in(name).map_err(|near| {
+        let help = format!("{near} (a file is named with its ending: {name}.toml)");
+        (format!("there is no built-in design `{name}`"), help)
+    })
 }
 
 fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {

@@ -6,12 +6,12 @@
 use super::context::Context;
 use super::error::DesignErrors;
 use super::keys;
+use super::library::Library;
 use super::part::{self, Part};
 use super::source::{self, Evidence, Layer, Leaf};
 use crate::toml_reader::{FileError, Source, SourceKind, Value};
 use nvlab_units::Span;
 use nvlab_units::quantity::display_bytes;
-use nvlab_workload::suggest::nearest;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -75,25 +75,15 @@ pub struct Sheet {
     pub facts: Vec<Fact>,
 }
 
+const LIBRARY: Library =
+    Library { what: "part", prefix: "parts/", suffix: ".toml", built_in: BUILT_IN, kind: SourceKind::Part };
+
 /// The source of a part: a built-in name, or `./FILE.toml` relative to `beside`.
 pub fn find(reference: &str, beside: Option<&Path>) -> Result<Arc<Source>, (String, String)> {
-    let source = |name: String, text: String| Ok(Arc::new(Source { kind: SourceKind::Part, name, text }));
-    if reference.ends_with(".toml") || reference.contains('/') {
-        let path = beside.map_or_else(|| Path::new(reference).to_path_buf(), |folder| folder.join(reference));
-        return match std::fs::read_to_string(&path) {
-            Ok(text) => source(path.display().to_string(), text),
-            Err(error) => Err((format!("cannot read the part {}: {error}", path.display()), String::new())),
-        };
-    }
-    match BUILT_IN.iter().find(|(name, _)| *name == reference) {
-        Some((name, text)) => source(format!("parts/{name}.toml"), text.to_string()),
-        None => {
-            let names = BUILT_IN.iter().map(|(name, _)| *name);
-            let help = match nearest(reference, names.clone()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("built-in parts: {}", names.collect::<Vec<_>>().join(", ")),
-            };
-            Err((format!("there is no part `{reference}`"), help))
+    match Library::is_file(reference) {
+        true => LIBRARY.read(reference, beside).map_err(|problem| (problem, String::new())),
+        false => {
+            LIBRARY.built_in(reference).map_err(|help| (format!("there is no part `{reference}`"), help))
         }
     }
 }

@@ -20,12 +20,12 @@
 //! basis = "measured: ..."        # or a source
 //! ```
 
+use super::library::Library;
 use crate::toml_reader::datum::{Datum, Shape};
 use crate::toml_reader::{FileError, Source, SourceKind, Table};
 use nvlab_access::stack::{Completion, Stack, Stage, When};
 use nvlab_units::Span;
 use nvlab_units::quantity::{exact_bytes, exact_span};
-use nvlab_workload::suggest::nearest;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -71,29 +71,16 @@ pub struct Software {
     bases: Vec<String>,
 }
 
+const LIBRARY: Library =
+    Library { what: "stack", prefix: "stacks/", suffix: ".toml", built_in: BUILT_IN, kind: SourceKind::File };
+
 /// The source of a stack: a built-in name, or a file (with a `/` or `.toml`) relative to `beside`; otherwise what is wrong,
 /// and help.
 pub fn find(reference: &str, beside: Option<&Path>) -> Result<Arc<Source>, (String, String)> {
-    let source = |name: String, text: String| Ok(Arc::new(Source { kind: SourceKind::File, name, text }));
-    if reference.ends_with(".toml") || reference.contains('/') {
-        let path = beside.map_or_else(|| Path::new(reference).to_path_buf(), |folder| folder.join(reference));
-        return match std::fs::read_to_string(&path) {
-            Ok(text) => source(path.display().to_string(), text),
-            Err(error) => Err((
-                format!("cannot read the stack {}: {error}", path.display()),
-                "nvlab explain stacks".into(),
-            )),
-        };
-    }
-    match BUILT_IN.iter().find(|(name, _)| *name == reference) {
-        Some((name, text)) => source(format!("stacks/{name}.toml"), text.to_string()),
-        None => {
-            let names = BUILT_IN.iter().map(|(name, _)| *name);
-            let help = match nearest(reference, names.clone()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("built-in stacks: {}", names.collect::<Vec<_>>().join(", ")),
-            };
-            Err((format!("there is no stack `{reference}`"), help))
+    match Library::is_file(reference) {
+        true => LIBRARY.read(reference, beside).map_err(|problem| (problem, "nvlab explain stacks".into())),
+        false => {
+            LIBRARY.built_in(reference).map_err(|help| (format!("there is no stack `{reference}`"), help))
         }
     }
 }

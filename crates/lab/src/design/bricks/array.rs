@@ -134,7 +134,7 @@ fn geometry(
     Some((geometry, narrow(physical / unit).max(1)))
 }
 
-/// A log that is not on flash has no array.
+/// What is not on flash has no array.
 pub fn none() -> Array {
     let geometry = Geometry {
         channels: 1,

@@ -1,10 +1,10 @@
 //! A RAM disk with the delays of its memory: `ftl.kind = "ram-disk"` (NVRamDisk, system 004 slide 12).
 
-use super::super::bricks::array::Wiring;
+use super::super::bricks::array::{self, Wiring};
 use super::super::bricks::memories::{self, Media};
 use super::super::context::Context;
 use super::super::{Array, Design, HostPath, Payload, footprint};
-use super::{Kind, no_array};
+use super::Kind;
 use nvlab_controller::bare_ram::{BareRam, UNIT_BYTES};
 use nvlab_medium::ram::RamConfig;
 use nvlab_units::Geometry;
@@ -68,5 +68,5 @@ pub fn read(
         return None;
     }
     let (medium, ram) = memory?;
-    Some((no_array(), RamDisk { medium, bytes: ram.cells.size_bytes }))
+    Some((array::none(), RamDisk { medium, bytes: ram.cells.size_bytes }))
 }

@@ -60,6 +60,15 @@ const COPY: &[Term] = &[(Layer::Memory, Client)];
 const RAM_DISK: &[Term] = &[(Layer::Call, Client)];
 const BLOCK: StagePlan =
     stage("block layer and loop driver", Block, &[(Layer::Loop, Client)], &[(Layer::SystemCall, Client)]);
+const EXT4: StagePlan = stage("ext4", Files, &[(Layer::Ext4Direct, Client)], &[(Layer::Loop, Client)]);
+const EXT4_CACHED: StagePlan = stage(
+    "ext4 and page cache",
+    Files,
+    &[(Layer::Ext4Cached, Client)],
+    &[(Layer::SystemCall, Client), (Layer::Memory, Client)],
+);
+const RING_WORKER: StagePlan = stage("loop worker", Serving, &[(Layer::LoopRing, Server)], COPY);
+const RING_WAITING: StagePlan = stage("waiting and wake-ups", Waiting, &[(Layer::LoopRing, Wait)], &[]);
 
 pub const PLANS: [Plan; 11] = [
     Plan {
@@ -116,8 +125,8 @@ pub const PLANS: [Plan; 11] = [
                 &[(Layer::LoopRing, Client)],
                 &[(Layer::SystemCall, Client)],
             ),
-            stage("loop worker", Serving, &[(Layer::LoopRing, Server)], COPY),
-            stage("waiting and wake-ups", Waiting, &[(Layer::LoopRing, Wait)], &[]),
+            RING_WORKER,
+            RING_WAITING,
         ],
         device: COPY,
     },
@@ -126,16 +135,7 @@ pub const PLANS: [Plan; 11] = [
         about: "read(2) and write(2) of a file of ext4 in the page cache",
         whole: Layer::Ext4Cached,
         completion: Completion::Spin,
-        stages: &[
-            SYSTEM_CALL,
-            stage(
-                "ext4 and page cache",
-                Files,
-                &[(Layer::Ext4Cached, Client)],
-                &[(Layer::SystemCall, Client), (Layer::Memory, Client)],
-            ),
-            stage("waiting", Waiting, &[(Layer::Ext4Cached, Away)], &[]),
-        ],
+        stages: &[SYSTEM_CALL, EXT4_CACHED, stage("waiting", Waiting, &[(Layer::Ext4Cached, Away)], &[])],
         device: COPY,
     },
     Plan {
@@ -146,7 +146,7 @@ pub const PLANS: [Plan; 11] = [
         stages: &[
             SYSTEM_CALL,
             BLOCK,
-            stage("ext4", Files, &[(Layer::Ext4Direct, Client)], &[(Layer::Loop, Client)]),
+            EXT4,
             stage("loop worker", Serving, &[(Layer::Ext4Direct, Server)], COPY),
             stage("waiting and wake-ups", Waiting, &[(Layer::Ext4Direct, Wait)], &[]),
         ],
@@ -161,9 +161,9 @@ pub const PLANS: [Plan; 11] = [
             SYSTEM_CALL,
             BLOCK,
             stage("io_uring", Block, &[(Layer::LoopRing, Client)], &[(Layer::Loop, Client)]),
-            stage("ext4", Files, &[(Layer::Ext4Direct, Client)], &[(Layer::Loop, Client)]),
-            stage("loop worker", Serving, &[(Layer::LoopRing, Server)], COPY),
-            stage("waiting and wake-ups", Waiting, &[(Layer::LoopRing, Wait)], &[]),
+            EXT4,
+            RING_WORKER,
+            RING_WAITING,
         ],
         device: COPY,
     },
@@ -174,12 +174,7 @@ pub const PLANS: [Plan; 11] = [
         completion: Completion::Interrupt,
         stages: &[
             SYSTEM_CALL,
-            stage(
-                "ext4 and page cache",
-                Files,
-                &[(Layer::Ext4Cached, Client)],
-                &[(Layer::SystemCall, Client), (Layer::Memory, Client)],
-            ),
+            EXT4_CACHED,
             stage(
                 "write-back and flush",
                 Files,
