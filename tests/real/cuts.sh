@@ -28,6 +28,12 @@ fails() { # says why if the command ends with anything but 1
 fails "$nvlab" cut "$design" $checks --cuts 40 --ignore-flush --save lost.nvcut -- "$here/commits.sh"
 cat err
 fails "$nvlab" cut "$design" --replay lost.nvcut
+# Memories used in place, and the RAM disk that stands for one: nothing is buffered but in optane-like.
+for design in moneta,media.pcm.size=256MiB ddr-scm,media.pcm.size=256MiB optane-like,media.xpoint.size=256MiB \
+    nvramdisk,media.dram.size=256MiB; do
+    # shellcheck disable=SC2086
+    "$nvlab" cut "$design" $checks --cuts $((cuts / 4)) -- "$here/commits.sh"
+done
 for kind in xfs btrfs; do
     command -v "mkfs.$kind" >/dev/null || { echo "cuts.sh: no mkfs.$kind: left out"; continue; }
     "$nvlab" cut 'ssd-mlc-2010,media.mlc.blocks=256,ftl.spare=20%' --check "fs=$kind" --check program \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# ext4, xfs and btrfs on served devices: the hybrid SSD, a page-mapped SSD, hFTL and eNVy as a disk, each as a file of FUSE
-# under a loop device (direct I/O), and one as NBD through nbdfuse. On every one of them a repository is cloned and checked,
+# ext4, xfs and btrfs on served devices: the hybrid SSD, a page-mapped SSD, hFTL, eNVy as a disk, Moneta and NVRamDisk, each as
+# a file of FUSE under a loop device (direct I/O), and one as NBD through nbdfuse. On every one of them a repository is cloned and checked,
 # SQLite and PostgreSQL write and are checked, fio verifies, free space is trimmed. After unmounting, the file system is
 # clean; after a restart of the server, all is there. At the end: what that did to the device. Needs root.
 #
@@ -162,7 +162,7 @@ round() { # design, kind, fuse|nbd
 }
 
 for kind in $kinds; do
-    for design in hybrid-slc-mlc "$paged" hftl envy; do
+    for design in hybrid-slc-mlc "$paged" hftl envy moneta,media.pcm.size=2GiB nvramdisk,media.dram.size=2GiB; do
         round "$design" "$kind" fuse
     done
     round "$paged" "$kind" nbd
