@@ -265,6 +265,9 @@ pub struct WriteAmplification {
     pub retire: f64,
     /// Checkpoints of the map, records of trims.
     pub map: f64,
+    /// Overwritten because of trims, by a controller without a map.
+    #[serde(default)]
+    pub trim: f64,
     /// Pages programmed before they were full.
     pub padding: f64,
     /// Writes of part of a unit: the rest of the unit, read and written again by the device's front end. Counted
@@ -274,6 +277,24 @@ pub struct WriteAmplification {
     pub cleaned_blocks: u64,
     /// See `cleaned_blocks`.
     pub cleaned_live_share: f64,
+}
+
+impl WriteAmplification {
+    /// The causes, which add up to the total: name and value.
+    pub fn parts(&self) -> [(&'static str, f64); 10] {
+        [
+            ("host", self.host),
+            ("cleaning", self.clean),
+            ("merges", self.merge),
+            ("folding", self.fold),
+            ("between partitions", self.transfer),
+            ("wear levelling", self.wear),
+            ("retired blocks", self.retire),
+            ("map", self.map),
+            ("trims", self.trim),
+            ("padding", self.padding),
+        ]
+    }
 }
 
 /// What one kind of flash did during the run: an array, or the blocks of one that are used with one bit per cell.

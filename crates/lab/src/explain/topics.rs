@@ -16,8 +16,8 @@ pub const TOPICS: &[Topic] = &[
         names: &["waf", "wa", "write-amplification"],
         title: "Write amplification: bytes programmed for each byte the host wrote",
         text: "\
-\x20 waf = (host + cleaning + merges + folding + wear levelling + retired blocks + map + padding)
-        / host
+\x20 waf = (host + cleaning + merges + folding + between partitions + wear levelling + retired
+         blocks + map + trims + padding) / host
 
 All are counted in mapping units that were programmed. 1 is the least possible without
 compression. Reports split it by cause, because the cure differs: cleaning wants more spare or a

@@ -47,18 +47,7 @@ pub(super) fn operations(run: &RunResult) -> impl Iterator<Item = (&'static str,
 
 /// `1 host`, `1.92 clean`...: the parts of write amplification that are not nothing.
 pub(super) fn write_parts(run: &RunResult) -> Vec<(&'static str, f64)> {
-    let wa = &run.write_amplification;
-    let parts = [
-        ("host", wa.host),
-        ("cleaning", wa.clean),
-        ("merges", wa.merge),
-        ("folding", wa.fold),
-        ("between partitions", wa.transfer),
-        ("wear levelling", wa.wear),
-        ("retired blocks", wa.retire),
-        ("map", wa.map),
-        ("padding", wa.padding),
-    ];
+    let parts = run.write_amplification.parts();
     parts.into_iter().filter(|(name, value)| *name == "host" || *value > 0.0).collect()
 }
 

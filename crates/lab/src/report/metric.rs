@@ -305,6 +305,7 @@ const ROWS: &[Row] = &[
     ("waf.wear", "WA wear", Unit::Ratio, Better::Less, "part of waf: moved by wear levelling", |r| written(r, r.write_amplification.wear)),
     ("waf.retire", "WA retired", Unit::Ratio, Better::Less, "part of waf: moved because a block was retired or a program failed", |r| written(r, r.write_amplification.retire)),
     ("waf.map", "WA map", Unit::Ratio, Better::Less, "part of waf: checkpoints of the map and records of trims", |r| written(r, r.write_amplification.map)),
+    ("waf.trim", "WA trims", Unit::Ratio, Better::Less, "part of waf: overwritten because of trims, by a controller without a map", |r| written(r, r.write_amplification.trim)),
     ("waf.padding", "WA padding", Unit::Ratio, Better::Less, "part of waf: pages programmed before they were full", |r| written(r, r.write_amplification.padding)),
     ("waf.unaligned", "unaligned", Unit::Ratio, Better::Less, "bytes of units touched for each byte the host asked to write; not part of waf", |r| written(r, r.write_amplification.unaligned)),
     ("clean.blocks", "cleaned", Unit::Count, Better::Less, "blocks cleaned", |r| Some(r.write_amplification.cleaned_blocks as f64)),

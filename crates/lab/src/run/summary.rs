@@ -131,6 +131,7 @@ fn write_amplification(insides: &Insides) -> WriteAmplification {
         wear: per_host(causes.wear),
         retire: per_host(causes.retire),
         map: per_host(causes.map),
+        trim: per_host(causes.trim),
         padding: per_host(causes.padding),
         unaligned: insides.unaligned,
         cleaned_blocks: insides.cleaned_blocks,

@@ -4,20 +4,23 @@ use super::labels::Labelled;
 use crate::report::human::two;
 use crate::report::page::{Axis, Bars, MUTED, Page, Table, details};
 use crate::report::{metric, number};
+use crate::result::WriteAmplification;
 
-/// The parts of write amplification, with their colours.
-const WRITES: [(&str, usize); 6] =
-    [("host", 0), ("cleaning", 4), ("wear levelling", 2), ("retired blocks", 3), ("map", 5), ("padding", 1)];
+/// The colours of the parts of write amplification, in their order. Merges, folding, moves between partitions and trims are
+/// of different controllers.
+const WRITES: [usize; 10] = [0, 4, 6, 6, 6, 2, 3, 5, 6, 1];
 
 /// Where writes come from.
 pub(super) fn writes(page: &mut Page, runs: &[Labelled<'_>]) {
     let heading = "Where writes come from";
     let axis = Axis::linear("units programmed for each unit the host wrote").text(two).including(1.0);
-    let mut bars = Bars::new("", axis, &WRITES);
+    let names = WriteAmplification::default().parts().map(|(name, _)| name);
+    let colours: Vec<_> = names.into_iter().zip(WRITES).collect();
+    let mut bars = Bars::new("", axis, &colours);
     let wrote = |run: &&Labelled<'_>| run.run.write_amplification.total > 0.0;
     for labelled in runs.iter().filter(wrote) {
         let wa = &labelled.run.write_amplification;
-        let parts = [wa.host, wa.clean, wa.wear, wa.retire, wa.map, wa.padding];
+        let parts = wa.parts().map(|(_, value)| value);
         bars.row(&labelled.label, &parts, &two(wa.total));
     }
     if !runs.iter().any(|run| wrote(&run)) {
@@ -27,25 +30,19 @@ pub(super) fn writes(page: &mut Page, runs: &[Labelled<'_>]) {
 }
 
 fn writes_table(runs: &[Labelled<'_>]) -> String {
-    let heads = [
-        "design",
-        "write amplification",
-        "host",
-        "cleaning",
-        "wear levelling",
-        "retired blocks",
-        "map",
-        "padding",
-        "unaligned (extra)",
-        "blocks cleaned",
-        "live in them",
-    ];
+    let has = |part: usize| part == 0 || runs.iter().any(|l| l.run.write_amplification.parts()[part].1 > 0.0);
+    let shown: Vec<usize> = (0..WRITES.len()).filter(|part| has(*part)).collect();
+    let names = WriteAmplification::default().parts().map(|(name, _)| name);
+    let mut heads = vec!["design", "write amplification"];
+    heads.extend(shown.iter().map(|part| names[*part]));
+    heads.extend(["unaligned (extra)", "blocks cleaned", "live in them"]);
     let mut table = Table::new("Units programmed for each unit the host wrote", 1, &heads);
     for labelled in runs {
         let wa = &labelled.run.write_amplification;
         let mut cells = vec![labelled.marked()];
-        let parts = [wa.total, wa.host, wa.clean, wa.wear, wa.retire, wa.map, wa.padding, wa.unaligned];
-        cells.extend(parts.map(two));
+        cells.push(two(wa.total));
+        cells.extend(shown.iter().map(|part| two(wa.parts()[*part].1)));
+        cells.push(two(wa.unaligned));
         cells.push(number::count(wa.cleaned_blocks));
         cells.push(number::share(wa.cleaned_live_share).to_string());
         table.row(&cells);

@@ -53,8 +53,7 @@ fn insides<'a>(stats: &ScmStats, unit_bytes: u32, moved: u64) -> Insides<'a> {
 }
 
 fn causes(stats: &ScmStats, moved: u64) -> Causes {
-    // A trim writes its zeros where another controller would note it in its map.
-    Causes { host: stats.written_units, map: stats.trimmed_units, wear: moved, ..Causes::default() }
+    Causes { host: stats.written_units, trim: stats.trimmed_units, wear: moved, ..Causes::default() }
 }
 
 fn counters(stats: &ScmStats, moved: u64) -> Counters {

@@ -68,6 +68,8 @@ pub struct Causes {
     pub retire: u64,
     /// Checkpoints of the map, records of trims.
     pub map: u64,
+    /// Overwritten because of trims, by a controller without a map.
+    pub trim: u64,
     /// Pages programmed before they were full.
     pub padding: u64,
 }
@@ -76,7 +78,7 @@ impl Causes {
     /// All of them.
     pub fn total(&self) -> u64 {
         let moved = self.clean + self.merge + self.fold + self.transfer;
-        self.host + moved + self.wear + self.retire + self.map + self.padding
+        self.host + moved + self.wear + self.retire + self.map + self.trim + self.padding
     }
 }
 

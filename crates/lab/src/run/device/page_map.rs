@@ -40,6 +40,7 @@ fn causes(stats: &PageMapStats) -> Causes {
         retire: stats.retire_units,
         map: stats.map_units,
         padding: stats.padding_units,
+        trim: 0,
     }
 }
 
