@@ -52,7 +52,8 @@ pub fn stack(output: &Output, args: &Stack) -> Result<(), Failure> {
         let more = StackOptions { bytes: 4 * options.bytes, ..options.clone() };
         let larger = budgets_of(&measure_all(output, &more, &drive)?, args)?;
         let larger = larger.first().map(|larger| (larger, more.bytes));
-        fs::write(file, budget.toml(&machine.cite(), &options, larger))
+        let cite = format!("{}; {}", machine.cite(), show::processors(&measured));
+        fs::write(file, budget.toml(&cite, &options, larger))
             .map_err(|error| Failure::machine(file.display(), &error))?;
         output.note(format_args!("stages: {}", file.display()));
     }

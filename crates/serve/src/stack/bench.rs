@@ -1,5 +1,6 @@
 //! Setting every layer up, and measuring them in turn.
 
+use super::awake::Awake;
 use super::disk::{FileSystem, Loop, OnLoop, direct, fill};
 use super::layer::Layer;
 use super::nbd_client::Client;
@@ -47,6 +48,8 @@ pub struct Measured {
     pub series: Vec<Series>,
     /// What was not measured, and why.
     pub missing: Vec<(Layer, String)>,
+    /// Why idle processors slept, and what waking them takes is part of all that waits; `None`: they polled.
+    pub asleep: Option<String>,
 }
 
 impl Measured {
@@ -100,7 +103,7 @@ impl Layers {
         let (bytes, all) = (options.bytes, options.file_bytes);
         let new = || -> io::Result<File> {
             let file = file::anonymous(c"nvlab-stack", false)?;
-            fill(&file, all)?;
+            fill(&file, all, bytes)?;
             Ok(file)
         };
         self.add(Layer::Memory, Memory::new(&new()?, all, bytes).map_err(said));
@@ -128,7 +131,7 @@ impl Layers {
             return;
         }
         let (bytes, folder) = (options.bytes, Path::new(IN_MEMORY));
-        match disk(folder, options.file_bytes) {
+        match disk(folder, options.file_bytes, bytes) {
             Err(why) => self.missing.extend(of.map(|layer| (layer, why.clone()))),
             Ok(file) => {
                 let again = || file.try_clone().map_err(said);
@@ -137,7 +140,7 @@ impl Layers {
                 self.add(Layer::LoopRingDeep, again().and_then(|file| ring(file, bytes, DEEP)));
             }
         }
-        match OnLoop::make(folder, FileSystem::Ext4, options.file_bytes) {
+        match OnLoop::make(folder, FileSystem::Ext4, options.file_bytes, bytes) {
             Err(why) => self.missing.extend(ext4.map(|layer| (layer, why.clone()))),
             Ok(OnLoop { direct, cached }) => {
                 let past = || direct.try_clone().map_err(said);
@@ -152,7 +155,7 @@ impl Layers {
                 self.add(Layer::Ext4Sync, through().and_then(|file| opened(file, bytes, After::Sync)));
             }
         }
-        match OnLoop::make(folder, FileSystem::Xfs, options.file_bytes) {
+        match OnLoop::make(folder, FileSystem::Xfs, options.file_bytes, bytes) {
             Err(why) => self.missing.extend(xfs.map(|layer| (layer, why.clone()))),
             Ok(OnLoop { direct, cached }) => {
                 self.add(Layer::XfsDirect, opened(direct, bytes, After::Nothing));
@@ -205,10 +208,10 @@ fn ring_said(error: &io::Error) -> String {
 }
 
 /// A loop device, open and detached: it ends with its last file.
-fn disk(folder: &Path, bytes: u64) -> Result<File, String> {
+fn disk(folder: &Path, bytes: u64, request: u32) -> Result<File, String> {
     let device = Loop::attach(folder, bytes)?;
     let file = device.open()?;
-    fill(&file, bytes).map_err(said)?;
+    fill(&file, bytes, request).map_err(said)?;
     Ok(file)
 }
 
@@ -253,6 +256,7 @@ pub fn measure(
     }
     series.retain(|(_, series)| failed.iter().all(|(layer, _)| *layer != series.layer));
     layers.missing.extend(failed);
+    let awake = Awake::keep();
     slicer.look();
     slicer.calibrate();
     let count = series.len();
@@ -270,5 +274,6 @@ pub fn measure(
         slicer.look();
     }
     let series = series.into_iter().map(|(_, series)| series).collect();
-    Ok(Some(Measured { options: options.clone(), series, missing: layers.missing }))
+    let asleep = awake.err().map(|error| Awake::said(&error));
+    Ok(Some(Measured { options: options.clone(), series, missing: layers.missing, asleep }))
 }

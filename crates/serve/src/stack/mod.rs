@@ -18,9 +18,10 @@
 //! | `probe`, `nbd_client` | requests to them |
 //! | `disk` | loop devices and file systems |
 //! | `sampling` | slices, medians, errors |
-//! | `bench` | sets up and measures |
+//! | `bench`, `awake` | sets up and measures, while idle processors poll |
 //! | `path` | the stages of a path, their sum, and their file |
 
+mod awake;
 mod bench;
 mod disk;
 mod layer;

@@ -7,7 +7,7 @@ pub use plans::Group;
 use super::bench::{Measured, StackOptions};
 use super::layer::Layer;
 use super::sampling::{Part, Rounds, Stat};
-use Part::{Away, Client, Server, Wait, Wall};
+use Part::{Away, Client, Server, Wait, Waited, Wall};
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::Op;
 use plans::{Completion, PLANS, Plan, StagePlan, Term};
@@ -86,6 +86,7 @@ fn term(&(layer, part): &Term) -> String {
         Wall => "time",
         Client => "processor time of the program",
         Server => "processor time of others",
+        Waited => "processor time of others that the program waited for",
         Wait => "time without processor",
         Away => "time the program has no processor",
     };

@@ -19,6 +19,11 @@ use std::sync::Arc;
 pub(super) trait Probe {
     /// Makes a request at each offset, one after the other.
     fn run(&mut self, op: Op, offsets: &[u64]) -> io::Result<()>;
+
+    /// Ends what requests have left to be done later, so that no other layer's are timed with it.
+    fn settle(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// What is written.
@@ -173,6 +178,11 @@ impl Probe for Opened {
             }
         }
         Ok(())
+    }
+
+    /// Writes what is in the page cache.
+    fn settle(&mut self) -> io::Result<()> {
+        self.file.sync_data()
     }
 }
 

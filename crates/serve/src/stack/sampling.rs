@@ -21,7 +21,9 @@ pub enum Part {
     Client,
     /// Of a processor, by others: a server's threads, the kernel's workers.
     Server,
-    /// Without a processor: wall minus both. Negative if both worked at the same time.
+    /// The same, as far as the program waited for it: what others do while it works itself does not count.
+    Waited,
+    /// Without a processor: wall minus client and waited.
     Wait,
     /// Without a processor for the program: wall minus client. For paths on which nobody else has to work first.
     Away,
@@ -44,7 +46,8 @@ impl Sample {
             Part::Wall => self.wall,
             Part::Client => self.client,
             Part::Server => self.server,
-            Part::Wait => self.wall - self.client - self.server,
+            Part::Waited => self.server.min((self.wall - self.client).max(0.0)),
+            Part::Wait => self.wall - self.client - self.part(Part::Waited),
             Part::Away => self.wall - self.client,
         }
     }
@@ -149,16 +152,18 @@ impl Slicer {
         let mut count = 1;
         // Memory is allocated and code is read at the first ones.
         probe.run(op, &self.offsets[..WARM_UP])?;
-        loop {
+        let requests = loop {
             let begun = Instant::now();
             probe.run(op, &self.offsets[..count])?;
             let took = begun.elapsed();
             if took * 4 >= slice || count == OFFSETS {
                 let wanted = slice.as_secs_f64() / took.as_secs_f64() * count as f64;
-                return Ok((wanted as u32).clamp(1, OFFSETS as u32));
+                break (wanted as u32).clamp(1, OFFSETS as u32);
             }
             count *= 2;
-        }
+        };
+        probe.settle()?;
+        Ok(requests)
     }
 
     /// Looks which workers the kernel has now, and which threads this process.
@@ -205,6 +210,7 @@ impl Slicer {
         let (worked, served) = count();
         let (all, preempted) = timed(|| probe.run(op, offsets))?;
         let (worked_then, served_then) = count();
+        probe.settle()?;
         let (worked, served) = (worked_then.since(worked), served_then.since(served));
         let waited_long = |threads: Scheduled| threads.queued > QUEUED_MAX * (threads.turns + 1) as u32;
         let each = |time: f64, clocks: f64| (time - clocks) / requests as f64;
@@ -270,6 +276,9 @@ mod tests {
         assert_eq!(median(Part::Wall, Rounds::Odd), 11.0);
         assert_eq!(median(Part::Wall, Rounds::Even), 20.0);
         assert_eq!(median(Part::Wait, Rounds::All), 10.5);
+        // Others work for 5 ns, 2 of them while the program does.
+        let sample = Sample { wall: 10.0, client: 7.0, server: 5.0 };
+        assert_eq!([Part::Server, Part::Waited, Part::Wait].map(|part| sample.part(part)), [5.0, 3.0, 0.0]);
         assert_eq!(Stat::of(vec![4.0]), Stat { median: 4.0, error: 0.0, spread: 0.0 });
     }
 }

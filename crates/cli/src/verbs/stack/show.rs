@@ -62,13 +62,22 @@ fn human(output: &Output, measured: &Measured, budgets: &[Budget], machine: &Mac
 fn headline(measured: &Measured, machine: &Machine) -> String {
     let options = &measured.options;
     format!(
-        "requests of {} at random offsets of {}, one at a time; medians of {} slices of about {} us, with their standard error\n{}",
+        "requests of {} at random offsets of {}, one at a time; medians of {} slices of about {} us, with their standard error\n{}; {}",
         display_bytes(options.bytes as u64),
         display_bytes(options.file_bytes),
         options.rounds,
         options.slice.as_micros(),
-        machine.cite()
+        machine.cite(),
+        processors(measured)
     )
+}
+
+/// What idle processors did.
+pub fn processors(measured: &Measured) -> String {
+    match &measured.asleep {
+        None => "idle processors polled".into(),
+        Some(why) => format!("idle processors slept, and waking one is part of what waits ({why})"),
+    }
 }
 
 /// A row for each layer and kind of request.
@@ -170,6 +179,7 @@ fn document(measured: &Measured, budgets: &[Budget], machine: &Machine) -> Value
     json!({
         "schema": SCHEMA,
         "machine": { "processor": machine.processor, "processors": machine.cores, "kernel": machine.kernel, "date": machine.date },
+        "processors_asleep": measured.asleep,
         "bytes": measured.options.bytes, "rounds": measured.options.rounds,
         "layers": layers.collect::<Vec<_>>(),
         "paths": paths.collect::<Vec<_>>(),
@@ -208,7 +218,7 @@ fn layer_bars(measured: &Measured, op: Op) -> String {
     for series in measured.series.iter().filter(|series| series.op == op) {
         let median = |part| stat(series, part).median;
         // Where processors worked at the same time their bars are longer than the time, which is the text behind them.
-        let parts = [median(Part::Client), median(Part::Server), median(Part::Wait).max(0.0)];
+        let parts = [median(Part::Client), median(Part::Waited), median(Part::Wait).max(0.0)];
         bars.row(series.layer.name(), &parts, &time(median(Part::Wall)));
     }
     bars.html()

@@ -3,7 +3,7 @@
 use crate::stack::layer::Layer;
 use crate::stack::sampling::Part;
 use Group::{Block, Entry, Files, Server as Serving, Waiting};
-use Part::{Away, Client, Server, Wait};
+use Part::{Away, Client, Wait, Waited};
 
 /// How the program learns that a request is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ const EXT4_CACHED: StagePlan = stage(
     &[(Layer::Ext4Cached, Client)],
     &[(Layer::SystemCall, Client), (Layer::Memory, Client)],
 );
-const RING_WORKER: StagePlan = stage("loop worker", Serving, &[(Layer::LoopRing, Server)], COPY);
+const RING_WORKER: StagePlan = stage("loop worker", Serving, &[(Layer::LoopRing, Waited)], COPY);
 const RING_WAITING: StagePlan = stage("waiting and wake-ups", Waiting, &[(Layer::LoopRing, Wait)], &[]);
 
 pub const PLANS: [Plan; 11] = [
@@ -107,7 +107,7 @@ pub const PLANS: [Plan; 11] = [
         stages: &[
             SYSTEM_CALL,
             BLOCK,
-            stage("loop worker", Serving, &[(Layer::Loop, Server)], COPY),
+            stage("loop worker", Serving, &[(Layer::Loop, Waited)], COPY),
             stage("waiting and wake-ups", Waiting, &[(Layer::Loop, Wait)], &[]),
         ],
         device: COPY,
@@ -147,14 +147,14 @@ pub const PLANS: [Plan; 11] = [
             SYSTEM_CALL,
             BLOCK,
             EXT4,
-            stage("loop worker", Serving, &[(Layer::Ext4Direct, Server)], COPY),
+            stage("loop worker", Serving, &[(Layer::Ext4Direct, Waited)], COPY),
             stage("waiting and wake-ups", Waiting, &[(Layer::Ext4Direct, Wait)], &[]),
         ],
         device: COPY,
     },
     Plan {
         key: "ext4-io_uring",
-        about: "io_uring on a file of ext4: put together from ext4 without io_uring and io_uring without ext4",
+        about: "io_uring on a file of ext4: put together from ext4 without io_uring and io_uring without ext4 (of writes ext4 hands some to a worker, which neither has)",
         whole: Layer::Ext4Ring,
         completion: Completion::Interrupt,
         stages: &[
@@ -181,7 +181,7 @@ pub const PLANS: [Plan; 11] = [
                 &[(Layer::Ext4DataSync, Client)],
                 &[(Layer::Ext4Cached, Client)],
             ),
-            stage("loop worker", Serving, &[(Layer::Ext4DataSync, Server)], &[]),
+            stage("loop worker", Serving, &[(Layer::Ext4DataSync, Waited)], &[]),
             stage("waiting and wake-ups", Waiting, &[(Layer::Ext4DataSync, Wait)], &[]),
         ],
         device: COPY,
@@ -195,7 +195,7 @@ pub const PLANS: [Plan; 11] = [
             SYSTEM_CALL,
             BLOCK,
             stage("XFS", Files, &[(Layer::XfsDirect, Client)], &[(Layer::Loop, Client)]),
-            stage("loop worker", Serving, &[(Layer::XfsDirect, Server)], COPY),
+            stage("loop worker", Serving, &[(Layer::XfsDirect, Waited)], COPY),
             stage("waiting and wake-ups", Waiting, &[(Layer::XfsDirect, Wait)], &[]),
         ],
         device: COPY,
@@ -208,7 +208,7 @@ pub const PLANS: [Plan; 11] = [
         stages: &[
             SYSTEM_CALL,
             stage("FUSE, client", Files, &[(Layer::Fuse, Client)], &[(Layer::SystemCall, Client)]),
-            stage("FUSE, server", Serving, &[(Layer::Fuse, Server)], RAM_DISK),
+            stage("FUSE, server", Serving, &[(Layer::Fuse, Waited)], RAM_DISK),
             stage("waiting and wake-ups", Waiting, &[(Layer::Fuse, Wait)], &[]),
         ],
         device: RAM_DISK,
@@ -220,7 +220,7 @@ pub const PLANS: [Plan; 11] = [
         completion: Completion::Interrupt,
         stages: &[
             stage("NBD, client", Files, &[(Layer::Nbd, Client)], &[]),
-            stage("NBD, server", Serving, &[(Layer::Nbd, Server)], RAM_DISK),
+            stage("NBD, server", Serving, &[(Layer::Nbd, Waited)], RAM_DISK),
             stage("waiting and wake-ups", Waiting, &[(Layer::Nbd, Wait)], &[]),
         ],
         device: RAM_DISK,

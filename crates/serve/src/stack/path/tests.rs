@@ -18,7 +18,7 @@ fn measured(rounds: u32) -> Measured {
         })
     });
     let options = StackOptions { rounds, ..StackOptions::default() };
-    Measured { options, series: series.collect(), missing: Vec::new() }
+    Measured { options, series: series.collect(), missing: Vec::new(), asleep: None }
 }
 
 fn with(mut measured: Measured, layer: Layer, change: impl Fn(usize, &mut Sample)) -> Measured {
