@@ -6,6 +6,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`mapping`] | [`Mapping`]: a file or anonymous memory mapped for loads and stores |
+//! | [`PrivateCopy`] | a part of a file in memory, copied where it is stored to |
 //! | [`stores`] | stores to mapped memory in known units and order: whole words, or past the caches |
 //! | [`flush`] | [`Flush`]: writes cache lines back to memory (clwb, clflushopt, clflush) |
 //! | [`mtd`] | raw flash as a character device: its description and erase |
@@ -30,6 +31,7 @@ pub mod flush;
 pub mod folder;
 pub mod mapping;
 pub mod mtd;
+mod private_copy;
 mod sigbus;
 pub mod stores;
 mod write_watch;
@@ -38,6 +40,7 @@ pub use faulty::FaultyFile;
 pub use flush::Flush;
 pub use folder::{FolderError, LockedFolder};
 pub use mapping::Mapping;
+pub use private_copy::PrivateCopy;
 pub use write_watch::WriteWatch;
 
 use std::io;

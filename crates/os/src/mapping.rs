@@ -48,46 +48,6 @@ impl Mapping {
         check(unsafe { libc::mprotect(self.start().cast(), self.bytes, protection) }).map(|_| ())
     }
 
-    /// `bytes` of a file from `offset` on, a multiple of the page size, as a private copy: stores are seen by nobody else
-    /// and never reach the file. What has not been stored to shows the file as it is.
-    pub fn private(file: &File, offset: u64, bytes: u64) -> io::Result<Mapping> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        Mapping::map_at(bytes, protection, flags, file.as_raw_fd(), offset)
-    }
-
-    /// Lengthens it to `bytes` of the same file, or with more zero bytes; it may move.
-    pub fn grow(&mut self, bytes: u64) -> io::Result<()> {
-        let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        if bytes <= self.bytes {
-            return Ok(());
-        }
-        // SAFETY: the range is this mapping, which is borrowed exclusively, so no reference to where it was is left.
-        let start = unsafe { libc::mremap(self.start().cast(), self.bytes, bytes, libc::MREMAP_MAYMOVE) };
-        match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().addr() != usize::MAX => {
-                (self.start, self.bytes) = (start, bytes);
-                Ok(())
-            }
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// Moves it to an address at a page boundary, in place of whatever is mapped there.
-    ///
-    /// # Safety
-    /// Nobody needs what is mapped there now, and no pointer to where this mapping was is used any more.
-    pub unsafe fn move_to(&mut self, address: *mut u8) -> io::Result<()> {
-        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        // SAFETY: the range is this mapping, and the caller answers for the new place.
-        let start = unsafe { libc::mremap(self.start().cast(), self.bytes, self.bytes, flags, address) };
-        match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr() == address => self.start = start,
-            _ => return Err(io::Error::last_os_error()),
-        }
-        Ok(())
-    }
-
     /// Private zero bytes that take memory where they are written.
     pub fn anonymous(bytes: u64) -> io::Result<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -107,20 +67,9 @@ impl Mapping {
     }
 
     fn map(bytes: u64, protection: libc::c_int, flags: libc::c_int, fd: libc::c_int) -> io::Result<Mapping> {
-        Mapping::map_at(bytes, protection, flags, fd, 0)
-    }
-
-    fn map_at(
-        bytes: u64,
-        protection: libc::c_int,
-        flags: libc::c_int,
-        fd: libc::c_int,
-        offset: u64,
-    ) -> io::Result<Mapping> {
-        let offset = i64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
         // SAFETY: the system chooses the address, so no existing mapping is replaced.
-        let start = unsafe { libc::mmap(null_mut(), bytes, protection, flags, fd, offset) };
+        let start = unsafe { libc::mmap(null_mut(), bytes, protection, flags, fd, 0) };
         match NonNull::new(start.cast::<u8>()) {
             Some(start) if start.as_ptr().addr() != usize::MAX => {
                 Ok(Mapping { start, bytes, fault_message: None })

@@ -2,7 +2,7 @@
 
 use nvlab_os::faulty::{Failure, Fault};
 use nvlab_os::file;
-use nvlab_os::{FaultyFile, Flush, FolderError, LockedFolder, Mapping, WriteWatch};
+use nvlab_os::{FaultyFile, Flush, FolderError, LockedFolder, Mapping, PrivateCopy, WriteWatch};
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 
@@ -46,7 +46,7 @@ fn a_shared_mapping_reaches_the_file_and_a_private_one_does_not() {
     let file = file::anonymous(c"test", false).unwrap();
     file.set_len(3 * 4096).unwrap();
     let mut shared = Mapping::shared(&file, 8192).unwrap();
-    let mut private = Mapping::private(&file, 0, 8192).unwrap();
+    let mut private = PrivateCopy::new(Some((&file, 0)), 8192).unwrap();
     private.as_mut_slice()[0] = 1;
     shared.as_mut_slice()[4096] = 2;
     let mut found = [0; 2];
@@ -56,6 +56,57 @@ fn a_shared_mapping_reaches_the_file_and_a_private_one_does_not() {
     assert!(file::is_hole(&file, 8192).unwrap() && !file::is_hole(&file, 4096).unwrap());
     file::punch_hole(&file, 4096, 4096).unwrap();
     assert_eq!(shared.as_slice()[4096], 0);
+}
+
+/// Holes of 2 MiB are plain memory, the rest is the file's; which is which shows only in what later stores to the file do.
+#[test]
+fn a_private_copy_has_what_the_file_has_wherever_it_is() {
+    const MIB: u64 = 1 << 20;
+    let file = file::anonymous(c"test", false).unwrap();
+    file.set_len(32 * MIB).unwrap();
+    let (offset, mut bytes) = (MIB, 9 * MIB);
+    for at in [MIB, 5 * MIB + 4096, 15 * MIB, 31 * MIB] {
+        file.write_all_at(&[at as u8 | 7; 8192], at).unwrap();
+    }
+    let mut copy = PrivateCopy::new(Some((&file, offset)), bytes).unwrap();
+    let mut model = vec![0; bytes as usize];
+    file.read_exact_at(&mut model, offset).unwrap();
+    let mut stored = 3;
+    let mut check = |copy: &mut PrivateCopy, model: &mut Vec<u8>| {
+        assert!(copy.as_slice() == model);
+        for at in (0..model.len()).step_by(1_234_567) {
+            (model[at], stored) = (stored, stored + 1);
+            copy.as_mut_slice()[at] = model[at];
+        }
+        assert!(copy.as_slice() == model);
+    };
+    check(&mut copy, &mut model);
+    // Data at an even multiple of 2 MiB of the copy, and at none.
+    for longer in [9 * MIB + 5000, 16 * MIB, 24 * MIB] {
+        copy.grow(Some((&file, offset)), longer).unwrap();
+        model.resize(longer as usize, 0);
+        file.read_exact_at(&mut model[bytes as usize..], offset + bytes).unwrap();
+        bytes = longer;
+        check(&mut copy, &mut model);
+    }
+    let place = PrivateCopy::new(None, bytes).unwrap();
+    let address = place.start();
+    std::mem::forget(place);
+    // SAFETY: nobody uses that memory any more, and no pointer into the copy is kept.
+    unsafe { copy.move_to(address).unwrap() };
+    assert_eq!(copy.start(), address);
+    check(&mut copy, &mut model);
+    let mut found = vec![0; bytes as usize];
+    file.read_exact_at(&mut found, offset).unwrap();
+    assert!(found.iter().filter(|byte| **byte != 0).count() == 3 * 8192, "no store reaches the file");
+    // The file's own bytes show where the copy has not been stored to.
+    file.write_all_at(&[99], offset + 4 * MIB + 4096 + 100).unwrap();
+    assert_eq!(copy.as_slice()[(4 * MIB + 4096 + 100) as usize], 99);
+
+    let mut zeros = PrivateCopy::new(None, 8192).unwrap();
+    zeros.as_mut_slice()[8191] = 5;
+    zeros.grow(None, 3 * MIB).unwrap();
+    assert_eq!((zeros.as_slice()[8191], zeros.as_slice()[3 * MIB as usize - 1]), (5, 0));
 }
 
 /// An instruction that did not exist would end the test with SIGILL, one at a wrong address with SIGSEGV: the bytes end

@@ -59,6 +59,12 @@ impl Region {
         self.core.grow(memory, bytes)
     }
 
+    /// Takes memory for the whole region now, so that no transaction waits for the first store to a page (0.5 us, and 3 us where the
+    /// file has data). Whatever cannot be taken now is taken then.
+    pub fn populate(&self) {
+        self.memory.populate();
+    }
+
     fn get_bytes(&self, offset: usize, bytes: usize) -> Result<&[u8]> {
         let range = offset..offset.saturating_add(bytes);
         self.deref().get(range.clone()).ok_or_else(|| {

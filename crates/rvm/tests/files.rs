@@ -155,6 +155,7 @@ fn a_region_grows() {
     transaction.write(8, b"kept").unwrap();
     transaction.commit().unwrap();
     region.grow(2 * SEGMENT).unwrap();
+    region.populate();
     let mut transaction = region.begin();
     transaction.write(SEGMENT as usize + 5, b"new").unwrap();
     transaction.commit().unwrap();

@@ -67,6 +67,7 @@ pub fn make(
         }
     };
     let mut region = rvm.map(SEGMENT, 0..bytes)?;
+    region.populate();
     if start == Start::Create {
         let mut load = region.begin_with(nvlab_rvm::Restore::No);
         for rows in load.set_range(0..tables::offset(Table::History, 0))?.chunks_exact_mut(ROW_BYTES) {

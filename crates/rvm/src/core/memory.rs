@@ -1,7 +1,7 @@
 //! The memory of a region. Programs hold pointers to it, so this is where `unsafe` code lives.
 
 use crate::{Error, Result, Store};
-use nvlab_os::Mapping;
+use nvlab_os::PrivateCopy;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ const PAGE: usize = PAGE_BYTES as usize;
 /// A part of a segment in memory: a private mapping of its file, or a copy where there is no file.
 #[derive(Debug)]
 pub struct Memory {
-    mapping: Mapping,
+    mapping: PrivateCopy,
     /// Number of the segment in this generation of the log.
     pub(super) segment: u32,
     pub(super) name: String,
@@ -41,14 +41,11 @@ impl Memory {
         debug: bool,
     ) -> Result<Memory> {
         let bytes = range.end - range.start;
-        let mapped = match store.file() {
-            Some(file) => Mapping::private(file, range.start, bytes),
-            None => Mapping::anonymous(bytes).and_then(|mut mapping| {
-                store.read(mapping.as_mut_slice(), range.start)?;
-                Ok(mapping)
-            }),
-        };
-        let mapping = mapped.map_err(Error::io("map", &name))?;
+        let source = store.file().map(|file| (file, range.start));
+        let mut mapping = PrivateCopy::new(source, bytes).map_err(Error::io("map", &name))?;
+        if source.is_none() {
+            store.read(mapping.as_mut_slice(), range.start).map_err(Error::io("read", &name))?;
+        }
         let committed = Mutex::new(if debug { mapping.as_slice().to_vec() } else { Vec::new() });
         let (own, active) = (own_pages(mapping.len()), AtomicU32::new(0));
         Ok(Memory { mapping, segment, name: name.into(), offset: range.start, own, active, committed })
@@ -57,7 +54,7 @@ impl Memory {
     /// Moves it to an address at a page boundary, in place of whatever is mapped there.
     ///
     /// # Safety
-    /// As for [`Mapping::move_to`].
+    /// As for [`PrivateCopy::move_to`].
     pub(crate) unsafe fn move_to(&mut self, address: *mut u8) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe { self.mapping.move_to(address) }.map_err(Error::io("map", &self.name))
@@ -120,12 +117,18 @@ impl Memory {
         }
     }
 
+    /// Gets every page ready for stores: they are its own then.
+    pub(crate) fn populate(&self) {
+        self.mapping.populate();
+    }
+
     /// Lengthens it to `bytes`, which `store` has by now.
     pub fn grow(&mut self, store: &dyn Store, bytes: u64) -> Result<()> {
         let old = self.bytes();
-        self.mapping.grow(bytes).map_err(Error::io("map", &self.name))?;
+        let source = store.file().map(|file| (file, self.offset));
+        self.mapping.grow(source, bytes).map_err(Error::io("map", &self.name))?;
         self.own = own_pages(self.mapping.len());
-        if store.file().is_none() {
+        if source.is_none() {
             let offset = self.offset + old as u64;
             let added = &mut self.mapping.as_mut_slice()[old..];
             store.read(added, offset).map_err(Error::io("read", &self.name))?;
