@@ -10,7 +10,7 @@ const fn us(n: u64) -> Span {
 
 fn stage(name: &str, when: When, cpu: Span) -> Stage {
     let (per_4k, wait) = (Span::ZERO, Span::ZERO);
-    Stage { name: name.into(), when, cpu, per_4k, wait, lock: None, only: None }
+    Stage { name: name.into(), when, cpu, per_4k, wait, lock: None, only: None, above_driver: false }
 }
 
 fn stack(completion: Completion, stages: Vec<Stage>) -> Stack {

@@ -19,6 +19,8 @@ pub const UNIT_BYTES: u32 = 512;
 pub struct BareRamStats {
     /// Units the host wrote.
     pub written_units: u64,
+    /// Words that crossed the memory bus to or from the host.
+    pub words: u64,
 }
 
 /// Blocks in a memory.
@@ -76,6 +78,11 @@ impl<S: Store> BareRam<S> {
         (extent.start as u64 * UNIT_BYTES as u64, extent.count as u64 * UNIT_BYTES as u64)
     }
 
+    /// Words of an aligned request.
+    fn words(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.memory.config().word_bytes as u64)
+    }
+
     fn done(&mut self, served: Served) -> Served {
         self.idle_at = self.idle_at.max(served.end);
         served
@@ -117,6 +124,7 @@ impl<S: Store> Controller for BareRam<S> {
         ControllerError::check_extent(extent, self.capacity_units())?;
         let (offset, bytes) = BareRam::<S>::range(extent);
         let served = self.memory.read(at, offset, bytes, into).map_err(unreadable(extent))?;
+        self.stats.words += self.words(bytes);
         Ok(self.done(served))
     }
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
@@ -124,6 +132,7 @@ impl<S: Store> Controller for BareRam<S> {
         let (offset, bytes) = BareRam::<S>::range(extent);
         let served = self.memory.write(at, offset, bytes, data).map_err(unreadable(extent))?;
         self.stats.written_units += extent.count as u64;
+        self.stats.words += self.words(bytes);
         Ok(self.done(served))
     }
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {

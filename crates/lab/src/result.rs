@@ -70,6 +70,10 @@ pub struct RunResult {
     pub price: Price,
     /// Bytes of memory the controller's tables take in this simulator, and per logical unit.
     pub controller_memory_bytes: u64,
+    /// Transfers between memories used in place and the host: bursts of the memory bus if the processor moves the data,
+    /// otherwise whole parts of requests. `None` for other devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<u64>,
     /// Host time spent waiting for room in the write buffer, s.
     pub buffer_wait_s: f64,
     /// What only a memory has; `None` for a block device.

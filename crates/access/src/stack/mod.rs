@@ -45,6 +45,8 @@ pub struct Stage {
     pub lock: Option<usize>,
     /// Only requests that complete in this way pass it; `None`: all.
     pub only: Option<Completion>,
+    /// It lies above the driver: a recording of a driver's requests counts its time as the program's computing.
+    pub above_driver: bool,
 }
 
 impl Stage {
@@ -77,6 +79,13 @@ impl Stack {
             Some(limit) if bytes as u64 > limit => Completion::Interrupt,
             _ => self.completion,
         }
+    }
+
+    /// What a recorded program passes: the driver and what is below it. The recording contains the rest.
+    pub fn below_recording(&self) -> Stack {
+        let mut stack = self.clone();
+        stack.stages.retain(|stage| !stage.above_driver);
+        stack
     }
 
     /// True if some requests complete in this way.

@@ -40,11 +40,16 @@ pub struct Bursts {
 }
 
 impl Bursts {
-    /// The shortest time in which a processor gets this many bytes across.
+    /// How many a part of a request takes.
     #[inline]
-    pub(super) fn time(&self, bytes: u64) -> Span {
-        let rounds = bytes.div_ceil(self.bytes as u64).div_ceil(self.outstanding as u64);
-        self.latency * rounds
+    pub(super) fn count(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.bytes as u64)
+    }
+
+    /// The shortest time in which a processor gets so many across.
+    #[inline]
+    pub(super) fn time(&self, count: u64) -> Span {
+        self.latency * count.div_ceil(self.outstanding as u64)
     }
 }
 

@@ -35,6 +35,8 @@ pub struct ScmStats {
     pub written_units: u64,
     /// Units overwritten with zeros because of trims.
     pub trimmed_units: u64,
+    /// Transfers between memories and host: bursts if the processor moves the data, otherwise parts of requests.
+    pub transfers: u64,
 }
 
 /// A memory, its controller, and the channel between them.
@@ -214,10 +216,17 @@ impl<M: InPlace> Scm<M> {
         Ok(self.moved(at, accepted, part.bytes))
     }
 
-    /// The end of a part that the processor itself moves: not before all its bursts have had their turn.
+    /// Counts the transfers of a part, and returns its end: if the processor itself moves it, not before all its bursts have
+    /// had their turn.
     #[inline]
-    fn moved(&self, at: Time, end: Time, bytes: u64) -> Time {
-        self.config.bursts.map_or(end, |bursts| end.max(at + bursts.time(bytes)))
+    fn moved(&mut self, at: Time, end: Time, bytes: u64) -> Time {
+        let Some(bursts) = self.config.bursts else {
+            self.stats.transfers += 1;
+            return end;
+        };
+        let count = bursts.count(bytes);
+        self.stats.transfers += count;
+        end.max(at + bursts.time(count))
     }
 
     fn unit_at(&self, offset: u64) -> u32 {

@@ -40,6 +40,7 @@ built_in!(
     "moneta",
     "moneta-stt",
     "nvramdisk",
+    "nvramdisk-lines",
     "optane-like",
     "pcie-flash-2007",
     "qlc-pslc",

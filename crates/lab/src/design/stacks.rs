@@ -16,6 +16,7 @@
 //! wait  = "0 ns"                 # optional: time after it without a processor
 //! lock  = "queue"                # optional: held for its processor time; stages that follow under it, too, hold it throughout
 //! only  = "interrupt"            # optional: only for requests completed in this way
+//! above_driver = true            # optional: recorded programs do not pass it, their computing contains it
 //! spread = "30 ns"               # optional: standard deviation of the measurement; not simulated
 //! basis = "measured: ..."        # or a source
 //! ```
@@ -44,9 +45,11 @@ built_in!(
     "mmap",
     "moneta-atomic",
     "moneta-baseline",
+    "moneta-file-system",
     "moneta-no-scheduler",
     "moneta-spin",
     "polled-nvme",
+    "ram-disk",
     "user-space-queue",
 );
 
@@ -129,10 +132,11 @@ impl Software {
     pub(super) fn canonical_text(&self) -> String {
         let Stack { stages, locks, cores, completion, spin_below } = &self.stack;
         let mut text = format!("path.stages: {} {cores:?} {completion:?} {spin_below:?}\n", self.name);
-        for Stage { name, when, cpu, per_4k, wait, lock, only } in stages {
+        for Stage { name, when, cpu, per_4k, wait, lock, only, above_driver } in stages {
             let lock = lock.map(|lock| &locks[lock]);
+            let above = if *above_driver { " above the driver" } else { "" };
             let times = [cpu, per_4k, wait].map(|span| span.ps());
-            let _ = writeln!(text, "{name}: {when:?} {times:?} {lock:?} {only:?}");
+            let _ = writeln!(text, "{name}: {when:?} {times:?} {lock:?} {only:?}{above}");
         }
         text
     }
@@ -154,6 +158,7 @@ impl Software {
                 times.map(|(what, span)| format!("{what} {}", exact_span(span))).collect();
             parts.extend(stage.lock.map(|lock| format!("lock {}", stack.locks[lock])));
             parts.extend(stage.only.map(|only| format!("only {}", name_of(only))));
+            parts.extend(stage.above_driver.then(|| "above the driver".to_string()));
             let _ = writeln!(text, "# {side:8}  {:24}  {}  ({basis})", stage.name, parts.join(", "));
         }
         text
@@ -185,10 +190,11 @@ fn stage(table: &Table, stack: &mut Stack) -> Result<(Stage, String), FileError>
             table.wrong("only", "is a completion that this stack does not have: the stage is never passed")
         );
     }
+    let above_driver = table.flag("above_driver")?.unwrap_or(false);
     let basis = table.needed("basis")?;
     table.end()?;
     let when = if when == "submit" { When::Submit } else { When::Complete };
-    Ok((Stage { name, when, cpu, per_4k, wait, lock, only }, basis))
+    Ok((Stage { name, when, cpu, per_4k, wait, lock, only, above_driver }, basis))
 }
 
 fn one_of(

@@ -245,7 +245,9 @@ Traces: FILE[:FORMAT], plain, .gz or .zst (see `nvlab explain formats`), with
     the next request stays as recorded; a request waits for all that had been answered when it was
     asked. Its run time is the metric program.time. It needs response times, which `nvlab serve
     --record FILE.nvt` and msr have. Threads that do not wait for each other are tied together: a
-    slower device would do better than is said.",
+    slower device would do better than is said.
+builtin:NAME instead of FILE: the programs of traces/README.md (raw, file, bdb-btree, bdb-hash,
+  pg-query, pg-scan, matmul, is), such as 'builtin:raw think=keep'.",
     },
     Topic {
         names: &["stacks", "stack", "stages"],
@@ -255,7 +257,8 @@ Traces: FILE[:FORMAT], plain, .gz or .zst (see `nvlab explain formats`), with
 \x20 stages = \"moneta-spin\"     a built-in stack, or a file relative to the design
 
 Built in: moneta-baseline, moneta-no-scheduler, moneta-atomic, moneta-spin (the four steps of MICRO
-2010), io-uring, io-uring-polled, polled-nvme, user-space-queue, mmap, cxl-load-store. `nvlab design
+2010), moneta-file-system, ram-disk, io-uring, io-uring-polled, polled-nvme, user-space-queue, mmap,
+cxl-load-store. `nvlab design
 show DESIGN --set path.stages=NAME` prints the stages with the basis of each number.
 
 \x20 schema = 1
@@ -273,6 +276,7 @@ show DESIGN --set path.stages=NAME` prints the stages with the basis of each num
 \x20 lock   = \"queue\"           optional: held for the processor time, and on through the next stage
 \x20                              if that names it too; threads queue at it
 \x20 only   = \"interrupt\"       optional: only for requests completed in this way
+\x20 above_driver = true        optional: recorded programs do not pass it
 \x20 spread = \"30 ns\"           optional: standard deviation of the measurement; not simulated
 \x20 basis  = \"measured: ...\"   where the numbers come from
 
@@ -281,7 +285,12 @@ with 4 requests each. It keeps its core while it spins or waits for a lock (lock
 and leaves it while it waits for anything else. Software latency is the latency without the device:
 software.latency; processor time is cpu.request, cpu.spin (spinning, which overlaps with the
 device) and cpu.cores; time at locks is lock.wait and lock.share. T threads with one lock serve
-min(T / latency, 1 / time the lock is held) requests a second.",
+min(T / latency, 1 / time the lock is held) requests a second.
+
+A recorded program (think=keep) was recorded at the driver. What the kernel took above it (system
+call, file system, block layer, waking the thread) is in the recording as computing, so the program
+passes only the stages without `above_driver`. One thread issues its requests: a recording does not
+say which thread did. `path.overhead.host` is added whole.",
     },
     Topic {
         names: &["formats", "format", "traces"],

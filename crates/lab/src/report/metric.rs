@@ -370,6 +370,7 @@ const ROWS: &[Row] = &[
     ("price.gib", "USD/GiB", Unit::UsdPerGib, Better::Less, "all media, for each GiB the host can address", |r| r.price.usd_per_gib),
     ("price.iops", "USD/IOPS", Unit::Usd, Better::Less, "all media, for each request per second", |r| r.price.total_usd.filter(|_| iops(r) > 0.0).map(|usd| usd / iops(r))),
     ("memory", "memory", Unit::Bytes, Better::Less, "memory of the controller's tables in this simulator", |r| Some(r.controller_memory_bytes as f64)),
+    ("transfers", "transfers", Unit::Count, Better::Less, "transfers between memories used in place and the host: bursts of the memory bus, or whole parts of requests if the device moves the data", |r| r.transfers.map(|count| count as f64)),
     ("buffer.wait", "buffer wait", Unit::Seconds, Better::Less, "host time spent waiting for room in the write buffer", |r| Some(r.buffer_wait_s)),
     ("tps", "TPS", Unit::PerSecond, Better::More, "transactions per second", |r| Some(r.transaction.per_s).filter(|_| r.transaction.count > 0)),
     ("clean.cost", "cleaning cost", Unit::Ratio, Better::Less, "units moved by the cleaner for each unit the host wrote", |r| Some(r.write_amplification.clean + r.write_amplification.transfer).filter(|_| r.write_amplification.host > 0.0)),

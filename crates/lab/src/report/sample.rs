@@ -152,6 +152,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
             parts: vec![("tlc".into(), 129 << 30, Some(55.2)), ("dram".into(), 256 << 20, Some(7.1))],
         },
         controller_memory_bytes: 240 << 20,
+        transfers: None,
         buffer_wait_s: 0.0,
         memory: None,
         cache: None,

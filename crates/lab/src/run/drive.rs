@@ -290,7 +290,7 @@ pub(super) fn paced<D: BlockDevice + Observed>(
             if let Some(meter) = &mut meter {
                 meter.served(request, wanted, end);
                 if let Some(program) = &mut program {
-                    program.answered(wanted, end);
+                    program.served(wanted, end);
                 }
             }
             now = begin;
@@ -328,7 +328,7 @@ pub(super) fn finished(progress: Progress, end: Time) -> Result<Progress, DriveE
 fn wanted(program: &mut Option<&mut Rerun<'_>>, request: &Request, origin: Time, now: Time) -> Time {
     match program {
         None => origin + Span::from_ps(request.at.ps()),
-        Some(program) => program.asks().max(now),
+        Some(program) => program.asks().expect("the ends of all earlier requests are known").max(now),
     }
 }
 

@@ -204,10 +204,6 @@ pub fn run_requests(
     own: Option<&mut dyn BlockWorkload>,
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
-    if design.path.software.is_some() && workload.pacing() == Pacing::Program {
-        let why = "a recorded program (think=keep) contains the software it was recorded with";
-        return Err(RunError::Unstaged { design: plan.design_name.clone(), why });
-    }
     let keeps = keeps_payload(design) && workload.carries_payload();
     let own = own.map(|own| own as &mut dyn BlockWorkload);
     let requests = Requests { design, plan, workload, own, on_progress };
@@ -309,18 +305,23 @@ fn driven<D: BlockDevice + Observed>(
     watch: Watch<'_>,
 ) -> Driven {
     let queue = design.path.queue;
-    match (&design.path.software, workload.program()) {
-        (None, None) => (drive::drive(device, workload, origin, queue, limit, watch), None, None),
-        (None, Some(program)) => {
-            match program::drive(device, workload, &program, origin, queue, limit, watch) {
-                Ok((progress, program)) => (Ok(progress), Some(program), None),
-                Err(error) => (Err(error), None, None),
-            }
+    let pass = staged::Pass { origin, queue, limit };
+    let driven = match (&design.path.software, workload.program()) {
+        (None, None) => {
+            drive::drive(device, workload, origin, queue, limit, watch).map(|progress| (progress, None, None))
         }
-        (Some(software), _) => match staged::drive(device, workload, software, origin, queue, limit, watch) {
-            Ok((progress, software)) => (Ok(progress), None, Some(software)),
-            Err(error) => (Err(error), None, None),
-        },
+        (None, Some(program)) => program::drive(device, workload, &program, pass, watch)
+            .map(|(progress, program)| (progress, Some(program), None)),
+        (Some(software), None) => staged::drive(device, workload, None, software, pass, watch)
+            .map(|(progress, software)| (progress, None, Some(software))),
+        (Some(software), Some(program)) => {
+            program::drive_staged(device, workload, &program, software, pass, watch)
+                .map(|((progress, software), program)| (progress, Some(program), Some(software)))
+        }
+    };
+    match driven {
+        Ok((progress, program, software)) => (Ok(progress), program, software),
+        Err(error) => (Err(error), None, None),
     }
 }
 

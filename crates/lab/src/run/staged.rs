@@ -3,15 +3,20 @@
 //! Latency counts from the moment a thread wanted the request, as without stages. Each thread keeps its share of a closed
 //! loop's depth in flight; in an open loop the threads take the requests in turn. The device is called in order of time, and
 //! a request waits for room in its queue.
+//!
+//! A recorded program issues a request when it would issue it (see [`nvlab_workload::Program`]). What is above the driver is
+//! in the recording as computing, so its requests pass only the stages of the driver and below it
+//! ([`Stack::below_recording`](nvlab_access::stack::Stack::below_recording)). A recording does not say which thread issued a
+//! request: one issues all.
 
 use super::device::Observed;
 use super::drive::{self, ASK_EVERY, DriveError, Limit, Outstanding, Progress, Watch};
 use crate::design::Software;
 use crate::result::{SoftwareResult, StageResult};
 use nvlab_access::BlockDevice;
-use nvlab_access::stack::{Event, Machine, When};
+use nvlab_access::stack::{Event, Machine, Stack, When};
 use nvlab_units::{Time, Total};
-use nvlab_workload::{Batch, BlockWorkload, Pacing, Request};
+use nvlab_workload::{Batch, BlockWorkload, Pacing, Request, Rerun};
 
 /// Requests between two calls of [`Meter::batch`](super::meter::Meter::batch): as many as without stages.
 const METERED: u64 = 32;
@@ -25,7 +30,8 @@ struct Source<'a> {
     limit: &'a Limit,
     origin: Time,
     deadline: u64,
-    closed: bool,
+    /// Requests come at their own times, and do not wait for answers.
+    open: bool,
     /// Of what was issued; `now` is set at the end.
     progress: Progress,
     over: bool,
@@ -34,13 +40,13 @@ struct Source<'a> {
 impl<'a> Source<'a> {
     fn new(workload: &'a mut dyn BlockWorkload, origin: Time, limit: &'a Limit) -> Source<'a> {
         let deadline = origin.ps().saturating_add(limit.time.ps());
-        let closed = matches!(workload.pacing(), Pacing::Closed { .. });
+        let open = workload.pacing() == Pacing::Open;
         let progress = Progress { now: origin, ..Progress::default() };
         let (batch, next, over) = (Batch::new(), 0, false);
-        Source { workload, batch, next, limit, origin, deadline, closed, progress, over }
+        Source { workload, batch, next, limit, origin, deadline, open, progress, over }
     }
 
-    /// The next request and when it is wanted: in a closed loop at `now`. `None` after the end.
+    /// The next request and when it is wanted: at `now`, but in an open loop at its own time. `None` after the end.
     fn next(&mut self, now: Time) -> Option<(Request, Time)> {
         if self.over || self.limit.is_reached(&self.progress) {
             return None;
@@ -54,7 +60,7 @@ impl<'a> Source<'a> {
             }
         }
         let request = self.batch.requests()[self.next];
-        let wanted = if self.closed { now } else { self.origin + request.at.since(Time::ZERO) };
+        let wanted = if self.open { self.origin + request.at.since(Time::ZERO) } else { now };
         if wanted.ps() >= self.deadline {
             self.over = true;
             return None;
@@ -75,19 +81,34 @@ struct InProgress {
 }
 
 /// Issues requests: from the workload into the machine.
-struct Issuer<'a> {
+struct Issuer<'a, 'p> {
     source: Source<'a>,
+    /// The program behind the requests, if they were recorded.
+    program: Option<&'a mut Rerun<'p>>,
     machine: Machine,
     /// Requests in progress by slot.
     slots: Vec<Option<InProgress>>,
     free: Vec<u32>,
 }
 
-impl Issuer<'_> {
+impl Issuer<'_, '_> {
+    /// The next request and when it is wanted, not before `now`. `None` after the end, and while the program that issues it
+    /// waits for an answer.
+    fn coming(&mut self, now: Time) -> Option<(Request, Time)> {
+        let now = match &mut self.program {
+            Some(program) => program.asks()?.max(now),
+            None => now,
+        };
+        self.source.next(now)
+    }
+
     /// A thread issues `request` at `wanted`.
     fn issue(&mut self, thread: u32, (request, wanted): (Request, Time), device: &impl BlockDevice) {
         device.prefetch(request.offset);
         let number = self.source.progress.requests - 1;
+        if let Some(program) = &mut self.program {
+            program.issued(wanted);
+        }
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() as u32 - 1
@@ -100,48 +121,53 @@ impl Issuer<'_> {
         self.slots[slot as usize].expect("a request in progress")
     }
 
-    /// Takes a request out that is complete.
-    fn take(&mut self, slot: u32) -> InProgress {
+    /// Takes a request out that is complete at `at`.
+    fn take(&mut self, slot: u32, at: Time) -> InProgress {
         self.free.push(slot);
-        self.slots[slot as usize].take().expect("a request in progress")
+        let done = self.slots[slot as usize].take().expect("a request in progress");
+        if let Some(program) = &mut self.program {
+            program.answered(done.number as usize, at);
+        }
+        done
     }
 }
 
 /// Drives `device` with `workload` through `software` from `origin` on until the workload or the limit ends it. `queue` is
-/// how many requests the device takes at a time. The workload must not be a recorded program.
-pub(super) fn drive<D: BlockDevice + Observed>(
+/// how many requests the device takes at a time. The requests of a recorded `program` are issued when it would issue them.
+pub(super) fn drive<'a, D: BlockDevice + Observed>(
     device: &mut D,
-    workload: &mut dyn BlockWorkload,
+    workload: &'a mut dyn BlockWorkload,
+    program: Option<&'a mut Rerun<'_>>,
     software: &Software,
-    origin: Time,
-    queue: u32,
-    limit: &Limit,
+    Pass { origin, queue, limit }: Pass<'a>,
     mut watch: Watch<'_>,
 ) -> Result<(Progress, SoftwareResult), DriveError> {
     let (pacing, threads) = (workload.pacing(), workload.threads());
+    let stack = if program.is_some() { software.stack.below_recording() } else { software.stack.clone() };
     let source = Source::new(workload, origin, limit);
-    let machine = Machine::new(&software.stack, threads);
-    let mut issuer = Issuer { source, machine, slots: Vec::new(), free: Vec::new() };
-    let mut coming = None;
+    let machine = Machine::new(&stack, threads);
+    let mut issuer = Issuer { source, program, machine, slots: Vec::new(), free: Vec::new() };
+    let (mut coming, mut issued) = (None, origin);
     if let Pacing::Closed { depth } = pacing {
         for index in 0..depth {
-            let Some(next) = issuer.source.next(origin) else { break };
+            let Some(next) = issuer.coming(origin) else { break };
             issuer.issue(index % threads, next, device);
         }
     } else {
-        coming = issuer.source.next(origin);
+        coming = issuer.coming(origin);
     }
     let mut at_device = Outstanding::new(queue, origin);
     let mut finished = Finished { ask_at: ASK_EVERY, ..Finished::default() };
     loop {
-        // In an open loop events go on up to the next request.
+        // Events go on up to the next request, if it is known when that comes.
         let until = coming.map_or(Time::MAX, |(_, wanted)| wanted);
         match (issuer.machine.next(until), coming) {
             (None, None) => break,
             (None, Some(next)) => {
                 let thread = (issuer.source.progress.requests - 1) % threads as u64;
                 issuer.issue(thread as u32, next, device);
-                coming = issuer.source.next(origin);
+                issued = next.1;
+                coming = issuer.coming(issued);
             }
             (Some(Event::Device { slot, at }), _) => {
                 let InProgress { request, number, .. } = issuer.in_progress(slot);
@@ -152,19 +178,32 @@ pub(super) fn drive<D: BlockDevice + Observed>(
                 issuer.machine.device_done(slot, at, end);
             }
             (Some(Event::Done { slot, at }), _) => {
-                let done = issuer.take(slot);
+                let done = issuer.take(slot, at);
                 finished.one(&done, at, &issuer.source.progress, device, &mut watch)?;
-                if issuer.source.closed
-                    && let Some(next) = issuer.source.next(at)
-                {
-                    issuer.issue(done.thread, next, device);
+                match pacing {
+                    Pacing::Closed { .. } => {
+                        if let Some(next) = issuer.coming(at) {
+                            issuer.issue(done.thread, next, device);
+                        }
+                    }
+                    // It may have waited for this answer.
+                    Pacing::Program if coming.is_none() => coming = issuer.coming(issued),
+                    Pacing::Program | Pacing::Open => {}
                 }
             }
         }
     }
     let progress = drive::finished(issuer.source.progress, finished.last)?;
     let span = progress.now.since(origin).seconds().max(1e-12);
-    Ok((progress, result(software, threads, &issuer.machine, &finished, span)))
+    Ok((progress, result((&software.name, &stack), threads, &issuer.machine, &finished, span)))
+}
+
+/// From when on a device is driven, how many requests it takes at a time, and until when.
+#[derive(Clone, Copy)]
+pub(super) struct Pass<'a> {
+    pub origin: Time,
+    pub queue: u32,
+    pub limit: &'a Limit,
 }
 
 /// What is complete.
@@ -205,13 +244,13 @@ impl Finished {
 }
 
 fn result(
-    software: &Software,
+    (name, stack): (&str, &Stack),
     threads: u32,
     machine: &Machine,
     finished: &Finished,
     seconds: f64,
 ) -> SoftwareResult {
-    let (stack, spent) = (&software.stack, machine.spent());
+    let spent = machine.spent();
     let requests = finished.requests.max(1) as f64;
     let each = |total: Total| total.ps() as f64 / 1000.0 / requests;
     let stages: Vec<StageResult> = stack
@@ -230,7 +269,7 @@ fn result(
     let (cpu_ns, lock_ns) = (sum(|stage| stage.cpu_ns), sum(|stage| stage.lock_ns));
     let (latency_ns, device_ns, spin_ns) = (each(finished.latencies), each(spent.device), each(spent.spin));
     SoftwareResult {
-        stack: software.name.clone(),
+        stack: name.to_string(),
         threads,
         cores: stack.cores,
         locks: stack.locks.len() as u32,

@@ -72,6 +72,7 @@ pub fn summarize(
             parts: price.items.into_iter().map(|item| (item.medium, item.bytes, item.usd)).collect(),
         },
         controller_memory_bytes: insides.memory_bytes,
+        transfers: insides.transfers,
         buffer_wait_s: insides.buffer_wait.seconds(),
         memory: insides.memory,
         cache: insides.cache,

@@ -234,6 +234,10 @@ impl Stage {
         if let Some(slope) = per_4k {
             let _ = writeln!(text, "per_4k = \"{slope:.1} ns\"");
         }
+        // Behind a program are the loop driver and its worker: what lies above them is in a recording of the requests.
+        if matches!(self.group, Group::Entry | Group::Files) {
+            text += "above_driver = true\n";
+        }
         text + &format!("wait   = \"{wait}\"\nbasis  = {}\n", quoted(&basis))
     }
 }

@@ -12,6 +12,7 @@
 
 mod alibaba;
 mod blkparse;
+mod built_in;
 mod fio_iolog;
 mod lines;
 mod mqsim;
@@ -23,6 +24,7 @@ mod tencent;
 mod write;
 mod writer;
 
+pub(crate) use built_in::PREFIX as BUILT_IN_PREFIX;
 pub use write::{WriteReport, write, write_file};
 
 use crate::columns::{Columns, Origin};
@@ -212,8 +214,12 @@ trait LineFormat: Default {
     fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine>;
 }
 
-/// Reads a trace file.
+/// Reads a trace: a file, or a built-in one (`builtin:raw`).
 pub fn read(path: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport), WorkloadError> {
+    if let Some(name) = built_in::name(path) {
+        let bytes = built_in::bytes(name)?;
+        return read_stream(bytes, bytes.len(), path, options);
+    }
     let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
     let file = std::fs::File::open(path).map_err(file_error)?;
     let length = file.metadata().map_err(file_error)?.len();

@@ -134,7 +134,7 @@ fn mistake(from: &str, to: &str) -> String {
 
 #[test]
 fn mistakes_in_a_stack_name_file_line_and_key() {
-    let known = "name, when, cpu, per_4k, wait, spread, lock, only, basis";
+    let known = "name, when, cpu, per_4k, wait, spread, lock, only, above_driver, basis";
     for (from, to, expected) in [
         ("schema = 1\n", "", "mine.toml:1: mine.toml: a stack needs `schema = 1`"),
         (

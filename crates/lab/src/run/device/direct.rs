@@ -49,7 +49,11 @@ pub(super) fn disks<B: Backing>(
 
 /// What a device with these counts did; `moved` units were moved by wear levelling.
 fn insides<'a>(stats: &ScmStats, unit_bytes: u32, moved: u64) -> Insides<'a> {
-    Insides { host_bytes: Some(stats.written_units * unit_bytes as u64), ..Insides::of(causes(stats, moved)) }
+    Insides {
+        host_bytes: Some(stats.written_units * unit_bytes as u64),
+        transfers: Some(stats.transfers),
+        ..Insides::of(causes(stats, moved))
+    }
 }
 
 fn causes(stats: &ScmStats, moved: u64) -> Causes {

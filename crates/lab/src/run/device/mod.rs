@@ -109,6 +109,8 @@ pub struct Insides<'a> {
     pub memory: Option<MemoryResult>,
     /// What its PRAM did, if it has one.
     pub pram: Option<PramResult>,
+    /// Transfers between memories used in place and the host; `None` for other devices.
+    pub transfers: Option<u64>,
 }
 
 impl Insides<'_> {
@@ -127,6 +129,7 @@ impl Insides<'_> {
             cache: None,
             memory: None,
             pram: None,
+            transfers: None,
         }
     }
 }

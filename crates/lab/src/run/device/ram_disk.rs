@@ -44,6 +44,7 @@ impl<S: Store> Observed for BareRam<S> {
     fn insides(&self, _: Span) -> Insides<'_> {
         let host = self.stats().written_units;
         let host_bytes = Some(host * Controller::unit_bytes(self) as u64);
-        Insides { host_bytes, ..Insides::of(Causes { host, ..Causes::default() }) }
+        let transfers = Some(self.stats().words);
+        Insides { host_bytes, transfers, ..Insides::of(Causes { host, ..Causes::default() }) }
     }
 }

@@ -1,7 +1,6 @@
 //! Runs through stages: closed forms, ends, and what cannot be run so.
 
 use super::*;
-use nvlab_workload::{Batch, Request, Workload};
 
 /// 256 MiB whose reads take 25 us and 10.24 us on the channel; nothing at all while it is fresh.
 fn flash(more: &[&str]) -> Design {
@@ -105,43 +104,36 @@ fn threads_without_stages_are_depth() {
     assert_eq!((&threads.read, threads.simulated_s), (&depth.read, depth.simulated_s));
 }
 
-struct Recorded;
-
-impl BlockWorkload for Recorded {
-    fn fill(&mut self, batch: &mut Batch) -> usize {
-        batch.push(Request { bytes: 4096, ..Request::default() });
-        1
-    }
-}
-
-impl Workload for Recorded {
-    fn pacing(&self) -> Pacing {
-        Pacing::Program
-    }
-    fn footprint(&self) -> std::ops::Range<u64> {
-        0..4096
-    }
+/// A recorded program passes the driver and what is below it: its recording contains the rest.
+#[test]
+fn a_recorded_program_passes_what_its_recording_lacks() {
+    let run = |sets: &[&str], workload: &str| {
+        let source = Source::read(workload, None).unwrap();
+        let settings = Settings { seed: 1, until: None, state: State::Full };
+        let task = Task::new(flash(sets), "it".into(), &source, settings).unwrap();
+        task.run(&mut |_, _| true).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let again = |sets: &[&str]| run(sets, "builtin:raw think=keep wrap");
+    let (plain, staged) = (again(&["path.overhead.host=2.5 us"]), again(&["path.stages=moneta-spin"]));
+    let software = staged.software.as_ref().unwrap();
+    // Issue, interrupt and completion; system call, block layer and return are in the recording.
+    close(software.cpu_ns, 400.0 + 1500.0 + 600.0, 1e-9);
+    assert_eq!(software.stages.len(), 3);
+    // One request at a time: a time for each request does the same.
+    assert_eq!(plain.requests_served, staged.requests_served);
+    close(staged.simulated_s, plain.simulated_s, 1e-6);
+    let (with, without) = (staged.program.unwrap(), plain.program.unwrap());
+    close(with.waiting_s, without.waiting_s, 1e-6);
+    close(with.computing_s, without.computing_s, 1e-6);
+    assert_eq!((with.recorded_s, with.recorded_waiting_s), (without.recorded_s, without.recorded_waiting_s));
+    // One that reads ahead has several requests in progress: they meet at its thread, no more.
+    let ahead = |sets: &[&str]| run(sets, "builtin:pg-scan think=keep wrap").simulated_s;
+    let (plain, staged) = (ahead(&[]), ahead(&["path.stages=moneta-spin"]));
+    assert!(staged > plain && staged < plain + 9036.0 * 2.5e-6 * 1.01, "{staged} {plain}");
 }
 
 #[test]
 fn what_passes_no_stages_is_refused() {
-    let plan = RunPlan {
-        design_name: "it".into(),
-        workload_text: String::new(),
-        workload_about: String::new(),
-        seed: 1,
-        state: State::Fresh,
-        until: None,
-        limit: Limit::NONE,
-        requests_asked: None,
-    };
-    let design = flash(&["path.stages=mmap"]);
-    let refused = run_requests(&design, &plan, &mut Recorded, None, &mut |_, _| true).unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "design it has path.stages, and a recorded program (think=keep) contains the software it was recorded with; \
-         leave path.stages out"
-    );
     let words = run_on(small(&["path.stages=mmap"]), BANK, "100 io", State::Fresh).unwrap_err().to_string();
     assert!(words.contains("loads and stores of words pass no software"), "{words}");
     // As a RAM disk the same memory has software above it.
@@ -160,4 +152,24 @@ fn stages_may_run_out_of_time() {
     let error = run_on(design, "uniform bs=4KiB threads=2", "100k io", State::Fresh).unwrap_err().to_string();
     assert!(error.contains("simulated time passed 213 days"), "{error}");
     std::fs::remove_file(&file).unwrap();
+}
+
+/// What crosses between memory and host is counted where it is moved: parts of requests by a device, bursts by a processor.
+#[test]
+fn transfers_are_counted() {
+    let run = |name: &str, sets: &[&str], workload: &str| {
+        let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+        let run = run_on(Design::load(name, &sets).unwrap(), workload, "1000 io", State::Fresh).unwrap();
+        run.transfers.map(|transfers| transfers as f64 / run.requests_served as f64)
+    };
+    let (small, aligned) =
+        (["media.pcm.size=64 MiB", "media.pcm.level.regions=1"], "uniform bs=8KiB read=50%");
+    assert_eq!(run("moneta", &small, aligned), Some(1.0));
+    assert_eq!(run("ddr-scm", &small, aligned), Some(128.0));
+    assert_eq!(run("ddr-scm", &["media.pcm.size=64 MiB", "path.width=256 B"], aligned), Some(32.0));
+    assert_eq!(run("nvramdisk", &["media.dram.size=64 MiB"], aligned), Some(128.0));
+    // Every second request of 6 KiB crosses from one part of 8 KiB to the next.
+    let crossing = run("moneta", &small, "uniform bs=6KiB read=50%").unwrap();
+    assert!((crossing - 1.5).abs() < 0.05, "{crossing}");
+    assert_eq!(run("bench-4g", &["media.nand.blocks=256"], aligned), None);
 }

@@ -63,44 +63,67 @@ impl Program {
 #[derive(Clone, Debug)]
 pub struct Rerun<'a> {
     program: &'a Program,
-    /// When the requests completed in this run.
+    /// When the requests were issued in this run.
+    asked: Vec<Time>,
+    /// When they completed; [`UNANSWERED`] until it is known.
     ends: Vec<Time>,
     /// How many completions, in the recorded order, the program has waited for.
     known: usize,
     /// The last of these.
     told: Time,
-    waiting: Waiting,
 }
+
+/// The end of a request whose end is not known yet.
+const UNANSWERED: Time = Time::MAX;
 
 impl<'a> Rerun<'a> {
     /// It begins at `origin`.
     pub fn new(program: &'a Program, origin: Time) -> Rerun<'a> {
-        let ends = Vec::with_capacity(program.answered.len());
-        Rerun { program, ends, known: 0, told: origin, waiting: Waiting::new(origin) }
+        let rows = program.answered.len();
+        let (asked, ends) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        Rerun { program, asked, ends, known: 0, told: origin }
     }
 
-    /// When the program issues the next request.
+    /// When the program issues the next request; `None` while it waits for an answer that is not known yet. After the last
+    /// request: when it last waited.
     #[inline]
-    pub fn asks(&mut self) -> Time {
+    pub fn asks(&mut self) -> Option<Time> {
         let row = self.ends.len();
-        let waits_for = self.program.waits_for[row] as usize;
-        for &answered in &self.program.answered[self.known..waits_for] {
-            self.told = self.told.max(self.ends[answered as usize]);
+        let Some(&waits_for) = self.program.waits_for.get(row) else { return Some(self.told) };
+        for &answered in &self.program.answered[self.known..waits_for as usize] {
+            let end = self.ends[answered as usize];
+            if end == UNANSWERED {
+                return None;
+            }
+            self.told = self.told.max(end);
+            self.known += 1;
         }
-        self.known = waits_for;
-        self.told + self.program.computed[row]
+        Some(self.told + self.program.computed[row])
     }
 
-    /// Notes that this request, issued at `asked`, completed at `end`.
+    /// Notes that the next request was issued at `asked`.
+    pub fn issued(&mut self, asked: Time) {
+        self.asked.push(asked);
+        self.ends.push(UNANSWERED);
+    }
+
+    /// Notes that request `row`, counted from 0, completed at `end`.
+    pub fn answered(&mut self, row: usize, end: Time) {
+        self.ends[row] = end;
+    }
+
+    /// Notes that the next request was issued at `asked` and will be complete at `end`.
     #[inline(never)] // Few runs are programs: the loop of all others stays short.
-    pub fn answered(&mut self, asked: Time, end: Time) {
+    pub fn served(&mut self, asked: Time, end: Time) {
+        self.asked.push(asked);
         self.ends.push(end);
-        self.waiting.add(asked, end);
     }
 
-    /// How long, so far, a request was outstanding.
+    /// How long a request was outstanding. All that were issued must be complete.
     pub fn waited(&self) -> Span {
-        self.waiting.waited
+        let mut waiting = Waiting::new(Time::ZERO);
+        self.asked.iter().zip(&self.ends).for_each(|(asked, end)| waiting.add(*asked, *end));
+        waiting.waited
     }
 }
 
@@ -145,10 +168,10 @@ mod tests {
         let mut times = Vec::new();
         let mut last = 0;
         for row in 0..rows {
-            let asked = rerun.asks().max(Time::from_ns(last));
+            let asked = rerun.asks().unwrap().max(Time::from_ns(last));
             last = asked.since(Time::ZERO).ns();
             let end = asked + Span::from_ns(latency(row, last));
-            rerun.answered(asked, end);
+            rerun.served(asked, end);
             times.push((last - 1000, end.since(Time::ZERO).ns() - 1000));
         }
         times
@@ -197,6 +220,30 @@ mod tests {
         let program = Program::of(&trace(&[(0, 100), (0, 120), (130, 10)])).unwrap();
         let slow_first = |row: usize, _| [900, 120, 10][row];
         assert_eq!(rerun(&program, 3, slow_first)[2], (910, 920));
+    }
+
+    #[test]
+    fn a_request_waits_until_its_answers_are_known() {
+        // Two at a time; the third came after the first was answered, the fourth after all.
+        let program = Program::of(&trace(&[(0, 100), (0, 400), (150, 100), (500, 10)])).unwrap();
+        let mut rerun = Rerun::new(&program, Time::ZERO);
+        for _ in 0..2 {
+            assert_eq!(rerun.asks(), Some(Time::ZERO));
+            rerun.issued(Time::ZERO);
+        }
+        assert_eq!(rerun.asks(), None);
+        rerun.answered(1, Time::from_ns(70));
+        assert_eq!(rerun.asks(), None, "it waits for the other one");
+        rerun.answered(0, Time::from_ns(90));
+        assert_eq!(rerun.asks(), Some(Time::from_ns(140)));
+        rerun.issued(Time::from_ns(140));
+        assert_eq!(rerun.asks(), None);
+        rerun.answered(2, Time::from_ns(200));
+        assert_eq!(rerun.asks(), Some(Time::from_ns(300)));
+        rerun.issued(Time::from_ns(300));
+        rerun.answered(3, Time::from_ns(350));
+        assert_eq!(rerun.asks(), Some(Time::from_ns(200)), "there are no more requests");
+        assert_eq!(rerun.waited(), Span::from_ns(90 + 60 + 50));
     }
 
     #[test]
