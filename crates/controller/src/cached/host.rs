@@ -101,9 +101,9 @@ impl<F: Controller, S: Store> Cached<F, S> {
         let (frame, there, news) = self.frame_of(now, at, line)?;
         self.stats.stores += 1;
         self.stats.written_bytes += bytes as u64;
-        let crossing = self.bus.book(now, there, self.transfer(bytes as u64));
+        let crossing = self.into_memory(now, there, bytes as u64);
         self.stored = self.stored.max(crossing.end);
-        self.put((crossing.start, crossing.end), self.inside(frame, offset), data);
+        self.put(crossing, self.inside(frame, offset), data);
         self.dirtied(frame, crossing.end);
         let end = self.limit_dirty(now, crossing.start)?;
         if news {
@@ -160,9 +160,9 @@ impl<F: Controller, S: Store> Cached<F, S> {
             }
         };
         self.table.replaced(frame);
-        let crossing = self.bus.book(at, free, self.transfer(self.config.line_bytes as u64));
+        let crossing = self.into_memory(at, free, self.config.line_bytes as u64);
         self.stored = self.stored.max(crossing.end);
-        self.put((crossing.start, crossing.end), self.address(frame), data);
+        self.put(crossing, self.address(frame), data);
         self.dirtied(frame, crossing.end);
         self.limit_dirty(at, crossing.start)
     }

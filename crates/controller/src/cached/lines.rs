@@ -6,7 +6,7 @@ use super::stride::Ahead;
 use super::table::{AHEAD, DIRTY, FILLING, NO_LINE, USED};
 use crate::{Controller, ControllerError};
 use nvlab_medium::Store;
-use nvlab_units::{Extent, Span, Time};
+use nvlab_units::{Extent, Served, Span, Time};
 
 /// Lines that are read from the controller behind in one request.
 pub(super) const TOGETHER: u32 = 64;
@@ -22,24 +22,30 @@ impl<F: Controller, S: Store> Cached<F, S> {
         (frame as u64) << self.line_shift
     }
 
-    /// The time in which so many bytes cross the data bus of the memory.
+    /// The time in which so many bytes cross the data bus of the memory, each word in `each`.
     #[inline]
-    pub(super) fn transfer(&self, bytes: u64) -> Span {
-        let ram = self.ram.config();
-        ram.read.next * bytes.div_ceil(ram.word_bytes as u64)
+    fn crossing(&self, bytes: u64, each: Span) -> Span {
+        each * bytes.div_ceil(self.ram.config().word_bytes as u64)
+    }
+
+    /// Bytes that are there at `at` cross to the memory: when they do. `now` is when the request was made.
+    #[inline]
+    pub(super) fn into_memory(&mut self, now: Time, at: Time, bytes: u64) -> Served {
+        let span = self.crossing(bytes, self.ram.config().write.next);
+        self.bus.book(now, at, span)
     }
 
     /// Bytes read from the memory at `at` are out at the time returned. `now` is when the request was made.
     #[inline]
     pub(super) fn out_of_memory(&mut self, now: Time, at: Time, bytes: u64) -> Time {
-        let span = self.transfer(bytes);
+        let span = self.crossing(bytes, self.ram.config().read.next);
         self.bus.book(now, at + self.ram.config().read.first, span).end
     }
 
-    /// Puts bytes in the memory; what was accepted is there at `end`.
-    pub(super) fn put(&mut self, (start, end): (Time, Time), at: u64, data: &[u8]) {
+    /// Puts bytes in the memory while they cross to it.
+    pub(super) fn put(&mut self, crossing: Served, at: u64, data: &[u8]) {
         if S::KEEPS {
-            self.ram.write_during((start, end), at, data);
+            self.ram.write_during((crossing.start, crossing.end), at, data);
         }
     }
 
@@ -52,7 +58,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
 
     fn mark(&mut self, frame: usize, at: Time, mark: u32) {
         let marks = self.address(self.table.frames());
-        self.put((at, at), marks + frame as u64 * MARK_BYTES, &mark.to_le_bytes());
+        self.put(Served { start: at, end: at }, marks + frame as u64 * MARK_BYTES, &mark.to_le_bytes());
     }
 
     /// The dirty line that an earlier process left in a frame.
@@ -168,13 +174,14 @@ impl<F: Controller, S: Store> Cached<F, S> {
         let read = self.behind.read(at, units, &mut self.scratch)?.end;
         let bytes = self.config.line_bytes as usize;
         let begin = read.max(free);
-        let ready = self.bus.book(now, begin, self.transfer((count as usize * bytes) as u64)).end;
+        let crossing = self.into_memory(now, begin, (count as usize * bytes) as u64);
+        let ready = crossing.end;
         for nth in 0..count {
             let frame = self.table.find(line + nth).expect("a line just inserted");
             self.table.insert(frame, line + nth, flags | FILLING, ready);
             if S::KEEPS {
                 let data = nth as usize * bytes..(nth as usize + 1) * bytes;
-                self.ram.write_during((begin, ready), self.address(frame), &self.scratch[data]);
+                self.ram.write_during((crossing.start, ready), self.address(frame), &self.scratch[data]);
             }
         }
         match flags & AHEAD {

@@ -7,7 +7,7 @@
 //!
 //! # Time
 //!
-//! With c = [`CachedConfig::control`], r the first access of the memory, x the transfer of a word, X of a line:
+//! With c = [`CachedConfig::control`], r the first read of the memory, x its transfer of a word, X of a line:
 //!
 //! | access | time |
 //! |---|---|

@@ -45,6 +45,17 @@ const TLC: &[&str] = &[
     "ftl.map.checkpoint=64 MiB",
     "ftl.wear.threshold=2",
 ];
+/// The same with 1 MiB of lines in front.
+const LINES: &[&str] = &[
+    "media.tlc.pages=48",
+    "media.tlc.blocks=24",
+    "ftl.spare=40 %",
+    "ftl.buffer.size=2 MiB",
+    "ftl.map.checkpoint=64 MiB",
+    "ftl.wear.threshold=2",
+    "media.cache.size=1 MiB",
+    "ftl.cache.dirty_max=20 %",
+];
 const MIXED: &str = "uniform rw=randrw read=30% trim=5% bs=4KiB qd=16 flush=50";
 
 /// The scenarios.
@@ -390,6 +401,22 @@ pub const SCENARIOS: &[Scenario] = &[
         workload: "compiler passes=4 cpu=0s",
         until: "150 io",
         state: State::Fresh,
+    },
+    Scenario {
+        name: "words in lines in front of a page map",
+        builtin: "cxl-ms-ssd",
+        sets: LINES,
+        workload: "words hot=20/60 page=4KiB load=60%",
+        until: "20000 io",
+        state: State::Full,
+    },
+    Scenario {
+        name: "blocks in lines in front of a page map",
+        builtin: "cxl-ms-ssd",
+        sets: LINES,
+        workload: "sequential read=80% bs=16KiB qd=300",
+        until: "4000 io",
+        state: State::Full,
     },
     Scenario {
         name: "memory used in place",
