@@ -68,15 +68,17 @@ fn a_scan_is_fetched_ahead() {
     assert!(ahead < alone * 0.6, "{ahead} ahead, {alone} alone");
 }
 
-/// 2 % of the pages, 880 of 4,096 lines, take 95 % of the stores, and 1,638 may be dirty. Each cold line that is stored to has
-/// a dirty one written back; about half of those are hot, and dirty again soon: about two write-backs for each.
+/// 2 % of the pages, 880 of 4,096 lines, take 95 % of the stores, and 1,638 may be dirty: the hot ones nearly always, so 758
+/// cold ones. Each cold line that is stored to replaces one, dirty in 758 of 3,216 cases; in the other 76 % a cold line is
+/// written back by the sweep, and with it the hot ones on the way: 880 for 758 cold ones if those lay as densely everywhere,
+/// fewer because they are densest where the sweep has not been for longest. So from 1 to 1 + 0.76 x 880 / 758 = 1.9 each.
 #[test]
 fn hot_lines_are_written_back_less_often_than_they_are_stored_to() {
     let run = run(&["media.cache.size=16 MiB"], "words page=4KiB hot=2/95 load=0%", "200000 io");
     let (lines, wa) = (run.lines.unwrap(), run.write_amplification);
     assert!((0.94..0.96).contains(&lines.hit_share()), "{lines:?}");
     let for_each = lines.written_back as f64 / lines.fetched as f64;
-    assert!((1.5..2.5).contains(&for_each) && lines.dirty == 1638, "{for_each}: {lines:?}");
+    assert!((1.0..1.9).contains(&for_each) && lines.dirty == 1638, "{for_each}: {lines:?}");
     assert!(wa.total >= 1.0, "{wa:?}");
     assert_eq!(lines.stores, 200_000);
 }

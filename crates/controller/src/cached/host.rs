@@ -82,7 +82,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
         if S::KEEPS {
             self.ram.peek(self.inside(frame, offset), into);
         }
-        let end = self.out_of_memory(now, there, bytes as u64);
+        let end = self.cross_out(now, there, bytes as u64);
         if news {
             self.look_ahead(now, at, line)?;
         }
@@ -101,7 +101,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
         let (frame, there, news) = self.frame_of(now, at, line)?;
         self.stats.stores += 1;
         self.stats.written_bytes += bytes as u64;
-        let crossing = self.into_memory(now, there, bytes as u64);
+        let crossing = self.cross_in(now, there, bytes as u64);
         self.stored = self.stored.max(crossing.end);
         self.put(crossing, self.inside(frame, offset), data);
         self.dirtied(frame, crossing.end);
@@ -141,7 +141,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
             if S::KEEPS {
                 self.ram.peek(self.address(frame), &mut into[nth as usize * bytes..][..bytes]);
             }
-            end = end.max(self.out_of_memory(now, there, bytes as u64));
+            end = end.max(self.cross_out(now, there, bytes as u64));
         }
         (end, news)
     }
@@ -160,7 +160,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
             }
         };
         self.table.replaced(frame);
-        let crossing = self.into_memory(at, free, self.config.line_bytes as u64);
+        let crossing = self.cross_in(at, free, self.config.line_bytes as u64);
         self.stored = self.stored.max(crossing.end);
         self.put(crossing, self.address(frame), data);
         self.dirtied(frame, crossing.end);

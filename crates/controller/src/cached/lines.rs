@@ -30,14 +30,14 @@ impl<F: Controller, S: Store> Cached<F, S> {
 
     /// Bytes that are there at `at` cross to the memory: when they do. `now` is when the request was made.
     #[inline]
-    pub(super) fn into_memory(&mut self, now: Time, at: Time, bytes: u64) -> Served {
+    pub(super) fn cross_in(&mut self, now: Time, at: Time, bytes: u64) -> Served {
         let span = self.crossing(bytes, self.ram.config().write.next);
         self.bus.book(now, at, span)
     }
 
     /// Bytes read from the memory at `at` are out at the time returned. `now` is when the request was made.
     #[inline]
-    pub(super) fn out_of_memory(&mut self, now: Time, at: Time, bytes: u64) -> Time {
+    pub(super) fn cross_out(&mut self, now: Time, at: Time, bytes: u64) -> Time {
         let span = self.crossing(bytes, self.ram.config().read.next);
         self.bus.book(now, at + self.ram.config().read.first, span).end
     }
@@ -85,7 +85,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
     /// Writes the line of a frame back; returns when the controller behind has accepted it.
     fn write_back(&mut self, now: Time, at: Time, frame: usize) -> Result<Time, ControllerError> {
         let begin = self.table.there_at(frame, at);
-        let out = self.out_of_memory(now, begin, self.config.line_bytes as u64);
+        let out = self.cross_out(now, begin, self.config.line_bytes as u64);
         self.resize_scratch(1);
         if S::KEEPS {
             self.ram.peek(self.address(frame), &mut self.scratch);
@@ -174,7 +174,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
         let read = self.behind.read(at, units, &mut self.scratch)?.end;
         let bytes = self.config.line_bytes as usize;
         let begin = read.max(free);
-        let crossing = self.into_memory(now, begin, (count as usize * bytes) as u64);
+        let crossing = self.cross_in(now, begin, (count as usize * bytes) as u64);
         let ready = crossing.end;
         for nth in 0..count {
             let frame = self.table.find(line + nth).expect("a line just inserted");

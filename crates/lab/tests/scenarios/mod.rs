@@ -1,5 +1,7 @@
 //! Small devices under short runs, one for each thing a key may be about.
 
+mod lines;
+
 use nvlab_lab::design::{Design, DesignErrors};
 use nvlab_lab::plan::{Settings, Source, Task};
 use nvlab_lab::result::RunResult;
@@ -44,17 +46,6 @@ const TLC: &[&str] = &[
     "ftl.buffer.size=2 MiB",
     "ftl.map.checkpoint=64 MiB",
     "ftl.wear.threshold=2",
-];
-/// The same with 1 MiB of lines in front.
-const LINES: &[&str] = &[
-    "media.tlc.pages=48",
-    "media.tlc.blocks=24",
-    "ftl.spare=40 %",
-    "ftl.buffer.size=2 MiB",
-    "ftl.map.checkpoint=64 MiB",
-    "ftl.wear.threshold=2",
-    "media.cache.size=1 MiB",
-    "ftl.cache.dirty_max=20 %",
 ];
 const MIXED: &str = "uniform rw=randrw read=30% trim=5% bs=4KiB qd=16 flush=50";
 
@@ -402,22 +393,8 @@ pub const SCENARIOS: &[Scenario] = &[
         until: "150 io",
         state: State::Fresh,
     },
-    Scenario {
-        name: "words in lines in front of a page map",
-        builtin: "cxl-ms-ssd",
-        sets: LINES,
-        workload: "words hot=20/60 page=4KiB load=60%",
-        until: "20000 io",
-        state: State::Full,
-    },
-    Scenario {
-        name: "blocks in lines in front of a page map",
-        builtin: "cxl-ms-ssd",
-        sets: LINES,
-        workload: "sequential read=80% bs=16KiB qd=300",
-        until: "4000 io",
-        state: State::Full,
-    },
+    lines::WORDS,
+    lines::BLOCKS,
     Scenario {
         name: "memory used in place",
         builtin: "moneta",
