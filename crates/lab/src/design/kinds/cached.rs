@@ -106,7 +106,7 @@ impl Kind for Cached {
 const LINE_TABLES: u64 = 4 + 1 + 8;
 
 /// True if the design asks for lines in front of its page map.
-pub fn is_asked(context: &mut Context) -> bool {
+pub(super) fn is_asked(context: &mut Context) -> bool {
     context
         .leaf("ftl.cache.kind")
         .is_some_and(|leaf| matches!(&leaf.value, Value::Text(kind) if kind == CACHE))
