@@ -72,6 +72,18 @@ impl<C: Controller> Attached<C> {
         extent(first, self.units(offset + bytes as u64 + self.unit_bytes - 1))
     }
 
+    /// True if a range is just the units it overlaps.
+    #[inline]
+    fn is_whole(&self, offset: u64, bytes: u32, extent: Extent) -> bool {
+        match self.shift {
+            Some(_) => (offset | bytes as u64) & (self.unit_bytes - 1) == 0,
+            None => {
+                extent.start as u64 * self.unit_bytes == offset
+                    && extent.count as u64 * self.unit_bytes == bytes as u64
+            }
+        }
+    }
+
     #[inline]
     fn transfer(&mut self, now: Time, at: Time, bytes: u32, to_host: bool) -> Time {
         let rate = if to_host { self.path.rate } else { self.path.rate_write };
@@ -183,9 +195,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
         let start = at + self.path.overhead;
         let arrived = self.transfer(at, start, bytes, false);
         let extent = self.touched(offset, bytes);
-        let aligned = extent.start as u64 * self.unit_bytes == offset
-            && extent.count as u64 * self.unit_bytes == bytes as u64;
-        let end = if aligned {
+        let end = if self.is_whole(offset, bytes, extent) {
             self.controller.write(arrived, extent, data)?.end
         } else {
             self.write_parts(arrived, offset, bytes, data)?
@@ -210,9 +220,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
 
     fn view(&self, offset: u64, bytes: u32) -> Option<&[u8]> {
         let extent = self.touched(offset, bytes);
-        let aligned = extent.start as u64 * self.unit_bytes == offset
-            && extent.count as u64 * self.unit_bytes == bytes as u64;
-        if aligned { self.controller.view(extent) } else { None }
+        if self.is_whole(offset, bytes, extent) { self.controller.view(extent) } else { None }
     }
 
     #[inline]

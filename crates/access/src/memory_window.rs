@@ -1,7 +1,7 @@
 //! A memory as a program sees it: words at offsets, loaded and stored by the processor.
 
 use nvlab_controller::envy::Envy;
-use nvlab_controller::{Controller, ControllerError};
+use nvlab_controller::{Cached, Controller, ControllerError};
 use nvlab_medium::Store;
 use nvlab_units::{Extent, Served, Time};
 
@@ -9,7 +9,8 @@ use nvlab_units::{Extent, Served, Time};
 ///
 /// 1. One access moves at most a word over the bus ([`MemoryWindow::word_bytes`]); a longer range takes several
 ///    accesses, each begun when the previous one has ended. Completion is the end of the last.
-/// 2. A store is durable when it completes. After a power cut every word is old or new.
+/// 2. A store is durable when it completes, but for what the stored energy of a cache does not reach ([`Cached`]). After a
+///    power cut every word is old or new.
 /// 3. `into` and `data` carry payload if the memory keeps any; otherwise they may be empty.
 pub trait MemoryWindow {
     /// Capacity in bytes.
@@ -70,15 +71,68 @@ impl<S: Store> MemoryWindow for Envy<S> {
         Envy::abort(self, at)
     }
     fn discard(&mut self, at: Time, offset: u64, bytes: u64) -> Result<Served, ControllerError> {
-        let page = self.unit_bytes() as u64;
-        let (first, end) = (offset.div_ceil(page), (offset + bytes) / page);
-        if first >= end {
-            return Ok(Served { start: at, end: at });
-        }
-        self.trim(at, Extent { start: first as u32, count: (end - first) as u32 })
+        discard_pages(self, at, offset, bytes)
     }
     #[inline]
     fn prefetch(&self, offset: u64) {
         Controller::prefetch(self, (offset / self.unit_bytes() as u64) as u32);
     }
+}
+
+/// Flash behind a cache of lines. There are no transactions.
+impl<F: Controller, S: Store> MemoryWindow for Cached<F, S> {
+    fn capacity_bytes(&self) -> u64 {
+        Cached::capacity_bytes(self)
+    }
+    fn word_bytes(&self) -> u32 {
+        self.config().word_bytes
+    }
+    fn page_bytes(&self) -> u32 {
+        self.unit_bytes()
+    }
+    #[inline]
+    fn load(
+        &mut self,
+        at: Time,
+        offset: u64,
+        bytes: u32,
+        into: &mut [u8],
+    ) -> Result<Served, ControllerError> {
+        Cached::load(self, at, offset, bytes, into)
+    }
+    #[inline]
+    fn store(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
+        Cached::store(self, at, offset, bytes, data)
+    }
+    fn begin(&mut self, _: Time) -> Result<Served, ControllerError> {
+        Err(ControllerError::TransactionFull { pages: 0 })
+    }
+    fn commit(&mut self, _: Time) -> Result<Served, ControllerError> {
+        Err(ControllerError::NoTransaction)
+    }
+    fn abort(&mut self, _: Time) -> Result<Served, ControllerError> {
+        Err(ControllerError::NoTransaction)
+    }
+    fn discard(&mut self, at: Time, offset: u64, bytes: u64) -> Result<Served, ControllerError> {
+        discard_pages(self, at, offset, bytes)
+    }
+    #[inline]
+    fn prefetch(&self, offset: u64) {
+        Controller::prefetch(self, (offset / self.unit_bytes() as u64) as u32);
+    }
+}
+
+/// Trims the whole pages inside a range.
+fn discard_pages(
+    memory: &mut impl Controller,
+    at: Time,
+    offset: u64,
+    bytes: u64,
+) -> Result<Served, ControllerError> {
+    let page = memory.unit_bytes() as u64;
+    let (first, end) = (offset.div_ceil(page), (offset + bytes) / page);
+    if first >= end {
+        return Ok(Served { start: at, end: at });
+    }
+    memory.trim(at, Extent { start: first as u32, count: (end - first) as u32 })
 }

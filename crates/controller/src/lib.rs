@@ -15,6 +15,7 @@
 //! | [`page_map`] | any logical page to any physical page; a cache of blocks in SLC mode |
 //! | [`hftl`] | a page map kept in PRAM: nothing to scan after a power cut |
 //! | [`block_map`] | a page at a fixed offset in its block: pure block mapping, BAST, FAST, SLC log over MLC data |
+//! | [`cached`] | a cache of lines in DRAM in front of any of them: blocks as the words of a memory |
 //! | [`bare_ram`] | a memory as blocks, without a map |
 //! | [`envy`] | NOR flash and battery-backed SRAM as a word-addressable memory |
 //! | [`scm`] | memories used in place, each behind a controller of its own: no map at all |
@@ -26,6 +27,7 @@
 
 pub mod bare_ram;
 pub mod block_map;
+pub mod cached;
 mod cleaning;
 pub mod envy;
 pub mod fsms;
@@ -39,6 +41,7 @@ mod table;
 mod wear;
 
 pub use block_map::BlockMap;
+pub use cached::Cached;
 pub use envy::Envy;
 pub use fsms::Fsms;
 pub use hftl::Hftl;

@@ -1,7 +1,7 @@
 //! How fast the simulator itself is: requests per CPU-second of one core, full timing, latency histogram and
 //! statistics on. A command, not a test: wall time informs, nothing is asserted here.
 
-use crate::design::{Design, Ftl};
+use crate::design::{Design, Ftl, Kind, Payload};
 use crate::run::device::{Device, NoBytes, Observed, Visit};
 use crate::run::drive::{Limit, Watch, drive};
 use crate::run::meter::Meter;
@@ -26,7 +26,7 @@ pub struct BenchRow {
     pub cpu_s: f64,
     /// Write amplification during the measurement.
     pub write_amplification: f64,
-    /// Bytes of controller memory per logical unit.
+    /// Bytes of memory per logical unit: the controller's, and of a memory used in place what is kept of each line.
     pub memory_per_unit: f64,
     /// A number that depends on every latency: the same on every machine.
     pub hash: u64,
@@ -122,6 +122,11 @@ fn measure<D: BlockDevice + Observed>(
         left,
         depth,
     };
+    // Their wear: 4 B each; and the lanes of the banks.
+    let of_lines = match &design.ftl {
+        Ftl::Direct(in_place) => in_place.memory_bytes(design, Payload::Nothing),
+        _ => 0,
+    };
     let mut own = uniform(Op::Write, 32, u64::MAX);
     let prepared = precondition::precondition(device, State::Steady, Some(&mut own), 1, &mut |_, _| true);
     let (_, mut now) = prepared.map_err(|error| error.to_string())?;
@@ -150,7 +155,7 @@ fn measure<D: BlockDevice + Observed>(
                 0 => 0.0,
                 host => insides.causes.total() as f64 / host as f64,
             },
-            memory_per_unit: insides.memory_bytes as f64 / units as f64,
+            memory_per_unit: (insides.memory_bytes + of_lines) as f64 / units as f64,
             hash: buckets.fold(0, |hash: u64, (bound, count)| {
                 (hash ^ bound.ps().wrapping_mul(31).wrapping_add(count)).wrapping_mul(0x0000_0100_0000_01b3)
             }),

@@ -51,6 +51,7 @@ pub use context::Resolved;
 pub use error::DesignErrors;
 pub use footprint::Payload;
 pub use kinds::blocks::{BlockMapped, LogArray};
+pub use kinds::cached::Cached;
 pub use kinds::direct::Direct;
 pub use kinds::envy::Envy;
 pub use kinds::hftl::PramMapped;
@@ -152,12 +153,14 @@ pub enum PathKind {
     MemoryBus,
     /// The processor's memory channels: it moves blocks in bursts.
     Ddr,
+    /// CXL: words are loaded and stored, blocks are requested.
+    CxlMem,
 }
 
 impl PathKind {
     /// Both directions at the same time.
     pub fn full_duplex(self) -> bool {
-        matches!(self, PathKind::Direct | PathKind::Nvme)
+        matches!(self, PathKind::Direct | PathKind::Nvme | PathKind::CxlMem)
     }
 }
 

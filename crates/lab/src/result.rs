@@ -82,6 +82,9 @@ pub struct RunResult {
     /// What a cache of blocks in SLC mode absorbed; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheResult>,
+    /// What a cache of lines in front of the controller did; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<LinesResult>,
     /// Bytes of its file that a file-system client read or wrote; `None` if the workload has no such client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_bytes: Option<u64>,
@@ -409,6 +412,36 @@ pub struct CacheResult {
     pub folded_blocks: u64,
     /// Blocks in SLC mode at the end.
     pub blocks: u32,
+}
+
+/// What a cache of lines did: words, or lines as blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinesResult {
+    /// Lines of the cache.
+    pub lines: u32,
+    /// Those that were newer than the flash at the end.
+    pub dirty: u32,
+    /// Words loaded, and lines read as blocks.
+    pub loads: u64,
+    /// Words stored, and lines written as blocks.
+    pub stores: u64,
+    /// Of both, those that found their line.
+    pub hits: u64,
+    /// Lines read because they were missing.
+    pub fetched: u64,
+    /// Lines read ahead, and those of them that were used.
+    pub fetched_ahead: u64,
+    /// See `fetched_ahead`.
+    pub ahead_used: u64,
+    /// Lines written back.
+    pub written_back: u64,
+}
+
+impl LinesResult {
+    /// Share of accesses that found their line; 0 without accesses.
+    pub fn hit_share(&self) -> f64 {
+        self.hits as f64 / (self.loads + self.stores).max(1) as f64
+    }
 }
 
 /// What the PRAM of a controller's tables and of a file system's metadata did during the run.

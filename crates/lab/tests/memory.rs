@@ -32,7 +32,7 @@ fn design(name: &str, sets: &[&str]) -> Design {
 }
 
 /// Every kind, large enough that the allocator's overhead does not matter.
-const LARGE: [(&str, &[&str]); 11] = [
+const LARGE: [(&str, &[&str]); 12] = [
     ("ssd-tlc", &[]),
     ("tlc-pslc", &[]),
     ("bench-16g-8x4", &[]),
@@ -43,6 +43,7 @@ const LARGE: [(&str, &[&str]); 11] = [
     ("hftl", &["media.nand.blocks=60_000", "ftl.capacity=13 GiB", "media.pram.size=256 MiB"]),
     ("lbftl-fsms", &["media.pram.size=1 GiB", "ftl.route.size=512 MiB"]),
     ("envy", &[]),
+    ("cxl-ms-ssd", &[]),
     // With the bytes of its media.
     ("hftl", &["media.nand.blocks=1024", "ftl.capacity=240 MiB"]),
 ];

@@ -57,6 +57,8 @@ pub(crate) struct Banks {
     stripe_bytes: u64,
     /// log2 of the stripe, if it is a power of two.
     shift: Option<u32>,
+    /// The banks less one, if they are a power of two.
+    mask: Option<u64>,
     /// The stripes that the current request touches, the first and the one after the last: neighbouring banks.
     stripes: (u64, u64),
 }
@@ -74,6 +76,7 @@ impl Banks {
                 _ if count == 1 => Some(u64::BITS - 1),
                 _ => stripe_bytes.is_power_of_two().then(|| stripe_bytes.trailing_zeros()),
             },
+            mask: count.is_power_of_two().then(|| count as u64 - 1),
             stripes: (0, 0),
         }
     }
@@ -93,8 +96,10 @@ impl Banks {
 
     #[inline]
     fn bank_of(&self, stripe: u64) -> usize {
-        let count = self.loads.len() as u64;
-        if count.is_power_of_two() { (stripe & (count - 1)) as usize } else { (stripe % count) as usize }
+        match self.mask {
+            Some(mask) => (stripe & mask) as usize,
+            None => (stripe % self.loads.len() as u64) as usize,
+        }
     }
 
     /// The current request's work in the bank that holds `offset`. The pieces of a request are planned in address order.
@@ -180,15 +185,21 @@ impl Banks {
     }
 
     /// The bank of a request that is inside one stripe; `None` if it touches several.
-    #[inline]
+    #[inline(always)]
     pub fn only(&self, offset: u64, bytes: u64) -> Option<usize> {
-        let stripe = self.stripe_of(offset);
-        let inside = bytes > 0 && stripe == self.stripe_of(offset + bytes - 1);
-        inside.then(|| self.bank_of(stripe))
+        if bytes == 0 {
+            return None;
+        }
+        let last = offset + bytes - 1;
+        let (stripe, of_last) = match self.shift {
+            Some(shift) => (offset >> shift, last >> shift),
+            None => (offset / self.stripe_bytes, last / self.stripe_bytes),
+        };
+        (stripe == of_last).then(|| self.bank_of(stripe))
     }
 
     /// Runs work of one bank.
-    #[inline]
+    #[inline(always)]
     pub fn serve_one(&mut self, bank: usize, at: Time, span: Span) -> Served {
         self.lanes[bank].foreground(at, span, &Interruption::Wait)
     }

@@ -22,6 +22,7 @@
 use crate::banks::{check_power_of_two, check_range, pieces};
 use crate::{InPlace, MediumError, PowerCut};
 use nvlab_units::{Rng, Served, Time};
+use std::cell::Cell;
 
 /// How lines are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +121,10 @@ pub struct StartGap<M> {
     line_shift: u32,
     /// Lines of the ring after a region.
     ring: u64,
+    /// Lines that a region takes in the memory below: its slots and its ring.
+    region_lines: u64,
+    /// Bytes of all lines.
+    capacity_bytes: u64,
     permutation: Option<Permutation>,
     /// A move is in progress until then; nothing overtakes it.
     ready: Time,
@@ -136,6 +141,8 @@ impl<M: InPlace> StartGap<M> {
             permutation: config.permutation.map(|seed| Permutation::new(total, seed)),
             regions: vec![Region::after(0, lines as u32); config.regions as usize],
             ring: config.ring(lines),
+            region_lines: lines + 1 + config.ring(lines),
+            capacity_bytes: total * config.line_bytes as u64,
             lines: lines as u32,
             reciprocal: u64::MAX / lines + 1,
             line_shift: config.line_bytes.trailing_zeros(),
@@ -201,17 +208,17 @@ impl<M: InPlace> StartGap<M> {
     }
 
     fn slot_offset(&self, region: u64, slot: u64) -> u64 {
-        (region * (self.lines as u64 + 1 + self.ring) + slot) << self.line_shift
+        (region * self.region_lines + slot) << self.line_shift
     }
 
     fn ring_offset(&self, region: u64, entry: u64) -> u64 {
         self.slot_offset(region, self.lines as u64 + 1 + entry)
     }
 
-    /// The region of a line and its slot in it.
-    #[inline]
-    fn slot_of(&self, line: u64) -> (u64, u64) {
-        let line = self.permutation.as_ref().map_or(line, |permutation| permutation.apply(line)) as u32;
+    /// The region of a line and its slot in it; `permuted` is where the permutation places it.
+    #[inline(always)]
+    fn slot_of(&self, permuted: u32) -> (u64, u64) {
+        let line = permuted;
         // Exact for numbers of 32 bits (Lemire et al., Faster remainder by direct computation, 2019); more lines are refused.
         let number = ((line as u128 * self.reciprocal as u128) >> 64) as u32;
         let place = line - number * self.lines;
@@ -224,17 +231,34 @@ impl<M: InPlace> StartGap<M> {
 
     /// The address of a byte in the memory below: for tests and wear maps.
     pub fn locate(&self, offset: u64) -> u64 {
-        self.place_of(offset).1
+        self.place_of(offset)
     }
 
-    /// The region of a byte, and its address in the memory below.
+    /// The address of a byte in the memory below.
     #[inline]
-    fn place_of(&self, offset: u64) -> (u64, u64) {
-        let (region, slot) = self.slot_of(offset >> self.line_shift);
+    fn place_of(&self, offset: u64) -> u64 {
+        let line = offset >> self.line_shift;
+        let permuted = self.permutation.as_ref().map_or(line as u32, |permutation| permutation.apply(line));
+        self.place_of_permuted(offset, permuted).1
+    }
+
+    /// The region of a byte that will be written, and its address in the memory below.
+    #[inline(always)]
+    fn place_to_write(&self, offset: u64) -> (u64, u64) {
+        let line = offset >> self.line_shift;
+        let permuted =
+            self.permutation.as_ref().map_or(line as u32, |permutation| permutation.expected(line));
+        self.place_of_permuted(offset, permuted)
+    }
+
+    #[inline(always)]
+    fn place_of_permuted(&self, offset: u64, permuted: u32) -> (u64, u64) {
+        let (region, slot) = self.slot_of(permuted);
         (region, self.slot_offset(region, slot) + (offset & (self.config.line_bytes as u64 - 1)))
     }
 
     /// Moves the line before the gap into it.
+    #[cold]
     fn step(&mut self, at: Time, region: u64) -> Result<(), MediumError> {
         let Region { moves, gap, .. } = self.regions[region as usize];
         // At slot 0 the gap has completed a pass: the line of the last slot moves to it.
@@ -254,12 +278,12 @@ impl<M: InPlace> StartGap<M> {
 
     #[inline]
     fn is_in_one_line(&self, offset: u64, bytes: u64) -> bool {
-        bytes > 0 && offset >> self.line_shift == (offset + bytes - 1) >> self.line_shift
+        bytes > 0 && (offset ^ (offset + bytes - 1)) >> self.line_shift == 0
     }
 
     /// Writes a part of one line, and moves the gap of its region if it is time. `old` and `new` are empty if they are not
     /// known.
-    #[inline]
+    #[inline(always)]
     fn put_in_line(
         &mut self,
         at: Time,
@@ -268,7 +292,7 @@ impl<M: InPlace> StartGap<M> {
         new: &[u8],
     ) -> Result<Served, MediumError> {
         let start = at.max(self.ready);
-        let (region, to) = self.place_of(offset);
+        let (region, to) = self.place_to_write(offset);
         let one = match old.is_empty() {
             true => self.medium.write(start, to, bytes, new)?,
             false => self.medium.update(start, to, old, new)?,
@@ -281,8 +305,7 @@ impl<M: InPlace> StartGap<M> {
         Ok(one)
     }
 
-    /// Performs a write line by line. `old` is empty if it is not known.
-    #[inline]
+    /// Performs a write of several lines, line by line. `old` is empty if it is not known.
     fn put<'a>(
         &mut self,
         at: Time,
@@ -291,9 +314,6 @@ impl<M: InPlace> StartGap<M> {
         new: &'a [u8],
     ) -> Result<Served, MediumError> {
         check_range(offset, bytes, self.capacity())?;
-        if self.is_in_one_line(offset, bytes) {
-            return self.put_in_line(at, (offset, bytes), old, new);
-        }
         let mut all: Option<Served> = None;
         for piece in pieces(offset, bytes, self.config.line_bytes as u64) {
             let inside = (piece.0 - offset) as usize..(piece.0 - offset + piece.1) as usize;
@@ -312,7 +332,7 @@ impl<M: InPlace> InPlace for StartGap<M> {
     const KEEPS: bool = M::KEEPS;
 
     fn capacity(&self) -> u64 {
-        self.lines as u64 * self.regions.len() as u64 * self.config.line_bytes as u64
+        self.capacity_bytes
     }
 
     fn atomic_bytes(&self) -> u32 {
@@ -324,7 +344,7 @@ impl<M: InPlace> InPlace for StartGap<M> {
         check_range(offset, bytes, self.capacity())?;
         let start = at.max(self.ready);
         if self.is_in_one_line(offset, bytes) {
-            return self.medium.read(start, self.place_of(offset).1, bytes, into);
+            return self.medium.read(start, self.place_of(offset), bytes, into);
         }
         let mut all: Option<Served> = None;
         for piece in pieces(offset, bytes, self.config.line_bytes as u64) {
@@ -336,19 +356,31 @@ impl<M: InPlace> InPlace for StartGap<M> {
         Ok(all.unwrap_or(Served { start: at, end: at }))
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch(&self, offset: u64) {
-        self.medium.prefetch(self.place_of(offset).1);
+        let line = offset >> self.line_shift;
+        let permuted = self.permutation.as_ref().map_or(line as u32, |permutation| permutation.expect(line));
+        self.medium.prefetch(self.place_of_permuted(offset, permuted).1);
     }
 
-    #[inline]
+    // Always: as a call, with its result in memory, a write of a line takes half as many instructions again.
+    #[inline(always)]
     fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
+        if self.is_in_one_line(offset, bytes) {
+            check_range(offset, bytes, self.capacity_bytes)?;
+            return self.put_in_line(at, (offset, bytes), &[], data);
+        }
         self.put(at, (offset, bytes), &[], data)
     }
 
     fn update(&mut self, at: Time, offset: u64, old: &[u8], new: &[u8]) -> Result<Served, MediumError> {
         assert_eq!(old.len(), new.len(), "{} B are to replace {} B", new.len(), old.len());
-        self.put(at, (offset, new.len() as u64), old, new)
+        let bytes = new.len() as u64;
+        if self.is_in_one_line(offset, bytes) {
+            check_range(offset, bytes, self.capacity_bytes)?;
+            return self.put_in_line(at, (offset, bytes), old, new);
+        }
+        self.put(at, (offset, bytes), old, new)
     }
 }
 
@@ -371,33 +403,63 @@ impl<M: InPlace + PowerCut> PowerCut for StartGap<M> {
 #[derive(Clone, Debug)]
 struct Permutation {
     count: u64,
-    left_bits: u32,
     right_bits: u32,
+    /// The bits of the left and of the right half.
+    masks: [u64; 2],
     keys: [u64; 4],
+    /// Lines that will be written soon, each with its place: a write then takes a look instead of the four rounds, which
+    /// [`InPlace::prefetch`] computes for several lines at the same time. An entry may be of another line; it is never wrong.
+    expected: [Cell<(u32, u32)>; EXPECTED],
 }
+
+/// Lines that are expected at the same time, at most: twice the requests that are prefetched together.
+const EXPECTED: usize = 64;
 
 impl Permutation {
     fn new(count: u64, seed: u64) -> Permutation {
         let mut rng = Rng::stream(seed, "start-gap");
         let bits = (u64::BITS - (count - 1).leading_zeros()).max(2);
         let keys = std::array::from_fn(|_| rng.bits());
-        Permutation { count, left_bits: bits / 2, right_bits: bits.div_ceil(2), keys }
+        let (left_bits, right_bits) = (bits / 2, bits.div_ceil(2));
+        let masks = [(1 << left_bits) - 1, (1 << right_bits) - 1];
+        let expected = std::array::from_fn(|_| Cell::new((u32::MAX, 0)));
+        Permutation { count, right_bits, masks, keys, expected }
     }
 
+    /// The place of a line that will be needed soon.
     #[inline]
-    fn apply(&self, number: u64) -> u64 {
-        let masks = [(1u64 << self.left_bits) - 1, (1u64 << self.right_bits) - 1];
+    fn expect(&self, line: u64) -> u32 {
+        let place = self.apply(line);
+        self.expected[line as usize % EXPECTED].set((line as u32, place));
+        place
+    }
+
+    /// The place of a line that may have been expected.
+    #[inline]
+    fn expected(&self, line: u64) -> u32 {
+        let (expected, place) = self.expected[line as usize % EXPECTED].get();
+        if expected == line as u32 { place } else { self.unexpected(line) }
+    }
+
+    #[cold]
+    fn unexpected(&self, line: u64) -> u32 {
+        self.apply(line)
+    }
+
+    /// The place of a line; both are numbers of 32 bits, more lines are refused.
+    #[inline]
+    fn apply(&self, number: u64) -> u32 {
         let mut number = number;
         loop {
-            let (mut left, mut right) = (number >> self.right_bits, number & masks[1]);
+            let (mut left, mut right) = (number >> self.right_bits, number & self.masks[1]);
             for (round, key) in self.keys.into_iter().enumerate() {
                 // The odd constant of splitmix64: any good mixer would do.
                 let mixed = (right ^ key).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                (left, right) = (right, left ^ (mixed >> 32 & masks[round & 1]));
+                (left, right) = (right, left ^ (mixed >> 32 & self.masks[round & 1]));
             }
             number = left << self.right_bits | right;
             if number < self.count {
-                return number;
+                return number as u32;
             }
         }
     }
@@ -411,10 +473,10 @@ mod tests {
     fn the_permutation_is_one_whatever_the_count() {
         for count in (2..70).chain([127, 128, 129, 1000, 4096, 5000]) {
             let permutation = Permutation::new(count, 3);
-            let mut places: Vec<u64> = (0..count).map(|number| permutation.apply(number)).collect();
-            assert!(count < 10 || places.iter().enumerate().any(|(number, &place)| number as u64 != place));
+            let mut places: Vec<u32> = (0..count).map(|number| permutation.apply(number)).collect();
+            assert!(count < 10 || places.iter().enumerate().any(|(number, &place)| number as u32 != place));
             places.sort_unstable();
-            assert!(places.into_iter().eq(0..count), "{count}");
+            assert!(places.into_iter().eq(0..count as u32), "{count}");
         }
     }
 }

@@ -11,10 +11,22 @@ use nvlab_units::Rng;
 
 /// A volatile write buffer; one with a capacitor; none; a memory; a RAM disk; a map in PRAM, and file-system metadata beside it;
 /// memory used in place behind Start-Gap, memory that posts writes and keeps or loses them, disks.
-const DESIGNS: [(&str, &[&str]); 11] = [
+const DESIGNS: [(&str, &[&str]); 12] = [
     ("ssd-mlc-2010", &["media.mlc.blocks=64", "ftl.spare=30%", "ftl.buffer.size=1MiB"]),
     ("ssd-tlc", &["media.tlc.blocks=20", "ftl.spare=55%", "ftl.buffer.size=8MiB", "array.channels=1"]),
     ("bench-4g", &["media.nand.blocks=48", "ftl.spare=30%"]),
+    (
+        "cxl-ms-ssd",
+        &[
+            "media.tlc.blocks=20",
+            "ftl.spare=55%",
+            "ftl.buffer.size=8MiB",
+            "array.channels=1",
+            "media.cache.size=128KiB",
+            "ftl.cache.ways=2",
+            "media.cache.backup=none",
+        ],
+    ),
     ("envy-128m", &[]),
     ("nvramdisk", &["media.dram.size=16MiB"]),
     ("hftl", &["media.nand.blocks=48", "ftl.capacity=8MiB", "media.pram.size=1MiB"]),

@@ -3,7 +3,7 @@
 //! Unlike a [`crate::Lane`], a bus may be booked ahead: the transfer of a read still sensing its cells must not
 //! delay the transfers of reads that are ready before it.
 //!
-//! Invariants: the bookings are disjoint and in order; those before the latest `now` are dropped.
+//! Invariants: the bookings are disjoint and in order; those before the `now` of a booking that looks for a gap are dropped.
 
 use crate::time::{Served, Span, Time};
 use std::collections::VecDeque;
@@ -31,6 +31,12 @@ impl Bus {
             self.last = (at, at + span);
             return Served { start: at, end: self.last.1 };
         }
+        // No gap is as late: it follows the last booking. On a bus that is never idle, most do.
+        if (self.last.0..=self.last.1).contains(&at) && !span.is_zero() {
+            let start = self.last.1;
+            self.last.1 = start + span;
+            return Served { start, end: self.last.1 };
+        }
         self.book_among(now, at, span)
     }
 
@@ -40,15 +46,11 @@ impl Bus {
             return self.book_in_gap(now, at, span);
         }
         let end = at + span;
-        if at == self.last.1 {
-            self.last.1 = end;
-        } else {
-            self.forget(now);
-            if self.last.1 > now {
-                self.earlier.push_back(self.last);
-            }
-            self.last = (at, end);
+        self.forget(now);
+        if self.last.1 > now {
+            self.earlier.push_back(self.last);
         }
+        self.last = (at, end);
         Served { start: at, end }
     }
 

@@ -129,7 +129,7 @@ impl Lane {
 
     /// Foreground work of length `span` that arrives at `at`: it begins when earlier foreground work is over
     /// and the background operation it meets has been dealt with.
-    #[inline]
+    #[inline(always)]
     pub fn foreground(&mut self, at: Time, span: Span, interruption: &Interruption) -> Served {
         if self.done == self.queued {
             self.now = self.now.max(at);

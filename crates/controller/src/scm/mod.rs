@@ -56,13 +56,23 @@ pub struct Scm<M> {
     /// When the part with each tag ends; the next part takes tag `next_tag`.
     tags: Box<[Time]>,
     next_tag: usize,
-    /// log2 of the bytes of a unit and of a part, and of the memories; if all are powers of two.
-    shifts: Option<(u32, u32, u32)>,
+    /// Instead of divisions, if bytes of a unit, bytes of a part and memories are powers of two.
+    shifts: Option<Shifts>,
     /// When the last write is programmed.
     written: Time,
     stats: ScmStats,
     /// A part of zeros, for trims.
     zeros: Box<[u8]>,
+}
+
+/// Powers of two as shifts and masks.
+#[derive(Clone, Copy, Debug)]
+struct Shifts {
+    unit: u32,
+    split: u32,
+    count: u32,
+    split_mask: u64,
+    count_mask: u64,
 }
 
 /// A part of a request: behind one memory controller.
@@ -90,7 +100,13 @@ impl<M: InPlace> Scm<M> {
             ring: Bus::new(),
             tags: vec![Time::ZERO; config.tags as usize].into(),
             next_tag: 0,
-            shifts: shifts.map(|((unit, split), count)| (unit, split, count)),
+            shifts: shifts.map(|((unit, split), count)| Shifts {
+                unit,
+                split,
+                count,
+                split_mask: (1 << split) - 1,
+                count_mask: (1 << count) - 1,
+            }),
             written: Time::ZERO,
             stats: ScmStats::default(),
             zeros: vec![0; zeros].into(),
@@ -118,22 +134,22 @@ impl<M: InPlace> Scm<M> {
     /// The part of `bytes` from `offset` on that is behind one memory controller; `first` is its place in the request.
     #[inline]
     fn part(&self, offset: u64, bytes: u64, first: u64) -> Part {
-        let (number, inside, controller, nth) = match self.shifts {
-            Some((_, split, count)) => {
+        let (inside, controller, nth) = match self.shifts {
+            Some(Shifts { split, count, split_mask, count_mask, .. }) => {
                 let number = offset >> split;
-                (number, offset & ((1 << split) - 1), number & ((1 << count) - 1), number >> count)
+                (offset & split_mask, number & count_mask, number >> count)
             }
             None => {
                 let (split, count) = (self.config.split_bytes, self.behind.len() as u64);
                 let number = offset / split;
-                (number, offset % split, number % count, number / count)
+                (offset % split, number % count, number / count)
             }
         };
-        let end = (number + 1) * self.config.split_bytes;
+        let split = self.config.split_bytes;
         Part {
             controller: controller as usize,
-            offset: nth * self.config.split_bytes + inside,
-            bytes: bytes.min(end - offset),
+            offset: nth * split + inside,
+            bytes: bytes.min(split - inside),
             first,
         }
     }
@@ -142,7 +158,7 @@ impl<M: InPlace> Scm<M> {
     #[inline]
     fn bytes_of(&self, extent: Extent) -> (u64, u64) {
         match self.shifts {
-            Some((unit, ..)) => ((extent.start as u64) << unit, (extent.count as u64) << unit),
+            Some(Shifts { unit, .. }) => ((extent.start as u64) << unit, (extent.count as u64) << unit),
             None => {
                 let unit = self.config.unit_bytes as u64;
                 (extent.start as u64 * unit, extent.count as u64 * unit)
@@ -164,10 +180,11 @@ impl<M: InPlace> Scm<M> {
         let mut done = 0;
         while done < bytes {
             let part = self.part(offset + done, bytes - done, done);
-            let begin = at.max(self.tags[self.next_tag]);
+            let tag = self.next_tag;
+            let begin = at.max(self.tags[tag]);
             let ends = serve(self, begin, part).map_err(|source| (offset + done, source))?;
-            self.tags[self.next_tag] = ends;
-            self.next_tag = if self.next_tag + 1 == self.tags.len() { 0 } else { self.next_tag + 1 };
+            self.tags[tag] = ends;
+            self.next_tag = if tag + 1 == self.tags.len() { 0 } else { tag + 1 };
             end = end.max(ends);
             done += part.bytes;
         }
@@ -203,7 +220,8 @@ impl<M: InPlace> Scm<M> {
         if let Some(rate) = self.config.channel {
             arrived = behind.channel.book(now, arrived, rate.transfer(part.bytes)).end;
         }
-        let data = data.get(part.first as usize..(part.first + part.bytes) as usize).unwrap_or(&[]);
+        let data =
+            if M::KEEPS { &data[part.first as usize..(part.first + part.bytes) as usize] } else { &[] };
         let Some(posted) = &mut behind.posted else {
             let end = behind.memory.write(arrived, part.offset, part.bytes, data)?.end;
             self.written = self.written.max(end);

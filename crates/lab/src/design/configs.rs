@@ -213,6 +213,7 @@ impl PathKind {
             PathKind::Bus => "bus",
             PathKind::MemoryBus => "memory-bus",
             PathKind::Ddr => "ddr",
+            PathKind::CxlMem => "cxl-mem",
         }
     }
 }

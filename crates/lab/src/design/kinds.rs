@@ -4,6 +4,7 @@
 //! What several kinds read alike is a brick.
 
 pub mod blocks;
+pub mod cached;
 pub mod direct;
 pub mod envy;
 pub mod hftl;
@@ -20,6 +21,7 @@ use super::key::{Key, key};
 use super::{Array, Design, HostPath, Payload};
 use crate::toml_reader::datum::Shape;
 use blocks::BlockMapped;
+use cached::Cached;
 use direct::Direct;
 use envy::Envy;
 use hftl::PramMapped;
@@ -34,6 +36,8 @@ use rvm::Recoverable;
 pub enum Ftl {
     /// `page`: a page map over NAND.
     Page(PageMapped),
+    /// `page` with lines of a cache in front: words of a memory behind CXL.
+    Cached(Cached),
     /// `block`, `bast` or `fast`: a block map, with or without log blocks, over NAND.
     Blocks(BlockMapped),
     /// `hftl`: a page map over NAND whose map lies in PRAM.
@@ -94,6 +98,7 @@ impl Ftl {
     pub fn kind(&self) -> &dyn Kind {
         match self {
             Ftl::Page(page) => page,
+            Ftl::Cached(cached) => cached,
             Ftl::Blocks(blocks) => blocks,
             Ftl::Hftl(hftl) => hftl,
             Ftl::Direct(direct) => direct,
@@ -126,8 +131,8 @@ impl Ftl {
 }
 
 /// The keys of all kinds.
-pub const KEYS: [&[Key]; 7] =
-    [KIND, page::KEYS, blocks::KEYS, hftl::KEYS, envy::KEYS, rvm::KEYS, direct::KEYS];
+pub const KEYS: [&[Key]; 8] =
+    [KIND, page::KEYS, cached::KEYS, blocks::KEYS, hftl::KEYS, envy::KEYS, rvm::KEYS, direct::KEYS];
 
 const KIND: &[Key] = &[key(
     "ftl.kind",
@@ -195,6 +200,9 @@ pub fn read(
             ram_disk::read(context, media, wiring, path).map(|(array, disk)| (array, Ftl::RamDisk(disk)))
         }
         "rvm" => rvm::read(context, media, wiring, path).map(|(array, rvm)| (array, Ftl::Rvm(rvm))),
+        _ if cached::is_asked(context) => {
+            cached::read(context, media, wiring, path).map(|(array, cached)| (array, Ftl::Cached(cached)))
+        }
         _ => page::read(context, media, wiring, path).map(|(array, page)| (array, Ftl::Page(page))),
     }
 }

@@ -23,6 +23,7 @@ built_in!(
     "bench-4g",
     "bench-4g-8x4",
     "bench-scm",
+    "cxl-ms-ssd",
     "ddr-scm",
     "disk-2010",
     "envy",

@@ -144,7 +144,7 @@ pub fn read(context: &mut Context, media: &Media, ftl: &Ftl) -> Option<Option<Ro
     let (pram, pcm) = pram?;
     let problem = match ftl.kind().serves() {
         Serves::Blocks => None,
-        Serves::Words => Some("`ftl.route.kind`: eNVy is memory, FSMS stands in front of a disk"),
+        Serves::Words => Some("`ftl.route.kind`: this is memory, FSMS stands in front of a disk"),
         Serves::Commits => Some("`ftl.route.kind`: a log takes records, FSMS stands in front of a disk"),
     };
     if let Some(problem) = problem {

@@ -5,6 +5,7 @@ use crate::run::device::{self, BuildError, Device, NoBytes, Visit};
 use nvlab_units::Time;
 
 mod cache;
+mod cached;
 mod direct;
 mod envy;
 mod errors;

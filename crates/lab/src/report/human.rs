@@ -2,6 +2,7 @@
 //! costs. Labels stand in one column; lines are wrapped at the width of the style.
 
 mod durable;
+mod lines;
 mod software;
 
 use super::Style;
@@ -196,6 +197,9 @@ impl Page {
         }
         if let Some(memory) = &run.memory {
             self.line("Buffer", &buffer(run, memory));
+        }
+        if let Some(lines) = &run.lines {
+            self.line("Cache", &lines::line(lines));
         }
         if run.buffer_wait_s > 0.0 {
             let wait = number::time_s(run.buffer_wait_s);

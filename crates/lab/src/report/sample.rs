@@ -160,6 +160,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         program: None,
         pram: None,
         media: Vec::new(),
+        lines: None,
         mount: None,
         durable: None,
         software: None,

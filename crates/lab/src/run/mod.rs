@@ -26,7 +26,7 @@ use crate::design::{Design, Ftl};
 use crate::result::{MountResult, Precondition, ProgramResult, RunResult, SoftwareResult};
 use device::{Carrying, Device, InMemory, NoBytes, Observed, Visit};
 use meter::Meter;
-use nvlab_access::BlockDevice;
+use nvlab_access::{Attached, BlockDevice, MemoryWindow};
 use nvlab_units::Time;
 use nvlab_workload::{AnyMemoryWorkload, BlockWorkload, Pacing, Work};
 use thiserror::Error;
@@ -73,7 +73,7 @@ pub enum RunError {
     },
     /// A program of loads and stores on a device of blocks.
     #[error(
-        "design {design} is a block device: transactions of loads and stores need a memory (ftl.kind = \"envy\")"
+        "design {design} is a block device: transactions of loads and stores need a memory (ftl.kind = \"envy\", or ftl.cache.kind = \"set-associative\")"
     )]
     NotAMemory {
         /// Its name.
@@ -231,32 +231,56 @@ fn unbuildable(plan: &RunPlan, why: BuildError) -> RunError {
 fn run_transactions(
     design: &Design,
     plan: &RunPlan,
-    mut workload: AnyMemoryWorkload,
+    workload: AnyMemoryWorkload,
     own: Option<AnyMemoryWorkload>,
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
     let clock = std::time::Instant::now();
-    let Ftl::Envy(envy) = &design.ftl else {
-        return Err(RunError::NotAMemory { design: plan.design_name.clone() });
-    };
     if design.path.software.is_some() {
         let why = "loads and stores of words pass no software";
         return Err(RunError::Unstaged { design: plan.design_name.clone(), why });
     }
-    let built = device::envy::build(design, envy, plan.seed, &NoBytes);
-    let (mut memory, _) = built.map_err(|why| unbuildable(plan, why))?;
     let mut stores = own.map(|own| precondition::stores(own, design.ftl.unit_bytes()));
     let own = stores.as_mut().map(|stores| stores as &mut dyn BlockWorkload);
-    let mut pages = device::envy::Pages(&mut memory);
-    let prepared = precondition::precondition(&mut pages, plan.state, own, plan.seed, on_progress);
-    let (prepared, origin) = prepared.map_err(|source| unprepared(plan, source))?;
-    Observed::reset_stats(&mut memory);
+    let (state, seed) = (plan.state, plan.seed);
+    match &design.ftl {
+        Ftl::Envy(envy) => {
+            let built = device::envy::build(design, envy, seed, &NoBytes);
+            let (mut memory, _) = built.map_err(|why| unbuildable(plan, why))?;
+            let mut pages = device::envy::Pages(&mut memory);
+            let prepared = precondition::precondition(&mut pages, state, own, seed, on_progress);
+            let prepared = prepared.map_err(|source| unprepared(plan, source))?;
+            transactions_on(&mut memory, design, plan, workload, (prepared, clock), on_progress)
+        }
+        Ftl::Cached(lines) => {
+            let built = device::cached::build(design, lines, seed, &NoBytes);
+            let (memory, _) = built.map_err(|why| unbuildable(plan, why))?;
+            let mut blocks = Attached::new(memory, device::link(design));
+            let prepared = precondition::precondition(&mut blocks, state, own, seed, on_progress);
+            let prepared = prepared.map_err(|source| unprepared(plan, source))?;
+            let memory = blocks.controller_mut();
+            transactions_on(memory, design, plan, workload, (prepared, clock), on_progress)
+        }
+        _ => Err(RunError::NotAMemory { design: plan.design_name.clone() }),
+    }
+}
+
+/// Transactions on a memory in a known state.
+fn transactions_on(
+    memory: &mut (impl MemoryWindow + Observed),
+    design: &Design,
+    plan: &RunPlan,
+    mut workload: AnyMemoryWorkload,
+    ((prepared, origin), clock): ((Precondition, Time), std::time::Instant),
+    on_progress: OnProgress<'_>,
+) -> Result<RunResult, RunError> {
+    memory.reset_stats();
     let closed_loop = workload.pacing() != Pacing::Open;
     let mut meter = Meter::new(origin, memory.counters(), plan.requests_asked);
     let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
-    let driven = transactions::drive(&mut memory, &mut workload, origin, &plan.limit, &mut meter, go_on);
+    let driven = transactions::drive(memory, &mut workload, origin, &plan.limit, &mut meter, go_on);
     let progress = checked(plan, driven, origin)?;
-    let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut memory, meter)?;
+    let result = finish(Run { design, plan, prepared, origin, progress, clock }, memory, meter)?;
     Ok(RunResult { closed_loop, ..result })
 }
 

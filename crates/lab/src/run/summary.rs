@@ -76,6 +76,7 @@ pub fn summarize(
         buffer_wait_s: insides.buffer_wait.seconds(),
         memory: insides.memory,
         cache: insides.cache,
+        lines: insides.lines,
         client_bytes: None,
         program: None,
         pram: insides.pram.clone(),

@@ -1,5 +1,7 @@
 //! Small devices under short runs, one for each thing a key may be about.
 
+mod lines;
+
 use nvlab_lab::design::{Design, DesignErrors};
 use nvlab_lab::plan::{Settings, Source, Task};
 use nvlab_lab::result::RunResult;
@@ -391,6 +393,8 @@ pub const SCENARIOS: &[Scenario] = &[
         until: "150 io",
         state: State::Fresh,
     },
+    lines::WORDS,
+    lines::BLOCKS,
     Scenario {
         name: "memory used in place",
         builtin: "moneta",

@@ -49,6 +49,8 @@ pub struct Pcm<S: Store> {
     word_shift: u32,
     /// The pieces into which a write is split for planning: lines if their wear is counted, otherwise stripes.
     plan_bytes: u64,
+    /// Every step is programmed, and no line is ever too worn for it.
+    unplanned: bool,
     /// An aligned range of `1 << plan_shift` bytes is inside one such piece.
     plan_shift: u32,
     banks: Banks,
@@ -209,6 +211,7 @@ impl<S: Store> Pcm<S> {
             select: Select::new(&config),
             word_shift: config.word_bytes.trailing_zeros(),
             plan_bytes,
+            unplanned: config.selection == Selection::All && !config.wear.is_some_and(|wear| wear.refuse),
             plan_shift: plan_bytes.trailing_zeros(),
             banks,
             wear: vec![0; lines(&config) as usize],
@@ -284,7 +287,7 @@ impl<S: Store> Pcm<S> {
     }
 
     /// Wears the lines of a write where every step is programmed, whatever the content; returns the steps.
-    #[inline]
+    #[inline(always)]
     fn wear_all(&mut self, offset: u64, bytes: u64) -> u64 {
         let steps = aligned_count(offset, bytes, self.select.step_shift);
         self.stats.steps += steps;
@@ -292,15 +295,20 @@ impl<S: Store> Pcm<S> {
             return steps;
         }
         // Lines are a power of two, so the shift is that of the line.
-        let lines = (offset >> self.plan_shift) as usize..=((offset + bytes - 1) >> self.plan_shift) as usize;
-        self.stats.lines_worn += (lines.end() - lines.start() + 1) as u64;
-        for line in lines {
-            self.wear[line] = self.wear[line].saturating_add(1);
+        let (mut line, last) = (offset >> self.plan_shift, (offset + bytes - 1) >> self.plan_shift);
+        self.stats.lines_worn += last - line + 1;
+        // Most writes are inside one line.
+        loop {
+            let writes = &mut self.wear[line as usize];
+            *writes = writes.saturating_add(1);
             if S::KEEPS {
-                self.store.write(wear_record(&self.config, line as u64), &self.wear[line].to_le_bytes());
+                self.store.write(wear_record(&self.config, line), &writes.to_le_bytes());
             }
+            if line == last {
+                return steps;
+            }
+            line += 1;
         }
-        steps
     }
 
     #[inline]
@@ -323,23 +331,29 @@ impl<S: Store> Pcm<S> {
         load.steps += steps;
     }
 
+    /// A write inside one bank that programs every step and is never refused; no bytes are kept. `None`: it is another one.
+    #[inline(always)]
+    fn put_unplanned(&mut self, at: Time, offset: u64, bytes: u64) -> Option<Served> {
+        if S::KEEPS || !self.unplanned {
+            return None;
+        }
+        let bank = self.banks.only(offset, bytes)?;
+        let busy = self.config.program * self.wear_all(offset, bytes);
+        self.stats.write.add(bytes, busy);
+        Some(self.banks.serve_one(bank, at, busy))
+    }
+
     /// A write whose range has been checked.
-    #[inline]
     fn put(
         &mut self,
         at: Time,
         (offset, bytes): (u64, u64),
         content: Content<'_>,
     ) -> Result<Served, MediumError> {
-        self.check_wear(offset, bytes, content)?;
-        if !S::KEEPS
-            && self.select.all
-            && let Some(bank) = self.banks.only(offset, bytes)
-        {
-            let busy = self.config.program * self.wear_all(offset, bytes);
-            self.stats.write.add(bytes, busy);
-            return Ok(self.banks.serve_one(bank, at, busy));
+        if let Some(served) = self.put_unplanned(at, offset, bytes) {
+            return Ok(served);
         }
+        self.check_wear(offset, bytes, content)?;
         self.plan(offset, bytes, content);
         let (read, program, compare) = (self.config.read, self.config.program, !self.select.all);
         let (served, busy) = self.banks.serve(at, |load| {
@@ -412,9 +426,13 @@ impl<S: Store> InPlace for Pcm<S> {
         Ok(served)
     }
 
-    #[inline]
+    // Always: see [`crate::StartGap`].
+    #[inline(always)]
     fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
         check_range(offset, bytes, self.config.capacity_bytes)?;
+        if let Some(served) = self.put_unplanned(at, offset, bytes) {
+            return Ok(served);
+        }
         if !S::KEEPS {
             return self.put(at, (offset, bytes), None);
         }

@@ -55,6 +55,7 @@ impl Replayer<'_> {
     fn atoms(&self) -> Option<Atoms> {
         let bytes = match (&self.design.ftl, &self.design.route) {
             (Ftl::Envy(envy), _) => envy.config.word_bytes,
+            (Ftl::Cached(lines), _) => lines.config.word_bytes,
             (Ftl::RamDisk(disk), _) => disk.config(self.design, 0).word_bytes,
             (Ftl::Direct(direct), _) => direct.atomic_bytes(self.design),
             (_, Some(route)) if route.update == Update::InPlace => WORD_IN_PLACE_BYTES,

@@ -119,7 +119,8 @@ pub fn pram(context: &mut Context, media: &Media, path: &str, kind: &str) -> Opt
 
 /// A block device cannot be on a memory bus.
 pub fn not_words(context: &mut Context, path: Option<&HostPath>, who: &str) -> Option<()> {
-    if path.is_none_or(|path| ![PathKind::MemoryBus, PathKind::Ddr].contains(&path.kind)) {
+    const WORDS: [PathKind; 3] = [PathKind::MemoryBus, PathKind::Ddr, PathKind::CxlMem];
+    if path.is_none_or(|path| !WORDS.contains(&path.kind)) {
         return Some(());
     }
     let help = "kind = \"direct\", \"nvme\", \"sata\" or \"bus\"";

@@ -24,24 +24,31 @@ pub const KEYS: &[Key] = &[
                 "the memory is on the processor's memory channels: the processor moves blocks itself, in bursts \
                  (`ftl.kind = \"direct\"` only; the rate is that of `array.transfer`)",
             ),
+            (
+                "cxl-mem",
+                "memory behind CXL: words are loaded and stored, one after the other, and the same bytes are requested as \
+                 blocks, several at a time; both directions at the same time (`ftl.cache.kind = \"set-associative\"` only)",
+            ),
         ]),
         Is("direct"),
         "\"nvme\"",
     )
     .about("How the host gets to the device."),
-    key("path.rate", &["nvme", "sata", "bus"], Shape::Rate, Required, "\"3.5 GB/s\"")
+    key("path.rate", &["nvme", "sata", "bus", "cxl-mem"], Shape::Rate, Required, "\"3.5 GB/s\"")
         .about("Rate of the link, per direction if it has two."),
     key("path.width", &["memory-bus"], Shape::Size { min: 1, max: 4096 }, Is("8 B"), "\"8 B\"").about(
         "Bytes one access moves. A power of two. A block is transferred in as many accesses as it needs.",
     ),
     key("path.width", &["ddr"], Shape::Size { min: 1, max: 4096 }, Is("64 B"), "\"64 B\"")
         .about("Bytes of a burst. A power of two. (System 004 slide 15: 64 B, 128 of them for 8 KB.)"),
+ key("path.width", &["cxl-mem"], Shape::Size { min: 1, max: 4096 }, Is("64 B"), "\"64 B\"")
+        .about("Bytes one access moves. A power of two. (CXL.mem: a line of the processor's caches.)"),
     key("path.outstanding", &["ddr"], Shape::Count { min: 1, max: 65_536 }, Is("10"), "10").about(
         "Bursts that a processor has in flight. (The line fill buffers of a core: 10 in Intel's of that time.)",
     ),
     key(
         "path.queue",
-        &["direct", "nvme", "sata", "bus", "ddr"],
+        &["direct", "nvme", "sata", "bus", "ddr", "cxl-mem"],
         Shape::Count { min: 1, max: 65_536 },
         Is("32"),
         "256",
@@ -70,7 +77,7 @@ pub const KEYS: &[Key] = &[
          completion; on a memory bus propagation and control, for every access. Not the \
          controller's own time, which is `ftl.overhead`.",
     ),
-    key("path.rate_write", &["nvme", "sata", "bus"], Shape::Rate, Nothing("as `rate`"), "\"35 MB/s\"").about(
+    key("path.rate_write", &["nvme", "sata", "bus", "cxl-mem"], Shape::Rate, Nothing("as `rate`"), "\"35 MB/s\"").about(
         "Rate towards the device, if it differs from that to the host: software that moves \
          the data itself may take longer in one direction.",
     ),
@@ -92,8 +99,8 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
     let memory_bus = kind == "memory-bus";
     // A program that copies has one access under way.
     let queue = if memory_bus { Some(1) } else { context.count("path.queue", &kind) };
-    let ddr = kind == "ddr";
-    let width = if memory_bus || ddr { context.size("path.width", &kind) } else { Some(0) };
+    let (ddr, cxl) = (kind == "ddr", kind == "cxl-mem");
+    let width = if memory_bus || ddr || cxl { context.size("path.width", &kind) } else { Some(0) };
     let outstanding = if ddr { context.count("path.outstanding", &kind) } else { Some(1) };
     let software = software(context);
     let overhead_device = context.time("path.overhead.device", "");
@@ -103,13 +110,14 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
         "bus" => PathKind::Bus,
         "memory-bus" => PathKind::MemoryBus,
         "ddr" => PathKind::Ddr,
+        "cxl-mem" => PathKind::CxlMem,
         _ => PathKind::Direct,
     };
     if path_kind == PathKind::Sata && queue.is_some_and(|queue| queue > 32) {
         context.wrong("path.queue", "`path.queue`: SATA has 32 command slots", "a whole number from 1 to 32");
         return None;
     }
-    if (memory_bus || ddr) && !width?.is_power_of_two() {
+    if (memory_bus || ddr || cxl) && !width?.is_power_of_two() {
         context.wrong("path.width", "`path.width` is not a power of two", "\"4 B\", \"8 B\", \"64 B\"");
         return None;
     }

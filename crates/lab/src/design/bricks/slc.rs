@@ -27,13 +27,18 @@ pub const KEYS: &[Key] = &[
                 "only what was written recently goes there; what is not overwritten in time migrates \
                  (reference 9 of system 002)",
             ),
+            (
+                "set-associative",
+                "no SLC mode: lines of DRAM in front of the map, which a processor loads from and stores to over \
+                 CXL.mem (`path.kind = \"cxl-mem\"`)",
+            ),
         ]),
         Is("none"),
         "\"pslc\"",
     )
     .about(
-        "A cache of blocks in SLC mode: faster and more durable, but smaller. Relocated data is always \
-         written with all bits, so it needs `ftl.streams` of its own; `hot` needs \
+        "A cache: of blocks in SLC mode, which are faster and more durable, but smaller; or of lines in DRAM. Relocated \
+         data is always written with all bits, so a cache in SLC mode needs `ftl.streams` of its own; `hot` needs \
          hot-cold-relocated.",
     ),
     key("ftl.cache.in", CACHES, Shape::Medium, Required, "\"slc\"").about(
@@ -70,7 +75,7 @@ pub const KEYS: &[Key] = &[
     .about("What happens to host data when the cache is full."),
 ];
 
-/// The kinds of cache.
+/// The kinds of cache in SLC mode.
 const CACHES: &[&str] = &["pslc", "hot"];
 
 /// Blocks of the data array that are used with one bit per cell.
@@ -148,7 +153,7 @@ pub struct CacheKeys {
 /// Reads `[ftl.cache]` of a page map; `Some(None)`: there is no cache.
 pub fn cache_keys(context: &mut Context, media: &Media) -> Option<Option<CacheKeys>> {
     let kind = context.text("ftl.cache.kind", "page")?;
-    if kind == "none" {
+    if !CACHES.contains(&kind.as_str()) {
         return Some(None);
     }
     let flash = memories::nand(context, media, "ftl.cache.in", &kind);

@@ -156,6 +156,13 @@ pub fn read(
     wiring: Wiring,
     path: Option<&HostPath>,
 ) -> Option<(Array, PageMapped)> {
+    let read = map(context, media, wiring);
+    memories::not_words(context, path, "a page map")?;
+    read
+}
+
+/// The same, whatever the link to the host.
+pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Array, PageMapped)> {
     let flash = memories::data_nand(context, media, KIND, "a page map");
     let unit = context.size("ftl.unit", KIND);
     let map = memories::ram(context, media, "ftl.map.in", "");
@@ -170,7 +177,6 @@ pub fn read(
     let share = space::spare(context, KIND, SPARE);
     let buffer = buffer::write_back(context, media, KIND, unit);
     let cache = slc::cache_keys(context, media);
-    memories::not_words(context, path, "a page map")?;
 
     let (medium, flash) = flash?;
     let unit = unit?;

@@ -4,7 +4,7 @@
 use super::backing::{Backing, BuildError};
 use super::power::Device;
 use super::pram::Pram;
-use super::{Observed, blocks, direct, envy, hftl, link, memory, page_map, ram_disk};
+use super::{Observed, blocks, cached, direct, envy, hftl, link, memory, page_map, ram_disk};
 use crate::design::{Design, Ftl, Route};
 use nvlab_access::{Attached, RamDisk};
 use nvlab_controller::fsms::Fsms;
@@ -34,6 +34,11 @@ pub fn build<B: Backing, V: Visit>(
             let pram = pram_beside(design, seed, backing)?;
             let built = page_map::build(design, page, seed, backing)?;
             beside_pram(design, backing, built, pram, visit)
+        }
+        Ftl::Cached(lines) => {
+            memory::check(design, backing.payload()).map_err(BuildError::Memory)?;
+            let (lines, ready) = cached::build(design, lines, seed, backing)?;
+            Ok(visit.visit(Attached::new(lines, link(design)), ready))
         }
         Ftl::Blocks(blocks) => {
             memory::check(design, backing.payload()).map_err(BuildError::Memory)?;

@@ -4,7 +4,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`mod@build`] | from a design to its device, whatever its kind |
-//! | `page_map`, [`blocks`], [`hftl`], `direct`, [`envy`], `ram_disk` | a file for each kind of controller |
+//! | `page_map`, [`cached`], [`blocks`], [`hftl`], `direct`, [`envy`], `ram_disk` | a file for each kind of controller |
 //! | [`fsms`], [`pram`] | the driver that may stand in front, and the memory both use |
 //! | [`backing`] | what media keep their bytes in |
 //! | [`memory`] | how much of this machine's memory a device will take |
@@ -14,6 +14,7 @@
 pub mod backing;
 pub mod blocks;
 pub mod build;
+pub mod cached;
 pub mod carrying;
 mod direct;
 pub mod envy;
@@ -31,7 +32,7 @@ pub use carrying::Carrying;
 pub use power::Device;
 
 use crate::design::Design;
-use crate::result::{CacheResult, MemoryResult, PramResult};
+use crate::result::{CacheResult, LinesResult, MemoryResult, PramResult};
 use nvlab_access::{Attached, HostPath};
 use nvlab_controller::{Background, Controller};
 use nvlab_medium::Store;
@@ -105,6 +106,8 @@ pub struct Insides<'a> {
     pub buffer_wait: Total,
     /// What its cache of blocks in SLC mode did, if it has one.
     pub cache: Option<CacheResult>,
+    /// What its cache of lines did, if it has one.
+    pub lines: Option<LinesResult>,
     /// What only a memory has.
     pub memory: Option<MemoryResult>,
     /// What its PRAM did, if it has one.
@@ -127,6 +130,7 @@ impl Insides<'_> {
             memory_bytes: 0,
             buffer_wait: Total::default(),
             cache: None,
+            lines: None,
             memory: None,
             pram: None,
             transfers: None,

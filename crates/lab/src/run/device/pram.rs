@@ -136,11 +136,12 @@ impl<S: Store> InPlace for Pram<S> {
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
         each!(self, memory => memory.read(at, offset, bytes, into))
     }
-    #[inline]
+    #[inline(always)]
     fn prefetch(&self, offset: u64) {
         each!(self, memory => memory.prefetch(offset));
     }
-    #[inline]
+    // Always: see [`StartGap`].
+    #[inline(always)]
     fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
         each!(self, memory => memory.write(at, offset, bytes, data))
     }
