@@ -51,26 +51,42 @@ impl Flush {
     #[cfg(target_arch = "x86_64")]
     #[inline]
     pub fn lines(self, bytes: &[u8]) {
-        use std::arch::asm;
         if bytes.is_empty() {
             return;
         }
         let first = bytes.as_ptr().map_addr(|address| address & !(LINE - 1));
         let lead = bytes.as_ptr().addr() - first.addr();
         for line in (0..lead + bytes.len()).step_by(LINE) {
-            let line = first.wrapping_add(line);
-            // SAFETY: the line holds a byte that is borrowed, so it is mapped; a flush changes no memory. A processor
-            // without the instruction would end the process; `is_supported` says so before.
-            unsafe {
-                match self {
-                    Flush::Clwb => asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags)),
-                    Flush::ClflushOpt => {
-                        asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags))
-                    }
-                    Flush::Clflush => asm!("clflush [{}]", in(reg) line, options(nostack, preserves_flags)),
-                }
+            // SAFETY: the line holds a byte that is borrowed, so it is mapped.
+            unsafe { self.line(first.wrapping_add(line)) };
+        }
+    }
+
+    /// Starts to write back the cache line that holds this address, which other threads may store to meanwhile.
+    ///
+    /// # Safety
+    /// The address is mapped. The instruction is supported: a processor without it ends the process.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    pub unsafe fn line(self, at: *const u8) {
+        use std::arch::asm;
+        // SAFETY: the caller answers for the address; a flush changes no memory.
+        unsafe {
+            match self {
+                Flush::Clwb => asm!("clwb [{}]", in(reg) at, options(nostack, preserves_flags)),
+                Flush::ClflushOpt => asm!("clflushopt [{}]", in(reg) at, options(nostack, preserves_flags)),
+                Flush::Clflush => asm!("clflush [{}]", in(reg) at, options(nostack, preserves_flags)),
             }
         }
+    }
+
+    /// Unreachable: no instruction is supported here.
+    ///
+    /// # Safety
+    /// None.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub unsafe fn line(self, _: *const u8) {
+        unreachable!("{self:?} on a processor without it");
     }
 
     /// Unreachable: no instruction is supported here.

@@ -10,6 +10,7 @@
 //! | [`stores`] | stores to mapped memory in known units and order: whole words, or past the caches |
 //! | [`flush`] | [`Flush`]: writes cache lines back to memory (clwb, clflushopt, clflush) |
 //! | [`mtd`] | raw flash as a character device: its description and erase |
+//! | [`barrier`] | a memory barrier whose frequent side is free (membarrier) |
 //! | [`mod@file`] | unnamed files in memory, holes, free space, private files |
 //! | [`folder`] | [`LockedFolder`]: a folder with one owner, whose files are replaced atomically |
 //! | [`faulty`] | [`FaultyFile`]: a file that fails on demand, for tests |
@@ -25,6 +26,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("only Linux is supported");
 
+pub mod barrier;
 pub mod faulty;
 pub mod file;
 pub mod flush;

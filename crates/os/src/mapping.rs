@@ -78,6 +78,16 @@ impl Mapping {
         }
     }
 
+    /// Writes the pages that hold these bytes of a shared mapping to the file and waits until they are durable (msync).
+    pub fn sync(&self, offset: usize, bytes: usize) -> io::Result<()> {
+        const PAGE: usize = 4096;
+        let end =
+            offset.checked_add(bytes).filter(|&end| end <= self.bytes).ok_or(io::ErrorKind::InvalidInput)?;
+        let first = offset & !(PAGE - 1);
+        // SAFETY: the range is inside this mapping, whose contents it does not change.
+        check(unsafe { libc::msync(self.start().add(first).cast(), end - first, libc::MS_SYNC) }).map(|_| ())
+    }
+
     /// The first byte.
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()

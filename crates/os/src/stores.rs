@@ -85,6 +85,73 @@ pub fn publish() {
     }
 }
 
+/// Copies `words` words of 8 B that other threads may store to meanwhile: the copy may mix old and new words, which the caller
+/// finds out by other means (a version read before and after). Bytes that were never initialised are copied as whatever they
+/// are.
+///
+/// # Safety
+/// Both sides are mapped for `words` words, aligned to 8 B, and do not overlap; no other thread stores to `into`, except by
+/// this function or atomically.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
+pub unsafe fn copy_racing(into: *mut u64, from: *const u64, words: usize) {
+    let bytes = words * WORD;
+    // SAFETY: the caller answers for both ranges. In assembly, because a race between plain accesses is undefined in Rust;
+    // for the processor each aligned word is loaded and stored as a whole.
+    unsafe {
+        std::arch::asm!(
+            "test {end}, 8",
+            "jz 3f",
+            "mov {word}, [{from}]",
+            "mov [{into}], {word}",
+            "mov {at:e}, 8",
+            "jmp 3f",
+            "2:",
+            "movups {pair}, [{from} + {at}]",
+            "movups [{into} + {at}], {pair}",
+            "add {at}, 16",
+            "3:",
+            "cmp {at}, {end}",
+            "jb 2b",
+            end = in(reg) bytes,
+            from = in(reg) from,
+            into = in(reg) into,
+            at = inout(reg) 0_usize => _,
+            word = out(reg) _,
+            pair = out(xmm_reg) _,
+            options(nostack)
+        );
+    }
+}
+
+/// Copies `words` words of 8 B that other threads may store to meanwhile; see the version for x86-64.
+///
+/// # Safety
+/// As there; every byte is initialised.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[inline]
+pub unsafe fn copy_racing(into: *mut u64, from: *const u64, words: usize) {
+    for i in 0..words {
+        // SAFETY: the caller answers for both ranges; atomic accesses may race.
+        unsafe {
+            let word = AtomicU64::from_ptr(from.add(i).cast_mut()).load(Ordering::Relaxed);
+            AtomicU64::from_ptr(into.add(i)).store(word, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Asks for the cache line at this address, which need not be mapped, before it is needed for a store.
+#[inline]
+pub fn prefetch_for_store(at: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch does not access memory as far as the program can tell.
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +171,18 @@ mod tests {
                     assert_eq!(mapping.as_slice(), model, "{bytes} B at {start}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn racing_copies_of_every_length_are_exact() {
+        let from: Vec<u64> = (1..100).collect();
+        for words in 0..90 {
+            let mut into = vec![0; 100];
+            // SAFETY: both have more words, and nobody else knows them.
+            unsafe { copy_racing(into.as_mut_ptr().add(1), from.as_ptr(), words) };
+            assert_eq!((into[0], &into[1..1 + words]), (0, &from[..words]));
+            assert!(into[1 + words..].iter().all(|&word| word == 0), "{words}");
         }
     }
 }

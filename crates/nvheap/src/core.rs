@@ -1,0 +1,160 @@
+//! An open heap as all its threads share it.
+
+use crate::error::{Error, Result};
+use crate::layout::{HEADERS, Header, LINE, Layout};
+use crate::memory::Memory;
+use crate::persist::TypeEntry;
+use crate::space::Space;
+use nvlab_os::barrier;
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+/// Clocks that are reserved at a time: a generation uses at least as many.
+pub(crate) const CLOCK_STEP: u64 = 1 << 32;
+
+/// What a log's thread tells the others. A line of its own, and the next for the processor's prefetcher.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Slot {
+    pub is_leased: AtomicBool,
+    /// Odd while a transaction runs; changes with each.
+    pub runs: AtomicU64,
+    /// The epoch in which a commit is in progress; 0: none is.
+    pub committing: AtomicU64,
+    /// The clock of the last commit.
+    pub clock: AtomicU64,
+    /// For each half: the epoch of its records and their bytes.
+    pub epochs: [AtomicU64; 2],
+    pub tails: [AtomicU64; 2],
+}
+
+impl Slot {
+    pub fn new(clock: u64) -> Slot {
+        Slot { clock: AtomicU64::new(clock), ..Slot::default() }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub memory: Memory,
+    pub header: Mutex<Header>,
+    pub layout: Layout,
+    pub identity: u64,
+    /// No clock above it was used before this generation.
+    pub base: u64,
+    /// Clocks up to it may be used.
+    pub limit: AtomicU64,
+    /// Where commits write.
+    pub epoch: AtomicU64,
+    pub slots: Box<[Slot]>,
+    pub space: Space,
+    pub types: Vec<TypeEntry>,
+    pub brand: TypeId,
+    /// Set when a write failed.
+    pub failed: OnceLock<Error>,
+    /// Volatile references: objects that live without persistent ones.
+    pub handles: Mutex<HashMap<u64, u64>>,
+    pub this: Weak<Core>,
+    /// Dropped with the heap.
+    pub _guard: Box<dyn std::any::Any + Send + Sync>,
+    /// Tells the heaps of a process apart.
+    pub id: u64,
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic leaves nothing half changed behind these mutexes.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes both copies, one after the other.
+pub(crate) fn write_header(memory: &Memory, header: &Header) -> Result<()> {
+    for at in HEADERS {
+        memory.store(at, &header.encode())?;
+        memory.write_back(at, 2 * LINE);
+        memory.fence(&[(at, 2 * LINE)])?;
+    }
+    Ok(())
+}
+
+impl Core {
+    /// Refuses work after a failure.
+    #[inline]
+    pub fn check_failed(&self) -> Result<()> {
+        match self.failed.get() {
+            None => Ok(()),
+            Some(error) => Err(Error::Failed(error.clone().into())),
+        }
+    }
+
+    /// Remembers a failure after which nobody knows what is durable.
+    pub fn fail<T>(&self, result: Result<T>) -> Result<T> {
+        result.inspect_err(|error| {
+            let _ = self.failed.set(error.clone());
+        })
+    }
+
+    /// Reserves more clocks.
+    pub fn raise_limit(&self, clock: u64) -> Result<()> {
+        let mut header = locked(&self.header);
+        if clock > header.clock_limit {
+            header.clock_limit += CLOCK_STEP;
+            self.fail(write_header(&self.memory, &header))?;
+            self.limit.store(header.clock_limit, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Ends `epoch`, unless it has ended: what its commits changed is written home, and its halves of the logs are free.
+    ///
+    /// The caller is not in the middle of a commit. Records of the next epoch may be written meanwhile; those after it wait
+    /// for this one.
+    pub fn checkpoint(&self, epoch: u64) -> Result<()> {
+        let mut header = locked(&self.header);
+        self.check_failed()?;
+        if self.epoch.load(Ordering::Relaxed) != epoch {
+            return Ok(());
+        }
+        self.epoch.store(epoch + 1, Ordering::SeqCst);
+        barrier::heavy();
+        for slot in &self.slots {
+            while slot.committing.load(Ordering::Acquire) == epoch {
+                std::thread::yield_now();
+            }
+        }
+        self.fail(self.write_home(epoch))?;
+        header.epoch_done = epoch;
+        self.fail(write_header(&self.memory, &header))
+    }
+
+    fn write_home(&self, epoch: u64) -> Result<()> {
+        let half = (epoch & 1) as usize;
+        for (log, slot) in self.slots.iter().enumerate() {
+            if slot.epochs[half].load(Ordering::Acquire) == epoch {
+                let bytes = slot.tails[half].load(Ordering::Acquire);
+                crate::log::write_back(&self.memory, self.layout.half(log, epoch), bytes)?;
+            }
+        }
+        self.memory.fence(&[(0, self.memory.bytes())])
+    }
+
+    /// Waits until every transaction of another thread that runs now has ended; false if that takes long.
+    pub fn is_quiet(&self, mine: usize) -> bool {
+        barrier::heavy();
+        for (log, slot) in self.slots.iter().enumerate() {
+            let runs = slot.runs.load(Ordering::Acquire);
+            if log == mine || runs & 1 == 0 {
+                continue;
+            }
+            let ended = (0..1000).any(|_| {
+                std::thread::yield_now();
+                slot.runs.load(Ordering::Acquire) != runs
+            });
+            if !ended {
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,466 @@
+//! Opening a heap and running transactions on it.
+
+use crate::core::{CLOCK_STEP, Core, Slot, locked, write_header};
+use crate::error::{Error, Result};
+use crate::hash::hash_bytes;
+use crate::layout::{Header, Layout, PAGE, TYPES};
+use crate::memory::{Memory, Persistence};
+use crate::persist::{Brand, Shape};
+use crate::pointer::{Handle, PBox, offset, pack, tag_of};
+use crate::recover;
+use crate::space::Space;
+use crate::thread::{self, Lease};
+use crate::tx::{List, RawTx, Tx, with_running};
+use nvlab_os::{barrier, file};
+use std::any::{TypeId, type_name};
+use std::collections::HashSet;
+use std::fmt;
+use std::fs::File;
+use std::marker::PhantomData;
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Brands of the heaps that are open.
+static OPEN: Mutex<Option<HashSet<TypeId>>> = Mutex::new(None);
+
+/// How a heap is created or opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What makes it durable.
+    pub persistence: Persistence,
+    /// The size it may grow to, in bytes; fixed when it is created. It takes address space only.
+    pub bytes_max: u64,
+    /// Threads that can use it at a time, at most 127; fixed when it is created.
+    pub logs: u32,
+    /// Bytes of a thread's log, in which a transaction takes at most half; fixed when the heap is created.
+    pub log_bytes: u64,
+}
+
+impl Default for Options {
+    /// 64 GiB at most, 32 threads with logs of 512 KiB.
+    fn default() -> Self {
+        Options { persistence: Persistence::Detect, bytes_max: 64 << 30, logs: 32, log_bytes: 512 << 10 }
+    }
+}
+
+/// Figures of an open heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// How often it was opened.
+    pub opens: u64,
+    /// Records that were replayed when it was opened: 0 after it was closed in order.
+    pub replayed: u64,
+}
+
+/// A heap of brand `H` that is open.
+///
+/// Dropping it writes everything home. A program that is killed instead loses nothing: the next one replays the logs.
+pub struct Heap<H: Brand> {
+    core: Arc<Core>,
+    root: u64,
+    replayed: u64,
+    brand: PhantomData<fn(H) -> H>,
+}
+
+impl<H: Brand> fmt::Debug for Heap<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Heap<{}>({})", type_name::<H>(), self.core.memory.path().display())
+    }
+}
+
+/// Frees the brand when the heap is closed.
+#[derive(Debug)]
+struct BrandGuard(TypeId);
+
+impl BrandGuard {
+    fn take<H: Brand>() -> Result<BrandGuard> {
+        let id = TypeId::of::<H>();
+        match locked(&OPEN).get_or_insert_default().insert(id) {
+            true => Ok(BrandGuard(id)),
+            false => Err(Error::BrandInUse(type_name::<H>())),
+        }
+    }
+}
+
+impl Drop for BrandGuard {
+    fn drop(&mut self) {
+        locked(&OPEN).get_or_insert_default().remove(&self.0);
+    }
+}
+
+fn fingerprint(shape: &Shape) -> u64 {
+    shape.types.iter().fold(1, |hash, entry| hash_bytes(hash, entry.shape.as_bytes()))
+}
+
+/// The types in words, as the file keeps them.
+fn words(shape: &Shape) -> Vec<u8> {
+    let mut text: Vec<u8> = Vec::new();
+    for (i, entry) in shape.types.iter().enumerate() {
+        text.extend(format!("{i} {} {}\n", entry.name, entry.shape).bytes());
+    }
+    text.truncate((TYPES.end - TYPES.start) as usize);
+    text
+}
+
+impl<H: Brand> Heap<H> {
+    /// Creates a heap in a new file, with the root that `root` makes.
+    pub fn create(
+        path: impl AsRef<Path>,
+        options: Options,
+        root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
+    ) -> Result<Self> {
+        let path = path.as_ref();
+        let file =
+            file::private().create_new(true).open(path).map_err(Error::io("create", &path.display()))?;
+        Self::create_in(file, path, options, root).inspect_err(|_| {
+            // Nobody else has seen it: it was new, and it is no heap yet.
+            let _ = std::fs::remove_file(path);
+        })
+    }
+
+    /// Creates a heap in an empty file that is open; `path` is for messages.
+    pub fn create_in(
+        file: File,
+        path: &Path,
+        options: Options,
+        mut root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
+    ) -> Result<Self> {
+        let layout = Layout {
+            logs: u64::from(options.logs),
+            half_bytes: (options.log_bytes / 2).next_multiple_of(4096),
+            pages_max: options.bytes_max.div_ceil(PAGE).next_multiple_of(4),
+        };
+        if !layout.is_sane() {
+            return Err(Error::Invalid(format!("no heap can have {options:?}")));
+        }
+        lock(&file, path)?;
+        let brand = BrandGuard::take::<H>()?;
+        file.set_len(layout.data()).map_err(Error::io("lengthen", &path.display()))?;
+        // Logs are written without asking for space again.
+        file::reserve(&file, 0, layout.page_table())
+            .map_err(Error::io("reserve space in", &path.display()))?;
+        let shape = Shape::of::<H>();
+        file.write_all_at(&words(&shape), TYPES.start).map_err(Error::io("write", &path.display()))?;
+        let header = Header {
+            layout,
+            identity: file::random_u64().map_err(Error::io("draw a number for", &path.display()))?,
+            fingerprint: fingerprint(&shape),
+            root: 0,
+            epoch_done: 0,
+            clock_limit: CLOCK_STEP,
+            opens: 1,
+        };
+        let memory = Memory::map(
+            file,
+            path,
+            &options.persistence,
+            layout.data(),
+            layout.bytes(layout.pages_max),
+            layout.data(),
+        )?;
+        let mut heap = Self::start(memory, header, shape, brand, 0, 0);
+        let made = heap.transaction(|tx| {
+            let root = PBox::<H::Root, H>::new(tx, root(tx)?)?;
+            let at = root.at();
+            // It is never dropped: the header points to it.
+            std::mem::forget(root);
+            Ok(at)
+        })?;
+        heap.core.checkpoint(heap.core.epoch.load(Ordering::Acquire))?;
+        heap.root = made;
+        let mut header = locked(&heap.core.header);
+        header.root = made;
+        heap.core.memory.sync_file()?;
+        write_header(&heap.core.memory, &header)?;
+        drop(header);
+        Ok(heap)
+    }
+
+    /// Opens a heap and recovers it.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let path = path.as_ref();
+        let file = file::private().open(path).map_err(Error::io("open", &path.display()))?;
+        Self::open_in(file, path, options)
+    }
+
+    /// Opens the heap in a file that is open; `path` is for messages.
+    pub fn open_in(file: File, path: &Path, options: Options) -> Result<Self> {
+        lock(&file, path)?;
+        let brand = BrandGuard::take::<H>()?;
+        let mut start = vec![0; 8192];
+        let bytes = file.metadata().map_err(Error::io("examine", &path.display()))?.len();
+        let read = file.read_at(&mut start, 0).map_err(Error::io("read", &path.display()))?;
+        let mut header = Header::find(path, &start[..read])?;
+        let format = |why: String| Error::Format { path: path.into(), why };
+        let layout = header.layout;
+        if bytes < layout.bytes(1) || header.root == 0 {
+            return Err(format(format!("it ends after {bytes} B")));
+        }
+        let shape = Shape::of::<H>();
+        if header.fingerprint != fingerprint(&shape) {
+            return Err(Error::Schema { why: difference(&file, &shape) });
+        }
+        let pages = ((bytes - layout.data()) / PAGE).min(layout.pages_max);
+        let memory = Memory::map(
+            file,
+            path,
+            &options.persistence,
+            layout.bytes(pages),
+            layout.bytes(layout.pages_max),
+            layout.data(),
+        )?;
+        let replayed = recover::replay(&memory, &header)?;
+        // From here on no lock is held, and what was replayed is never replayed again.
+        let base = header.clock_limit;
+        header.clock_limit += CLOCK_STEP;
+        header.epoch_done += 2;
+        header.opens += 1;
+        write_header(&memory, &header)?;
+        let heap = Self::start(memory, header, shape, brand, base, replayed);
+        heap.core.memory.check_object(heap.root_at(), 8)?;
+        for log in 0..heap.core.slots.len() {
+            heap.reap(log, List::Dead)?;
+            heap.reap(log, List::Kept)?;
+        }
+        Ok(heap)
+    }
+
+    fn start(
+        memory: Memory,
+        header: Header,
+        shape: Shape,
+        brand: BrandGuard,
+        base: u64,
+        replayed: u64,
+    ) -> Self {
+        static IDS: AtomicU64 = AtomicU64::new(1);
+        barrier::register();
+        let layout = header.layout;
+        let core = Arc::new_cyclic(|this| Core {
+            space: Space::open((memory.bytes() - layout.data()) / PAGE),
+            memory,
+            layout,
+            identity: header.identity,
+            base,
+            limit: AtomicU64::new(header.clock_limit),
+            epoch: AtomicU64::new(header.epoch_done + 1),
+            slots: (0..layout.logs).map(|_| Slot::new(base)).collect(),
+            types: shape.types,
+            brand: TypeId::of::<H>(),
+            failed: OnceLock::new(),
+            handles: Mutex::default(),
+            this: this.clone(),
+            _guard: Box::new(brand),
+            id: IDS.fetch_add(1, Ordering::Relaxed),
+            header: Mutex::new(header),
+        });
+        Heap { core, root: header.root, replayed, brand: PhantomData }
+    }
+
+    fn root_at(&self) -> u64 {
+        offset(NonZeroU64::new(self.root).expect("checked when it was opened"))
+    }
+
+    /// Runs a transaction: what `body` changes happens as a whole or, if it returns an error or panics, not at all.
+    ///
+    /// `body` is called again while other threads are in the way. What it takes along and returns is `Send`, so that no
+    /// pointer into the heap leaves it; use [`Handle`]s for that. Inside another transaction on the same heap it is part of
+    /// that one; if it fails there, all of it fails.
+    pub fn transaction<R: Send>(&self, mut body: impl FnMut(&Tx<'_, H>) -> Result<R> + Send) -> Result<R> {
+        let lease = thread::lease(&self.core)?;
+        run(&lease, &mut body)
+    }
+
+    /// The root.
+    pub fn root(&self) -> Result<Handle<H::Root, H>> {
+        self.transaction(|tx| {
+            let word = NonZeroU64::new(self.root).expect("set when the heap was made");
+            let tag = tag_of::<H::Root>(tx.raw, false)?;
+            Handle::new(tx, pack(offset(word), tag))
+        })
+    }
+
+    /// Figures.
+    pub fn stat(&self) -> Stat {
+        Stat {
+            bytes: self.core.memory.bytes(),
+            opens: locked(&self.core.header).opens,
+            replayed: self.replayed,
+        }
+    }
+
+    /// Writes all changes home and empties the logs, so that the next open has nothing to replay.
+    pub fn checkpoint(&self) -> Result<()> {
+        for _ in 0..2 {
+            self.core.checkpoint(self.core.epoch.load(Ordering::Acquire))?;
+        }
+        Ok(())
+    }
+
+    fn reap(&self, log: usize, list: List) -> Result<()> {
+        let lease = thread::lease(&self.core)?;
+        reap(&lease, log, list)
+    }
+}
+
+impl<H: Brand> Drop for Heap<H> {
+    fn drop(&mut self) {
+        thread::end_lease(&self.core);
+        // If it fails, the logs have what is not at home.
+        let _ = self.checkpoint();
+    }
+}
+
+/// Runs transactions until one commits or fails for good.
+fn run<H: Brand, R>(lease: &Lease<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Result<R>) -> Result<R> {
+    let tx = lease.tx();
+    if tx.context.depth.get() > 0 {
+        // Part of the transaction around it.
+        return body(&Tx::new(tx)).map_err(|error| tx.doom(error));
+    }
+    let mut tries = 0;
+    loop {
+        match attempt(tx, body) {
+            Err(Error::Conflict) => {
+                tries += 1;
+                thread::back_off(tries);
+            }
+            Err(error) => return Err(error),
+            Ok(result) => {
+                while !tx.is_list_empty(tx.context.slot, List::Dead)? {
+                    reap(lease, tx.context.slot, List::Dead)?;
+                }
+                return Ok(result);
+            }
+        }
+    }
+}
+
+/// Ends a transaction that was left by an error or a panic.
+struct Ended<'t>(Option<RawTx<'t>>);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        if let Some(tx) = self.0 {
+            tx.context.depth.set(0);
+            tx.abort();
+        }
+    }
+}
+
+fn attempt<H: Brand, R>(tx: RawTx<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Result<R>) -> Result<R> {
+    tx.begin()?;
+    tx.context.depth.set(1);
+    let mut ended = Ended(Some(tx));
+    let result = with_running(tx, || body(&Tx::new(tx)));
+    let result = match (tx.context.doomed(), result) {
+        (None, Ok(result)) => result,
+        // A conflict counts, even if the program has made something else of it.
+        (Some(error), Ok(_))
+        | (Some(error @ Error::Conflict), Err(_))
+        | (None, Err(error))
+        | (Some(_), Err(error)) => {
+            return Err(error);
+        }
+    };
+    ended.0 = None;
+    tx.context.depth.set(0);
+    tx.commit()?;
+    Ok(result)
+}
+
+/// Destroys the objects of a list, a few in each transaction.
+fn reap(lease: &Lease<'_>, log: usize, list: List) -> Result<()> {
+    let tx = lease.tx();
+    while !tx.is_list_empty(log, list)? {
+        let mut tries = 0;
+        loop {
+            tx.begin()?;
+            let mut ended = Ended(Some(tx));
+            let popped = tx.reap(log, list);
+            if popped.is_ok() {
+                ended.0 = None;
+            }
+            drop(ended);
+            match popped.and_then(|_| tx.commit()) {
+                Ok(()) => break,
+                Err(Error::Conflict) => {
+                    tries += 1;
+                    thread::back_off(tries);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One handle less. The last one destroys an object that has no other pointer.
+pub(crate) fn drop_handle(core: &Arc<Core>, at: u64) {
+    let mut handles = locked(&core.handles);
+    let Some(count) = handles.get_mut(&at) else { return };
+    *count -= 1;
+    if *count > 0 {
+        return;
+    }
+    handles.remove(&at);
+    drop(handles);
+    let Ok(lease) = thread::lease(core) else { return };
+    let tx = lease.tx();
+    let unlink = |tx: RawTx<'_>| -> Result<()> {
+        match tx.is_kept(at)? {
+            true => tx.unlink_kept(at),
+            false => Ok(()),
+        }
+    };
+    if tx.context.depth.get() > 0 {
+        if let Err(error) = unlink(tx) {
+            tx.doom(error);
+        }
+        return;
+    }
+    if !tx.is_kept(at).unwrap_or(false) {
+        return;
+    }
+    // If it fails, the object stays on the list and is destroyed when the heap is opened next.
+    for tries in 0..100 {
+        if tx.begin().is_err() {
+            return;
+        }
+        let unlinked = unlink(tx).and_then(|()| tx.commit());
+        match unlinked {
+            Err(Error::Conflict) => {
+                tx.abort();
+                thread::back_off(tries);
+            }
+            Err(_) => return tx.abort(),
+            Ok(()) => break,
+        }
+    }
+    let _ = reap(&lease, tx.context.slot, List::Dead);
+}
+
+fn lock(file: &File, path: &Path) -> Result<()> {
+    match file::try_lock(file).map_err(Error::io("lock", &path.display()))? {
+        true => Ok(()),
+        false => Err(Error::Busy(path.into())),
+    }
+}
+
+/// The first type of the file that is not the program's.
+fn difference(file: &File, shape: &Shape) -> String {
+    let mut found = vec![0; (TYPES.end - TYPES.start) as usize];
+    let read = file.read_at(&mut found, TYPES.start).unwrap_or(0);
+    found.truncate(read);
+    found.truncate(found.iter().position(|&byte| byte == 0).unwrap_or(read));
+    let (found, mine) = (String::from_utf8_lossy(&found).into_owned(), words(shape));
+    let mine = String::from_utf8_lossy(&mine).into_owned();
+    let same = found.lines().zip(mine.lines()).take_while(|(theirs, mine)| theirs == mine).count();
+    let line = |text: &str| text.lines().nth(same).unwrap_or("nothing").to_string();
+    format!("the file has {}, the program {}", line(&found), line(&mine))
+}

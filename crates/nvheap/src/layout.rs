@@ -1,0 +1,153 @@
+//! Where everything lies in the file of a heap.
+//!
+//! ```text
+//! 0        header, and 4 KiB further its copy: written one after the other, so that one of them is always whole
+//! 8 KiB    the types in words, for messages
+//! 64 KiB   logs: for each, 4 KiB with its list of objects to be destroyed, and two halves for records
+//! ...      page table: 8 B for each page that the heap may grow to; then 2 B for each, a hint of its free blocks
+//! ...      pages of 64 KiB: blocks of one size, or part of a large block
+//! ```
+//!
+//! Integers are little-endian. A header is 16 words: the last is the hash of the others.
+
+use crate::error::{Error, Result};
+use crate::hash::hash_words;
+use std::path::Path;
+
+pub(crate) const PAGE: u64 = 64 << 10;
+pub(crate) const LINE: u64 = 64;
+/// The copies of the header.
+pub(crate) const HEADERS: [u64; 2] = [0, 4096];
+/// Where the types lie in words, and the most bytes of them.
+pub(crate) const TYPES: std::ops::Range<u64> = 8192..PAGE;
+/// Bytes in front of the halves of a log.
+const LOG_HEAD: u64 = 4096;
+const MAGIC: u64 = u64::from_le_bytes(*b"nvheap\0\x01");
+const VERSION: u64 = 1;
+const HEADER_WORDS: usize = 16;
+
+/// Sizes that are fixed when a heap is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub logs: u64,
+    /// Bytes of a half of a log: a multiple of a line.
+    pub half_bytes: u64,
+    /// Pages the heap may grow to.
+    pub pages_max: u64,
+}
+
+impl Layout {
+    pub fn log_head(&self, log: usize) -> u64 {
+        PAGE + log as u64 * (LOG_HEAD + 2 * self.half_bytes)
+    }
+
+    /// Where the records of an epoch begin.
+    pub fn half(&self, log: usize, epoch: u64) -> u64 {
+        self.log_head(log) + LOG_HEAD + (epoch & 1) * self.half_bytes
+    }
+
+    pub fn page_table(&self) -> u64 {
+        self.log_head(self.logs as usize).next_multiple_of(4096)
+    }
+
+    pub fn hints(&self) -> u64 {
+        self.page_table() + self.pages_max * 8
+    }
+
+    /// The first page.
+    pub fn data(&self) -> u64 {
+        (self.hints() + self.pages_max * 2).next_multiple_of(PAGE)
+    }
+
+    /// Bytes of the file with this many pages.
+    pub fn bytes(&self, pages: u64) -> u64 {
+        self.data() + pages * PAGE
+    }
+
+    pub fn is_sane(&self) -> bool {
+        (1..=127).contains(&self.logs)
+            && (4096..=1 << 32).contains(&self.half_bytes)
+            && self.half_bytes.is_multiple_of(4096)
+            && (1..=1 << 30).contains(&self.pages_max)
+    }
+}
+
+/// What the header of a heap says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub layout: Layout,
+    /// Drawn when the heap was created.
+    pub identity: u64,
+    /// The hash of the types.
+    pub fingerprint: u64,
+    /// Where the root lies, with its type.
+    pub root: u64,
+    /// Records up to this epoch are at home.
+    pub epoch_done: u64,
+    /// Clocks above it have not been used.
+    pub clock_limit: u64,
+    /// How often it was opened.
+    pub opens: u64,
+}
+
+impl Header {
+    pub fn encode(&self) -> [u64; HEADER_WORDS] {
+        let mut words = [0; HEADER_WORDS];
+        let Layout { logs, half_bytes, pages_max } = self.layout;
+        let fields = [
+            MAGIC,
+            VERSION,
+            self.identity,
+            logs,
+            half_bytes,
+            pages_max,
+            self.fingerprint,
+            self.root,
+            self.epoch_done,
+            self.clock_limit,
+            self.opens,
+        ];
+        words[..fields.len()].copy_from_slice(&fields);
+        words[HEADER_WORDS - 1] = hash_words(MAGIC, &words[..HEADER_WORDS - 1]);
+        words
+    }
+
+    /// `None` if it is not whole.
+    fn decode(bytes: &[u8]) -> Option<Header> {
+        let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let whole = words.len() >= HEADER_WORDS
+            && words[0] == MAGIC
+            && words[HEADER_WORDS - 1] == hash_words(MAGIC, &words[..HEADER_WORDS - 1])
+            && words[1] == VERSION;
+        let layout = Layout { logs: *words.get(3)?, half_bytes: *words.get(4)?, pages_max: *words.get(5)? };
+        (whole && layout.is_sane()).then(|| Header {
+            layout,
+            identity: words[2],
+            fingerprint: words[6],
+            root: words[7],
+            epoch_done: words[8],
+            clock_limit: words[9],
+            opens: words[10],
+        })
+    }
+
+    /// Finds the newest whole header at the beginning of a file.
+    pub fn find(path: &Path, start: &[u8]) -> Result<Header> {
+        let copy = |at: u64| start.get(at as usize..at as usize + HEADER_WORDS * 8).and_then(Header::decode);
+        let found = HEADERS.into_iter().filter_map(copy).max_by_key(|header| {
+            // One that was written later has none of these smaller.
+            (header.epoch_done, header.clock_limit, header.opens)
+        });
+        found.ok_or_else(|| {
+            let magic = start.get(..8).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
+            let why = match (magic, start.get(8)) {
+                (Some(MAGIC), Some(&version)) if u64::from(version) != VERSION => {
+                    format!("its format has version {version} and this program reads version {VERSION}")
+                }
+                (Some(MAGIC), _) => "both copies of its header are damaged".into(),
+                _ => "it does not begin like one".into(),
+            };
+            Error::Format { path: path.into(), why }
+        })
+    }
+}

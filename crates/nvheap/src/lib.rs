@@ -1,0 +1,101 @@
+//! Persistent objects: ordinary-looking objects in a mapped file that survive the program, changed in transactions.
+//!
+//! ```
+//! use nvlab_nvheap::{Brand, Heap, Options, Persist, Strong};
+//!
+//! struct Bank;                                // the brand: a type for this heap
+//! impl Brand for Bank {
+//!     type Root = Ledger;
+//! }
+//!
+//! #[derive(Persist)]
+//! #[persist(heap = Bank)]                     // it has pointers into this heap
+//! #[repr(C)]
+//! struct Ledger {
+//!     first: Option<Strong<Account, Bank>>,
+//! }
+//!
+//! #[derive(Persist)]
+//! #[repr(C)]
+//! struct Account {
+//!     balance: i64,
+//! }
+//!
+//! # fn main() -> nvlab_nvheap::Result<()> {
+//! # let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+//! # let path = folder.path().join("bank");
+//! let heap = Heap::<Bank>::create(&path, Options::default(), |_| Ok(Ledger { first: None }))?;
+//! let ledger = heap.root()?;
+//! heap.transaction(|tx| {
+//!     let account = Strong::new(tx, Account { balance: 100 })?;
+//!     account.write(tx)?.balance += 5;
+//!     ledger.write(tx)?.first = Some(account);
+//!     Ok(())
+//! })?;
+//! drop((ledger, heap));
+//!
+//! let heap = Heap::<Bank>::open(&path, Options::default())?;
+//! let ledger = heap.root()?;
+//! let balance = heap.transaction(|tx| {
+//!     let ledger = ledger.read(tx)?;
+//!     let account = ledger.first.as_ref().expect("made above");
+//!     let balance = account.read(tx)?.balance;
+//!     Ok(balance)
+//! })?;
+//! assert_eq!(balance, 105);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! How it is used
+//! * A heap is named by a type ([`Brand`]) that also names the type of its root. Types that lie in it derive [`Persist`] and are
+//!   `#[repr(C)]`; one with pointers says into which heap: `#[persist(heap = Bank)]`, or has a parameter `H: Brand`.
+//! * All access is inside [`Heap::transaction`]: `pointer.read(tx)?` and `pointer.write(tx)?` lend the value, pointers are
+//!   fields like others (`Option<PBox<T, H>>`, `Option<Strong<T, H>>`, `Option<Weak<T, H>>`, [`PVec`], [`PString`]), and
+//!   dropping or overwriting one gives its reference back.
+//! * Between transactions programs keep [`Handle`]s.
+//! * A fingerprint of all types is checked when a heap is opened. To change a type: keep the old one under another name and
+//!   brand, open the old file with it, and copy what it holds into a new heap; `#[persist(version = 2)]` tells types
+//!   apart whose layout is the same.
+//!
+//! Promises
+//! 1. A transaction that returned `Ok` is durable; no crash leaves part of one. It waits for memory once.
+//! 2. Transactions are isolated: each sees the state that those before it left, and nothing of those in progress.
+//! 3. No crash leaks a block or loses a reference. Objects in a circle are not freed.
+//! 4. Whatever a file contains, opening and using it returns values or errors; it never accesses memory outside the file.
+//! 5. On a disk, durable means synced. On tmpfs it means that a killed process loses nothing; a power cut loses the file.
+//!
+//! After J. Coburn et al., NV-Heaps (ASPLOS 2011), and system 004.
+
+#[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
+compile_error!("the format of heaps is that of little-endian 64-bit machines");
+
+mod arena;
+mod core;
+mod error;
+mod hash;
+mod heap;
+mod layout;
+mod lock;
+mod log;
+mod memory;
+mod persist;
+mod pointer;
+mod recover;
+mod simulated;
+mod space;
+mod string;
+mod thread;
+mod tx;
+mod vec;
+
+pub use error::{Error, Result};
+pub use heap::{Heap, Options, Stat};
+pub use memory::Persistence;
+pub use nvlab_nvheap_derive::Persist;
+pub use persist::{Brand, Pair, Persist, Shape};
+pub use pointer::{Handle, PBox, Read, Strong, Weak, Write};
+pub use simulated::{Counts, CrashPoint, Delays, Simulated};
+pub use string::PString;
+pub use tx::Tx;
+pub use vec::PVec;

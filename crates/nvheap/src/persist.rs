@@ -1,0 +1,228 @@
+//! Which values may lie in a heap, and what the heap knows about them.
+//!
+//! A value of a heap is bytes in a file that is mapped elsewhere next time, by another build of the program, possibly after
+//! somebody changed the file. So its type has a fixed layout (`repr(C)`), holds nothing that is only meaningful in this
+//! process, changes only through `&mut`, and can say whether bytes are a value of it.
+
+use std::any::TypeId;
+use std::mem::{needs_drop, offset_of};
+
+/// The type of a heap: an empty type that names it, so that pointers into one heap cannot be stored in another.
+///
+/// At most one heap of a brand is open in a process at a time.
+pub trait Brand: Sized + 'static {
+    /// The object from which all others are reached.
+    type Root: Persist<Self>;
+}
+
+/// A value that may lie in the heaps of brand `H`. Use `#[derive(Persist)]`.
+///
+/// # Safety
+/// `describe` names every field; `is_valid` is true only for values; no bytes of a value are changed through `&Self`; its
+/// alignment is at most 8.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot lie in a heap of brand `{H}`",
+    label = "not persistent in `{H}`",
+    note = "references, boxes, strings and raw pointers mean nothing after a restart: use `Strong`, `PBox`, `PVec` or `PString`",
+    note = "a pointer into another heap cannot be stored in this one",
+    note = "a type of your own needs `#[derive(Persist)]` and `#[repr(C)]`; with pointers in it also `#[persist(heap = ...)]`"
+)]
+pub unsafe trait Persist<H: Brand>: Sized + 'static {
+    /// Whether every pattern of bytes is a value.
+    #[doc(hidden)]
+    const ANY_BYTES: bool;
+
+    /// Describes the layout, and registers the types it points to.
+    #[doc(hidden)]
+    fn describe(shape: &mut Shape);
+
+    /// Whether the bytes at `at` are a value.
+    ///
+    /// # Safety
+    /// `at` is aligned, and size_of::<Self>() initialised bytes are readable there.
+    #[doc(hidden)]
+    unsafe fn is_valid(at: *const Self) -> bool;
+}
+
+/// A type as the heap sees it without knowing it.
+#[derive(Clone, Debug)]
+pub(crate) struct TypeEntry {
+    pub id: TypeId,
+    pub name: &'static str,
+    pub bytes: usize,
+    /// An array block of elements of this type instead of one object.
+    pub is_array: bool,
+    /// Whether values hold pointers.
+    pub needs_drop: bool,
+    /// Releases what a value points to.
+    pub drop: unsafe fn(*mut u8),
+    pub is_valid: unsafe fn(*const u8) -> bool,
+    /// The layout: what the fingerprint is made of.
+    pub shape: String,
+}
+
+/// Collects the types of a heap, beginning with its root.
+#[derive(Debug, Default)]
+pub struct Shape {
+    pub(crate) types: Vec<TypeEntry>,
+    text: String,
+}
+
+/// The identity of the array block of a type, beside that of the type itself.
+struct ArrayOf<T>(std::marker::PhantomData<T>);
+
+/// Identifies objects or array blocks of a type.
+pub(crate) fn block_id<T: 'static>(is_array: bool) -> TypeId {
+    if is_array { TypeId::of::<ArrayOf<T>>() } else { TypeId::of::<T>() }
+}
+
+unsafe fn drop_value<T>(at: *mut u8) {
+    // SAFETY: the caller has a valid value of this type there and does not use it afterwards.
+    unsafe { at.cast::<T>().drop_in_place() }
+}
+
+unsafe fn is_value<T: Persist<H>, H: Brand>(at: *const u8) -> bool {
+    // SAFETY: passed on.
+    unsafe { T::is_valid(at.cast()) }
+}
+
+impl Shape {
+    /// Every type that a heap of this brand can hold.
+    pub(crate) fn of<H: Brand>() -> Shape {
+        let mut shape = Shape::default();
+        shape.points_to::<H::Root, H>("root", false);
+        shape
+    }
+
+    /// A value without fields that the heap need know.
+    #[doc(hidden)]
+    pub fn leaf(&mut self, name: &str) {
+        self.text.push_str(name);
+        self.text.push(';');
+    }
+
+    /// The beginning of a type of the program.
+    #[doc(hidden)]
+    pub fn begin(&mut self, kind: &str, version: u32, bytes: usize) {
+        self.text.push_str(&format!("{kind} v{version} {bytes}{{"));
+    }
+
+    /// A field of it.
+    #[doc(hidden)]
+    pub fn field<T: Persist<H>, H: Brand>(&mut self, name: &str, offset: usize) {
+        const { assert!(align_of::<T>() <= 8, "values in a heap are aligned to at most 8 bytes") }
+        self.text.push_str(&format!("{name}@{offset}:"));
+        T::describe(self);
+    }
+
+    /// The end of it.
+    #[doc(hidden)]
+    pub fn end(&mut self) {
+        self.text.push('}');
+    }
+
+    /// A pointer to objects (or an array block) of `T`.
+    #[doc(hidden)]
+    pub fn points_to<T: Persist<H>, H: Brand>(&mut self, kind: &str, is_array: bool) {
+        const { assert!(align_of::<T>() <= 8, "values in a heap are aligned to at most 8 bytes") }
+        let id = block_id::<T>(is_array);
+        let index = self.types.iter().position(|known| known.id == id).unwrap_or_else(|| {
+            let index = self.types.len();
+            self.types.push(TypeEntry {
+                id,
+                name: std::any::type_name::<T>(),
+                bytes: size_of::<T>(),
+                is_array,
+                needs_drop: needs_drop::<T>(),
+                drop: drop_value::<T>,
+                is_valid: is_value::<T, H>,
+                shape: String::new(),
+            });
+            let outer = std::mem::take(&mut self.text);
+            T::describe(self);
+            let text = std::mem::replace(&mut self.text, outer);
+            self.types[index].shape = format!("{}{text}", if is_array { "array of " } else { "" });
+            index
+        });
+        self.text.push_str(&format!("{kind}#{index};"));
+    }
+}
+
+macro_rules! any_bytes {
+    ($($type:ty),*) => {$(
+        // SAFETY: every pattern of bytes is a value, and it holds no pointer.
+        unsafe impl<H: Brand> Persist<H> for $type {
+            const ANY_BYTES: bool = true;
+            fn describe(shape: &mut Shape) {
+                shape.leaf(stringify!($type));
+            }
+            unsafe fn is_valid(_: *const Self) -> bool {
+                true
+            }
+        }
+    )*};
+}
+any_bytes!(u8, u16, u32, u64, i8, i16, i32, i64, usize, isize, f32, f64, ());
+
+// SAFETY: a byte of 0 or 1.
+unsafe impl<H: Brand> Persist<H> for bool {
+    const ANY_BYTES: bool = false;
+    fn describe(shape: &mut Shape) {
+        shape.leaf("bool");
+    }
+    unsafe fn is_valid(at: *const Self) -> bool {
+        // SAFETY: one initialised byte.
+        unsafe { *at.cast::<u8>() < 2 }
+    }
+}
+
+// SAFETY: four bytes with a Unicode scalar value.
+unsafe impl<H: Brand> Persist<H> for char {
+    const ANY_BYTES: bool = false;
+    fn describe(shape: &mut Shape) {
+        shape.leaf("char");
+    }
+    unsafe fn is_valid(at: *const Self) -> bool {
+        // SAFETY: four initialised bytes, aligned.
+        char::from_u32(unsafe { *at.cast::<u32>() }).is_some()
+    }
+}
+
+// SAFETY: elements follow each other without gaps.
+unsafe impl<H: Brand, T: Persist<H>, const N: usize> Persist<H> for [T; N] {
+    const ANY_BYTES: bool = T::ANY_BYTES;
+    fn describe(shape: &mut Shape) {
+        shape.begin("array", N as u32, size_of::<Self>());
+        shape.field::<T, H>("", 0);
+        shape.end();
+    }
+    unsafe fn is_valid(at: *const Self) -> bool {
+        // SAFETY: each element is inside what the caller answers for.
+        T::ANY_BYTES || (0..N).all(|i| unsafe { T::is_valid(at.cast::<T>().add(i)) })
+    }
+}
+
+/// A pair with the layout of C: an entry of a map, say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Pair<A, B>(
+    /// The first.
+    pub A,
+    /// The second.
+    pub B,
+);
+
+// SAFETY: both fields are described and checked.
+unsafe impl<H: Brand, A: Persist<H>, B: Persist<H>> Persist<H> for Pair<A, B> {
+    const ANY_BYTES: bool = A::ANY_BYTES && B::ANY_BYTES;
+    fn describe(shape: &mut Shape) {
+        shape.begin("pair", 0, size_of::<Self>());
+        shape.field::<A, H>("0", offset_of!(Self, 0));
+        shape.field::<B, H>("1", offset_of!(Self, 1));
+        shape.end();
+    }
+    unsafe fn is_valid(at: *const Self) -> bool {
+        // SAFETY: both fields are inside what the caller answers for.
+        unsafe { A::is_valid(&raw const (*at).0) && B::is_valid(&raw const (*at).1) }
+    }
+}

@@ -1,0 +1,89 @@
+//! What a program holds of an object between transactions.
+
+use super::{Read, Strong, Write, offset, read, write};
+use crate::core::{Core, locked};
+use crate::error::{Error, Result};
+use crate::persist::{Brand, Persist};
+use crate::tx::{Meta, STRONG_MAX, Tx};
+use std::fmt;
+use std::marker::PhantomData;
+use std::num::NonZeroU64;
+use std::sync::{Arc, Weak};
+
+/// A volatile pointer: it may be kept in variables and given to other threads, and keeps its object alive.
+///
+/// The object outlives its last persistent pointer until its handles are dropped, or the program ends: handles are not
+/// written to the heap, so a killed program leaves nothing behind.
+pub struct Handle<T, H: Brand> {
+    word: NonZeroU64,
+    core: Weak<Core>,
+    of: PhantomData<fn(T, H) -> (T, H)>,
+}
+
+impl<T: Persist<H>, H: Brand> Handle<T, H> {
+    pub(crate) fn new(tx: &Tx<'_, H>, word: NonZeroU64) -> Result<Self> {
+        let core =
+            tx.raw.core.this.upgrade().ok_or_else(|| Error::Invalid("the heap is being closed".into()))?;
+        *locked(&core.handles).entry(offset(word)).or_default() += 1;
+        Ok(Handle { word, core: Arc::downgrade(&core), of: PhantomData })
+    }
+
+    /// Refuses another heap of the brand: this one was closed.
+    fn check(&self, tx: &Tx<'_, H>) -> Result<()> {
+        match std::ptr::eq(self.core.as_ptr(), tx.raw.core) {
+            true => Ok(()),
+            false => Err(tx.raw.doom(Error::Invalid("the handle is of a heap that was closed".into()))),
+        }
+    }
+
+    /// The value, for reading.
+    #[inline]
+    pub fn read<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Read<'t, T>> {
+        self.check(tx)?;
+        read::<T, H>(tx.raw, self.word)
+    }
+
+    /// The value, for a change.
+    #[inline]
+    pub fn write<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Write<'t, T>> {
+        self.check(tx)?;
+        write::<T, H>(tx.raw, self.word)
+    }
+
+    /// A persistent pointer to the object; `None` if it has lost its last one and lives by its handles only.
+    pub fn strong(&self, tx: &Tx<'_, H>) -> Result<Option<Strong<T, H>>> {
+        self.check(tx)?;
+        let header = tx.raw.header(offset(self.word))?;
+        let meta = header.meta();
+        if meta.strong() == 0 {
+            return Ok(None);
+        }
+        if meta.strong() == STRONG_MAX {
+            return Err(tx.raw.doom(Error::TooManyReferences { most: STRONG_MAX }));
+        }
+        header.set_meta(Meta::new(meta.strong() + 1, meta.weak(), meta.tag()));
+        Ok(Some(Strong::from_word(self.word)))
+    }
+}
+
+impl<T, H: Brand> Clone for Handle<T, H> {
+    fn clone(&self) -> Self {
+        if let Some(core) = self.core.upgrade() {
+            *locked(&core.handles).entry(offset(self.word)).or_default() += 1;
+        }
+        Handle { word: self.word, core: self.core.clone(), of: PhantomData }
+    }
+}
+
+impl<T, H: Brand> Drop for Handle<T, H> {
+    fn drop(&mut self) {
+        let Some(core) = self.core.upgrade() else { return };
+        crate::heap::drop_handle(&core, offset(self.word));
+    }
+}
+
+impl<T, H: Brand> fmt::Debug for Handle<T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handle({:#x})", offset(self.word))
+    }
+}

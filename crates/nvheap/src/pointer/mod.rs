@@ -1,0 +1,146 @@
+//! Pointers: what an object holds of others, and what a program holds of objects.
+//!
+//! | pointer | lies in | keeps its object |
+//! |---|---|---|
+//! | [`PBox`] | the heap | alone |
+//! | [`Strong`] | the heap | with others, counted |
+//! | [`Weak`] | the heap | not; can be upgraded while the object lives |
+//! | [`Handle`] | the program | as long as the program runs |
+//!
+//! A pointer in the heap is 8 bytes: the offset in the file in 48 bits, and the type. It can be made, changed and dropped
+//! only inside a transaction, and cannot leave it: it is not `Send`, and what a transaction borrows and returns must be.
+//! Dropping one gives its reference back as part of the transaction.
+
+mod guard;
+mod handle;
+mod owned;
+mod weak;
+
+pub use guard::{Read, Write};
+pub use handle::Handle;
+pub use owned::{PBox, Strong};
+pub use weak::Weak;
+
+use crate::error::{Error, Result};
+use crate::persist::{Brand, Persist, block_id};
+use crate::tx::{Private, RawTx, value_at};
+use guard::Room;
+use std::num::NonZeroU64;
+
+/// Bits of an offset.
+const OFFSET_BITS: u32 = 48;
+
+/// The word of a pointer.
+pub(crate) fn pack(at: u64, tag: u16) -> NonZeroU64 {
+    NonZeroU64::new(u64::from(tag) << OFFSET_BITS | at).expect("no object lies at 0")
+}
+
+pub(crate) fn offset(word: NonZeroU64) -> u64 {
+    word.get() & ((1 << OFFSET_BITS) - 1)
+}
+
+pub(crate) fn tag(word: NonZeroU64) -> u16 {
+    (word.get() >> OFFSET_BITS) as u16
+}
+
+/// The number of a type in this heap, beginning with 1.
+pub(crate) fn tag_of<T: 'static>(tx: RawTx<'_>, is_array: bool) -> Result<u16> {
+    let id = block_id::<T>(is_array);
+    match tx.core.types.iter().position(|entry| entry.id == id) {
+        Some(index) => Ok(index as u16 + 1),
+        None => Err(tx.doom(Error::Invalid(format!(
+            "no object of this heap can point to a {}: its root does not lead there",
+            std::any::type_name::<T>()
+        )))),
+    }
+}
+
+fn words_of<T>() -> usize {
+    size_of::<T>().div_ceil(8)
+}
+
+/// A new object with this value.
+fn allocate<T: Persist<H>, H: Brand>(tx: RawTx<'_>, value: T) -> Result<NonZeroU64> {
+    let tag = tag_of::<T>(tx, false)?;
+    let (at, data) = tx.allocate(tag, 1, words_of::<T>())?;
+    // SAFETY: the private copy has the words of the value; they are zero first, so that those behind it are.
+    unsafe {
+        std::ptr::write_bytes(data, 0, words_of::<T>());
+        data.cast::<T>().write(value);
+    }
+    Ok(pack(at, tag))
+}
+
+/// The value of an object, for reading.
+#[inline]
+fn read<'t, T: Persist<H>, H: Brand>(tx: RawTx<'t>, word: NonZeroU64) -> Result<Read<'t, T>> {
+    let at = offset(word);
+    let lock = at;
+    read_value::<T, H>(tx, lock, value_at(at), || check_tag(tx, word))
+}
+
+/// A value that a lock protects, for reading. `check` runs on what was read before it is believed.
+#[inline]
+pub(crate) fn read_value<'t, T: Persist<H>, H: Brand>(
+    tx: RawTx<'t>,
+    lock: u64,
+    home: u64,
+    check: impl FnOnce() -> Result<()>,
+) -> Result<Read<'t, T>> {
+    let mut room = Room::<T>::new();
+    // SAFETY: the room has the words of the type.
+    let private = unsafe { tx.read(lock, home, words_of::<T>(), room.words())? };
+    check()?;
+    match private {
+        Some(private) => {
+            is_value::<T, H>(tx, home, private.data)?;
+            Read::shared(private).ok_or_else(|| tx.doom(Error::Borrowed))
+        }
+        None => {
+            is_value::<T, H>(tx, home, room.words())?;
+            // SAFETY: the words were copied and are a value.
+            Ok(unsafe { Read::copied(room) })
+        }
+    }
+}
+
+/// The value of an object, for a change.
+#[inline]
+fn write<'t, T: Persist<H>, H: Brand>(tx: RawTx<'t>, word: NonZeroU64) -> Result<Write<'t, T>> {
+    let at = offset(word);
+    let guard = write_value::<T, H>(tx, at, value_at(at))?;
+    check_tag(tx, word)?;
+    Ok(guard)
+}
+
+/// A value that a lock protects, for a change.
+#[inline]
+pub(crate) fn write_value<'t, T: Persist<H>, H: Brand>(
+    tx: RawTx<'t>,
+    lock: u64,
+    home: u64,
+) -> Result<Write<'t, T>> {
+    let private: Private<'t> = tx.change(lock, home, words_of::<T>())?;
+    is_value::<T, H>(tx, home, private.data)?;
+    Write::exclusive(private).ok_or_else(|| tx.doom(Error::Borrowed))
+}
+
+#[inline]
+fn is_value<T: Persist<H>, H: Brand>(tx: RawTx<'_>, home: u64, data: *const u64) -> Result<()> {
+    // SAFETY: callers copied the words of the type there.
+    match T::ANY_BYTES || unsafe { T::is_valid(data.cast()) } {
+        true => Ok(()),
+        false => Err(tx.distrust(Error::damaged(home, format!("this is no {}", std::any::type_name::<T>())))),
+    }
+}
+
+/// The object says that it is of the pointer's type.
+#[inline]
+fn check_tag(tx: RawTx<'_>, word: NonZeroU64) -> Result<()> {
+    match tx.tag_at(offset(word))? == tag(word) {
+        true => Ok(()),
+        false => {
+            Err(tx.distrust(Error::damaged(offset(word), "a pointer leads to an object of another type")))
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Pointers that keep objects alive.
+
+use super::{Handle, Read, Weak, Write, allocate, offset, read, write};
+use crate::error::{Error, Result};
+use crate::persist::{Brand, Persist, Shape};
+use crate::tx::{Meta, STRONG_MAX, Tx, WEAK_MAX, with_current};
+use std::any::TypeId;
+use std::fmt;
+use std::marker::PhantomData;
+use std::num::NonZeroU64;
+
+/// The only pointer to an object: dropped, it destroys the object when the transaction commits.
+#[repr(transparent)]
+pub struct PBox<T, H: Brand> {
+    word: NonZeroU64,
+    /// Neither `Send` nor `Sync`: it cannot leave its transaction.
+    of: PhantomData<(*const T, fn(H) -> H)>,
+}
+
+impl<T: Persist<H>, H: Brand> PBox<T, H> {
+    /// A new object with this value.
+    pub fn new(tx: &Tx<'_, H>, value: T) -> Result<Self> {
+        allocate::<T, H>(tx.raw, value).map(|word| PBox { word, of: PhantomData })
+    }
+
+    /// The value, for reading.
+    #[inline]
+    pub fn read<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Read<'t, T>> {
+        read::<T, H>(tx.raw, self.word)
+    }
+
+    /// The value, for a change.
+    #[inline]
+    pub fn write<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Write<'t, T>> {
+        write::<T, H>(tx.raw, self.word)
+    }
+
+    /// A reference for the program, which keeps the object alive beyond the transaction.
+    pub fn handle(&self, tx: &Tx<'_, H>) -> Result<Handle<T, H>> {
+        Handle::new(tx, self.word)
+    }
+
+    /// Starts to load the object, which is needed soon.
+    #[inline]
+    pub fn prefetch(&self, tx: &Tx<'_, H>) {
+        tx.raw.core.memory.prefetch(offset(self.word));
+    }
+}
+
+impl<T, H: Brand> Drop for PBox<T, H> {
+    fn drop(&mut self) {
+        with_current(TypeId::of::<H>(), |tx| tx.release_strong(offset(self.word)));
+    }
+}
+
+impl<T, H: Brand> fmt::Debug for PBox<T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PBox({:#x})", offset(self.word))
+    }
+}
+
+// SAFETY: eight bytes, not all of them zero; where they lead is checked when they are followed.
+unsafe impl<T: Persist<H>, H: Brand> Persist<H> for PBox<T, H> {
+    const ANY_BYTES: bool = false;
+    fn describe(shape: &mut Shape) {
+        shape.points_to::<T, H>("box", false);
+    }
+    unsafe fn is_valid(at: *const Self) -> bool {
+        // SAFETY: eight initialised bytes, aligned.
+        unsafe { *at.cast::<u64>() != 0 }
+    }
+}
+
+// SAFETY: the same bytes, where zero stands for `None`: the pointer is a transparent `NonZeroU64`.
+unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Option<PBox<T, H>> {
+    const ANY_BYTES: bool = true;
+    fn describe(shape: &mut Shape) {
+        shape.points_to::<T, H>("box?", false);
+    }
+    unsafe fn is_valid(_: *const Self) -> bool {
+        true
+    }
+}
+
+impl<T: Persist<H>, H: Brand> PBox<T, H> {
+    /// The word of the pointer.
+    pub(crate) fn at(&self) -> u64 {
+        self.word.get()
+    }
+
+    /// Moves the value out; the object is destroyed.
+    pub fn into_inner(self, tx: &Tx<'_, H>) -> Result<T>
+    where
+        T: Default,
+    {
+        let mut value = self.write(tx)?;
+        Ok(std::mem::take(&mut *value))
+    }
+}
+
+/// A counted pointer: the object is destroyed when the last one is dropped and the transaction commits.
+///
+/// Objects that point to each other in a circle keep each other alive; use [`Weak`] for one of the pointers.
+#[repr(transparent)]
+pub struct Strong<T, H: Brand> {
+    word: NonZeroU64,
+    /// Neither `Send` nor `Sync`: it cannot leave its transaction.
+    of: PhantomData<(*const T, fn(H) -> H)>,
+}
+
+impl<T: Persist<H>, H: Brand> Strong<T, H> {
+    /// A new object with this value.
+    pub fn new(tx: &Tx<'_, H>, value: T) -> Result<Self> {
+        allocate::<T, H>(tx.raw, value).map(|word| Strong { word, of: PhantomData })
+    }
+
+    /// The value, for reading.
+    #[inline]
+    pub fn read<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Read<'t, T>> {
+        read::<T, H>(tx.raw, self.word)
+    }
+
+    /// The value, for a change.
+    #[inline]
+    pub fn write<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Write<'t, T>> {
+        write::<T, H>(tx.raw, self.word)
+    }
+
+    /// A reference for the program, which keeps the object alive beyond the transaction.
+    pub fn handle(&self, tx: &Tx<'_, H>) -> Result<Handle<T, H>> {
+        Handle::new(tx, self.word)
+    }
+
+    /// Starts to load the object, which is needed soon.
+    #[inline]
+    pub fn prefetch(&self, tx: &Tx<'_, H>) {
+        tx.raw.core.memory.prefetch(offset(self.word));
+    }
+}
+
+impl<T, H: Brand> Drop for Strong<T, H> {
+    fn drop(&mut self) {
+        with_current(TypeId::of::<H>(), |tx| tx.release_strong(offset(self.word)));
+    }
+}
+
+impl<T, H: Brand> fmt::Debug for Strong<T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Strong({:#x})", offset(self.word))
+    }
+}
+
+// SAFETY: eight bytes, not all of them zero; where they lead is checked when they are followed.
+unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Strong<T, H> {
+    const ANY_BYTES: bool = false;
+    fn describe(shape: &mut Shape) {
+        shape.points_to::<T, H>("strong", false);
+    }
+    unsafe fn is_valid(at: *const Self) -> bool {
+        // SAFETY: eight initialised bytes, aligned.
+        unsafe { *at.cast::<u64>() != 0 }
+    }
+}
+
+// SAFETY: the same bytes, where zero stands for `None`: the pointer is a transparent `NonZeroU64`.
+unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Option<Strong<T, H>> {
+    const ANY_BYTES: bool = true;
+    fn describe(shape: &mut Shape) {
+        shape.points_to::<T, H>("strong?", false);
+    }
+    unsafe fn is_valid(_: *const Self) -> bool {
+        true
+    }
+}
+
+impl<T: Persist<H>, H: Brand> Strong<T, H> {
+    /// Another pointer to the same object.
+    pub fn share(&self, tx: &Tx<'_, H>) -> Result<Self> {
+        let header = tx.raw.header(offset(self.word))?;
+        let meta = header.meta();
+        if meta.strong() == STRONG_MAX {
+            return Err(tx.raw.doom(Error::TooManyReferences { most: STRONG_MAX }));
+        }
+        header.set_meta(Meta::new(meta.strong() + 1, meta.weak(), meta.tag()));
+        Ok(Strong { word: self.word, of: PhantomData })
+    }
+
+    /// A weak pointer to the same object.
+    pub fn downgrade(&self, tx: &Tx<'_, H>) -> Result<Weak<T, H>> {
+        let header = tx.raw.header(offset(self.word))?;
+        let meta = header.meta();
+        if meta.weak() == WEAK_MAX {
+            return Err(tx.raw.doom(Error::TooManyReferences { most: WEAK_MAX }));
+        }
+        header.set_meta(Meta::new(meta.strong(), meta.weak() + 1, meta.tag()));
+        Ok(Weak::from_word(self.word))
+    }
+
+    /// Whether both lead to the same object.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.word == other.word
+    }
+
+    /// The caller has counted the reference.
+    pub(super) fn from_word(word: NonZeroU64) -> Self {
+        Strong { word, of: PhantomData }
+    }
+}

@@ -1,0 +1,205 @@
+//! A processor's cache in front of persistent memory, simulated: what a power cut may leave of the stores made so far.
+//!
+//! The durable image changes only at fences. Each line of 64 B that differs from it is *dirty*, or *flushed* with the contents
+//! it had then. A power cut keeps of every such line, independently, the durable contents, the flushed ones or the current
+//! ones: caches may evict a line at any time. What a line held between two events is not among them.
+//!
+//! The same object counts fences and lines exactly, and charges the delays of phase-change memory.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+const LINE: usize = 64;
+
+/// The time phase-change memory takes longer than DRAM: charged, and waited for if asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delays {
+    /// Nanoseconds for each line of an object that a transaction opens. Slide 9 of system 004: 67.
+    pub read_ns: u64,
+    /// Nanoseconds for each line written to memory. Slide 9 of system 004: 215.
+    pub write_ns: u64,
+    /// Whether the program waits; otherwise the time is only added up.
+    pub is_waited_for: bool,
+}
+
+impl Delays {
+    /// Phase-change memory as system 004 emulates it, added up only.
+    pub const PCM: Delays = Delays { read_ns: 67, write_ns: 215, is_waited_for: false };
+}
+
+/// What has been done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Waits for memory.
+    pub fences: u64,
+    /// Flush instructions, of lines that were clean too.
+    pub flushes: u64,
+    /// Lines of the home locations that reached memory by a flush.
+    pub flushed_lines: u64,
+    /// Lines written past the caches: the logs, and large new objects.
+    pub streamed_lines: u64,
+    /// Lines of objects that were opened.
+    pub read_lines: u64,
+    /// Delays charged, in nanoseconds.
+    pub charged_ns: u64,
+}
+
+/// A moment at which power may fail.
+#[derive(Clone, Debug)]
+pub struct CrashPoint {
+    durable: Arc<Vec<u8>>,
+    /// Lines that are not durable, with the contents each may have instead.
+    unfenced: Vec<(usize, Vec<[u8; LINE]>)>,
+}
+
+impl CrashPoint {
+    /// Choices for each line that is not durable: 1 (as the image has it) plus its other contents.
+    pub fn choices(&self) -> Vec<usize> {
+        self.unfenced.iter().map(|(_, contents)| contents.len() + 1).collect()
+    }
+
+    /// What is found after a cut that leaves of line `i` its choice `pick(i)`; 0 is the durable image.
+    pub fn image(&self, mut pick: impl FnMut(usize) -> usize) -> Vec<u8> {
+        let mut image = (*self.durable).clone();
+        for (i, (line, contents)) in self.unfenced.iter().enumerate() {
+            if let Some(content) = pick(i).checked_sub(1) {
+                image[line * LINE..][..LINE].copy_from_slice(&contents[content]);
+            }
+        }
+        image
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    durable: Arc<Vec<u8>>,
+    flushed: BTreeMap<usize, [u8; LINE]>,
+    counts: Counts,
+    points: Option<Vec<CrashPoint>>,
+}
+
+/// The simulated cache of one heap.
+#[derive(Debug)]
+pub struct Simulated {
+    delays: Delays,
+    state: Mutex<State>,
+}
+
+impl Simulated {
+    /// An empty one; the heap fills it when it is created or opened.
+    pub fn new(delays: Delays) -> Arc<Simulated> {
+        Arc::new(Simulated { delays, state: Mutex::default() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The counters.
+    pub fn counts(&self) -> Counts {
+        self.state().counts
+    }
+
+    /// From now on every flush, streamed write and fence is remembered as a moment of a power cut.
+    pub fn record(&self) {
+        self.state().points = Some(Vec::new());
+    }
+
+    /// The moments since [`Simulated::record`], which ends here.
+    pub fn take_points(&self) -> Vec<CrashPoint> {
+        self.state().points.take().unwrap_or_default()
+    }
+
+    /// All of memory is durable now.
+    pub(crate) fn reset(&self, memory: &[u8]) {
+        let mut state = self.state();
+        state.durable = Arc::new(memory.to_vec());
+        state.flushed.clear();
+    }
+
+    /// `lines` are about to be flushed, or have been streamed.
+    pub(crate) fn flushed(&self, memory: &[u8], lines: std::ops::Range<usize>, is_streamed: bool) {
+        let mut state = self.state();
+        state.fill(memory);
+        state.capture(memory);
+        for line in lines {
+            let now: [u8; LINE] = memory[line * LINE..][..LINE].try_into().expect("a line");
+            let durable = &state.durable[line * LINE..][..LINE];
+            let is_clean = state.flushed.get(&line).map_or(durable == now, |flushed| *flushed == now);
+            if is_streamed {
+                state.counts.streamed_lines += 1;
+            } else {
+                state.counts.flushes += 1;
+                state.counts.flushed_lines += u64::from(!is_clean);
+            }
+            if !is_clean {
+                state.flushed.insert(line, now);
+                state.counts.charged_ns += self.delays.write_ns;
+                self.wait(self.delays.write_ns);
+            }
+        }
+    }
+
+    /// What was flushed is durable after this.
+    pub(crate) fn fence(&self, memory: &[u8]) {
+        let mut state = self.state();
+        state.fill(memory);
+        state.capture(memory);
+        state.counts.fences += 1;
+        let flushed = std::mem::take(&mut state.flushed);
+        let durable = Arc::make_mut(&mut state.durable);
+        for (line, content) in flushed {
+            durable[line * LINE..][..LINE].copy_from_slice(&content);
+        }
+    }
+
+    /// `bytes` of an object are opened.
+    pub(crate) fn read(&self, bytes: usize) {
+        let lines = bytes.div_ceil(LINE) as u64;
+        let mut state = self.state();
+        state.counts.read_lines += lines;
+        state.counts.charged_ns += lines * self.delays.read_ns;
+        self.wait(lines * self.delays.read_ns);
+    }
+
+    fn wait(&self, ns: u64) {
+        let until = self.delays.is_waited_for.then(|| Instant::now() + Duration::from_nanos(ns));
+        while until.is_some_and(|until| Instant::now() < until) {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+impl State {
+    /// The file has grown.
+    fn fill(&mut self, memory: &[u8]) {
+        if self.durable.len() < memory.len() {
+            Arc::make_mut(&mut self.durable).resize(memory.len(), 0);
+        }
+    }
+
+    fn capture(&mut self, memory: &[u8]) {
+        let Some(points) = &mut self.points else { return };
+        let mut unfenced = Vec::new();
+        const PAGE: usize = 64 * LINE;
+        for (page, (now, then)) in memory.chunks(PAGE).zip(self.durable.chunks(PAGE)).enumerate() {
+            if now == then && self.flushed.is_empty() {
+                continue;
+            }
+            for (i, (now, then)) in now.chunks(LINE).zip(then.chunks(LINE)).enumerate() {
+                let line = page * 64 + i;
+                let mut contents: Vec<[u8; LINE]> = Vec::new();
+                for content in self.flushed.get(&line).map(|line| &line[..]).into_iter().chain([now]) {
+                    if content != then && !contents.iter().any(|known| known == content) {
+                        contents.push(content.try_into().expect("a line"));
+                    }
+                }
+                if !contents.is_empty() {
+                    unfenced.push((line, contents));
+                }
+            }
+        }
+        points.push(CrashPoint { durable: self.durable.clone(), unfenced });
+    }
+}

@@ -1,0 +1,245 @@
+//! Taking and freeing blocks as part of a transaction.
+//!
+//! A new block's lock is taken first, so that nobody who still knows what was there before sees anything of it, and its
+//! clock follows the one of the transaction that freed it. Its contents are part of the record; those of a large block are
+//! written in place, past the caches, and wait for memory together with the record.
+//!
+//! An array block: the header, how many elements are still to be destroyed, its capacity, then in a large block a lock for
+//! about 1 KiB of elements each; elements begin at a line. A small one has the lock of its header only.
+
+use super::state::State;
+use super::{Meta, Private, RawTx, value_at};
+use crate::error::{Error, Result};
+use crate::layout::{LINE, PAGE};
+use crate::space::{self, HEADER, Kind, SMALL_MAX, Taken};
+
+/// Where an array block says how many elements are to be destroyed, and its capacity.
+pub(crate) const LIVE_AT: u64 = HEADER;
+pub(crate) const CAPACITY_AT: u64 = HEADER + 8;
+/// Where the elements of a small array block begin, and the locks of a large one.
+pub(crate) const ELEMENTS_AT: u64 = HEADER + 16;
+/// Bytes written past the caches at a time.
+const ZERO_WORDS: usize = 512;
+
+impl<'t> RawTx<'t> {
+    /// A new object without references to it but `strong`; the caller fills its value, of which it gets the private copy.
+    pub fn allocate(self, tag: u16, strong: u64, value_words: usize) -> Result<(u64, *mut u64)> {
+        let bytes = HEADER + value_words as u64 * 8;
+        let at = self.take_block(bytes)?;
+        let index = self.lock(at)?;
+        let state = &mut *self.context.state.borrow_mut();
+        let data = state.add_shadow(index, at + 8, 2, true);
+        // SAFETY: the shadow has two words.
+        unsafe {
+            *data = Meta::new(strong, 0, tag).0;
+            *data.add(1) = 0;
+        }
+        Ok((at, state.add_shadow(index, value_at(at), value_words, true)))
+    }
+
+    /// A new array block. Its elements are placed one by one, or filled in place if it is a large block.
+    pub fn allocate_array(self, tag: u16, bytes: u64, capacity: u64) -> Result<u64> {
+        let at = self.take_block(bytes)?;
+        let index = self.lock(at)?;
+        let state = &mut *self.context.state.borrow_mut();
+        let data = state.add_shadow(index, at + 8, 2, true);
+        // SAFETY: the shadow has two words.
+        unsafe {
+            *data = Meta::new(1, 0, tag).0;
+            *data.add(1) = 0;
+        }
+        for (offset, word) in [(LIVE_AT, 0), (CAPACITY_AT, capacity)] {
+            let data = state.add_shadow(index, at + offset, 1, true);
+            // SAFETY: the shadow has a word.
+            unsafe { *data = word };
+        }
+        Ok(at)
+    }
+
+    /// A private copy of words that hold nothing yet; what the file has there is not read.
+    pub fn place(self, lock: u64, home: u64, words: usize) -> Result<Private<'t>> {
+        let index = self.lock(lock)?;
+        let mut state = self.context.state.borrow_mut();
+        if let Some(shadow) = state.shadow_of(index, home) {
+            return Ok(self.private(shadow));
+        }
+        let data = state.add_shadow(index, home, words, true);
+        Ok(self.private_at(data))
+    }
+
+    /// Writes in place into a large block that this transaction has taken: whole lines behind the first.
+    pub fn fill_large(self, at: u64, words: &[u64]) -> Result<()> {
+        self.core.memory.stream(at, words)?;
+        self.context.state.borrow_mut().streamed.push((at, words.len() as u64 * 8));
+        Ok(())
+    }
+
+    /// Frees a block whose lock this transaction holds and whose value has been destroyed.
+    pub fn free(self, at: u64) -> Result<()> {
+        let header = self.header(at)?;
+        header.set_meta(Meta(0));
+        header.set_link(0);
+        let (memory, layout) = (&self.core.memory, &self.core.layout);
+        let page =
+            space::page_of(layout, at).ok_or_else(|| Error::damaged(at, "a block outside the pages"))?;
+        let table = layout.page_table() + page * 8;
+        let mut state = self.context.state.borrow_mut();
+        // The last word about the page, which this transaction itself may have said.
+        let said =
+            state.words.iter().rev().find(|&&(home, _)| home == table).map(|&(_, word)| Kind::of(word));
+        match said.map_or_else(|| space::kind(memory, layout, page), Ok)? {
+            Kind::Small(_) => state.freed.push(at),
+            Kind::Large(pages) if at == layout.bytes(page) => {
+                state.words.push((table, 0));
+                state.freed_pages.push((page, pages));
+            }
+            _ => return Err(state.doom(Error::damaged(at, "a block in a page without blocks"))),
+        }
+        Ok(())
+    }
+
+    fn take_block(self, bytes: u64) -> Result<u64> {
+        let state = &mut *self.context.state.borrow_mut();
+        let taken = match space::class_of(bytes) {
+            Some(class) => self.take_small(state, class),
+            None => {
+                self.take_pages(state, None, bytes.div_ceil(PAGE)).map(|page| self.core.layout.bytes(page))
+            }
+        };
+        let at = taken.map_err(|error| state.doom(error))?;
+        if space::class_of(bytes).is_some() {
+            state.allocated.push(at);
+        }
+        Ok(at)
+    }
+
+    #[inline]
+    fn take_small(self, state: &mut State, class: usize) -> Result<u64> {
+        loop {
+            let active = &mut state.active[class];
+            if let (Some(page), Some(offset)) = (active.page, active.free.pop()) {
+                return Ok(self.core.layout.bytes(page) + u64::from(offset));
+            }
+            self.refill(state, class)?;
+        }
+    }
+
+    #[cold]
+    fn refill(self, state: &mut State, class: usize) -> Result<()> {
+        let (memory, layout, space) = (&self.core.memory, &self.core.layout, &self.core.space);
+        if let Some(page) = state.active[class].page.take() {
+            // Others may have freed some of its blocks.
+            let free = self.free_blocks(state, class, page)?;
+            if !free.is_empty() {
+                state.active[class] = space::Active { page: Some(page), free };
+                return Ok(());
+            }
+            // A page that this transaction took stays with it until it ends.
+            if !state.pages.iter().any(|&(first, _, _)| first == page) {
+                space.put_back(memory, layout, class, page, 0)?;
+            }
+        }
+        let page = self.take_pages(state, Some(class), 1)?;
+        let free = self.free_blocks(state, class, page)?;
+        state.active[class] = space::Active { page: Some(page), free };
+        Ok(())
+    }
+
+    /// The free blocks of a page of this thread, the first one last.
+    fn free_blocks(self, state: &State, class: usize, page: u64) -> Result<Vec<u32>> {
+        let (memory, layout) = (&self.core.memory, &self.core.layout);
+        let (start, size) = (layout.bytes(page), space::block_bytes(class));
+        let mut free = Vec::new();
+        for offset in (0..PAGE / size).rev().map(|block| block * size) {
+            let at = start + offset;
+            let is_free = memory.word(at + 8)?.load(std::sync::atomic::Ordering::Acquire) == 0;
+            if is_free
+                && !crate::lock::load(memory.word(at)?).is_held(self.core.base)
+                && !state.freed.contains(&at)
+            {
+                free.push(offset as u32);
+            }
+        }
+        Ok(free)
+    }
+
+    /// Pages for blocks of a size, or for one large block; what is in them is zero, unless they have blocks of the size.
+    fn take_pages(self, state: &mut State, class: Option<usize>, count: u64) -> Result<u64> {
+        let (memory, layout, space) = (&self.core.memory, &self.core.layout, &self.core.space);
+        let Taken { page, is_partial, is_zero, is_unclean } = space.take(memory, layout, class, count)?;
+        if is_partial {
+            return Ok(page);
+        }
+        state.pages.push((page, count, class));
+        if is_unclean {
+            self.core.checkpoint(self.core.epoch.load(std::sync::atomic::Ordering::Acquire))?;
+            if !self.core.is_quiet(self.context.slot) {
+                return Err(Error::Conflict);
+            }
+            // Only this transaction may know what was there.
+            if state.freed_pages.is_empty() {
+                space.cleaned();
+            }
+        }
+        if !is_zero {
+            let (at, zeros) = (layout.bytes(page), [0; ZERO_WORDS]);
+            for at in (at..at + count * PAGE).step_by(ZERO_WORDS * 8) {
+                memory.stream(at, &zeros)?;
+            }
+            state.streamed.push((at, count * PAGE));
+        }
+        let kind = class.map_or(Kind::Large(count), Kind::Small);
+        state.words.push((layout.page_table() + page * 8, kind.entry()));
+        Ok(page)
+    }
+}
+
+/// Where the elements of an array block begin, how many of them share a lock, and where that lock is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ArrayShape {
+    pub capacity: u64,
+    pub element_bytes: u64,
+    per_lock: u64,
+    elements_at: u64,
+}
+
+impl ArrayShape {
+    /// Elements that share a lock take about so many bytes.
+    const LOCKED_BYTES: u64 = 1024;
+
+    /// `None` if no heap can have such a block.
+    #[inline]
+    pub fn new(capacity: u64, element_bytes: u64) -> Option<ArrayShape> {
+        let bytes =
+            capacity.checked_mul(element_bytes)?.checked_add(ELEMENTS_AT).filter(|&bytes| bytes < 1 << 47)?;
+        if bytes <= SMALL_MAX {
+            return Some(ArrayShape { capacity, element_bytes, per_lock: 0, elements_at: ELEMENTS_AT });
+        }
+        let per_lock = (Self::LOCKED_BYTES / element_bytes.max(1)).max(1).next_power_of_two();
+        let locks = capacity.div_ceil(per_lock);
+        Some(ArrayShape {
+            capacity,
+            element_bytes,
+            per_lock,
+            elements_at: (ELEMENTS_AT + locks * 8).next_multiple_of(LINE),
+        })
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.elements_at + (self.capacity * self.element_bytes).next_multiple_of(8)
+    }
+
+    pub fn is_small(&self) -> bool {
+        self.per_lock == 0
+    }
+
+    /// The lock of an element of the block at `at`, and where the element lies.
+    #[inline]
+    pub fn element(&self, at: u64, index: u64) -> (u64, u64) {
+        let lock = match self.per_lock {
+            0 => at,
+            per_lock => at + ELEMENTS_AT + (index >> per_lock.trailing_zeros()) * 8,
+        };
+        (lock, at + self.elements_at + index * self.element_bytes)
+    }
+}

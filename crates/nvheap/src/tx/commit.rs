@@ -1,0 +1,242 @@
+//! The end of a transaction.
+
+use super::RawTx;
+use super::state::State;
+use crate::error::{Error, Result};
+use crate::lock::{self, CLOCK_MAX, Word};
+use crate::log::CHANGE_WORDS_MAX;
+use crate::space::{self, Active, Kind};
+use nvlab_os::barrier;
+use std::sync::atomic::Ordering;
+
+impl<'t> RawTx<'t> {
+    /// A transaction begins.
+    pub fn begin(self) -> Result<()> {
+        self.core.check_failed()?;
+        let runs = &self.core.slots[self.context.slot].runs;
+        runs.store(runs.load(Ordering::Relaxed) | 1, Ordering::Relaxed);
+        barrier::light();
+        Ok(())
+    }
+
+    fn end(self, state: &mut State) {
+        state.clear();
+        let runs = &self.core.slots[self.context.slot].runs;
+        runs.store((runs.load(Ordering::Relaxed) | 1) + 1, Ordering::Release);
+    }
+
+    /// Makes all changes durable and visible at once. After an error nothing of it has happened and the transaction has
+    /// ended.
+    pub fn commit(self) -> Result<()> {
+        let committed = self.destroy_dead().and_then(|()| {
+            let mut state = self.context.state.borrow_mut();
+            match state.doomed.clone() {
+                Some(error) => Err(error),
+                None => self.commit_in(&mut state),
+            }
+        });
+        if committed.is_err() {
+            self.abort();
+        }
+        committed
+    }
+
+    fn commit_in(self, state: &mut State) -> Result<()> {
+        if state.held.is_empty() && state.words.is_empty() {
+            // Its reads are of one moment.
+            self.end(state);
+            return Ok(());
+        }
+        self.validate(state)?;
+        let (core, slot) = (self.core, &self.core.slots[self.context.slot]);
+        self.build(state)?;
+        if state.record.is_empty() {
+            state.held.iter().for_each(|held| self.release(held.at, held.before));
+            self.end(state);
+            return Ok(());
+        }
+        let newest = state.held.iter().map(|held| held.before.clock()).fold(state.clock, u64::max);
+        let clock = newest + 1;
+        if clock > core.limit.load(Ordering::Relaxed) {
+            assert!(clock < CLOCK_MAX, "clock {clock}");
+            core.raise_limit(clock)?;
+        }
+        let epoch = self.enter_epoch(state)?;
+        let written = self.write(state, clock, epoch);
+        if let Err(error) = written {
+            slot.committing.store(0, Ordering::Release);
+            return core.fail(Err(error));
+        }
+        state.clock = clock;
+        slot.clock.store(clock, Ordering::Release);
+        let free = Word::free(clock, self.context.slot);
+        state.held.iter().for_each(|held| self.release(held.at, free));
+        slot.committing.store(0, Ordering::Release);
+        let settled = self.settle(state);
+        self.end(state);
+        core.fail(settled)
+    }
+
+    #[inline]
+    fn release(self, at: u64, word: Word) {
+        if let Ok(cell) = self.core.memory.word(at) {
+            lock::release(cell, word);
+        }
+    }
+
+    /// The changed words of every private copy.
+    #[inline]
+    fn build(self, state: &mut State) -> Result<()> {
+        state.record.begin();
+        for shadow in &state.shadows {
+            if shadow.words == 0 {
+                continue;
+            }
+            let words = private_words(shadow.data, shadow.words as usize);
+            if shadow.is_new {
+                for (i, part) in words.chunks(CHANGE_WORDS_MAX).enumerate() {
+                    state.record.push(shadow.home + (i * CHANGE_WORDS_MAX * 8) as u64, part);
+                }
+                continue;
+            }
+            let record = &mut state.record;
+            self.core.memory.differences(shadow.home, words, |first, count| {
+                for (i, part) in words[first..first + count].chunks(CHANGE_WORDS_MAX).enumerate() {
+                    record.push(shadow.home + ((first + i * CHANGE_WORDS_MAX) * 8) as u64, part);
+                }
+            })?;
+        }
+        for &(home, word) in &state.words {
+            state.record.push(home, &[word]);
+        }
+        let (needed, most) = (state.record.bytes(), self.core.layout.half_bytes);
+        match needed > most {
+            true => Err(Error::TooLarge { needed, most }),
+            false => Ok(()),
+        }
+    }
+
+    /// Says that a commit is in progress in the current epoch, which has room for the record.
+    #[inline]
+    fn enter_epoch(self, state: &State) -> Result<u64> {
+        let (core, slot) = (self.core, &self.core.slots[self.context.slot]);
+        loop {
+            let epoch = core.epoch.load(Ordering::Acquire);
+            slot.committing.store(epoch, Ordering::Relaxed);
+            barrier::light();
+            if core.epoch.load(Ordering::Acquire) != epoch {
+                continue;
+            }
+            let half = (epoch & 1) as usize;
+            if slot.epochs[half].load(Ordering::Relaxed) != epoch {
+                slot.tails[half].store(0, Ordering::Relaxed);
+                slot.epochs[half].store(epoch, Ordering::Release);
+            }
+            if slot.tails[half].load(Ordering::Relaxed) + state.record.bytes() <= core.layout.half_bytes {
+                return Ok(epoch);
+            }
+            slot.committing.store(0, Ordering::Release);
+            core.checkpoint(epoch)?;
+        }
+    }
+
+    /// Writes the record, waits for it, and brings the changes home.
+    #[inline]
+    fn write(self, state: &mut State, clock: u64, epoch: u64) -> Result<()> {
+        let (core, slot) = (self.core, &self.core.slots[self.context.slot]);
+        let tail = &slot.tails[(epoch & 1) as usize];
+        let offset = tail.load(Ordering::Relaxed);
+        let at = core.layout.half(self.context.slot, epoch) + offset;
+        let words = state.record.finish(core.identity, at, clock, epoch);
+        let bytes = words.len() as u64 * 8;
+        core.memory.stream(at, words)?;
+        if state.streamed.is_empty() {
+            core.memory.fence(&[(at, bytes)])?;
+        } else {
+            state.streamed.push((at, bytes));
+            core.memory.fence(&state.streamed)?;
+        }
+        tail.store(offset + bytes, Ordering::Release);
+        state.record.apply(&core.memory)
+    }
+
+    /// What was taken or freed is so for good.
+    fn settle(self, state: &mut State) -> Result<()> {
+        let (memory, layout, space) = (&self.core.memory, &self.core.layout, &self.core.space);
+        for (page, count, class) in state.pages.drain(..) {
+            match class {
+                None => space.settle(page, count),
+                Some(class) if state.active[class].page == Some(page) => {}
+                Some(class) => space.put_back(memory, layout, class, page, 0)?,
+            }
+        }
+        for (page, count) in state.freed_pages.drain(..) {
+            space.freed(page, count);
+        }
+        while let Some(at) = state.freed.pop() {
+            give_block_back(self, &mut state.active, at)?;
+        }
+        Ok(())
+    }
+
+    /// Undoes everything: the file has not been touched.
+    pub fn abort(self) {
+        let mut state = self.context.state.borrow_mut();
+        let state = &mut *state;
+        let (layout, space) = (&self.core.layout, &self.core.space);
+        state.held.iter().for_each(|held| self.release(held.at, held.before));
+        while let Some(at) = state.allocated.pop() {
+            let page = space::page_of(layout, at);
+            if !state
+                .pages
+                .iter()
+                .any(|&(first, count, _)| page.is_some_and(|page| (first..first + count).contains(&page)))
+            {
+                // The block was found in a page of blocks a moment ago.
+                let _ = give_block_back(self, &mut state.active, at);
+            }
+        }
+        for (page, count, class) in state.pages.drain(..) {
+            if let Some(class) = class
+                && state.active[class].page == Some(page)
+            {
+                state.active[class] = Default::default();
+            }
+            space.give_back(page, count);
+        }
+        self.end(state);
+    }
+}
+
+/// A block of a page of blocks is free.
+fn give_block_back(tx: RawTx<'_>, active: &mut [Active], at: u64) -> Result<()> {
+    let (memory, layout) = (&tx.core.memory, &tx.core.layout);
+    let page = space::page_of(layout, at).ok_or_else(|| Error::damaged(at, "a block outside the pages"))?;
+    let Kind::Small(class) = space::kind(memory, layout, page)? else { return Ok(()) };
+    if active[class].page == Some(page) {
+        active[class].free.push((at - layout.bytes(page)) as u32);
+    } else if space::add_hint(memory, layout, page, 1)? == 0 {
+        tx.core.space.has_room(class, page);
+    }
+    Ok(())
+}
+
+/// The words of a private copy, those between fields included.
+fn private_words<'a>(data: *mut u64, words: usize) -> &'a [u64] {
+    freeze(data);
+    // SAFETY: the arena has them until the transaction ends; no guard of them is left when it commits.
+    unsafe { std::slice::from_raw_parts(data, words) }
+}
+
+/// From here on the compiler takes the memory behind a pointer to be initialised, with whatever it holds: the gaps between
+/// fields become bytes like others.
+#[inline]
+pub(crate) fn freeze(data: *mut u64) {
+    #[cfg(not(miri))]
+    // SAFETY: does nothing; as far as the compiler knows, it writes to the memory.
+    unsafe {
+        std::arch::asm!("/* {0} */", in(reg) data, options(nostack, preserves_flags));
+    }
+    #[cfg(miri)]
+    let _ = data;
+}

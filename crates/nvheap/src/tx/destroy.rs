@@ -1,0 +1,227 @@
+//! Objects without references: destroyed as part of the transaction that took the last one away, and the rest after it.
+//!
+//! Destroying one may take the last reference to others, and so on through a list of any length. A transaction destroys a few;
+//! what is left is linked, through the objects' headers, into a list of the log, and destroyed by transactions of its own. A crash
+//! in between continues where it stopped. The state that this needs does not grow with the list.
+
+use super::{CAPACITY_AT, LIVE_AT, Meta, RawTx, value_at};
+use crate::core::locked;
+use crate::error::{Error, Result};
+use crate::persist::TypeEntry;
+
+/// Objects or elements destroyed in one transaction.
+const BUDGET: u32 = 64;
+
+/// The lists of a log: each a lock and the first object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum List {
+    /// To be destroyed.
+    Dead,
+    /// To be destroyed when their last handle goes.
+    Kept,
+}
+
+impl RawTx<'_> {
+    /// Where the lock of a list is; the first object is named behind it.
+    fn list(self, log: usize, list: List) -> u64 {
+        self.core.layout.log_head(log) + list as u64 * 16
+    }
+
+    fn change_list(self, log: usize, list: List) -> Result<*mut u64> {
+        let lock = self.list(log, list);
+        let mut state = self.context.state.borrow_mut();
+        let index = self.lock_in(&mut state, lock)?;
+        if let Some(shadow) = state.shadow_of(index, lock + 8) {
+            return Ok(shadow.data);
+        }
+        let data = state.add_shadow(index, lock + 8, 1, false);
+        // SAFETY: room for a word.
+        unsafe { self.core.memory.load(lock + 8, data, 1)? };
+        Ok(data)
+    }
+
+    fn push(self, log: usize, list: List, at: u64) -> Result<()> {
+        let first = self.change_list(log, list)?;
+        let header = self.header(at)?;
+        // SAFETY: the private copy of the list's head has a word.
+        unsafe {
+            header.set_link(*first);
+            *first = at;
+        }
+        Ok(())
+    }
+
+    /// The first object of a list, taken off it.
+    fn pop(self, log: usize, list: List) -> Result<Option<u64>> {
+        let first = self.change_list(log, list)?;
+        // SAFETY: the private copy of the list's head has a word.
+        let at = unsafe { *first };
+        if at == 0 {
+            return Ok(None);
+        }
+        let header = self.header(at)?;
+        // SAFETY: as above.
+        unsafe { *first = header.link() };
+        header.set_link(0);
+        Ok(Some(at))
+    }
+
+    /// One reference less. Called when a pointer is dropped, so errors are kept for the end of the transaction.
+    pub fn release_strong(self, at: u64) {
+        let released = self.header(at).and_then(|header| {
+            let meta = header.meta();
+            let Some(strong) = meta.strong().checked_sub(1) else {
+                return Err(Error::damaged(at, "an object has more references than it counts"));
+            };
+            header.set_meta(Meta::new(strong, meta.weak(), meta.tag()));
+            if strong == 0 {
+                self.context.state.borrow_mut().dead.push(at);
+            }
+            Ok(())
+        });
+        if let Err(error) = released {
+            self.doom(error);
+        }
+    }
+
+    /// One weak reference less.
+    pub fn release_weak(self, at: u64) {
+        let released = self.header(at).and_then(|header| {
+            let meta = header.meta();
+            let Some(weak) = meta.weak().checked_sub(1) else {
+                return Err(Error::damaged(at, "an object has more weak references than it counts"));
+            };
+            header.set_meta(Meta::new(meta.strong(), weak, meta.tag()));
+            // Destroyed already, and kept for this reference only.
+            match meta.strong() == 0 && weak == 0 && header.link() == at {
+                true => self.free(at),
+                false => Ok(()),
+            }
+        });
+        if let Err(error) = released {
+            self.doom(error);
+        }
+    }
+
+    /// Before a commit: destroys what lost its last reference, or what is left goes to the list.
+    pub(super) fn destroy_dead(self) -> Result<()> {
+        let mut budget = BUDGET;
+        loop {
+            let next = self.context.state.borrow_mut().dead.pop();
+            let Some(at) = next else { return Ok(()) };
+            if self.header(at)?.meta().strong() > 0 {
+                continue;
+            }
+            if locked(&self.core.handles).contains_key(&at) {
+                self.push(self.context.slot, List::Kept, at)?;
+            } else if budget == 0 || !self.destroy(at, &mut budget)? {
+                self.push(self.context.slot, List::Dead, at)?;
+            }
+        }
+    }
+
+    /// Destroys objects of a log's lists; true if there were any.
+    pub fn reap(self, log: usize, list: List) -> Result<bool> {
+        let Some(at) = self.pop(log, list)? else { return Ok(false) };
+        self.context.state.borrow_mut().dead.push(at);
+        Ok(true)
+    }
+
+    /// Whether a list of a log is empty.
+    pub fn is_list_empty(self, log: usize, list: List) -> Result<bool> {
+        Ok(self.core.memory.load_words(self.list(log, list) + 8, 1)? == [0])
+    }
+
+    /// Whether an object lives by its handles only.
+    pub fn is_kept(self, at: u64) -> Result<bool> {
+        let meta = Meta(self.core.memory.word(at + 8)?.load(std::sync::atomic::Ordering::Acquire));
+        Ok(meta.tag() != 0 && meta.strong() == 0)
+    }
+
+    /// Takes an object off the list of those with handles only; it is destroyed by this transaction.
+    pub fn unlink_kept(self, at: u64) -> Result<()> {
+        for log in 0..self.core.slots.len() {
+            let first = self.change_list(log, List::Kept)?;
+            // SAFETY: the private copy of the list's head has a word.
+            let (mut next, mut previous) = (unsafe { *first }, None);
+            while next != 0 && next != at {
+                previous = Some(self.header(next)?);
+                next = self.header(next)?.link();
+            }
+            if next == at {
+                let after = self.header(at)?.link();
+                match previous {
+                    // SAFETY: as above.
+                    None => unsafe { *first = after },
+                    Some(header) => header.set_link(after),
+                }
+                self.header(at)?.set_link(0);
+                self.context.state.borrow_mut().dead.push(at);
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Destroys an object; false if the budget ended before it was done.
+    fn destroy(self, at: u64, budget: &mut u32) -> Result<bool> {
+        let header = self.header(at)?;
+        let tag = header.meta().tag();
+        let entry = usize::from(tag).checked_sub(1).and_then(|index| self.core.types.get(index));
+        let entry =
+            entry.ok_or_else(|| self.doom(Error::damaged(at, format!("no type has number {tag}"))))?;
+        *budget -= 1;
+        if entry.needs_drop {
+            let words = entry.bytes.div_ceil(8);
+            if !entry.is_array {
+                self.drop_value(at, value_at(at), words, entry)?;
+            } else if !self.drop_elements(at, entry, budget)? {
+                return Ok(false);
+            }
+        }
+        if self.header(at)?.meta().weak() > 0 {
+            // Upgrading fails from now on; the mark tells the last weak reference that nothing is left to destroy.
+            self.header(at)?.set_link(at);
+        } else {
+            self.free(at)?;
+        }
+        Ok(true)
+    }
+
+    fn drop_elements(self, at: u64, entry: &TypeEntry, budget: &mut u32) -> Result<bool> {
+        let live = self.change(at, at + LIVE_AT, 1)?.data;
+        let capacity = self.change(at, at + CAPACITY_AT, 1)?.data;
+        // SAFETY: private copies of a word each.
+        let (mut left, capacity) = unsafe { (*live, *capacity) };
+        let shape = super::ArrayShape::new(capacity, entry.bytes as u64).filter(|_| left <= capacity);
+        let shape = shape.ok_or_else(|| self.doom(Error::damaged(at, "an array longer than its block")))?;
+        while left > 0 && *budget > 0 {
+            left -= 1;
+            *budget -= 1;
+            let (lock, home) = shape.element(at, left);
+            self.drop_value(lock, home, entry.bytes / 8, entry)?;
+        }
+        // SAFETY: as above.
+        unsafe { *live = left };
+        Ok(left == 0)
+    }
+
+    /// Releases what a value points to.
+    fn drop_value(self, lock: u64, home: u64, words: usize, entry: &TypeEntry) -> Result<()> {
+        let private = self.change(lock, home, words)?;
+        if private.borrow.get() != 0 {
+            return Err(self.doom(Error::Borrowed));
+        }
+        super::freeze(private.data);
+        // SAFETY: the private copy has the words of the type.
+        if !unsafe { (entry.is_valid)(private.data.cast()) } {
+            return Err(self.doom(Error::damaged(home, format!("this is no {}", entry.name))));
+        }
+        // SAFETY: it is a value, nobody has borrowed it, and it is forgotten afterwards.
+        super::with_running(self, || unsafe { (entry.drop)(private.data.cast()) });
+        let mut state = self.context.state.borrow_mut();
+        let index = self.lock_in(&mut state, lock)?;
+        state.forget(index, home);
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! What a thread keeps for the transaction it runs.
+
+use crate::arena::Arena;
+use crate::core::Core;
+use crate::error::Error;
+use crate::lock::{OWNERS, Word};
+use crate::log::Record;
+use crate::space::{Active, CLASSES};
+use std::cell::{Cell, RefCell};
+
+const NONE: u32 = u32::MAX;
+
+/// A lock that is held.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub at: u64,
+    pub before: Word,
+    first: u32,
+}
+
+/// A private copy. The word in front of it says who has borrowed it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shadow {
+    pub home: u64,
+    pub data: *mut u64,
+    pub words: u32,
+    next: u32,
+    /// Everything is logged, whatever the file holds: it is new.
+    pub is_new: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub held: Vec<Held>,
+    pub shadows: Vec<Shadow>,
+    pub reads: Vec<(u64, Word)>,
+    pub look_around_at: usize,
+    /// Words without a lock: entries of the page table.
+    pub words: Vec<(u64, u64)>,
+    /// Blocks taken, and blocks freed.
+    pub allocated: Vec<u64>,
+    pub freed: Vec<u64>,
+    /// Pages taken: first, count, and the size of their blocks.
+    pub pages: Vec<(u64, u64, Option<usize>)>,
+    /// Pages of large blocks freed: first and count.
+    pub freed_pages: Vec<(u64, u64)>,
+    /// Ranges written in place: large new blocks.
+    pub streamed: Vec<(u64, u64)>,
+    /// Objects without references, to be destroyed before the commit.
+    pub dead: Vec<u64>,
+    pub doomed: Option<Error>,
+    pub record: Record,
+    pub arena: Arena,
+    /// The clocks of other threads' commits that this one knows to be over.
+    pub seen: [u64; OWNERS],
+    pub clock: u64,
+    pub active: Vec<Active>,
+}
+
+impl State {
+    /// The first error counts.
+    #[cold]
+    pub fn doom(&mut self, error: Error) -> Error {
+        self.doomed.get_or_insert(error).clone()
+    }
+
+    #[inline]
+    pub fn hold(&mut self, at: u64, before: Word) {
+        self.held.push(Held { at, before, first: NONE });
+    }
+
+    /// The private copy that begins at `home`.
+    #[inline]
+    pub fn shadow_of(&self, index: usize, home: u64) -> Option<&Shadow> {
+        let mut next = self.held[index].first;
+        while next != NONE {
+            let shadow = &self.shadows[next as usize];
+            if shadow.home == home {
+                return Some(shadow);
+            }
+            next = shadow.next;
+        }
+        None
+    }
+
+    /// Room for a private copy.
+    #[inline]
+    pub fn add_shadow(&mut self, index: usize, home: u64, words: usize, is_new: bool) -> *mut u64 {
+        let start = self.arena.take(words + 1);
+        // SAFETY: the arena has this word in front of the others.
+        let data = unsafe {
+            *start = 0;
+            start.add(1)
+        };
+        let next = std::mem::replace(&mut self.held[index].first, self.shadows.len() as u32);
+        self.shadows.push(Shadow { home, data, words: words as u32, next, is_new });
+        data
+    }
+
+    /// Forgets the private copy at `home`: the object is being freed.
+    pub fn forget(&mut self, index: usize, home: u64) {
+        let mut next = self.held[index].first;
+        while next != NONE {
+            let shadow = &mut self.shadows[next as usize];
+            if shadow.home == home {
+                (shadow.home, shadow.words) = (0, 0);
+            }
+            next = shadow.next;
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.held.clear();
+        self.shadows.clear();
+        self.reads.clear();
+        self.look_around_at = 1024;
+        self.words.clear();
+        self.allocated.clear();
+        self.freed.clear();
+        self.pages.clear();
+        self.freed_pages.clear();
+        self.streamed.clear();
+        self.dead.clear();
+        self.doomed = None;
+        self.arena.clear();
+    }
+}
+
+/// A log's thread and the transaction it runs.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub slot: usize,
+    /// Transactions that are running, one inside the other.
+    pub depth: Cell<u32>,
+    pub(super) state: RefCell<State>,
+}
+
+impl Context {
+    pub fn new(slot: usize, clock: u64) -> Context {
+        let state = State {
+            held: Vec::new(),
+            shadows: Vec::new(),
+            reads: Vec::new(),
+            look_around_at: 1024,
+            words: Vec::new(),
+            allocated: Vec::new(),
+            freed: Vec::new(),
+            pages: Vec::new(),
+            freed_pages: Vec::new(),
+            streamed: Vec::new(),
+            dead: Vec::new(),
+            doomed: None,
+            record: Record::default(),
+            arena: Arena::default(),
+            seen: [0; OWNERS],
+            clock,
+            active: (0..CLASSES).map(|_| Active::default()).collect(),
+        };
+        Context { slot, depth: Cell::new(0), state: RefCell::new(state) }
+    }
+
+    /// The thread is done with the heap: others may use its pages.
+    pub fn give_back(&self, core: &Core) {
+        let mut state = self.state.borrow_mut();
+        for (class, active) in state.active.iter_mut().enumerate() {
+            if let Some(page) = active.page.take() {
+                // Only a hint is lost if it fails.
+                let _ =
+                    core.space.put_back(&core.memory, &core.layout, class, page, active.free.len() as u64);
+            }
+        }
+    }
+
+    /// Why the transaction cannot commit, if so.
+    pub fn doomed(&self) -> Option<Error> {
+        self.state.borrow().doomed.clone()
+    }
+}

@@ -1,0 +1,285 @@
+//! A growable array.
+
+use crate::error::{Error, Result};
+use crate::persist::{Brand, Persist, Shape};
+use crate::pointer::{Read, Write, offset, pack, read_value, tag_of, write_value};
+use crate::tx::{ArrayShape, LIVE_AT, RawTx, Tx, freeze, with_current};
+use std::any::TypeId;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::{needs_drop, offset_of};
+use std::num::NonZeroU64;
+
+/// A growable array whose elements are locked and copied one by one, or, in a large one, about 1 KiB of them at a time: an
+/// element of a large array costs what a small object costs. Elements take multiples of 8 bytes.
+///
+/// Its length is part of the object it lies in: `push` needs that object for a change, `write` only the element.
+#[repr(C)]
+pub struct PVec<T, H: Brand> {
+    block: Option<NonZeroU64>,
+    len: u64,
+    capacity: u64,
+    /// Neither `Send` nor `Sync`: it cannot leave its transaction.
+    of: PhantomData<(*const T, fn(H) -> H)>,
+}
+
+impl<T, H: Brand> PVec<T, H> {
+    /// An empty one, which takes no block.
+    pub const fn new() -> Self {
+        PVec { block: None, len: 0, capacity: 0, of: PhantomData }
+    }
+
+    /// How many elements it has.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many elements it has room for without another block.
+    pub fn capacity(&self) -> usize {
+        self.capacity as usize
+    }
+}
+
+impl<T, H: Brand> Default for PVec<T, H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn stride<T>() -> u64 {
+    (size_of::<T>() as u64).next_multiple_of(8)
+}
+
+impl<T: Persist<H>, H: Brand> PVec<T, H> {
+    /// `len` elements made by `value`.
+    pub fn from_fn(tx: &Tx<'_, H>, len: usize, mut value: impl FnMut(usize) -> Result<T>) -> Result<Self> {
+        let mut vec = PVec::new();
+        vec.reserve(tx, len)?;
+        // A large new block is filled in place, in lines; a small one is part of the record.
+        let shape = vec.shape(tx.raw)?;
+        if let Some(block) = vec.block.filter(|_| !shape.is_small()) {
+            vec.fill(tx, block, shape, len, &mut value)?;
+        } else {
+            for i in 0..len {
+                vec.push(tx, value(i)?)?;
+            }
+        }
+        Ok(vec)
+    }
+
+    /// Fills a large block that this transaction has made.
+    fn fill(
+        &mut self,
+        tx: &Tx<'_, H>,
+        block: NonZeroU64,
+        shape: ArrayShape,
+        len: usize,
+        value: &mut impl FnMut(usize) -> Result<T>,
+    ) -> Result<()> {
+        // Whole lines: as many elements as fill them.
+        const ELEMENTS: usize = 64;
+        let stride = stride::<T>() as usize / 8;
+        let mut words = vec![0_u64; ELEMENTS * stride];
+        for first in (0..len).step_by(ELEMENTS) {
+            let count = ELEMENTS.min(len - first);
+            for i in 0..count {
+                let value = value(first + i)?;
+                // SAFETY: the words of an element, which they are zeroed for; nobody drops the copy.
+                unsafe { words.as_mut_ptr().add(i * stride).cast::<T>().write(value) };
+            }
+            freeze(words.as_mut_ptr());
+            words[count * stride..].fill(0);
+            let used = (count * stride).next_multiple_of(8).min(words.len());
+            let (_, home) = shape.element(offset(block), first as u64);
+            tx.raw.fill_large(home, &words[..used])?;
+            self.len = (first + count) as u64;
+        }
+        Ok(())
+    }
+
+    /// Makes room for `more` elements.
+    pub fn reserve(&mut self, tx: &Tx<'_, H>, more: usize) -> Result<()> {
+        let needed = self.len + more as u64;
+        if needed <= self.capacity {
+            return Ok(());
+        }
+        let tx = tx.raw;
+        let capacity = needed.max(self.capacity * 2).max(4);
+        let shape = ArrayShape::new(capacity, stride::<T>());
+        let shape =
+            shape.ok_or_else(|| tx.doom(Error::Invalid(format!("no array has {capacity} elements"))))?;
+        let tag = tag_of::<T>(tx, true)?;
+        let old = (self.block, self.len, self.shape(tx)?);
+        let at = tx.allocate_array(tag, shape.bytes(), capacity)?;
+        self.move_elements(tx, old, at, shape)?;
+        (self.block, self.capacity) = (Some(pack(at, tag)), capacity);
+        if let Some(old) = old.0 {
+            // Its elements have moved: nothing in it is destroyed with it.
+            tx.release_strong(offset(old));
+        }
+        Ok(())
+    }
+
+    fn shape(&self, tx: RawTx<'_>) -> Result<ArrayShape> {
+        let shape = ArrayShape::new(self.capacity, stride::<T>()).filter(|_| self.len <= self.capacity);
+        shape.ok_or_else(|| tx.distrust(Error::damaged(0, format!("an array of {} elements", self.len))))
+    }
+
+    fn move_elements(
+        &self,
+        tx: RawTx<'_>,
+        (block, len, from): (Option<NonZeroU64>, u64, ArrayShape),
+        at: u64,
+        to: ArrayShape,
+    ) -> Result<()> {
+        let Some(block) = block else { return Ok(()) };
+        let words = stride::<T>() as usize / 8;
+        let per_line = 64;
+        let mut buffer = vec![0_u64; words * per_line];
+        for first in (0..len).step_by(per_line) {
+            let count = per_line.min((len - first) as usize);
+            for i in 0..count {
+                let (lock, home) = from.element(offset(block), first + i as u64);
+                // The old elements are this transaction's alone: they are about to go.
+                tx.lock(lock)?;
+                let into = buffer[i * words..].as_mut_ptr();
+                // SAFETY: the buffer has the words of each element.
+                if let Some(private) = unsafe { tx.read(lock, home, words, into)? } {
+                    if private.borrow.get() != 0 {
+                        return Err(tx.doom(Error::Borrowed));
+                    }
+                    // SAFETY: as above.
+                    unsafe { into.copy_from_nonoverlapping(private.data, words) };
+                }
+            }
+            freeze(buffer.as_mut_ptr());
+            buffer[count * words..].fill(0);
+            let (_, home) = to.element(at, first);
+            if !to.is_small() {
+                tx.fill_large(home, &buffer[..(count * words).next_multiple_of(8).min(buffer.len())])?;
+                continue;
+            }
+            for i in 0..count {
+                let (lock, home) = to.element(at, first + i as u64);
+                let private = tx.place(lock, home, words)?;
+                // SAFETY: the private copy has the words of an element.
+                unsafe { private.data.copy_from_nonoverlapping(buffer[i * words..].as_ptr(), words) };
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn element(&self, tx: RawTx<'_>, index: usize) -> Result<(u64, u64)> {
+        let Some(block) = self.block.filter(|_| (index as u64) < self.len) else {
+            return Err(tx.doom(Error::Invalid(format!("element {index} of an array of {}", self.len))));
+        };
+        Ok(self.shape(tx)?.element(offset(block), index as u64))
+    }
+
+    /// An element, for reading.
+    #[inline]
+    pub fn read<'t>(&self, tx: &'t Tx<'_, H>, index: usize) -> Result<Read<'t, T>> {
+        let (lock, home) = self.element(tx.raw, index)?;
+        read_value::<T, H>(tx.raw, lock, home, || Ok(()))
+    }
+
+    /// An element, for a change. The array itself does not change, so it need not be borrowed for one.
+    #[inline]
+    pub fn write<'t>(&self, tx: &'t Tx<'_, H>, index: usize) -> Result<Write<'t, T>> {
+        let (lock, home) = self.element(tx.raw, index)?;
+        write_value::<T, H>(tx.raw, lock, home)
+    }
+
+    /// Starts to load an element, which is needed soon.
+    #[inline]
+    pub fn prefetch(&self, tx: &Tx<'_, H>, index: usize) {
+        if let Ok((lock, home)) = self.element(tx.raw, index) {
+            tx.raw.core.memory.prefetch(lock);
+            tx.raw.core.memory.prefetch(home);
+            tx.raw.core.memory.prefetch(home + stride::<T>() - 1);
+        }
+    }
+
+    /// Exchanges two elements.
+    pub fn swap(&self, tx: &Tx<'_, H>, a: usize, b: usize) -> Result<()> {
+        self.prefetch(tx, b);
+        if a == b {
+            return self.element(tx.raw, a).map(|_| ());
+        }
+        let mut first = self.write(tx, a)?;
+        let mut second = self.write(tx, b)?;
+        std::mem::swap(&mut *first, &mut *second);
+        Ok(())
+    }
+
+    /// Appends an element.
+    pub fn push(&mut self, tx: &Tx<'_, H>, value: T) -> Result<()> {
+        if self.len == self.capacity {
+            self.reserve(tx, 1)?;
+        }
+        self.len += 1;
+        let (lock, home) = self.element(tx.raw, self.len() - 1)?;
+        let private = tx.raw.place(lock, home, stride::<T>() as usize / 8)?;
+        // SAFETY: the private copy has the words of an element; what is there is no value yet, and nobody has borrowed it.
+        unsafe { private.data.cast::<T>().write(value) };
+        Ok(())
+    }
+
+    /// Takes the last element off.
+    pub fn pop(&mut self, tx: &Tx<'_, H>) -> Result<Option<T>> {
+        if self.len == 0 {
+            return Ok(None);
+        }
+        let mut last = self.write(tx, self.len() - 1)?;
+        self.len -= 1;
+        // SAFETY: the element is not part of the array any more, so this is its only value.
+        Ok(Some(unsafe { std::ptr::read(&raw mut *last) }))
+    }
+
+    /// Every element in order, for reading.
+    pub fn iter<'t>(&'t self, tx: &'t Tx<'_, H>) -> impl Iterator<Item = Result<Read<'t, T>>> {
+        (0..self.len()).map(|index| self.read(tx, index))
+    }
+}
+
+impl<T, H: Brand> Drop for PVec<T, H> {
+    fn drop(&mut self) {
+        let Some(block) = self.block else { return };
+        with_current(TypeId::of::<H>(), |tx| {
+            let at = offset(block);
+            if needs_drop::<T>() {
+                // The block says how many elements are left to be destroyed.
+                match tx.change(at, at + LIVE_AT, 1) {
+                    // SAFETY: the private copy has a word.
+                    Ok(live) => unsafe { *live.data = self.len },
+                    Err(error) => _ = tx.doom(error),
+                }
+            }
+            tx.release_strong(at);
+        });
+    }
+}
+
+impl<T, H: Brand> fmt::Debug for PVec<T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PVec(len {})", self.len)
+    }
+}
+
+// SAFETY: three words, of which every pattern is a value; they are checked when they are used.
+unsafe impl<T: Persist<H>, H: Brand> Persist<H> for PVec<T, H> {
+    const ANY_BYTES: bool = true;
+    fn describe(shape: &mut Shape) {
+        const { assert!(offset_of!(Self, capacity) == 16) }
+        shape.points_to::<T, H>("vec", true);
+    }
+    unsafe fn is_valid(_: *const Self) -> bool {
+        true
+    }
+}
