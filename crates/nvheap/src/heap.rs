@@ -1,5 +1,6 @@
 //! Opening a heap and running transactions on it.
 
+use crate::check::{self, Check};
 use crate::core::{CLOCK_STEP, Core, Slot, locked, write_header};
 use crate::error::{Error, Result};
 use crate::hash::hash_bytes;
@@ -292,6 +293,12 @@ impl<H: Brand> Heap<H> {
             opens: locked(&self.core.header).opens,
             replayed: self.replayed,
         }
+    }
+
+    /// Looks at every block: whether page table, headers and pointers agree, and what is unreachable. It takes memory in
+    /// proportion to the objects. The exclusive borrow keeps transactions out.
+    pub fn check(&mut self) -> Result<Check> {
+        check::check(&self.core, self.root_at())
     }
 
     /// Writes all changes home and empties the logs, so that the next open has nothing to replay.

@@ -71,6 +71,7 @@
 compile_error!("the format of heaps is that of little-endian 64-bit machines");
 
 mod arena;
+mod check;
 mod core;
 mod error;
 mod hash;
@@ -89,11 +90,12 @@ mod thread;
 mod tx;
 mod vec;
 
+pub use check::Check;
 pub use error::{Error, Result};
 pub use heap::{Heap, Options, Stat};
 pub use memory::Persistence;
 pub use nvlab_nvheap_derive::Persist;
-pub use persist::{Brand, Pair, Persist, Shape};
+pub use persist::{Brand, Pair, Persist, Pointing, Shape};
 pub use pointer::{Handle, PBox, Read, Strong, Weak, Write};
 pub use simulated::{Counts, CrashPoint, Delays, Simulated};
 pub use string::PString;

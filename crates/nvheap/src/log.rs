@@ -123,18 +123,16 @@ pub(crate) fn read(memory: &Memory, identity: u64, at: u64, end: u64, epoch: u64
 /// Starts to write back every line that the records of a half changed at home.
 pub(crate) fn write_back(memory: &Memory, half: u64, bytes: u64) -> Result<()> {
     // Lines that many transactions change are flushed once; a filter of constant size finds most of them.
-    const FILTER: usize = 4096;
-    let mut seen = vec![u64::MAX; FILTER];
+    const FILTER: usize = 2048;
+    let mut seen = [u64::MAX; FILTER];
     let mut at = half;
     while at < half + bytes {
-        let head = memory.load_words(at, HEAD)?;
-        let count = (head[2] & u64::from(u32::MAX)) as usize;
+        let count = memory.settled(at, HEAD)?[2] as u32 as usize;
         assert!(
             count >= LINE_WORDS && at + count as u64 * 8 <= half + bytes,
             "a record of {count} words at {at}"
         );
-        let words = memory.load_words(at, count)?;
-        for_each(&words, |home, words| {
+        for_each(memory.settled(at, count)?, |home, words| {
             for line in home / LINE..=(home + words.len() as u64 * 8 - 1) / LINE {
                 let place = &mut seen[line as usize % FILTER];
                 if *place != line {

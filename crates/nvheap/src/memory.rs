@@ -99,6 +99,7 @@ impl Memory {
         Ok(memory)
     }
 
+    #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -131,6 +132,7 @@ impl Memory {
         }
     }
 
+    #[inline]
     fn at(&self, at: u64) -> *mut u8 {
         self.mapping.start().wrapping_add(at as usize)
     }
@@ -140,7 +142,7 @@ impl Memory {
         let end = at.checked_add(bytes).filter(|&end| end <= self.bytes());
         match end {
             Some(_) if at.is_multiple_of(8) => Ok(self.at(at).cast()),
-            _ => Err(Error::damaged(at, format!("{bytes} B here are not in the file"))),
+            _ => Err(outside(at, bytes)),
         }
     }
 
@@ -148,7 +150,7 @@ impl Memory {
     #[inline]
     pub fn check_object(&self, at: u64, bytes: u64) -> Result<()> {
         if at < self.data {
-            return Err(Error::damaged(at, "no object can lie here"));
+            return Err(outside(at, bytes));
         }
         self.check(at, bytes).map(|_| ())
     }
@@ -184,6 +186,15 @@ impl Memory {
         // SAFETY: as in `load`.
         unsafe { stores::copy_racing(found.as_mut_ptr(), from, words) };
         Ok(found)
+    }
+
+    /// Words of a log that nobody writes to as long as they are borrowed: records of an epoch that has ended.
+    #[inline]
+    pub fn settled(&self, at: u64, words: usize) -> Result<&[u64]> {
+        let from = self.check(at, words as u64 * 8)?;
+        // SAFETY: the words are mapped, and only the owner of a log writes to it, when its epoch comes up again: after
+        // `Core::checkpoint`, which reads them under the header's lock.
+        Ok(unsafe { std::slice::from_raw_parts(from, words) })
     }
 
     /// Copies words into the file. The caller holds the lock of what they belong to.
@@ -292,6 +303,12 @@ impl Memory {
     }
 }
 
+#[cold]
+fn outside(at: u64, bytes: u64) -> Error {
+    Error::damaged(at, format!("no object can have {bytes} B here"))
+}
+
+#[inline]
 fn line(at: u64) -> usize {
     (at / LINE) as usize
 }

@@ -59,6 +59,29 @@ pub(crate) struct TypeEntry {
     pub is_valid: unsafe fn(*const u8) -> bool,
     /// The layout: what the fingerprint is made of.
     pub shape: String,
+    /// Where the pointers of a value lie.
+    pub pointers: Vec<PointerAt>,
+}
+
+/// What a pointer in the heap is.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pointing {
+    /// It keeps its object alive.
+    Strong,
+    /// It does not.
+    Weak,
+    /// To the block of a [`crate::PVec`]; its length and capacity follow.
+    Array,
+}
+
+/// A pointer inside a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PointerAt {
+    pub offset: usize,
+    pub pointing: Pointing,
+    /// The type it points to.
+    pub index: usize,
 }
 
 /// Collects the types of a heap, beginning with its root.
@@ -66,6 +89,9 @@ pub(crate) struct TypeEntry {
 pub struct Shape {
     pub(crate) types: Vec<TypeEntry>,
     text: String,
+    /// Of the type that is being described: where the current field lies, and its pointers so far.
+    base: usize,
+    pointers: Vec<PointerAt>,
 }
 
 /// The identity of the array block of a type, beside that of the type itself.
@@ -90,7 +116,7 @@ impl Shape {
     /// Every type that a heap of this brand can hold.
     pub(crate) fn of<H: Brand>() -> Shape {
         let mut shape = Shape::default();
-        shape.points_to::<H::Root, H>("root", false);
+        shape.points_to::<H::Root, H>("root", Pointing::Strong);
         shape
     }
 
@@ -112,7 +138,19 @@ impl Shape {
     pub fn field<T: Persist<H>, H: Brand>(&mut self, name: &str, offset: usize) {
         const { assert!(align_of::<T>() <= 8, "values in a heap are aligned to at most 8 bytes") }
         self.text.push_str(&format!("{name}@{offset}:"));
+        self.base += offset;
         T::describe(self);
+        self.base -= offset;
+    }
+
+    /// The other elements of an array have what the first has, each `stride` bytes further; `before` pointers were known
+    /// before the first.
+    fn repeat(&mut self, before: usize, stride: usize, elements: usize) {
+        let first = self.pointers[before..].to_vec();
+        for element in 1..elements {
+            let shifted = first.iter().map(|&at| PointerAt { offset: at.offset + element * stride, ..at });
+            self.pointers.extend(shifted);
+        }
     }
 
     /// The end of it.
@@ -121,9 +159,10 @@ impl Shape {
         self.text.push('}');
     }
 
-    /// A pointer to objects (or an array block) of `T`.
+    /// A pointer to objects (or an array block) of `T`, at the current field.
     #[doc(hidden)]
-    pub fn points_to<T: Persist<H>, H: Brand>(&mut self, kind: &str, is_array: bool) {
+    pub fn points_to<T: Persist<H>, H: Brand>(&mut self, kind: &str, pointing: Pointing) {
+        let is_array = pointing == Pointing::Array;
         const { assert!(align_of::<T>() <= 8, "values in a heap are aligned to at most 8 bytes") }
         let id = block_id::<T>(is_array);
         let index = self.types.iter().position(|known| known.id == id).unwrap_or_else(|| {
@@ -137,13 +176,18 @@ impl Shape {
                 drop: drop_value::<T>,
                 is_valid: is_value::<T, H>,
                 shape: String::new(),
+                pointers: Vec::new(),
             });
-            let outer = std::mem::take(&mut self.text);
+            let mut outer = Shape { types: std::mem::take(&mut self.types), ..Shape::default() };
+            std::mem::swap(self, &mut outer);
             T::describe(self);
-            let text = std::mem::replace(&mut self.text, outer);
-            self.types[index].shape = format!("{}{text}", if is_array { "array of " } else { "" });
+            std::mem::swap(self, &mut outer);
+            self.types = outer.types;
+            self.types[index].shape = format!("{}{}", if is_array { "array of " } else { "" }, outer.text);
+            self.types[index].pointers = outer.pointers;
             index
         });
+        self.pointers.push(PointerAt { offset: self.base, pointing, index });
         self.text.push_str(&format!("{kind}#{index};"));
     }
 }
@@ -193,7 +237,9 @@ unsafe impl<H: Brand, T: Persist<H>, const N: usize> Persist<H> for [T; N] {
     const ANY_BYTES: bool = T::ANY_BYTES;
     fn describe(shape: &mut Shape) {
         shape.begin("array", N as u32, size_of::<Self>());
+        let before = shape.pointers.len();
         shape.field::<T, H>("", 0);
+        shape.repeat(before, size_of::<T>(), N);
         shape.end();
     }
     unsafe fn is_valid(at: *const Self) -> bool {

@@ -101,7 +101,8 @@ impl Simulated {
         self.state().counts
     }
 
-    /// From now on every flush, streamed write and fence is remembered as a moment of a power cut.
+    /// From now on every streamed write and every fence is remembered as a moment of a power cut. Nothing is stored between
+    /// the flushes in front of a fence, so it has what a cut between them leaves.
     pub fn record(&self) {
         self.state().points = Some(Vec::new());
     }
@@ -122,7 +123,9 @@ impl Simulated {
     pub(crate) fn flushed(&self, memory: &[u8], lines: std::ops::Range<usize>, is_streamed: bool) {
         let mut state = self.state();
         state.fill(memory);
-        state.capture(memory);
+        if is_streamed {
+            state.capture(memory);
+        }
         for line in lines {
             let now: [u8; LINE] = memory[line * LINE..][..LINE].try_into().expect("a line");
             let durable = &state.durable[line * LINE..][..LINE];
@@ -181,14 +184,17 @@ impl State {
 
     fn capture(&mut self, memory: &[u8]) {
         let Some(points) = &mut self.points else { return };
+        const LINES: usize = 64;
         let mut unfenced = Vec::new();
-        const PAGE: usize = 64 * LINE;
-        for (page, (now, then)) in memory.chunks(PAGE).zip(self.durable.chunks(PAGE)).enumerate() {
-            if now == then && self.flushed.is_empty() {
+        for (page, (now, then)) in
+            memory.chunks(LINES * LINE).zip(self.durable.chunks(LINES * LINE)).enumerate()
+        {
+            let mut flushed = self.flushed.range(page * LINES..(page + 1) * LINES);
+            if now == then && flushed.next().is_none() {
                 continue;
             }
             for (i, (now, then)) in now.chunks(LINE).zip(then.chunks(LINE)).enumerate() {
-                let line = page * 64 + i;
+                let line = page * LINES + i;
                 let mut contents: Vec<[u8; LINE]> = Vec::new();
                 for content in self.flushed.get(&line).map(|line| &line[..]).into_iter().chain([now]) {
                     if content != then && !contents.iter().any(|known| known == content) {

@@ -1,7 +1,7 @@
 //! A growable array.
 
 use crate::error::{Error, Result};
-use crate::persist::{Brand, Persist, Shape};
+use crate::persist::{Brand, Persist, Pointing, Shape};
 use crate::pointer::{Read, Write, offset, pack, read_value, tag_of, write_value};
 use crate::tx::{ArrayShape, LIVE_AT, RawTx, Tx, freeze, with_current};
 use std::any::TypeId;
@@ -277,7 +277,7 @@ unsafe impl<T: Persist<H>, H: Brand> Persist<H> for PVec<T, H> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
         const { assert!(offset_of!(Self, capacity) == 16) }
-        shape.points_to::<T, H>("vec", true);
+        shape.points_to::<T, H>("vec", Pointing::Array);
     }
     unsafe fn is_valid(_: *const Self) -> bool {
         true

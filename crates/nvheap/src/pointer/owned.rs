@@ -2,7 +2,7 @@
 
 use super::{Handle, Read, Weak, Write, allocate, offset, read, write};
 use crate::error::{Error, Result};
-use crate::persist::{Brand, Persist, Shape};
+use crate::persist::{Brand, Persist, Pointing, Shape};
 use crate::tx::{Meta, STRONG_MAX, Tx, WEAK_MAX, with_current};
 use std::any::TypeId;
 use std::fmt;
@@ -63,7 +63,7 @@ impl<T, H: Brand> fmt::Debug for PBox<T, H> {
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for PBox<T, H> {
     const ANY_BYTES: bool = false;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<T, H>("box", false);
+        shape.points_to::<T, H>("box", Pointing::Strong);
     }
     unsafe fn is_valid(at: *const Self) -> bool {
         // SAFETY: eight initialised bytes, aligned.
@@ -75,7 +75,7 @@ unsafe impl<T: Persist<H>, H: Brand> Persist<H> for PBox<T, H> {
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Option<PBox<T, H>> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<T, H>("box?", false);
+        shape.points_to::<T, H>("box?", Pointing::Strong);
     }
     unsafe fn is_valid(_: *const Self) -> bool {
         true
@@ -154,7 +154,7 @@ impl<T, H: Brand> fmt::Debug for Strong<T, H> {
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Strong<T, H> {
     const ANY_BYTES: bool = false;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<T, H>("strong", false);
+        shape.points_to::<T, H>("strong", Pointing::Strong);
     }
     unsafe fn is_valid(at: *const Self) -> bool {
         // SAFETY: eight initialised bytes, aligned.
@@ -166,7 +166,7 @@ unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Strong<T, H> {
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Option<Strong<T, H>> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<T, H>("strong?", false);
+        shape.points_to::<T, H>("strong?", Pointing::Strong);
     }
     unsafe fn is_valid(_: *const Self) -> bool {
         true

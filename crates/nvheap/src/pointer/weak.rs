@@ -2,7 +2,7 @@
 
 use super::{Strong, offset, tag};
 use crate::error::{Error, Result};
-use crate::persist::{Brand, Persist, Shape};
+use crate::persist::{Brand, Persist, Pointing, Shape};
 use crate::tx::{Meta, STRONG_MAX, Tx, with_current};
 use std::any::TypeId;
 use std::fmt;
@@ -60,7 +60,7 @@ impl<T, H: Brand> fmt::Debug for Weak<T, H> {
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Weak<T, H> {
     const ANY_BYTES: bool = false;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<T, H>("weak", false);
+        shape.points_to::<T, H>("weak", Pointing::Weak);
     }
     unsafe fn is_valid(at: *const Self) -> bool {
         // SAFETY: eight initialised bytes, aligned.
@@ -72,7 +72,7 @@ unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Weak<T, H> {
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Option<Weak<T, H>> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<T, H>("weak?", false);
+        shape.points_to::<T, H>("weak?", Pointing::Weak);
     }
     unsafe fn is_valid(_: *const Self) -> bool {
         true

@@ -84,6 +84,8 @@ impl<'t> RawTx<'t> {
             space::page_of(layout, at).ok_or_else(|| Error::damaged(at, "a block outside the pages"))?;
         let table = layout.page_table() + page * 8;
         let mut state = self.context.state.borrow_mut();
+        let index = self.lock_in(&mut state, at)?;
+        state.forget_others(index, at + 8);
         // The last word about the page, which this transaction itself may have said.
         let said =
             state.words.iter().rev().find(|&&(home, _)| home == table).map(|&(_, word)| Kind::of(word));

@@ -7,6 +7,7 @@
 use super::{CAPACITY_AT, LIVE_AT, Meta, RawTx, value_at};
 use crate::core::locked;
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 use crate::persist::TypeEntry;
 
 /// Objects or elements destroyed in one transaction.
@@ -21,10 +22,14 @@ pub(crate) enum List {
     Kept,
 }
 
+/// Where the lock of a list is; the first object is named behind it.
+pub(crate) fn list_at(layout: &Layout, log: usize, list: u64) -> u64 {
+    layout.log_head(log) + list * 16
+}
+
 impl RawTx<'_> {
-    /// Where the lock of a list is; the first object is named behind it.
     fn list(self, log: usize, list: List) -> u64 {
-        self.core.layout.log_head(log) + list as u64 * 16
+        list_at(&self.core.layout, log, list as u64)
     }
 
     fn change_list(self, log: usize, list: List) -> Result<*mut u64> {

@@ -18,7 +18,7 @@ mod state;
 
 pub(crate) use blocks::{ArrayShape, CAPACITY_AT, LIVE_AT};
 pub(crate) use commit::freeze;
-pub(crate) use destroy::List;
+pub(crate) use destroy::{List, list_at};
 pub(crate) use state::Context;
 use state::{Shadow, State};
 

@@ -109,6 +109,18 @@ impl State {
         }
     }
 
+    /// Forgets every private copy that a lock protects but the one at `home`.
+    pub fn forget_others(&mut self, index: usize, home: u64) {
+        let mut next = self.held[index].first;
+        while next != NONE {
+            let shadow = &mut self.shadows[next as usize];
+            if shadow.home != home {
+                (shadow.home, shadow.words) = (0, 0);
+            }
+            next = shadow.next;
+        }
+    }
+
     pub fn clear(&mut self) {
         self.held.clear();
         self.shadows.clear();

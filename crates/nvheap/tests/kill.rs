@@ -1,0 +1,168 @@
+//! kill -9 of a real program on a real file, again and again on what it left: nothing acknowledged is missing, nothing else
+//! is there, and every block and count agrees.
+
+use nvlab_nvheap::{Brand, Heap, Options, PVec, Persist, Persistence, Strong};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const THREADS: usize = 2;
+const ACCOUNTS: usize = 1000;
+const PATH: &str = "NVLAB_NVHEAP_KILLED";
+
+struct Killed;
+impl Brand for Killed {
+    type Root = Root;
+}
+
+#[derive(Persist)]
+#[persist(heap = Killed)]
+#[repr(C)]
+struct Root {
+    balances: PVec<i64, Killed>,
+    counters: PVec<Counter, Killed>,
+}
+
+/// Of a thread, with as many notes as its last digit says.
+#[derive(Persist, Default)]
+#[persist(heap = Killed)]
+#[repr(C)]
+struct Counter {
+    count: u64,
+    notes: Option<Strong<Note, Killed>>,
+    /// Counters of two threads share no lock of 1 KiB.
+    rest: [u64; 30],
+    more: [[u64; 32]; 4],
+}
+
+#[derive(Persist)]
+#[persist(heap = Killed)]
+#[repr(C)]
+struct Note {
+    number: u64,
+    next: Option<Strong<Note, Killed>>,
+}
+
+fn options() -> Options {
+    let persistence = match std::env::var_os("NVLAB_NVHEAP_SYNC") {
+        Some(_) => Persistence::Sync,
+        None => Persistence::Detect,
+    };
+    Options { log_bytes: 64 << 10, persistence, ..Options::default() }
+}
+
+/// The program that is killed: threads move money, count their transfers, keep and drop notes, and say each number once it
+/// is durable.
+#[test]
+fn program() {
+    let Some(path) = std::env::var_os(PATH) else { return };
+    let heap = Heap::<Killed>::open(Path::new(&path), options()).unwrap();
+    let root = heap.root().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (heap, root) = (&heap, &root);
+            scope.spawn(move || {
+                loop {
+                    let number = heap
+                        .transaction(|tx| {
+                            let root = root.read(tx)?;
+                            let mut counter = root.counters.write(tx, thread)?;
+                            counter.count += 1;
+                            let (number, amount) = (counter.count, counter.count as i64 % 97);
+                            if number % 10 == 0 {
+                                counter.notes = None;
+                            } else {
+                                let next = counter.notes.take();
+                                counter.notes = Some(Strong::new(tx, Note { number, next })?);
+                            }
+                            for (account, change) in
+                                [(number * 7919, amount), (number * 104_729 + 1, -amount)]
+                            {
+                                *root.balances.write(tx, account as usize % ACCOUNTS)? += change;
+                            }
+                            Ok(number)
+                        })
+                        .unwrap();
+                    // One write, so that lines of two threads are not mixed.
+                    std::io::stdout().write_all(format!("durable {thread} {number}\n").as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+}
+
+fn kill_again_and_again(folder: &Path, rounds: u64) {
+    let path = folder.join("heap");
+    let made = Heap::<Killed>::create(&path, options(), |tx| {
+        Ok(Root {
+            balances: PVec::from_fn(tx, ACCOUNTS * 4, |_| Ok(0))?,
+            counters: PVec::from_fn(tx, THREADS * 8, |_| Ok(Counter::default()))?,
+        })
+    });
+    drop(made.unwrap());
+    let mut before = [0; THREADS];
+    for round in 0..rounds {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "program", "--nocapture"])
+            .env(PATH, &path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = child.stdout.take().unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut last = [0; THREADS];
+            for line in BufReader::new(said).lines().map_while(|line| line.ok()) {
+                let Some((_, words)) = line.split_once("durable ") else { continue };
+                let (thread, number) = words.split_once(' ').unwrap();
+                last[thread.parse::<usize>().unwrap()] = number.parse().unwrap();
+            }
+            last
+        });
+        std::thread::sleep(Duration::from_millis(20 + round * 13 % 70));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let last: [u64; THREADS] = reader.join().unwrap();
+        let mut heap = Heap::<Killed>::open(&path, options()).unwrap();
+        let found = heap.check().unwrap();
+        assert!(found.problems.is_empty() && found.unreachable == 0, "round {round}: {found:?}");
+        let root = heap.root().unwrap();
+        heap.transaction(|tx| {
+            let root = root.read(tx)?;
+            for thread in 0..THREADS {
+                let counter = root.counters.read(tx, thread)?;
+                // One more may have been durable and not yet said.
+                let least = last[thread].max(before[thread]);
+                assert!(
+                    counter.count >= least && (last[thread] == 0 || counter.count <= last[thread] + 1),
+                    "round {round}: {}, {last:?}",
+                    counter.count
+                );
+                let (mut notes, mut next) =
+                    (0, counter.notes.as_ref().map(|note| note.share(tx)).transpose()?);
+                while let Some(note) = next {
+                    let note = note.read(tx)?;
+                    assert_eq!(note.number, counter.count - notes);
+                    notes += 1;
+                    next = note.next.as_ref().map(|note| note.share(tx)).transpose()?;
+                }
+                assert_eq!(notes, counter.count % 10, "round {round}");
+            }
+            let sum: i64 =
+                root.balances.iter(tx).map(|balance| Ok(*balance?)).sum::<nvlab_nvheap::Result<i64>>()?;
+            assert_eq!(sum, 0, "round {round}");
+            Ok(())
+        })
+        .unwrap();
+        for (thread, before) in before.iter_mut().enumerate() {
+            *before = heap.transaction(|tx| Ok(root.read(tx)?.counters.read(tx, thread)?.count)).unwrap();
+        }
+    }
+    assert!(before.iter().sum::<u64>() > 50, "only {before:?} transactions were made");
+}
+
+#[test]
+fn a_killed_program_has_lost_nothing_it_acknowledged() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    kill_again_and_again(folder.path(), 25);
+}
