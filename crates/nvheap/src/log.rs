@@ -104,12 +104,18 @@ pub(crate) struct Found {
     pub words: Vec<u64>,
 }
 
+/// The epoch that a record at `at` would be of.
+pub(crate) fn epoch_at(memory: &Memory, at: u64) -> Result<u64> {
+    Ok(memory.load_words(at, HEAD)?[2] >> 32)
+}
+
 /// The record at `at`, if a whole one of the epoch is there that ends before `end`.
 pub(crate) fn read(memory: &Memory, identity: u64, at: u64, end: u64, epoch: u64) -> Result<Option<Found>> {
     if at + LINE > end {
         return Ok(None);
     }
-    let head = memory.load_words(at, HEAD)?;
+    let mut head = [0; HEAD];
+    memory.copy_words(at, &mut head)?;
     let count = (head[2] & u64::from(u32::MAX)) as usize;
     let fits = count >= LINE_WORDS && count.is_multiple_of(LINE_WORDS) && count as u64 * 8 <= end - at;
     if head[2] >> 32 != epoch & u64::from(u32::MAX) || !fits {

@@ -181,11 +181,19 @@ impl Memory {
 
     /// The words there.
     pub fn load_words(&self, at: u64, words: usize) -> Result<Vec<u64>> {
+        // Before room is made for what a damaged file asks for.
+        self.check(at, words as u64 * 8)?;
         let mut found = vec![0; words];
-        let from = self.check(at, words as u64 * 8)?;
-        // SAFETY: as in `load`.
-        unsafe { stores::copy_racing(found.as_mut_ptr(), from, words) };
+        self.copy_words(at, &mut found)?;
         Ok(found)
+    }
+
+    /// Copies the words there.
+    pub fn copy_words(&self, at: u64, into: &mut [u64]) -> Result<()> {
+        let from = self.check(at, into.len() as u64 * 8)?;
+        // SAFETY: both sides have the words.
+        unsafe { stores::copy_racing(into.as_mut_ptr(), from, into.len()) };
+        Ok(())
     }
 
     /// Words of a log that nobody writes to as long as they are borrowed: records of an epoch that has ended.

@@ -9,6 +9,7 @@ use crate::core::locked;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::persist::TypeEntry;
+use crate::space::HEADER;
 
 /// Objects or elements destroyed in one transaction.
 const BUDGET: u32 = 64;
@@ -149,7 +150,12 @@ impl RawTx<'_> {
             let first = self.change_list(log, List::Kept)?;
             // SAFETY: the private copy of the list's head has a word.
             let (mut next, mut previous) = (unsafe { *first }, None);
+            let mut left = self.core.memory.bytes() / HEADER;
             while next != 0 && next != at {
+                left -= 1;
+                if left == 0 {
+                    return Err(self.doom(Error::damaged(next, "a list leads back to itself")));
+                }
                 previous = Some(self.header(next)?);
                 next = self.header(next)?.link();
             }

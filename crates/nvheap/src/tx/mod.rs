@@ -145,7 +145,7 @@ impl<'t> RawTx<'t> {
             }
             spins += 1;
             if spins > SPINS {
-                return Err(state.doom(Error::Conflict));
+                return Err(state.doom(self.held_error(at, now)));
             }
             std::hint::spin_loop();
         }
@@ -161,8 +161,31 @@ impl<'t> RawTx<'t> {
         self.extend(state, version)
     }
 
+    /// Why a lock cannot be had: somebody holds it, unless nobody can.
+    #[cold]
+    fn held_error(self, at: u64, word: Word) -> Error {
+        let slot = self.core.slots.get(word.owner());
+        let is_held =
+            slot.is_some_and(|slot| slot.is_leased.load(Ordering::Acquire)) && !self.is_beyond(word);
+        // A thread may have ended between the two looks at the word and its log.
+        let now = self.core.memory.word(at).map_or(word, lock::load);
+        match is_held || now != word {
+            true => Error::Conflict,
+            false => Error::damaged(at, "a lock that nobody holds"),
+        }
+    }
+
+    /// Whether no transaction can have had this clock.
+    fn is_beyond(self, version: Word) -> bool {
+        version.clock() > self.core.limit.load(Ordering::Acquire)
+    }
+
     #[cold]
     fn extend(self, state: &mut State, version: Word) -> Result<()> {
+        if self.is_beyond(version) {
+            return Err(state
+                .doom(Error::damaged(0, format!("a version {} that no transaction made", version.clock()))));
+        }
         if state.reads.is_empty() {
             state.seen[version.owner()] = version.clock();
             return Ok(());
@@ -236,7 +259,7 @@ impl<'t> RawTx<'t> {
             }
             spins += 1;
             if spins > SPINS {
-                return Err(self.doom(Error::Conflict));
+                return Err(self.doom(self.held_error(lock_at, before)));
             }
             std::hint::spin_loop();
         }

@@ -1,0 +1,9 @@
+//! A type without a fixed layout.
+use nvlab_nvheap::Persist;
+
+#[derive(Persist)]
+struct Node {
+    value: u64,
+}
+
+fn main() {}
