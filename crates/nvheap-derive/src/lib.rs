@@ -87,7 +87,7 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let Body { any_bytes, describe, is_valid } = body;
     let mut generics = input.generics.clone();
     let parameters: Vec<Ident> = generics.type_params().map(|parameter| parameter.ident.clone()).collect();
-    for parameter in parameters.iter().filter(|&ident| brand.to_string() != ident.to_string()) {
+    for parameter in parameters.iter().filter(|&ident| *ident != brand.to_string()) {
         generics
             .make_where_clause()
             .predicates

@@ -57,6 +57,10 @@ struct History {
     entries: PVec<Entry, Bank>,
 }
 
+fn options() -> Options {
+    Options { bytes_max: 1 << 30, ..Options::default() }
+}
+
 /// CPU time of this thread in nanoseconds.
 fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
@@ -134,7 +138,7 @@ fn main() {
     let folder = arguments.next().unwrap_or("/dev/shm".into());
     let folder = tempfile::tempdir_in(folder).unwrap();
 
-    let heap = Heap::<Swaps>::create(folder.path().join("swaps"), Options::default(), |tx| {
+    let heap = Heap::<Swaps>::create(folder.path().join("swaps"), options(), |tx| {
         Ok(SwapRoot { elements: PVec::from_fn(tx, elements as usize, |i| Ok([i as u64; 8]))? })
     })
     .unwrap();
@@ -148,7 +152,7 @@ fn main() {
     assert_eq!(sum, (0..elements).sum::<u64>());
     drop((root, heap));
 
-    let heap = Heap::<Bank>::create(folder.path().join("bank"), Options::default(), |tx| {
+    let heap = Heap::<Bank>::create(folder.path().join("bank"), options(), |tx| {
         let rows = |count| PVec::from_fn(tx, count, |_| Ok(Row { balance: 0, rest: [0; 11] }));
         let entry = Entry { account: 0, teller: 0, branch: 0, number: 0, amount: 0 };
         let history = |_| Ok(History { next: 0, entries: PVec::from_fn(tx, 1 << 16, |_| Ok(entry))? });

@@ -3,13 +3,14 @@
 use crate::error::{Error, Result};
 use crate::layout::{HEADERS, Header, LINE, Layout};
 use crate::memory::Memory;
+use crate::mutex::locked;
 use crate::persist::TypeEntry;
 use crate::space::Space;
 use nvlab_os::barrier;
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Mutex, OnceLock, Weak};
 
 /// Clocks that are reserved at a time: a generation uses at least as many.
 pub(crate) const CLOCK_STEP: u64 = 1 << 32;
@@ -61,11 +62,6 @@ pub(crate) struct Core {
     pub _guard: Box<dyn std::any::Any + Send + Sync>,
     /// Tells the heaps of a process apart.
     pub id: u64,
-}
-
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic leaves nothing half changed behind these mutexes.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes both copies, one after the other.

@@ -1,13 +1,15 @@
 //! Opening a heap and running transactions on it.
 
 use crate::check::{self, Check};
-use crate::core::{CLOCK_STEP, Core, Slot, locked, write_header};
+use crate::core::{CLOCK_STEP, Core, Slot, write_header};
 use crate::error::{Error, Result};
 use crate::hash::hash_bytes;
 use crate::layout::{Header, Layout, PAGE, TYPES};
 use crate::memory::{Memory, Persistence};
+use crate::mutex::locked;
 use crate::persist::{Brand, Shape};
 use crate::pointer::{Handle, PBox, offset, pack, tag_of};
+use crate::reap::{Ended, reap};
 use crate::recover;
 use crate::space::Space;
 use crate::thread::{self, Lease};
@@ -348,22 +350,10 @@ fn run<H: Brand, R>(lease: &Lease<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Resu
     }
 }
 
-/// Ends a transaction that was left by an error or a panic.
-struct Ended<'t>(Option<RawTx<'t>>);
-
-impl Drop for Ended<'_> {
-    fn drop(&mut self) {
-        if let Some(tx) = self.0 {
-            tx.context.depth.set(0);
-            tx.abort();
-        }
-    }
-}
-
 fn attempt<H: Brand, R>(tx: RawTx<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Result<R>) -> Result<R> {
     tx.begin()?;
     tx.context.depth.set(1);
-    let mut ended = Ended(Some(tx));
+    let ended = Ended::new(tx);
     let result = with_running(tx, || body(&Tx::new(tx)));
     let result = match (tx.context.doomed(), result) {
         (None, Ok(result)) => result,
@@ -375,81 +365,10 @@ fn attempt<H: Brand, R>(tx: RawTx<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Resu
             return Err(error);
         }
     };
-    ended.0 = None;
+    ended.disarm();
     tx.context.depth.set(0);
     tx.commit()?;
     Ok(result)
-}
-
-/// Destroys the objects of a list, a few in each transaction.
-fn reap(lease: &Lease<'_>, log: usize, list: List) -> Result<()> {
-    let tx = lease.tx();
-    while !tx.is_list_empty(log, list)? {
-        let mut tries = 0;
-        loop {
-            tx.begin()?;
-            let mut ended = Ended(Some(tx));
-            let popped = tx.reap(log, list);
-            if popped.is_ok() {
-                ended.0 = None;
-            }
-            drop(ended);
-            match popped.and_then(|_| tx.commit()) {
-                Ok(()) => break,
-                Err(Error::Conflict) => {
-                    tries += 1;
-                    thread::back_off(tries);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-    Ok(())
-}
-
-/// One handle less. The last one destroys an object that has no other pointer.
-pub(crate) fn drop_handle(core: &Arc<Core>, at: u64) {
-    let mut handles = locked(&core.handles);
-    let Some(count) = handles.get_mut(&at) else { return };
-    *count -= 1;
-    if *count > 0 {
-        return;
-    }
-    handles.remove(&at);
-    drop(handles);
-    let Ok(lease) = thread::lease(core) else { return };
-    let tx = lease.tx();
-    let unlink = |tx: RawTx<'_>| -> Result<()> {
-        match tx.is_kept(at)? {
-            true => tx.unlink_kept(at),
-            false => Ok(()),
-        }
-    };
-    if tx.context.depth.get() > 0 {
-        if let Err(error) = unlink(tx) {
-            tx.doom(error);
-        }
-        return;
-    }
-    if !tx.is_kept(at).unwrap_or(false) {
-        return;
-    }
-    // If it fails, the object stays on the list and is destroyed when the heap is opened next.
-    for tries in 0..100 {
-        if tx.begin().is_err() {
-            return;
-        }
-        let unlinked = unlink(tx).and_then(|()| tx.commit());
-        match unlinked {
-            Err(Error::Conflict) => {
-                tx.abort();
-                thread::back_off(tries);
-            }
-            Err(_) => return tx.abort(),
-            Ok(()) => break,
-        }
-    }
-    let _ = reap(&lease, tx.context.slot, List::Dead);
 }
 
 fn lock(file: &File, path: &Path) -> Result<()> {

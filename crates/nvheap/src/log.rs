@@ -28,7 +28,7 @@ pub(crate) const LINE_WORDS: usize = LINE as usize / 8;
 const HEAD: usize = 3;
 const COUNT_BITS: u32 = 20;
 /// The most words of one change.
-pub(crate) const CHANGE_WORDS_MAX: usize = (1 << COUNT_BITS) - 1;
+const CHANGE_WORDS_MAX: usize = (1 << COUNT_BITS) - 1;
 
 fn seed(identity: u64, at: u64) -> u64 {
     identity ^ at.wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -49,8 +49,13 @@ impl Record {
 
     #[inline]
     pub fn push(&mut self, home: u64, words: &[u64]) {
-        self.words.push(home / 8 << COUNT_BITS | words.len() as u64);
-        self.words.extend_from_slice(words);
+        let (part, rest) = words.split_at(words.len().min(CHANGE_WORDS_MAX));
+        self.words.reserve(part.len() + 1);
+        self.words.push((home / 8) << COUNT_BITS | part.len() as u64);
+        self.words.extend_from_slice(part);
+        if !rest.is_empty() {
+            self.push(home + part.len() as u64 * 8, rest);
+        }
     }
 
     pub fn is_empty(&self) -> bool {

@@ -214,28 +214,42 @@ impl Memory {
         Ok(())
     }
 
-    /// Where the first word that differs from `words` and the others lie: calls `changed(first, count)` for each run of
-    /// words that differ, gaps of one word included.
+    /// Calls `changed(first, count)` for each run of words that differ from those in the file, gaps of one word included.
+    /// The caller holds the lock of the words, so nobody changes them.
     #[inline]
     pub fn differences(&self, at: u64, words: &[u64], mut changed: impl FnMut(usize, usize)) -> Result<()> {
         let home = self.check(at, words.len() as u64 * 8)?;
-        let (mut first, mut last) = (usize::MAX, 0);
-        for (i, &word) in words.iter().enumerate() {
-            // SAFETY: inside what was checked; the accesses of others are atomic.
-            let old = unsafe { AtomicU64::from_ptr(home.add(i)) }.load(Ordering::Relaxed);
-            if old == word {
-                continue;
+        // SAFETY: inside what was checked; only the holder of the lock stores to it, which borrows it here.
+        let home = unsafe { std::slice::from_raw_parts(home, words.len()) };
+        let (mut first, mut end) = (0, 0);
+        let mut block = |base: usize, mut mask: u32| {
+            // A gap of one word costs no more than another header.
+            mask |= (mask << 1) & (mask >> 1);
+            while mask != 0 {
+                let start = mask.trailing_zeros();
+                let count = (mask >> start).trailing_ones();
+                mask &= !(((1 << count) - 1) << start);
+                let start = base + start as usize;
+                if start > end + 1 || end == 0 {
+                    if end > 0 {
+                        changed(first, end - first);
+                    }
+                    first = start;
+                }
+                end = start + count as usize;
             }
-            if first == usize::MAX {
-                first = i;
-            } else if i > last + 2 {
-                changed(first, last + 1 - first);
-                first = i;
-            }
-            last = i;
+        };
+        let (old, old_rest) = home.as_chunks::<8>();
+        let (new, new_rest) = words.as_chunks::<8>();
+        for (i, (old, new)) in old.iter().zip(new).enumerate() {
+            let differs = |k: usize| u32::from(old[k] != new[k]) << k;
+            block(i * 8, (0..8).map(differs).sum());
         }
-        if first != usize::MAX {
-            changed(first, last + 1 - first);
+        let differs =
+            old_rest.iter().zip(new_rest).enumerate().map(|(k, (old, new))| u32::from(old != new) << k);
+        block(new.len() * 8, differs.sum());
+        if end > 0 {
+            changed(first, end - first);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! process, changes only through `&mut`, and can say whether bytes are a value of it.
 
 use std::any::TypeId;
+use std::marker::PhantomData;
 use std::mem::{needs_drop, offset_of};
 
 /// The type of a heap: an empty type that names it, so that pointers into one heap cannot be stored in another.
@@ -13,35 +14,6 @@ use std::mem::{needs_drop, offset_of};
 pub trait Brand: Sized + 'static {
     /// The object from which all others are reached.
     type Root: Persist<Self>;
-}
-
-/// A value that may lie in the heaps of brand `H`. Use `#[derive(Persist)]`.
-///
-/// # Safety
-/// `describe` names every field; `is_valid` is true only for values; no bytes of a value are changed through `&Self`; its
-/// alignment is at most 8.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot lie in a heap of brand `{H}`",
-    label = "not persistent in `{H}`",
-    note = "references, boxes, strings and raw pointers mean nothing after a restart: use `Strong`, `PBox`, `PVec` or `PString`",
-    note = "a pointer into another heap cannot be stored in this one",
-    note = "a type of your own needs `#[derive(Persist)]` and `#[repr(C)]`; with pointers in it also `#[persist(heap = ...)]`"
-)]
-pub unsafe trait Persist<H: Brand>: Sized + 'static {
-    /// Whether every pattern of bytes is a value.
-    #[doc(hidden)]
-    const ANY_BYTES: bool;
-
-    /// Describes the layout, and registers the types it points to.
-    #[doc(hidden)]
-    fn describe(shape: &mut Shape);
-
-    /// Whether the bytes at `at` are a value.
-    ///
-    /// # Safety
-    /// `at` is aligned, and size_of::<Self>() initialised bytes are readable there.
-    #[doc(hidden)]
-    unsafe fn is_valid(at: *const Self) -> bool;
 }
 
 /// A type as the heap sees it without knowing it.
@@ -94,8 +66,13 @@ pub struct Shape {
     pointers: Vec<PointerAt>,
 }
 
+/// What makes a type neither `Send` nor `Sync` and bound to one brand: it cannot leave a transaction.
+pub(crate) type Confined<T, H> = PhantomData<(*const T, fn(H) -> H)>;
+/// What makes a type bound to one brand and nothing else.
+pub(crate) type Branded<T, H> = PhantomData<fn(T, H) -> (T, H)>;
+
 /// The identity of the array block of a type, beside that of the type itself.
-struct ArrayOf<T>(std::marker::PhantomData<T>);
+struct ArrayOf<T>(PhantomData<T>);
 
 /// Identifies objects or array blocks of a type.
 pub(crate) fn block_id<T: 'static>(is_array: bool) -> TypeId {
@@ -110,6 +87,35 @@ unsafe fn drop_value<T>(at: *mut u8) {
 unsafe fn is_value<T: Persist<H>, H: Brand>(at: *const u8) -> bool {
     // SAFETY: passed on.
     unsafe { T::is_valid(at.cast()) }
+}
+
+/// A value that may lie in the heaps of brand `H`. Use `#[derive(Persist)]`.
+///
+/// # Safety
+/// `describe` names every field; `is_valid` is true only for values; no bytes of a value are changed through `&Self`; its
+/// alignment is at most 8.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot lie in a heap of brand `{H}`",
+    label = "not persistent in `{H}`",
+    note = "references, boxes, strings and raw pointers mean nothing after a restart: use `Strong`, `PBox`, `PVec` or `PString`",
+    note = "a pointer into another heap cannot be stored in this one",
+    note = "a type of your own needs `#[derive(Persist)]` and `#[repr(C)]`; with pointers in it also `#[persist(heap = ...)]`"
+)]
+pub unsafe trait Persist<H: Brand>: Sized + 'static {
+    /// Whether every pattern of bytes is a value.
+    #[doc(hidden)]
+    const ANY_BYTES: bool;
+
+    /// Describes the layout, and registers the types it points to.
+    #[doc(hidden)]
+    fn describe(shape: &mut Shape);
+
+    /// Whether the bytes at `at` are a value.
+    ///
+    /// # Safety
+    /// `at` is aligned, and size_of::<Self>() initialised bytes are readable there.
+    #[doc(hidden)]
+    unsafe fn is_valid(at: *const Self) -> bool;
 }
 
 impl Shape {
@@ -160,8 +166,7 @@ impl Shape {
     }
 
     /// A pointer to objects (or an array block) of `T`, at the current field.
-    #[doc(hidden)]
-    pub fn points_to<T: Persist<H>, H: Brand>(&mut self, kind: &str, pointing: Pointing) {
+    pub(crate) fn points_to<T: Persist<H>, H: Brand>(&mut self, kind: &str, pointing: Pointing) {
         let is_array = pointing == Pointing::Array;
         const { assert!(align_of::<T>() <= 8, "values in a heap are aligned to at most 8 bytes") }
         let id = block_id::<T>(is_array);

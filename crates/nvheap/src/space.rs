@@ -8,10 +8,10 @@
 //! A page that was freed is used again only after the epoch of its records has ended (or a replay would overwrite what is in
 //! it now) and after every transaction that may know its old contents.
 
-use crate::core::locked;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, PAGE};
 use crate::memory::Memory;
+use crate::mutex::locked;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;

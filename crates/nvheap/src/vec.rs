@@ -1,7 +1,8 @@
 //! A growable array.
 
 use crate::error::{Error, Result};
-use crate::persist::{Brand, Persist, Pointing, Shape};
+use crate::layout::LINE;
+use crate::persist::{Brand, Confined, Persist, Pointing, Shape};
 use crate::pointer::{Read, Write, offset, pack, read_value, tag_of, write_value};
 use crate::tx::{ArrayShape, LIVE_AT, RawTx, Tx, freeze, with_current};
 use std::any::TypeId;
@@ -20,7 +21,7 @@ pub struct PVec<T, H: Brand> {
     len: u64,
     capacity: u64,
     /// Neither `Send` nor `Sync`: it cannot leave its transaction.
-    of: PhantomData<(*const T, fn(H) -> H)>,
+    of: Confined<T, H>,
 }
 
 impl<T, H: Brand> PVec<T, H> {
@@ -125,9 +126,25 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
         Ok(())
     }
 
+    #[inline(always)]
     fn shape(&self, tx: RawTx<'_>) -> Result<ArrayShape> {
-        let shape = ArrayShape::new(self.capacity, stride::<T>()).filter(|_| self.len <= self.capacity);
-        shape.ok_or_else(|| tx.distrust(Error::damaged(0, format!("an array of {} elements", self.len))))
+        match ArrayShape::new(self.capacity, stride::<T>()).filter(|_| self.len <= self.capacity) {
+            Some(shape) => Ok(shape),
+            None => Err(self.damaged(tx)),
+        }
+    }
+
+    #[cold]
+    fn damaged(&self, tx: RawTx<'_>) -> Error {
+        tx.distrust(Error::damaged(
+            0,
+            format!("an array of {} elements with room for {}", self.len, self.capacity),
+        ))
+    }
+
+    #[cold]
+    fn out_of_range(&self, tx: RawTx<'_>, index: usize) -> Error {
+        tx.doom(Error::Invalid(format!("element {index} of an array of {}", self.len)))
     }
 
     fn move_elements(
@@ -174,10 +191,10 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn element(&self, tx: RawTx<'_>, index: usize) -> Result<(u64, u64)> {
         let Some(block) = self.block.filter(|_| (index as u64) < self.len) else {
-            return Err(tx.doom(Error::Invalid(format!("element {index} of an array of {}", self.len))));
+            return Err(self.out_of_range(tx, index));
         };
         Ok(self.shape(tx)?.element(offset(block), index as u64))
     }
@@ -199,15 +216,21 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
     /// Starts to load an element, which is needed soon.
     #[inline]
     pub fn prefetch(&self, tx: &Tx<'_, H>, index: usize) {
-        if let Ok((lock, home)) = self.element(tx.raw, index) {
+        let shape = ArrayShape::new(self.capacity, stride::<T>());
+        if let (Some(block), Some(shape)) = (self.block, shape.filter(|_| (index as u64) < self.len)) {
+            let (lock, home) = shape.element(offset(block), index as u64);
             tx.raw.core.memory.prefetch(lock);
             tx.raw.core.memory.prefetch(home);
-            tx.raw.core.memory.prefetch(home + stride::<T>() - 1);
+            if home % LINE + stride::<T>() > LINE {
+                tx.raw.core.memory.prefetch(home + stride::<T>() - 1);
+            }
         }
     }
 
     /// Exchanges two elements.
     pub fn swap(&self, tx: &Tx<'_, H>, a: usize, b: usize) -> Result<()> {
+        // A lock is a full barrier, which would have one miss wait for the other.
+        self.prefetch(tx, a);
         self.prefetch(tx, b);
         if a == b {
             return self.element(tx.raw, a).map(|_| ());

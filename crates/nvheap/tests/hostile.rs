@@ -74,7 +74,7 @@ fn use_it(heap: &mut Heap<Hostile>) -> Result<()> {
         for i in [0, 1, 2000, root.large.len().wrapping_sub(1), 1 << 40] {
             let _ = root.large.read(tx, i);
         }
-        root.nodes.iter(tx).take(100).for_each(|node| drop(node));
+        root.nodes.iter(tx).take(100).for_each(drop);
         Err::<(), _>(Error::abort("only looked"))
     });
     for round in 0..4 {

@@ -374,9 +374,17 @@ fn small_transactions_wait_once() {
             after.streamed_lines - before.streamed_lines,
         )
     };
+    let add = |root: &mut Root, _: &Tx<'_, Power>| {
+        root.balances[0] += 1;
+        Ok(())
+    };
+    let remove = |root: &mut Root, _: &Tx<'_, Power>| {
+        root.list = None;
+        Ok(())
+    };
     // (fences, flushed lines, lines of the log)
     assert_eq!(cost(&|_, _| Ok(())), (0, 0, 0), "nothing changed");
-    assert_eq!(cost(&|root, _| Ok(root.balances[0] += 1)), (1, 0, 1), "a word");
+    assert_eq!(cost(&add), (1, 0, 1), "a word");
     // Two elements of 64 B: 3 + 2 * 9 words.
     assert_eq!(cost(&|root, tx| root.numbers.swap(tx, 3, 900)), (1, 0, 3), "a swap");
     let insert = |root: &mut Root, tx: &Tx<'_, Power>| {
@@ -385,7 +393,7 @@ fn small_transactions_wait_once() {
     };
     // Page table, header, value, pointer: 3 + 2 + 3 + 3 + 2 words the first time, without the page table later.
     assert_eq!(cost(&insert), (1, 0, 2), "a new object in a new page");
-    assert_eq!(cost(&|root, _| Ok(root.list = None)), (1, 0, 1), "an object less");
+    assert_eq!(cost(&remove), (1, 0, 1), "an object less");
     assert_eq!(cost(&insert), (1, 0, 2), "a new object");
     // Home: what five transactions changed is flushed once, line by line.
     let before = simulated.counts();

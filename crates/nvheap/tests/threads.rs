@@ -1,6 +1,6 @@
 //! Threads that change the same objects: sums stay what they are, in what was committed and in what each transaction sees.
 
-use nvlab_nvheap::{Brand, Heap, Options, PVec, Persist, Strong};
+use nvlab_nvheap::{Brand, Handle, Heap, Options, PVec, Persist, Result, Strong, Tx};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 struct Shared;
@@ -32,10 +32,36 @@ fn draw(state: &mut u64) -> usize {
     *state as usize
 }
 
+const ACCOUNTS: usize = 16;
+const LARGE: usize = 2000;
+
+/// Moves amounts, swaps elements, and sometimes changes the list.
+fn change(tx: &Tx<'_, Shared>, root: &Handle<Root, Shared>, drawn: [usize; 4], round: usize) -> Result<()> {
+    let [a, b, c, d] = [drawn[0] % ACCOUNTS, drawn[1] % ACCOUNTS, drawn[2] % LARGE, drawn[3] % LARGE];
+    let accounts = root.read(tx)?;
+    if a != b {
+        *accounts.accounts.write(tx, a)? -= 7;
+        *accounts.accounts.write(tx, b)? += 7;
+    }
+    accounts.large.swap(tx, c, d)?;
+    if c != d {
+        accounts.large.write(tx, c)?[0] += 1;
+        accounts.large.write(tx, d)?[0] -= 1;
+    }
+    if round.is_multiple_of(16) {
+        drop(accounts);
+        let mut root = root.write(tx)?;
+        let next = root.list.take();
+        root.list = match round % 64 {
+            0 => None,
+            _ => Some(Strong::new(tx, Item { value: round as i64, next })?),
+        };
+    }
+    Ok(())
+}
+
 #[test]
 fn every_transaction_sees_a_whole_state() {
-    const ACCOUNTS: usize = 16;
-    const LARGE: usize = 2000;
     const ROUNDS: usize = 6_000;
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     // Small logs, so that epochs end often.
@@ -57,31 +83,8 @@ fn every_transaction_sees_a_whole_state() {
                 scope.spawn(move || {
                     let mut state = thread * 88_172_645_463_325_252;
                     for round in 0..ROUNDS {
-                        let (a, b) = (draw(&mut state) % ACCOUNTS, draw(&mut state) % ACCOUNTS);
-                        let (c, d) = (draw(&mut state) % LARGE, draw(&mut state) % LARGE);
-                        heap.transaction(|tx| {
-                            let accounts = root.read(tx)?;
-                            if a != b {
-                                *accounts.accounts.write(tx, a)? -= 7;
-                                *accounts.accounts.write(tx, b)? += 7;
-                            }
-                            accounts.large.swap(tx, c, d)?;
-                            if c != d {
-                                accounts.large.write(tx, c)?[0] += 1;
-                                accounts.large.write(tx, d)?[0] -= 1;
-                            }
-                            if round % 16 == 0 {
-                                drop(accounts);
-                                let mut root = root.write(tx)?;
-                                let next = root.list.take();
-                                root.list = match round % 64 {
-                                    0 => None,
-                                    _ => Some(Strong::new(tx, Item { value: round as i64, next })?),
-                                };
-                            }
-                            Ok(())
-                        })
-                        .unwrap();
+                        let drawn = std::array::from_fn(|_| draw(&mut state));
+                        heap.transaction(|tx| change(tx, root, drawn, round)).unwrap();
                     }
                 })
             })

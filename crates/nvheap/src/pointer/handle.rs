@@ -1,24 +1,14 @@
 //! What a program holds of an object between transactions.
 
-use super::{Read, Strong, Write, offset, read, write};
-use crate::core::{Core, locked};
+use super::{Handle, Read, Strong, Write, offset, read, write};
 use crate::error::{Error, Result};
+use crate::mutex::locked;
 use crate::persist::{Brand, Persist};
 use crate::tx::{Meta, STRONG_MAX, Tx};
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
-use std::sync::{Arc, Weak};
-
-/// A volatile pointer: it may be kept in variables and given to other threads, and keeps its object alive.
-///
-/// The object outlives its last persistent pointer until its handles are dropped, or the program ends: handles are not
-/// written to the heap, so a killed program leaves nothing behind.
-pub struct Handle<T, H: Brand> {
-    word: NonZeroU64,
-    core: Weak<Core>,
-    of: PhantomData<fn(T, H) -> (T, H)>,
-}
+use std::sync::Arc;
 
 impl<T: Persist<H>, H: Brand> Handle<T, H> {
     pub(crate) fn new(tx: &Tx<'_, H>, word: NonZeroU64) -> Result<Self> {
@@ -78,7 +68,7 @@ impl<T, H: Brand> Clone for Handle<T, H> {
 impl<T, H: Brand> Drop for Handle<T, H> {
     fn drop(&mut self) {
         let Some(core) = self.core.upgrade() else { return };
-        crate::heap::drop_handle(&core, offset(self.word));
+        crate::reap::drop_handle(&core, offset(self.word));
     }
 }
 

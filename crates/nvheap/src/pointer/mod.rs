@@ -17,15 +17,50 @@ mod owned;
 mod weak;
 
 pub use guard::{Read, Write};
-pub use handle::Handle;
-pub use owned::{PBox, Strong};
-pub use weak::Weak;
 
+use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::persist::{Brand, Persist, block_id};
+use crate::persist::{Brand, Branded, Confined, Persist, block_id};
 use crate::tx::{Private, RawTx, value_at};
 use guard::Room;
 use std::num::NonZeroU64;
+use std::sync::Weak as WeakArc;
+
+/// The only pointer to an object: dropped, it destroys the object when the transaction commits.
+#[repr(transparent)]
+pub struct PBox<T, H: Brand> {
+    word: NonZeroU64,
+    /// Neither `Send` nor `Sync`: it cannot leave its transaction.
+    of: Confined<T, H>,
+}
+
+/// A counted pointer: the object is destroyed when the last one is dropped and the transaction commits.
+///
+/// Objects that point to each other in a circle keep each other alive; use [`Weak`] for one of the pointers.
+#[repr(transparent)]
+pub struct Strong<T, H: Brand> {
+    word: NonZeroU64,
+    /// Neither `Send` nor `Sync`: it cannot leave its transaction.
+    of: Confined<T, H>,
+}
+
+/// A pointer that does not keep its object alive.
+#[repr(transparent)]
+pub struct Weak<T, H: Brand> {
+    word: NonZeroU64,
+    /// Neither `Send` nor `Sync`: it cannot leave its transaction.
+    of: Confined<T, H>,
+}
+
+/// A volatile pointer: it may be kept in variables and given to other threads, and keeps its object alive.
+///
+/// The object outlives its last persistent pointer until its handles are dropped, or the program ends: handles are not
+/// written to the heap, so a killed program leaves nothing behind.
+pub struct Handle<T, H: Brand> {
+    word: NonZeroU64,
+    core: WeakArc<Core>,
+    of: Branded<T, H>,
+}
 
 /// Bits of an offset.
 const OFFSET_BITS: u32 = 48;

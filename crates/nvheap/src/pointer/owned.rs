@@ -1,6 +1,6 @@
 //! Pointers that keep objects alive.
 
-use super::{Handle, Read, Weak, Write, allocate, offset, read, write};
+use super::{Handle, PBox, Read, Strong, Weak, Write, allocate, offset, read, write};
 use crate::error::{Error, Result};
 use crate::persist::{Brand, Persist, Pointing, Shape};
 use crate::tx::{Meta, STRONG_MAX, Tx, WEAK_MAX, with_current};
@@ -8,14 +8,6 @@ use std::any::TypeId;
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
-
-/// The only pointer to an object: dropped, it destroys the object when the transaction commits.
-#[repr(transparent)]
-pub struct PBox<T, H: Brand> {
-    word: NonZeroU64,
-    /// Neither `Send` nor `Sync`: it cannot leave its transaction.
-    of: PhantomData<(*const T, fn(H) -> H)>,
-}
 
 impl<T: Persist<H>, H: Brand> PBox<T, H> {
     /// A new object with this value.
@@ -96,16 +88,6 @@ impl<T: Persist<H>, H: Brand> PBox<T, H> {
         let mut value = self.write(tx)?;
         Ok(std::mem::take(&mut *value))
     }
-}
-
-/// A counted pointer: the object is destroyed when the last one is dropped and the transaction commits.
-///
-/// Objects that point to each other in a circle keep each other alive; use [`Weak`] for one of the pointers.
-#[repr(transparent)]
-pub struct Strong<T, H: Brand> {
-    word: NonZeroU64,
-    /// Neither `Send` nor `Sync`: it cannot leave its transaction.
-    of: PhantomData<(*const T, fn(H) -> H)>,
 }
 
 impl<T: Persist<H>, H: Brand> Strong<T, H> {

@@ -1,6 +1,6 @@
 //! Pointers that do not keep objects alive.
 
-use super::{Strong, offset, tag};
+use super::{Strong, Weak, offset, tag};
 use crate::error::{Error, Result};
 use crate::persist::{Brand, Persist, Pointing, Shape};
 use crate::tx::{Meta, STRONG_MAX, Tx, with_current};
@@ -8,14 +8,6 @@ use std::any::TypeId;
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
-
-/// A pointer that does not keep its object alive.
-#[repr(transparent)]
-pub struct Weak<T, H: Brand> {
-    word: NonZeroU64,
-    /// Neither `Send` nor `Sync`: it cannot leave its transaction.
-    of: PhantomData<(*const T, fn(H) -> H)>,
-}
 
 impl<T: Persist<H>, H: Brand> Weak<T, H> {
     /// A pointer that keeps the object, if it still exists.

@@ -210,7 +210,7 @@ impl ArrayShape {
     const LOCKED_BYTES: u64 = 1024;
 
     /// `None` if no heap can have such a block.
-    #[inline]
+    #[inline(always)]
     pub fn new(capacity: u64, element_bytes: u64) -> Option<ArrayShape> {
         let bytes =
             capacity.checked_mul(element_bytes)?.checked_add(ELEMENTS_AT).filter(|&bytes| bytes < 1 << 47)?;
@@ -236,7 +236,7 @@ impl ArrayShape {
     }
 
     /// The lock of an element of the block at `at`, and where the element lies.
-    #[inline]
+    #[inline(always)]
     pub fn element(&self, at: u64, index: u64) -> (u64, u64) {
         let lock = match self.per_lock {
             0 => at,

@@ -4,7 +4,6 @@ use super::RawTx;
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::lock::{self, CLOCK_MAX, Word};
-use crate::log::CHANGE_WORDS_MAX;
 use crate::space::{self, Active, Kind};
 use nvlab_os::barrier;
 use std::sync::atomic::Ordering;
@@ -19,6 +18,7 @@ impl<'t> RawTx<'t> {
         Ok(())
     }
 
+    #[inline]
     fn end(self, state: &mut State) {
         state.clear();
         let runs = &self.core.slots[self.context.slot].runs;
@@ -28,19 +28,27 @@ impl<'t> RawTx<'t> {
     /// Makes all changes durable and visible at once. After an error nothing of it has happened and the transaction has
     /// ended.
     pub fn commit(self) -> Result<()> {
-        let committed = self.destroy_dead().and_then(|()| {
-            let mut state = self.context.state.borrow_mut();
-            match state.doomed.clone() {
-                Some(error) => Err(error),
-                None => self.commit_in(&mut state),
+        match self.try_commit() {
+            // Not moved as a whole: a load of what was only stored in part would wait for the fence behind it.
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.abort();
+                Err(error)
             }
-        });
-        if committed.is_err() {
-            self.abort();
         }
-        committed
     }
 
+    #[inline]
+    fn try_commit(self) -> Result<()> {
+        self.destroy_dead()?;
+        let mut state = self.context.state.borrow_mut();
+        match &state.doomed {
+            Some(error) => Err(error.clone()),
+            None => self.commit_in(&mut state),
+        }
+    }
+
+    #[inline]
     fn commit_in(self, state: &mut State) -> Result<()> {
         if state.held.is_empty() && state.words.is_empty() {
             // Its reads are of one moment.
@@ -62,19 +70,22 @@ impl<'t> RawTx<'t> {
             core.raise_limit(clock)?;
         }
         let epoch = self.enter_epoch(state)?;
-        let written = self.write(state, clock, epoch);
-        if let Err(error) = written {
+        if let Err(error) = self.write(state, clock, epoch) {
             slot.committing.store(0, Ordering::Release);
             return core.fail(Err(error));
         }
         state.clock = clock;
+        state.seen[self.context.slot] = clock;
         slot.clock.store(clock, Ordering::Release);
         let free = Word::free(clock, self.context.slot);
         state.held.iter().for_each(|held| self.release(held.at, free));
         slot.committing.store(0, Ordering::Release);
-        let settled = self.settle(state);
+        if let Err(error) = self.settle(state) {
+            self.end(state);
+            return core.fail(Err(error));
+        }
         self.end(state);
-        core.fail(settled)
+        Ok(())
     }
 
     #[inline]
@@ -94,16 +105,12 @@ impl<'t> RawTx<'t> {
             }
             let words = private_words(shadow.data, shadow.words as usize);
             if shadow.is_new {
-                for (i, part) in words.chunks(CHANGE_WORDS_MAX).enumerate() {
-                    state.record.push(shadow.home + (i * CHANGE_WORDS_MAX * 8) as u64, part);
-                }
+                state.record.push(shadow.home, words);
                 continue;
             }
             let record = &mut state.record;
             self.core.memory.differences(shadow.home, words, |first, count| {
-                for (i, part) in words[first..first + count].chunks(CHANGE_WORDS_MAX).enumerate() {
-                    record.push(shadow.home + ((first + i * CHANGE_WORDS_MAX) * 8) as u64, part);
-                }
+                record.push(shadow.home + first as u64 * 8, &words[first..first + count]);
             })?;
         }
         for &(home, word) in &state.words {
@@ -161,7 +168,16 @@ impl<'t> RawTx<'t> {
     }
 
     /// What was taken or freed is so for good.
+    #[inline]
     fn settle(self, state: &mut State) -> Result<()> {
+        // Stores behind the fence wait for it, and there is room for a few dozen of them: none without need.
+        if state.pages.is_empty() && state.freed_pages.is_empty() && state.freed.is_empty() {
+            return Ok(());
+        }
+        self.settle_blocks(state)
+    }
+
+    fn settle_blocks(self, state: &mut State) -> Result<()> {
         let (memory, layout, space) = (&self.core.memory, &self.core.layout, &self.core.space);
         for (page, count, class) in state.pages.drain(..) {
             match class {

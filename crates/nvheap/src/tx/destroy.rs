@@ -5,11 +5,12 @@
 //! in between continues where it stopped. The state that this needs does not grow with the list.
 
 use super::{CAPACITY_AT, LIVE_AT, Meta, RawTx, value_at};
-use crate::core::locked;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+use crate::mutex::locked;
 use crate::persist::TypeEntry;
 use crate::space::HEADER;
+use std::sync::atomic::Ordering;
 
 /// Objects or elements destroyed in one transaction.
 const BUDGET: u32 = 64;
@@ -110,7 +111,16 @@ impl RawTx<'_> {
     }
 
     /// Before a commit: destroys what lost its last reference, or what is left goes to the list.
+    #[inline]
     pub(super) fn destroy_dead(self) -> Result<()> {
+        let is_empty = self.context.state.borrow().dead.is_empty();
+        match is_empty {
+            true => Ok(()),
+            false => self.destroy_some(),
+        }
+    }
+
+    fn destroy_some(self) -> Result<()> {
         let mut budget = BUDGET;
         loop {
             let next = self.context.state.borrow_mut().dead.pop();
@@ -134,13 +144,14 @@ impl RawTx<'_> {
     }
 
     /// Whether a list of a log is empty.
+    #[inline]
     pub fn is_list_empty(self, log: usize, list: List) -> Result<bool> {
-        Ok(self.core.memory.load_words(self.list(log, list) + 8, 1)? == [0])
+        Ok(self.core.memory.word(self.list(log, list) + 8)?.load(Ordering::Acquire) == 0)
     }
 
     /// Whether an object lives by its handles only.
     pub fn is_kept(self, at: u64) -> Result<bool> {
-        let meta = Meta(self.core.memory.word(at + 8)?.load(std::sync::atomic::Ordering::Acquire));
+        let meta = Meta(self.core.memory.word(at + 8)?.load(Ordering::Acquire));
         Ok(meta.tag() != 0 && meta.strong() == 0)
     }
 

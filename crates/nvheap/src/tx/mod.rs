@@ -279,6 +279,8 @@ impl<'t> RawTx<'t> {
     #[inline]
     pub fn change(self, lock_at: u64, home: u64, words: usize) -> Result<Private<'t>> {
         self.core.memory.check_object(lock_at, 8)?;
+        // The lock is a full barrier: what is behind it would be loaded only after it.
+        self.core.memory.prefetch(home);
         let mut state = self.context.state.borrow_mut();
         let index = self.lock_in(&mut state, lock_at)?;
         if let Some(shadow) = state.shadow_of(index, home) {

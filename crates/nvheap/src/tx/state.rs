@@ -9,6 +9,8 @@ use crate::space::{Active, CLASSES};
 use std::cell::{Cell, RefCell};
 
 const NONE: u32 = u32::MAX;
+/// Reads after which a transaction checks them for the first time, whether it has a reason to or not.
+const LOOK_AROUND: usize = 1024;
 
 /// A lock that is held.
 #[derive(Clone, Copy, Debug)]
@@ -121,19 +123,30 @@ impl State {
         }
     }
 
+    /// The transaction has ended. Stores behind a fence wait for it, so nothing is stored that is what it should be.
+    #[inline]
     pub fn clear(&mut self) {
-        self.held.clear();
-        self.shadows.clear();
-        self.reads.clear();
-        self.look_around_at = 1024;
-        self.words.clear();
-        self.allocated.clear();
-        self.freed.clear();
-        self.pages.clear();
-        self.freed_pages.clear();
-        self.streamed.clear();
-        self.dead.clear();
-        self.doomed = None;
+        fn clear<T>(list: &mut Vec<T>) {
+            if !list.is_empty() {
+                list.clear();
+            }
+        }
+        clear(&mut self.held);
+        clear(&mut self.shadows);
+        clear(&mut self.reads);
+        clear(&mut self.words);
+        clear(&mut self.allocated);
+        clear(&mut self.freed);
+        clear(&mut self.pages);
+        clear(&mut self.freed_pages);
+        clear(&mut self.streamed);
+        clear(&mut self.dead);
+        if self.look_around_at != LOOK_AROUND {
+            self.look_around_at = LOOK_AROUND;
+        }
+        if self.doomed.is_some() {
+            self.doomed = None;
+        }
         self.arena.clear();
     }
 }
@@ -153,7 +166,7 @@ impl Context {
             held: Vec::new(),
             shadows: Vec::new(),
             reads: Vec::new(),
-            look_around_at: 1024,
+            look_around_at: LOOK_AROUND,
             words: Vec::new(),
             allocated: Vec::new(),
             freed: Vec::new(),
