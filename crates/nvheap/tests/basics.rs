@@ -253,3 +253,51 @@ fn a_large_heap_opens_in_no_time() {
     println!("256 MiB opened in {best:?}");
     assert!(best < std::time::Duration::from_millis(20), "{best:?}");
 }
+
+/// A full heap says so, and everything that is freed can be used again, for objects of other sizes too.
+#[test]
+fn a_full_heap_is_usable_again() {
+    let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
+    let (_folder, path) = path("heap");
+    let options = Options { bytes_max: 1 << 20, log_bytes: 64 << 10, ..Options::default() };
+    let mut heap = Heap::<Bank>::create(&path, options, |_| Ok(Root::default())).unwrap();
+    let root = heap.root().unwrap();
+    let fill = |heap: &Heap<Bank>| {
+        for nodes in 0..1_000_000 {
+            let added = heap.transaction(|tx| {
+                let mut root = root.write(tx)?;
+                let next = root.first.take();
+                root.first = Some(Strong::new(tx, Node { value: 1, next })?);
+                Ok(())
+            });
+            match added {
+                Ok(()) => {}
+                Err(Error::Full { .. }) => return nodes,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("it is never full")
+    };
+    let clear = |heap: &Heap<Bank>| {
+        let cleared = heap.transaction(|tx| {
+            let mut root = root.write(tx)?;
+            (root.first, root.numbers) = (None, PVec::new());
+            Ok(())
+        });
+        cleared.unwrap();
+    };
+    let first = fill(&heap);
+    // 15 pages of 48 B blocks, and one for the root's.
+    assert_eq!(first, 15 * (65536 / 48));
+    clear(&heap);
+    // A large block needs pages in a row, which held small ones.
+    heap.transaction(|tx| {
+        root.write(tx)?.numbers = PVec::from_fn(tx, (600 << 10) / 8, |i| Ok(i as u64))?;
+        Ok(())
+    })
+    .unwrap();
+    clear(&heap);
+    assert_eq!(fill(&heap), first);
+    let found = heap.check().unwrap();
+    assert_eq!((found.blocks, found.unreachable, found.problems.len()), (1 + first, 0, 0), "{found:?}");
+}

@@ -1,7 +1,7 @@
 //! kill -9 of a real program on a real file, again and again on what it left: nothing acknowledged is missing, nothing else
 //! is there, and every block and count agrees.
 
-use nvlab_nvheap::{Brand, Heap, Options, PVec, Persist, Persistence, Strong};
+use nvlab_nvheap::{Brand, Error, Heap, Options, PVec, Persist, Persistence, Strong};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -44,12 +44,11 @@ struct Note {
     next: Option<Strong<Note, Killed>>,
 }
 
+/// One brand: tests take turns.
+static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 fn options() -> Options {
-    let persistence = match std::env::var_os("NVLAB_NVHEAP_SYNC") {
-        Some(_) => Persistence::Sync,
-        None => Persistence::Detect,
-    };
-    Options { log_bytes: 64 << 10, persistence, ..Options::default() }
+    Options { log_bytes: 64 << 10, ..Options::default() }
 }
 
 /// The program that is killed: threads move money, count their transfers, keep and drop notes, and say each number once it
@@ -163,6 +162,24 @@ fn kill_again_and_again(folder: &Path, rounds: u64) {
 
 #[test]
 fn a_killed_program_has_lost_nothing_it_acknowledged() {
+    let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     kill_again_and_again(folder.path(), 25);
+}
+
+/// The same with msync, which is what a file on a disk gets; cache-line flushes are refused there.
+#[test]
+fn a_file_on_a_disk_is_synced() {
+    let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    kill_again_and_again(folder.path(), 5);
+    let Some(flush) = nvlab_os::Flush::detect() else { return };
+    let is_in_memory =
+        nvlab_os::file::is_in_memory(&std::fs::File::open(folder.path().join("heap")).unwrap());
+    for persistence in [Persistence::Lines(flush), Persistence::Caches] {
+        let opened = Heap::<Killed>::open(folder.path().join("heap"), Options { persistence, ..options() });
+        if !is_in_memory.as_ref().unwrap() {
+            assert!(matches!(opened, Err(Error::NotPersistent(_))), "{opened:?}");
+        }
+    }
 }
