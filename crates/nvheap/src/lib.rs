@@ -67,6 +67,11 @@
 //!
 //! After J. Coburn et al., NV-Heaps (ASPLOS 2011), and system 004.
 
+/// The tutorial is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/nvheap.md")]
+mod tutorial {}
+
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
 compile_error!("the format of heaps is that of little-endian 64-bit machines");
 
