@@ -5,7 +5,7 @@ TRACE = $(RECORDED) copies=40
 FTLS = ssd-mlc-2010 mlc-block mlc-bast mlc-fast fusion-fast hybrid-slc-mlc hot-cold
 CLEANERS = ssd-tlc ssd-tlc,ftl.clean.kind=fifo ssd-tlc,ftl.clean.kind=cost-benefit ssd-tlc,ftl.clean.kind=d-choices ssd-tlc,ftl.clean.kind=windowed-greedy
 
-.PHONY: run ftls test fuzz test-real check-theory bench bench-durable lint deny docs
+.PHONY: run ftls test fuzz test-real check-theory bench bench-durable bench-heap lint deny docs
 
 run: ; @$(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html
 
@@ -22,6 +22,8 @@ check-theory: ; @$(NVLAB) check-theory
 bench: ; @$(NVLAB) bench && scripts/instructions.sh
 
 bench-durable: ; @cargo run --release --quiet --locked --manifest-path bench/durable/Cargo.toml --
+
+bench-heap: ; @cargo run --release --quiet --locked --manifest-path bench/heap/Cargo.toml --
 
 lint: ; cargo fmt --all --check && cargo clippy --workspace --all-targets --locked -- -D warnings
 

@@ -1,49 +1,13 @@
-//! Finds out which of the libraries are installed: each that a small C program can be linked with gets a `cfg`. Nothing is
-//! downloaded or built but a C file for Berkeley DB, whose interface is macros and tables of functions.
-
-use std::path::Path;
-use std::process::{Command, Stdio};
-
-/// `cfg`, header, library.
-const LIBRARIES: [(&str, &str, &str); 5] = [
-    ("has_sqlite", "sqlite3.h", "sqlite3"),
-    ("has_berkeley_db", "db.h", "db-5.3"),
-    ("has_lmdb", "lmdb.h", "lmdb"),
-    ("has_rocksdb", "rocksdb/c.h", "rocksdb"),
-    ("has_pmemobj", "libpmemobj.h", "pmemobj"),
-];
+//! Passes on which of the libraries are installed.
 
 fn main() {
-    println!("cargo::rerun-if-env-changed=CC");
     println!("cargo::rerun-if-changed=build.rs");
-    let out = std::env::var("OUT_DIR").expect("cargo sets it");
-    let probe = Path::new(&out).join("probe.c");
-    for (name, header, library) in LIBRARIES {
+    for name in ["has_sqlite", "has_berkeley_db", "has_lmdb", "has_rocksdb", "has_pmemobj"] {
         println!("cargo::rustc-check-cfg=cfg({name})");
-        // Installing the package must be noticed.
-        println!("cargo::rerun-if-changed=/usr/include/{header}");
-        let source = format!("#include <stddef.h>\n#include <{header}>\nint main(void) {{ return 0; }}\n");
-        std::fs::write(&probe, source).expect("the output folder can be written");
-        let link = format!("-l{library}");
-        if compile(&[probe.to_str().expect("UTF-8"), "-o", &format!("{out}/probe"), &link]) {
-            println!("cargo::rustc-cfg={name}");
-            println!("cargo::rustc-link-lib={library}");
-            if name == "has_berkeley_db" {
-                build_berkeley_db(&out);
-            }
-        }
     }
-}
-
-fn build_berkeley_db(out: &str) {
-    let (source, object) = ("src/contenders/berkeley_db.c", format!("{out}/berkeley_db.o"));
-    println!("cargo::rerun-if-changed={source}");
-    assert!(compile(&["-O2", "-Wall", "-c", source, "-o", &object]), "{source} does not compile");
-    println!("cargo::rustc-link-arg={object}");
-}
-
-fn compile(arguments: &[&str]) -> bool {
-    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
-    let status = Command::new(compiler).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
+    let installed =
+        std::env::var("DEP_NVLAB_BENCH_STORES_INSTALLED").expect("the build script of the stores sets it");
+    for name in installed.split(',').filter(|name| !name.is_empty()) {
+        println!("cargo::rustc-cfg={name}");
+    }
 }

@@ -1,33 +1,15 @@
-//! What the machine tells: CPU clocks, bytes written, and how often a second it can make a few bytes durable.
+//! What the machine tells: waits for a processor, bytes written, and how often a second it can make a few bytes durable.
 
 use crate::Result;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// CPU seconds of all threads of this process.
-pub fn process_cpu_seconds() -> f64 {
-    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
-}
-
-/// CPU seconds of this thread.
-pub fn thread_cpu_seconds() -> f64 {
-    clock(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
 /// Seconds that this thread was ready to run and had no processor.
 pub fn processor_wait_seconds() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let field = text.split_whitespace().nth(1).ok_or("the second field of /proc/thread-self/schedstat")?;
     Ok(field.parse::<f64>()? * 1e-9)
-}
-
-fn clock(which: libc::clockid_t) -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a place for the time.
-    let code = unsafe { libc::clock_gettime(which, &mut time) };
-    assert_eq!(code, 0, "the clock {which} is there");
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 /// Bytes that this process has passed to write calls. (What reaches the device is not to be had: `write_bytes` of the same file

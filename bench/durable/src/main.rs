@@ -9,7 +9,6 @@ mod machine;
 mod measure;
 mod reopen;
 mod report;
-mod tpcb;
 
 use contenders::{KINDS, Kind};
 use measure::Plan;
@@ -19,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+use nvlab_bench_stores::Result;
 
 const USAGE: &str = "\
 usage: bench-durable [NAME=VALUE]...
@@ -124,7 +123,7 @@ fn all(settings: &Settings) -> Result<bool> {
     let mut report = Report::new();
     for (place, path) in &settings.places {
         let plan = if *place == Place::Disk { &settings.disk } else { &settings.memory };
-        let file_system = report::file_system(path)?;
+        let file_system = nvlab_bench_stores::machine::file_system(path)?;
         report.heading(*place, path, &file_system, plan);
         for kind in KINDS
             .iter()

@@ -3,7 +3,8 @@
 use crate::Result;
 use crate::contenders::{Contender, Counters, Kind, Scale, Start};
 use crate::machine::{self, RawFile};
-use crate::tpcb::Transfer;
+use nvlab_bench_stores::machine::{process_cpu_seconds, thread_cpu_seconds};
+use nvlab_bench_stores::tpcb::Transfer;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -102,11 +103,11 @@ fn measure_run(
         let rate = slice.count as f64 / slice.seconds;
         raw_spread = [rate.min(raw_spread[0]), rate.max(raw_spread[1])];
         raw.add(&slice);
-        let (written_before, cpu_before) = (machine::written_bytes()?, machine::process_cpu_seconds());
+        let (written_before, cpu_before) = (machine::written_bytes()?, process_cpu_seconds());
         let commit = |number| contender.transaction(&Transfer::new(number));
         let count = plan.commits / u64::from(SLICES);
         let slice = run(&commit, threads, *done, count, plan.seconds / slices)?;
-        cpu += machine::process_cpu_seconds() - cpu_before;
+        cpu += process_cpu_seconds() - cpu_before;
         written += machine::written_bytes()? - written_before;
         *done += slice.count;
         sum.add(&slice);
@@ -168,7 +169,7 @@ fn run(
     let (next, is_over) = (AtomicU64::new(first), AtomicBool::new(false));
     let end = first.saturating_add(count);
     let one = &|| {
-        let (cpu, wait) = (machine::thread_cpu_seconds(), machine::processor_wait_seconds()?);
+        let (cpu, wait) = (thread_cpu_seconds(), machine::processor_wait_seconds()?);
         let mut count = 0;
         while !is_over.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +182,7 @@ fn run(
             }
             count += 1;
         }
-        let (cpu, wait) = (machine::thread_cpu_seconds() - cpu, machine::processor_wait_seconds()? - wait);
+        let (cpu, wait) = (thread_cpu_seconds() - cpu, machine::processor_wait_seconds()? - wait);
         Ok(Done { count, seconds: 0.0, cpu, wait })
     };
     std::thread::scope(|scope| {

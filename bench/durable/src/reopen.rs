@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::contenders::{Kind, Scale, Start};
-use crate::tpcb::Transfer;
+use nvlab_bench_stores::tpcb::Transfer;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::contenders::{KINDS, Kind};
 use crate::measure::{Measured, Plan};
 use crate::reopen::{self, Reopened};
+use nvlab_bench_stores::machine::load;
 use serde::Serialize;
 use std::path::Path;
 
@@ -57,23 +58,6 @@ Raw fdatasync: slowest and fastest slice, in turns with the contender's. wait: s
 no processor. ratio: commits/s by raw fdatasync/s; one with ? is not valid, because that share is above 10 %, or because the ratio
 is far above the number of threads, which no store can reach. CPU-ns: a transaction, all threads; committer: the committing ones.
 Bytes a transaction: passed to write calls, in records of the log. Forces and fences: a transaction.";
-
-fn load() -> String {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
-}
-
-/// The type of the file system at a path.
-pub fn file_system(path: &Path) -> Result<String> {
-    let path = path.canonicalize()?;
-    let mounts = std::fs::read_to_string("/proc/self/mounts")?;
-    let fields = mounts.lines().filter_map(|line| {
-        let mut words = line.split(' ');
-        let (folder, kind) = (words.nth(1)?, words.next()?);
-        path.starts_with(folder).then_some((folder.len(), kind.to_string()))
-    });
-    Ok(fields.max_by_key(|(bytes, _)| *bytes).map_or("unknown".into(), |(_, kind)| kind))
-}
 
 fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or("-".into(), |value| format!("{value:.digits$}"))

@@ -14,7 +14,7 @@ mod sqlite;
 mod tables;
 
 use crate::Result;
-use crate::tpcb::{Balances, Transfer};
+use nvlab_bench_stores::tpcb::{Balances, Transfer};
 use std::path::Path;
 
 /// What to make room for.
@@ -145,13 +145,13 @@ pub const KINDS: [Kind; 9] = [
         "berkeley-db",
         "libdb5.3-dev",
         "transactions commit with DB_TXN_NOSYNC, which releases their locks, and log_flush makes them durable: so flushes are shared",
-        if_installed!(has_berkeley_db, berkeley_db::BerkeleyDb::make),
+        if_installed!(has_berkeley_db, berkeley_db::make),
     ),
     Kind::new(
         "lmdb",
         "liblmdb-dev",
         "default flags: data pages, then the meta page, are synced under the writer's lock",
-        if_installed!(has_lmdb, lmdb::Lmdb::make),
+        if_installed!(has_lmdb, lmdb::make),
     ),
     Kind::new(
         "rocksdb",

@@ -3,7 +3,7 @@
 
 use super::{Contender, Scale, Start};
 use crate::Result;
-use crate::tpcb::{Balances, History, ROW_BYTES, Row, Table, Transfer, key, keys};
+use nvlab_bench_stores::tpcb::{Balances, History, ROW_BYTES, Row, Table, Transfer, key, keys};
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::path::Path;
 use std::ptr::null_mut;

@@ -3,7 +3,7 @@
 
 use super::{Contender, Counters, Scale, Start, tables};
 use crate::Result;
-use crate::tpcb::{Balances, History, ROW_BYTES, Row, Table, Transfer};
+use nvlab_bench_stores::tpcb::{Balances, History, ROW_BYTES, Row, Table, Transfer};
 use nvlab_rvm::log::battery_ram::{BatteryRam, FlushCounts};
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::store::SegmentFolder;

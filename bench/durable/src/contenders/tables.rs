@@ -2,7 +2,7 @@
 
 use super::Scale;
 use crate::Result;
-use crate::tpcb::{ACCOUNTS, BRANCHES, Balances, History, ROW_BYTES, TELLERS, Table};
+use nvlab_bench_stores::tpcb::{ACCOUNTS, BRANCHES, Balances, History, ROW_BYTES, TELLERS, Table};
 use zerocopy::FromBytes;
 
 /// Where a row is in the region.

@@ -96,7 +96,6 @@ pub fn key(table: Table, number: u64) -> [u8; 8] {
 }
 
 /// Keys of all rows but the history's, in order.
-#[allow(dead_code, reason = "only for libraries that may not be installed")]
 pub fn keys() -> impl Iterator<Item = [u8; 8]> {
     let tables = [(Table::Accounts, ACCOUNTS), (Table::Tellers, TELLERS), (Table::Branches, BRANCHES)];
     tables.into_iter().flat_map(|(table, rows)| (0..rows).map(move |number| key(table, number)))
@@ -132,7 +131,6 @@ impl Balances {
     }
 
     /// Adds a row of a store that has one key space.
-    #[allow(dead_code, reason = "only for libraries that may not be installed")]
     pub fn add_key(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
         let table = match key.first() {
             Some(0) => Table::Accounts,
