@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::persist::{Pointing, TypeEntry};
+use crate::persist::{PointerAt, Pointing, TypeEntry};
 use crate::pointer::{offset, tag};
 use crate::space::{self, HEADER, Kind};
 use crate::tx::{ArrayShape, CAPACITY_AT, LIVE_AT, Meta, list_at, value_at};
@@ -174,6 +174,15 @@ impl Checker<'_> {
             };
             let Some(word) = NonZeroU64::new(words[0]) else { continue };
             let (at, number) = (offset(word), pointer.index as u16 + 1);
+            // A place may hold pointers to one of several types.
+            let is_other = |other: &PointerAt| {
+                other.offset == pointer.offset
+                    && other.index as u16 + 1 == tag(word)
+                    && other.index != pointer.index
+            };
+            if entry.pointers.iter().any(is_other) {
+                continue;
+            }
             if tag(word) != number {
                 self.wrong(home, format!("a pointer to type {} where {number} belongs", tag(word)));
                 continue;

@@ -51,8 +51,8 @@
 //! * A heap is named by a type ([`Brand`]) that also names the type of its root. Types that lie in it derive [`Persist`] and are
 //!   `#[repr(C)]`; one with pointers says into which heap: `#[persist(heap = Bank)]`, or has a parameter `H: Brand`.
 //! * All access is inside [`Heap::transaction`]: `pointer.read(tx)?` and `pointer.write(tx)?` lend the value, pointers are
-//!   fields like others (`Option<PBox<T, H>>`, `Option<Strong<T, H>>`, `Option<Weak<T, H>>`, [`PVec`], [`PString`]), and
-//!   dropping or overwriting one gives its reference back.
+//!   fields like others (`Option<PBox<T, H>>`, `Option<Strong<T, H>>`, `Option<Weak<T, H>>`, [`PVec`], [`PString`], and
+//!   the [`collections`] [`PBTreeMap`], [`PHashMap`], [`PList`]), and dropping or overwriting one gives its reference back.
 //! * Between transactions programs keep [`Handle`]s.
 //! * A fingerprint of all types is checked when a heap is opened. To change a type: keep the old one under another name and
 //!   brand, open the old file with it, and copy what it holds into a new heap; `#[persist(version = 2)]` tells types
@@ -77,6 +77,7 @@ compile_error!("the format of heaps is that of little-endian 64-bit machines");
 
 mod arena;
 mod check;
+pub mod collections;
 mod core;
 mod error;
 mod hash;
@@ -98,6 +99,7 @@ mod tx;
 mod vec;
 
 pub use check::Check;
+pub use collections::{Key, PBTreeMap, PHashMap, PList};
 pub use error::{Error, Result};
 pub use heap::{Heap, Options, Stat};
 pub use memory::Persistence;

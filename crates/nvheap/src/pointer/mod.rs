@@ -22,7 +22,7 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::persist::{Brand, Branded, Confined, Persist, block_id};
 use crate::tx::{Private, RawTx, value_at};
-use guard::Room;
+pub(crate) use guard::Room;
 use std::num::NonZeroU64;
 use std::sync::Weak as WeakArc;
 
@@ -95,7 +95,7 @@ fn words_of<T>() -> usize {
 }
 
 /// A new object with this value.
-fn allocate<T: Persist<H>, H: Brand>(tx: RawTx<'_>, value: T) -> Result<NonZeroU64> {
+pub(crate) fn allocate<T: Persist<H>, H: Brand>(tx: RawTx<'_>, value: T) -> Result<NonZeroU64> {
     let tag = tag_of::<T>(tx, false)?;
     let (at, data) = tx.allocate(tag, 1, words_of::<T>())?;
     // SAFETY: the private copy has the words of the value; they are zero first, so that those behind it are.
@@ -108,10 +108,31 @@ fn allocate<T: Persist<H>, H: Brand>(tx: RawTx<'_>, value: T) -> Result<NonZeroU
 
 /// The value of an object, for reading.
 #[inline]
-fn read<'t, T: Persist<H>, H: Brand>(tx: RawTx<'t>, word: NonZeroU64) -> Result<Read<'t, T>> {
+pub(crate) fn read<'t, T: Persist<H>, H: Brand>(tx: RawTx<'t>, word: NonZeroU64) -> Result<Read<'t, T>> {
     let at = offset(word);
     let lock = at;
     read_value::<T, H>(tx, lock, value_at(at), || check_tag(tx, word))
+}
+
+/// The value of an object, or of its first field, for reading, without moving it: it is in `room`, or the private copy.
+#[inline]
+pub(crate) fn peek<'a, T: Persist<H>, H: Brand>(
+    tx: RawTx<'a>,
+    word: NonZeroU64,
+    room: &'a mut Room<T>,
+) -> Result<&'a T> {
+    let at = offset(word);
+    // SAFETY: the room has the words of the type.
+    let private = unsafe { tx.read(at, value_at(at), words_of::<T>(), room.words())? };
+    check_tag(tx, word)?;
+    let data = match private {
+        Some(private) if private.borrow.get() < 0 => return Err(tx.doom(Error::Borrowed)),
+        Some(private) => private.data,
+        None => room.words(),
+    };
+    is_value::<T, H>(tx, value_at(at), data)?;
+    // SAFETY: a value. Callers, which are the collections, change no object while they look at one.
+    Ok(unsafe { &*data.cast::<T>() })
 }
 
 /// A value that a lock protects, for reading. `check` runs on what was read before it is believed.
@@ -141,11 +162,24 @@ pub(crate) fn read_value<'t, T: Persist<H>, H: Brand>(
 
 /// The value of an object, for a change.
 #[inline]
-fn write<'t, T: Persist<H>, H: Brand>(tx: RawTx<'t>, word: NonZeroU64) -> Result<Write<'t, T>> {
+pub(crate) fn write<'t, T: Persist<H>, H: Brand>(tx: RawTx<'t>, word: NonZeroU64) -> Result<Write<'t, T>> {
     let at = offset(word);
     let guard = write_value::<T, H>(tx, at, value_at(at))?;
     check_tag(tx, word)?;
     Ok(guard)
+}
+
+/// The same of an object of several lines, which are loaded at once: taking the lock would make the others wait.
+#[inline]
+pub(crate) fn write_node<'t, T: Persist<H>, H: Brand>(
+    tx: RawTx<'t>,
+    word: NonZeroU64,
+) -> Result<Write<'t, T>> {
+    let first = offset(word);
+    (first..value_at(first) + size_of::<T>() as u64)
+        .step_by(64)
+        .for_each(|line| tx.core.memory.prefetch(line));
+    write(tx, word)
 }
 
 /// A value that a lock protects, for a change.

@@ -27,6 +27,12 @@ impl<T: Persist<H>, H: Brand> PBox<T, H> {
         write::<T, H>(tx.raw, self.word)
     }
 
+    /// What it consists of.
+    #[inline]
+    pub(crate) fn word(&self) -> NonZeroU64 {
+        self.word
+    }
+
     /// A reference for the program, which keeps the object alive beyond the transaction.
     pub fn handle(&self, tx: &Tx<'_, H>) -> Result<Handle<T, H>> {
         Handle::new(tx, self.word)

@@ -1,0 +1,76 @@
+//! What maps lend of their entries.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+
+/// A key or value as it was when it was read; a change made later in the transaction does not show.
+pub struct Ref<'t, T> {
+    value: ManuallyDrop<T>,
+    /// It cannot leave the transaction.
+    of: PhantomData<(&'t (), *const T)>,
+}
+
+impl<T> Ref<'_, T> {
+    /// A copy of the bytes of `value`, which stays the owner of what it points to.
+    #[inline]
+    pub(super) fn copy(value: &T) -> Self {
+        // SAFETY: a value. The copy is never dropped.
+        Ref { value: ManuallyDrop::new(unsafe { std::ptr::read(value) }), of: PhantomData }
+    }
+}
+
+impl<T> Deref for Ref<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Ref<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// A node of which one value is borrowed.
+pub(super) trait Lends<V> {
+    fn value(&self, index: usize) -> &V;
+    fn value_mut(&mut self, index: usize) -> &mut V;
+}
+
+/// A value to be changed. The node that it lies in is borrowed with it: until it is dropped, other keys of the same node
+/// cannot be changed, and an attempt fails with [`crate::Error::Borrowed`].
+pub struct RefMut<'t, V> {
+    node: Box<dyn Lends<V> + 't>,
+    index: usize,
+}
+
+impl<'t, V> RefMut<'t, V> {
+    pub(super) fn new(node: impl Lends<V> + 't, index: usize) -> Self {
+        RefMut { node: Box::new(node), index }
+    }
+}
+
+impl<V> Deref for RefMut<'_, V> {
+    type Target = V;
+
+    fn deref(&self) -> &V {
+        self.node.value(self.index)
+    }
+}
+
+impl<V> DerefMut for RefMut<'_, V> {
+    fn deref_mut(&mut self) -> &mut V {
+        self.node.value_mut(self.index)
+    }
+}
+
+impl<V: fmt::Debug> fmt::Debug for RefMut<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

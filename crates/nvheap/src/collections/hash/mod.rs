@@ -1,0 +1,476 @@
+//! A hash map: linear hashing (Litwin, VLDB 1980) with buckets of at most fifteen entries.
+//!
+//! A map of `n` buckets has those of the hashes modulo 2^k, the greatest power of two not above `n`, of which the first have been
+//! split. When an insertion finds its bucket full and the map is dense, the next one is split: a map grows by a bucket at a
+//! time. Buckets of a map that is not dense, or of bad luck, are chained.
+//!
+//! A map's anchor has the array of buckets. They are objects of their own, read and changed as a whole.
+
+mod bucket;
+
+use super::counter::{Counter, Stripe};
+use super::guard::{Ref, RefMut};
+use super::key::Key;
+use super::order::SLOTS;
+use crate::error::{Error, Result};
+use crate::persist::{Brand, Persist, Pointing, Shape};
+use crate::pointer::{PBox, Read, Room, Write, peek, read, write_node};
+use crate::tx::Tx;
+use crate::vec::PVec;
+use bucket::{Bucket, tag};
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::mem::offset_of;
+use std::num::NonZeroU64;
+
+type Link<K, V, H> = Option<PBox<Bucket<K, V, H>, H>>;
+
+/// A hash map. See [`crate::collections`] for what its methods have in common.
+#[repr(transparent)]
+pub struct PHashMap<K, V, H: Brand> {
+    anchor: PBox<Anchor<K, V, H>, H>,
+}
+
+#[derive(Debug)]
+#[repr(C)]
+struct Anchor<K, V, H: Brand> {
+    buckets: PVec<Link<K, V, H>, H>,
+    seed: u64,
+    count: Counter<H>,
+}
+
+/// A full bucket is split if there are more entries than this for each bucket.
+const DENSE: usize = 9;
+
+// SAFETY: three fields, which are described; every pattern is a value.
+unsafe impl<H: Brand, K: Persist<H>, V: Persist<H>> Persist<H> for Anchor<K, V, H> {
+    const ANY_BYTES: bool = true;
+    fn describe(shape: &mut Shape) {
+        shape.begin("hash", 0, size_of::<Self>());
+        shape.field::<PVec<Link<K, V, H>, H>, H>("buckets", 0);
+        shape.field::<u64, H>("seed", offset_of!(Self, seed));
+        shape.field::<Counter<H>, H>("count", offset_of!(Self, count));
+        shape.end();
+    }
+    unsafe fn is_valid(_: *const Self) -> bool {
+        true
+    }
+}
+
+// SAFETY: a pointer, with its layout.
+unsafe impl<H: Brand, K: Persist<H>, V: Persist<H>> Persist<H> for PHashMap<K, V, H> {
+    const ANY_BYTES: bool = false;
+    fn describe(shape: &mut Shape) {
+        shape.points_to::<Anchor<K, V, H>, H>("hash", Pointing::Strong);
+    }
+    unsafe fn is_valid(at: *const Self) -> bool {
+        // SAFETY: passed on; the layout is that of the pointer.
+        unsafe { <PBox<Anchor<K, V, H>, H> as Persist<H>>::is_valid(at.cast()) }
+    }
+}
+
+impl<K, V, H: Brand> fmt::Debug for PHashMap<K, V, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PHashMap")
+    }
+}
+
+/// The bucket of a hash among so many.
+#[inline]
+fn number(hash: u64, buckets: usize) -> usize {
+    let power = 1 << buckets.ilog2();
+    let wide = hash as usize & (2 * power - 1);
+    if wide < buckets { wide } else { wide & (power - 1) }
+}
+
+/// A bucket to be changed, and a slot of it.
+type Slot<'t, K, V, H> = (Write<'t, Bucket<K, V, H>>, usize);
+
+/// What the search for a key found.
+struct Search<'t, K, V, H: Brand> {
+    hash: u64,
+    stripe: Option<Stripe>,
+    found: Option<Slot<'t, K, V, H>>,
+    /// If the key is not there: where it may go.
+    free: Option<Slot<'t, K, V, H>>,
+}
+
+impl<'t, K: Key<H>, V: Persist<H>, H: Brand> Search<'t, K, V, H> {
+    /// Walks along a chain.
+    #[inline]
+    fn walk(
+        &mut self,
+        tx: &'t Tx<'_, H>,
+        first: NonZeroU64,
+        mut is_equal: impl FnMut(&K) -> Result<bool>,
+    ) -> Result<()> {
+        let mut next = Some(first);
+        while let Some(word) = next {
+            let bucket = write_node::<Bucket<K, V, H>, H>(tx.raw, word)?;
+            if let Some(slot) = bucket.find(tag(self.hash), &mut is_equal)? {
+                (self.found, self.free) = (Some((bucket, slot)), None);
+                return Ok(());
+            }
+            next = bucket.next.as_ref().map(PBox::word);
+            if let (None, Some(slot)) = (&self.free, bucket.free()) {
+                self.free = Some((bucket, slot));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
+    /// An empty map.
+    pub fn new(tx: &Tx<'_, H>) -> Result<Self> {
+        let anchor = Anchor { buckets: PVec::new(), seed: tx.raw.core.identity, count: Counter::new() };
+        Ok(PHashMap { anchor: PBox::new(tx, anchor)? })
+    }
+
+    #[inline]
+    fn anchor<'t>(&'t self, tx: &'t Tx<'_, H>) -> Result<Read<'t, Anchor<K, V, H>>> {
+        self.anchor.read(tx)
+    }
+
+    /// The first bucket of a hash.
+    #[inline]
+    fn first(&self, tx: &Tx<'_, H>, anchor: &Anchor<K, V, H>, hash: u64) -> Result<Option<NonZeroU64>> {
+        if anchor.buckets.is_empty() {
+            return Ok(None);
+        }
+        let link = anchor.buckets.read(tx, number(hash, anchor.buckets.len()))?;
+        Ok(link.as_ref().map(PBox::word))
+    }
+
+    /// Finds a key and its value; calls `found` with its bucket and slot.
+    fn look<R>(
+        &self,
+        tx: &Tx<'_, H>,
+        query: &K::Query,
+        found: impl FnOnce(&Bucket<K, V, H>, usize) -> R,
+    ) -> Result<Option<R>> {
+        let anchor = self.anchor(tx)?;
+        let hash = K::hash_query(query, anchor.seed);
+        let Some(first) = self.first(tx, &anchor, hash)? else { return Ok(None) };
+        let mut bucket = read::<Bucket<K, V, H>, H>(tx.raw, first)?;
+        loop {
+            if let Some(slot) =
+                bucket.find(tag(hash), |key| Ok(key.compare(tx, query)? == Ordering::Equal))?
+            {
+                return Ok(Some(found(&bucket, slot)));
+            }
+            let next = match &bucket.next {
+                Some(next) => next.read(tx)?,
+                None => return Ok(None),
+            };
+            bucket = next;
+        }
+    }
+
+    /// Finds the bucket of a key, for a change; and the count of this thread.
+    #[inline]
+    fn find<'t>(
+        &'t self,
+        tx: &'t Tx<'_, H>,
+        query: impl FnOnce(u64) -> Result<u64>,
+        is_equal: impl FnMut(&K) -> Result<bool>,
+    ) -> Result<Search<'t, K, V, H>> {
+        let (hash, first, stripe) = {
+            let mut room = Room::new();
+            let anchor = peek::<Anchor<K, V, H>, H>(tx.raw, self.anchor.word(), &mut room)?;
+            let hash = query(anchor.seed)?;
+            (hash, self.first(tx, anchor, hash)?, anchor.count.stripe(tx))
+        };
+        let mut search = Search { hash, stripe, found: None, free: None };
+        if let Some(first) = first {
+            search.walk(tx, first, is_equal)?;
+        }
+        Ok(search)
+    }
+
+    /// Adds to the number of entries.
+    #[inline]
+    fn count(&self, tx: &Tx<'_, H>, stripe: Option<Stripe>, more: i64) -> Result<()> {
+        match stripe {
+            Some(stripe) => stripe.add(tx, more),
+            None => self.anchor.write(tx)?.count.begin(tx, more),
+        }
+    }
+
+    /// How many entries it has. Conflicts with transactions that insert or remove meanwhile.
+    pub fn len(&self, tx: &Tx<'_, H>) -> Result<usize> {
+        Ok(self.anchor(tx)?.count.sum(tx)? as usize)
+    }
+
+    /// Whether it has no entries.
+    pub fn is_empty(&self, tx: &Tx<'_, H>) -> Result<bool> {
+        Ok(self.len(tx)? == 0)
+    }
+
+    /// The value of a key.
+    pub fn get<'t>(&'t self, tx: &'t Tx<'_, H>, query: &K::Query) -> Result<Option<Ref<'t, V>>> {
+        self.look(tx, query, |bucket, slot| Ref::copy(&bucket.entry(slot).1))
+    }
+
+    /// Whether it has a key.
+    pub fn contains_key(&self, tx: &Tx<'_, H>, query: &K::Query) -> Result<bool> {
+        Ok(self.look(tx, query, |_, _| ())?.is_some())
+    }
+
+    /// The value of a key, for a change.
+    pub fn get_mut<'t>(&'t self, tx: &'t Tx<'_, H>, query: &K::Query) -> Result<Option<RefMut<'t, V>>> {
+        let is_equal = |key: &K| Ok(key.compare(tx, query)? == Ordering::Equal);
+        let search = self.find(tx, |seed| Ok(K::hash_query(query, seed)), is_equal)?;
+        Ok(search.found.map(|(bucket, slot)| RefMut::new(bucket, slot)))
+    }
+
+    /// The value of a key, for a change; inserted first if there is none.
+    pub fn get_or_insert_with<'t>(
+        &'t self,
+        tx: &'t Tx<'_, H>,
+        key: K,
+        value: impl FnOnce() -> Result<V>,
+    ) -> Result<RefMut<'t, V>>
+    where
+        K: Borrow<K::Query> + Copy,
+    {
+        if let Some(found) = self.get_mut(tx, key.borrow())? {
+            return Ok(found);
+        }
+        self.insert(tx, key, value()?)?;
+        let found = self.get_mut(tx, key.borrow())?;
+        found.ok_or_else(|| tx.raw.doom(Error::Invalid("a key that is not equal to itself".into())))
+    }
+
+    /// Inserts an entry, or replaces that of an equal key, whose value it returns.
+    pub fn insert(&self, tx: &Tx<'_, H>, key: K, value: V) -> Result<Option<V>> {
+        let is_equal = |other: &K| Ok(other.compare_keys(tx, &key)? == Ordering::Equal);
+        let Search { hash, stripe, found, free } = self.find(tx, |seed| key.hash_key(tx, seed), is_equal)?;
+        if let Some((mut bucket, slot)) = found {
+            return Ok(Some(std::mem::replace(&mut bucket.entry_mut(slot).1, value)));
+        }
+        match free {
+            Some((mut bucket, slot)) => bucket.put(slot, tag(hash), key, value),
+            None => self.put(tx, hash, key, value, true)?,
+        }
+        self.count(tx, stripe, 1)?;
+        Ok(None)
+    }
+
+    /// Puts an entry whose key is not there yet. `may_split`: the map may grow first.
+    fn put(&self, tx: &Tx<'_, H>, hash: u64, key: K, value: V, may_split: bool) -> Result<()> {
+        let buckets = self.anchor(tx)?.buckets.len();
+        if buckets == 0 {
+            self.anchor.write(tx)?.buckets.push(tx, None)?;
+            return self.put(tx, hash, key, value, may_split);
+        }
+        let index = number(hash, buckets);
+        let Some(first) = self.anchor(tx)?.buckets.read(tx, index)?.as_ref().map(PBox::word) else {
+            let mut bucket = Bucket::new();
+            bucket.put(0, tag(hash), key, value);
+            *self.anchor(tx)?.buckets.write(tx, index)? = Some(PBox::new(tx, bucket)?);
+            return Ok(());
+        };
+        let mut bucket = write_node::<Bucket<K, V, H>, H>(tx.raw, first)?;
+        loop {
+            if let Some(slot) = bucket.free() {
+                bucket.put(slot, tag(hash), key, value);
+                return Ok(());
+            }
+            let next = match &bucket.next {
+                Some(next) => next.write(tx)?,
+                None => break,
+            };
+            bucket = next;
+        }
+        if may_split && self.len(tx)? > buckets * DENSE {
+            drop(bucket);
+            self.split(tx)?;
+            return self.put(tx, hash, key, value, false);
+        }
+        let mut next = Bucket::new();
+        next.put(0, tag(hash), key, value);
+        bucket.next = Some(PBox::new(tx, next)?);
+        Ok(())
+    }
+
+    /// Adds a bucket, and divides the one between the two that has had the hashes of both.
+    #[cold]
+    fn split(&self, tx: &Tx<'_, H>) -> Result<()> {
+        let (old, seed) = {
+            let mut anchor = self.anchor.write(tx)?;
+            let buckets = anchor.buckets.len();
+            anchor.buckets.push(tx, None)?;
+            let old = buckets - (1 << buckets.ilog2());
+            let old = anchor.buckets.write(tx, old)?.take();
+            (old, anchor.seed)
+        };
+        let Some(first) = old else { return Ok(()) };
+        let mut entries = Vec::new();
+        let mut bucket = first.write(tx)?;
+        loop {
+            for slot in 0..SLOTS {
+                if bucket.is_used(slot) {
+                    entries.push(bucket.take(slot));
+                }
+            }
+            let next = match &bucket.next {
+                Some(next) => next.write(tx)?,
+                None => break,
+            };
+            bucket = next;
+        }
+        drop(bucket);
+        drop(first);
+        for (key, value) in entries {
+            let hash = key.hash_key(tx, seed)?;
+            self.put(tx, hash, key, value, false)?;
+        }
+        Ok(())
+    }
+
+    /// Removes an entry and returns its value.
+    pub fn remove(&self, tx: &Tx<'_, H>, query: &K::Query) -> Result<Option<V>> {
+        Ok(self.remove_entry(tx, query)?.map(|(_, value)| value))
+    }
+
+    /// Removes an entry and returns it.
+    pub fn remove_entry(&self, tx: &Tx<'_, H>, query: &K::Query) -> Result<Option<(K, V)>> {
+        self.take(
+            tx,
+            |seed| Ok(K::hash_query(query, seed)),
+            |key| Ok(key.compare(tx, query)? == Ordering::Equal),
+        )
+    }
+
+    fn take(
+        &self,
+        tx: &Tx<'_, H>,
+        query: impl FnOnce(u64) -> Result<u64>,
+        is_equal: impl FnMut(&K) -> Result<bool>,
+    ) -> Result<Option<(K, V)>> {
+        let Search { hash, stripe, found, .. } = self.find(tx, query, is_equal)?;
+        let Some((mut bucket, slot)) = found else { return Ok(None) };
+        let entry = bucket.take(slot);
+        let is_empty = bucket.is_empty();
+        drop(bucket);
+        if is_empty {
+            self.prune(tx, hash)?;
+        }
+        self.count(tx, stripe, -1)?;
+        Ok(Some(entry))
+    }
+
+    /// Removes empty buckets from a chain.
+    #[cold]
+    fn prune(&self, tx: &Tx<'_, H>, hash: u64) -> Result<()> {
+        let anchor = self.anchor(tx)?;
+        let mut link = anchor.buckets.write(tx, number(hash, anchor.buckets.len()))?;
+        while let Some(bucket) = &*link {
+            let mut bucket = bucket.write(tx)?;
+            if !bucket.is_empty() {
+                break;
+            }
+            let next = bucket.next.take();
+            drop(bucket);
+            drop(std::mem::replace(&mut *link, next));
+        }
+        let Some(first) = &*link else { return Ok(()) };
+        let mut bucket = first.write(tx)?;
+        loop {
+            let next = match &bucket.next {
+                Some(next) => next.write(tx)?,
+                None => return Ok(()),
+            };
+            if next.is_empty() {
+                let mut next = next;
+                let after = next.next.take();
+                drop(next);
+                drop(std::mem::replace(&mut bucket.next, after));
+            } else {
+                bucket = next;
+            }
+        }
+    }
+
+    /// All entries, in no order. An entry that is changed meanwhile may be seen as it was, one that is moved twice or not.
+    pub fn iter<'t>(&'t self, tx: &'t Tx<'_, H>) -> impl Iterator<Item = Result<(Ref<'t, K>, Ref<'t, V>)>> {
+        let (mut index, mut ready) = (0, Vec::new());
+        std::iter::from_fn(move || {
+            while ready.is_empty() {
+                match self.entries(tx, index, &mut ready) {
+                    Ok(true) => index += 1,
+                    Ok(false) => return None,
+                    Err(error) => {
+                        index = usize::MAX;
+                        return Some(Err(error));
+                    }
+                }
+            }
+            ready.pop().map(Ok)
+        })
+    }
+
+    /// Appends the entries of a chain; false if there is none of this number.
+    fn entries<'t>(
+        &'t self,
+        tx: &'t Tx<'_, H>,
+        index: usize,
+        into: &mut Vec<(Ref<'t, K>, Ref<'t, V>)>,
+    ) -> Result<bool> {
+        let anchor = self.anchor(tx)?;
+        if index >= anchor.buckets.len() {
+            return Ok(false);
+        }
+        let first = anchor.buckets.read(tx, index)?;
+        let mut bucket = match &*first {
+            Some(first) => first.read(tx)?,
+            None => return Ok(true),
+        };
+        loop {
+            for slot in (0..SLOTS).filter(|&slot| bucket.is_used(slot)) {
+                let entry = bucket.entry(slot);
+                into.push((Ref::copy(&entry.0), Ref::copy(&entry.1)));
+            }
+            let next = match &bucket.next {
+                Some(next) => next.read(tx)?,
+                None => return Ok(true),
+            };
+            bucket = next;
+        }
+    }
+
+    /// All keys, in no order.
+    pub fn keys<'t>(&'t self, tx: &'t Tx<'_, H>) -> impl Iterator<Item = Result<Ref<'t, K>>> {
+        self.iter(tx).map(|entry| entry.map(|(key, _)| key))
+    }
+
+    /// All values, in no order.
+    pub fn values<'t>(&'t self, tx: &'t Tx<'_, H>) -> impl Iterator<Item = Result<Ref<'t, V>>> {
+        self.iter(tx).map(|entry| entry.map(|(_, value)| value))
+    }
+
+    /// Removes the entries of which `keep` says no.
+    pub fn retain(&self, tx: &Tx<'_, H>, mut keep: impl FnMut(&K, &V) -> bool) -> Result<()> {
+        let (mut index, mut chain) = (0, Vec::new());
+        while self.entries(tx, index, &mut chain)? {
+            for (key, value) in chain.drain(..) {
+                if !keep(&key, &value) {
+                    let hash = |seed| key.hash_key(tx, seed);
+                    self.take(tx, hash, |other| Ok(other.compare_keys(tx, &key)? == Ordering::Equal))?;
+                }
+            }
+            index += 1;
+        }
+        Ok(())
+    }
+
+    /// Removes all entries.
+    pub fn clear(&self, tx: &Tx<'_, H>) -> Result<()> {
+        let mut anchor = self.anchor.write(tx)?;
+        let seed = anchor.seed;
+        *anchor = Anchor { buckets: PVec::new(), seed, count: Counter::new() };
+        Ok(())
+    }
+}
