@@ -6,6 +6,7 @@ use crate::memory::Memory;
 use crate::mutex::locked;
 use crate::persist::TypeEntry;
 use crate::space::Space;
+use crate::wait::back_off;
 use nvlab_os::barrier;
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -115,8 +116,10 @@ impl Core {
         self.epoch.store(epoch + 1, Ordering::SeqCst);
         barrier::heavy();
         for slot in &self.slots {
+            let mut tries = 0;
             while slot.committing.load(Ordering::Acquire) == epoch {
-                std::thread::yield_now();
+                back_off(tries);
+                tries += 1;
             }
         }
         self.fail(self.write_home(epoch))?;

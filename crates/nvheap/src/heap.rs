@@ -14,6 +14,7 @@ use crate::recover;
 use crate::space::Space;
 use crate::thread::{self, Lease};
 use crate::tx::{List, RawTx, Tx, with_running};
+use crate::wait::back_off;
 use nvlab_os::{barrier, file};
 use std::any::{TypeId, type_name};
 use std::collections::HashSet;
@@ -337,7 +338,7 @@ fn run<H: Brand, R>(lease: &Lease<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Resu
         match attempt(tx, body) {
             Err(Error::Conflict) => {
                 tries += 1;
-                thread::back_off(tries);
+                back_off(tries);
             }
             Err(error) => return Err(error),
             Ok(result) => {

@@ -97,6 +97,7 @@ mod string;
 mod thread;
 mod tx;
 mod vec;
+mod wait;
 
 pub use check::Check;
 pub use collections::{Key, PBTreeMap, PHashMap, PList};

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::mutex::locked;
 use crate::thread::{self, Lease};
 use crate::tx::{List, RawTx};
+use crate::wait::back_off;
 use std::sync::Arc;
 
 /// Ends a transaction that was left by an error or a panic.
@@ -47,7 +48,7 @@ pub(crate) fn reap(lease: &Lease<'_>, log: usize, list: List) -> Result<()> {
                 Ok(()) => break,
                 Err(Error::Conflict) => {
                     tries += 1;
-                    thread::back_off(tries);
+                    back_off(tries);
                 }
                 Err(error) => return Err(error),
             }
@@ -92,7 +93,7 @@ pub(crate) fn drop_handle(core: &Arc<Core>, at: u64) {
         match unlinked {
             Err(Error::Conflict) => {
                 tx.abort();
-                thread::back_off(tries);
+                back_off(tries);
             }
             Err(_) => return tx.abort(),
             Ok(()) => break,

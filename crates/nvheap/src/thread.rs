@@ -68,15 +68,3 @@ pub(crate) fn end_lease(core: &Core) {
     });
     drop(mine);
 }
-
-/// Waits before a transaction is tried again: longer each time, and not as long as others that collided with it.
-pub(crate) fn back_off(tries: u32) {
-    let mut here = 0_u8;
-    let noise = (&raw mut here).addr() as u32 >> 4 ^ std::process::id();
-    for _ in 0..(1_u32 << tries.min(10)) + noise % (1 << tries.min(10)) {
-        std::hint::spin_loop();
-    }
-    if tries > 3 {
-        std::thread::yield_now();
-    }
-}

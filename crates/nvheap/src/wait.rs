@@ -1,0 +1,18 @@
+//! Waiting for another thread.
+
+use std::time::Duration;
+
+/// Waits before something is tried again that another thread is in the way of: longer each time, and not as long as others that
+/// collided with it. Who is in the way for long waits for a disk: it is left the processor.
+pub(crate) fn back_off(tries: u32) {
+    let mut here = 0_u8;
+    let noise = (&raw mut here).addr() as u32 >> 4 ^ std::process::id();
+    for _ in 0..(1_u32 << tries.min(10)) + noise % (1 << tries.min(10)) {
+        std::hint::spin_loop();
+    }
+    match tries {
+        0..=3 => {}
+        4..=9 => std::thread::yield_now(),
+        _ => std::thread::sleep(Duration::from_micros(10 << (tries - 10).min(6))),
+    }
+}
