@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use nvlab_bench_stores::Result;
+use nvlab_bench_stores::{Result, run};
 
 const USAGE: &str = "\
 usage: bench-durable [NAME=VALUE]...
@@ -44,7 +44,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn parse(arguments: impl Iterator<Item = String>) -> Result<Settings> {
+    fn parse(arguments: &[String]) -> Result<Settings> {
         let disk =
             Plan { threads: vec![1, 2, 4, 8], commits: 400_000, seconds: 1.6, raw_seconds: 0.4, warm_up: 20 };
         let memory = Plan { seconds: 0.8, raw_seconds: 0.05, warm_up: 20_000, ..disk.clone() };
@@ -84,21 +84,7 @@ impl Settings {
 }
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let first = arguments.next();
-    let result = match first.as_deref() {
-        Some("--child") => child(&arguments.collect::<Vec<_>>()).map(|()| true),
-        first => Settings::parse(first.map(String::from).into_iter().chain(arguments))
-            .and_then(|settings| all(&settings)),
-    };
-    match result {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    run(child, |arguments| all(&Settings::parse(arguments)?))
 }
 
 /// A process of its own: what to do, the contender, the folder, and a plan.

@@ -12,7 +12,7 @@ mod workloads;
 
 use contenders::{KINDS, Kind};
 use measure::{Measured, Plan, Workload};
-use nvlab_bench_stores::{Error, Result, machine};
+use nvlab_bench_stores::{Error, Result, machine, run};
 use report::{Place, Report};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -38,7 +38,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn parse(arguments: impl Iterator<Item = String>) -> Result<Settings> {
+    fn parse(arguments: &[String]) -> Result<Settings> {
         let (mut memory, mut disk) = (PathBuf::from("/dev/shm"), PathBuf::from("."));
         let mut places = "memory,disk".to_string();
         let mut settings = Settings {
@@ -96,21 +96,7 @@ impl Settings {
 }
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let first = arguments.next();
-    let result = match first.as_deref() {
-        Some("--child") => child(&arguments.collect::<Vec<_>>()).map(|()| true),
-        first => Settings::parse(first.map(String::from).into_iter().chain(arguments))
-            .and_then(|settings| all(&settings)),
-    };
-    match result {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    run(child, |arguments| all(&Settings::parse(arguments)?))
 }
 
 /// A process of its own: what to do, the contender, the workload, the folder and the plan.

@@ -16,5 +16,8 @@ pub mod pmemobj;
 pub mod sqlite;
 pub mod tpcb;
 
+mod run;
+pub use run::run;
+
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 pub type Result<T> = std::result::Result<T, Error>;

@@ -287,19 +287,33 @@ pub struct WriteAmplification {
 }
 
 impl WriteAmplification {
-    /// The causes, which add up to the total: name and value.
-    pub fn parts(&self) -> [(&'static str, f64); 10] {
+    /// What the causes are called, in the order of [`WriteAmplification::parts`].
+    pub(crate) const CAUSES: [&'static str; 10] = [
+        "host",
+        "cleaning",
+        "merges",
+        "folding",
+        "between partitions",
+        "wear levelling",
+        "retired blocks",
+        "map",
+        "trims",
+        "padding",
+    ];
+
+    /// The causes, which add up to the total.
+    pub fn parts(&self) -> [f64; 10] {
         [
-            ("host", self.host),
-            ("cleaning", self.clean),
-            ("merges", self.merge),
-            ("folding", self.fold),
-            ("between partitions", self.transfer),
-            ("wear levelling", self.wear),
-            ("retired blocks", self.retire),
-            ("map", self.map),
-            ("trims", self.trim),
-            ("padding", self.padding),
+            self.host,
+            self.clean,
+            self.merge,
+            self.fold,
+            self.transfer,
+            self.wear,
+            self.retire,
+            self.map,
+            self.trim,
+            self.padding,
         ]
     }
 }

@@ -137,7 +137,7 @@ fn generated(name: &str, sets: &[&str], workload: &str, until: &str) -> RunResul
 
 fn adds_up(run: &RunResult) {
     let wa = &run.write_amplification;
-    let parts: f64 = wa.parts().iter().map(|(_, value)| value).sum();
+    let parts: f64 = wa.parts().iter().sum();
     assert!((wa.total - parts).abs() < 1e-9, "{wa:?}");
     assert_eq!((wa.merge, wa.transfer), (0.0, 0.0));
     let of = |figure: fn(&nvlab_lab::result::MediumResult) -> u64| run.media.iter().map(figure).sum::<u64>();

@@ -170,7 +170,7 @@ impl<H: Brand> Heap<H> {
         let mut heap = Self::start(memory, header, shape, brand, 0, 0);
         let made = heap.transaction(|tx| {
             let root = PBox::<H::Root, H>::new(tx, root(tx)?)?;
-            let at = root.at();
+            let at = root.word().get();
             // It is never dropped: the header points to it.
             std::mem::forget(root);
             Ok(at)

@@ -1,11 +1,13 @@
 //! Power cuts in a simulated cache while collections change: at every flush, streamed write and fence, with subsets of the lines
 //! that are not durable. What is found is the state before the transaction or after it, and every block and count agrees.
 
+mod common;
+
+use common::file;
 use nvlab_nvheap::{
-    Brand, CrashPoint, Delays, Heap, Options, PBTreeMap, PBox, PHashMap, PList, PString, Persist,
-    Persistence, Result, Simulated, Tx,
+    Brand, CrashPoint, Delays, Heap, Options, PBTreeMap, PBox, PHashMap, PList, PString, Persist, Result,
+    Simulated, Tx,
 };
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -31,16 +33,7 @@ type State = (Vec<(u64, u64)>, Vec<(u64, u64)>, Vec<(String, u64)>, Vec<String>,
 static TURN: Mutex<()> = Mutex::new(());
 
 fn options(simulated: &Arc<Simulated>) -> Options {
-    Options {
-        persistence: Persistence::Simulated(simulated.clone()),
-        bytes_max: 2 << 20,
-        logs: 1,
-        log_bytes: 256 << 10,
-    }
-}
-
-fn file() -> File {
-    nvlab_os::file::anonymous(c"heap", false).unwrap()
+    common::options(simulated, 256 << 10)
 }
 
 fn state(heap: &Heap<Power>) -> State {

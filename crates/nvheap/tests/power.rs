@@ -2,11 +2,13 @@
 //! durable (random subsets where there are many), and again during recovery. What is found is the state before the
 //! transaction or after it, and every block and count agrees.
 
+mod common;
+
+use common::file;
 use nvlab_nvheap::{
-    Brand, CrashPoint, Delays, Heap, Options, PBox, PString, PVec, Persist, Persistence, Result, Simulated,
-    Strong, Tx, Weak,
+    Brand, CrashPoint, Delays, Heap, Options, PBox, PString, PVec, Persist, Result, Simulated, Strong, Tx,
+    Weak,
 };
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -51,16 +53,7 @@ type State = (Vec<u64>, Vec<u64>, Vec<u64>, bool, String, Vec<u64>, Vec<Option<u
 static TURN: Mutex<()> = Mutex::new(());
 
 fn options(simulated: &Arc<Simulated>) -> Options {
-    Options {
-        persistence: Persistence::Simulated(simulated.clone()),
-        bytes_max: 2 << 20,
-        logs: 1,
-        log_bytes: 16 << 10,
-    }
-}
-
-fn file() -> File {
-    nvlab_os::file::anonymous(c"heap", false).unwrap()
+    common::options(simulated, 16 << 10)
 }
 
 fn create() -> (Heap<Power>, Arc<Simulated>) {

@@ -297,9 +297,8 @@ impl Graph for Store<GraphBrand> {
             let nodes = self.root.read(tx)?;
             let mut failed = None;
             let found = search.run(|number| {
-                let node = nodes.all.read(tx, number as usize).map_err(|error| {
+                let node = nodes.all.read(tx, number as usize).inspect_err(|error| {
                     failed = Some(error.clone());
-                    error
                 })?;
                 Ok(zerocopy::transmute!(*node))
             });

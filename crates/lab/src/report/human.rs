@@ -8,7 +8,7 @@ mod software;
 use super::Style;
 use super::metric::busy_flash;
 use super::number::{self, Shown};
-use crate::result::{FlashResult, MemoryResult, OpResult, RunResult, TimeSplit};
+use crate::result::{FlashResult, MemoryResult, OpResult, RunResult, TimeSplit, WriteAmplification};
 
 /// Where the text of a labelled line begins.
 const INDENT: usize = 18;
@@ -48,8 +48,8 @@ pub(super) fn operations(run: &RunResult) -> impl Iterator<Item = (&'static str,
 
 /// `1 host`, `1.92 clean`...: the parts of write amplification that are not nothing.
 pub(super) fn write_parts(run: &RunResult) -> Vec<(&'static str, f64)> {
-    let parts = run.write_amplification.parts();
-    parts.into_iter().filter(|(name, value)| *name == "host" || *value > 0.0).collect()
+    let parts = WriteAmplification::CAUSES.into_iter().zip(run.write_amplification.parts());
+    parts.filter(|(name, value)| *name == "host" || *value > 0.0).collect()
 }
 
 /// How the device came to its state, in one line; and whether that deserves a warning.

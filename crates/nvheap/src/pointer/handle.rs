@@ -4,7 +4,7 @@ use super::{Handle, Read, Strong, Write, offset, read, write};
 use crate::error::{Error, Result};
 use crate::mutex::locked;
 use crate::persist::{Brand, Persist};
-use crate::tx::{Meta, STRONG_MAX, Tx};
+use crate::tx::Tx;
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
@@ -44,15 +44,7 @@ impl<T: Persist<H>, H: Brand> Handle<T, H> {
     pub fn strong(&self, tx: &Tx<'_, H>) -> Result<Option<Strong<T, H>>> {
         self.check(tx)?;
         let header = tx.raw.header(offset(self.word))?;
-        let meta = header.meta();
-        if meta.strong() == 0 {
-            return Ok(None);
-        }
-        if meta.strong() == STRONG_MAX {
-            return Err(tx.raw.doom(Error::TooManyReferences { most: STRONG_MAX }));
-        }
-        header.set_meta(Meta::new(meta.strong() + 1, meta.weak(), meta.tag()));
-        Ok(Some(Strong::from_word(self.word)))
+        (header.meta().strong() > 0).then(|| Strong::counted(tx.raw, header, self.word)).transpose()
     }
 }
 

@@ -14,6 +14,7 @@
 mod guard;
 mod handle;
 mod owned;
+mod value;
 mod weak;
 
 pub use guard::{Read, Write};

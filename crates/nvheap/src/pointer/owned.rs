@@ -3,59 +3,47 @@
 use super::{Handle, PBox, Read, Strong, Weak, Write, allocate, offset, read, write};
 use crate::error::{Error, Result};
 use crate::persist::{Brand, Persist, Pointing, Shape};
-use crate::tx::{Meta, STRONG_MAX, Tx, WEAK_MAX, with_current};
-use std::any::TypeId;
-use std::fmt;
+use crate::tx::{Header, Meta, RawTx, STRONG_MAX, Tx, WEAK_MAX};
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 
-impl<T: Persist<H>, H: Brand> PBox<T, H> {
-    /// A new object with this value.
-    pub fn new(tx: &Tx<'_, H>, value: T) -> Result<Self> {
-        allocate::<T, H>(tx.raw, value).map(|word| PBox { word, of: PhantomData })
-    }
+/// What owning an object allows, alone or with others.
+macro_rules! owner {
+    ($pointer:ident) => {
+        impl<T: Persist<H>, H: Brand> $pointer<T, H> {
+            /// A new object with this value.
+            pub fn new(tx: &Tx<'_, H>, value: T) -> Result<Self> {
+                allocate::<T, H>(tx.raw, value).map(|word| $pointer { word, of: PhantomData })
+            }
 
-    /// The value, for reading.
-    #[inline]
-    pub fn read<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Read<'t, T>> {
-        read::<T, H>(tx.raw, self.word)
-    }
+            /// The value, for reading.
+            #[inline]
+            pub fn read<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Read<'t, T>> {
+                read::<T, H>(tx.raw, self.word)
+            }
 
-    /// The value, for a change.
-    #[inline]
-    pub fn write<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Write<'t, T>> {
-        write::<T, H>(tx.raw, self.word)
-    }
+            /// The value, for a change.
+            #[inline]
+            pub fn write<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Write<'t, T>> {
+                write::<T, H>(tx.raw, self.word)
+            }
 
-    /// What it consists of.
-    #[inline]
-    pub(crate) fn word(&self) -> NonZeroU64 {
-        self.word
-    }
+            /// A reference for the program, which keeps the object alive beyond the transaction.
+            pub fn handle(&self, tx: &Tx<'_, H>) -> Result<Handle<T, H>> {
+                Handle::new(tx, self.word)
+            }
 
-    /// A reference for the program, which keeps the object alive beyond the transaction.
-    pub fn handle(&self, tx: &Tx<'_, H>) -> Result<Handle<T, H>> {
-        Handle::new(tx, self.word)
-    }
-
-    /// Starts to load the object, which is needed soon.
-    #[inline]
-    pub fn prefetch(&self, tx: &Tx<'_, H>) {
-        tx.raw.core.memory.prefetch(offset(self.word));
-    }
+            /// Starts to load the object, which is needed soon.
+            #[inline]
+            pub fn prefetch(&self, tx: &Tx<'_, H>) {
+                tx.raw.core.memory.prefetch(offset(self.word));
+            }
+        }
+    };
 }
 
-impl<T, H: Brand> Drop for PBox<T, H> {
-    fn drop(&mut self) {
-        with_current(TypeId::of::<H>(), |tx| tx.release_strong(offset(self.word)));
-    }
-}
-
-impl<T, H: Brand> fmt::Debug for PBox<T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PBox({:#x})", offset(self.word))
-    }
-}
+owner!(PBox);
+owner!(Strong);
 
 // SAFETY: eight bytes, not all of them zero; where they lead is checked when they are followed.
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for PBox<T, H> {
@@ -77,64 +65,6 @@ unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Option<PBox<T, H>> {
     }
     unsafe fn is_valid(_: *const Self) -> bool {
         true
-    }
-}
-
-impl<T: Persist<H>, H: Brand> PBox<T, H> {
-    /// The word of the pointer.
-    pub(crate) fn at(&self) -> u64 {
-        self.word.get()
-    }
-
-    /// Moves the value out; the object is destroyed.
-    pub fn into_inner(self, tx: &Tx<'_, H>) -> Result<T>
-    where
-        T: Default,
-    {
-        let mut value = self.write(tx)?;
-        Ok(std::mem::take(&mut *value))
-    }
-}
-
-impl<T: Persist<H>, H: Brand> Strong<T, H> {
-    /// A new object with this value.
-    pub fn new(tx: &Tx<'_, H>, value: T) -> Result<Self> {
-        allocate::<T, H>(tx.raw, value).map(|word| Strong { word, of: PhantomData })
-    }
-
-    /// The value, for reading.
-    #[inline]
-    pub fn read<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Read<'t, T>> {
-        read::<T, H>(tx.raw, self.word)
-    }
-
-    /// The value, for a change.
-    #[inline]
-    pub fn write<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Write<'t, T>> {
-        write::<T, H>(tx.raw, self.word)
-    }
-
-    /// A reference for the program, which keeps the object alive beyond the transaction.
-    pub fn handle(&self, tx: &Tx<'_, H>) -> Result<Handle<T, H>> {
-        Handle::new(tx, self.word)
-    }
-
-    /// Starts to load the object, which is needed soon.
-    #[inline]
-    pub fn prefetch(&self, tx: &Tx<'_, H>) {
-        tx.raw.core.memory.prefetch(offset(self.word));
-    }
-}
-
-impl<T, H: Brand> Drop for Strong<T, H> {
-    fn drop(&mut self) {
-        with_current(TypeId::of::<H>(), |tx| tx.release_strong(offset(self.word)));
-    }
-}
-
-impl<T, H: Brand> fmt::Debug for Strong<T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Strong({:#x})", offset(self.word))
     }
 }
 
@@ -161,16 +91,37 @@ unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Option<Strong<T, H>> {
     }
 }
 
+impl<T: Persist<H>, H: Brand> PBox<T, H> {
+    /// What it consists of.
+    #[inline]
+    pub(crate) fn word(&self) -> NonZeroU64 {
+        self.word
+    }
+
+    /// Moves the value out; the object is destroyed.
+    pub fn into_inner(self, tx: &Tx<'_, H>) -> Result<T>
+    where
+        T: Default,
+    {
+        let mut value = self.write(tx)?;
+        Ok(std::mem::take(&mut *value))
+    }
+}
+
 impl<T: Persist<H>, H: Brand> Strong<T, H> {
     /// Another pointer to the same object.
     pub fn share(&self, tx: &Tx<'_, H>) -> Result<Self> {
-        let header = tx.raw.header(offset(self.word))?;
+        Strong::counted(tx.raw, tx.raw.header(offset(self.word))?, self.word)
+    }
+
+    /// One more pointer to the object with this header.
+    pub(super) fn counted(tx: RawTx<'_>, header: Header<'_>, word: NonZeroU64) -> Result<Self> {
         let meta = header.meta();
         if meta.strong() == STRONG_MAX {
-            return Err(tx.raw.doom(Error::TooManyReferences { most: STRONG_MAX }));
+            return Err(tx.doom(Error::TooManyReferences { most: STRONG_MAX }));
         }
         header.set_meta(Meta::new(meta.strong() + 1, meta.weak(), meta.tag()));
-        Ok(Strong { word: self.word, of: PhantomData })
+        Ok(Strong { word, of: PhantomData })
     }
 
     /// A weak pointer to the same object.
@@ -181,16 +132,11 @@ impl<T: Persist<H>, H: Brand> Strong<T, H> {
             return Err(tx.raw.doom(Error::TooManyReferences { most: WEAK_MAX }));
         }
         header.set_meta(Meta::new(meta.strong(), meta.weak() + 1, meta.tag()));
-        Ok(Weak::from_word(self.word))
+        Ok(Weak { word: self.word, of: PhantomData })
     }
 
     /// Whether both lead to the same object.
     pub fn is_same(&self, other: &Self) -> bool {
         self.word == other.word
-    }
-
-    /// The caller has counted the reference.
-    pub(super) fn from_word(word: NonZeroU64) -> Self {
-        Strong { word, of: PhantomData }
     }
 }

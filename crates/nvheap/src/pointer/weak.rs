@@ -3,11 +3,7 @@
 use super::{Strong, Weak, offset, tag};
 use crate::error::{Error, Result};
 use crate::persist::{Brand, Persist, Pointing, Shape};
-use crate::tx::{Meta, STRONG_MAX, Tx, with_current};
-use std::any::TypeId;
-use std::fmt;
-use std::marker::PhantomData;
-use std::num::NonZeroU64;
+use crate::tx::Tx;
 
 impl<T: Persist<H>, H: Brand> Weak<T, H> {
     /// A pointer that keeps the object, if it still exists.
@@ -20,31 +16,7 @@ impl<T: Persist<H>, H: Brand> Weak<T, H> {
                 "a weak pointer leads to no object of its type",
             )));
         }
-        if meta.strong() == 0 {
-            return Ok(None);
-        }
-        if meta.strong() == STRONG_MAX {
-            return Err(tx.raw.doom(Error::TooManyReferences { most: STRONG_MAX }));
-        }
-        header.set_meta(Meta::new(meta.strong() + 1, meta.weak(), meta.tag()));
-        Ok(Some(Strong::from_word(self.word)))
-    }
-
-    /// The caller has counted the reference.
-    pub(super) fn from_word(word: NonZeroU64) -> Self {
-        Weak { word, of: PhantomData }
-    }
-}
-
-impl<T, H: Brand> Drop for Weak<T, H> {
-    fn drop(&mut self) {
-        with_current(TypeId::of::<H>(), |tx| tx.release_weak(offset(self.word)));
-    }
-}
-
-impl<T, H: Brand> fmt::Debug for Weak<T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Weak({:#x})", offset(self.word))
+        (meta.strong() > 0).then(|| Strong::counted(tx.raw, header, self.word)).transpose()
     }
 }
 

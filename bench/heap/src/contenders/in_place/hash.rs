@@ -1,6 +1,6 @@
 //! A hash table of chained entries. The number of chains does not change.
 
-use super::{Heap, Stripes, Transaction};
+use super::{Heap, Stripes, Transaction, load};
 use crate::Result;
 use crate::workloads::{Map, scramble};
 
@@ -20,9 +20,6 @@ pub struct Table<H> {
     heap: H,
     stripes: Stripes,
 }
-
-/// Entries that loading inserts in a transaction.
-const LOAD: usize = 1000;
 
 impl<H: Heap> Table<H> {
     pub fn new(heap: H) -> Table<H> {
@@ -65,13 +62,7 @@ impl<H: Heap> Table<H> {
 
 impl<H: Heap> Map for Table<H> {
     fn load(&self, pairs: &mut dyn Iterator<Item = (u64, u64)>) -> Result<()> {
-        let mut pairs = pairs.peekable();
-        while pairs.peek().is_some() {
-            self.heap.update(|transaction| {
-                pairs.by_ref().take(LOAD).try_for_each(|(key, value)| self.add(transaction, key, value))
-            })?;
-        }
-        Ok(())
+        load(&self.heap, pairs, |transaction, key, value| self.add(transaction, key, value))
     }
 
     fn insert(&self, key: u64, value: u64) -> Result<()> {

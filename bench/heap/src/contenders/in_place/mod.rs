@@ -115,3 +115,21 @@ impl Stripes {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Entries that loading inserts in a transaction.
+const LOAD: usize = 1000;
+
+/// Adds all pairs, many in a transaction.
+fn load<H: Heap>(
+    heap: &H,
+    pairs: &mut dyn Iterator<Item = (u64, u64)>,
+    add: impl Fn(&mut H::Transaction<'_>, u64, u64) -> Result<()>,
+) -> Result<()> {
+    let mut pairs = pairs.peekable();
+    while pairs.peek().is_some() {
+        heap.update(|transaction| {
+            pairs.by_ref().take(LOAD).try_for_each(|(key, value)| add(transaction, key, value))
+        })?;
+    }
+    Ok(())
+}

@@ -1,6 +1,6 @@
 //! A B-tree of order 8: nodes are split and merged on the way down (Cormen et al., Introduction to Algorithms, chapter 18).
 
-use super::{Heap, Transaction, lock};
+use super::{Heap, Transaction, load, lock};
 use crate::Result;
 use crate::workloads::Map;
 use std::sync::Mutex;
@@ -9,7 +9,6 @@ pub const ROOT_BYTES: u64 = 64;
 const ORDER: usize = 8;
 const KEYS_MAX: usize = ORDER - 1;
 const KEYS_MIN: usize = ORDER / 2 - 1;
-const LOAD: usize = 1000;
 
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -286,13 +285,7 @@ impl<H: Heap> Tree<H> {
 
 impl<H: Heap> Map for Tree<H> {
     fn load(&self, pairs: &mut dyn Iterator<Item = (u64, u64)>) -> Result<()> {
-        let mut pairs = pairs.peekable();
-        while pairs.peek().is_some() {
-            self.heap.update(|transaction| {
-                pairs.by_ref().take(LOAD).try_for_each(|(key, value)| self.add(transaction, key, value))
-            })?;
-        }
-        Ok(())
+        load(&self.heap, pairs, |transaction, key, value| self.add(transaction, key, value))
     }
 
     fn insert(&self, key: u64, value: u64) -> Result<()> {

@@ -14,14 +14,12 @@ const WRITES: [usize; 10] = [0, 4, 6, 6, 6, 2, 3, 5, 6, 1];
 pub(super) fn writes(page: &mut Page, runs: &[Labelled<'_>]) {
     let heading = "Where writes come from";
     let axis = Axis::linear("units programmed for each unit the host wrote").text(two).including(1.0);
-    let names = WriteAmplification::default().parts().map(|(name, _)| name);
-    let colours: Vec<_> = names.into_iter().zip(WRITES).collect();
+    let colours: Vec<_> = WriteAmplification::CAUSES.into_iter().zip(WRITES).collect();
     let mut bars = Bars::new("", axis, &colours);
     let wrote = |run: &&Labelled<'_>| run.run.write_amplification.total > 0.0;
     for labelled in runs.iter().filter(wrote) {
         let wa = &labelled.run.write_amplification;
-        let parts = wa.parts().map(|(_, value)| value);
-        bars.row(&labelled.label, &parts, &two(wa.total));
+        bars.row(&labelled.label, &wa.parts(), &two(wa.total));
     }
     if !runs.iter().any(|run| wrote(&run)) {
         return page.section("writes", heading, "The host wrote nothing.", "");
@@ -30,18 +28,17 @@ pub(super) fn writes(page: &mut Page, runs: &[Labelled<'_>]) {
 }
 
 fn writes_table(runs: &[Labelled<'_>]) -> String {
-    let has = |part: usize| part == 0 || runs.iter().any(|l| l.run.write_amplification.parts()[part].1 > 0.0);
+    let has = |part: usize| part == 0 || runs.iter().any(|l| l.run.write_amplification.parts()[part] > 0.0);
     let shown: Vec<usize> = (0..WRITES.len()).filter(|part| has(*part)).collect();
-    let names = WriteAmplification::default().parts().map(|(name, _)| name);
     let mut heads = vec!["design", "write amplification"];
-    heads.extend(shown.iter().map(|part| names[*part]));
+    heads.extend(shown.iter().map(|part| WriteAmplification::CAUSES[*part]));
     heads.extend(["unaligned (extra)", "blocks cleaned", "live in them"]);
     let mut table = Table::new("Units programmed for each unit the host wrote", 1, &heads);
     for labelled in runs {
         let wa = &labelled.run.write_amplification;
         let mut cells = vec![labelled.marked()];
         cells.push(two(wa.total));
-        cells.extend(shown.iter().map(|part| two(wa.parts()[*part].1)));
+        cells.extend(shown.iter().map(|part| two(wa.parts()[*part])));
         cells.push(two(wa.unaligned));
         cells.push(number::count(wa.cleaned_blocks));
         cells.push(number::share(wa.cleaned_live_share).to_string());

@@ -1,7 +1,7 @@
-//! Passes on which of the libraries are installed.
+//! The build script of the comparisons: passes on which of the libraries are installed.
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=../stores/installed.rs");
     for name in ["has_sqlite", "has_berkeley_db", "has_lmdb", "has_rocksdb", "has_pmemobj"] {
         println!("cargo::rustc-check-cfg=cfg({name})");
     }

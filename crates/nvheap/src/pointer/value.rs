@@ -1,0 +1,29 @@
+//! Pointers as values in the heap: what becomes of a reference that is dropped.
+
+use super::{PBox, Strong, Weak, offset};
+use crate::persist::Brand;
+use crate::tx::with_current;
+use std::any::TypeId;
+use std::fmt;
+
+/// A pointer that lies in the heap, and how its reference is given back. What makes it `Persist` is written out, as the compiler's
+/// messages about wrong programs would name the macro.
+macro_rules! value {
+    ($pointer:ident, $release:ident) => {
+        impl<T, H: Brand> Drop for $pointer<T, H> {
+            fn drop(&mut self) {
+                with_current(TypeId::of::<H>(), |tx| tx.$release(offset(self.word)));
+            }
+        }
+
+        impl<T, H: Brand> fmt::Debug for $pointer<T, H> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($pointer), "({:#x})"), offset(self.word))
+            }
+        }
+    };
+}
+
+value!(PBox, release_strong);
+value!(Strong, release_strong);
+value!(Weak, release_weak);
