@@ -342,8 +342,9 @@ fn run<H: Brand, R>(lease: &Lease<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Resu
             }
             Err(error) => return Err(error),
             Ok(result) => {
-                while !tx.is_list_empty(tx.context.slot, List::Dead)? {
+                while tx.context.has_dead.get() {
                     reap(lease, tx.context.slot, List::Dead)?;
+                    tx.context.has_dead.set(!tx.is_list_empty(tx.context.slot, List::Dead)?);
                 }
                 return Ok(result);
             }
@@ -356,20 +357,24 @@ fn attempt<H: Brand, R>(tx: RawTx<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Resu
     tx.context.depth.set(1);
     let ended = Ended::new(tx);
     let result = with_running(tx, || body(&Tx::new(tx)));
-    let result = match (tx.context.doomed(), result) {
-        (None, Ok(result)) => result,
-        // A conflict counts, even if the program has made something else of it.
-        (Some(error), Ok(_))
-        | (Some(error @ Error::Conflict), Err(_))
-        | (None, Err(error))
-        | (Some(_), Err(error)) => {
-            return Err(error);
-        }
+    let result = match result {
+        Ok(result) if !tx.context.is_doomed() => result,
+        result => return Err(failure(tx, result.err())),
     };
     ended.disarm();
     tx.context.depth.set(0);
     tx.commit()?;
     Ok(result)
+}
+
+/// Why a transaction cannot commit: what its body returned, or what happened in it.
+#[cold]
+fn failure(tx: RawTx<'_>, error: Option<Error>) -> Error {
+    match (tx.context.doomed(), error) {
+        // A conflict counts, even if the program has made something else of it.
+        (Some(error @ Error::Conflict), _) | (_, Some(error)) | (Some(error), None) => error,
+        (None, None) => unreachable!("called after a failure"),
+    }
 }
 
 fn lock(file: &File, path: &Path) -> Result<()> {

@@ -23,7 +23,7 @@ pub(crate) const TYPES: std::ops::Range<u64> = 8192..PAGE;
 /// Bytes in front of the halves of a log.
 const LOG_HEAD: u64 = 4096;
 const MAGIC: u64 = u64::from_le_bytes(*b"nvheap\0\x01");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const HEADER_WORDS: usize = 16;
 
 /// Sizes that are fixed when a heap is created.

@@ -45,6 +45,12 @@ impl Word {
         (self.0 >> 1) as usize % OWNERS
     }
 
+    /// Nobody holds it, whatever the base: what most words say.
+    #[inline]
+    pub fn is_free(self) -> bool {
+        self.0 & 1 == 0
+    }
+
     #[inline]
     pub fn is_held(self, base: u64) -> bool {
         self.0 & 1 == 1 && self.clock() > base

@@ -1,11 +1,16 @@
 //! Records: what a commit writes to its thread's log before it changes anything at home.
 //!
 //! ```text
-//! word 0   hash of the others, seeded with the heap's identity and the position of the record
+//! word 0   hash of the record as if this word were 0, seeded with the heap's identity and the position of the record
 //! word 1   clock of the commit
 //! word 2   epoch << 32 | words of the record
-//! then     changes: home / 8 << 20 | words, and the words; 0 where the last line is filled up
+//! then     changes: home / 8 << 20 | words, and the words; 0 where the last line is filled up;
+//!          or instead, where the changes are: position / 8 << 20, and the words of the record there
 //! ```
+//!
+//! A record that half a log cannot hold lies in free pages, and one of a line in the log names them. Both wait for memory
+//! together: if any line of either is missing, neither counts. The page table does not mention the pages, so a crash gives them
+//! back; they are used again only after the epoch has ended, as freed pages are.
 //!
 //! A record begins at a line, so that no line of a durable record is written again. One half of a log holds the records of
 //! one epoch, one after the other; each is durable before the next is written. So the tail is where the next record does
@@ -25,64 +30,36 @@ use crate::layout::LINE;
 use crate::memory::Memory;
 
 pub(crate) const LINE_WORDS: usize = LINE as usize / 8;
-const HEAD: usize = 3;
-const COUNT_BITS: u32 = 20;
+pub(crate) const HEAD: usize = 3;
+pub(crate) const COUNT_BITS: u32 = 20;
 /// The most words of one change.
-const CHANGE_WORDS_MAX: usize = (1 << COUNT_BITS) - 1;
+pub(crate) const CHANGE_WORDS_MAX: usize = (1 << COUNT_BITS) - 1;
+/// The most words of a record.
+pub(crate) const RECORD_WORDS_MAX: u64 = u32::MAX as u64 / LINE_WORDS as u64 * LINE_WORDS as u64;
 
 fn seed(identity: u64, at: u64) -> u64 {
     identity ^ at.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// A record under construction.
-#[derive(Debug, Default)]
-pub(crate) struct Record {
-    words: Vec<u64>,
+/// Writes the head of a record that is to lie at `at`.
+#[inline]
+pub(crate) fn seal(words: &mut [u64], identity: u64, at: u64, clock: u64, epoch: u64) {
+    (words[0], words[1], words[2]) = (0, clock, epoch << 32 | words.len() as u64);
+    words[0] = hash_words(seed(identity, at), words);
 }
 
-impl Record {
-    #[inline]
-    pub fn begin(&mut self) {
-        self.words.clear();
-        self.words.extend([0; HEAD]);
-    }
+/// The record in a log that says where the changes are: in a record of `words` words that lies at `body`.
+pub(crate) fn continued(body: u64, words: u64) -> [u64; LINE_WORDS] {
+    let mut line = [0; LINE_WORDS];
+    (line[HEAD], line[HEAD + 1]) = ((body / 8) << COUNT_BITS, words);
+    line
+}
 
-    #[inline]
-    pub fn push(&mut self, home: u64, words: &[u64]) {
-        let (part, rest) = words.split_at(words.len().min(CHANGE_WORDS_MAX));
-        self.words.reserve(part.len() + 1);
-        self.words.push((home / 8) << COUNT_BITS | part.len() as u64);
-        self.words.extend_from_slice(part);
-        if !rest.is_empty() {
-            self.push(home + part.len() as u64 * 8, rest);
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.words.len() == HEAD
-    }
-
-    /// Bytes in the log.
-    #[inline]
-    pub fn bytes(&self) -> u64 {
-        (self.words.len().next_multiple_of(LINE_WORDS) * 8) as u64
-    }
-
-    /// The words to be written at `at`.
-    #[inline]
-    pub fn finish(&mut self, identity: u64, at: u64, clock: u64, epoch: u64) -> &[u64] {
-        self.words.resize(self.words.len().next_multiple_of(LINE_WORDS), 0);
-        self.words[1] = clock;
-        self.words[2] = epoch << 32 | self.words.len() as u64;
-        self.words[0] = hash_words(seed(identity, at), &self.words[1..]);
-        &self.words
-    }
-
-    /// Brings the changes home.
-    #[inline]
-    pub fn apply(&self, memory: &Memory) -> Result<()> {
-        for_each(&self.words, |home, words| memory.store(home, words))
-    }
+/// Where the changes of a record are, if not in itself: the position and the words of another.
+#[inline]
+fn continues(record: &[u64]) -> Option<(u64, u64)> {
+    let head = record[HEAD];
+    (head != 0 && head as usize & CHANGE_WORDS_MAX == 0).then(|| ((head >> COUNT_BITS) * 8, record[HEAD + 1]))
 }
 
 /// Calls `change(home, words)` for each change of a whole record.
@@ -103,10 +80,11 @@ pub(crate) fn for_each(record: &[u64], mut change: impl FnMut(u64, &[u64]) -> Re
     Ok(())
 }
 
-/// A record that was read: its clock and its words.
+/// A record that was read: its clock, its words, and the bytes that it takes in the log.
 pub(crate) struct Found {
     pub clock: u64,
     pub words: Vec<u64>,
+    pub log_bytes: u64,
 }
 
 /// The epoch that a record at `at` would be of.
@@ -116,6 +94,21 @@ pub(crate) fn epoch_at(memory: &Memory, at: u64) -> Result<u64> {
 
 /// The record at `at`, if a whole one of the epoch is there that ends before `end`.
 pub(crate) fn read(memory: &Memory, identity: u64, at: u64, end: u64, epoch: u64) -> Result<Option<Found>> {
+    let Some(words) = read_one(memory, identity, at, end, epoch)? else { return Ok(None) };
+    let (clock, log_bytes) = (words[1], words.len() as u64 * 8);
+    let Some((body, count)) = continues(&words) else {
+        return Ok(Some(Found { clock, words, log_bytes }));
+    };
+    let body_end = count.checked_mul(8).and_then(|bytes| body.checked_add(bytes));
+    let Some(body_end) = body_end.filter(|&end| end <= memory.bytes()) else {
+        return Err(Error::damaged(at, "a record continues outside the file"));
+    };
+    let words = read_one(memory, identity, body, body_end, epoch)?;
+    let words = words.filter(|words| words[1] == clock && words.len() as u64 == count);
+    Ok(words.map(|words| Found { clock, words, log_bytes }))
+}
+
+fn read_one(memory: &Memory, identity: u64, at: u64, end: u64, epoch: u64) -> Result<Option<Vec<u64>>> {
     if at + LINE > end {
         return Ok(None);
     }
@@ -126,9 +119,9 @@ pub(crate) fn read(memory: &Memory, identity: u64, at: u64, end: u64, epoch: u64
     if head[2] >> 32 != epoch & u64::from(u32::MAX) || !fits {
         return Ok(None);
     }
-    let words = memory.load_words(at, count)?;
-    let is_whole = words[0] == hash_words(seed(identity, at), &words[1..]);
-    Ok(is_whole.then_some(Found { clock: words[1], words }))
+    let mut words = memory.load_words(at, count)?;
+    let hash = std::mem::take(&mut words[0]);
+    Ok((hash == hash_words(seed(identity, at), &words)).then_some(words))
 }
 
 /// Starts to write back every line that the records of a half changed at home.
@@ -143,7 +136,12 @@ pub(crate) fn write_back(memory: &Memory, half: u64, bytes: u64) -> Result<()> {
             count >= LINE_WORDS && at + count as u64 * 8 <= half + bytes,
             "a record of {count} words at {at}"
         );
-        for_each(memory.settled(at, count)?, |home, words| {
+        let record = memory.settled(at, count)?;
+        let record = match continues(record) {
+            Some((body, count)) => memory.settled(body, count as usize)?,
+            None => record,
+        };
+        for_each(record, |home, words| {
             for line in home / LINE..=(home + words.len() as u64 * 8 - 1) / LINE {
                 let place = &mut seen[line as usize % FILTER];
                 if *place != line {

@@ -139,20 +139,30 @@ impl Memory {
 
     #[inline]
     fn check(&self, at: u64, bytes: u64) -> Result<*mut u64> {
-        let end = at.checked_add(bytes).filter(|&end| end <= self.bytes());
-        match end {
-            Some(_) if at.is_multiple_of(8) => Ok(self.at(at).cast()),
-            _ => Err(outside(at, bytes)),
+        self.check_from(0, at, bytes)
+    }
+
+    #[inline]
+    fn check_from(&self, first: u64, at: u64, bytes: u64) -> Result<*mut u64> {
+        let end = self.bytes();
+        match at >= first && at <= end && bytes <= end - at && at.is_multiple_of(8) {
+            true => Ok(self.at(at).cast()),
+            false => Err(outside(at, bytes)),
         }
     }
 
     /// Whether objects may lie here.
     #[inline]
     pub fn check_object(&self, at: u64, bytes: u64) -> Result<()> {
-        if at < self.data {
-            return Err(outside(at, bytes));
-        }
-        self.check(at, bytes).map(|_| ())
+        self.check_from(self.data, at, bytes).map(|_| ())
+    }
+
+    /// The lock of an object.
+    #[inline]
+    pub fn lock_word(&self, at: u64) -> Result<&AtomicU64> {
+        let word = self.check_from(self.data, at, 8)?;
+        // SAFETY: as of `word`.
+        Ok(unsafe { AtomicU64::from_ptr(word) })
     }
 
     /// A word that threads load and store.
@@ -214,59 +224,24 @@ impl Memory {
         Ok(())
     }
 
-    /// Calls `changed(first, count)` for each run of words that differ from those in the file, gaps of one word included.
-    /// The caller holds the lock of the words, so nobody changes them.
+    /// Words whose lock the caller holds, so that nobody changes them.
     #[inline]
-    pub fn differences(&self, at: u64, words: &[u64], mut changed: impl FnMut(usize, usize)) -> Result<()> {
-        let home = self.check(at, words.len() as u64 * 8)?;
-        // SAFETY: inside what was checked; only the holder of the lock stores to it, which borrows it here.
-        let home = unsafe { std::slice::from_raw_parts(home, words.len()) };
-        let (mut first, mut end) = (0, 0);
-        let mut block = |base: usize, mut mask: u32| {
-            // A gap of one word costs no more than another header.
-            mask |= (mask << 1) & (mask >> 1);
-            while mask != 0 {
-                let start = mask.trailing_zeros();
-                let count = (mask >> start).trailing_ones();
-                mask &= !(((1 << count) - 1) << start);
-                let start = base + start as usize;
-                if start > end + 1 || end == 0 {
-                    if end > 0 {
-                        changed(first, end - first);
-                    }
-                    first = start;
-                }
-                end = start + count as usize;
-            }
-        };
-        let (old, old_rest) = home.as_chunks::<8>();
-        let (new, new_rest) = words.as_chunks::<8>();
-        for (i, (old, new)) in old.iter().zip(new).enumerate() {
-            let differs = |k: usize| u32::from(old[k] != new[k]) << k;
-            block(i * 8, (0..8).map(differs).sum());
-        }
-        let differs =
-            old_rest.iter().zip(new_rest).enumerate().map(|(k, (old, new))| u32::from(old != new) << k);
-        block(new.len() * 8, differs.sum());
-        if end > 0 {
-            changed(first, end - first);
-        }
-        Ok(())
+    pub fn held(&self, at: u64, words: usize) -> Result<&[u64]> {
+        let from = self.check(at, words as u64 * 8)?;
+        // SAFETY: inside what was checked; only the holder of the lock stores to it, who borrows it here.
+        Ok(unsafe { std::slice::from_raw_parts(from, words) })
     }
 
     /// Writes whole lines past the caches. Nobody else reads or writes them meanwhile.
     #[inline]
     pub fn stream(&self, at: u64, words: &[u64]) -> Result<()> {
         let bytes = words.len() * 8;
+        assert!(at.is_multiple_of(LINE) && bytes.is_multiple_of(LINE as usize), "{bytes} B at {at}");
         let into = self.check(at, bytes as u64)?;
-        // SAFETY: both sides have the bytes; nobody else accesses them, so the exclusive borrow is one.
-        let (into, from) = unsafe {
-            (
-                std::slice::from_raw_parts_mut(into.cast(), bytes),
-                std::slice::from_raw_parts(words.as_ptr().cast(), bytes),
-            )
-        };
-        stores::copy_past_caches(into, from);
+        // SAFETY: both sides have the lines; nobody else accesses them.
+        unsafe {
+            stores::copy_lines_past_caches(into.cast(), words.as_ptr().cast(), bytes / LINE as usize);
+        }
         if !stores::can_bypass_caches() {
             self.write_back(at, bytes as u64);
         }

@@ -18,7 +18,7 @@ struct Cursor {
 
 impl Cursor {
     fn advance(&mut self, memory: &Memory, identity: u64) -> Result<()> {
-        let bytes = self.next.as_ref().map_or(0, |found| found.words.len() as u64 * 8);
+        let bytes = self.next.as_ref().map_or(0, |found| found.log_bytes);
         self.at += bytes;
         self.next = log::read(memory, identity, self.at, self.end, self.epoch)?;
         if self.next.is_none() {

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::layout::{Layout, PAGE};
 use crate::memory::Memory;
 use crate::mutex::locked;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
@@ -83,8 +83,10 @@ struct Inner {
     zero_from: u64,
     /// Pages of threads, and pages that running transactions take.
     taken: BTreeSet<u64>,
-    /// Pages that were freed since the last time it was quiet.
-    unclean: BTreeSet<u64>,
+    /// Pages that were freed since the last time it was quiet, and the number of the event.
+    unclean: BTreeMap<u64, u64>,
+    /// Times that pages were freed.
+    freed: u64,
     /// Pages of each size that have free blocks.
     partial: Vec<Vec<u64>>,
     is_scanned: bool,
@@ -104,8 +106,8 @@ pub(crate) struct Taken {
     /// Whether it holds blocks of the size that was asked for already.
     pub is_partial: bool,
     pub is_zero: bool,
-    /// Freed so recently that the epoch must end and transactions must go first.
-    pub is_unclean: bool,
+    /// Freed so recently that the epoch must end and transactions must go first: what [`Space::cleaned`] is told then.
+    pub unclean_until: Option<u64>,
 }
 
 pub(crate) fn page_of(layout: &Layout, at: u64) -> Option<u64> {
@@ -150,7 +152,7 @@ impl Space {
             while let Some(page) = inner.partial[class].pop() {
                 let is_class = kind(memory, layout, page)? == Kind::Small(class);
                 if is_class && hint(memory, layout, page)? > 0 && inner.taken.insert(page) {
-                    return Ok(Taken { page, is_partial: true, is_zero: false, is_unclean: false });
+                    return Ok(Taken { page, is_partial: true, is_zero: false, unclean_until: None });
                 }
             }
         }
@@ -163,15 +165,15 @@ impl Space {
             None => inner.grow(memory, layout, count)?,
         };
         let pages = page..page + count;
-        let is_unclean = pages.clone().any(|page| inner.unclean.contains(&page));
+        let unclean_until = inner.unclean.range(pages.clone()).next().map(|_| inner.freed);
         inner.taken.extend(pages);
-        let is_zero = page >= inner.zero_from && !is_unclean;
-        Ok(Taken { page, is_partial: false, is_zero, is_unclean })
+        let is_zero = page >= inner.zero_from && unclean_until.is_none();
+        Ok(Taken { page, is_partial: false, is_zero, unclean_until })
     }
 
-    /// It was quiet and the epoch ended: pages freed before are like any other.
-    pub fn cleaned(&self) {
-        locked(&self.inner).unclean.clear();
+    /// The epoch has ended and it was quiet since pages were taken: those freed before that are like any other.
+    pub fn cleaned(&self, until: u64) {
+        locked(&self.inner).unclean.retain(|_, &mut freed| freed > until);
     }
 
     /// The transaction that took these pages was given up; something may have been written there.
@@ -225,7 +227,8 @@ impl Inner {
 
     /// Free pages whose contents others may know.
     fn dirty(&mut self, page: u64, count: u64) {
-        self.unclean.extend(page..page + count);
+        self.freed += 1;
+        self.unclean.extend((page..page + count).map(|page| (page, self.freed)));
         self.lowest_free = self.lowest_free.min(page);
         self.zero_from = self.zero_from.max(page + count);
     }

@@ -47,14 +47,23 @@ impl Lease<'_> {
 /// This thread's log of a heap.
 #[inline]
 pub(crate) fn lease(core: &Arc<Core>) -> Result<Lease<'_>> {
+    let mine = LEASED.with_borrow(|leased| {
+        let mine = leased.iter().find(|leased| leased.id == core.id);
+        mine.map(|mine| mine.context.clone())
+    });
+    match mine {
+        Some(context) => Ok(Lease { core, context }),
+        None => new_lease(core),
+    }
+}
+
+#[cold]
+fn new_lease(core: &Arc<Core>) -> Result<Lease<'_>> {
     LEASED.with_borrow_mut(|leased| {
-        if let Some(mine) = leased.iter().find(|leased| leased.id == core.id) {
-            return Ok(Lease { core, context: mine.context.clone() });
-        }
         leased.retain(|leased| leased.core.strong_count() > 0);
         let free = core.slots.iter().position(|slot| !slot.is_leased.swap(true, Ordering::AcqRel));
         let slot = free.ok_or(Error::TooManyThreads { logs: core.slots.len() as u32 })?;
-        let context = Rc::new(Context::new(slot, core.slots[slot].clock.load(Ordering::Acquire)));
+        let context = Rc::new(Context::new(slot));
         leased.push(Leased { id: core.id, core: Arc::downgrade(core), context: context.clone() });
         Ok(Lease { core, context })
     })

@@ -166,7 +166,7 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
                 tx.lock(lock)?;
                 let into = buffer[i * words..].as_mut_ptr();
                 // SAFETY: the buffer has the words of each element.
-                if let Some(private) = unsafe { tx.read(lock, home, words, into)? } {
+                if let Some(private) = unsafe { tx.read(lock, home, words, into, None)? } {
                     if private.borrow.get() != 0 {
                         return Err(tx.doom(Error::Borrowed));
                     }
@@ -203,7 +203,7 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
     #[inline]
     pub fn read<'t>(&self, tx: &'t Tx<'_, H>, index: usize) -> Result<Read<'t, T>> {
         let (lock, home) = self.element(tx.raw, index)?;
-        read_value::<T, H>(tx.raw, lock, home, || Ok(()))
+        read_value::<T, H>(tx.raw, lock, home)
     }
 
     /// An element, for a change. The array itself does not change, so it need not be borrowed for one.

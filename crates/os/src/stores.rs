@@ -45,7 +45,6 @@ fn copy_part(into: &mut [u8], data: &[u8]) {
 /// seldom read again soon. [`publish`] orders it before whatever another thread does.
 #[cfg(target_arch = "x86_64")]
 pub fn copy_past_caches(into: &mut [u8], data: &[u8]) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
     compiler_fence(Ordering::Release);
     let lead = into.as_ptr().align_offset(LINE).min(into.len());
     let (head, data) = data.split_at(lead);
@@ -53,14 +52,40 @@ pub fn copy_past_caches(into: &mut [u8], data: &[u8]) {
     head_into.copy_from_slice(head);
     let (lines, tail) = data.as_chunks::<LINE>();
     let (lines_into, tail_into) = into.as_chunks_mut::<LINE>();
-    for (into, line) in lines_into.iter_mut().zip(lines) {
-        let (into, line) = (into.as_mut_ptr().cast::<__m128i>(), line.as_ptr().cast::<__m128i>());
-        for i in 0..LINE / size_of::<__m128i>() {
-            // SAFETY: both have the bytes of a line, and `into` begins at a multiple of one. SSE2 is part of x86-64.
-            unsafe { _mm_stream_si128(into.add(i), _mm_loadu_si128(line.add(i))) };
+    // SAFETY: both have so many lines, borrowed, and `into` begins at a multiple of one.
+    unsafe { copy_lines_past_caches(lines_into.as_mut_ptr().cast(), lines.as_ptr().cast(), lines.len()) };
+    tail_into.copy_from_slice(tail);
+}
+
+/// The same for whole lines.
+///
+/// # Safety
+/// Both sides are mapped for `lines` lines, `into` begins at one, and nobody else accesses it meanwhile.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub unsafe fn copy_lines_past_caches(into: *mut u8, from: *const u8, lines: usize) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    compiler_fence(Ordering::Release);
+    let (mut into, mut from) = (into.cast::<__m128i>(), from.cast::<__m128i>());
+    for _ in 0..lines {
+        // SAFETY: the caller answers for both ranges and the alignment. SSE2 is part of x86-64.
+        unsafe {
+            for i in 0..LINE / size_of::<__m128i>() {
+                _mm_stream_si128(into.add(i), _mm_loadu_si128(from.add(i)));
+            }
+            (into, from) = (into.add(4), from.add(4));
         }
     }
-    tail_into.copy_from_slice(tail);
+}
+
+/// A plain copy: other processors have no such stores here.
+///
+/// # Safety
+/// As there.
+#[cfg(not(target_arch = "x86_64"))]
+pub unsafe fn copy_lines_past_caches(into: *mut u8, from: *const u8, lines: usize) {
+    // SAFETY: the caller answers for both ranges.
+    unsafe { into.copy_from_nonoverlapping(from, lines * LINE) };
 }
 
 /// A plain copy: other processors have no such stores here.
@@ -100,25 +125,47 @@ pub unsafe fn copy_racing(into: *mut u64, from: *const u64, words: usize) {
     // for the processor each aligned word is loaded and stored as a whole.
     unsafe {
         std::arch::asm!(
+            // One word, two and four of them, then eight at a time.
             "test {end}, 8",
-            "jz 3f",
+            "jz 2f",
             "mov {word}, [{from}]",
             "mov [{into}], {word}",
             "mov {at:e}, 8",
-            "jmp 3f",
             "2:",
+            "test {end}, 16",
+            "jz 3f",
             "movups {pair}, [{from} + {at}]",
             "movups [{into} + {at}], {pair}",
             "add {at}, 16",
             "3:",
+            "test {end}, 32",
+            "jz 5f",
+            "movups {pair}, [{from} + {at}]",
+            "movups {other}, [{from} + {at} + 16]",
+            "movups [{into} + {at}], {pair}",
+            "movups [{into} + {at} + 16], {other}",
+            "add {at}, 32",
+            "jmp 5f",
+            "4:",
+            "movups {pair}, [{from} + {at}]",
+            "movups {other}, [{from} + {at} + 16]",
+            "movups [{into} + {at}], {pair}",
+            "movups [{into} + {at} + 16], {other}",
+            "movups {pair}, [{from} + {at} + 32]",
+            "movups {other}, [{from} + {at} + 48]",
+            "movups [{into} + {at} + 32], {pair}",
+            "movups [{into} + {at} + 48], {other}",
+            "add {at}, 64",
+            "5:",
             "cmp {at}, {end}",
-            "jb 2b",
+            "jb 4b",
             end = in(reg) bytes,
             from = in(reg) from,
             into = in(reg) into,
             at = inout(reg) 0_usize => _,
             word = out(reg) _,
             pair = out(xmm_reg) _,
+            other = out(xmm_reg) _,
             options(nostack)
         );
     }
@@ -138,6 +185,32 @@ pub unsafe fn copy_racing(into: *mut u64, from: *const u64, words: usize) {
             AtomicU64::from_ptr(into.add(i)).store(word, Ordering::Relaxed);
         }
     }
+}
+
+/// Which of eight words differ: bit `i` for word `i`.
+#[inline]
+pub fn differing_words(one: &[u64; 8], other: &[u64; 8]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{
+            __m128i, _mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
+        };
+        let (one, other) = (one.as_ptr().cast::<__m128i>(), other.as_ptr().cast::<__m128i>());
+        // SAFETY: four vectors in each. SSE2 is part of x86-64.
+        let same = unsafe {
+            let same = |i| _mm_cmpeq_epi32(_mm_loadu_si128(one.add(i)), _mm_loadu_si128(other.add(i)));
+            let (low, high) = (_mm_packs_epi32(same(0), same(1)), _mm_packs_epi32(same(2), same(3)));
+            _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
+        };
+        // Two bits a word, either of which may say that it differs; then one.
+        let mut bits = !same & 0xffff;
+        bits = (bits | bits >> 1) & 0x5555;
+        bits = (bits | bits >> 1) & 0x3333;
+        bits = (bits | bits >> 2) & 0x0f0f;
+        (bits | bits >> 4) & 0xff
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    (0..8).map(|i| u32::from(one[i] != other[i]) << i).sum()
 }
 
 /// Asks for the cache line at this address, which need not be mapped, before it is needed for a store.
@@ -170,6 +243,17 @@ mod tests {
                     publish();
                     assert_eq!(mapping.as_slice(), model, "{bytes} B at {start}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn every_set_of_differing_words_is_found() {
+        for set in 0..256_u32 {
+            for flip in [1, 1 << 31, 1 << 32, 1 << 63] {
+                let one: [u64; 8] = std::array::from_fn(|i| 0x0123_4567_89ab_cdef ^ i as u64);
+                let other = std::array::from_fn(|i| one[i] ^ u64::from(set >> i & 1) * flip);
+                assert_eq!(differing_words(&one, &other), set);
             }
         }
     }

@@ -111,8 +111,7 @@ pub(crate) fn allocate<T: Persist<H>, H: Brand>(tx: RawTx<'_>, value: T) -> Resu
 #[inline]
 pub(crate) fn read<'t, T: Persist<H>, H: Brand>(tx: RawTx<'t>, word: NonZeroU64) -> Result<Read<'t, T>> {
     let at = offset(word);
-    let lock = at;
-    read_value::<T, H>(tx, lock, value_at(at), || check_tag(tx, word))
+    read_in::<T, H>(tx, at, value_at(at), Some(tag(word)))
 }
 
 /// The value of an object, or of its first field, for reading, without moving it: it is in `room`, or the private copy.
@@ -124,8 +123,7 @@ pub(crate) fn peek<'a, T: Persist<H>, H: Brand>(
 ) -> Result<&'a T> {
     let at = offset(word);
     // SAFETY: the room has the words of the type.
-    let private = unsafe { tx.read(at, value_at(at), words_of::<T>(), room.words())? };
-    check_tag(tx, word)?;
+    let private = unsafe { tx.read(at, value_at(at), words_of::<T>(), room.words(), Some(tag(word)))? };
     let data = match private {
         Some(private) if private.borrow.get() < 0 => return Err(tx.doom(Error::Borrowed)),
         Some(private) => private.data,
@@ -136,18 +134,26 @@ pub(crate) fn peek<'a, T: Persist<H>, H: Brand>(
     Ok(unsafe { &*data.cast::<T>() })
 }
 
-/// A value that a lock protects, for reading. `check` runs on what was read before it is believed.
+/// A value that a lock protects, for reading.
 #[inline]
 pub(crate) fn read_value<'t, T: Persist<H>, H: Brand>(
     tx: RawTx<'t>,
     lock: u64,
     home: u64,
-    check: impl FnOnce() -> Result<()>,
+) -> Result<Read<'t, T>> {
+    read_in(tx, lock, home, None)
+}
+
+#[inline]
+fn read_in<'t, T: Persist<H>, H: Brand>(
+    tx: RawTx<'t>,
+    lock: u64,
+    home: u64,
+    tag: Option<u16>,
 ) -> Result<Read<'t, T>> {
     let mut room = Room::<T>::new();
     // SAFETY: the room has the words of the type.
-    let private = unsafe { tx.read(lock, home, words_of::<T>(), room.words())? };
-    check()?;
+    let private = unsafe { tx.read(lock, home, words_of::<T>(), room.words(), tag)? };
     match private {
         Some(private) => {
             is_value::<T, H>(tx, home, private.data)?;
@@ -165,9 +171,7 @@ pub(crate) fn read_value<'t, T: Persist<H>, H: Brand>(
 #[inline]
 pub(crate) fn write<'t, T: Persist<H>, H: Brand>(tx: RawTx<'t>, word: NonZeroU64) -> Result<Write<'t, T>> {
     let at = offset(word);
-    let guard = write_value::<T, H>(tx, at, value_at(at))?;
-    check_tag(tx, word)?;
-    Ok(guard)
+    write_in(tx, at, value_at(at), Some(tag(word)))
 }
 
 /// The same of an object of several lines, which are loaded at once: taking the lock would make the others wait.
@@ -190,7 +194,17 @@ pub(crate) fn write_value<'t, T: Persist<H>, H: Brand>(
     lock: u64,
     home: u64,
 ) -> Result<Write<'t, T>> {
-    let private: Private<'t> = tx.change(lock, home, words_of::<T>())?;
+    write_in(tx, lock, home, None)
+}
+
+#[inline]
+fn write_in<'t, T: Persist<H>, H: Brand>(
+    tx: RawTx<'t>,
+    lock: u64,
+    home: u64,
+    tag: Option<u16>,
+) -> Result<Write<'t, T>> {
+    let private: Private<'t> = tx.change_of(lock, home, words_of::<T>(), tag)?;
     is_value::<T, H>(tx, home, private.data)?;
     Write::exclusive(private).ok_or_else(|| tx.doom(Error::Borrowed))
 }
@@ -201,16 +215,5 @@ fn is_value<T: Persist<H>, H: Brand>(tx: RawTx<'_>, home: u64, data: *const u64)
     match T::ANY_BYTES || unsafe { T::is_valid(data.cast()) } {
         true => Ok(()),
         false => Err(tx.distrust(Error::damaged(home, format!("this is no {}", std::any::type_name::<T>())))),
-    }
-}
-
-/// The object says that it is of the pointer's type.
-#[inline]
-fn check_tag(tx: RawTx<'_>, word: NonZeroU64) -> Result<()> {
-    match tx.tag_at(offset(word))? == tag(word) {
-        true => Ok(()),
-        false => {
-            Err(tx.distrust(Error::damaged(offset(word), "a pointer leads to an object of another type")))
-        }
     }
 }

@@ -168,22 +168,14 @@ impl<'t> RawTx<'t> {
     /// Pages for blocks of a size, or for one large block; what is in them is zero, unless they have blocks of the size.
     fn take_pages(self, state: &mut State, class: Option<usize>, count: u64) -> Result<u64> {
         let (memory, layout, space) = (&self.core.memory, &self.core.layout, &self.core.space);
-        let Taken { page, is_partial, is_zero, is_unclean } = space.take(memory, layout, class, count)?;
-        if is_partial {
+        let taken = space.take(memory, layout, class, count)?;
+        let page = taken.page;
+        if taken.is_partial {
             return Ok(page);
         }
         state.pages.push((page, count, class));
-        if is_unclean {
-            self.core.checkpoint(self.core.epoch.load(std::sync::atomic::Ordering::Acquire))?;
-            if !self.core.is_quiet(self.context.slot) {
-                return Err(Error::Conflict);
-            }
-            // Only this transaction may know what was there.
-            if state.freed_pages.is_empty() {
-                space.cleaned();
-            }
-        }
-        if !is_zero {
+        self.clean(state, &taken)?;
+        if !taken.is_zero {
             let (at, zeros) = (layout.bytes(page), [0; ZERO_WORDS]);
             for at in (at..at + count * PAGE).step_by(ZERO_WORDS * 8) {
                 memory.stream(at, &zeros)?;
@@ -193,6 +185,21 @@ impl<'t> RawTx<'t> {
         let kind = class.map_or(Kind::Large(count), Kind::Small);
         state.words.push((layout.page_table() + page * 8, kind.entry()));
         Ok(page)
+    }
+
+    /// Waits until nobody needs what was in pages that were just taken: no record of them is left to be replayed, and no other
+    /// transaction may know their contents.
+    pub(super) fn clean(self, state: &State, taken: &Taken) -> Result<()> {
+        let Some(until) = taken.unclean_until else { return Ok(()) };
+        self.core.checkpoint(self.core.epoch.load(std::sync::atomic::Ordering::Acquire))?;
+        if !self.core.is_quiet(self.context.slot) {
+            return Err(Error::Conflict);
+        }
+        // Only this transaction may know what was there.
+        if state.freed_pages.is_empty() {
+            self.core.space.cleaned(until);
+        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,9 @@
 use super::RawTx;
 use super::state::State;
 use crate::error::{Error, Result};
+use crate::layout::{LINE, PAGE};
 use crate::lock::{self, CLOCK_MAX, Word};
+use crate::log::{self, RECORD_WORDS_MAX};
 use crate::space::{self, Active, Kind};
 use nvlab_os::barrier;
 use std::sync::atomic::Ordering;
@@ -40,8 +42,12 @@ impl<'t> RawTx<'t> {
 
     #[inline]
     fn try_commit(self) -> Result<()> {
-        self.destroy_dead()?;
         let mut state = self.context.state.borrow_mut();
+        if !state.dead.is_empty() {
+            drop(state);
+            self.destroy_dead()?;
+            state = self.context.state.borrow_mut();
+        }
         match &state.doomed {
             Some(error) => Err(error.clone()),
             None => self.commit_in(&mut state),
@@ -63,8 +69,11 @@ impl<'t> RawTx<'t> {
             self.end(state);
             return Ok(());
         }
-        let newest = state.held.iter().map(|held| held.before.clock()).fold(state.clock, u64::max);
-        let clock = newest + 1;
+        if state.record.bytes() > core.layout.half_bytes {
+            self.take_overflow(state)?;
+        }
+        let last = slot.clock.load(Ordering::Relaxed);
+        let clock = state.held.iter().map(|held| held.before.clock()).fold(last, u64::max) + 1;
         if clock > core.limit.load(Ordering::Relaxed) {
             assert!(clock < CLOCK_MAX, "clock {clock}");
             core.raise_limit(clock)?;
@@ -74,7 +83,6 @@ impl<'t> RawTx<'t> {
             slot.committing.store(0, Ordering::Release);
             return core.fail(Err(error));
         }
-        state.clock = clock;
         state.seen[self.context.slot] = clock;
         slot.clock.store(clock, Ordering::Release);
         let free = Word::free(clock, self.context.slot);
@@ -106,20 +114,39 @@ impl<'t> RawTx<'t> {
             let words = private_words(shadow.data, shadow.words as usize);
             if shadow.is_new {
                 state.record.push(shadow.home, words);
-                continue;
+            } else {
+                state.record.push_changed(
+                    shadow.home,
+                    self.core.memory.held(shadow.home, words.len())?,
+                    words,
+                );
             }
-            let record = &mut state.record;
-            self.core.memory.differences(shadow.home, words, |first, count| {
-                record.push(shadow.home + first as u64 * 8, &words[first..first + count]);
-            })?;
         }
         for &(home, word) in &state.words {
             state.record.push(home, &[word]);
         }
-        let (needed, most) = (state.record.bytes(), self.core.layout.half_bytes);
-        match needed > most {
-            true => Err(Error::TooLarge { needed, most }),
-            false => Ok(()),
+        Ok(())
+    }
+
+    /// Finds pages for a record that no half of a log can hold.
+    #[cold]
+    fn take_overflow(self, state: &mut State) -> Result<()> {
+        let (needed, most) = (state.record.bytes(), RECORD_WORDS_MAX * 8);
+        if needed > most {
+            return Err(Error::TooLarge { needed, most });
+        }
+        let count = needed.div_ceil(PAGE);
+        let taken = self.core.space.take(&self.core.memory, &self.core.layout, None, count)?;
+        state.overflow = Some((taken.page, count));
+        self.clean(state, &taken)
+    }
+
+    /// Bytes that the record takes in the log.
+    #[inline]
+    fn log_bytes(self, state: &State) -> u64 {
+        match state.overflow {
+            None => state.record.bytes(),
+            Some(_) => LINE,
         }
     }
 
@@ -139,7 +166,7 @@ impl<'t> RawTx<'t> {
                 slot.tails[half].store(0, Ordering::Relaxed);
                 slot.epochs[half].store(epoch, Ordering::Release);
             }
-            if slot.tails[half].load(Ordering::Relaxed) + state.record.bytes() <= core.layout.half_bytes {
+            if slot.tails[half].load(Ordering::Relaxed) + self.log_bytes(state) <= core.layout.half_bytes {
                 return Ok(epoch);
             }
             slot.committing.store(0, Ordering::Release);
@@ -154,9 +181,12 @@ impl<'t> RawTx<'t> {
         let tail = &slot.tails[(epoch & 1) as usize];
         let offset = tail.load(Ordering::Relaxed);
         let at = core.layout.half(self.context.slot, epoch) + offset;
-        let words = state.record.finish(core.identity, at, clock, epoch);
-        let bytes = words.len() as u64 * 8;
-        core.memory.stream(at, words)?;
+        let bytes = self.log_bytes(state);
+        if let Some((page, _)) = state.overflow {
+            self.write_overflow(state, core.layout.bytes(page), at, (clock, epoch))?;
+        } else {
+            core.memory.stream(at, state.record.finish(core.identity, at, clock, epoch))?;
+        }
         if state.streamed.is_empty() {
             core.memory.fence(&[(at, bytes)])?;
         } else {
@@ -167,14 +197,26 @@ impl<'t> RawTx<'t> {
         state.record.apply(&core.memory)
     }
 
+    /// Writes the record to pages of its own, and to the log where it is.
+    #[cold]
+    fn write_overflow(self, state: &mut State, body: u64, at: u64, (clock, epoch): (u64, u64)) -> Result<()> {
+        let core = self.core;
+        let words = state.record.finish(core.identity, body, clock, epoch);
+        core.memory.stream(body, words)?;
+        state.streamed.push((body, words.len() as u64 * 8));
+        let mut line = log::continued(body, words.len() as u64);
+        log::seal(&mut line, core.identity, at, clock, epoch);
+        core.memory.stream(at, &line)
+    }
+
     /// What was taken or freed is so for good.
     #[inline]
     fn settle(self, state: &mut State) -> Result<()> {
         // Stores behind the fence wait for it, and there is room for a few dozen of them: none without need.
-        if state.pages.is_empty() && state.freed_pages.is_empty() && state.freed.is_empty() {
-            return Ok(());
+        match state.has_blocks() {
+            true => self.settle_blocks(state),
+            false => Ok(()),
         }
-        self.settle_blocks(state)
     }
 
     fn settle_blocks(self, state: &mut State) -> Result<()> {
@@ -189,6 +231,7 @@ impl<'t> RawTx<'t> {
         for (page, count) in state.freed_pages.drain(..) {
             space.freed(page, count);
         }
+        self.give_overflow_back(state);
         while let Some(at) = state.freed.pop() {
             give_block_back(self, &mut state.active, at)?;
         }
@@ -220,7 +263,15 @@ impl<'t> RawTx<'t> {
             }
             space.give_back(page, count);
         }
+        self.give_overflow_back(state);
         self.end(state);
+    }
+
+    /// The pages of the record are free, for those who wait until the epoch has ended.
+    fn give_overflow_back(self, state: &mut State) {
+        if let Some((page, count)) = state.overflow.take() {
+            self.core.space.give_back(page, count);
+        }
     }
 }
 

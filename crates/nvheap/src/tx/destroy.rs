@@ -50,6 +50,7 @@ impl RawTx<'_> {
     fn push(self, log: usize, list: List, at: u64) -> Result<()> {
         let first = self.change_list(log, list)?;
         let header = self.header(at)?;
+        self.context.has_dead.set(true);
         // SAFETY: the private copy of the list's head has a word.
         unsafe {
             header.set_link(*first);
@@ -111,16 +112,7 @@ impl RawTx<'_> {
     }
 
     /// Before a commit: destroys what lost its last reference, or what is left goes to the list.
-    #[inline]
     pub(super) fn destroy_dead(self) -> Result<()> {
-        let is_empty = self.context.state.borrow().dead.is_empty();
-        match is_empty {
-            true => Ok(()),
-            false => self.destroy_some(),
-        }
-    }
-
-    fn destroy_some(self) -> Result<()> {
         let mut budget = BUDGET;
         loop {
             let next = self.context.state.borrow_mut().dead.pop();

@@ -14,6 +14,7 @@
 mod blocks;
 mod commit;
 mod destroy;
+mod record;
 mod state;
 
 pub(crate) use blocks::{ArrayShape, CAPACITY_AT, LIVE_AT};
@@ -31,7 +32,7 @@ use std::any::TypeId;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr::null;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// How often a lock is looked at before the transaction is retried.
 const SPINS: u32 = 64;
@@ -123,14 +124,35 @@ impl<'t> RawTx<'t> {
 
     #[inline]
     fn lock_in(self, state: &mut State, at: u64) -> Result<usize> {
+        let word = self.core.memory.word(at)?;
+        self.lock_word(state, at, word).map(|(index, _)| index)
+    }
+
+    /// The same, and whether the lock has been taken just now.
+    #[inline]
+    fn lock_word(self, state: &mut State, at: u64, word: &AtomicU64) -> Result<(usize, bool)> {
+        let now = lock::load(word);
+        if now.is_free() {
+            let index = state.held.len();
+            if lock::take(word, now, Word::held(self.core.base, self.context.slot, index)).is_ok() {
+                state.hold(at, now);
+                self.see(state, now)?;
+                return Ok((index, true));
+            }
+        }
+        self.lock_slowly(state, at, word)
+    }
+
+    /// A lock that this transaction holds, or another, or a killed program.
+    #[inline(never)]
+    fn lock_slowly(self, state: &mut State, at: u64, word: &AtomicU64) -> Result<(usize, bool)> {
         let (core, slot) = (self.core, self.context.slot);
-        let word = core.memory.word(at)?;
         let mut spins = 0;
         loop {
             let now = lock::load(word);
             if let Some(index) = now.index_of(core.base, slot) {
                 return match state.held.get(index) {
-                    Some(held) if held.at == at => Ok(index),
+                    Some(held) if held.at == at => Ok((index, false)),
                     _ => Err(state.doom(Error::damaged(at, "a lock that nobody holds"))),
                 };
             }
@@ -139,7 +161,7 @@ impl<'t> RawTx<'t> {
                 if lock::take(word, now, Word::held(core.base, slot, index)).is_ok() {
                     state.hold(at, now);
                     self.see(state, now)?;
-                    return Ok(index);
+                    return Ok((index, true));
                 }
                 continue;
             }
@@ -216,7 +238,8 @@ impl<'t> RawTx<'t> {
         Ok(())
     }
 
-    /// Copies `words` at `home` that the lock at `lock_at` protects into `into`, or returns the private copy of them.
+    /// Copies `words` at `home` that the lock at `lock_at` protects into `into`, or returns the private copy of them. If it is
+    /// an object, it must be of the type `tag`.
     ///
     /// # Safety
     /// `into` has room for them.
@@ -227,33 +250,95 @@ impl<'t> RawTx<'t> {
         home: u64,
         words: usize,
         into: *mut u64,
+        tag: Option<u16>,
     ) -> Result<Option<Private<'t>>> {
-        let (core, slot) = (self.core, self.context.slot);
-        core.memory.check_object(lock_at, 8)?;
-        let word = core.memory.word(lock_at)?;
+        let memory = &self.core.memory;
+        let word = memory.lock_word(lock_at)?;
+        let before = lock::load(word);
+        if before.is_free() {
+            // SAFETY: passed on.
+            let found = unsafe { self.copy((lock_at, tag), home, words, into)? };
+            if lock::load(word) == before {
+                self.has_read(lock_at, before)?;
+                return match found == tag {
+                    true => Ok(None),
+                    false => Err(self.other_type(lock_at)),
+                };
+            }
+        }
+        // SAFETY: passed on.
+        unsafe { self.read_slowly((lock_at, word), home, words, into, tag) }
+    }
+
+    /// Copies the words, and returns the type that the header behind the lock says, if that matters: to be believed if the lock
+    /// is what it was before.
+    ///
+    /// # Safety
+    /// `into` has room for the words.
+    #[inline]
+    unsafe fn copy(
+        self,
+        (lock_at, tag): (u64, Option<u16>),
+        home: u64,
+        words: usize,
+        into: *mut u64,
+    ) -> Result<Option<u16>> {
+        let memory = &self.core.memory;
+        let found = match tag {
+            Some(_) => Some(Meta(memory.word(lock_at + 8)?.load(Ordering::Relaxed)).tag()),
+            None => None,
+        };
+        // SAFETY: passed on.
+        unsafe { memory.load(home, into, words)? };
+        fence(Ordering::Acquire);
+        Ok(found)
+    }
+
+    #[inline]
+    fn has_read(self, lock_at: u64, version: Word) -> Result<()> {
+        let mut state = self.context.state.borrow_mut();
+        state.reads.push((lock_at, version));
+        self.see(&mut state, version)?;
+        self.look_around(&mut state)
+    }
+
+    /// # Safety
+    /// As of [`RawTx::read`].
+    #[inline(never)]
+    unsafe fn read_slowly(
+        self,
+        (lock_at, word): (u64, &AtomicU64),
+        home: u64,
+        words: usize,
+        into: *mut u64,
+        tag: Option<u16>,
+    ) -> Result<Option<Private<'t>>> {
+        let (base, slot) = (self.core.base, self.context.slot);
+        let check = |found| match found == tag {
+            true => Ok(()),
+            false => Err(self.other_type(lock_at)),
+        };
         let mut spins = 0;
         loop {
             let before = lock::load(word);
-            if before.index_of(core.base, slot).is_some() {
-                let mut state = self.context.state.borrow_mut();
-                let index = self.lock_in(&mut state, lock_at)?;
-                let found = state.shadow_of(index, home).filter(|shadow| shadow.words as usize >= words);
-                if let Some(shadow) = found {
-                    return Ok(Some(self.private(shadow)));
-                }
-                // SAFETY: passed on. Nobody else changes it while this transaction holds the lock.
-                unsafe { core.memory.load(home, into, words)? };
-                return Ok(None);
-            }
-            if !before.is_held(core.base) {
-                // SAFETY: passed on.
-                unsafe { core.memory.load(home, into, words)? };
-                fence(Ordering::Acquire);
-                if lock::load(word) == before {
+            if before.index_of(base, slot).is_some() {
+                let found = {
                     let mut state = self.context.state.borrow_mut();
-                    state.reads.push((lock_at, before));
-                    self.see(&mut state, before)?;
-                    self.look_around(&mut state)?;
+                    let (index, _) = self.lock_slowly(&mut state, lock_at, word)?;
+                    state.shadow_of(index, home).filter(|shadow| shadow.words as usize >= words).copied()
+                };
+                let rest = if found.is_some() { 0 } else { words };
+                // SAFETY: passed on. Nobody else changes it while this transaction holds the lock.
+                let said = unsafe { self.copy((lock_at, tag), home, rest, into)? };
+                check(said.map(|said| self.private_tag(lock_at).unwrap_or(said)))?;
+                return Ok(found.map(|shadow| self.private(&shadow)));
+            }
+            if !before.is_held(base) {
+                // SAFETY: passed on.
+                let found = unsafe { self.copy((lock_at, tag), home, words, into)? };
+                if lock::load(word) == before {
+                    self.has_read(lock_at, before)?;
+                    check(found)?;
                     return Ok(None);
                 }
             }
@@ -278,11 +363,48 @@ impl<'t> RawTx<'t> {
     /// The private copy of `words` words at `home`, which the lock at `lock_at` protects; made if there is none.
     #[inline]
     pub fn change(self, lock_at: u64, home: u64, words: usize) -> Result<Private<'t>> {
-        self.core.memory.check_object(lock_at, 8)?;
+        self.change_of(lock_at, home, words, None)
+    }
+
+    /// The same of an object, which must be of the type `tag`.
+    #[inline]
+    pub fn change_of(self, lock_at: u64, home: u64, words: usize, tag: Option<u16>) -> Result<Private<'t>> {
+        let memory = &self.core.memory;
+        let word = memory.lock_word(lock_at)?;
         // The lock is a full barrier: what is behind it would be loaded only after it.
-        self.core.memory.prefetch(home);
+        memory.prefetch(home);
         let mut state = self.context.state.borrow_mut();
-        let index = self.lock_in(&mut state, lock_at)?;
+        let (index, is_new) = self.lock_word(&mut state, lock_at, word)?;
+        if !is_new {
+            drop(state);
+            return self.change_again(index, lock_at, home, words, tag);
+        }
+        let data = state.add_shadow(index, home, words, false);
+        drop(state);
+        // SAFETY: the arena has room for the words.
+        let found = unsafe { self.copy((lock_at, tag), home, words, data)? };
+        match found == tag {
+            true => Ok(self.private_at(data)),
+            false => Err(self.other_type(lock_at)),
+        }
+    }
+
+    /// The same if the transaction holds the lock already.
+    #[inline(never)]
+    fn change_again(
+        self,
+        index: usize,
+        lock_at: u64,
+        home: u64,
+        words: usize,
+        tag: Option<u16>,
+    ) -> Result<Private<'t>> {
+        if let Some(tag) = tag
+            && self.tag_at(lock_at)? != tag
+        {
+            return Err(self.other_type(lock_at));
+        }
+        let mut state = self.context.state.borrow_mut();
         if let Some(shadow) = state.shadow_of(index, home) {
             return match shadow.words as usize >= words {
                 true => Ok(self.private(shadow)),
@@ -316,19 +438,27 @@ impl<'t> RawTx<'t> {
         }
     }
 
-    /// The type that the object at `at` says it is of. What was read of it must have been checked by its lock.
-    #[inline]
-    pub fn tag_at(self, at: u64) -> Result<u16> {
-        if let Some(index) =
-            lock::load(self.core.memory.word(at)?).index_of(self.core.base, self.context.slot)
-        {
-            let state = self.context.state.borrow();
-            if let Some(shadow) = state.held.get(index).and_then(|_| state.shadow_of(index, at + 8)) {
-                // SAFETY: the private copy of a header has two words.
-                return Ok(Meta(unsafe { *shadow.data }).tag());
-            }
+    /// The type that the object at `at`, of which the transaction holds the lock, says it is of.
+    fn tag_at(self, at: u64) -> Result<u16> {
+        match self.private_tag(at) {
+            Some(tag) => Ok(tag),
+            None => Ok(Meta(self.core.memory.word(at + 8)?.load(Ordering::Acquire)).tag()),
         }
-        Ok(Meta(self.core.memory.word(at + 8)?.load(Ordering::Acquire)).tag())
+    }
+
+    /// What the private copy of a header says, if there is one.
+    fn private_tag(self, at: u64) -> Option<u16> {
+        let word = lock::load(self.core.memory.word(at).ok()?);
+        let state = self.context.state.borrow();
+        let index =
+            word.index_of(self.core.base, self.context.slot).filter(|&index| index < state.held.len())?;
+        // SAFETY: the private copy of a header has two words.
+        state.shadow_of(index, at + 8).map(|shadow| Meta(unsafe { *shadow.data }).tag())
+    }
+
+    #[cold]
+    fn other_type(self, at: u64) -> Error {
+        self.distrust(Error::damaged(at, "a pointer leads to an object of another type"))
     }
 
     /// The two words of an object's header behind the lock, to be read or changed.

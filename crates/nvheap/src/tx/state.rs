@@ -4,13 +4,15 @@ use crate::arena::Arena;
 use crate::core::Core;
 use crate::error::Error;
 use crate::lock::{OWNERS, Word};
-use crate::log::Record;
 use crate::space::{Active, CLASSES};
+use crate::tx::record::Record;
 use std::cell::{Cell, RefCell};
 
 const NONE: u32 = u32::MAX;
 /// Reads after which a transaction checks them for the first time, whether it has a reason to or not.
 const LOOK_AROUND: usize = 1024;
+/// Locks, private copies or reads of a transaction that makes no use of what it finds ready: a power of two.
+const MANY: usize = 1 << 14;
 
 /// A lock that is held.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +48,10 @@ pub(super) struct State {
     pub pages: Vec<(u64, u64, Option<usize>)>,
     /// Pages of large blocks freed: first and count.
     pub freed_pages: Vec<(u64, u64)>,
-    /// Ranges written in place: large new blocks.
+    /// Ranges written in place: large new blocks, and a record that the log does not hold.
     pub streamed: Vec<(u64, u64)>,
+    /// The pages of that record: first and count.
+    pub overflow: Option<(u64, u64)>,
     /// Objects without references, to be destroyed before the commit.
     pub dead: Vec<u64>,
     pub doomed: Option<Error>,
@@ -55,7 +59,6 @@ pub(super) struct State {
     pub arena: Arena,
     /// The clocks of other threads' commits that this one knows to be over.
     pub seen: [u64; OWNERS],
-    pub clock: u64,
     pub active: Vec<Active>,
 }
 
@@ -131,16 +134,19 @@ impl State {
                 list.clear();
             }
         }
+        let many = self.held.len() | self.shadows.len() | self.reads.len() >= MANY;
         clear(&mut self.held);
         clear(&mut self.shadows);
         clear(&mut self.reads);
-        clear(&mut self.words);
-        clear(&mut self.allocated);
-        clear(&mut self.freed);
-        clear(&mut self.pages);
-        clear(&mut self.freed_pages);
-        clear(&mut self.streamed);
-        clear(&mut self.dead);
+        if self.has_blocks() {
+            clear(&mut self.words);
+            clear(&mut self.allocated);
+            clear(&mut self.freed);
+            clear(&mut self.pages);
+            clear(&mut self.freed_pages);
+            clear(&mut self.streamed);
+            clear(&mut self.dead);
+        }
         if self.look_around_at != LOOK_AROUND {
             self.look_around_at = LOOK_AROUND;
         }
@@ -148,6 +154,24 @@ impl State {
             self.doomed = None;
         }
         self.arena.clear();
+        self.record.release();
+        if many {
+            self.release();
+        }
+    }
+
+    /// Whether blocks were taken or freed.
+    #[inline]
+    pub fn has_blocks(&self) -> bool {
+        let pages = self.pages.len() | self.freed_pages.len() | self.streamed.len();
+        self.words.len() | self.allocated.len() | self.freed.len() | self.dead.len() | pages > 0
+    }
+
+    /// What a large transaction needed is returned to the system.
+    #[cold]
+    fn release(&mut self) {
+        (self.held, self.shadows, self.reads) = (Vec::new(), Vec::new(), Vec::new());
+        (self.allocated, self.freed) = (Vec::new(), Vec::new());
     }
 }
 
@@ -157,11 +181,13 @@ pub(crate) struct Context {
     pub slot: usize,
     /// Transactions that are running, one inside the other.
     pub depth: Cell<u32>,
+    /// Whether the list of objects to be destroyed may have some.
+    pub has_dead: Cell<bool>,
     pub(super) state: RefCell<State>,
 }
 
 impl Context {
-    pub fn new(slot: usize, clock: u64) -> Context {
+    pub fn new(slot: usize) -> Context {
         let state = State {
             held: Vec::new(),
             shadows: Vec::new(),
@@ -173,15 +199,15 @@ impl Context {
             pages: Vec::new(),
             freed_pages: Vec::new(),
             streamed: Vec::new(),
+            overflow: None,
             dead: Vec::new(),
             doomed: None,
             record: Record::default(),
             arena: Arena::default(),
             seen: [0; OWNERS],
-            clock,
             active: (0..CLASSES).map(|_| Active::default()).collect(),
         };
-        Context { slot, depth: Cell::new(0), state: RefCell::new(state) }
+        Context { slot, depth: Cell::new(0), has_dead: Cell::new(true), state: RefCell::new(state) }
     }
 
     /// The thread is done with the heap: others may use its pages.
@@ -194,6 +220,12 @@ impl Context {
                     core.space.put_back(&core.memory, &core.layout, class, page, active.free.len() as u64);
             }
         }
+    }
+
+    /// Whether the transaction cannot commit.
+    #[inline]
+    pub fn is_doomed(&self) -> bool {
+        self.state.borrow().doomed.is_some()
     }
 
     /// Why the transaction cannot commit, if so.

@@ -1,0 +1,146 @@
+//! A record under construction: what a transaction has changed, as it goes to the log.
+
+use crate::error::Result;
+use crate::log::{self, CHANGE_WORDS_MAX, COUNT_BITS, HEAD, LINE_WORDS};
+use crate::memory::Memory;
+use nvlab_os::stores;
+
+/// Words of room that a record keeps for the next transaction.
+const KEPT_WORDS: usize = 64 << 10;
+
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    words: Vec<u64>,
+}
+
+impl Record {
+    #[inline]
+    pub fn begin(&mut self) {
+        self.words.clear();
+        self.reserve(0);
+        (0..HEAD).for_each(|_| self.put(0));
+    }
+
+    /// Room for changes of so many words in all, whatever their number, and for what fills up a line.
+    #[inline]
+    fn reserve(&mut self, words: usize) {
+        let needed = words + words / CHANGE_WORDS_MAX + 2 + HEAD + LINE_WORDS;
+        if self.words.capacity() - self.words.len() < needed {
+            self.words.reserve(needed);
+        }
+    }
+
+    /// Appends words for which there is room.
+    #[inline]
+    fn append(&mut self, words: &[u64]) {
+        let len = self.words.len();
+        assert!(self.words.capacity() - len >= words.len(), "{} words behind {len}", words.len());
+        // SAFETY: there is room. In whole words: the compiler would call a function for an unknown length.
+        unsafe {
+            stores::copy_racing(self.words.as_mut_ptr().add(len), words.as_ptr(), words.len());
+            self.words.set_len(len + words.len());
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, word: u64) {
+        let len = self.words.len();
+        assert!(self.words.capacity() > len, "a word behind {len}");
+        // SAFETY: there is room.
+        unsafe {
+            self.words.as_mut_ptr().add(len).write(word);
+            self.words.set_len(len + 1);
+        }
+    }
+
+    /// A change for which there is room.
+    #[inline]
+    fn change(&mut self, home: u64, words: &[u64]) {
+        if words.len() > CHANGE_WORDS_MAX {
+            let (part, rest) = words.split_at(CHANGE_WORDS_MAX);
+            self.change(home, part);
+            return self.change(home + part.len() as u64 * 8, rest);
+        }
+        self.put((home / 8) << COUNT_BITS | words.len() as u64);
+        self.append(words);
+    }
+
+    /// All of these words.
+    #[inline]
+    pub fn push(&mut self, home: u64, words: &[u64]) {
+        self.reserve(words.len());
+        self.change(home, words);
+    }
+
+    /// The words that differ from the `old` ones.
+    #[inline]
+    pub fn push_changed(&mut self, home: u64, old: &[u64], words: &[u64]) {
+        self.reserve(words.len());
+        let (mut first, mut end) = (0, 0);
+        let (lines, rest) = words.as_chunks::<LINE_WORDS>();
+        let (old_lines, old_rest) = old.as_chunks::<LINE_WORDS>();
+        let mut add = |base: usize, mut mask: u32| {
+            // A gap of one word costs no more than another header.
+            mask |= (mask << 1) & (mask >> 1);
+            while mask != 0 {
+                let start = mask.trailing_zeros();
+                let count = (mask >> start).trailing_ones();
+                mask &= !(((1 << count) - 1) << start);
+                let start = base + start as usize;
+                if start > end + 1 || end == 0 {
+                    if end > 0 {
+                        self.change(home + first as u64 * 8, &words[first..end]);
+                    }
+                    first = start;
+                }
+                end = start + count as usize;
+            }
+        };
+        for (i, (old, new)) in old_lines.iter().zip(lines).enumerate() {
+            add(i * LINE_WORDS, stores::differing_words(old, new));
+        }
+        let mut mask = 0;
+        for (k, (old, new)) in old_rest.iter().zip(rest).enumerate() {
+            mask |= u32::from(old != new) << k;
+        }
+        add(lines.len() * LINE_WORDS, mask);
+        if end > 0 {
+            self.change(home + first as u64 * 8, &words[first..end]);
+        }
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.words.len() == HEAD
+    }
+
+    /// Bytes it takes.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        (self.words.len().next_multiple_of(LINE_WORDS) * 8) as u64
+    }
+
+    /// The words to be written at `at`.
+    #[inline]
+    pub fn finish(&mut self, identity: u64, at: u64, clock: u64, epoch: u64) -> &[u64] {
+        while !self.words.len().is_multiple_of(LINE_WORDS) {
+            self.put(0);
+        }
+        log::seal(&mut self.words, identity, at, clock, epoch);
+        &self.words
+    }
+
+    /// Brings the changes home.
+    #[inline]
+    pub fn apply(&self, memory: &Memory) -> Result<()> {
+        log::for_each(&self.words, |home, words| memory.store(home, words))
+    }
+
+    /// Returns the memory of a large one to the system.
+    #[inline]
+    pub fn release(&mut self) {
+        if self.words.capacity() > KEPT_WORDS {
+            self.words = Vec::new();
+        }
+    }
+}
