@@ -48,7 +48,7 @@ impl Lanes {
 }
 
 /// The hash of whole words.
-#[inline]
+#[inline(always)]
 pub(crate) fn hash_words(seed: u64, words: &[u64]) -> u64 {
     let mut lanes = Lanes::new(seed);
     let (lines, rest) = words.as_chunks::<8>();

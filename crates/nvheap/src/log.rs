@@ -42,7 +42,7 @@ fn seed(identity: u64, at: u64) -> u64 {
 }
 
 /// Writes the head of a record that is to lie at `at`.
-#[inline]
+#[inline(always)]
 pub(crate) fn seal(words: &mut [u64], identity: u64, at: u64, clock: u64, epoch: u64) {
     (words[0], words[1], words[2]) = (0, clock, epoch << 32 | words.len() as u64);
     words[0] = hash_words(seed(identity, at), words);
@@ -142,12 +142,14 @@ pub(crate) fn write_back(memory: &Memory, half: u64, bytes: u64) -> Result<()> {
             None => record,
         };
         for_each(record, |home, words| {
-            for line in home / LINE..=(home + words.len() as u64 * 8 - 1) / LINE {
+            let (mut line, end) = (home / LINE, home + words.len() as u64 * 8);
+            while line * LINE < end {
                 let place = &mut seen[line as usize % FILTER];
                 if *place != line {
                     *place = line;
-                    memory.write_back(line * LINE, LINE);
+                    memory.write_back_line(line * LINE);
                 }
+                line += 1;
             }
             Ok(())
         })?;

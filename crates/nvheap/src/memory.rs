@@ -144,10 +144,9 @@ impl Memory {
 
     #[inline]
     fn check_from(&self, first: u64, at: u64, bytes: u64) -> Result<*mut u64> {
-        let end = self.bytes();
-        match at >= first && at <= end && bytes <= end - at && at.is_multiple_of(8) {
-            true => Ok(self.at(at).cast()),
-            false => Err(outside(at, bytes)),
+        match self.bytes().checked_sub(bytes) {
+            Some(last) if at >= first && at <= last && at.is_multiple_of(8) => Ok(self.at(at).cast()),
+            _ => Err(outside(at, bytes)),
         }
     }
 
@@ -233,7 +232,7 @@ impl Memory {
     }
 
     /// Writes whole lines past the caches. Nobody else reads or writes them meanwhile.
-    #[inline]
+    #[inline(always)]
     pub fn stream(&self, at: u64, words: &[u64]) -> Result<()> {
         let bytes = words.len() * 8;
         assert!(at.is_multiple_of(LINE) && bytes.is_multiple_of(LINE as usize), "{bytes} B at {at}");
@@ -252,24 +251,25 @@ impl Memory {
     }
 
     /// Starts to write back the lines of these bytes, which lie in the file.
-    #[inline]
     pub fn write_back(&self, at: u64, bytes: u64) {
+        (at / LINE * LINE..at + bytes).step_by(LINE as usize).for_each(|line| self.write_back_line(line));
+    }
+
+    /// The same of one line, given by its first byte.
+    #[inline]
+    pub fn write_back_line(&self, at: u64) {
         match &self.domain {
-            Domain::Lines(flush) => {
-                for line in (at / LINE * LINE..at + bytes).step_by(LINE as usize) {
-                    // SAFETY: a line of the file; `Memory::map` checked that the instruction is supported.
-                    unsafe { flush.line(self.at(line)) };
-                }
-            }
+            // SAFETY: a line of the file; `Memory::map` checked that the instruction is supported.
+            Domain::Lines(flush) => unsafe { flush.line(self.at(at)) },
             Domain::Caches | Domain::Sync => {}
             Domain::Simulated(simulated) => {
-                simulated.flushed(self.contents(), line(at)..line(at + bytes + LINE - 1), false);
+                simulated.flushed(self.contents(), line(at)..line(at) + 1, false);
             }
         }
     }
 
     /// Makes durable what this thread streamed or wrote back to these ranges (offset and bytes).
-    #[inline]
+    #[inline(always)]
     pub fn fence(&self, ranges: &[(u64, u64)]) -> Result<()> {
         match &self.domain {
             Domain::Lines(_) | Domain::Caches => stores::publish(),

@@ -193,10 +193,15 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
 
     #[inline(always)]
     fn element(&self, tx: RawTx<'_>, index: usize) -> Result<(u64, u64)> {
-        let Some(block) = self.block.filter(|_| (index as u64) < self.len) else {
-            return Err(self.out_of_range(tx, index));
-        };
-        Ok(self.shape(tx)?.element(offset(block), index as u64))
+        self.element_in(tx, self.shape(tx)?, index)
+    }
+
+    #[inline(always)]
+    fn element_in(&self, tx: RawTx<'_>, shape: ArrayShape, index: usize) -> Result<(u64, u64)> {
+        match self.block.filter(|_| (index as u64) < self.len) {
+            Some(block) => Ok(shape.element(offset(block), index as u64)),
+            None => Err(self.out_of_range(tx, index)),
+        }
     }
 
     /// An element, for reading.
@@ -218,25 +223,31 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
     pub fn prefetch(&self, tx: &Tx<'_, H>, index: usize) {
         let shape = ArrayShape::new(self.capacity, stride::<T>());
         if let (Some(block), Some(shape)) = (self.block, shape.filter(|_| (index as u64) < self.len)) {
-            let (lock, home) = shape.element(offset(block), index as u64);
-            tx.raw.core.memory.prefetch(lock);
-            tx.raw.core.memory.prefetch(home);
-            if home % LINE + stride::<T>() > LINE {
-                tx.raw.core.memory.prefetch(home + stride::<T>() - 1);
-            }
+            Self::prefetch_at(tx.raw, shape.element(offset(block), index as u64));
+        }
+    }
+
+    #[inline]
+    fn prefetch_at(tx: RawTx<'_>, (lock, home): (u64, u64)) {
+        tx.core.memory.prefetch(lock);
+        tx.core.memory.prefetch(home);
+        if !stride::<T>().is_multiple_of(LINE) && home % LINE + stride::<T>() > LINE {
+            tx.core.memory.prefetch(home + stride::<T>() - 1);
         }
     }
 
     /// Exchanges two elements.
     pub fn swap(&self, tx: &Tx<'_, H>, a: usize, b: usize) -> Result<()> {
+        let shape = self.shape(tx.raw)?;
+        let places = [self.element_in(tx.raw, shape, a)?, self.element_in(tx.raw, shape, b)?];
         // A lock is a full barrier, which would have one miss wait for the other.
-        self.prefetch(tx, a);
-        self.prefetch(tx, b);
+        places.into_iter().for_each(|place| Self::prefetch_at(tx.raw, place));
         if a == b {
-            return self.element(tx.raw, a).map(|_| ());
+            return Ok(());
         }
-        let mut first = self.write(tx, a)?;
-        let mut second = self.write(tx, b)?;
+        let [(first_lock, first), (second_lock, second)] = places;
+        let mut first = write_value::<T, H>(tx.raw, first_lock, first)?;
+        let mut second = write_value::<T, H>(tx.raw, second_lock, second)?;
         std::mem::swap(&mut *first, &mut *second);
         Ok(())
     }

@@ -193,21 +193,20 @@ pub fn differing_words(one: &[u64; 8], other: &[u64; 8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{
-            __m128i, _mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
+            __m128i, _mm_and_si128, _mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16,
+            _mm_packs_epi32, _mm_packus_epi16, _mm_srli_epi16,
         };
         let (one, other) = (one.as_ptr().cast::<__m128i>(), other.as_ptr().cast::<__m128i>());
         // SAFETY: four vectors in each. SSE2 is part of x86-64.
         let same = unsafe {
             let same = |i| _mm_cmpeq_epi32(_mm_loadu_si128(one.add(i)), _mm_loadu_si128(other.add(i)));
             let (low, high) = (_mm_packs_epi32(same(0), same(1)), _mm_packs_epi32(same(2), same(3)));
-            _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
+            // A byte for each half of a word, and then one for both.
+            let halves = _mm_packs_epi16(low, high);
+            let both = _mm_and_si128(halves, _mm_srli_epi16::<8>(halves));
+            _mm_movemask_epi8(_mm_packus_epi16(both, both)) as u32
         };
-        // Two bits a word, either of which may say that it differs; then one.
-        let mut bits = !same & 0xffff;
-        bits = (bits | bits >> 1) & 0x5555;
-        bits = (bits | bits >> 1) & 0x3333;
-        bits = (bits | bits >> 2) & 0x0f0f;
-        (bits | bits >> 4) & 0xff
+        !same & 0xff
     }
     #[cfg(not(target_arch = "x86_64"))]
     (0..8).map(|i| u32::from(one[i] != other[i]) << i).sum()

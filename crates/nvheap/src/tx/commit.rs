@@ -4,7 +4,7 @@ use super::RawTx;
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::layout::{LINE, PAGE};
-use crate::lock::{self, CLOCK_MAX, Word};
+use crate::lock::{CLOCK_MAX, Word};
 use crate::log::{self, RECORD_WORDS_MAX};
 use crate::space::{self, Active, Kind};
 use nvlab_os::barrier;
@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 
 impl<'t> RawTx<'t> {
     /// A transaction begins.
+    #[inline(always)]
     pub fn begin(self) -> Result<()> {
         self.core.check_failed()?;
         let runs = &self.core.slots[self.context.slot].runs;
@@ -20,7 +21,7 @@ impl<'t> RawTx<'t> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn end(self, state: &mut State) {
         state.clear();
         let runs = &self.core.slots[self.context.slot].runs;
@@ -50,7 +51,11 @@ impl<'t> RawTx<'t> {
         }
         match &state.doomed {
             Some(error) => Err(error.clone()),
-            None => self.commit_in(&mut state),
+            None => {
+                self.commit_in(&mut state)?;
+                self.end(&mut state);
+                Ok(())
+            }
         }
     }
 
@@ -58,15 +63,13 @@ impl<'t> RawTx<'t> {
     fn commit_in(self, state: &mut State) -> Result<()> {
         if state.held.is_empty() && state.words.is_empty() {
             // Its reads are of one moment.
-            self.end(state);
             return Ok(());
         }
         self.validate(state)?;
         let (core, slot) = (self.core, &self.core.slots[self.context.slot]);
         self.build(state)?;
         if state.record.is_empty() {
-            state.held.iter().for_each(|held| self.release(held.at, held.before));
-            self.end(state);
+            state.held.iter().for_each(|held| held.release(held.before));
             return Ok(());
         }
         if state.record.bytes() > core.layout.half_bytes {
@@ -86,21 +89,14 @@ impl<'t> RawTx<'t> {
         state.seen[self.context.slot] = clock;
         slot.clock.store(clock, Ordering::Release);
         let free = Word::free(clock, self.context.slot);
-        state.held.iter().for_each(|held| self.release(held.at, free));
+        state.held.iter().for_each(|held| held.release(free));
         slot.committing.store(0, Ordering::Release);
-        if let Err(error) = self.settle(state) {
-            self.end(state);
-            return core.fail(Err(error));
+        // Stores behind the fence wait for it, and there is room for a few dozen of them: none without need.
+        if state.has_blocks() || state.overflow.is_some() {
+            // If it fails, the heap takes no more work, but this transaction has happened.
+            let _ = core.fail(self.settle(state));
         }
-        self.end(state);
         Ok(())
-    }
-
-    #[inline]
-    fn release(self, at: u64, word: Word) {
-        if let Ok(cell) = self.core.memory.word(at) {
-            lock::release(cell, word);
-        }
     }
 
     /// The changed words of every private copy.
@@ -210,16 +206,7 @@ impl<'t> RawTx<'t> {
     }
 
     /// What was taken or freed is so for good.
-    #[inline]
     fn settle(self, state: &mut State) -> Result<()> {
-        // Stores behind the fence wait for it, and there is room for a few dozen of them: none without need.
-        match state.has_blocks() {
-            true => self.settle_blocks(state),
-            false => Ok(()),
-        }
-    }
-
-    fn settle_blocks(self, state: &mut State) -> Result<()> {
         let (memory, layout, space) = (&self.core.memory, &self.core.layout, &self.core.space);
         for (page, count, class) in state.pages.drain(..) {
             match class {
@@ -243,7 +230,7 @@ impl<'t> RawTx<'t> {
         let mut state = self.context.state.borrow_mut();
         let state = &mut *state;
         let (layout, space) = (&self.core.layout, &self.core.space);
-        state.held.iter().for_each(|held| self.release(held.at, held.before));
+        state.held.iter().for_each(|held| held.release(held.before));
         while let Some(at) = state.allocated.pop() {
             let page = space::page_of(layout, at);
             if !state

@@ -21,7 +21,7 @@ pub(crate) use blocks::{ArrayShape, CAPACITY_AT, LIVE_AT};
 pub(crate) use commit::freeze;
 pub(crate) use destroy::{List, list_at};
 pub(crate) use state::Context;
-use state::{Shadow, State};
+use state::{Seen, Shadow, State};
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -135,7 +135,7 @@ impl<'t> RawTx<'t> {
         if now.is_free() {
             let index = state.held.len();
             if lock::take(word, now, Word::held(self.core.base, self.context.slot, index)).is_ok() {
-                state.hold(at, now);
+                state.hold(word, now);
                 self.see(state, now)?;
                 return Ok((index, true));
             }
@@ -152,14 +152,14 @@ impl<'t> RawTx<'t> {
             let now = lock::load(word);
             if let Some(index) = now.index_of(core.base, slot) {
                 return match state.held.get(index) {
-                    Some(held) if held.at == at => Ok((index, false)),
+                    Some(held) if held.is(word) => Ok((index, false)),
                     _ => Err(state.doom(Error::damaged(at, "a lock that nobody holds"))),
                 };
             }
             let index = state.held.len();
             if !now.is_held(core.base) {
                 if lock::take(word, now, Word::held(core.base, slot, index)).is_ok() {
-                    state.hold(at, now);
+                    state.hold(word, now);
                     self.see(state, now)?;
                     return Ok((index, true));
                 }
@@ -223,19 +223,19 @@ impl<'t> RawTx<'t> {
     }
 
     /// Everything read is still what it was.
+    #[inline]
     fn validate(self, state: &mut State) -> Result<()> {
-        for i in 0..state.reads.len() {
-            let (at, version) = state.reads[i];
-            let now = lock::load(self.core.memory.word(at)?);
-            let is_same = match now.index_of(self.core.base, self.context.slot) {
-                Some(index) => state.held.get(index).is_some_and(|held| held.before == version),
-                None => now == version,
-            };
-            if !is_same {
-                return Err(state.doom(Error::Conflict));
-            }
+        match state.reads.iter().all(|read| read.now() == read.version || self.is_mine(state, read)) {
+            true => Ok(()),
+            false => Err(state.doom(Error::Conflict)),
         }
-        Ok(())
+    }
+
+    /// Whether what was read is locked by this transaction, and was the same then.
+    #[cold]
+    fn is_mine(self, state: &State, read: &Seen) -> bool {
+        let index = read.now().index_of(self.core.base, self.context.slot);
+        index.and_then(|index| state.held.get(index)).is_some_and(|held| held.before == read.version)
     }
 
     /// Copies `words` at `home` that the lock at `lock_at` protects into `into`, or returns the private copy of them. If it is
@@ -259,7 +259,7 @@ impl<'t> RawTx<'t> {
             // SAFETY: passed on.
             let found = unsafe { self.copy((lock_at, tag), home, words, into)? };
             if lock::load(word) == before {
-                self.has_read(lock_at, before)?;
+                self.has_read(word, before)?;
                 return match found == tag {
                     true => Ok(None),
                     false => Err(self.other_type(lock_at)),
@@ -295,9 +295,9 @@ impl<'t> RawTx<'t> {
     }
 
     #[inline]
-    fn has_read(self, lock_at: u64, version: Word) -> Result<()> {
+    fn has_read(self, word: &AtomicU64, version: Word) -> Result<()> {
         let mut state = self.context.state.borrow_mut();
-        state.reads.push((lock_at, version));
+        state.has_read(word, version);
         self.see(&mut state, version)?;
         self.look_around(&mut state)
     }
@@ -337,7 +337,7 @@ impl<'t> RawTx<'t> {
                 // SAFETY: passed on.
                 let found = unsafe { self.copy((lock_at, tag), home, words, into)? };
                 if lock::load(word) == before {
-                    self.has_read(lock_at, before)?;
+                    self.has_read(word, before)?;
                     check(found)?;
                     return Ok(None);
                 }
@@ -367,7 +367,7 @@ impl<'t> RawTx<'t> {
     }
 
     /// The same of an object, which must be of the type `tag`.
-    #[inline]
+    #[inline(always)]
     pub fn change_of(self, lock_at: u64, home: u64, words: usize, tag: Option<u16>) -> Result<Private<'t>> {
         let memory = &self.core.memory;
         let word = memory.lock_word(lock_at)?;

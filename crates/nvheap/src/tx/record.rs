@@ -18,51 +18,52 @@ impl Record {
     pub fn begin(&mut self) {
         self.words.clear();
         self.reserve(0);
-        (0..HEAD).for_each(|_| self.put(0));
+        self.append(&[0; HEAD]);
     }
 
     /// Room for changes of so many words in all, whatever their number, and for what fills up a line.
     #[inline]
     fn reserve(&mut self, words: usize) {
-        let needed = words + words / CHANGE_WORDS_MAX + 2 + HEAD + LINE_WORDS;
+        let needed = words + (words >> (COUNT_BITS - 1)) + 2 + HEAD + LINE_WORDS;
         if self.words.capacity() - self.words.len() < needed {
             self.words.reserve(needed);
         }
     }
 
-    /// Appends words for which there is room.
-    #[inline]
-    fn append(&mut self, words: &[u64]) {
+    /// Words for which there is room; the compiler knows how many.
+    #[inline(always)]
+    fn append<const N: usize>(&mut self, words: &[u64; N]) {
         let len = self.words.len();
-        assert!(self.words.capacity() - len >= words.len(), "{} words behind {len}", words.len());
-        // SAFETY: there is room. In whole words: the compiler would call a function for an unknown length.
-        unsafe {
-            stores::copy_racing(self.words.as_mut_ptr().add(len), words.as_ptr(), words.len());
-            self.words.set_len(len + words.len());
-        }
-    }
-
-    #[inline]
-    fn put(&mut self, word: u64) {
-        let len = self.words.len();
-        assert!(self.words.capacity() > len, "a word behind {len}");
+        assert!(self.words.capacity() - len >= N, "{N} words behind {len}");
         // SAFETY: there is room.
         unsafe {
-            self.words.as_mut_ptr().add(len).write(word);
-            self.words.set_len(len + 1);
+            self.words.as_mut_ptr().add(len).cast::<[u64; N]>().write(*words);
+            self.words.set_len(len + N);
         }
     }
 
     /// A change for which there is room.
-    #[inline]
+    #[inline(always)]
     fn change(&mut self, home: u64, words: &[u64]) {
         if words.len() > CHANGE_WORDS_MAX {
-            let (part, rest) = words.split_at(CHANGE_WORDS_MAX);
-            self.change(home, part);
-            return self.change(home + part.len() as u64 * 8, rest);
+            return self.change_in_parts(home, words);
         }
-        self.put((home / 8) << COUNT_BITS | words.len() as u64);
-        self.append(words);
+        let len = self.words.len();
+        assert!(self.words.capacity() - len > words.len(), "{} words behind {len}", words.len());
+        // SAFETY: there is room. In whole words: the compiler would call a function for an unknown length.
+        unsafe {
+            let at = self.words.as_mut_ptr().add(len);
+            at.write((home / 8) << COUNT_BITS | words.len() as u64);
+            stores::copy_racing(at.add(1), words.as_ptr(), words.len());
+            self.words.set_len(len + 1 + words.len());
+        }
+    }
+
+    #[cold]
+    fn change_in_parts(&mut self, home: u64, words: &[u64]) {
+        for (i, part) in words.chunks(CHANGE_WORDS_MAX).enumerate() {
+            self.change(home + (i * CHANGE_WORDS_MAX) as u64 * 8, part);
+        }
     }
 
     /// All of these words.
@@ -76,10 +77,15 @@ impl Record {
     #[inline]
     pub fn push_changed(&mut self, home: u64, old: &[u64], words: &[u64]) {
         self.reserve(words.len());
-        let (mut first, mut end) = (0, 0);
+        let (mut first, mut end) = (0, 0_usize);
         let (lines, rest) = words.as_chunks::<LINE_WORDS>();
         let (old_lines, old_rest) = old.as_chunks::<LINE_WORDS>();
         let mut add = |base: usize, mut mask: u32| {
+            if mask == 0xff && end == base {
+                // A whole line, the first one or behind one that differs.
+                end = base + LINE_WORDS;
+                return;
+            }
             // A gap of one word costs no more than another header.
             mask |= (mask << 1) & (mask >> 1);
             while mask != 0 {
@@ -121,10 +127,10 @@ impl Record {
     }
 
     /// The words to be written at `at`.
-    #[inline]
+    #[inline(always)]
     pub fn finish(&mut self, identity: u64, at: u64, clock: u64, epoch: u64) -> &[u64] {
         while !self.words.len().is_multiple_of(LINE_WORDS) {
-            self.put(0);
+            self.append(&[0]);
         }
         log::seal(&mut self.words, identity, at, clock, epoch);
         &self.words

@@ -3,10 +3,12 @@
 use crate::arena::Arena;
 use crate::core::Core;
 use crate::error::Error;
-use crate::lock::{OWNERS, Word};
+use crate::lock::{self, OWNERS, Word};
 use crate::space::{Active, CLASSES};
 use crate::tx::record::Record;
 use std::cell::{Cell, RefCell};
+use std::ptr;
+use std::sync::atomic::AtomicU64;
 
 const NONE: u32 = u32::MAX;
 /// Reads after which a transaction checks them for the first time, whether it has a reason to or not.
@@ -17,9 +19,38 @@ const MANY: usize = 1 << 14;
 /// A lock that is held.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
-    pub at: u64,
+    word: *const AtomicU64,
     pub before: Word,
     first: u32,
+}
+
+impl Held {
+    /// Whether it is this one.
+    #[inline]
+    pub fn is(&self, word: &AtomicU64) -> bool {
+        ptr::eq(self.word, word)
+    }
+
+    #[inline]
+    pub fn release(&self, word: Word) {
+        // SAFETY: a word of the heap's memory, which is mapped as long as the transaction runs.
+        lock::release(unsafe { &*self.word }, word);
+    }
+}
+
+/// Something that was read: its lock, and what that said.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    word: *const AtomicU64,
+    pub version: Word,
+}
+
+impl Seen {
+    #[inline]
+    pub fn now(&self) -> Word {
+        // SAFETY: as of `Held`.
+        lock::load(unsafe { &*self.word })
+    }
 }
 
 /// A private copy. The word in front of it says who has borrowed it.
@@ -37,7 +68,7 @@ pub(super) struct Shadow {
 pub(super) struct State {
     pub held: Vec<Held>,
     pub shadows: Vec<Shadow>,
-    pub reads: Vec<(u64, Word)>,
+    pub reads: Vec<Seen>,
     pub look_around_at: usize,
     /// Words without a lock: entries of the page table.
     pub words: Vec<(u64, u64)>,
@@ -70,8 +101,13 @@ impl State {
     }
 
     #[inline]
-    pub fn hold(&mut self, at: u64, before: Word) {
-        self.held.push(Held { at, before, first: NONE });
+    pub fn hold(&mut self, word: &AtomicU64, before: Word) {
+        self.held.push(Held { word, before, first: NONE });
+    }
+
+    #[inline]
+    pub fn has_read(&mut self, word: &AtomicU64, version: Word) {
+        self.reads.push(Seen { word, version });
     }
 
     /// The private copy that begins at `home`.
@@ -127,8 +163,9 @@ impl State {
     }
 
     /// The transaction has ended. Stores behind a fence wait for it, so nothing is stored that is what it should be.
-    #[inline]
+    #[inline(always)]
     pub fn clear(&mut self) {
+        #[inline(always)]
         fn clear<T>(list: &mut Vec<T>) {
             if !list.is_empty() {
                 list.clear();
