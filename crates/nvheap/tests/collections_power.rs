@@ -3,10 +3,9 @@
 
 mod common;
 
-use common::file;
+use common::{file, images};
 use nvlab_nvheap::{
-    Brand, CrashPoint, Delays, Heap, Options, PBTreeMap, PBox, PHashMap, PList, PString, Persist, Result,
-    Simulated, Tx,
+    Brand, Delays, Heap, Options, PBTreeMap, PBox, PHashMap, PList, PString, Persist, Result, Simulated, Tx,
 };
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -62,36 +61,6 @@ fn state(heap: &Heap<Power>) -> State {
     .unwrap()
 }
 
-fn draw(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
-}
-
-/// Images of a crash point: all of them if there are few, otherwise random ones and the extremes.
-fn images(point: &CrashPoint, seed: &mut u64) -> Vec<Vec<u8>> {
-    let choices = point.choices();
-    let all = choices.iter().try_fold(1_usize, |all, &choices| all.checked_mul(choices));
-    match all.filter(|&all| all <= 16) {
-        Some(all) => {
-            let numbered = |mut number: usize| {
-                point.image(|line| {
-                    let pick = number % choices[line];
-                    number /= choices[line];
-                    pick
-                })
-            };
-            (0..all).map(numbered).collect()
-        }
-        None => {
-            let mut images = vec![point.image(|_| 0), point.image(|line| choices[line] - 1)];
-            images.extend((0..8).map(|_| point.image(|line| draw(seed) as usize % choices[line])));
-            images
-        }
-    }
-}
-
 type Change = fn(&mut Root, &Tx<'_, Power>) -> Result<()>;
 
 fn apply(heap: &Heap<Power>, change: Change) -> Result<()> {
@@ -119,7 +88,7 @@ fn cut(prepare: Change, change: Change) -> u64 {
     drop(heap);
     let (mut seed, mut seen) = (88_172_645_463_325_252, [false; 2]);
     for (number, point) in points.iter().enumerate() {
-        for image in images(point, &mut seed) {
+        for image in images(point, &mut seed, 16, 8) {
             let image_file = file();
             image_file.write_all_at(&image, 0).unwrap();
             let opened = options(&Simulated::new(Delays::PCM));

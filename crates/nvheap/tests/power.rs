@@ -4,10 +4,9 @@
 
 mod common;
 
-use common::file;
+use common::{draw, file, images};
 use nvlab_nvheap::{
-    Brand, CrashPoint, Delays, Heap, Options, PBox, PString, PVec, Persist, Result, Simulated, Strong, Tx,
-    Weak,
+    Brand, Delays, Heap, Options, PBox, PString, PVec, Persist, Result, Simulated, Strong, Tx, Weak,
 };
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -103,35 +102,6 @@ fn state(heap: &Heap<Power>) -> State {
     .unwrap()
 }
 
-fn draw(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
-}
-
-/// Images of a crash point: all of them if there are at most 64, otherwise so many random ones and the extremes.
-fn images(point: &CrashPoint, seed: &mut u64) -> Vec<Vec<u8>> {
-    let choices = point.choices();
-    let all =
-        choices.iter().try_fold(1_usize, |all, &choices| all.checked_mul(choices)).filter(|&all| all <= 64);
-    let numbered = |mut number: usize| {
-        point.image(|line| {
-            let pick = number % choices[line];
-            number /= choices[line];
-            pick
-        })
-    };
-    match all {
-        Some(all) => (0..all).map(numbered).collect(),
-        None => {
-            let mut images = vec![point.image(|_| 0), point.image(|line| choices[line] - 1)];
-            images.extend((0..24).map(|_| point.image(|line| draw(seed) as usize % choices[line])));
-            images
-        }
-    }
-}
-
 /// Runs `change` and cuts the power everywhere; returns how many images were tried.
 fn cut_everywhere(
     heap: Heap<Power>,
@@ -170,7 +140,7 @@ fn cut_everywhere(
         (now == after, recovery)
     };
     for (number, point) in points.iter().enumerate() {
-        for (i, image) in images(point, &mut seed).iter().enumerate() {
+        for (i, image) in images(point, &mut seed, 64, 24).iter().enumerate() {
             let (_, recovery) = verify(image, format!("point {number} of {}, image {i}", points.len()));
             // Again while it recovers, for a few of them.
             if i % 16 == 0 {

@@ -1,6 +1,6 @@
 //! Heaps in a simulated cache.
 
-use nvlab_nvheap::{Options, Persistence, Simulated};
+use nvlab_nvheap::{CrashPoint, Options, Persistence, Simulated};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -12,4 +12,33 @@ pub fn options(simulated: &Arc<Simulated>, log_bytes: u64) -> Options {
 /// A file in memory.
 pub fn file() -> File {
     nvlab_os::file::anonymous(c"heap", false).unwrap()
+}
+
+/// A random number, by xorshift.
+pub fn draw(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// Images of a crash point: all of them if there are at most `all_max`, otherwise so many random ones and the extremes.
+pub fn images(point: &CrashPoint, seed: &mut u64, all_max: usize, random: usize) -> Vec<Vec<u8>> {
+    let choices = point.choices();
+    let all = choices.iter().try_fold(1_usize, |all, &choices| all.checked_mul(choices));
+    let numbered = |mut number: usize| {
+        point.image(|line| {
+            let pick = number % choices[line];
+            number /= choices[line];
+            pick
+        })
+    };
+    match all.filter(|&all| all <= all_max) {
+        Some(all) => (0..all).map(numbered).collect(),
+        None => {
+            let mut images = vec![point.image(|_| 0), point.image(|line| choices[line] - 1)];
+            images.extend((0..random).map(|_| point.image(|line| draw(seed) as usize % choices[line])));
+            images
+        }
+    }
 }
