@@ -27,7 +27,8 @@ impl<T: Persist<H>, H: Brand> Handle<T, H> {
     }
 
     /// The value, for reading.
-    #[inline]
+    // A store behind the fence of the last commit waits for it, and there is room for a few dozen: calls would fill it.
+    #[inline(always)]
     pub fn read<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Read<'t, T>> {
         self.check(tx)?;
         read::<T, H>(tx.raw, self.word)

@@ -144,7 +144,7 @@ pub(crate) fn read_value<'t, T: Persist<H>, H: Brand>(
     read_in(tx, lock, home, None)
 }
 
-#[inline]
+#[inline(always)]
 fn read_in<'t, T: Persist<H>, H: Brand>(
     tx: RawTx<'t>,
     lock: u64,

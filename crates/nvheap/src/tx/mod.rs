@@ -175,7 +175,7 @@ impl<'t> RawTx<'t> {
 
     /// Something of this version is read: if it is newer than what this thread knows of its writer, everything read before
     /// must still be what it was.
-    #[inline]
+    #[inline(always)]
     fn see(self, state: &mut State, version: Word) -> Result<()> {
         if version.clock() <= self.core.base || version.clock() <= state.seen[version.owner()] {
             return Ok(());
@@ -243,7 +243,7 @@ impl<'t> RawTx<'t> {
     ///
     /// # Safety
     /// `into` has room for them.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn read(
         self,
         lock_at: u64,
@@ -275,7 +275,7 @@ impl<'t> RawTx<'t> {
     ///
     /// # Safety
     /// `into` has room for the words.
-    #[inline]
+    #[inline(always)]
     unsafe fn copy(
         self,
         (lock_at, tag): (u64, Option<u16>),
@@ -294,7 +294,7 @@ impl<'t> RawTx<'t> {
         Ok(found)
     }
 
-    #[inline]
+    #[inline(always)]
     fn has_read(self, word: &AtomicU64, version: Word) -> Result<()> {
         let mut state = self.context.state.borrow_mut();
         state.has_read(word, version);
@@ -351,7 +351,7 @@ impl<'t> RawTx<'t> {
     }
 
     /// A transaction that goes round in circles because of what others did meanwhile finds out.
-    #[inline]
+    #[inline(always)]
     fn look_around(self, state: &mut State) -> Result<()> {
         if state.reads.len() >= state.look_around_at {
             state.look_around_at = state.reads.len() * 2;

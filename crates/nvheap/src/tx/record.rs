@@ -150,3 +150,37 @@ impl Record {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a record says is what has changed, whatever has: as a plain copy would.
+    #[test]
+    fn every_difference_is_recorded() {
+        let mut seed = 88_172_645_463_325_252_u64;
+        for round in 0..20_000_usize {
+            let len = round % 37;
+            let old: Vec<u64> = (0..len as u64).collect();
+            let mut new = old.clone();
+            for word in &mut new {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                *word ^= u64::from(seed >> 33 & 3 <= (round / 37) as u64 % 4) << (seed >> 58);
+            }
+            let mut record = Record::default();
+            record.begin();
+            record.push_changed(8000, &old, &new);
+            assert_eq!(record.is_empty(), old == new);
+            let (mut found, mut end) = (old, 0);
+            log::for_each(&record.words, |home, words| {
+                let first = (home - 8000) as usize / 8;
+                assert!(end == 0 || first > end + 1, "a gap of {} words", first - end);
+                found[first..first + words.len()].copy_from_slice(words);
+                end = first + words.len();
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(found, new);
+        }
+    }
+}
