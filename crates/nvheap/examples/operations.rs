@@ -244,9 +244,9 @@ fn main() {
     let (elements, operations, threads) = (number(1 << 20), number(2_000_000), number(1));
     let folder = tempfile::tempdir_in(arguments.next().unwrap_or("/dev/shm".into())).unwrap();
     let run = Run { elements, operations, threads, folder: folder.path() };
-    let workloads: [(&str, fn(&Run<'_>)); 4] =
-        [("sps", sps), ("tpc-b", tpc_b), ("b-tree", b_tree), ("hash", hash)];
     let asked = arguments.next();
+    let workloads: [(_, fn(&Run<'_>)); 4] =
+        [("sps", sps), ("tpc-b", tpc_b), ("b-tree", b_tree), ("hash", hash)];
     for (name, workload) in workloads {
         if asked.as_ref().is_none_or(|asked| asked.split(',').any(|asked| asked == name)) {
             workload(&run);

@@ -34,9 +34,8 @@ impl Arena {
     /// Goes on to a chunk with room for so many words.
     #[cold]
     fn advance(&mut self, words: usize) {
-        let fits = |chunk: &Box<[u64]>| chunk.len() >= words;
         let next = if self.next.is_null() { 0 } else { self.chunk + 1 };
-        let found = self.chunks.iter().skip(next).position(fits).map(|skipped| next + skipped);
+        let found = (next..self.chunks.len()).find(|&chunk| self.chunks[chunk].len() >= words);
         self.chunk = found.unwrap_or_else(|| {
             self.chunks.push(vec![0; words.max(CHUNK_WORDS)].into_boxed_slice());
             self.chunks.len() - 1

@@ -25,8 +25,8 @@ pub enum Error {
         /// The size the heap was created for.
         bytes_max: u64,
     },
-    /// More changes than a log holds. Nothing has been changed.
-    #[error("the transaction needs a record of {needed} B, and a log takes at most {most} B")]
+    /// More changes than a record holds: some 32 GiB. Nothing has been changed.
+    #[error("the transaction needs a record of {needed} B, and one has at most {most} B")]
     TooLarge {
         /// Bytes of the record.
         needed: u64,

@@ -39,7 +39,9 @@ pub struct Options {
     pub bytes_max: u64,
     /// Threads that can use it at a time, at most 127; fixed when it is created.
     pub logs: u32,
-    /// Bytes of a thread's log, in which a transaction takes at most half; fixed when the heap is created.
+    /// Bytes of a thread's log; fixed when the heap is created. A transaction of any size works: one whose record takes more
+    /// than half a log writes it to free pages of the heap, which may have to grow for it, and needs memory in proportion
+    /// to what it changes.
     pub log_bytes: u64,
 }
 

@@ -61,7 +61,7 @@
 //! Promises
 //! 1. A transaction that returned `Ok` is durable; no crash leaves part of one. It waits for memory once.
 //! 2. Transactions are isolated: each sees the state that those before it left, and nothing of those in progress.
-//! 3. No crash leaks a block or loses a reference. Objects in a circle are not freed.
+//! 3. No crash leaks a block or loses a reference. Objects in a circle are not freed. A transaction may be of any size.
 //! 4. Whatever a file contains, opening and using it returns values or errors; it never accesses memory outside the file.
 //! 5. On a disk, durable means synced. On tmpfs it means that a killed process loses nothing; a power cut loses the file.
 //!

@@ -16,6 +16,12 @@
 //! one epoch, one after the other; each is durable before the next is written. So the tail is where the next record does
 //! not check, and a record of the same epoch behind the tail means damage.
 //!
+//! What damage can be told from a torn record: a record is torn if the power fails before its fence, and then nothing of the
+//! same epoch is behind it in its half. So a record of which a bit was lost later is reported, unless it is the last one of
+//! its half: that one is taken for torn, and its transaction for one that did not commit. With two epochs in the logs, at
+//! most one transaction in each half of each log can be lost like that. The same holds if the record lies in pages and
+//! either it or the line that names it is damaged. A header of which one copy is damaged is found in the other.
+//!
 //! What order records are replayed in: by their clocks. Two transactions that changed the same object have clocks in the order
 //! in which they held it, whatever their threads; others may be replayed in any order. No line is shared by commits of
 //! different threads for it.

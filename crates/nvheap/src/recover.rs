@@ -1,6 +1,6 @@
 //! Recovery: replays the records of the epochs that were not finished, in the order of their clocks.
 //!
-//! It reads each log front to back and keeps one record of each. It may be cut at any point and begin again: records are values,
+//! It reads each log front to back and keeps one record of each half, however large. It may be cut at any point and begin again: records are values,
 //! not differences, and the header names their epochs until they are at home.
 
 use crate::error::{Error, Result};

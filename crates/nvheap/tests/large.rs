@@ -265,6 +265,13 @@ fn a_damaged_large_record_is_torn_if_it_is_the_last_and_damage_if_not() {
     assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
 }
 
+/// Memory of this process that is no file's.
+fn anonymous_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
 #[test]
 fn one_of_100_mb_works_with_default_options_and_is_replayed() {
     let _turn = turn();
@@ -272,7 +279,11 @@ fn one_of_100_mb_works_with_default_options_and_is_replayed() {
     let (path, copy) = (folder.path().join("heap"), folder.path().join("copy"));
     const ELEMENTS: usize = 100 * 1000 * 1000 / 64;
     let heap = Heap::create(&path, Options::default(), make(ELEMENTS)).unwrap();
+    let before = anonymous_bytes();
     apply(&heap, |root, tx| change_numbers(root, tx, 5)).unwrap();
+    let after = anonymous_bytes();
+    // It needed some 400 MB; the C library keeps up to 64 MiB of what is returned to it.
+    assert!(after < before + (72 << 20), "{before} B of memory before it and {after} B after it");
     apply(&heap, |root, _| {
         root.small = 1;
         Ok(())
