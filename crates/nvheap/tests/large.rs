@@ -349,15 +349,17 @@ fn a_large_transaction_without_room_changes_nothing() {
 fn large_and_small_ones_run_side_by_side() {
     let _turn = turn();
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-    let options = Options { logs: 3, log_bytes: 16 << 10, ..Options::default() };
-    const ROUNDS: u64 = 60;
+    let options = Options { logs: 4, log_bytes: 16 << 10, ..Options::default() };
+    const ROUNDS: u64 = 300;
+    let gate = std::sync::Barrier::new(3);
     let mut heap = Heap::create(folder.path().join("heap"), options, make(1200)).unwrap();
     let root = heap.root().unwrap();
     std::thread::scope(|scope| {
         // Each changes a third of the elements at once; the last one single elements everywhere.
         for third in 0..3 {
-            let (heap, root) = (&heap, &root);
+            let (heap, root, gate) = (&heap, &root, &gate);
             scope.spawn(move || {
+                gate.wait();
                 for round in 0..ROUNDS {
                     let changed = heap.transaction(|tx| {
                         let root = root.read(tx)?;
