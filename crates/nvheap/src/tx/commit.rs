@@ -178,31 +178,31 @@ impl<'t> RawTx<'t> {
         let offset = tail.load(Ordering::Relaxed);
         let at = core.layout.half(self.context.slot, epoch) + offset;
         let bytes = self.log_bytes(state);
+        if !state.streamed.is_empty() {
+            // Before the record: lines become durable in any order, and a whole record says that these are there.
+            core.memory.fence(&state.streamed)?;
+        }
         if let Some((page, _)) = state.overflow {
             self.write_overflow(state, core.layout.bytes(page), at, (clock, epoch))?;
         } else {
             core.memory.stream(at, state.record.finish(core.identity, at, clock, epoch))?;
-        }
-        if state.streamed.is_empty() {
             core.memory.fence(&[(at, bytes)])?;
-        } else {
-            state.streamed.push((at, bytes));
-            core.memory.fence(&state.streamed)?;
         }
         tail.store(offset + bytes, Ordering::Release);
         state.record.apply(&core.memory)
     }
 
-    /// Writes the record to pages of its own, and to the log where it is.
+    /// Writes the record to pages of its own, and to the log where it is, and waits for both.
     #[cold]
     fn write_overflow(self, state: &mut State, body: u64, at: u64, (clock, epoch): (u64, u64)) -> Result<()> {
         let core = self.core;
         let words = state.record.finish(core.identity, body, clock, epoch);
         core.memory.stream(body, words)?;
-        state.streamed.push((body, words.len() as u64 * 8));
         let mut line = log::continued(body, words.len() as u64);
         log::seal(&mut line, core.identity, at, clock, epoch);
-        core.memory.stream(at, &line)
+        core.memory.stream(at, &line)?;
+        // In any order: each has a hash of its own.
+        core.memory.fence(&[(body, words.len() as u64 * 8), (at, LINE)])
     }
 
     /// What was taken or freed is so for good.

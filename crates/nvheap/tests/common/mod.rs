@@ -37,6 +37,11 @@ pub fn images(point: &CrashPoint, seed: &mut u64, all_max: usize, random: usize)
         Some(all) => (0..all).map(numbered).collect(),
         None => {
             let mut images = vec![point.image(|_| 0), point.image(|line| choices[line] - 1)];
+            // The first lines, those of a log, are durable and the others are not; and the other way round.
+            for end in 1..choices.len().min(40) {
+                images.push(point.image(|line| if line < end { choices[line] - 1 } else { 0 }));
+                images.push(point.image(|line| if line < end { 0 } else { choices[line] - 1 }));
+            }
             images.extend((0..random).map(|_| point.image(|line| draw(seed) as usize % choices[line])));
             images
         }
