@@ -1,7 +1,7 @@
 //! An open heap as all its threads share it.
 
 use crate::error::{Error, Result};
-use crate::layout::{HEADERS, Header, LINE, Layout};
+use crate::layout::{HEADERS, Header, Layout};
 use crate::memory::Memory;
 use crate::mutex::locked;
 use crate::persist::TypeEntry;
@@ -68,9 +68,7 @@ pub(crate) struct Core {
 /// Writes both copies, one after the other.
 pub(crate) fn write_header(memory: &Memory, header: &Header) -> Result<()> {
     for at in HEADERS {
-        memory.store(at, &header.encode())?;
-        memory.write_back(at, 2 * LINE);
-        memory.fence(&[(at, 2 * LINE)])?;
+        memory.persist(at, &header.encode())?;
     }
     Ok(())
 }
@@ -108,6 +106,10 @@ impl Core {
     /// The caller is not in the middle of a commit. Records of the next epoch may be written meanwhile; those after it wait
     /// for this one.
     pub fn checkpoint(&self, epoch: u64) -> Result<()> {
+        if self.memory.region().is_some() {
+            // Its log keeps commits in order.
+            return Ok(());
+        }
         let mut header = locked(&self.header);
         self.check_failed()?;
         if self.epoch.load(Ordering::Relaxed) != epoch {
@@ -125,6 +127,18 @@ impl Core {
         self.fail(self.write_home(epoch))?;
         header.epoch_done = epoch;
         self.fail(write_header(&self.memory, &header))
+    }
+
+    /// Gives a log the hints of free blocks. No transaction is running.
+    pub fn keep_hints(&self) -> Result<()> {
+        const PIECE: u64 = 4096;
+        self.check_failed()?;
+        if self.memory.region().is_none() {
+            return Ok(());
+        }
+        let hints = self.layout.hints()..self.layout.data();
+        let mut pieces = hints.clone().step_by(PIECE as usize);
+        pieces.try_for_each(|at| self.memory.fence(&[(at, PIECE.min(hints.end - at))]))
     }
 
     fn write_home(&self, epoch: u64) -> Result<()> {

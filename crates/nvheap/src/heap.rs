@@ -8,21 +8,24 @@ use crate::layout::{Header, Layout, PAGE, TYPES};
 use crate::memory::{Memory, Persistence};
 use crate::mutex::locked;
 use crate::persist::{Brand, Shape};
+use crate::place::{self, Place};
 use crate::pointer::{Handle, PBox, offset, pack, tag_of};
 use crate::reap::{Ended, reap};
 use crate::recover;
+use crate::region::Region;
 use crate::space::Space;
 use crate::thread::{self, Lease};
 use crate::tx::{List, RawTx, Tx, with_running};
 use crate::wait::back_off;
 use nvlab_os::{barrier, file};
+use nvlab_rvm::Rvm;
 use std::any::{TypeId, type_name};
 use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -49,6 +52,16 @@ impl Default for Options {
     /// 64 GiB at most, 32 threads with logs of 512 KiB.
     fn default() -> Self {
         Options { persistence: Persistence::Detect, bytes_max: 64 << 30, logs: 32, log_bytes: 512 << 10 }
+    }
+}
+
+impl Options {
+    fn layout(&self) -> Layout {
+        Layout {
+            logs: u64::from(self.logs),
+            half_bytes: (self.log_bytes / 2).next_multiple_of(4096),
+            pages_max: self.bytes_max.div_ceil(PAGE).next_multiple_of(4),
+        }
     }
 }
 
@@ -113,62 +126,111 @@ fn words(shape: &Shape) -> Vec<u8> {
     text
 }
 
+/// Bytes as words, filled up with zeros.
+fn whole_words(bytes: &[u8]) -> Vec<u64> {
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    bytes.chunks(8).map(word).collect()
+}
+
 impl<H: Brand> Heap<H> {
-    /// Creates a heap in a new file, with the root that `root` makes.
+    /// Creates a heap in a new file, with the root that `root` makes; or on a block device or memory window that begins with
+    /// zeros.
     pub fn create(
         path: impl AsRef<Path>,
         options: Options,
         root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
     ) -> Result<Self> {
         let path = path.as_ref();
-        let file =
-            file::private().create_new(true).open(path).map_err(Error::io("create", &path.display()))?;
+        let (file, is_new) = place::create(path).map_err(Error::io("create", &path.display()))?;
         Self::create_in(file, path, options, root).inspect_err(|_| {
-            // Nobody else has seen it: it was new, and it is no heap yet.
-            let _ = std::fs::remove_file(path);
+            if is_new {
+                // Nobody else has seen it, and it is no heap yet.
+                let _ = std::fs::remove_file(path);
+            }
         })
     }
 
-    /// Creates a heap in an empty file that is open; `path` is for messages.
+    /// Opens the heap that is there, or creates one where none is or where its creation was interrupted.
+    pub fn open_or_create(
+        path: impl AsRef<Path>,
+        options: Options,
+        root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
+    ) -> Result<Self> {
+        let path = path.as_ref();
+        let file = match place::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Self::create(path, options, root),
+            Err(error) => return Err(Error::io("open", &path.display())(error)),
+        };
+        lock(&file, path)?;
+        match Place::of(&file, path)?.is_blank(&file, path)? {
+            true => Self::create_in(file, path, options, root),
+            false => Self::open_in(file, path, options),
+        }
+    }
+
+    /// Creates a heap in a file that is open and empty, a block device, or a memory window; `path` is for messages. Where the
+    /// size is fixed, the heap takes it, up to [`Options::bytes_max`].
     pub fn create_in(
         file: File,
         path: &Path,
         options: Options,
+        root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
+    ) -> Result<Self> {
+        lock(&file, path)?;
+        let place = Place::of(&file, path)?;
+        if !place.is_blank(&file, path)? {
+            return Err(Error::Format { path: path.into(), why: "something else is there already".into() });
+        }
+        let mut layout = options.layout();
+        if place.is_fixed() {
+            layout = layout.fit(place::bytes(&file, path)?);
+        }
+        if !layout.is_sane() {
+            return Err(Error::Invalid(format!("no heap in {} can have {options:?}", path.display())));
+        }
+        let brand = BrandGuard::take::<H>()?;
+        let bytes_max = layout.bytes(layout.pages_max);
+        let mut bytes = bytes_max;
+        if !place.is_fixed() {
+            bytes = layout.data();
+            file.set_len(0)
+                .and_then(|()| file.set_len(bytes))
+                // Logs are written without asking for space again.
+                .and_then(|()| file::reserve(&file, 0, layout.page_table()))
+                .map_err(Error::io("reserve space in", &path.display()))?;
+        }
+        let memory = Memory::map(file, path, place, &options.persistence, (bytes, bytes_max), layout.data())?;
+        Self::make(memory, layout, brand, root)
+    }
+
+    /// Makes a heap where none is.
+    fn make(
+        memory: Memory,
+        layout: Layout,
+        brand: BrandGuard,
         mut root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
     ) -> Result<Self> {
-        let layout = Layout {
-            logs: u64::from(options.logs),
-            half_bytes: (options.log_bytes / 2).next_multiple_of(4096),
-            pages_max: options.bytes_max.div_ceil(PAGE).next_multiple_of(4),
-        };
-        if !layout.is_sane() {
-            return Err(Error::Invalid(format!("no heap can have {options:?}")));
-        }
-        lock(&file, path)?;
-        let brand = BrandGuard::take::<H>()?;
-        file.set_len(layout.data()).map_err(Error::io("lengthen", &path.display()))?;
-        // Logs are written without asking for space again.
-        file::reserve(&file, 0, layout.page_table())
-            .map_err(Error::io("reserve space in", &path.display()))?;
         let shape = Shape::of::<H>();
-        file.write_all_at(&words(&shape), TYPES.start).map_err(Error::io("write", &path.display()))?;
         let header = Header {
             layout,
-            identity: file::random_u64().map_err(Error::io("draw a number for", &path.display()))?,
+            identity: file::random_u64().map_err(Error::io("draw a number for", &memory.path().display()))?,
             fingerprint: fingerprint(&shape),
             root: 0,
             epoch_done: 0,
             clock_limit: CLOCK_STEP,
             opens: 1,
         };
-        let memory = Memory::map(
-            file,
-            path,
-            &options.persistence,
-            layout.data(),
-            layout.bytes(layout.pages_max),
-            layout.data(),
-        )?;
+        // First: without a root it says that the rest is still being made.
+        write_header(&memory, &header)?;
+        if memory.bytes() > layout.data() {
+            // It has its full size already, and was something else before.
+            (0..layout.logs as usize)
+                .map(|log| layout.log_head(log)..layout.half(log, 0))
+                .chain([TYPES, layout.page_table()..layout.data()])
+                .try_for_each(|range| memory.clear(range))?;
+        }
+        memory.persist(TYPES.start, &whole_words(&words(&shape)))?;
         let mut heap = Self::start(memory, header, shape, brand, 0, 0);
         let made = heap.transaction(|tx| {
             let root = PBox::<H::Root, H>::new(tx, root(tx)?)?;
@@ -190,37 +252,79 @@ impl<H: Brand> Heap<H> {
     /// Opens a heap and recovers it.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
-        let file = file::private().open(path).map_err(Error::io("open", &path.display()))?;
+        let file = place::open(path).map_err(Error::io("open", &path.display()))?;
         Self::open_in(file, path, options)
     }
 
-    /// Opens the heap in a file that is open; `path` is for messages.
+    /// Opens the heap in a file, block device or memory window that is open; `path` is for messages.
     pub fn open_in(file: File, path: &Path, options: Options) -> Result<Self> {
         lock(&file, path)?;
         let brand = BrandGuard::take::<H>()?;
-        let mut start = vec![0; 8192];
-        let bytes = file.metadata().map_err(Error::io("examine", &path.display()))?.len();
-        let read = file.read_at(&mut start, 0).map_err(Error::io("read", &path.display()))?;
-        let mut header = Header::find(path, &start[..read])?;
-        let format = |why: String| Error::Format { path: path.into(), why };
+        let place = Place::of(&file, path)?;
+        let start = place.read_start(&file, path, TYPES.end)?;
+        let bytes = place::bytes(&file, path)?;
+        let (header, shape) = Self::identify(path, &start, bytes)?;
         let layout = header.layout;
-        if bytes < layout.bytes(1) || header.root == 0 {
-            return Err(format(format!("it ends after {bytes} B")));
+        let pages = ((bytes - layout.data()) / PAGE).min(layout.pages_max);
+        let sizes = (layout.bytes(pages), layout.bytes(layout.pages_max));
+        let memory = Memory::map(file, path, place, &options.persistence, sizes, layout.data())?;
+        let replayed = recover::replay(&memory, &header)?;
+        Self::resume(memory, header, shape, brand, replayed)
+    }
+
+    /// Creates a heap in a segment of recoverable memory, which begins with zeros, with a transaction of `rvm` for each of its own.
+    /// It takes the size of the segment, up to [`Options::bytes_max`]; [`Options::log_bytes`] does not matter.
+    pub fn create_on(
+        rvm: &Arc<Rvm>,
+        segment: &str,
+        options: Options,
+        root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
+    ) -> Result<Self> {
+        let (path, region) = (Path::new(segment), on_log(rvm, segment, &options)?);
+        // Its own logs are not used: they are as small as can be.
+        let layout = Options { log_bytes: 8192, ..options.clone() }.layout().fit(region.bytes());
+        if !layout.is_sane() {
+            return Err(Error::Invalid(format!("no heap in {segment} can have {options:?}")));
+        }
+        if !place::is_blank(path, &region.read_start(place::BLANK_BYTES)) {
+            return Err(Error::Format { path: path.into(), why: "something else is there already".into() });
+        }
+        let brand = BrandGuard::take::<H>()?;
+        let memory = Memory::in_region(region, path, layout.bytes(layout.pages_max), layout.data());
+        Self::make(memory, layout, brand, root)
+    }
+
+    /// Opens the heap in a segment of recoverable memory, which has been recovered when its log was opened.
+    pub fn open_on(rvm: &Arc<Rvm>, segment: &str, options: Options) -> Result<Self> {
+        let (path, region) = (Path::new(segment), on_log(rvm, segment, &options)?);
+        let brand = BrandGuard::take::<H>()?;
+        let (header, shape) = Self::identify(path, &region.read_start(TYPES.end), region.bytes())?;
+        let (layout, replayed) = (header.layout, region.recovered());
+        let memory = Memory::in_region(region, path, layout.bytes(layout.pages_max), layout.data());
+        Self::resume(memory, header, shape, brand, replayed)
+    }
+
+    /// The header of the heap whose first bytes are `start`; its types are the program's.
+    fn identify(path: &Path, start: &[u8], bytes: u64) -> Result<(Header, Shape)> {
+        let header = Header::find(path, start)?;
+        if bytes < header.layout.bytes(1) || header.root == 0 {
+            return Err(Error::Format { path: path.into(), why: format!("it ends after {bytes} B") });
         }
         let shape = Shape::of::<H>();
         if header.fingerprint != fingerprint(&shape) {
-            return Err(Error::Schema { why: difference(&file, &shape) });
+            return Err(Error::Schema { why: difference(&start[TYPES.start as usize..], &shape) });
         }
-        let pages = ((bytes - layout.data()) / PAGE).min(layout.pages_max);
-        let memory = Memory::map(
-            file,
-            path,
-            &options.persistence,
-            layout.bytes(pages),
-            layout.bytes(layout.pages_max),
-            layout.data(),
-        )?;
-        let replayed = recover::replay(&memory, &header)?;
+        Ok((header, shape))
+    }
+
+    /// Goes on with a heap that has been recovered.
+    fn resume(
+        memory: Memory,
+        mut header: Header,
+        shape: Shape,
+        brand: BrandGuard,
+        replayed: u64,
+    ) -> Result<Self> {
         // From here on no lock is held, and what was replayed is never replayed again.
         let base = header.clock_limit;
         header.clock_limit += CLOCK_STEP;
@@ -248,7 +352,11 @@ impl<H: Brand> Heap<H> {
         barrier::register();
         let layout = header.layout;
         let core = Arc::new_cyclic(|this| Core {
-            space: Space::open((memory.bytes() - layout.data()) / PAGE),
+            // Hints change outside transactions: a log has them only if the heap was closed.
+            space: Space::open(
+                (memory.bytes() - layout.data()) / PAGE,
+                memory.region().is_none() || replayed == 0,
+            ),
             memory,
             layout,
             identity: header.identity,
@@ -308,6 +416,9 @@ impl<H: Brand> Heap<H> {
 
     /// Writes all changes home and empties the logs, so that the next open has nothing to replay.
     pub fn checkpoint(&self) -> Result<()> {
+        if let Some(region) = self.core.memory.region() {
+            return region.truncate();
+        }
         for _ in 0..2 {
             self.core.checkpoint(self.core.epoch.load(Ordering::Acquire))?;
         }
@@ -324,7 +435,7 @@ impl<H: Brand> Drop for Heap<H> {
     fn drop(&mut self) {
         thread::end_lease(&self.core);
         // If it fails, the logs have what is not at home.
-        let _ = self.checkpoint();
+        let _ = self.core.keep_hints().and_then(|()| self.checkpoint());
     }
 }
 
@@ -379,6 +490,16 @@ fn failure(tx: RawTx<'_>, error: Option<Error>) -> Error {
     }
 }
 
+/// The region of a heap whose durability is its log's.
+fn on_log(rvm: &Arc<Rvm>, segment: &str, options: &Options) -> Result<Region> {
+    match options.persistence {
+        Persistence::Detect => Region::map(rvm, segment),
+        _ => {
+            Err(Error::Invalid(format!("{segment}: its log makes it durable, not {:?}", options.persistence)))
+        }
+    }
+}
+
 fn lock(file: &File, path: &Path) -> Result<()> {
     match file::try_lock(file).map_err(Error::io("lock", &path.display()))? {
         true => Ok(()),
@@ -386,13 +507,10 @@ fn lock(file: &File, path: &Path) -> Result<()> {
     }
 }
 
-/// The first type of the file that is not the program's.
-fn difference(file: &File, shape: &Shape) -> String {
-    let mut found = vec![0; (TYPES.end - TYPES.start) as usize];
-    let read = file.read_at(&mut found, TYPES.start).unwrap_or(0);
-    found.truncate(read);
-    found.truncate(found.iter().position(|&byte| byte == 0).unwrap_or(read));
-    let (found, mine) = (String::from_utf8_lossy(&found).into_owned(), words(shape));
+/// The first type of the heap that is not the program's; `found` is what it says about its types.
+fn difference(found: &[u8], shape: &Shape) -> String {
+    let end = found.iter().position(|&byte| byte == 0).unwrap_or(found.len());
+    let (found, mine) = (String::from_utf8_lossy(&found[..end]).into_owned(), words(shape));
     let mine = String::from_utf8_lossy(&mine).into_owned();
     let same = found.lines().zip(mine.lines()).take_while(|(theirs, mine)| theirs == mine).count();
     let line = |text: &str| text.lines().nth(same).unwrap_or("nothing").to_string();

@@ -64,6 +64,14 @@ impl Layout {
         self.data() + pages * PAGE
     }
 
+    /// The most pages that fit into so many bytes, at most `pages_max`.
+    pub fn fit(self, bytes: u64) -> Layout {
+        // A page, its table entry and its hint; what is rounded up takes less than one page more.
+        let room = bytes.saturating_sub(self.page_table() + PAGE);
+        let pages = (room / (PAGE + 10)).min(self.pages_max);
+        Layout { pages_max: pages / 4 * 4, ..self }
+    }
+
     pub fn is_sane(&self) -> bool {
         (1..=127).contains(&self.logs)
             && (4096..=1 << 32).contains(&self.half_bytes)

@@ -63,7 +63,8 @@
 //! 2. Transactions are isolated: each sees the state that those before it left, and nothing of those in progress.
 //! 3. No crash leaks a block or loses a reference. Objects in a circle are not freed. A transaction may be of any size.
 //! 4. Whatever a file contains, opening and using it returns values or errors; it never accesses memory outside the file.
-//! 5. On a disk, durable means synced. On tmpfs it means that a killed process loses nothing; a power cut loses the file.
+//! 5. On a disk, durable means synced. On tmpfs it means that a killed process loses nothing; a power cut loses the file. In a
+//!    memory window it means what its device promises (eNVy: neither a killed program nor a killed server loses anything).
 //!
 //! After J. Coburn et al., NV-Heaps (ASPLOS 2011), and system 004.
 
@@ -88,9 +89,11 @@ mod log;
 mod memory;
 mod mutex;
 mod persist;
+mod place;
 mod pointer;
 mod reap;
 mod recover;
+mod region;
 mod simulated;
 mod space;
 mod string;

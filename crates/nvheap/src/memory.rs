@@ -1,9 +1,12 @@
-//! The mapped file: loads, stores and what makes them durable. Every access is checked to lie in the file.
+//! The mapped file, or region of recoverable memory: loads, stores and what makes them durable. Every access is checked to lie
+//! in it.
 //!
-//! The mapping covers the bytes that the heap may grow to; the file ends earlier, and grows without moving.
+//! The mapping of a file covers the bytes that the heap may grow to; the file ends earlier, and grows without moving.
 
 use crate::error::{Error, Result};
 use crate::layout::LINE;
+use crate::place::Place;
+use crate::region::Region;
 use crate::simulated::Simulated;
 use nvlab_os::{Flush, Mapping, file, stores};
 use std::fs::File;
@@ -16,14 +19,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[non_exhaustive]
 pub enum Persistence {
     /// Cache-line flushes where the file lies in memory (DAX: survives power loss; tmpfs: a killed process, not power loss),
-    /// msync elsewhere.
+    /// fences only in a memory window, msync elsewhere.
     #[default]
     Detect,
     /// Flushes with this instruction. Refused for a file on a disk, where flushed lines only reach the page cache.
     Lines(Flush),
     /// The caches themselves are persistent (eADR): fences only. Refused for a file on a disk.
     Caches,
-    /// msync: every file, at the price of a system call for each transaction.
+    /// msync: every file and block device, at the price of a system call for each transaction. Refused in a memory window, whose
+    /// device msync does not reach.
     Sync,
     /// A simulated cache, for tests.
     Simulated(Arc<Simulated>),
@@ -35,13 +39,23 @@ pub(crate) enum Domain {
     Lines(Flush),
     Caches,
     Sync,
+    /// Of recoverable memory.
+    Log,
     Simulated(Arc<Simulated>),
+}
+
+/// What holds the bytes.
+#[derive(Debug)]
+enum Holder {
+    File { mapping: Mapping, file: File },
+    Region(Region),
 }
 
 #[derive(Debug)]
 pub(crate) struct Memory {
-    mapping: Mapping,
-    file: File,
+    /// The first byte of what the holder has mapped.
+    start: *mut u8,
+    holder: Holder,
     path: PathBuf,
     domain: Domain,
     /// Bytes of the file.
@@ -50,53 +64,70 @@ pub(crate) struct Memory {
     data: u64,
 }
 
+// SAFETY: what is mapped belongs to the process, not to a thread; it is accessed as `Memory::word` says.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
 impl Memory {
     /// Maps a file of `bytes` bytes, which may grow to `bytes_max`.
     pub fn map(
         file: File,
         path: &Path,
+        place: Place,
         persistence: &Persistence,
-        bytes: u64,
-        bytes_max: u64,
+        (bytes, bytes_max): (u64, u64),
         data: u64,
     ) -> Result<Memory> {
-        let map = |mapped: std::io::Result<Mapping>| mapped.map_err(Error::io("map", &path.display()));
-        let dax = Mapping::persistent(&file, bytes_max).ok();
+        // A window has nothing to try.
+        let dax = match place {
+            Place::Window => None,
+            _ => Mapping::persistent(&file, bytes_max).ok(),
+        };
         let in_memory =
             dax.is_some() || file::is_in_memory(&file).map_err(Error::io("examine", &path.display()))?;
-        let refuse = |what: &str| {
-            Error::NotPersistent(format!(
-                "{} is on a disk: {what} leave its changes in the page cache; use Persistence::Sync",
-                path.display()
-            ))
-        };
-        let domain = match persistence {
-            Persistence::Detect => match Flush::detect().filter(|_| in_memory) {
-                Some(flush) => Domain::Lines(flush),
-                None => Domain::Sync,
-            },
-            Persistence::Lines(_) if !in_memory => return Err(refuse("cache-line flushes")),
-            Persistence::Caches if !in_memory => return Err(refuse("persistent caches")),
-            Persistence::Lines(flush) if !flush.is_supported() => {
-                return Err(Error::Invalid(format!("this processor has no {flush:?}")));
-            }
-            Persistence::Lines(flush) => Domain::Lines(*flush),
-            Persistence::Caches => Domain::Caches,
-            Persistence::Sync => Domain::Sync,
-            Persistence::Simulated(simulated) => Domain::Simulated(simulated.clone()),
-        };
+        let domain = domain(persistence, path, place, in_memory)?;
         let mut mapping = match dax {
             Some(mapping) => mapping,
-            None => map(Mapping::shared(&file, bytes_max))?,
+            None => place.map(&file, path, bytes_max)?,
         };
+        let why = if place.is_fixed() { "has failed" } else { "has failed or is full" };
         mapping
-            .report_fault(format!("nvheap: no room left for {}: the program ends\n", path.display()))
+            .report_fault(format!("nvheap: what holds {} {why}: the program ends\n", path.display()))
             .map_err(Error::io("watch", &path.display()))?;
-        let memory = Memory { mapping, file, path: path.into(), domain, bytes: AtomicU64::new(bytes), data };
+        let start = mapping.start();
+        let (holder, bytes) = (Holder::File { mapping, file }, AtomicU64::new(bytes));
+        let memory = Memory { start, holder, path: path.into(), domain, bytes, data };
         if let Domain::Simulated(simulated) = &memory.domain {
             simulated.reset(memory.contents());
         }
         Ok(memory)
+    }
+
+    /// Uses the first `bytes` of a region.
+    pub fn in_region(region: Region, path: &Path, bytes: u64, data: u64) -> Memory {
+        let (start, bytes) = (region.start(), AtomicU64::new(bytes.min(region.bytes())));
+        let (holder, domain) = (Holder::Region(region), Domain::Log);
+        Memory { start, holder, path: path.into(), domain, bytes, data }
+    }
+
+    /// The region it is, if its commits are those of a log of recoverable memory.
+    #[inline]
+    pub fn region(&self) -> Option<&Region> {
+        match &self.holder {
+            Holder::File { .. } => None,
+            Holder::Region(region) => Some(region),
+        }
+    }
+
+    /// The file, or an error that names the operation that needs one.
+    fn file(&self, what: &str) -> Result<&File> {
+        match &self.holder {
+            Holder::File { file, .. } => Ok(file),
+            Holder::Region(_) => {
+                Err(Error::Invalid(format!("{}: a region cannot {what}", self.path.display())))
+            }
+        }
     }
 
     #[inline]
@@ -111,30 +142,32 @@ impl Memory {
     /// Lengthens the file, with space reserved for what is new.
     pub fn grow(&self, bytes: u64) -> Result<()> {
         let old = self.bytes();
-        file::reserve(&self.file, old, bytes - old).map_err(Error::io("lengthen", &self.path.display()))?;
-        if !matches!(self.domain, Domain::Simulated(_)) {
-            self.file.sync_all().map_err(Error::io("sync", &self.path.display()))?;
-        }
+        let file = self.file("grow")?;
+        file::reserve(file, old, bytes - old).map_err(Error::io("lengthen", &self.path.display()))?;
+        self.sync_file()?;
         self.bytes.store(bytes, Ordering::Release);
         Ok(())
     }
 
     /// Reserves space inside the file, so that stores to it cannot fail.
     pub fn reserve(&self, at: u64, bytes: u64) -> Result<()> {
-        file::reserve(&self.file, at, bytes).map_err(Error::io("reserve space in", &self.path.display()))
+        let reserved = file::reserve(self.file("reserve space")?, at, bytes);
+        reserved.map_err(Error::io("reserve space in", &self.path.display()))
     }
 
     /// Makes the file durable as a file.
     pub fn sync_file(&self) -> Result<()> {
-        match self.domain {
-            Domain::Simulated(_) => Ok(()),
-            _ => self.file.sync_all().map_err(Error::io("sync", &self.path.display())),
+        match (&self.holder, &self.domain) {
+            (Holder::Region(_), _) | (_, Domain::Simulated(_)) => Ok(()),
+            (Holder::File { file, .. }, _) => {
+                file.sync_all().map_err(Error::io("sync", &self.path.display()))
+            }
         }
     }
 
     #[inline]
     fn at(&self, at: u64) -> *mut u8 {
-        self.mapping.start().wrapping_add(at as usize)
+        self.start.wrapping_add(at as usize)
     }
 
     #[inline]
@@ -250,6 +283,29 @@ impl Memory {
         Ok(())
     }
 
+    /// Stores words and makes them durable. Nobody else stores to them.
+    pub fn persist(&self, at: u64, words: &[u64]) -> Result<()> {
+        let bytes = words.len() as u64 * 8;
+        self.store(at, words)?;
+        self.write_back(at, bytes);
+        self.fence(&[(at, bytes)])
+    }
+
+    /// Makes words zero, durably. Those that are zero are not stored to.
+    pub fn clear(&self, range: std::ops::Range<u64>) -> Result<()> {
+        const WORDS: usize = 512;
+        let mut found = [0; WORDS];
+        for at in range.clone().step_by(WORDS * 8) {
+            let words = &mut found[..((range.end - at) as usize / 8).min(WORDS)];
+            self.copy_words(at, words)?;
+            if words.iter().any(|&word| word != 0) {
+                words.fill(0);
+                self.persist(at, words)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Starts to write back the lines of these bytes, which lie in the file.
     pub fn write_back(&self, at: u64, bytes: u64) {
         (at / LINE * LINE..at + bytes).step_by(LINE as usize).for_each(|line| self.write_back_line(line));
@@ -261,7 +317,7 @@ impl Memory {
         match &self.domain {
             // SAFETY: a line of the file; `Memory::map` checked that the instruction is supported.
             Domain::Lines(flush) => unsafe { flush.line(self.at(at)) },
-            Domain::Caches | Domain::Sync => {}
+            Domain::Caches | Domain::Sync | Domain::Log => {}
             Domain::Simulated(simulated) => {
                 simulated.flushed(self.contents(), line(at)..line(at) + 1, false);
             }
@@ -273,18 +329,24 @@ impl Memory {
     pub fn fence(&self, ranges: &[(u64, u64)]) -> Result<()> {
         match &self.domain {
             Domain::Lines(_) | Domain::Caches => stores::publish(),
-            Domain::Sync => {
-                for &(at, bytes) in ranges {
-                    let synced = self.mapping.sync(at as usize, bytes as usize);
-                    synced.map_err(Error::io("sync", &self.path.display()))?;
-                }
-            }
+            Domain::Sync | Domain::Log => self.sync(ranges)?,
             Domain::Simulated(simulated) => {
                 stores::publish();
                 simulated.fence(self.contents());
             }
         }
         Ok(())
+    }
+
+    /// Has the system make ranges durable, or the log.
+    fn sync(&self, ranges: &[(u64, u64)]) -> Result<()> {
+        match &self.holder {
+            Holder::File { mapping, .. } => ranges.iter().try_for_each(|&(at, bytes)| {
+                let synced = mapping.sync(at as usize, bytes as usize);
+                synced.map_err(Error::io("sync", &self.path.display()))
+            }),
+            Holder::Region(region) => region.commit(region.prepare(&mut ranges.iter().copied())?),
+        }
     }
 
     /// Asks for a line before it is changed.
@@ -296,7 +358,38 @@ impl Memory {
     /// Every byte, for the simulated cache, whose heaps have one thread at a time.
     fn contents(&self) -> &[u8] {
         // SAFETY: bytes of the file; simulated heaps are used by one thread, which is here.
-        unsafe { std::slice::from_raw_parts(self.mapping.start(), self.bytes() as usize) }
+        unsafe { std::slice::from_raw_parts(self.start, self.bytes() as usize) }
+    }
+}
+
+/// What makes a file durable as it is asked for; refused where that would not.
+fn domain(persistence: &Persistence, path: &Path, place: Place, in_memory: bool) -> Result<Domain> {
+    let refuse = |what: &str| {
+        Err(Error::NotPersistent(format!(
+            "{} is on a disk: {what} leave its changes in the page cache; use Persistence::Sync",
+            path.display()
+        )))
+    };
+    match persistence {
+        // A store to a window is durable when it is done.
+        Persistence::Detect if place == Place::Window => Ok(Domain::Caches),
+        Persistence::Detect => match Flush::detect().filter(|_| in_memory) {
+            Some(flush) => Ok(Domain::Lines(flush)),
+            None => Ok(Domain::Sync),
+        },
+        Persistence::Lines(_) if !in_memory => refuse("cache-line flushes"),
+        Persistence::Caches if !in_memory => refuse("persistent caches"),
+        Persistence::Lines(flush) if !flush.is_supported() => {
+            Err(Error::Invalid(format!("this processor has no {flush:?}")))
+        }
+        Persistence::Lines(flush) => Ok(Domain::Lines(*flush)),
+        Persistence::Caches => Ok(Domain::Caches),
+        Persistence::Sync if place == Place::Window => Err(Error::NotPersistent(format!(
+            "{} is a memory window: msync does not reach its device; use Persistence::Detect",
+            path.display()
+        ))),
+        Persistence::Sync => Ok(Domain::Sync),
+        Persistence::Simulated(simulated) => Ok(Domain::Simulated(simulated.clone())),
     }
 }
 

@@ -90,6 +90,9 @@ struct Inner {
     /// Pages of each size that have free blocks.
     partial: Vec<Vec<u64>>,
     is_scanned: bool,
+    /// The hints are right as far as this program goes: what an earlier one did not write down has been looked for.
+    is_counted: bool,
+    has_no_hints: bool,
     /// Free pages at the end of the file, as the last search found them.
     tail: u64,
 }
@@ -139,31 +142,35 @@ fn hint(memory: &Memory, layout: &Layout, page: u64) -> Result<u64> {
 }
 
 impl Space {
-    pub fn open(pages: u64) -> Space {
-        let inner = Inner { pages, zero_from: pages, partial: vec![Vec::new(); CLASSES], ..Inner::default() };
+    /// Without hints every page may have free blocks.
+    pub fn open(pages: u64, has_hints: bool) -> Space {
+        let partial = vec![Vec::new(); CLASSES];
+        let inner = Inner { pages, zero_from: pages, partial, has_no_hints: !has_hints, ..Inner::default() };
         Space { inner: Mutex::new(inner) }
     }
 
     /// A page with free blocks of a size, or `count` free pages in a row.
     pub fn take(&self, memory: &Memory, layout: &Layout, class: Option<usize>, count: u64) -> Result<Taken> {
         let mut inner = locked(&self.inner);
-        if let Some(class) = class {
-            inner.scan(memory, layout)?;
-            while let Some(page) = inner.partial[class].pop() {
-                let is_class = kind(memory, layout, page)? == Kind::Small(class);
-                if is_class && hint(memory, layout, page)? > 0 && inner.taken.insert(page) {
-                    return Ok(Taken { page, is_partial: true, is_zero: false, unclean_until: None });
-                }
-            }
+        if let Some(taken) = inner.take_partial(memory, layout, class)? {
+            return Ok(taken);
         }
-        let page = match inner.find(memory, layout, count)? {
-            Some(page) => page,
-            None if inner.reclaim(memory, layout)? => match inner.find(memory, layout, count)? {
-                Some(page) => page,
-                None => inner.grow(memory, layout, count)?,
-            },
-            None => inner.grow(memory, layout, count)?,
-        };
+        let mut page = inner.find(memory, layout, count)?;
+        if page.is_none() && inner.reclaim(memory, layout)? {
+            page = inner.find(memory, layout, count)?;
+        }
+        if page.is_none() && inner.is_full(layout, count) && inner.count(memory, layout)? {
+            if let Some(taken) = inner.take_partial(memory, layout, class)? {
+                return Ok(taken);
+            }
+            inner.reclaim(memory, layout)?;
+            page = inner.find(memory, layout, count)?;
+        }
+        let page = page.map_or_else(|| inner.grow(memory, layout, count), Ok)?;
+        if class.is_some() {
+            // A program that is killed while it has this page leaves free blocks in it, and the hint that says so.
+            set_hint(memory, layout, page, 1)?;
+        }
         let pages = page..page + count;
         let unclean_until = inner.unclean.range(pages.clone()).next().map(|_| inner.freed);
         inner.taken.extend(pages);
@@ -204,8 +211,9 @@ impl Space {
     ) -> Result<()> {
         let mut inner = locked(&self.inner);
         inner.taken.remove(&page);
+        // Of a full page, too: who frees its first block tells by the hint that nobody knows of it.
+        set_hint(memory, layout, page, free)?;
         if free > 0 {
-            set_hint(memory, layout, page, free)?;
             inner.partial[class].push(page);
         }
         Ok(())
@@ -233,6 +241,45 @@ impl Inner {
         self.zero_from = self.zero_from.max(page + count);
     }
 
+    /// A page with free blocks of a size.
+    fn take_partial(
+        &mut self,
+        memory: &Memory,
+        layout: &Layout,
+        class: Option<usize>,
+    ) -> Result<Option<Taken>> {
+        let Some(class) = class else { return Ok(None) };
+        self.scan(memory, layout)?;
+        while let Some(page) = self.partial[class].pop() {
+            let is_class = kind(memory, layout, page)? == Kind::Small(class);
+            if is_class && hint(memory, layout, page)? > 0 && self.taken.insert(page) {
+                return Ok(Some(Taken { page, is_partial: true, is_zero: false, unclean_until: None }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Counts the free blocks of every page that nobody has taken, once: after a power cut the hints may be old ones. False if that was done before.
+    fn count(&mut self, memory: &Memory, layout: &Layout) -> Result<bool> {
+        if std::mem::replace(&mut self.is_counted, true) {
+            return Ok(false);
+        }
+        let mut page = 0;
+        while page < self.pages {
+            match kind(memory, layout, page)? {
+                Kind::Small(class) if !self.taken.contains(&page) => {
+                    set_hint(memory, layout, page, free_blocks(memory, layout, class, page)?)?;
+                }
+                Kind::Large(pages) => page += pages.max(1) - 1,
+                _ => {}
+            }
+            page += 1;
+        }
+        self.partial.iter_mut().for_each(Vec::clear);
+        (self.is_scanned, self.has_no_hints) = (false, false);
+        Ok(true)
+    }
+
     /// Finds the pages with free blocks, once.
     fn scan(&mut self, memory: &Memory, layout: &Layout) -> Result<()> {
         if std::mem::replace(&mut self.is_scanned, true) {
@@ -241,7 +288,12 @@ impl Inner {
         let mut page = 0;
         while page < self.pages {
             match kind(memory, layout, page)? {
-                Kind::Small(class) if hint(memory, layout, page)? > 0 => self.partial[class].push(page),
+                Kind::Small(class) if self.has_no_hints || hint(memory, layout, page)? > 0 => {
+                    if self.has_no_hints {
+                        set_hint(memory, layout, page, 1)?;
+                    }
+                    self.partial[class].push(page);
+                }
                 Kind::Large(pages) => page += pages - 1,
                 _ => {}
             }
@@ -283,35 +335,44 @@ impl Inner {
 
     /// Turns pages whose blocks are all free into free pages; true if there was one.
     fn reclaim(&mut self, memory: &Memory, layout: &Layout) -> Result<bool> {
-        let (mut page, mut found) = (0, false);
+        let (mut page, mut found) = (0, Vec::new());
         while page < self.pages {
             match kind(memory, layout, page)? {
                 Kind::Large(pages) => page += pages.max(1) - 1,
                 Kind::Small(class)
                     if hint(memory, layout, page)? >= PAGE / block_bytes(class)
                         && !self.taken.contains(&page)
-                        && is_empty(memory, layout, class, page)? =>
+                        && free_blocks(memory, layout, class, page)? == PAGE / block_bytes(class) =>
                 {
                     // Nobody finds it any more. The entry is a promise about empty blocks only, so it needs no record:
                     // before or after it, the page holds nothing.
-                    memory.word(layout.page_table() + page * 8)?.store(0, Ordering::Relaxed);
-                    memory.write_back(layout.page_table() + page * 8, 8);
+                    let entry = layout.page_table() + page * 8;
+                    memory.word(entry)?.store(0, Ordering::Relaxed);
+                    memory.write_back(entry, 8);
                     set_hint(memory, layout, page, 0)?;
                     self.dirty(page, 1);
-                    found = true;
+                    found.push((entry, 8));
                 }
                 _ => {}
             }
             page += 1;
         }
-        Ok(found)
+        // Before a large block covers some of them: when it is freed, nobody looks at what they were.
+        if !found.is_empty() {
+            memory.fence(&found)?;
+        }
+        Ok(!found.is_empty())
+    }
+
+    fn is_full(&self, layout: &Layout, count: u64) -> bool {
+        self.pages - self.tail + count > layout.pages_max
     }
 
     fn grow(&mut self, memory: &Memory, layout: &Layout, count: u64) -> Result<u64> {
         // Free pages at the end are part of what is needed.
         let first = self.pages - self.tail;
         let needed = first + count;
-        if needed > layout.pages_max {
+        if self.is_full(layout, count) {
             return Err(Error::Full { bytes: count * PAGE, bytes_max: layout.bytes(layout.pages_max) });
         }
         let pages = needed.max(self.pages + (self.pages / 8).max(GROWTH_MIN)).min(layout.pages_max);
@@ -323,13 +384,12 @@ impl Inner {
     }
 }
 
-/// Whether no block of a page is in use.
-fn is_empty(memory: &Memory, layout: &Layout, class: usize, page: u64) -> Result<bool> {
+/// How many blocks of a page are not in use.
+fn free_blocks(memory: &Memory, layout: &Layout, class: usize, page: u64) -> Result<u64> {
     let (start, size) = (layout.data() + page * PAGE, block_bytes(class));
+    let mut free = 0;
     for block in 0..PAGE / size {
-        if memory.word(start + block * size + 8)?.load(Ordering::Acquire) != 0 {
-            return Ok(false);
-        }
+        free += u64::from(memory.word(start + block * size + 8)?.load(Ordering::Acquire) == 0);
     }
-    Ok(true)
+    Ok(free)
 }

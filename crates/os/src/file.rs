@@ -43,6 +43,13 @@ pub fn seal(file: &File) -> io::Result<()> {
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) }).map(|_| ())
 }
 
+/// Whether the file has been sealed against writing. Only files in memory can be.
+pub fn is_sealed(file: &File) -> bool {
+    // SAFETY: asks about a file that is borrowed for the call; one that knows no seals refuses.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    seals >= 0 && seals & libc::F_SEAL_WRITE != 0
+}
+
 /// Returns the bytes to the file system; every mapping loses them, and they read as zero.
 pub fn punch_hole(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
@@ -57,9 +64,12 @@ pub fn reserve(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     check(unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, bytes as i64) }).map(|_| ())
 }
 
-/// Whether the file lies in memory (tmpfs, ramfs, hugetlbfs).
+/// Whether the file lies in memory (tmpfs, ramfs, hugetlbfs). A device does not, although its name lies in a tmpfs.
 pub fn is_in_memory(file: &File) -> io::Result<bool> {
     const RAMFS: i64 = 0x8584_58f6;
+    if !file.metadata()?.is_file() {
+        return Ok(false);
+    }
     // SAFETY: all-zero is a valid value, which the call overwrites.
     let kind = unsafe {
         let mut found: libc::statfs = std::mem::zeroed();
@@ -68,6 +78,9 @@ pub fn is_in_memory(file: &File) -> io::Result<bool> {
     };
     Ok([libc::TMPFS_MAGIC, libc::HUGETLBFS_MAGIC, RAMFS].contains(&kind))
 }
+
+/// The flag of open(2) with which a block device that is in use (mounted, part of a volume) is refused.
+pub const EXCLUSIVE: i32 = libc::O_EXCL;
 
 /// A random number from the system.
 pub fn random_u64() -> io::Result<u64> {

@@ -40,6 +40,11 @@ impl Rvm {
         Ok(Region::new(self.core.clone(), self.core.map(segment, range)?))
     }
 
+    /// Bytes of a segment.
+    pub fn segment_bytes(&self, segment: &str) -> Result<u64> {
+        self.core.segment_bytes(segment)
+    }
+
     /// Makes every commit so far durable.
     pub fn flush(&self) -> Result<()> {
         self.core.flush()

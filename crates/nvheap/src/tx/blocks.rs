@@ -2,7 +2,7 @@
 //!
 //! A new block's lock is taken first, so that nobody who still knows what was there before sees anything of it, and its
 //! clock follows the one of the transaction that freed it. Its contents are part of the record; those of a large block are
-//! written in place, past the caches, and wait for memory together with the record.
+//! written in place, past the caches, and are durable before the record is written.
 //!
 //! An array block: the header, how many elements are still to be destroyed, its capacity, then in a large block a lock for
 //! about 1 KiB of elements each; elements begin at a line. A small one has the lock of its header only.
@@ -176,11 +176,21 @@ impl<'t> RawTx<'t> {
         state.pages.push((page, count, class));
         self.clean(state, &taken)?;
         if !taken.is_zero {
-            let (at, zeros) = (layout.bytes(page), [0; ZERO_WORDS]);
-            for at in (at..at + count * PAGE).step_by(ZERO_WORDS * 8) {
+            let (at, bytes, zeros) = (layout.bytes(page), count * PAGE, [0; ZERO_WORDS]);
+            let is_logged = memory.region().is_some();
+            for at in (at..at + bytes).step_by(ZERO_WORDS * 8) {
+                // Where a log has the last word, what is zero is so for good.
+                if is_logged && memory.load_words(at, ZERO_WORDS)? == zeros {
+                    continue;
+                }
                 memory.stream(at, &zeros)?;
+                if is_logged {
+                    state.streamed.push((at, ZERO_WORDS as u64 * 8));
+                }
             }
-            state.streamed.push((at, count * PAGE));
+            if !is_logged {
+                state.streamed.push((at, bytes));
+            }
         }
         let kind = class.map_or(Kind::Large(count), Kind::Small);
         state.words.push((layout.page_table() + page * 8, kind.entry()));

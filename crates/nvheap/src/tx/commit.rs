@@ -72,7 +72,8 @@ impl<'t> RawTx<'t> {
             state.held.iter().for_each(|held| held.release(held.before));
             return Ok(());
         }
-        if state.record.bytes() > core.layout.half_bytes {
+        // A region has a log of another size.
+        if state.record.bytes() > core.layout.half_bytes && core.memory.region().is_none() {
             self.take_overflow(state)?;
         }
         let last = slot.clock.load(Ordering::Relaxed);
@@ -81,8 +82,18 @@ impl<'t> RawTx<'t> {
             assert!(clock < CLOCK_MAX, "clock {clock}");
             core.raise_limit(clock)?;
         }
-        let epoch = self.enter_epoch(state)?;
-        if let Err(error) = self.write(state, clock, epoch) {
+        let written = match core.memory.region() {
+            None => {
+                let epoch = self.enter_epoch(state)?;
+                self.write(state, clock, epoch)
+            }
+            Some(region) => {
+                let prepared = region.prepare(&mut state.record.homes())?;
+                let filled = region.fill(&state.streamed);
+                filled.and_then(|()| state.record.apply(&core.memory)).and_then(|()| region.commit(prepared))
+            }
+        };
+        if let Err(error) = written {
             slot.committing.store(0, Ordering::Release);
             return core.fail(Err(error));
         }
@@ -230,6 +241,10 @@ impl<'t> RawTx<'t> {
         let mut state = self.context.state.borrow_mut();
         let state = &mut *state;
         let (layout, space) = (&self.core.layout, &self.core.space);
+        if let Some(region) = self.core.memory.region() {
+            // What is in memory and what the log knows must not differ.
+            let _ = self.core.fail(region.fill(&state.streamed));
+        }
         state.held.iter().for_each(|held| held.release(held.before));
         while let Some(at) = state.allocated.pop() {
             let page = space::page_of(layout, at);

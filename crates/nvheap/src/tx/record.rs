@@ -136,6 +136,17 @@ impl Record {
         &self.words
     }
 
+    /// Where the changes lie: first byte and bytes.
+    pub fn homes(&self) -> impl Iterator<Item = (u64, u64)> {
+        let mut rest = &self.words[HEAD..];
+        std::iter::from_fn(move || {
+            let (&head, after) = rest.split_first().filter(|&(&head, _)| head != 0)?;
+            let words = head as usize & CHANGE_WORDS_MAX;
+            rest = &after[words..];
+            Some(((head >> COUNT_BITS) * 8, words as u64 * 8))
+        })
+    }
+
     /// Brings the changes home.
     #[inline]
     pub fn apply(&self, memory: &Memory) -> Result<()> {

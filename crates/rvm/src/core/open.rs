@@ -116,19 +116,11 @@ impl Core {
         }
         let mut state = self.state();
         state.check()?;
-        let known = state.segments.iter().position(|segment| segment.name == name);
-        if known.is_some_and(|index| state.segments[index].is_logged) {
+        let known = state.segments.iter().any(|segment| segment.name == name && segment.is_logged);
+        if known {
             state = self.truncate(state)?;
         }
-        let index = match known {
-            Some(index) => index,
-            None => {
-                let store = Arc::from(self.segments.open(name)?);
-                let (name, mapped) = (name.to_string(), Vec::new());
-                state.segments.push(Segment { name, store, is_named: false, is_logged: false, mapped });
-                state.segments.len() - 1
-            }
-        };
+        let index = self.use_segment(&mut state, name)?;
         let segment = &mut state.segments[index];
         let has = segment.store.len().map_err(Error::io("measure", &name))?;
         if range.end > has {
@@ -139,6 +131,25 @@ impl Core {
         let memory = Memory::map(index as u32, name, segment.store.as_ref(), range.clone(), debug)?;
         segment.mapped.push(range);
         Ok(memory)
+    }
+
+    /// Bytes of a segment.
+    pub(crate) fn segment_bytes(&self, name: &str) -> Result<u64> {
+        let mut state = self.state();
+        state.check()?;
+        let index = self.use_segment(&mut state, name)?;
+        state.segments[index].store.len().map_err(Error::io("measure", &name))
+    }
+
+    /// The number of a segment, which is opened when it is first used.
+    fn use_segment(&self, state: &mut State, name: &str) -> Result<usize> {
+        if let Some(index) = state.segments.iter().position(|segment| segment.name == name) {
+            return Ok(index);
+        }
+        let store = Arc::from(self.segments.open(name)?);
+        let (name, mapped) = (name.to_string(), Vec::new());
+        state.segments.push(Segment { name, store, is_named: false, is_logged: false, mapped });
+        Ok(state.segments.len() - 1)
     }
 
     /// Lengthens a region, and its segment if need be, to `bytes`.
