@@ -2,9 +2,13 @@
 //! is there, and every block and count agrees.
 
 use nvlab_nvheap::{Brand, Error, Heap, Options, PVec, Persist, Persistence, Strong};
+use nvlab_rvm::Rvm;
+use nvlab_rvm::log::file::FileLog;
+use nvlab_rvm::store::SegmentFolder;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 const THREADS: usize = 2;
@@ -51,12 +55,25 @@ fn options() -> Options {
     Options { log_bytes: 64 << 10, ..Options::default() }
 }
 
+/// A file, or with a log beside it a segment of recoverable memory.
+fn open(path: &Path) -> Heap<Killed> {
+    match path.with_file_name("log").exists() {
+        true => Heap::open_on(&rvm(path.parent().unwrap()), "heap", options()).unwrap(),
+        false => Heap::open(path, options()).unwrap(),
+    }
+}
+
+fn rvm(folder: &Path) -> Arc<Rvm> {
+    let log = FileLog::open(&folder.join("log")).unwrap();
+    Arc::new(Rvm::open(log, SegmentFolder::new(folder), Default::default()).unwrap())
+}
+
 /// The program that is killed: threads move money, count their transfers, keep and drop notes, and say each number once it
 /// is durable.
 #[test]
 fn program() {
     let Some(path) = std::env::var_os(PATH) else { return };
-    let heap = Heap::<Killed>::open(Path::new(&path), options()).unwrap();
+    let heap = open(Path::new(&path));
     let root = heap.root().unwrap();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -93,12 +110,16 @@ fn program() {
 
 fn kill_again_and_again(folder: &Path, rounds: u64) {
     let path = folder.join("heap");
-    let made = Heap::<Killed>::create(&path, options(), |tx| {
+    let root = |tx: &nvlab_nvheap::Tx<'_, Killed>| {
         Ok(Root {
             balances: PVec::from_fn(tx, ACCOUNTS * 4, |_| Ok(0))?,
             counters: PVec::from_fn(tx, THREADS * 8, |_| Ok(Counter::default()))?,
         })
-    });
+    };
+    let made = match path.with_file_name("log").exists() {
+        true => Heap::<Killed>::create_on(&rvm(folder), "heap", options(), root),
+        false => Heap::create(&path, options(), root),
+    };
     drop(made.unwrap());
     let mut before = [0; THREADS];
     for round in 0..rounds {
@@ -122,7 +143,7 @@ fn kill_again_and_again(folder: &Path, rounds: u64) {
         child.kill().unwrap();
         child.wait().unwrap();
         let last: [u64; THREADS] = reader.join().unwrap();
-        let mut heap = Heap::<Killed>::open(&path, options()).unwrap();
+        let mut heap = open(&path);
         let found = heap.check().unwrap();
         assert!(found.problems.is_empty() && found.unreachable == 0, "round {round}: {found:?}");
         let root = heap.root().unwrap();
@@ -182,4 +203,14 @@ fn a_file_on_a_disk_is_synced() {
             assert!(matches!(opened, Err(Error::NotPersistent(_))), "{opened:?}");
         }
     }
+}
+
+/// On the log of recoverable memory, which recovers it and forces for both threads at once.
+#[test]
+fn a_log_brings_back_what_was_acknowledged() {
+    let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    FileLog::create(&folder.path().join("log"), 256 << 10).unwrap();
+    SegmentFolder::new(folder.path()).create("heap", 3 << 20).unwrap();
+    kill_again_and_again(folder.path(), 12);
 }
