@@ -15,7 +15,7 @@ test: ; cargo test --workspace --locked
 
 fuzz: ; NVLAB_FUZZ_COUNT=20000 cargo test -p nvlab-cli --locked --test fuzz -- --nocapture
 
-test-real: ; cargo build --release --quiet --locked -p nvlab-cli && tests/real/all.sh $${CARGO_TARGET_DIR:-target}/release/nvlab
+test-real: ; cargo build --release --quiet --locked -p nvlab-cli && cargo build --release --quiet --locked -p nvlab-nvheap --example todo && tests/real/all.sh $${CARGO_TARGET_DIR:-target}/release/nvlab
 
 check-theory: ; @$(NVLAB) check-theory
 

@@ -6,6 +6,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 nvlab=$(realpath "$1")
 "$here/install.sh"
+"$here/heap.sh" "$nvlab" "$(dirname "$nvlab")/examples/todo"
 for script in fat nbd filesystems cuts whatif cost; do
     "$here/$script.sh" "$nvlab"
 done

@@ -12,13 +12,11 @@ use crate::place::{self, Place};
 use crate::pointer::{Handle, PBox, offset, pack, tag_of};
 use crate::reap::{Ended, reap};
 use crate::recover;
-use crate::region::Region;
 use crate::space::Space;
 use crate::thread::{self, Lease};
 use crate::tx::{List, RawTx, Tx, with_running};
 use crate::wait::back_off;
 use nvlab_os::{barrier, file};
-use nvlab_rvm::Rvm;
 use std::any::{TypeId, type_name};
 use std::collections::HashSet;
 use std::fmt;
@@ -56,7 +54,7 @@ impl Default for Options {
 }
 
 impl Options {
-    fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> Layout {
         Layout {
             logs: u64::from(self.logs),
             half_bytes: (self.log_bytes / 2).next_multiple_of(4096),
@@ -94,10 +92,10 @@ impl<H: Brand> fmt::Debug for Heap<H> {
 
 /// Frees the brand when the heap is closed.
 #[derive(Debug)]
-struct BrandGuard(TypeId);
+pub(crate) struct BrandGuard(TypeId);
 
 impl BrandGuard {
-    fn take<H: Brand>() -> Result<BrandGuard> {
+    pub fn take<H: Brand>() -> Result<BrandGuard> {
         let id = TypeId::of::<H>();
         match locked(&OPEN).get_or_insert_default().insert(id) {
             true => Ok(BrandGuard(id)),
@@ -205,7 +203,7 @@ impl<H: Brand> Heap<H> {
     }
 
     /// Makes a heap where none is.
-    fn make(
+    pub(crate) fn make(
         memory: Memory,
         layout: Layout,
         brand: BrandGuard,
@@ -272,40 +270,8 @@ impl<H: Brand> Heap<H> {
         Self::resume(memory, header, shape, brand, replayed)
     }
 
-    /// Creates a heap in a segment of recoverable memory, which begins with zeros, with a transaction of `rvm` for each of its own.
-    /// It takes the size of the segment, up to [`Options::bytes_max`]; [`Options::log_bytes`] does not matter.
-    pub fn create_on(
-        rvm: &Arc<Rvm>,
-        segment: &str,
-        options: Options,
-        root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
-    ) -> Result<Self> {
-        let (path, region) = (Path::new(segment), on_log(rvm, segment, &options)?);
-        // Its own logs are not used: they are as small as can be.
-        let layout = Options { log_bytes: 8192, ..options.clone() }.layout().fit(region.bytes());
-        if !layout.is_sane() {
-            return Err(Error::Invalid(format!("no heap in {segment} can have {options:?}")));
-        }
-        if !place::is_blank(path, &region.read_start(place::BLANK_BYTES)) {
-            return Err(Error::Format { path: path.into(), why: "something else is there already".into() });
-        }
-        let brand = BrandGuard::take::<H>()?;
-        let memory = Memory::in_region(region, path, layout.bytes(layout.pages_max), layout.data());
-        Self::make(memory, layout, brand, root)
-    }
-
-    /// Opens the heap in a segment of recoverable memory, which has been recovered when its log was opened.
-    pub fn open_on(rvm: &Arc<Rvm>, segment: &str, options: Options) -> Result<Self> {
-        let (path, region) = (Path::new(segment), on_log(rvm, segment, &options)?);
-        let brand = BrandGuard::take::<H>()?;
-        let (header, shape) = Self::identify(path, &region.read_start(TYPES.end), region.bytes())?;
-        let (layout, replayed) = (header.layout, region.recovered());
-        let memory = Memory::in_region(region, path, layout.bytes(layout.pages_max), layout.data());
-        Self::resume(memory, header, shape, brand, replayed)
-    }
-
     /// The header of the heap whose first bytes are `start`; its types are the program's.
-    fn identify(path: &Path, start: &[u8], bytes: u64) -> Result<(Header, Shape)> {
+    pub(crate) fn identify(path: &Path, start: &[u8], bytes: u64) -> Result<(Header, Shape)> {
         let header = Header::find(path, start)?;
         if bytes < header.layout.bytes(1) || header.root == 0 {
             return Err(Error::Format { path: path.into(), why: format!("it ends after {bytes} B") });
@@ -318,7 +284,7 @@ impl<H: Brand> Heap<H> {
     }
 
     /// Goes on with a heap that has been recovered.
-    fn resume(
+    pub(crate) fn resume(
         memory: Memory,
         mut header: Header,
         shape: Shape,
@@ -487,16 +453,6 @@ fn failure(tx: RawTx<'_>, error: Option<Error>) -> Error {
         // A conflict counts, even if the program has made something else of it.
         (Some(error @ Error::Conflict), _) | (_, Some(error)) | (Some(error), None) => error,
         (None, None) => unreachable!("called after a failure"),
-    }
-}
-
-/// The region of a heap whose durability is its log's.
-fn on_log(rvm: &Arc<Rvm>, segment: &str, options: &Options) -> Result<Region> {
-    match options.persistence {
-        Persistence::Detect => Region::map(rvm, segment),
-        _ => {
-            Err(Error::Invalid(format!("{segment}: its log makes it durable, not {:?}", options.persistence)))
-        }
     }
 }
 

@@ -88,6 +88,7 @@ mod lock;
 mod log;
 mod memory;
 mod mutex;
+mod on_log;
 mod persist;
 mod place;
 mod pointer;

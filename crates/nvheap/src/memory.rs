@@ -24,7 +24,8 @@ pub enum Persistence {
     Detect,
     /// Flushes with this instruction. Refused for a file on a disk, where flushed lines only reach the page cache.
     Lines(Flush),
-    /// The caches themselves are persistent (eADR): fences only. Refused for a file on a disk.
+    /// The caches themselves are persistent (eADR): fences only. The program vouches for that: it is not detected. Refused for a
+    /// file on a disk.
     Caches,
     /// msync: every file and block device, at the price of a system call for each transaction. Refused in a memory window, whose
     /// device msync does not reach.
@@ -341,8 +342,8 @@ impl Memory {
     /// Has the system make ranges durable, or the log.
     fn sync(&self, ranges: &[(u64, u64)]) -> Result<()> {
         match &self.holder {
-            Holder::File { mapping, .. } => ranges.iter().try_for_each(|&(at, bytes)| {
-                let synced = mapping.sync(at as usize, bytes as usize);
+            Holder::File { mapping, .. } => joined(ranges).try_for_each(|(at, end)| {
+                let synced = mapping.sync(at as usize, (end - at) as usize);
                 synced.map_err(Error::io("sync", &self.path.display()))
             }),
             Holder::Region(region) => region.commit(region.prepare(&mut ranges.iter().copied())?),
@@ -391,6 +392,19 @@ fn domain(persistence: &Persistence, path: &Path, place: Place, in_memory: bool)
         Persistence::Sync => Ok(Domain::Sync),
         Persistence::Simulated(simulated) => Ok(Domain::Simulated(simulated.clone())),
     }
+}
+
+/// Ranges with their ends; those that follow each other are one, as a large array is filled in pieces and each msync takes as
+/// long as the disk does.
+fn joined(ranges: &[(u64, u64)]) -> impl Iterator<Item = (u64, u64)> {
+    let mut ranges = ranges.iter().map(|&(at, bytes)| (at, at + bytes)).peekable();
+    std::iter::from_fn(move || {
+        let (at, mut end) = ranges.next()?;
+        while let Some((_, further)) = ranges.next_if(|&(next, _)| (at..=end).contains(&next)) {
+            end = end.max(further);
+        }
+        Some((at, end))
+    })
 }
 
 #[cold]

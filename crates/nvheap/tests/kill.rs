@@ -108,8 +108,7 @@ fn program() {
     });
 }
 
-fn kill_again_and_again(folder: &Path, rounds: u64) {
-    let path = folder.join("heap");
+fn create(path: &Path) {
     let root = |tx: &nvlab_nvheap::Tx<'_, Killed>| {
         Ok(Root {
             balances: PVec::from_fn(tx, ACCOUNTS * 4, |_| Ok(0))?,
@@ -117,10 +116,15 @@ fn kill_again_and_again(folder: &Path, rounds: u64) {
         })
     };
     let made = match path.with_file_name("log").exists() {
-        true => Heap::<Killed>::create_on(&rvm(folder), "heap", options(), root),
-        false => Heap::create(&path, options(), root),
+        true => Heap::<Killed>::create_on(&rvm(path.parent().unwrap()), "heap", options(), root),
+        false => Heap::create(path, options(), root),
     };
     drop(made.unwrap());
+}
+
+fn kill_again_and_again(folder: &Path, rounds: u64) {
+    let path = folder.join("heap");
+    create(&path);
     let mut before = [0; THREADS];
     for round in 0..rounds {
         let mut child = Command::new(std::env::current_exe().unwrap())

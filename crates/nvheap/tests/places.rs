@@ -134,7 +134,7 @@ fn on_device(device: &Path) {
     let heap = Heap::<Placed>::create(device, options(), root).unwrap();
     // As large as the device, but for what is left of a group of four pages.
     let bytes = heap.stat().bytes;
-    assert!(bytes <= 2 << 20 && bytes > (2 << 20) - (5 * 64 << 10), "{bytes} B");
+    assert!(bytes <= 2 << 20 && bytes > (2 << 20) - (5 << 16), "{bytes} B");
     for number in 0..2000 {
         push(&heap, number).unwrap();
     }

@@ -1,0 +1,57 @@
+//! Heaps in segments of recoverable memory, whose log makes their commits durable.
+
+use crate::error::{Error, Result};
+use crate::heap::{BrandGuard, Heap, Options};
+use crate::layout::TYPES;
+use crate::memory::{Memory, Persistence};
+use crate::persist::Brand;
+use crate::place;
+use crate::region::Region;
+use crate::tx::Tx;
+use nvlab_rvm::Rvm;
+use std::path::Path;
+use std::sync::Arc;
+
+impl<H: Brand> Heap<H> {
+    /// Creates a heap in a segment of recoverable memory, which begins with zeros, with a transaction of `rvm` for each of its own.
+    /// It takes the size of the segment, up to [`Options::bytes_max`]; [`Options::log_bytes`] does not matter.
+    pub fn create_on(
+        rvm: &Arc<Rvm>,
+        segment: &str,
+        options: Options,
+        root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
+    ) -> Result<Self> {
+        let (path, region) = (Path::new(segment), on_log(rvm, segment, &options)?);
+        // Its own logs are not used: they are as small as can be.
+        let layout = Options { log_bytes: 8192, ..options.clone() }.layout().fit(region.bytes());
+        if !layout.is_sane() {
+            return Err(Error::Invalid(format!("no heap in {segment} can have {options:?}")));
+        }
+        if !place::is_blank(path, &region.read_start(place::BLANK_BYTES)) {
+            return Err(Error::Format { path: path.into(), why: "something else is there already".into() });
+        }
+        let brand = BrandGuard::take::<H>()?;
+        let memory = Memory::in_region(region, path, layout.bytes(layout.pages_max), layout.data());
+        Self::make(memory, layout, brand, root)
+    }
+
+    /// Opens the heap in a segment of recoverable memory, which has been recovered when its log was opened.
+    pub fn open_on(rvm: &Arc<Rvm>, segment: &str, options: Options) -> Result<Self> {
+        let (path, region) = (Path::new(segment), on_log(rvm, segment, &options)?);
+        let brand = BrandGuard::take::<H>()?;
+        let (header, shape) = Self::identify(path, &region.read_start(TYPES.end), region.bytes())?;
+        let (layout, replayed) = (header.layout, region.recovered());
+        let memory = Memory::in_region(region, path, layout.bytes(layout.pages_max), layout.data());
+        Self::resume(memory, header, shape, brand, replayed)
+    }
+}
+
+/// The region of a heap whose durability is its log's.
+fn on_log(rvm: &Arc<Rvm>, segment: &str, options: &Options) -> Result<Region> {
+    match options.persistence {
+        Persistence::Detect => Region::map(rvm, segment),
+        _ => {
+            Err(Error::Invalid(format!("{segment}: its log makes it durable, not {:?}", options.persistence)))
+        }
+    }
+}
