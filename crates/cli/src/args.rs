@@ -1,10 +1,12 @@
 //! The command line: every verb and option. Parsing only.
 
 mod cut;
+mod heap;
 mod serve;
 mod stack;
 
 pub use cut::Cut;
+pub use heap::HeapVerb;
 pub use serve::Serve;
 pub use stack::Stack;
 
@@ -144,6 +146,9 @@ pub enum Verb {
     /// Look into a log or segment of recoverable memory
     #[command(subcommand)]
     Log(LogVerb),
+    /// Look into a heap of persistent objects, or shrink it
+    #[command(subcommand)]
+    Heap(HeapVerb),
     /// Look at, convert or make traces
     #[command(subcommand)]
     Trace(Trace),

@@ -1,13 +1,13 @@
 //! Opening a heap and running transactions on it.
 
-use crate::check::{self, Check};
 use crate::core::{CLOCK_STEP, Core, Slot, write_header};
 use crate::error::{Error, Result};
-use crate::hash::hash_bytes;
+use crate::inspect::{self, Check};
 use crate::layout::{Header, Layout, PAGE, TYPES};
+use crate::locked::{lock, open_locked};
 use crate::memory::{Memory, Persistence};
 use crate::mutex::locked;
-use crate::persist::{Brand, Shape};
+use crate::persist::{Brand, Shape, fingerprint, words};
 use crate::place::{self, Place};
 use crate::pointer::{Handle, PBox, offset, pack, tag_of};
 use crate::reap::{Ended, reap};
@@ -78,7 +78,7 @@ pub struct Stat {
 ///
 /// Dropping it writes everything home. A program that is killed instead loses nothing: the next one replays the logs.
 pub struct Heap<H: Brand> {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
     root: u64,
     replayed: u64,
     brand: PhantomData<fn(H) -> H>,
@@ -110,16 +110,9 @@ impl Drop for BrandGuard {
     }
 }
 
-fn fingerprint(shape: &Shape) -> u64 {
-    shape.types.iter().fold(1, |hash, entry| hash_bytes(hash, entry.shape.as_bytes()))
-}
-
-/// The types in words, as the file keeps them.
-fn words(shape: &Shape) -> Vec<u8> {
-    let mut text: Vec<u8> = Vec::new();
-    for (i, entry) in shape.types.iter().enumerate() {
-        text.extend(format!("{i} {} {}\n", entry.name, entry.shape).bytes());
-    }
+/// The types as the file keeps them, as far as there is room.
+fn kept(shape: &Shape) -> Vec<u8> {
+    let mut text = words(&shape.types).into_bytes();
     text.truncate((TYPES.end - TYPES.start) as usize);
     text
 }
@@ -128,6 +121,10 @@ fn words(shape: &Shape) -> Vec<u8> {
 fn whole_words(bytes: &[u8]) -> Vec<u64> {
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
     bytes.chunks(8).map(word).collect()
+}
+
+fn fingerprint_of(shape: &Shape) -> u64 {
+    fingerprint(shape.types.iter().map(|entry| entry.shape.as_str()))
 }
 
 impl<H: Brand> Heap<H> {
@@ -213,7 +210,7 @@ impl<H: Brand> Heap<H> {
         let header = Header {
             layout,
             identity: file::random_u64().map_err(Error::io("draw a number for", &memory.path().display()))?,
-            fingerprint: fingerprint(&shape),
+            fingerprint: fingerprint_of(&shape),
             root: 0,
             epoch_done: 0,
             clock_limit: CLOCK_STEP,
@@ -228,7 +225,7 @@ impl<H: Brand> Heap<H> {
                 .chain([TYPES, layout.page_table()..layout.data()])
                 .try_for_each(|range| memory.clear(range))?;
         }
-        memory.persist(TYPES.start, &whole_words(&words(&shape)))?;
+        memory.persist(TYPES.start, &whole_words(&kept(&shape)))?;
         let mut heap = Self::start(memory, header, shape, brand, 0, 0);
         let made = heap.transaction(|tx| {
             let root = PBox::<H::Root, H>::new(tx, root(tx)?)?;
@@ -250,8 +247,7 @@ impl<H: Brand> Heap<H> {
     /// Opens a heap and recovers it.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
-        let file = place::open(path).map_err(Error::io("open", &path.display()))?;
-        Self::open_in(file, path, options)
+        Self::open_in(open_locked(path)?, path, options)
     }
 
     /// Opens the heap in a file, block device or memory window that is open; `path` is for messages.
@@ -260,10 +256,9 @@ impl<H: Brand> Heap<H> {
         let brand = BrandGuard::take::<H>()?;
         let place = Place::of(&file, path)?;
         let start = place.read_start(&file, path, TYPES.end)?;
-        let bytes = place::bytes(&file, path)?;
-        let (header, shape) = Self::identify(path, &start, bytes)?;
+        let (header, shape) = Self::identify(path, &start)?;
         let layout = header.layout;
-        let pages = ((bytes - layout.data()) / PAGE).min(layout.pages_max);
+        let pages = header.pages(path, place::bytes(&file, path)?)?;
         let sizes = (layout.bytes(pages), layout.bytes(layout.pages_max));
         let memory = Memory::map(file, path, place, &options.persistence, sizes, layout.data())?;
         let replayed = recover::replay(&memory, &header)?;
@@ -271,13 +266,10 @@ impl<H: Brand> Heap<H> {
     }
 
     /// The header of the heap whose first bytes are `start`; its types are the program's.
-    pub(crate) fn identify(path: &Path, start: &[u8], bytes: u64) -> Result<(Header, Shape)> {
+    pub(crate) fn identify(path: &Path, start: &[u8]) -> Result<(Header, Shape)> {
         let header = Header::find(path, start)?;
-        if bytes < header.layout.bytes(1) || header.root == 0 {
-            return Err(Error::Format { path: path.into(), why: format!("it ends after {bytes} B") });
-        }
         let shape = Shape::of::<H>();
-        if header.fingerprint != fingerprint(&shape) {
+        if header.fingerprint != fingerprint_of(&shape) {
             return Err(Error::Schema { why: difference(&start[TYPES.start as usize..], &shape) });
         }
         Ok((header, shape))
@@ -342,7 +334,7 @@ impl<H: Brand> Heap<H> {
         Heap { core, root: header.root, replayed, brand: PhantomData }
     }
 
-    fn root_at(&self) -> u64 {
+    pub(crate) fn root_at(&self) -> u64 {
         offset(NonZeroU64::new(self.root).expect("checked when it was opened"))
     }
 
@@ -377,7 +369,7 @@ impl<H: Brand> Heap<H> {
     /// Looks at every block: whether page table, headers and pointers agree, and what is unreachable. It takes memory in
     /// proportion to the objects. The exclusive borrow keeps transactions out.
     pub fn check(&mut self) -> Result<Check> {
-        check::check(&self.core, self.root_at())
+        inspect::check_core(&self.core, self.root_at())
     }
 
     /// Writes all changes home and empties the logs, so that the next open has nothing to replay.
@@ -456,17 +448,10 @@ fn failure(tx: RawTx<'_>, error: Option<Error>) -> Error {
     }
 }
 
-fn lock(file: &File, path: &Path) -> Result<()> {
-    match file::try_lock(file).map_err(Error::io("lock", &path.display()))? {
-        true => Ok(()),
-        false => Err(Error::Busy(path.into())),
-    }
-}
-
 /// The first type of the heap that is not the program's; `found` is what it says about its types.
 fn difference(found: &[u8], shape: &Shape) -> String {
     let end = found.iter().position(|&byte| byte == 0).unwrap_or(found.len());
-    let (found, mine) = (String::from_utf8_lossy(&found[..end]).into_owned(), words(shape));
+    let (found, mine) = (String::from_utf8_lossy(&found[..end]).into_owned(), kept(shape));
     let mine = String::from_utf8_lossy(&mine).into_owned();
     let same = found.lines().zip(mine.lines()).take_while(|(theirs, mine)| theirs == mine).count();
     let line = |text: &str| text.lines().nth(same).unwrap_or("nothing").to_string();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0        header, and 4 KiB further its copy: written one after the other, so that one of them is always whole
-//! 8 KiB    the types in words, for messages
+//! 8 KiB    the types in words, by which a heap is inspected without its program
 //! 64 KiB   logs: for each, 4 KiB with its list of objects to be destroyed, and two halves for records
 //! ...      page table: 8 B for each page that the heap may grow to; then 2 B for each, a hint of its free blocks
 //! ...      pages of 64 KiB: blocks of one size, or part of a large block
@@ -23,7 +23,7 @@ pub(crate) const TYPES: std::ops::Range<u64> = 8192..PAGE;
 /// Bytes in front of the halves of a log.
 const LOG_HEAD: u64 = 4096;
 const MAGIC: u64 = u64::from_le_bytes(*b"nvheap\0\x01");
-const VERSION: u64 = 2;
+pub(crate) const VERSION: u64 = 2;
 const HEADER_WORDS: usize = 16;
 
 /// Sizes that are fixed when a heap is created.
@@ -137,6 +137,15 @@ impl Header {
             clock_limit: words[9],
             opens: words[10],
         })
+    }
+
+    /// The pages of a file of so many bytes.
+    pub fn pages(&self, path: &Path, bytes: u64) -> Result<u64> {
+        let layout = &self.layout;
+        if bytes < layout.bytes(1) || self.root == 0 {
+            return Err(Error::Format { path: path.into(), why: format!("it ends after {bytes} B") });
+        }
+        Ok(((bytes - layout.data()) / PAGE).min(layout.pages_max))
     }
 
     /// Finds the newest whole header at the beginning of a file.

@@ -61,9 +61,11 @@
 //! Promises
 //! 1. A transaction that returned `Ok` is durable; no crash leaves part of one. It waits for memory once.
 //! 2. Transactions are isolated: each sees the state that those before it left, and nothing of those in progress.
-//! 3. No crash leaks a block or loses a reference. Objects in a circle are not freed. A transaction may be of any size.
+//! 3. No crash leaks a block or loses a reference. Objects in a circle are freed by [`Heap::collect_cycles`] only. A transaction
+//!    may be of any size.
 //! 4. Whatever a file contains, opening and using it returns values or errors; it never accesses memory outside the file.
-//! 5. On a disk, durable means synced. On tmpfs it means that a killed process loses nothing; a power cut loses the file. In a
+//! 5. A file is examined without its program ([`Inspection`]), and made as small as what it holds ([`compact`]).
+//! 6. On a disk, durable means synced. On tmpfs it means that a killed process loses nothing; a power cut loses the file. In a
 //!    memory window it means what its device promises (eNVy: neither a killed program nor a killed server loses anything).
 //!
 //! After J. Coburn et al., NV-Heaps (ASPLOS 2011), and system 004.
@@ -77,14 +79,16 @@ mod tutorial {}
 compile_error!("the format of heaps is that of little-endian 64-bit machines");
 
 mod arena;
-mod check;
+mod collect;
 pub mod collections;
 mod core;
 mod error;
 mod hash;
 mod heap;
+mod inspect;
 mod layout;
 mod lock;
+mod locked;
 mod log;
 mod memory;
 mod mutex;
@@ -103,13 +107,15 @@ mod tx;
 mod vec;
 mod wait;
 
-pub use check::Check;
 pub use collections::{Key, PBTreeMap, PHashMap, PList};
 pub use error::{Error, Result};
 pub use heap::{Heap, Options, Stat};
+pub use inspect::{
+    BlockSize, Check, Compacted, Cycle, Inspection, Limits, Reference, Summary, Unreachable, Value, compact,
+};
 pub use memory::Persistence;
 pub use nvlab_nvheap_derive::Persist;
-pub use persist::{Brand, Pair, Persist, Pointing, Shape};
+pub use persist::{Brand, Pair, Persist, Shape};
 pub use pointer::{Handle, PBox, Read, Strong, Weak, Write};
 pub use simulated::{Counts, CrashPoint, Delays, Simulated};
 pub use string::PString;

@@ -105,6 +105,17 @@ impl Memory {
         Ok(memory)
     }
 
+    /// Maps the first `bytes` bytes of a file, which may be open for reading only: what is stored never reaches it.
+    pub fn private(file: File, path: &Path, bytes: u64, data: u64) -> Result<Memory> {
+        let mut mapping = Mapping::private(&file, bytes).map_err(Error::io("map", &path.display()))?;
+        mapping
+            .report_fault(format!("nvheap: {} has become shorter: the program ends\n", path.display()))
+            .map_err(Error::io("watch", &path.display()))?;
+        let (start, bytes) = (mapping.start(), AtomicU64::new(bytes));
+        let (holder, domain) = (Holder::File { mapping, file }, Domain::Caches);
+        Ok(Memory { start, holder, path: path.into(), domain, bytes, data })
+    }
+
     /// Uses the first `bytes` of a region.
     pub fn in_region(region: Region, path: &Path, bytes: u64, data: u64) -> Memory {
         let (start, bytes) = (region.start(), AtomicU64::new(bytes.min(region.bytes())));
@@ -129,6 +140,17 @@ impl Memory {
                 Err(Error::Invalid(format!("{}: a region cannot {what}", self.path.display())))
             }
         }
+    }
+
+    /// What makes stores durable where the file lies, in words.
+    pub fn persistence(&self) -> Result<&'static str> {
+        let file = self.file("be examined")?;
+        let in_memory = file::is_in_memory(file).map_err(Error::io("examine", &self.path.display()))?;
+        Ok(match (Mapping::can_be_persistent(file), in_memory) {
+            (true, _) => "cache-line flushes (persistent memory)",
+            (_, true) => "cache-line flushes (memory: a power cut loses the file)",
+            _ => "msync",
+        })
     }
 
     #[inline]

@@ -39,7 +39,8 @@ impl<H: Brand> Heap<H> {
     pub fn open_on(rvm: &Arc<Rvm>, segment: &str, options: Options) -> Result<Self> {
         let (path, region) = (Path::new(segment), on_log(rvm, segment, &options)?);
         let brand = BrandGuard::take::<H>()?;
-        let (header, shape) = Self::identify(path, &region.read_start(TYPES.end), region.bytes())?;
+        let (header, shape) = Self::identify(path, &region.read_start(TYPES.end))?;
+        header.pages(path, region.bytes())?;
         let (layout, replayed) = (header.layout, region.recovered());
         let memory = Memory::in_region(region, path, layout.bytes(layout.pages_max), layout.data());
         Self::resume(memory, header, shape, brand, replayed)

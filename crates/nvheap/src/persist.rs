@@ -4,6 +4,7 @@
 //! somebody changed the file. So its type has a fixed layout (`repr(C)`), holds nothing that is only meaningful in this
 //! process, changes only through `&mut`, and can say whether bytes are a value of it.
 
+use crate::hash::hash_bytes;
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::mem::{needs_drop, offset_of};
@@ -29,41 +30,26 @@ pub(crate) struct TypeEntry {
     /// Releases what a value points to.
     pub drop: unsafe fn(*mut u8),
     pub is_valid: unsafe fn(*const u8) -> bool,
-    /// The layout: what the fingerprint is made of.
+    /// The layout in words: what the fingerprint is made of. `inspect::schema` has the grammar.
     pub shape: String,
-    /// Where the pointers of a value lie.
-    pub pointers: Vec<PointerAt>,
 }
 
-/// What a pointer in the heap is.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pointing {
-    /// It keeps its object alive.
-    Strong,
-    /// It does not.
-    Weak,
-    /// To the block of a [`crate::PVec`]; its length and capacity follow.
-    Array,
+/// The types in words, as the file keeps them: a line for each with its name and its layout.
+pub(crate) fn words(types: &[TypeEntry]) -> String {
+    types.iter().map(|entry| format!("{}\t{}\n", entry.name, entry.shape)).collect()
 }
 
-/// A pointer inside a value.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PointerAt {
-    pub offset: usize,
-    pub pointing: Pointing,
-    /// The type it points to.
-    pub index: usize,
+/// Tells the layouts of all types of a heap from others.
+pub(crate) fn fingerprint<'s>(shapes: impl Iterator<Item = &'s str>) -> u64 {
+    shapes.fold(1, |hash, shape| hash_bytes(hash, shape.as_bytes()))
 }
 
 /// Collects the types of a heap, beginning with its root.
 #[derive(Debug, Default)]
 pub struct Shape {
     pub(crate) types: Vec<TypeEntry>,
+    /// The type that is being described, so far.
     text: String,
-    /// Of the type that is being described: where the current field lies, and its pointers so far.
-    base: usize,
-    pointers: Vec<PointerAt>,
 }
 
 /// What makes a type neither `Send` nor `Sync` and bound to one brand: it cannot leave a transaction.
@@ -122,7 +108,7 @@ impl Shape {
     /// Every type that a heap of this brand can hold.
     pub(crate) fn of<H: Brand>() -> Shape {
         let mut shape = Shape::default();
-        shape.points_to::<H::Root, H>("root", Pointing::Strong);
+        shape.number::<H::Root, H>(false);
         shape
     }
 
@@ -133,7 +119,7 @@ impl Shape {
         self.text.push(';');
     }
 
-    /// The beginning of a type of the program.
+    /// The beginning of a type of the program, or of this library: those begin with a dot.
     #[doc(hidden)]
     pub fn begin(&mut self, kind: &str, version: u32, bytes: usize) {
         self.text.push_str(&format!("{kind} v{version} {bytes}{{"));
@@ -144,19 +130,7 @@ impl Shape {
     pub fn field<T: Persist<H>, H: Brand>(&mut self, name: &str, offset: usize) {
         const { assert!(align_of::<T>() <= 8, "values in a heap are aligned to at most 8 bytes") }
         self.text.push_str(&format!("{name}@{offset}:"));
-        self.base += offset;
         T::describe(self);
-        self.base -= offset;
-    }
-
-    /// The other elements of an array have what the first has, each `stride` bytes further; `before` pointers were known
-    /// before the first.
-    fn repeat(&mut self, before: usize, stride: usize, elements: usize) {
-        let first = self.pointers[before..].to_vec();
-        for element in 1..elements {
-            let shifted = first.iter().map(|&at| PointerAt { offset: at.offset + element * stride, ..at });
-            self.pointers.extend(shifted);
-        }
     }
 
     /// The end of it.
@@ -165,12 +139,17 @@ impl Shape {
         self.text.push('}');
     }
 
-    /// A pointer to objects (or an array block) of `T`, at the current field.
-    pub(crate) fn points_to<T: Persist<H>, H: Brand>(&mut self, kind: &str, pointing: Pointing) {
-        let is_array = pointing == Pointing::Array;
+    /// A pointer to objects of `T`, at the current field.
+    pub(crate) fn points_to<T: Persist<H>, H: Brand>(&mut self, kind: &str) {
+        let number = self.number::<T, H>(false);
+        self.leaf(&format!("{kind}#{number}"));
+    }
+
+    /// The number of a type, or of its array blocks. One that is new is described first.
+    pub(crate) fn number<T: Persist<H>, H: Brand>(&mut self, is_array: bool) -> usize {
         const { assert!(align_of::<T>() <= 8, "values in a heap are aligned to at most 8 bytes") }
         let id = block_id::<T>(is_array);
-        let index = self.types.iter().position(|known| known.id == id).unwrap_or_else(|| {
+        self.types.iter().position(|known| known.id == id).unwrap_or_else(|| {
             let index = self.types.len();
             self.types.push(TypeEntry {
                 id,
@@ -181,19 +160,13 @@ impl Shape {
                 drop: drop_value::<T>,
                 is_valid: is_value::<T, H>,
                 shape: String::new(),
-                pointers: Vec::new(),
             });
-            let mut outer = Shape { types: std::mem::take(&mut self.types), ..Shape::default() };
-            std::mem::swap(self, &mut outer);
+            let outer = std::mem::take(&mut self.text);
             T::describe(self);
-            std::mem::swap(self, &mut outer);
-            self.types = outer.types;
-            self.types[index].shape = format!("{}{}", if is_array { "array of " } else { "" }, outer.text);
-            self.types[index].pointers = outer.pointers;
+            let text = std::mem::replace(&mut self.text, outer);
+            self.types[index].shape = format!("{}{text}", if is_array { "array of " } else { "" });
             index
-        });
-        self.pointers.push(PointerAt { offset: self.base, pointing, index });
-        self.text.push_str(&format!("{kind}#{index};"));
+        })
     }
 }
 
@@ -241,10 +214,8 @@ unsafe impl<H: Brand> Persist<H> for char {
 unsafe impl<H: Brand, T: Persist<H>, const N: usize> Persist<H> for [T; N] {
     const ANY_BYTES: bool = T::ANY_BYTES;
     fn describe(shape: &mut Shape) {
-        shape.begin("array", N as u32, size_of::<Self>());
-        let before = shape.pointers.len();
+        shape.begin(".array", N as u32, size_of::<Self>());
         shape.field::<T, H>("", 0);
-        shape.repeat(before, size_of::<T>(), N);
         shape.end();
     }
     unsafe fn is_valid(at: *const Self) -> bool {
@@ -267,7 +238,7 @@ pub struct Pair<A, B>(
 unsafe impl<H: Brand, A: Persist<H>, B: Persist<H>> Persist<H> for Pair<A, B> {
     const ANY_BYTES: bool = A::ANY_BYTES && B::ANY_BYTES;
     fn describe(shape: &mut Shape) {
-        shape.begin("pair", 0, size_of::<Self>());
+        shape.begin(".pair", 0, size_of::<Self>());
         shape.field::<A, H>("0", offset_of!(Self, 0));
         shape.field::<B, H>("1", offset_of!(Self, 1));
         shape.end();

@@ -31,28 +31,32 @@ impl Drop for Ended<'_> {
     }
 }
 
+/// Runs a transaction of the library's own until it commits or fails for good.
+pub(crate) fn run_own(tx: RawTx<'_>, mut body: impl FnMut() -> Result<()>) -> Result<()> {
+    let mut tries = 0;
+    loop {
+        tx.begin()?;
+        let ended = Ended::new(tx);
+        let done = body();
+        match done.is_ok() {
+            true => ended.disarm(),
+            false => drop(ended),
+        }
+        match done.and_then(|()| tx.commit()) {
+            Err(Error::Conflict) => {
+                tries += 1;
+                back_off(tries);
+            }
+            done => return done,
+        }
+    }
+}
+
 /// Destroys the objects of a list, a few in each transaction.
 pub(crate) fn reap(lease: &Lease<'_>, log: usize, list: List) -> Result<()> {
     let tx = lease.tx();
     while !tx.is_list_empty(log, list)? {
-        let mut tries = 0;
-        loop {
-            tx.begin()?;
-            let ended = Ended::new(tx);
-            let popped = tx.reap(log, list);
-            match popped.is_ok() {
-                true => ended.disarm(),
-                false => drop(ended),
-            }
-            match popped.and_then(|_| tx.commit()) {
-                Ok(()) => break,
-                Err(Error::Conflict) => {
-                    tries += 1;
-                    back_off(tries);
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        run_own(tx, || tx.reap(log, list).map(|_| ()))?;
     }
     Ok(())
 }

@@ -128,7 +128,7 @@ pub(crate) fn add_hint(memory: &Memory, layout: &Layout, page: u64, blocks: u64)
     Ok(word.fetch_add(blocks << shift, Ordering::Relaxed) >> shift & 0xffff)
 }
 
-fn set_hint(memory: &Memory, layout: &Layout, page: u64, blocks: u64) -> Result<()> {
+pub(crate) fn set_hint(memory: &Memory, layout: &Layout, page: u64, blocks: u64) -> Result<()> {
     let shift = page % 4 * 16;
     let word = memory.word(layout.hints() + page / 4 * 8)?;
     let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| {

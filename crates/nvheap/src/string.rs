@@ -78,7 +78,7 @@ impl<H: Brand> fmt::Debug for PString<H> {
 unsafe impl<H: Brand> Persist<H> for PString<H> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
-        shape.begin("text", 0, size_of::<Self>());
+        shape.begin(".text", 0, size_of::<Self>());
         shape.field::<PVec<u64, H>, H>("words", 0);
         shape.field::<u64, H>("bytes", std::mem::offset_of!(Self, bytes));
         shape.end();

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::layout::LINE;
-use crate::persist::{Brand, Confined, Persist, Pointing, Shape};
+use crate::persist::{Brand, Confined, Persist, Shape};
 use crate::pointer::{Read, Write, offset, pack, read_value, tag_of, write_value};
 use crate::tx::{ArrayShape, LIVE_AT, RawTx, Tx, freeze, with_current};
 use std::any::TypeId;
@@ -311,7 +311,8 @@ unsafe impl<T: Persist<H>, H: Brand> Persist<H> for PVec<T, H> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
         const { assert!(offset_of!(Self, capacity) == 16) }
-        shape.points_to::<T, H>("vec", Pointing::Array);
+        let number = shape.number::<T, H>(true);
+        shape.leaf(&format!("vec#{number}"));
     }
     unsafe fn is_valid(_: *const Self) -> bool {
         true

@@ -1,6 +1,8 @@
 //! Files that somebody has changed: opening and using them returns values or errors, whatever they contain.
 
-use nvlab_nvheap::{Brand, Error, Heap, Options, PBox, PString, PVec, Persist, Result, Strong, Weak};
+use nvlab_nvheap::{
+    Brand, Error, Heap, Inspection, Options, PBox, PString, PVec, Persist, Result, Strong, Weak,
+};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -120,12 +122,21 @@ fn image() -> Vec<u8> {
 }
 
 fn try_image(image: &[u8]) -> bool {
+    let inspected = Inspection::open_in(file(image), Path::new("inspected")).and_then(|heap| heap.check());
+    let is_whole = inspected.as_ref().is_ok_and(|found| found.problems.is_empty());
     match Heap::<Hostile>::open_in(file(image), Path::new("hostile"), options()) {
         Ok(mut heap) => {
+            let found = heap.check();
+            // Opening destroys what waits for it, which an inspection only looks at.
+            let is_sound = found.as_ref().is_ok_and(|found| found.problems.is_empty());
+            assert!(!is_whole || is_sound, "not found from outside: {found:?}");
             let _ = use_it(&mut heap);
             true
         }
-        Err(_) => false,
+        Err(error) => {
+            assert!(!is_whole, "not found from outside: {error}");
+            false
+        }
     }
 }
 
@@ -144,7 +155,7 @@ fn no_file_makes_it_access_other_memory_or_panic() {
     let used: Vec<usize> = (0..whole.len()).filter(|&at| whole[at] != 0).collect();
     let mut seed = 88_172_645_463_325_252;
     let mut opened = 0;
-    for round in 0..1500 {
+    for round in 0..2000 {
         let mut image = whole.clone();
         match round % 5 {
             // A flipped bit where something is.
@@ -167,7 +178,7 @@ fn no_file_makes_it_access_other_memory_or_panic() {
         }
         opened += u32::from(try_image(&image));
     }
-    assert!((100..1400).contains(&opened), "{opened} of 1500 were opened");
+    assert!((100..1900).contains(&opened), "{opened} of 2000 were opened");
     for bytes in [0, 1, 8, 100, 4096, 8192, 65536] {
         assert!(!try_image(&vec![0xa5; bytes]), "{bytes} bytes of noise");
     }
@@ -178,10 +189,16 @@ fn no_file_makes_it_access_other_memory_or_panic() {
 fn damage_is_found_or_harmless() {
     let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
     let whole = image();
+    let inspect = |image: &[u8]| {
+        let found = Inspection::open_in(file(image), Path::new("damaged"))?.check()?;
+        found.problems.into_iter().next().map_or(Ok(()), Err)
+    };
     let text = |image: &[u8]| {
+        let inspected = inspect(image);
         let mut heap = Heap::<Hostile>::open_in(file(image), Path::new("damaged"), options())?;
         let problems = heap.check()?.problems;
         if let Some(problem) = problems.into_iter().next() {
+            assert!(inspected.is_err(), "{problem}");
             return Err(problem);
         }
         let root = heap.root()?;
@@ -193,13 +210,15 @@ fn damage_is_found_or_harmless() {
     one[70] ^= 4;
     assert_eq!(text(&one).unwrap(), "text number 11");
     one[4096 + 70] ^= 4;
-    assert!(text(&one).is_err());
+    assert!(text(&one).is_err() && inspect(&one).is_err());
     // The first record of each half of the log: one holds what has not been written home.
     let log = 65536 + 4096;
     let found = [log, log + 8192].map(|half| {
         let mut damaged = whole.clone();
         damaged[half + 30] ^= 1;
-        text(&damaged)
+        let found = text(&damaged);
+        assert_eq!(found.is_err(), inspect(&damaged).is_err(), "{found:?}");
+        found
     });
     let refused = found.iter().filter(|found| matches!(found, Err(Error::Damaged { .. }))).count();
     let harmless =

@@ -29,6 +29,15 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
+/// Takes a shared lock of an open file, which excludes [`try_lock`] only, or returns false if somebody has that.
+pub fn try_lock_shared(file: &File) -> io::Result<bool> {
+    match file.try_lock_shared() {
+        Ok(()) => Ok(true),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(false),
+        Err(std::fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// A file in memory that exists as long as somebody uses it.
 pub fn anonymous(name: &CStr, sealable: bool) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | if sealable { libc::MFD_ALLOW_SEALING } else { 0 };

@@ -48,6 +48,18 @@ impl Mapping {
         check(unsafe { libc::mprotect(self.start().cast(), self.bytes, protection) }).map(|_| ())
     }
 
+    /// The first `bytes` of a file, which may be open for reading only: what is stored stays in this process.
+    pub fn private(file: &File, bytes: u64) -> io::Result<Mapping> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
+        Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, file.as_raw_fd())
+    }
+
+    /// Whether a file, which may be open for reading only, lies on persistent memory (DAX).
+    pub fn can_be_persistent(file: &File) -> bool {
+        let flags = libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC;
+        Mapping::map(1, libc::PROT_READ, flags, file.as_raw_fd()).is_ok()
+    }
+
     /// Private zero bytes that take memory where they are written.
     pub fn anonymous(bytes: u64) -> io::Result<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

@@ -4,11 +4,11 @@ use crate::args::LogVerb;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};
-use nvlab_lab::report::Format;
+use crate::verbs::facts;
 use nvlab_rvm::Error;
 use nvlab_rvm::inspect::{self, Entry, FoundHeap, Inspection};
 use nvlab_rvm::record::{Contents, Headers};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -75,36 +75,11 @@ fn find(file: &Path) -> Result<Found, Failure> {
     }
 }
 
-/// Prints facts as a table of two columns or one JSON document.
-fn print(output: &Output, schema: &'static str, facts: &[(&str, Value)]) {
-    match output.format {
-        Format::Json | Format::JsonLines => {
-            let mut document = json!({ "schema": schema });
-            facts.iter().for_each(|(key, value)| document[*key] = value.clone());
-            output.print(if output.format == Format::Json {
-                format!("{document:#}")
-            } else {
-                document.to_string()
-            });
-        }
-        _ => {
-            let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
-            let rows = facts.iter().map(|(key, value)| {
-                vec![Cell::text(key.replace('_', " ")), Cell::new(shown(value), value.clone())]
-            });
-            let columns = vec![Column::text("fact", "fact"), Column::text("value", "value")];
-            let table = Table { schema, columns, rows: rows.collect() };
-            let style = output.style();
-            output.print(table.render(output.format, style.width, style.color));
-        }
-    }
-}
-
 fn stat(output: &Output, file: &Path) -> Result<(), Failure> {
     let log = match find(file)? {
         Found::Log(log) => log,
         Found::Heap(FoundHeap { offset, statistics, .. }) => {
-            print(
+            facts::print(
                 output,
                 "nvlab.heap/1",
                 &[
@@ -130,7 +105,7 @@ fn stat(output: &Output, file: &Path) -> Result<(), Failure> {
     let end = log.each_entry(|entry| counts.add(entry));
     let status = log.status();
     let names: Vec<String> = counts.segments.values().cloned().collect();
-    print(
+    facts::print(
         output,
         "nvlab.log/1",
         &[

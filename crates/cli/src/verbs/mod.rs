@@ -7,6 +7,8 @@ mod cut;
 mod design;
 mod doctor;
 mod explain;
+mod facts;
+mod heap;
 mod image;
 mod log;
 mod parts;
@@ -31,6 +33,7 @@ pub fn dispatch(output: &Output, verb: Verb) -> Result<(), Failure> {
         Verb::Serve(args) => serve::serve(output, &args),
         Verb::Cut(args) => cut::cut(output, &args),
         Verb::Image(args) => image::image(output, &args),
+        Verb::Heap(verb) => heap::heap(output, verb),
         Verb::Log(verb) => log::log(output, verb),
         Verb::Trace(verb) => trace::trace(output, verb),
         Verb::Design(verb) => design::design(output, verb),

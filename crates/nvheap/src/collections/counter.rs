@@ -65,7 +65,7 @@ impl<H: Brand> Counter<H> {
 unsafe impl<H: Brand> Persist<H> for Counter<H> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
-        shape.begin("counter", STRIPES as u32, size_of::<Self>());
+        shape.begin(".counter", STRIPES as u32, size_of::<Self>());
         shape.field::<[Option<PBox<u64, H>>; STRIPES], H>("stripes", 0);
         shape.end();
     }

@@ -89,7 +89,7 @@ impl<T, H: Brand> Drop for Node<T, H> {
 unsafe impl<H: Brand, T: Persist<H>> Persist<H> for Node<T, H> {
     const ANY_BYTES: bool = false;
     fn describe(shape: &mut Shape) {
-        shape.begin("list node", 0, size_of::<Self>());
+        shape.begin(".link", 0, size_of::<Self>());
         shape.field::<Option<PBox<Self, H>>, H>("next", offset_of!(Self, next));
         shape.field::<Back<T, H>, H>("previous", offset_of!(Self, previous));
         shape.field::<T, H>("value", offset_of!(Self, value));
@@ -304,7 +304,7 @@ fn checked<'t, T: 't, H: Brand, N: Deref<Target = Node<T, H>> + 't>(tx: &'t Tx<'
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for PList<T, H> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
-        shape.begin("list", 0, size_of::<Self>());
+        shape.begin(".list", 0, size_of::<Self>());
         shape.field::<Option<PBox<Node<T, H>, H>>, H>("first", 0);
         shape.field::<Back<T, H>, H>("last", offset_of!(Self, last));
         shape.field::<u64, H>("len", offset_of!(Self, len));

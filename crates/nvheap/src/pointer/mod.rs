@@ -37,7 +37,8 @@ pub struct PBox<T, H: Brand> {
 
 /// A counted pointer: the object is destroyed when the last one is dropped and the transaction commits.
 ///
-/// Objects that point to each other in a circle keep each other alive; use [`Weak`] for one of the pointers.
+/// Objects that point to each other in a circle keep each other alive; use [`Weak`] for one of the pointers, or
+/// [`crate::Heap::collect_cycles`].
 #[repr(transparent)]
 pub struct Strong<T, H: Brand> {
     word: NonZeroU64,

@@ -2,7 +2,7 @@
 
 use super::{Handle, PBox, Read, Strong, Weak, Write, allocate, offset, read, write};
 use crate::error::{Error, Result};
-use crate::persist::{Brand, Persist, Pointing, Shape};
+use crate::persist::{Brand, Persist, Shape};
 use crate::tx::{Header, Meta, RawTx, STRONG_MAX, Tx, WEAK_MAX};
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
@@ -49,7 +49,7 @@ owner!(Strong);
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for PBox<T, H> {
     const ANY_BYTES: bool = false;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<T, H>("box", Pointing::Strong);
+        shape.points_to::<T, H>("box");
     }
     unsafe fn is_valid(at: *const Self) -> bool {
         // SAFETY: eight initialised bytes, aligned.
@@ -61,7 +61,7 @@ unsafe impl<T: Persist<H>, H: Brand> Persist<H> for PBox<T, H> {
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Option<PBox<T, H>> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<T, H>("box?", Pointing::Strong);
+        shape.points_to::<T, H>("box?");
     }
     unsafe fn is_valid(_: *const Self) -> bool {
         true
@@ -72,7 +72,7 @@ unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Option<PBox<T, H>> {
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Strong<T, H> {
     const ANY_BYTES: bool = false;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<T, H>("strong", Pointing::Strong);
+        shape.points_to::<T, H>("strong");
     }
     unsafe fn is_valid(at: *const Self) -> bool {
         // SAFETY: eight initialised bytes, aligned.
@@ -84,7 +84,7 @@ unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Strong<T, H> {
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Option<Strong<T, H>> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<T, H>("strong?", Pointing::Strong);
+        shape.points_to::<T, H>("strong?");
     }
     unsafe fn is_valid(_: *const Self) -> bool {
         true

@@ -2,7 +2,7 @@
 
 use super::{Strong, Weak, offset, tag};
 use crate::error::{Error, Result};
-use crate::persist::{Brand, Persist, Pointing, Shape};
+use crate::persist::{Brand, Persist, Shape};
 use crate::tx::Tx;
 
 impl<T: Persist<H>, H: Brand> Weak<T, H> {
@@ -24,7 +24,7 @@ impl<T: Persist<H>, H: Brand> Weak<T, H> {
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Weak<T, H> {
     const ANY_BYTES: bool = false;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<T, H>("weak", Pointing::Weak);
+        shape.points_to::<T, H>("weak");
     }
     unsafe fn is_valid(at: *const Self) -> bool {
         // SAFETY: eight initialised bytes, aligned.
@@ -36,7 +36,7 @@ unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Weak<T, H> {
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Option<Weak<T, H>> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<T, H>("weak?", Pointing::Weak);
+        shape.points_to::<T, H>("weak?");
     }
     unsafe fn is_valid(_: *const Self) -> bool {
         true

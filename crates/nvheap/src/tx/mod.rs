@@ -13,12 +13,14 @@
 
 mod blocks;
 mod commit;
+mod cut;
 mod destroy;
 mod record;
 mod state;
 
 pub(crate) use blocks::{ArrayShape, CAPACITY_AT, LIVE_AT};
 pub(crate) use commit::freeze;
+pub(crate) use cut::Cut;
 pub(crate) use destroy::{List, list_at};
 pub(crate) use state::Context;
 use state::{Seen, Shadow, State};

@@ -13,7 +13,7 @@ use super::counter::{Counter, Stripe};
 use super::guard::{Ref, RefMut};
 use super::key::Key;
 use crate::error::{Error, Result};
-use crate::persist::{Brand, Persist, Pointing, Shape};
+use crate::persist::{Brand, Persist, Shape};
 use crate::pointer::{PBox, Read, Room, Write, peek, read, write_node};
 use crate::tx::Tx;
 use node::{Child, Entries, Head, Inner};
@@ -45,7 +45,7 @@ const HEIGHT_MAX: usize = 32;
 unsafe impl<H: Brand, K: Persist<H>, V: Persist<H>> Persist<H> for Anchor<K, V, H> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
-        shape.begin("tree", 0, size_of::<Self>());
+        shape.begin(".tree", 0, size_of::<Self>());
         shape.field::<Option<Child<K, V, H>>, H>("top", 0);
         shape.field::<u64, H>("height", offset_of!(Self, height));
         shape.field::<Counter<H>, H>("count", offset_of!(Self, count));
@@ -60,7 +60,7 @@ unsafe impl<H: Brand, K: Persist<H>, V: Persist<H>> Persist<H> for Anchor<K, V, 
 unsafe impl<H: Brand, K: Persist<H>, V: Persist<H>> Persist<H> for PBTreeMap<K, V, H> {
     const ANY_BYTES: bool = false;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<Anchor<K, V, H>, H>("tree", Pointing::Strong);
+        shape.points_to::<Anchor<K, V, H>, H>("tree");
     }
     unsafe fn is_valid(at: *const Self) -> bool {
         // SAFETY: passed on; the layout is that of the pointer.

@@ -7,7 +7,7 @@ use crate::collections::guard::Lends;
 use crate::collections::order::{Order, SLOTS};
 use crate::collections::slot;
 use crate::error::{Error, Result};
-use crate::persist::{Brand, Persist, Pointing, Shape};
+use crate::persist::{Brand, Persist, Shape};
 use crate::pointer::{Write, allocate, offset};
 use crate::tx::{Tx, with_current};
 use std::any::TypeId;
@@ -169,7 +169,7 @@ impl<K, V> Drop for Entries<K, V> {
 unsafe impl<H: Brand, K: Persist<H>, V: Persist<H>> Persist<H> for Entries<K, V> {
     const ANY_BYTES: bool = false;
     fn describe(shape: &mut Shape) {
-        shape.begin("entries", SLOTS as u32, size_of::<Self>());
+        shape.begin(".entries", SLOTS as u32, size_of::<Self>());
         shape.field::<[K; SLOTS], H>("keys", offset_of!(Keys<K>, keys));
         shape.field::<[V; SLOTS], H>("values", offset_of!(Self, values));
         shape.end();
@@ -228,8 +228,9 @@ impl<K, V, H: Brand> std::fmt::Debug for Child<K, V, H> {
 unsafe impl<K: Persist<H>, V: Persist<H>, H: Brand> Persist<H> for Option<Child<K, V, H>> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<Entries<K, V>, H>("leaf?", Pointing::Strong);
-        shape.points_to::<Inner<K, V, H>, H>("inner?", Pointing::Strong);
+        let leaf = shape.number::<Entries<K, V>, H>(false);
+        let inner = shape.number::<Inner<K, V, H>, H>(false);
+        shape.leaf(&format!("node?#{leaf}|{inner}"));
     }
     unsafe fn is_valid(_: *const Self) -> bool {
         true
@@ -324,7 +325,7 @@ impl<K, V, H: Brand> Inner<K, V, H> {
 unsafe impl<H: Brand, K: Persist<H>, V: Persist<H>> Persist<H> for Inner<K, V, H> {
     const ANY_BYTES: bool = false;
     fn describe(shape: &mut Shape) {
-        shape.begin("inner", SLOTS as u32, size_of::<Self>());
+        shape.begin(".inner", SLOTS as u32, size_of::<Self>());
         shape.field::<Children<K, V, H>, H>("children", 0);
         shape.field::<Entries<K, V>, H>("entries", offset_of!(Self, entries));
         shape.end();

@@ -115,7 +115,7 @@ impl<K, V, H: Brand> Drop for Bucket<K, V, H> {
 unsafe impl<H: Brand, K: Persist<H>, V: Persist<H>> Persist<H> for Bucket<K, V, H> {
     const ANY_BYTES: bool = false;
     fn describe(shape: &mut Shape) {
-        shape.begin("bucket", SLOTS as u32, size_of::<Self>());
+        shape.begin(".bucket", SLOTS as u32, size_of::<Self>());
         shape.field::<Option<PBox<Self, H>>, H>("next", offset_of!(Self, next));
         shape.field::<[Pair<K, V>; SLOTS], H>("entries", offset_of!(Self, entries));
         shape.end();

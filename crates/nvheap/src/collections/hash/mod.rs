@@ -13,7 +13,7 @@ use super::guard::{Ref, RefMut};
 use super::key::Key;
 use super::order::SLOTS;
 use crate::error::{Error, Result};
-use crate::persist::{Brand, Persist, Pointing, Shape};
+use crate::persist::{Brand, Persist, Shape};
 use crate::pointer::{PBox, Read, Room, Write, peek, read, write_node};
 use crate::tx::Tx;
 use crate::vec::PVec;
@@ -47,7 +47,7 @@ const DENSE: usize = 9;
 unsafe impl<H: Brand, K: Persist<H>, V: Persist<H>> Persist<H> for Anchor<K, V, H> {
     const ANY_BYTES: bool = true;
     fn describe(shape: &mut Shape) {
-        shape.begin("hash", 0, size_of::<Self>());
+        shape.begin(".hash", 0, size_of::<Self>());
         shape.field::<PVec<Link<K, V, H>, H>, H>("buckets", 0);
         shape.field::<u64, H>("seed", offset_of!(Self, seed));
         shape.field::<Counter<H>, H>("count", offset_of!(Self, count));
@@ -62,7 +62,7 @@ unsafe impl<H: Brand, K: Persist<H>, V: Persist<H>> Persist<H> for Anchor<K, V, 
 unsafe impl<H: Brand, K: Persist<H>, V: Persist<H>> Persist<H> for PHashMap<K, V, H> {
     const ANY_BYTES: bool = false;
     fn describe(shape: &mut Shape) {
-        shape.points_to::<Anchor<K, V, H>, H>("hash", Pointing::Strong);
+        shape.points_to::<Anchor<K, V, H>, H>("hash");
     }
     unsafe fn is_valid(at: *const Self) -> bool {
         // SAFETY: passed on; the layout is that of the pointer.

@@ -1,0 +1,312 @@
+//! Whether a heap is consistent: every block, every pointer, every count and every value; and which objects keep each other
+//! alive.
+
+use super::cycles;
+use super::schema::{Pointing, Type};
+use super::survey::{Edge, Problems, Survey, View};
+use crate::error::{Error, Result};
+use crate::tx::value_at;
+use std::collections::{BTreeMap, HashSet};
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct Check {
+    /// Objects and array blocks in use.
+    pub blocks: u64,
+    /// Bytes of their blocks.
+    pub bytes: u64,
+    /// Pages of 64 KiB without blocks.
+    pub free_pages: u64,
+    /// Blocks that nothing reaches from the root: circles, and what only these point to.
+    pub unreachable: u64,
+    /// Bytes of those blocks.
+    pub unreachable_bytes: u64,
+    /// Circles of objects that keep each other alive.
+    pub cycle_count: u64,
+    /// The largest of them, at most 100, those that nothing reaches first.
+    pub cycles: Vec<Cycle>,
+    /// What is wrong, at most 100 of them. Empty for a heap that only this library has written to.
+    pub problems: Vec<Error>,
+}
+
+/// Objects that keep each other alive: each can be reached from each other.
+#[derive(Clone, Debug)]
+pub struct Cycle {
+    /// Whether the root leads to it. If not, no program can use it any more.
+    pub is_reachable: bool,
+    /// Objects and array blocks.
+    pub blocks: u64,
+    /// Bytes of their blocks.
+    pub bytes: u64,
+    /// Their types, with the number of each.
+    pub types: Vec<(String, u64)>,
+    /// Where the first lies, in bytes from the beginning of the file.
+    pub at: u64,
+}
+
+/// What was found out about a block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    strong: u64,
+    weak: u64,
+    is_seen: bool,
+    is_listed: bool,
+}
+
+/// A check, and what it was made of.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub survey: Survey,
+    /// Blocks that neither the root nor a list of those to be destroyed leads to, in the order of the file.
+    pub unreachable: Vec<usize>,
+    pub found: Check,
+}
+
+pub(crate) struct Checker<'v> {
+    view: View<'v>,
+    survey: Survey,
+    marks: Vec<Mark>,
+    problems: Problems,
+    /// Blocks whose pointers are to be followed.
+    next: Vec<usize>,
+}
+
+impl<'v> Checker<'v> {
+    /// Checks a heap that nobody changes meanwhile. Objects `kept` by handles count as reachable.
+    pub fn run(view: View<'v>, root: u64, kept: &[u64]) -> Result<Checked> {
+        let mut problems = Problems::default();
+        let survey = Survey::new(view, &mut problems)?;
+        let marks = vec![Mark::default(); survey.blocks.len()];
+        let mut checker = Checker { view, survey, marks, problems, next: Vec::new() };
+        checker.root(root);
+        checker.follow(true)?;
+        for &at in kept {
+            checker.survey.find(at).into_iter().for_each(|index| checker.see(index));
+        }
+        checker.follow(true)?;
+        checker.lists()?;
+        checker.follow(false)?;
+        let unreachable = checker.unreachable()?;
+        checker.counts()?;
+        let cycles = cycles::groups(&checker.survey, view)?;
+        let Checker { survey, problems, .. } = checker;
+        let mut found = Check {
+            blocks: survey.blocks.len() as u64,
+            bytes: survey.blocks.iter().map(|block| block.bytes).sum(),
+            free_pages: survey.free_pages,
+            unreachable: unreachable.len() as u64,
+            unreachable_bytes: unreachable.iter().map(|&index| survey.blocks[index].bytes).sum(),
+            cycle_count: cycles.len() as u64,
+            cycles: Vec::new(),
+            problems: problems.0,
+        };
+        found.cycles = report(view, &survey, &unreachable, cycles);
+        Ok(Checked { survey, unreachable, found })
+    }
+
+    fn root(&mut self, at: u64) {
+        match self.survey.find(at) {
+            Some(index) if self.survey.blocks[index].meta.tag() == 1 => {
+                self.marks[index].strong += 1;
+                self.see(index);
+            }
+            _ => self.problems.add(at, "the root is no object of its type"),
+        }
+    }
+
+    fn see(&mut self, index: usize) {
+        if !std::mem::replace(&mut self.marks[index].is_seen, true) {
+            self.next.push(index);
+        }
+    }
+
+    /// Follows the pointers of blocks, and of those they lead to. Those of a block that is being destroyed may lead back to
+    /// what has gone.
+    fn follow(&mut self, is_whole: bool) -> Result<()> {
+        while let Some(index) = self.next.pop() {
+            let block = self.survey.blocks[index];
+            let Some(entry) = self.view.schema.get(block.meta.tag()) else { continue };
+            if entry.is_array && block.meta.strong() == 0 {
+                // On its way out: so many elements are left.
+                let live = self.view.live(block.at)?;
+                self.set_len(index, entry, live)?;
+            }
+            for edge in 0..self.survey.edges(self.view, index) {
+                match self.survey.edge(self.view, index, edge)? {
+                    Some(edge) => self.point(edge, is_whole)?,
+                    None => self.none(index, edge)?,
+                }
+            }
+            if entry.form.is_selective() {
+                self.values(index, entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of an array block, as its owner says.
+    fn set_len(&mut self, index: usize, entry: &Type, len: u64) -> Result<()> {
+        let at = self.survey.blocks[index].at;
+        match self.view.array(at, entry)?.filter(|shape| len <= shape.capacity) {
+            Some(_) => self.survey.blocks[index].len = len,
+            None => self.problems.add(at, format!("{len} elements in a smaller array")),
+        }
+        Ok(())
+    }
+
+    /// An array without a block is empty.
+    fn none(&mut self, index: usize, edge: u64) -> Result<()> {
+        let block = self.survey.blocks[index];
+        let Some(entry) = self.view.schema.get(block.meta.tag()) else { return Ok(()) };
+        let kind = entry.pointers[edge as usize % entry.pointers.len()];
+        if kind.pointing == Pointing::Array && !entry.is_array {
+            let home = value_at(block.at) + kind.offset;
+            if self.view.vec(home)? != [0, 0] {
+                self.problems.add(home, "an array without a block has a length");
+            }
+        }
+        Ok(())
+    }
+
+    fn point(&mut self, edge: Edge, is_whole: bool) -> Result<()> {
+        let Edge { home, kind, at, tag } = edge;
+        if kind.pointing == Pointing::Back {
+            if is_whole && self.survey.find(at).is_none_or(|to| self.survey.blocks[to].meta.tag() != tag) {
+                self.problems.add(home, "a pointer back leads to no block of its type");
+            }
+            return Ok(());
+        }
+        if !kind.to.contains(&tag) || tag == 0 {
+            self.problems.add(home, format!("a pointer to type {tag} where {} belongs", kind.to[0]));
+            return Ok(());
+        }
+        let to = self.survey.find(at).filter(|&to| self.survey.blocks[to].meta.tag() == tag);
+        let Some(to) = to else {
+            self.problems.add(home, "a pointer leads to no block of its type");
+            return Ok(());
+        };
+        if !edge.is_owner() {
+            self.marks[to].weak += 1;
+            return Ok(());
+        }
+        self.marks[to].strong += 1;
+        if edge.is_array() {
+            let [len, capacity] = self.view.vec(home)?;
+            let entry = self.view.schema.get(tag).expect("found above");
+            let shape = self.view.array(at, entry)?;
+            if shape.is_none_or(|shape| shape.capacity != capacity) {
+                self.problems.add(home, "an array and its block disagree about its capacity");
+            } else if !self.marks[to].is_seen {
+                self.set_len(to, entry, len)?;
+            }
+        }
+        self.see(to);
+        Ok(())
+    }
+
+    /// Whether bytes are values of their type.
+    fn values(&mut self, index: usize, entry: &Type) -> Result<()> {
+        let (block, memory) = (self.survey.blocks[index], self.view.memory);
+        let words = entry.bytes.div_ceil(8) as usize;
+        let shape = if entry.is_array { self.view.array(block.at, entry)? } else { None };
+        let mut buffer = vec![0; words];
+        let (mut bytes, mut texts) = (Vec::with_capacity(words * 8), Vec::new());
+        for element in 0..if entry.is_array { block.len } else { 1 } {
+            let at = shape.map_or(value_at(block.at), |shape| shape.element(block.at, element).1);
+            memory.copy_words(at, &mut buffer)?;
+            bytes.clear();
+            bytes.extend(buffer.iter().flat_map(|word| word.to_le_bytes()));
+            if let Err(why) = entry.form.check(&bytes, at, &mut |at| texts.push(at)) {
+                self.problems.add(at, format!("{}: {why}", entry.name));
+            }
+            for at in texts.drain(..) {
+                if let Err(error) = super::text::read(self.view, at, u64::MAX) {
+                    self.problems.add(at, error.to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The objects that wait for their destruction: none points to them, and what they point to is still theirs.
+    fn lists(&mut self) -> Result<()> {
+        for (log, list) in (0..self.view.layout.logs as usize).flat_map(|log| [(log, 0), (log, 1)]) {
+            let mut at = self.view.list(log, list)?;
+            while at != 0 {
+                let Some(index) = self.survey.find(at).filter(|&index| !self.marks[index].is_listed) else {
+                    self.problems.add(at, "a list of objects to be destroyed leads here");
+                    break;
+                };
+                self.marks[index].is_listed = true;
+                self.see(index);
+                at = self.view.link(at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left points to what is left: its references count.
+    fn unreachable(&mut self) -> Result<Vec<usize>> {
+        let is_left =
+            |&index: &usize| !self.marks[index].is_seen && self.survey.blocks[index].meta.strong() > 0;
+        let left: Vec<usize> = (0..self.marks.len()).filter(is_left).collect();
+        // Arrays are followed from what owns them, which knows their lengths.
+        let is_array = |&index: &usize| {
+            self.view.schema.get(self.survey.blocks[index].meta.tag()).is_some_and(|entry| entry.is_array)
+        };
+        let (arrays, objects): (Vec<usize>, Vec<usize>) = left.iter().partition(|index| is_array(index));
+        for index in objects.into_iter().chain(arrays) {
+            self.see(index);
+            self.follow(true)?;
+        }
+        Ok(left)
+    }
+
+    fn counts(&mut self) -> Result<()> {
+        for (block, mark) in self.survey.blocks.iter().zip(&self.marks) {
+            let (strong, weak) = (block.meta.strong(), block.meta.weak());
+            let link = self.view.link(block.at)?;
+            if (strong, weak) != (mark.strong, mark.weak) {
+                let why = format!(
+                    "{strong} and {weak} weak references counted, {} and {} found",
+                    mark.strong, mark.weak
+                );
+                self.problems.add(block.at, why);
+            } else if strong == 0 && weak == 0 && !mark.is_listed {
+                self.problems.add(block.at, "a block that nothing refers to");
+            } else if !mark.is_listed && link != if strong == 0 { block.at } else { 0 } {
+                self.problems.add(block.at, "an object is linked to a list that it is not in");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The circles in words.
+fn report(view: View<'_>, survey: &Survey, unreachable: &[usize], groups: Vec<Vec<u32>>) -> Vec<Cycle> {
+    let lost: HashSet<usize> = unreachable.iter().copied().collect();
+    let bytes =
+        |group: &Vec<u32>| group.iter().map(|&index| survey.blocks[index as usize].bytes).sum::<u64>();
+    let mut groups: Vec<_> = groups
+        .into_iter()
+        .map(|group| (!lost.contains(&(group[0] as usize)), std::cmp::Reverse(bytes(&group)), group))
+        .collect();
+    groups.sort();
+    groups.truncate(100);
+    let cycle = |(is_reachable, bytes, group): (bool, std::cmp::Reverse<u64>, Vec<u32>)| {
+        let mut types = BTreeMap::new();
+        for &index in &group {
+            let entry = view.schema.get(survey.blocks[index as usize].meta.tag());
+            *types.entry(entry.map_or("?".into(), |entry| entry.name.clone())).or_insert(0) += 1;
+        }
+        let first = group.iter().min().expect("no group is empty");
+        Cycle {
+            is_reachable,
+            blocks: group.len() as u64,
+            bytes: bytes.0,
+            types: types.into_iter().collect(),
+            at: survey.blocks[*first as usize].at,
+        }
+    };
+    groups.into_iter().map(cycle).collect()
+}

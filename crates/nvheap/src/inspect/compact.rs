@@ -1,0 +1,264 @@
+//! Makes the file of a heap as small as what it holds: its blocks are copied, one behind the other, into a new file beside it,
+//! which replaces it.
+//!
+//! Until the new file is complete, durable and checked, the old one is untouched, and the rename is atomic: whatever moment
+//! the program or the power ends at, the name leads to the one or the other. What a copy that was cut off leaves behind is
+//! removed by the next.
+//!
+//! Rejected: moving blocks within the file by transactions. A block that moves changes every pointer to it; those of one object may
+//! be more than a log holds.
+
+use super::Inspection;
+use super::survey::{Survey, View};
+use crate::core::write_header;
+use crate::error::{Error, Result};
+use crate::layout::{Header, Layout, PAGE, TYPES};
+use crate::locked::{lock, open_locked};
+use crate::memory::{Memory, Persistence};
+use crate::place::Place;
+use crate::pointer::pack;
+use crate::space::{self, CLASSES, Kind, block_bytes};
+use crate::tx::{Meta, list_at, value_at};
+use nvlab_os::file;
+use std::fs::File;
+use std::os::unix::fs::{MetadataExt, fchown};
+use std::path::{Path, PathBuf};
+
+/// What becomes of objects that nothing leads to: circles, and what only these point to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    /// They stay.
+    Keep,
+    /// They are left out, and what they point to loses those references. No `Drop` of the program runs.
+    Drop,
+}
+
+/// What compacting a heap has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// Bytes of the file before.
+    pub bytes_before: u64,
+    /// Bytes of the file now.
+    pub bytes: u64,
+    /// Objects and array blocks.
+    pub blocks: u64,
+    /// Those that were left out.
+    pub dropped: u64,
+}
+
+/// Where each block goes, and the pages it takes.
+struct Plan {
+    /// By the index of the block; 0: it is left out.
+    homes: Vec<u64>,
+    /// Its references from then on.
+    metas: Vec<Meta>,
+    /// Whether its value has been destroyed, and it is kept for weak references only.
+    is_destroyed: Vec<bool>,
+    pages: u64,
+    /// The page table, and free blocks of pages that are not full.
+    table: Vec<(u64, Kind)>,
+    hints: Vec<(u64, u64)>,
+}
+
+/// Makes the file of a heap as small as what it holds. The heap keeps its identity, limits and permissions; offsets of its objects
+/// change.
+///
+/// # Errors
+/// [`Error::Busy`] if somebody has it open, [`Error::Damaged`] if a check finds anything: then the file stays as it is.
+pub fn compact(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compacted> {
+    let path = path.as_ref();
+    let old = open_locked(path)?;
+    let metadata = old.metadata().map_err(Error::io("examine", &path.display()))?;
+    if metadata.nlink() != 1 {
+        let why = format!("{} has other names, which would keep the old file", path.display());
+        return Err(Error::Invalid(why));
+    }
+    let heap = Inspection::open_in(old, path)?;
+    let checked = heap.checked()?;
+    if let Some(problem) = checked.found.problems.into_iter().next() {
+        return Err(problem);
+    }
+    let dropped = if unreachable == Unreachable::Drop { &checked.unreachable[..] } else { &[] };
+    let plan = Plan::new(heap.view(), &checked.survey, dropped)?;
+    let blocks = plan.homes.iter().filter(|&&home| home > 0).count() as u64;
+    let beside = beside(path)?;
+    let written = heap.write(&beside, path, &checked.survey, &plan, blocks);
+    let bytes = written.and_then(|new| replace(&new, &beside, path, &metadata)).inspect_err(|_| {
+        let _ = std::fs::remove_file(&beside);
+    })?;
+    let dropped = checked.survey.blocks.len() as u64 - blocks;
+    Ok(Compacted { bytes_before: metadata.len(), bytes, blocks, dropped })
+}
+
+/// The file that replaces another one.
+fn beside(path: &Path) -> Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| Error::Invalid(format!("{} is no file", path.display())))?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(".nvheap-compact");
+    Ok(path.with_file_name(hidden))
+}
+
+/// Puts a durable new file in the place of the old one.
+fn replace(new: &File, beside: &Path, path: &Path, old: &std::fs::Metadata) -> Result<u64> {
+    let own = new.metadata().map_err(Error::io("examine", &beside.display()))?;
+    if (own.uid(), own.gid()) != (old.uid(), old.gid()) {
+        fchown(new, Some(old.uid()), Some(old.gid())).map_err(Error::io("give away", &beside.display()))?;
+    }
+    new.set_permissions(old.permissions()).map_err(Error::io("allow", &beside.display()))?;
+    new.sync_all().map_err(Error::io("sync", &beside.display()))?;
+    std::fs::rename(beside, path).map_err(Error::io("replace", &path.display()))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync", &folder.display()))?;
+    Ok(own.len())
+}
+
+impl Plan {
+    fn new(view: View<'_>, survey: &Survey, dropped: &[usize]) -> Result<Plan> {
+        let mut metas: Vec<Meta> = survey.blocks.iter().map(|block| block.meta).collect();
+        let mut is_destroyed = Vec::with_capacity(metas.len());
+        for block in &survey.blocks {
+            is_destroyed.push(block.meta.strong() == 0 && view.link(block.at)? == block.at);
+        }
+        for &index in dropped {
+            is_destroyed[index] = true;
+            for edge in 0..survey.edges(view, index) {
+                let Some(edge) = survey.edge(view, index, edge)? else { continue };
+                let Some(to) = survey.find(edge.at).filter(|_| edge.is_counted()) else { continue };
+                let (meta, is_strong) = (metas[to], edge.is_owner());
+                let (strong, weak) = (u64::from(is_strong), u64::from(!is_strong));
+                metas[to] = Meta::new(meta.strong() - strong, meta.weak() - weak, meta.tag());
+            }
+        }
+        Ok(Plan::place(view.layout, survey, metas, is_destroyed))
+    }
+
+    fn place(layout: &Layout, survey: &Survey, metas: Vec<Meta>, is_destroyed: Vec<bool>) -> Plan {
+        let mut of_class: Vec<Vec<usize>> = vec![Vec::new(); CLASSES + 1];
+        for (index, block) in survey.blocks.iter().enumerate() {
+            if !is_destroyed[index] || metas[index].weak() > 0 {
+                of_class[space::class_of(block.bytes).unwrap_or(CLASSES)].push(index);
+            }
+        }
+        let mut plan = Plan {
+            homes: vec![0; metas.len()],
+            metas,
+            is_destroyed,
+            pages: 0,
+            table: Vec::new(),
+            hints: Vec::new(),
+        };
+        for (class, blocks) in of_class[..CLASSES].iter().enumerate() {
+            let (size, room) = (block_bytes(class), PAGE / block_bytes(class));
+            for blocks in blocks.chunks(room as usize) {
+                let start = layout.bytes(plan.pages);
+                for (position, &index) in blocks.iter().enumerate() {
+                    plan.homes[index] = start + position as u64 * size;
+                }
+                plan.table.push((plan.pages, Kind::Small(class)));
+                plan.hints.push((plan.pages, room - blocks.len() as u64));
+                plan.pages += 1;
+            }
+        }
+        for &index in &of_class[CLASSES] {
+            let pages = survey.blocks[index].bytes / PAGE;
+            plan.homes[index] = layout.bytes(plan.pages);
+            plan.table.push((plan.pages, Kind::Large(pages)));
+            plan.pages += pages;
+        }
+        plan
+    }
+
+    /// Where the block that was at `at` is now; 0 if it was left out.
+    fn home(&self, survey: &Survey, at: u64) -> u64 {
+        survey.find(at).map_or(0, |index| self.homes[index])
+    }
+}
+
+impl Inspection {
+    /// Writes the heap into a new file, makes it durable and checks it.
+    fn write(&self, beside: &Path, path: &Path, survey: &Survey, plan: &Plan, blocks: u64) -> Result<File> {
+        let Header { layout, .. } = self.header;
+        // Left behind by a copy that was cut off: there is one at a time, by whoever has the lock.
+        let _ = std::fs::remove_file(beside);
+        let new =
+            file::private().create_new(true).open(beside).map_err(Error::io("create", &beside.display()))?;
+        lock(&new, beside)?;
+        let bytes = layout.bytes(plan.pages);
+        let reserve = |at, bytes| {
+            file::reserve(&new, at, bytes).map_err(Error::io("reserve space in", &beside.display()))
+        };
+        reserve(0, layout.page_table())?;
+        reserve(layout.page_table(), plan.pages * 8)?;
+        reserve(layout.hints(), plan.pages * 2)?;
+        reserve(layout.data(), plan.pages * PAGE)?;
+        let clone = || new.try_clone().map_err(Error::io("open", &beside.display()));
+        let target =
+            Memory::map(clone()?, beside, Place::File, &Persistence::Detect, (bytes, bytes), layout.data())?;
+        for index in 0..survey.blocks.len() {
+            self.copy(&target, survey, plan, index)?;
+        }
+        for &(page, kind) in &plan.table {
+            target.store(layout.page_table() + page * 8, &[kind.entry()])?;
+        }
+        for &(page, free) in &plan.hints {
+            space::set_hint(&target, &layout, page, free)?;
+        }
+        for (log, list) in (0..layout.logs as usize).flat_map(|log| [(log, 0), (log, 1)]) {
+            let first = plan.home(survey, self.view().list(log, list)?);
+            target.store(list_at(&layout, log, list) + 8, &[first])?;
+        }
+        let words = self.memory.load_words(TYPES.start, (TYPES.end - TYPES.start) as usize / 8)?;
+        target.store(TYPES.start, &words)?;
+        target.write_back(0, bytes);
+        target.fence(&[(0, bytes)])?;
+        write_header(
+            &target,
+            &Header { root: pack(plan.home(survey, self.root_at()), 1).get(), ..self.header },
+        )?;
+        target.sync_file()?;
+        let found = Inspection::open_in(clone()?, path)?.check()?;
+        match found.problems.into_iter().next() {
+            Some(problem) => Err(problem),
+            None if found.blocks != blocks => {
+                Err(Error::Invalid(format!("{} of {blocks} blocks were copied", found.blocks)))
+            }
+            None => Ok(new),
+        }
+    }
+
+    /// Copies a block, with its pointers changed.
+    fn copy(&self, target: &Memory, survey: &Survey, plan: &Plan, index: usize) -> Result<()> {
+        const WORDS: usize = 8192;
+        let (view, block, home) = (self.view(), survey.blocks[index], plan.homes[index]);
+        let Some(entry) = view.schema.get(block.meta.tag()).filter(|_| home > 0) else { return Ok(()) };
+        if plan.is_destroyed[index] {
+            return target.store(home + 8, &[plan.metas[index].0, home]);
+        }
+        target.store(home + 8, &[plan.metas[index].0, plan.home(survey, view.link(block.at)?)])?;
+        let (mut first, mut end) = (value_at(block.at), value_at(block.at) + entry.bytes.next_multiple_of(8));
+        if entry.is_array {
+            // Its live elements and its capacity; then, behind the locks, the elements.
+            target.store(value_at(home), &self.memory.load_words(first, 2)?)?;
+            let shape = view.array(block.at, entry)?.expect("it was checked");
+            (first, end) = (shape.element(block.at, 0).1, shape.element(block.at, block.len).1);
+        }
+        let mut buffer = vec![0; WORDS];
+        for at in (first..end).step_by(WORDS * 8) {
+            let words = &mut buffer[..WORDS.min(((end - at) / 8) as usize)];
+            self.memory.copy_words(at, words)?;
+            target.store(home + (at - block.at), words)?;
+        }
+        for edge in 0..survey.edges(view, index) {
+            if let Some(edge) = survey.edge(view, index, edge)? {
+                let to = match plan.home(survey, edge.at) {
+                    0 => 0,
+                    to => pack(to, edge.tag).get(),
+                };
+                target.store(home + (edge.home - block.at), &[to])?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! A heap seen from outside: a file is examined without the program whose types it holds.
+//!
+//! * The file keeps its types in words ([`schema`]), which say where the pointers of a value are and how it is to be read.
+//! * Nothing is ever written to the file: records that wait in the logs are replayed into a private mapping.
+//! * The file may be hostile: every offset and length is checked before it is used, and what is linked is followed without
+//!   recursion. Time and memory are in proportion to the file.
+
+mod check;
+mod collections;
+mod compact;
+mod cycles;
+mod schema;
+mod summary;
+mod survey;
+mod text;
+mod valid;
+mod value;
+
+pub use check::{Check, Cycle};
+pub use compact::{Compacted, Unreachable, compact};
+pub use summary::{BlockSize, Summary};
+pub use value::{Limits, Reference, Value};
+
+use crate::core::Core;
+use crate::error::{Error, Result};
+use crate::layout::{Header, TYPES};
+use crate::memory::Memory;
+use crate::persist::words;
+use crate::pointer::offset;
+use crate::recover;
+use crate::tx::Cut;
+use check::{Checked, Checker};
+use nvlab_os::file;
+use schema::Schema;
+use std::fs::File;
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use survey::View;
+
+/// A heap that is examined without its program. It sees the state that opening the heap would find, and changes nothing.
+#[derive(Debug)]
+pub struct Inspection {
+    memory: Memory,
+    header: Header,
+    schema: Schema,
+    file_bytes: u64,
+    replayed: u64,
+}
+
+impl Inspection {
+    /// Opens a heap for reading. Others may do so at the same time; no program can open it meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if a program has it open, [`Error::Format`] or [`Error::Damaged`] if it is no whole heap.
+    pub fn open(path: impl AsRef<Path>) -> Result<Inspection> {
+        let path = path.as_ref();
+        let mut options = file::private();
+        let file = options.write(false).open(path).map_err(Error::io("open", &path.display()))?;
+        match file::try_lock_shared(&file).map_err(Error::io("lock", &path.display()))? {
+            true => Inspection::open_in(file, path),
+            false => Err(Error::Busy(path.into())),
+        }
+    }
+
+    /// Examines the heap in a file that is open, which nobody changes meanwhile; `path` is for messages.
+    pub fn open_in(file: File, path: &Path) -> Result<Inspection> {
+        let mut start = vec![0; TYPES.end as usize];
+        let read = file.read_at(&mut start, 0).map_err(Error::io("read", &path.display()))?;
+        let header = Header::find(path, &start[..read.min(TYPES.start as usize)])?;
+        let layout = header.layout;
+        let file_bytes = file.metadata().map_err(Error::io("examine", &path.display()))?.len();
+        let pages = header.pages(path, file_bytes)?;
+        let schema = Schema::read(&start[TYPES.start as usize..], header.fingerprint)?;
+        let memory = Memory::private(file, path, layout.bytes(pages), layout.data())?;
+        let replayed = recover::replay(&memory, &header)?;
+        Ok(Inspection { memory, header, schema, file_bytes, replayed })
+    }
+
+    fn view(&self) -> View<'_> {
+        View { memory: &self.memory, layout: &self.header.layout, schema: &self.schema }
+    }
+
+    fn root_at(&self) -> u64 {
+        offset(NonZeroU64::new(self.header.root).expect("checked when it was opened"))
+    }
+
+    fn checked(&self) -> Result<Checked> {
+        Checker::run(self.view(), self.root_at(), &[])
+    }
+
+    /// Checks every block, pointer, count and value, and finds what is unreachable. It takes memory in proportion to the
+    /// objects.
+    pub fn check(&self) -> Result<Check> {
+        Ok(self.checked()?.found)
+    }
+
+    /// The root.
+    pub fn root(&self) -> Reference {
+        Reference { at: self.root_at(), number: 1 }
+    }
+}
+
+/// Checks a heap of a program, which is running no transaction.
+pub(crate) fn check_core(core: &Core, root: u64) -> Result<Check> {
+    let schema = Schema::parse(&words(&core.types))?;
+    let view = View { memory: &core.memory, layout: &core.layout, schema: &schema };
+    Ok(Checker::run(view, root, &[])?.found)
+}
+
+/// What opens the circles that neither the root nor the objects `kept` by handles lead to, and how many blocks they and what
+/// only they point to have.
+pub(crate) fn cuts(core: &Core, root: u64, kept: &[u64]) -> Result<(Vec<Cut>, u64)> {
+    let schema = Schema::parse(&words(&core.types))?;
+    let view = View { memory: &core.memory, layout: &core.layout, schema: &schema };
+    let checked = Checker::run(view, root, kept)?;
+    match checked.found.problems.first() {
+        Some(problem) => Err(problem.clone()),
+        None => Ok((cycles::cuts(&checked.survey, view, &checked.unreachable)?, checked.found.unreachable)),
+    }
+}

@@ -1,0 +1,45 @@
+//! Pointers that are taken away from an object which no program can reach.
+
+use super::{LIVE_AT, RawTx, value_at};
+use crate::error::Result;
+use crate::pointer::{offset, tag};
+use std::num::NonZeroU64;
+
+/// A pointer to be taken away: one that may be none, or an array's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// The object, the number of its type, and the words of its value.
+    pub at: u64,
+    pub tag: u16,
+    pub words: usize,
+    /// Which of the words.
+    pub word: usize,
+    pub is_array: bool,
+}
+
+impl RawTx<'_> {
+    /// Replaces a pointer by none, or an array by an empty one, as if the program dropped it. Nothing is done if the object has
+    /// been destroyed.
+    pub fn cut(self, cut: Cut) -> Result<()> {
+        let meta = self.header(cut.at)?.meta();
+        if meta.tag() != cut.tag || meta.strong() == 0 {
+            return Ok(());
+        }
+        let data = self.change(cut.at, value_at(cut.at), cut.words)?.data;
+        assert!(cut.word + if cut.is_array { 3 } else { 1 } <= cut.words, "{cut:?}");
+        // SAFETY: words of the value, which nobody has borrowed: this transaction is the library's own.
+        let Some(pointer) = NonZeroU64::new(unsafe { data.add(cut.word).replace(0) }) else { return Ok(()) };
+        let at = offset(pointer);
+        if cut.is_array {
+            // SAFETY: as above: the length and the capacity.
+            let (len, _) = unsafe { (data.add(cut.word + 1).replace(0), data.add(cut.word + 2).replace(0)) };
+            let needs_drop = self.core.types.get(usize::from(tag(pointer)).wrapping_sub(1));
+            if needs_drop.is_some_and(|entry| entry.needs_drop) {
+                // SAFETY: the private copy has a word.
+                unsafe { *self.change(at, at + LIVE_AT, 1)?.data = len };
+            }
+        }
+        self.release_strong(at);
+        Ok(())
+    }
+}
