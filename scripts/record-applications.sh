@@ -33,7 +33,8 @@ source "$here/memory-group.sh"
 nvlab=$(realpath -- "$1")
 shift
 applications=("$@")
-((${#applications[@]} > 0)) || applications=(raw file bdb-btree bdb-hash matmul is pg-scan pg-query)
+((${#applications[@]} > 0)) || applications=(raw file bdb-btree bdb-hash matmul is pg-scan pg-query
+  berkeley-db-sps berkeley-db-b-tree berkeley-db-hash berkeley-db-six-degrees)
 
 NV_OUT=${NV_OUT:-$here/../traces/applications}
 NV_RUNS=${NV_RUNS:-3}
@@ -46,7 +47,7 @@ NV_PG_USER=${NV_PG_USER:-postgres}
 [[ $(stat -f -c %T -- "$NV_MEMORY") == tmpfs ]] || die "$NV_MEMORY is not a file system in memory"
 pg=
 for folder in /usr/lib/postgresql/*/bin; do [[ -x $folder/initdb ]] && pg=$folder; done
-[[ -n $pg ]] || die "PostgreSQL is missing (Debian: postgresql)"
+[[ -n $pg || ! "${applications[*]}" =~ pg- ]] || die "PostgreSQL is missing (Debian: postgresql)"
 tracefs=/sys/kernel/tracing
 [[ -d $tracefs/events/block/block_rq_complete ]] || die "no block tracepoints below $tracefs"
 
@@ -54,6 +55,9 @@ tracefs=/sys/kernel/tracing
 RUSTFLAGS='-C target-cpu=native' cargo build --release --locked --quiet \
   --manifest-path "$here/../bench/applications/Cargo.toml" --target-dir "$NV_TARGET"
 programs=$NV_TARGET/release/nvlab-bench-applications
+cargo build --release --locked --quiet --manifest-path "$here/../bench/heap/Cargo.toml" --target-dir "$NV_TARGET"
+objects=$NV_TARGET/release/nvlab-bench-heap
+plan='{"threads":[1],"operations":2000,"seconds":0}'
 
 # ---------------------------------------------------------------- tidy up always
 
@@ -99,7 +103,7 @@ work=$(mktemp -d)
 memory=$(mktemp -d -- "$NV_MEMORY/nvlab.XXXXXX")
 chmod 755 "$work"
 mkdir "$work/mnt" "$work/socket"
-chown "$NV_PG_USER" "$work/socket"
+[[ -z $pg ]] || chown "$NV_PG_USER" "$work/socket"
 trace=$tracefs/instances/nvlab.$$
 mkdir "$trace"
 echo 0 >"$trace/tracing_on"
@@ -153,6 +157,15 @@ recorded() {
   echo 1 >"$trace/tracing_on"
   first "$@" >"$work/run.log" 2>&1
   echo 0 >"$trace/tracing_on"
+  convert
+}
+# recorded_between COMMAND...: the same of a program that switches the recording on and off, at the file that is its last argument
+recorded_between() {
+  : >"$trace/trace"
+  first "$@" "$trace/tracing_on" >"$work/run.log" 2>&1
+  convert
+}
+convert() {
   cat "$trace/trace" >"$work/run.ftrace"
   ! grep -qE '^(overrun|commit overrun|dropped events): [1-9]' "$trace"/per_cpu/cpu*/stats || die "events were lost"
   rm -f "$work/run.nvt"
@@ -276,6 +289,13 @@ record_once() {
       mount_anew
       recorded "$programs" "$application" run "$work/mnt"
       [[ $application == file ]] || "$programs" "$application" verify "$work/mnt" >"$work/verify.log"
+      ;;
+    berkeley-db-*) # the data are in the cache of Berkeley DB, which writes its log
+      make_device 1024
+      make_file_system
+      "$objects" --child load berkeley-db "${application#berkeley-db-}" "$work/mnt" "$plan" >"$work/load.log"
+      mount_anew
+      recorded_between "$objects" --child record berkeley-db "${application#berkeley-db-}" "$work/mnt" "$plan"
       ;;
     pg-scan | pg-query) record_server "${application#pg-}" ;;
     *) die "unknown application: $application" ;;

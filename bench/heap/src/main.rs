@@ -99,15 +99,20 @@ fn main() -> ExitCode {
     run(child, |arguments| all(&Settings::parse(arguments)?))
 }
 
-/// A process of its own: what to do, the contender, the workload, the folder and the plan.
+/// A process of its own: what to do, the contender, the workload, the folder and the plan; to record, also the switch of the
+/// recorder.
 fn child(arguments: &[String]) -> Result<()> {
-    let [what, name, workload, folder, plan] = arguments else { return Err(USAGE.into()) };
+    let [what, name, workload, folder, plan, rest @ ..] = arguments else { return Err(USAGE.into()) };
     let (kind, workload, folder) = (contenders::find(name)?, Workload::find(workload)?, Path::new(folder));
     let plan: Plan = serde_json::from_str(plan)?;
-    match what.as_str() {
-        "load" => measure::load(kind, workload, folder, &plan),
-        "measure" => {
+    match (what.as_str(), rest) {
+        ("load", []) => measure::load(kind, workload, folder, &plan),
+        ("measure", []) => {
             println!("{}", serde_json::to_string(&measure::measure(kind, workload, folder, &plan)?)?);
+            Ok(())
+        }
+        ("record", [switch]) => {
+            println!("{}", measure::record(kind, workload, folder, plan.operations, Path::new(switch))?);
             Ok(())
         }
         _ => Err(USAGE.into()),

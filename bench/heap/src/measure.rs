@@ -1,11 +1,15 @@
 //! Fills a store, and measures it: each in a process of its own, so that CPU time is the contender's, its helper threads included.
 
 use crate::Result;
-use crate::contenders::{Contender, Kind, Sort, Start};
-use crate::workloads::{BankDriver, Driver, GraphDriver, MapDriver, Part, SwapsDriver};
+use crate::contenders::{Contender, Kind, Sort, Start, in_place};
+use crate::workloads::{
+    BankDriver, Driver, ELEMENTS, GraphDriver, KEYS, MapDriver, NODES, Part, SwapsDriver,
+};
 use nvlab_bench_stores::machine::process_cpu_seconds;
+use nvlab_workload::objects::measure::{self, Clocks, Run, Took, one};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 /// How much to do.
@@ -24,9 +28,6 @@ impl Plan {
         self.threads.iter().sum::<u64>() * self.operations
     }
 }
-
-/// A run is cut into so many slices, and another before them that is not counted.
-const SLICES: u64 = 8;
 
 /// The workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +74,9 @@ pub struct Measured {
     pub cpu_ns_spread: [f64; 2],
 }
 
+static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+const CLOCKS: Clocks = Clocks { cpu_s: process_cpu_seconds, wall_s: || BEGAN.elapsed().as_secs_f64() };
+
 fn contender(kind: &Kind) -> Result<&'static dyn Contender> {
     kind.contender.ok_or_else(|| "not installed".into())
 }
@@ -82,13 +86,13 @@ pub fn load(kind: &Kind, workload: Workload, folder: &Path, plan: &Plan) -> Resu
     let (contender, start) = (contender(kind)?, Start::Create);
     let map = |sort| -> Result<()> {
         let map = contender.map(folder, start, sort)?;
-        MapDriver::load(map.as_ref())?;
+        MapDriver::new(KEYS).load(map.as_ref())?;
         map.close()
     };
     match workload {
         Workload::Sps => {
             let swaps = contender.swaps(folder, start)?;
-            SwapsDriver::load(swaps.as_ref())?;
+            SwapsDriver::new(ELEMENTS).load(swaps.as_ref())?;
             swaps.close()
         }
         Workload::TpcB => {
@@ -100,23 +104,81 @@ pub fn load(kind: &Kind, workload: Workload, folder: &Path, plan: &Plan) -> Resu
         Workload::Hash => map(Sort::Hashed),
         Workload::SixDegrees => {
             let graph = contender.graph(folder, start)?;
-            GraphDriver::load(graph.as_ref())?;
+            GraphDriver::new(NODES).load(graph.as_ref())?;
             graph.close()
         }
     }
 }
 
-/// Runs a plan on a filled store. Fails if the store is wrong after any run, or after it was closed and opened again.
-pub fn measure(kind: &Kind, workload: Workload, folder: &Path, plan: &Plan) -> Result<Vec<Measured>> {
+/// Calls a function for the driver of a workload, and what opens its filled store.
+trait Each {
+    type Result;
+    fn of<D: Driver>(self, driver: D, open: &dyn Fn() -> Result<Box<D::Store>>) -> Result<Self::Result>;
+}
+
+fn each<E: Each>(
+    kind: &Kind,
+    workload: Workload,
+    folder: &Path,
+    history_rows: u64,
+    each: E,
+) -> Result<E::Result> {
     let (contender, start) = (contender(kind)?, Start::Open);
     match workload {
-        Workload::Sps => runs(SwapsDriver::new(), &|| contender.swaps(folder, start), plan),
-        Workload::TpcB => {
-            runs(BankDriver::new(), &|| contender.bank(folder, start, plan.operations_max()), plan)
+        Workload::Sps => each.of(SwapsDriver::new(ELEMENTS), &|| contender.swaps(folder, start)),
+        Workload::TpcB => each.of(BankDriver::new(), &|| contender.bank(folder, start, history_rows)),
+        Workload::BTree => each.of(MapDriver::new(KEYS), &|| contender.map(folder, start, Sort::Sorted)),
+        Workload::Hash => each.of(MapDriver::new(KEYS), &|| contender.map(folder, start, Sort::Hashed)),
+        Workload::SixDegrees => each.of(GraphDriver::new(NODES), &|| contender.graph(folder, start)),
+    }
+}
+
+/// Runs a plan on a filled store. Fails if the store is wrong after any run, or after it was closed and opened again.
+pub fn measure(kind: &Kind, workload: Workload, folder: &Path, plan: &Plan) -> Result<Vec<Measured>> {
+    each(kind, workload, folder, plan.operations_max(), plan)
+}
+
+impl Each for &Plan {
+    type Result = Vec<Measured>;
+    fn of<D: Driver>(self, driver: D, open: &dyn Fn() -> Result<Box<D::Store>>) -> Result<Vec<Measured>> {
+        runs(driver, open, self)
+    }
+}
+
+/// Does so many operations on a filled store that was read as a whole, between writing 1 and 0 to the switch of a recorder, and
+/// verifies the store. Says how many cache lines an operation wrote back, of contenders that count them.
+pub fn record(
+    kind: &Kind,
+    workload: Workload,
+    folder: &Path,
+    operations: u64,
+    switch: &Path,
+) -> Result<String> {
+    each(kind, workload, folder, operations, Recording { operations, switch })
+}
+
+struct Recording<'a> {
+    operations: u64,
+    switch: &'a Path,
+}
+
+impl Each for Recording<'_> {
+    type Result = String;
+    fn of<D: Driver>(self, mut driver: D, open: &dyn Fn() -> Result<Box<D::Store>>) -> Result<String> {
+        let (store, part) = (open()?, Part { run: 1, thread: 0, threads: 1 });
+        driver.verify(store.as_ref())?;
+        let mut worker = driver.worker(part);
+        in_place::count_lines();
+        std::fs::write(self.switch, "1")?;
+        for _ in 0..self.operations {
+            one::<D>(store.as_ref(), &mut worker)?;
         }
-        Workload::BTree => runs(MapDriver::new(), &|| contender.map(folder, start, Sort::Sorted), plan),
-        Workload::Hash => runs(MapDriver::new(), &|| contender.map(folder, start, Sort::Hashed), plan),
-        Workload::SixDegrees => runs(GraphDriver::new(), &|| contender.graph(folder, start), plan),
+        std::fs::write(self.switch, "0")?;
+        let lines = in_place::lines() as f64 / self.operations as f64;
+        driver.replay(part, self.operations, &worker)?;
+        driver.verify(store.as_ref())?;
+        D::close(store)?;
+        Ok(format!("{} operations, {lines:.3} lines each", self.operations))
     }
 }
 
@@ -128,7 +190,11 @@ fn runs<D: Driver>(
     let store = open()?;
     let mut measured = Vec::new();
     for (run, &threads) in (1..).zip(&plan.threads) {
-        measured.push(one(&mut driver, store.as_ref(), run, threads, plan)?);
+        let run =
+            Run { number: run, threads, operations: plan.operations, seconds: plan.seconds, together: 1 };
+        let took = measure::measure(&mut driver, store.as_ref(), &run, CLOCKS)?;
+        let Took { operations, seconds, cpu_ns, cpu_ns_spread } = took;
+        measured.push(Measured { threads, operations, seconds, cpu_ns, cpu_ns_spread });
         driver.verify(store.as_ref())?;
     }
     D::close(store)?;
@@ -136,56 +202,4 @@ fn runs<D: Driver>(
     driver.verify(reopened.as_ref())?;
     D::close(reopened)?;
     Ok(measured)
-}
-
-fn one<D: Driver>(driver: &mut D, store: &D::Store, run: u64, threads: u64, plan: &Plan) -> Result<Measured> {
-    let parts = (0..threads).map(|thread| Part { run, thread, threads });
-    let mut workers: Vec<_> = parts.map(|part| (part, driver.worker(part), 0)).collect();
-    let (mut costs, mut operations, mut seconds) = (Vec::new(), 0, 0.0);
-    for slice in 0..=SLICES {
-        let (cpu, began) = (process_cpu_seconds(), Instant::now());
-        let limit = (plan.operations / (SLICES + 1), plan.seconds / (SLICES + 1) as f64);
-        let done = together::<D>(store, &mut workers, limit)?;
-        let (cpu, time) = (process_cpu_seconds() - cpu, began.elapsed().as_secs_f64());
-        if slice > 0 {
-            costs.push(cpu * 1e9 / done as f64);
-            (operations, seconds) = (operations + done, seconds + time);
-        }
-    }
-    for (part, worker, count) in &workers {
-        driver.replay(*part, *count, worker)?;
-    }
-    costs.sort_unstable_by(f64::total_cmp);
-    let middle = costs.len() / 2;
-    let cpu_ns = (costs[middle] + costs[(costs.len() - 1) / 2]) / 2.0;
-    Ok(Measured { threads, operations, seconds, cpu_ns, cpu_ns_spread: [costs[0], costs[costs.len() - 1]] })
-}
-
-/// A part, its worker, and how many operations that has done.
-type Working<D> = (Part, <D as Driver>::Worker, u64);
-
-/// Lets threads do so many operations each, or work for so many seconds; returns how many were done.
-fn together<D: Driver>(
-    store: &D::Store,
-    workers: &mut [Working<D>],
-    (operations, seconds): (u64, f64),
-) -> Result<u64> {
-    let work = |(_, worker, count): &mut Working<D>| -> Result<u64> {
-        let began = Instant::now();
-        let mut done = 0;
-        // A clock read costs as much as a tenth of a short operation.
-        while done < operations && (done % 16 != 0 || began.elapsed().as_secs_f64() < seconds) {
-            D::operation(store, worker)?;
-            done += 1;
-        }
-        *count += done;
-        Ok(done)
-    };
-    if let [worker] = workers {
-        return work(worker);
-    }
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = workers.iter_mut().map(|worker| scope.spawn(|| work(worker))).collect();
-        threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")?).sum()
-    })
 }

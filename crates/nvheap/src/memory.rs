@@ -30,6 +30,9 @@ pub enum Persistence {
     /// msync: every file and block device, at the price of a system call for each transaction. Refused in a memory window, whose
     /// device msync does not reach.
     Sync,
+    /// Neither flushes nor fences: a program that is killed loses nothing, a power cut or a crash of the system may leave
+    /// the file damaged. Transactions are atomic and isolated as ever. For heaps that need not survive a restart.
+    Process,
     /// A simulated cache, for tests.
     Simulated(Arc<Simulated>),
 }
@@ -40,6 +43,7 @@ pub(crate) enum Domain {
     Lines(Flush),
     Caches,
     Sync,
+    Process,
     /// Of recoverable memory.
     Log,
     Simulated(Arc<Simulated>),
@@ -181,7 +185,7 @@ impl Memory {
     /// Makes the file durable as a file.
     pub fn sync_file(&self) -> Result<()> {
         match (&self.holder, &self.domain) {
-            (Holder::Region(_), _) | (_, Domain::Simulated(_)) => Ok(()),
+            (Holder::Region(_), _) | (_, Domain::Simulated(_) | Domain::Process) => Ok(()),
             (Holder::File { file, .. }, _) => {
                 file.sync_all().map_err(Error::io("sync", &self.path.display()))
             }
@@ -293,6 +297,9 @@ impl Memory {
         let bytes = words.len() * 8;
         assert!(at.is_multiple_of(LINE) && bytes.is_multiple_of(LINE as usize), "{bytes} B at {at}");
         let into = self.check(at, bytes as u64)?;
+        if matches!(self.domain, Domain::Process) {
+            return self.store(at, words);
+        }
         // SAFETY: both sides have the lines; nobody else accesses them.
         unsafe {
             stores::copy_lines_past_caches(into.cast(), words.as_ptr().cast(), bytes / LINE as usize);
@@ -340,7 +347,7 @@ impl Memory {
         match &self.domain {
             // SAFETY: a line of the file; `Memory::map` checked that the instruction is supported.
             Domain::Lines(flush) => unsafe { flush.line(self.at(at)) },
-            Domain::Caches | Domain::Sync | Domain::Log => {}
+            Domain::Caches | Domain::Sync | Domain::Process | Domain::Log => {}
             Domain::Simulated(simulated) => {
                 simulated.flushed(self.contents(), line(at)..line(at) + 1, false);
             }
@@ -353,6 +360,7 @@ impl Memory {
         match &self.domain {
             Domain::Lines(_) | Domain::Caches => stores::publish(),
             Domain::Sync | Domain::Log => self.sync(ranges)?,
+            Domain::Process => {}
             Domain::Simulated(simulated) => {
                 stores::publish();
                 simulated.fence(self.contents());
@@ -412,6 +420,7 @@ fn domain(persistence: &Persistence, path: &Path, place: Place, in_memory: bool)
             path.display()
         ))),
         Persistence::Sync => Ok(Domain::Sync),
+        Persistence::Process => Ok(Domain::Process),
         Persistence::Simulated(simulated) => Ok(Domain::Simulated(simulated.clone())),
     }
 }

@@ -47,6 +47,7 @@
 //! | [`durable::debit_credit`] | debit-credit, TPC-B alike |
 //! | [`durable::compile`] | a compiler on a persistent heap |
 //! | [`durable::compiler`] | the shape of a compiler on a persistent heap |
+//! | [`objects`] | operations on objects that a program keeps, and stores of them |
 //! | [`addresses`] | uniform, shuffled, sequential, Zipf, hot/cold ... |
 //! | [`arrivals`] | when requests or transactions arrive, and when they end |
 //! | [`trace`] | readers and writers of eight trace formats, plain or compressed |
@@ -64,6 +65,7 @@ mod error;
 pub mod info;
 pub mod memory;
 pub mod nvt;
+pub mod objects;
 mod request;
 pub mod spec;
 pub mod suggest;

@@ -2,7 +2,7 @@
 
 #[cfg(has_berkeley_db)]
 mod berkeley_db;
-mod in_place;
+pub mod in_place;
 #[cfg(has_lmdb)]
 mod lmdb;
 mod nvheap;
@@ -13,14 +13,8 @@ mod tables;
 
 use crate::Result;
 use crate::workloads::{Bank, Graph, Map, Swaps};
+pub use nvlab_workload::objects::persistent::Start;
 use std::path::Path;
-
-/// Creates a store in an empty folder, or opens what is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    Create,
-    Open,
-}
 
 /// The structure of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -52,8 +52,7 @@ fn wrong_length<E>(_: E) -> crate::Error {
 }
 
 impl Swaps for Tables {
-    fn load(&self, element: fn(u64) -> Element) -> Result<()> {
-        let count = crate::workloads::ELEMENTS;
+    fn load(&self, count: u64, element: fn(u64) -> Element) -> Result<()> {
         self.0.load(&mut (0..count).map(|index| (index, element(index).as_bytes().to_vec())))
     }
 
@@ -163,16 +162,16 @@ impl Map for Tables {
 
 impl Graph for Tables {
     fn load(&self, nodes: &[Node]) -> Result<()> {
-        self.0.load(&mut (0..).zip(nodes).map(|(number, node)| (number, node.as_bytes().to_vec())))
+        self.0.load(&mut (0..).zip(nodes).map(|(number, node)| (number, node.0.as_bytes().to_vec())))
     }
 
     fn toggle(&self, first: u32, second: u32) -> Result<()> {
         self.0.update(&mut |access| {
             for (node, neighbour) in [(first, second), (second, first)] {
                 let (key, mut node) = (u64::from(node), Node::default());
-                there(access.get_to_change(key, node.as_mut_bytes())?, key)?;
+                there(access.get_to_change(key, node.0.as_mut_bytes())?, key)?;
                 node.toggle(neighbour);
-                access.put(key, node.as_bytes())?;
+                access.put(key, node.0.as_bytes())?;
             }
             Ok(())
         })
@@ -183,7 +182,7 @@ impl Graph for Tables {
         self.0.view(&mut |access| {
             is_found = search.run(|number| {
                 let (key, mut node) = (u64::from(number), Node::default());
-                there(access.get(key, node.as_mut_bytes())?, key)?;
+                there(access.get(key, node.0.as_mut_bytes())?, key)?;
                 Ok(node)
             })?;
             Ok(())
@@ -193,7 +192,7 @@ impl Graph for Tables {
 
     fn each(&self, each: &mut dyn FnMut(u32, &Node) -> Result<()>) -> Result<()> {
         self.0.each(&mut |key, value| {
-            each(u32::try_from(key)?, &Node::read_from_bytes(value).map_err(wrong_length)?)
+            each(u32::try_from(key)?, &Node(<[u32; 16]>::read_from_bytes(value).map_err(wrong_length)?))
         })
     }
 

@@ -1,7 +1,7 @@
 //! TPC-B (debit-credit): a transaction changes the balances of an account, its teller and its branch, and appends a row to the
 //! history. Rows of balances have 112 B, rows of the history 64 B.
 
-use super::{Driver, Part};
+use super::{Driver, Part, Several};
 use crate::Result;
 use nvlab_bench_stores::tpcb::{ACCOUNTS, BRANCHES, Balances, TELLERS, Table, Transfer};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -64,16 +64,25 @@ impl BankDriver {
 impl Driver for BankDriver {
     type Store = dyn Bank;
     type Worker = Next;
+    type Operation = Transfer;
 
     fn worker(&self, part: Part) -> Next {
         // Runs have numbers of their own: keys have 56 bits for them.
         Next { number: part.run << 40 | part.thread, step: part.threads }
     }
 
-    fn operation(store: &dyn Bank, worker: &mut Next) -> Result<()> {
+    fn draw(worker: &mut Next) -> Transfer {
         let transfer = Transfer::new(worker.number);
         worker.number += worker.step;
-        store.transfer(&transfer)
+        transfer
+    }
+
+    fn apply(store: &dyn Bank, _: &mut Next, transfer: &Transfer) -> Result<()> {
+        store.transfer(transfer)
+    }
+
+    fn together(_: &dyn Bank, operations: Several<'_>) -> Result<()> {
+        operations()
     }
 
     fn replay(&mut self, part: Part, count: u64, _: &Next) -> Result<()> {

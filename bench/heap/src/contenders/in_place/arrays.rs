@@ -38,8 +38,8 @@ impl<H: Heap> Elements<H> {
 }
 
 impl<H: Heap> Swaps for Elements<H> {
-    fn load(&self, element: fn(u64) -> Element) -> Result<()> {
-        for index in 0..ELEMENTS {
+    fn load(&self, count: u64, element: fn(u64) -> Element) -> Result<()> {
+        for index in 0..count {
             // SAFETY: the element is within the root area, at a multiple of 16.
             unsafe { self.heap.at(self.offset(index)).cast::<Element>().write(element(index)) };
         }

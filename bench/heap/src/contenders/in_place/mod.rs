@@ -12,7 +12,7 @@ mod plain;
 mod pmemobj;
 mod tree;
 
-pub use plain::Plain;
+pub use plain::{Plain, count_lines, lines};
 #[cfg(has_pmemobj)]
 pub use pmemobj::Pmemobj;
 

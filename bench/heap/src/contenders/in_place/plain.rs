@@ -6,8 +6,10 @@ use crate::Result;
 use nvlab_os::flush::Flush;
 use nvlab_os::mapping::Mapping;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 const ROOT: u64 = 4096;
@@ -31,6 +33,26 @@ type Ranges = Vec<(u64, usize)>;
 
 thread_local! {
     static RANGES: Cell<Ranges> = const { Cell::new(Vec::new()) };
+}
+
+/// Lines that operations with a fence wrote back, each once an operation; counted while it is not [`UNCOUNTED`].
+static LINES: AtomicU64 = AtomicU64::new(UNCOUNTED);
+const UNCOUNTED: u64 = u64::MAX;
+
+/// Counts lines from now on: for runs that are not measured.
+pub fn count_lines() {
+    LINES.store(0, Ordering::Relaxed);
+}
+
+/// Lines written back since [`count_lines`].
+pub fn lines() -> u64 {
+    LINES.load(Ordering::Relaxed)
+}
+
+fn count(ranges: &Ranges) {
+    let lines = |&(offset, bytes): &(u64, usize)| offset / 64..(offset + bytes as u64).div_ceil(64);
+    let all: BTreeSet<u64> = ranges.iter().flat_map(lines).collect();
+    LINES.fetch_add(all.len() as u64, Ordering::Relaxed);
 }
 
 pub struct Changes<'a, const FENCE: bool> {
@@ -83,6 +105,9 @@ impl<const FENCE: bool> Heap for Plain<FENCE> {
                 self.persist(offset, bytes);
             }
             self.flush.fence();
+            if LINES.load(Ordering::Relaxed) != UNCOUNTED {
+                count(&changes.ranges);
+            }
             changes.ranges.clear();
         }
         RANGES.set(changes.ranges);

@@ -1,12 +1,8 @@
-//! Inserts and deletes random keys: an operation takes a random key of [`KEYS`], inserts it if it is absent and deletes it if it
-//! is present, so that half of them are there all the time. Keys and values have 8 B.
+//! Inserts and deletes random keys: an operation takes a random key, inserts it if it is absent and deletes it if it is
+//! present, so that half of the keys are there all the time. Keys and values have 8 B.
 
-use super::{Driver, Part, scramble};
-use crate::Result;
+use super::{Driver, Part, Result, Several, scramble};
 use nvlab_units::Rng;
-
-/// Keys that there may be: 500,000 are there on average. A multiple of all numbers of threads.
-pub const KEYS: u64 = 1_000_000;
 
 /// A map, sorted or hashed.
 pub trait Map: Sync {
@@ -16,32 +12,38 @@ pub trait Map: Sync {
     fn insert(&self, key: u64, value: u64) -> Result<()>;
     /// Deletes a key; whether it was there.
     fn delete(&self, key: u64) -> Result<bool>;
+    /// [`Driver::together`].
+    fn together(&self, operations: Several<'_>) -> Result<()> {
+        operations()
+    }
     /// Passes on every key and value.
     fn each(&self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()>;
+    /// Closes it.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
+/// The workload.
+#[derive(Debug)]
 pub struct MapDriver {
     /// The value of each key, 0 if it is absent.
     values: Vec<u64>,
 }
 
 /// What a thread knows: which of its keys are there.
+#[derive(Debug)]
 pub struct Present {
     rng: Rng,
     part: Part,
+    keys: u64,
     bits: Vec<u64>,
 }
 
-impl Present {
-    /// The next key's number, the value to insert, and whether it is there now; it no longer is what it was.
-    fn next(&mut self) -> (u64, u64, bool) {
-        let mine = self.rng.below(KEYS / self.part.threads);
-        let (word, bit) = ((mine / 64) as usize, 1 << (mine % 64));
-        let was_there = self.bits[word] & bit != 0;
-        self.bits[word] ^= bit;
-        (mine * self.part.threads + self.part.thread, self.rng.bits() | 1, was_there)
-    }
+/// A key's number, the value to insert, and whether the key is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    number: u64,
+    value: u64,
+    is_there: bool,
 }
 
 /// The value with which key `number` begins; 0: it is absent.
@@ -51,12 +53,14 @@ fn value_at_start(number: u64) -> u64 {
 }
 
 impl MapDriver {
-    pub fn new() -> MapDriver {
-        MapDriver { values: (0..KEYS).map(value_at_start).collect() }
+    /// Of `keys` keys half are there. The number of threads must divide it.
+    pub fn new(keys: u64) -> MapDriver {
+        MapDriver { values: (0..keys).map(value_at_start).collect() }
     }
 
-    pub fn load(store: &dyn Map) -> Result<()> {
-        let pairs = (0..KEYS).map(|number| (scramble(number), value_at_start(number)));
+    /// Fills an empty store.
+    pub fn load(&self, store: &dyn Map) -> Result<()> {
+        let pairs = (0..self.values.len() as u64).map(|number| (scramble(number), value_at_start(number)));
         store.load(&mut pairs.filter(|&(_, value)| value != 0))
     }
 }
@@ -64,36 +68,50 @@ impl MapDriver {
 impl Driver for MapDriver {
     type Store = dyn Map;
     type Worker = Present;
+    type Operation = Change;
 
     fn worker(&self, part: Part) -> Present {
-        let mut bits = vec![0; (KEYS / part.threads).div_ceil(64) as usize];
-        for mine in 0..KEYS / part.threads {
+        let keys = self.values.len() as u64 / part.threads;
+        let mut bits = vec![0; keys.div_ceil(64) as usize];
+        for mine in 0..keys {
             let is_there = self.values[(mine * part.threads + part.thread) as usize] != 0;
             bits[(mine / 64) as usize] |= u64::from(is_there) << (mine % 64);
         }
-        Present { rng: part.rng(), part, bits }
+        Present { rng: part.rng(), part, keys, bits }
     }
 
-    fn operation(store: &dyn Map, worker: &mut Present) -> Result<()> {
-        let (number, value, was_there) = worker.next();
-        let key = scramble(number);
-        if !was_there {
-            return store.insert(key, value);
+    fn draw(worker: &mut Present) -> Change {
+        let mine = worker.rng.below(worker.keys);
+        let (word, bit) = ((mine / 64) as usize, 1 << (mine % 64));
+        let is_there = worker.bits[word] & bit != 0;
+        worker.bits[word] ^= bit;
+        let number = mine * worker.part.threads + worker.part.thread;
+        Change { number, value: worker.rng.bits() | 1, is_there }
+    }
+
+    fn apply(store: &dyn Map, _: &mut Present, change: &Change) -> Result<()> {
+        let key = scramble(change.number);
+        if !change.is_there {
+            return store.insert(key, change.value);
         }
         if store.delete(key)? { Ok(()) } else { Err(format!("the key {key} is not there").into()) }
+    }
+
+    fn together(store: &dyn Map, operations: Several<'_>) -> Result<()> {
+        store.together(operations)
     }
 
     fn replay(&mut self, part: Part, count: u64, _: &Present) -> Result<()> {
         let mut worker = self.worker(part);
         for _ in 0..count {
-            let (number, value, was_there) = worker.next();
-            self.values[number as usize] = if was_there { 0 } else { value };
+            let Change { number, value, is_there } = Self::draw(&mut worker);
+            self.values[number as usize] = if is_there { 0 } else { value };
         }
         Ok(())
     }
 
     fn verify(&mut self, store: &dyn Map) -> Result<()> {
-        let wanted = (0..KEYS).zip(&self.values).filter(|(_, value)| **value != 0);
+        let wanted = (0..).zip(&self.values).filter(|(_, value)| **value != 0);
         let wanted: std::collections::HashMap<u64, u64> =
             wanted.map(|(number, value)| (scramble(number), *value)).collect();
         let mut count = 0;

@@ -1,7 +1,7 @@
 //! Six degrees: searches for a path of at most six edges between two random nodes of a random graph, while edges are added and
 //! removed (Coburn et al., NV-heaps, ASPLOS 2011; the paper leaves the details open, so here they are).
 //!
-//! * [`NODES`] nodes. A node is a record of 64 B: how many neighbours it has, and their numbers.
+//! * A power of two of nodes. A node is a record of 64 B: how many neighbours it has, and their numbers.
 //! * Edge `(a, k)`, for k below 5, connects node a with `a * FACTORS[k] + STEPS[k]` (modulo the nodes): a permutation, so no
 //!   node has more than ten edges. At the start a random half of them is there, five a node.
 //! * Half of the operations, at random, are searches, half are changes. A change takes a random edge, removes it if it is
@@ -9,61 +9,60 @@
 //! * A search reads the nodes within three edges of one end, then those within three edges of the other, until a node is among
 //!   both. It sees the graph as of one moment.
 
-use super::{Driver, Part, scramble};
-use crate::Result;
+use super::{Driver, Part, Result, Several, scramble};
 use nvlab_units::Rng;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-pub const NODES: u64 = 1 << 16;
 const EDGES: u64 = 5;
 /// Odd, and one more than a multiple of four; the steps are odd: then no node is connected with itself (Hull and Dobell, 1962).
 const FACTORS: [u32; EDGES as usize] = [0x9e375, 0x85eb1, 0xc2b2d, 0x27d4d, 0x16565];
 const STEPS: [u32; EDGES as usize] = [0x7f4b, 0xca6b, 0xae35, 0x2c1b, 0x9d4f];
 const NEIGHBOURS_MAX: usize = 15;
 
-/// A node's record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct Node {
-    count: u32,
-    neighbours: [u32; NEIGHBOURS_MAX],
-}
+/// A node's record: the number of neighbours, and theirs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Node(pub [u32; 1 + NEIGHBOURS_MAX]);
 
 impl Node {
-    pub fn neighbours(&self) -> &[u32] {
-        &self.neighbours[..(self.count as usize).min(NEIGHBOURS_MAX)]
+    fn neighbours(&self) -> &[u32] {
+        &self.0[1..1 + (self.0[0] as usize).min(NEIGHBOURS_MAX)]
     }
 
     /// Removes a neighbour, or adds it if it is not one.
     pub fn toggle(&mut self, neighbour: u32) {
-        let count = self.count as usize;
+        let count = self.0[0] as usize;
         match self.neighbours().iter().position(|&other| other == neighbour) {
             Some(index) => {
-                self.neighbours[index] = self.neighbours[count - 1];
-                self.count -= 1;
+                self.0[1 + index] = self.0[count];
+                self.0[0] -= 1;
             }
             None => {
-                self.neighbours[count] = neighbour;
-                self.count += 1;
+                self.0[1 + count] = neighbour;
+                self.0[0] += 1;
             }
         }
     }
 }
 
-/// A graph of [`NODES`] nodes.
+/// A graph.
 pub trait Graph: Sync {
-    /// Fills in all nodes.
+    /// Fills an empty one with all nodes.
     fn load(&self, nodes: &[Node]) -> Result<()>;
     /// Removes the edge between two nodes, or adds it: [`Node::toggle`] for both.
     fn toggle(&self, first: u32, second: u32) -> Result<()>;
     /// Calls [`Search::run`] with a function that reads nodes as they are at one moment.
     fn search(&self, search: &mut Search) -> Result<bool>;
+    /// [`Driver::together`].
+    fn together(&self, operations: Several<'_>) -> Result<()> {
+        operations()
+    }
     /// Passes on every node.
     fn each(&self, each: &mut dyn FnMut(u32, &Node) -> Result<()>) -> Result<()>;
+    /// Closes it.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
 /// A search, and the memory that all searches of a thread share.
+#[derive(Debug)]
 pub struct Search {
     from: u32,
     to: u32,
@@ -76,12 +75,12 @@ pub struct Search {
 }
 
 impl Search {
-    fn new() -> Search {
-        let marks = || vec![0; NODES as usize];
+    fn new(nodes: usize) -> Search {
+        let marks = || vec![0; nodes];
         Search { from: 0, to: 0, marks: marks(), marks_back: marks(), number: 0, nodes: Vec::new() }
     }
 
-    pub(super) fn begin(&mut self, from: u32, to: u32) {
+    fn begin(&mut self, from: u32, to: u32) {
         (self.from, self.to) = (from, to);
         // What a retried search has marked must not count.
         self.number += 1;
@@ -131,66 +130,55 @@ fn reach(
     Ok(false)
 }
 
-enum Operation {
+/// An operation.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation {
+    /// Is there a path?
     Search(u32, u32),
+    /// Removes an edge, or adds it.
     Toggle(u32, u32),
 }
 
+/// What a thread keeps.
+#[derive(Debug)]
 pub struct Worker {
     rng: Rng,
     part: Part,
-    pub(super) search: Search,
+    search: Search,
     /// Paths found.
     found: u64,
 }
 
-/// The ends of edge `number`.
-fn ends(number: u64) -> (u32, u32) {
+/// The ends of edge `number` of a graph of `nodes` nodes.
+fn ends(number: u64, nodes: u64) -> (u32, u32) {
     let (node, kind) = ((number / EDGES) as u32, (number % EDGES) as usize);
-    (node, node.wrapping_mul(FACTORS[kind]).wrapping_add(STEPS[kind]) % NODES as u32)
+    (node, node.wrapping_mul(FACTORS[kind]).wrapping_add(STEPS[kind]) % nodes as u32)
 }
 
-impl Worker {
-    fn next(&mut self) -> Operation {
-        let word = self.rng.bits();
-        if word & 1 == 0 {
-            let node = |shift| (word >> shift) as u32 % NODES as u32;
-            return Operation::Search(node(8), node(32));
-        }
-        // Two edges may connect the same nodes: then they are one edge, of one thread.
-        loop {
-            let (first, second) = ends(self.rng.below(NODES * EDGES));
-            let (low, high) = (first.min(second), first.max(second));
-            if scramble(u64::from(low) << 32 | u64::from(high)) % self.part.threads == self.part.thread {
-                return Operation::Toggle(first, second);
-            }
-        }
-    }
-}
-
+/// The workload.
+#[derive(Debug)]
 pub struct GraphDriver {
     nodes: Vec<Node>,
 }
 
 impl GraphDriver {
-    pub fn new() -> GraphDriver {
-        GraphDriver { nodes: nodes_at_start() }
+    /// For a graph of so many nodes: a power of two, at most 2^24.
+    pub fn new(nodes: u64) -> GraphDriver {
+        assert!(nodes.is_power_of_two() && nodes <= 1 << 24, "{nodes} nodes");
+        let mut all = vec![Node::default(); nodes as usize];
+        for number in (0..nodes * EDGES).filter(|&number| scramble(number) & 4 == 0) {
+            toggle(&mut all, ends(number, nodes));
+        }
+        GraphDriver { nodes: all }
     }
 
-    pub fn load(store: &dyn Graph) -> Result<()> {
-        store.load(&nodes_at_start())
+    /// Fills an empty store.
+    pub fn load(&self, store: &dyn Graph) -> Result<()> {
+        store.load(&self.nodes)
     }
 }
 
-fn nodes_at_start() -> Vec<Node> {
-    let mut nodes = vec![Node::default(); NODES as usize];
-    for number in (0..NODES * EDGES).filter(|&number| scramble(number) & 4 == 0) {
-        toggle(&mut nodes, ends(number));
-    }
-    nodes
-}
-
-pub(super) fn toggle(nodes: &mut [Node], (first, second): (u32, u32)) {
+fn toggle(nodes: &mut [Node], (first, second): (u32, u32)) {
     nodes[first as usize].toggle(second);
     nodes[second as usize].toggle(first);
 }
@@ -198,13 +186,32 @@ pub(super) fn toggle(nodes: &mut [Node], (first, second): (u32, u32)) {
 impl Driver for GraphDriver {
     type Store = dyn Graph;
     type Worker = Worker;
+    type Operation = Operation;
 
     fn worker(&self, part: Part) -> Worker {
-        Worker { rng: part.rng(), part, search: Search::new(), found: 0 }
+        Worker { rng: part.rng(), part, search: Search::new(self.nodes.len()), found: 0 }
     }
 
-    fn operation(store: &dyn Graph, worker: &mut Worker) -> Result<()> {
-        match worker.next() {
+    fn draw(worker: &mut Worker) -> Operation {
+        let nodes = worker.search.marks.len() as u64;
+        let word = worker.rng.bits();
+        if word & 1 == 0 {
+            let node = |shift| (word >> shift) as u32 % nodes as u32;
+            return Operation::Search(node(8), node(32));
+        }
+        // Two edges may connect the same nodes: then they are one edge, of one thread.
+        loop {
+            let (first, second) = ends(worker.rng.below(nodes * EDGES), nodes);
+            let (low, high) = (first.min(second), first.max(second));
+            let mark = scramble(u64::from(low) << 32 | u64::from(high));
+            if mark % worker.part.threads == worker.part.thread {
+                return Operation::Toggle(first, second);
+            }
+        }
+    }
+
+    fn apply(store: &dyn Graph, worker: &mut Worker, operation: &Operation) -> Result<()> {
+        match *operation {
             Operation::Toggle(first, second) => store.toggle(first, second),
             Operation::Search(from, to) => {
                 worker.search.begin(from, to);
@@ -214,10 +221,14 @@ impl Driver for GraphDriver {
         }
     }
 
+    fn together(store: &dyn Graph, operations: Several<'_>) -> Result<()> {
+        store.together(operations)
+    }
+
     fn replay(&mut self, part: Part, count: u64, done: &Worker) -> Result<()> {
         let mut worker = self.worker(part);
         for _ in 0..count {
-            match worker.next() {
+            match Self::draw(&mut worker) {
                 Operation::Toggle(first, second) => toggle(&mut self.nodes, (first, second)),
                 Operation::Search(from, to) if part.threads == 1 => {
                     worker.search.begin(from, to);
@@ -249,10 +260,26 @@ impl Driver for GraphDriver {
             }
             Ok(())
         })?;
-        if count == NODES { Ok(()) } else { Err(format!("{count} of {NODES} nodes").into()) }
+        if count == nodes.len() { Ok(()) } else { Err(format!("{count} of {} nodes", nodes.len()).into()) }
     }
 
     fn close(store: Box<dyn Graph>) -> Result<()> {
         store.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_edges_are_found_and_seven_are_not() {
+        let mut search = Search::new(10);
+        let mut nodes = vec![Node::default(); 10];
+        (0..9).for_each(|node| toggle(&mut nodes, (node, node + 1)));
+        for (to, is_near) in [(0, true), (1, true), (5, true), (6, true), (7, false), (9, false)] {
+            search.begin(0, to);
+            assert_eq!(search.run(|node| Ok(nodes[node as usize])).unwrap(), is_near, "0 to {to}");
+        }
     }
 }

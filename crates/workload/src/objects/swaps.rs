@@ -1,30 +1,37 @@
 //! SPS: swaps two random elements of an array in a transaction (Coburn et al., NV-heaps, ASPLOS 2011).
 
-use super::{Driver, Part, scramble};
-use crate::Result;
+use super::{Driver, Part, Result, Several, scramble};
 use nvlab_units::Rng;
 
-pub const ELEMENTS: u64 = 1_000_000;
+/// Bytes of an element.
 pub const ELEMENT_BYTES: usize = 64;
 
+/// An element: it says its id in its first word.
 pub type Element = [u64; ELEMENT_BYTES / 8];
 
-/// What element `id` holds: it says its id, and a torn swap is noticed.
+/// What element `id` holds: a torn swap is noticed.
 fn element(id: u64) -> Element {
     std::array::from_fn(|word| if word == 0 { id } else { scramble(id ^ (word as u64) << 56) })
 }
 
-/// An array of [`ELEMENTS`] elements.
+/// An array of elements.
 pub trait Swaps: Sync {
-    /// Fills it: element `index` becomes `element(index)`.
-    fn load(&self, element: fn(u64) -> Element) -> Result<()>;
+    /// Fills an empty one: of `count` elements, number `index` becomes `element(index)`.
+    fn load(&self, count: u64, element: fn(u64) -> Element) -> Result<()>;
     /// Swaps the contents of two different elements.
     fn swap(&self, first: u64, second: u64) -> Result<()>;
+    /// [`Driver::together`].
+    fn together(&self, operations: Several<'_>) -> Result<()> {
+        operations()
+    }
     /// Passes on every element, in any order, as (index, contents).
     fn each(&self, each: &mut dyn FnMut(u64, &Element) -> Result<()>) -> Result<()>;
+    /// Closes it.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
+/// The workload.
+#[derive(Debug)]
 pub struct SwapsDriver {
     /// The id at each index, as after the parts that were replayed; if two threads swapped, only the set of ids is known.
     ids: Vec<u32>,
@@ -32,37 +39,47 @@ pub struct SwapsDriver {
 }
 
 impl SwapsDriver {
-    pub fn new() -> SwapsDriver {
-        SwapsDriver { ids: (0..ELEMENTS as u32).collect(), is_order_known: true }
+    /// For an array of so many elements, fewer than 2^32.
+    pub fn new(count: u64) -> SwapsDriver {
+        SwapsDriver { ids: (0..count as u32).collect(), is_order_known: true }
     }
 
-    pub fn load(store: &dyn Swaps) -> Result<()> {
-        store.load(element)
+    /// Fills an empty store.
+    pub fn load(&self, store: &dyn Swaps) -> Result<()> {
+        store.load(self.ids.len() as u64, element)
     }
 }
 
-fn next(rng: &mut Rng) -> (u64, u64) {
-    let first = rng.below(ELEMENTS);
-    (first, (first + 1 + rng.below(ELEMENTS - 1)) % ELEMENTS)
-}
+/// Random numbers, and how many elements there are.
+#[derive(Debug)]
+pub struct Swapping(Rng, u64);
 
 impl Driver for SwapsDriver {
     type Store = dyn Swaps;
-    type Worker = Rng;
+    type Worker = Swapping;
+    type Operation = (u64, u64);
 
-    fn worker(&self, part: Part) -> Rng {
-        part.rng()
+    fn worker(&self, part: Part) -> Swapping {
+        Swapping(part.rng(), self.ids.len() as u64)
     }
 
-    fn operation(store: &dyn Swaps, rng: &mut Rng) -> Result<()> {
-        let (first, second) = next(rng);
+    fn draw(Swapping(rng, count): &mut Swapping) -> (u64, u64) {
+        let first = rng.below(*count);
+        (first, (first + 1 + rng.below(*count - 1)) % *count)
+    }
+
+    fn apply(store: &dyn Swaps, _: &mut Swapping, &(first, second): &(u64, u64)) -> Result<()> {
         store.swap(first, second)
     }
 
-    fn replay(&mut self, part: Part, count: u64, _: &Rng) -> Result<()> {
-        let mut rng = part.rng();
+    fn together(store: &dyn Swaps, operations: Several<'_>) -> Result<()> {
+        store.together(operations)
+    }
+
+    fn replay(&mut self, part: Part, count: u64, _: &Swapping) -> Result<()> {
+        let mut worker = self.worker(part);
         for _ in 0..count {
-            let (first, second) = next(&mut rng);
+            let (first, second) = Self::draw(&mut worker);
             self.ids.swap(first as usize, second as usize);
         }
         self.is_order_known &= part.threads == 1;
@@ -70,10 +87,11 @@ impl Driver for SwapsDriver {
     }
 
     fn verify(&mut self, store: &dyn Swaps) -> Result<()> {
+        let count = self.ids.len() as u64;
         let (mut found, mut is_there) = (vec![u32::MAX; self.ids.len()], vec![false; self.ids.len()]);
         store.each(&mut |index, contents| {
             let id = contents[0];
-            if id >= ELEMENTS || *contents != element(id) {
+            if id >= count || index >= count || *contents != element(id) {
                 return Err(format!("element {index} is torn: it begins with {id}").into());
             }
             (found[index as usize], is_there[id as usize]) = (id as u32, true);

@@ -1,0 +1,96 @@
+//! Operations on objects that a program keeps: swaps of array elements, a B-tree, a hash table and a graph (Coburn et al.,
+//! NV-heaps, ASPLOS 2011; system 004, slide 37). Each is a small trait that a store implements, and a driver that makes the
+//! operations, knows what the store must hold after them and verifies it.
+//!
+//! 1. Operations are a function of (run, threads, thread, number): what each thread did is counted and replayed on plain
+//!    memory after the run, so that the model costs nothing while the store is measured.
+//! 2. Threads of a run change disjoint sets of keys and edges. Swaps are not disjoint, but their result holds the same
+//!    elements in any order.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`swaps`], [`maps`], [`graph`] | the workloads |
+//! | [`plain`] | stores of plain memory |
+//! | [`persistent`] | stores of [`nvlab_nvheap`] |
+//! | [`measure`] | the CPU time of an operation |
+
+pub mod graph;
+pub mod maps;
+pub mod measure;
+pub mod persistent;
+pub mod plain;
+pub mod swaps;
+
+pub use graph::{Graph, GraphDriver, Node, Search};
+pub use maps::{Map, MapDriver};
+pub use swaps::{Element, Swaps, SwapsDriver};
+
+use nvlab_units::Rng;
+
+/// Whatever a store may fail with.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+/// Results of stores.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A thread's part of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// The number of the run.
+    pub run: u64,
+    /// The number of the thread.
+    pub thread: u64,
+    /// Threads of the run.
+    pub threads: u64,
+}
+
+impl Part {
+    /// The random numbers of this part.
+    fn rng(&self) -> Rng {
+        Rng::stream(self.run << 32 | self.threads << 16 | self.thread, "heap")
+    }
+}
+
+/// Several operations, to be done as one by a store that can.
+pub type Several<'a> = &'a mut (dyn FnMut() -> Result<()> + Send);
+
+/// A workload: its model, that is, what a store must hold.
+pub trait Driver: Sync {
+    /// What stores implement.
+    type Store: ?Sized + Sync;
+    /// What a thread keeps between operations of a part.
+    type Worker: Send;
+    /// An operation.
+    type Operation: Send + Sync;
+
+    /// Begins a part.
+    fn worker(&self, part: Part) -> Self::Worker;
+
+    /// Draws the next operation of a part.
+    fn draw(worker: &mut Self::Worker) -> Self::Operation;
+
+    /// Does an operation. It is durable, in the store's sense, when this returns.
+    fn apply(store: &Self::Store, worker: &mut Self::Worker, operation: &Self::Operation) -> Result<()>;
+
+    /// Does several operations in one transaction, if the store can; they may be done again.
+    fn together(store: &Self::Store, operations: Several<'_>) -> Result<()>;
+
+    /// Does the operations of a part, of which `worker` has done `count` on a store, on the model.
+    fn replay(&mut self, part: Part, count: u64, worker: &Self::Worker) -> Result<()>;
+
+    /// Fails unless a store holds what the model says.
+    fn verify(&mut self, store: &Self::Store) -> Result<()>;
+
+    /// Closes a store.
+    fn close(store: Box<Self::Store>) -> Result<()>;
+}
+
+/// A permutation of all 64-bit numbers without visible order (splitmix64: Steele, Lea, Flood, OOPSLA 2014, figure 17).
+pub fn scramble(number: u64) -> u64 {
+    let mut word = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
+#[cfg(test)]
+mod tests;
