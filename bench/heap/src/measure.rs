@@ -169,6 +169,8 @@ impl Each for Recording<'_> {
         driver.verify(store.as_ref())?;
         let mut worker = driver.worker(part);
         in_place::count_lines();
+        // Reading has changed the files of the cache, which the system would write back meanwhile.
+        std::process::Command::new("sync").status()?;
         std::fs::write(self.switch, "1")?;
         for _ in 0..self.operations {
             one::<D>(store.as_ref(), &mut worker)?;

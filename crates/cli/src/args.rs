@@ -6,7 +6,7 @@ mod serve;
 mod stack;
 
 pub use cut::Cut;
-pub use heap::HeapVerb;
+pub use heap::{HeapBench, HeapVerb};
 pub use serve::Serve;
 pub use stack::Stack;
 
@@ -146,7 +146,7 @@ pub enum Verb {
     /// Look into a log or segment of recoverable memory
     #[command(subcommand)]
     Log(LogVerb),
-    /// Look into a heap of persistent objects, or shrink it
+    /// Look into a heap of persistent objects, shrink it, or measure what heaps cost
     #[command(subcommand)]
     Heap(HeapVerb),
     /// Look at, convert or make traces

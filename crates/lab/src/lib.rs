@@ -7,6 +7,7 @@
 //! | [`run`] | one design under one workload: build, precondition, drive, sum up |
 //! | [`durable`] | logs of recoverable memory on simulated media |
 //! | [`engine`] | finds kept results, runs what is missing, keeps its results |
+//! | [`heap`] | what each layer of safety costs a program that keeps objects |
 //! | [`image`] | real tools on an image that a device holds |
 //! | [`result`] | what a run measured |
 //! | [`columns_out`] | the directory of a run: JSON and Parquet |
@@ -23,6 +24,7 @@ pub mod design;
 pub mod durable;
 pub mod engine;
 pub mod explain;
+pub mod heap;
 pub mod image;
 pub mod plan;
 pub mod report;

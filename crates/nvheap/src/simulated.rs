@@ -45,6 +45,32 @@ pub struct Counts {
     pub charged_ns: u64,
 }
 
+impl Counts {
+    /// What was done since these were counted.
+    pub fn since(&self, earlier: &Counts) -> Counts {
+        Counts {
+            fences: self.fences - earlier.fences,
+            flushes: self.flushes - earlier.flushes,
+            flushed_lines: self.flushed_lines - earlier.flushed_lines,
+            streamed_lines: self.streamed_lines - earlier.streamed_lines,
+            read_lines: self.read_lines - earlier.read_lines,
+            charged_ns: self.charged_ns - earlier.charged_ns,
+        }
+    }
+
+    /// What was done together with these.
+    pub fn plus(&self, other: &Counts) -> Counts {
+        Counts {
+            fences: self.fences + other.fences,
+            flushes: self.flushes + other.flushes,
+            flushed_lines: self.flushed_lines + other.flushed_lines,
+            streamed_lines: self.streamed_lines + other.streamed_lines,
+            read_lines: self.read_lines + other.read_lines,
+            charged_ns: self.charged_ns + other.charged_ns,
+        }
+    }
+}
+
 /// A moment at which power may fail.
 #[derive(Clone, Debug)]
 pub struct CrashPoint {

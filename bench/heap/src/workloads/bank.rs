@@ -66,6 +66,10 @@ impl Driver for BankDriver {
     type Worker = Next;
     type Operation = Transfer;
 
+    fn load(&self, store: &dyn Bank) -> Result<()> {
+        store.load()
+    }
+
     fn worker(&self, part: Part) -> Next {
         // Runs have numbers of their own: keys have 56 bits for them.
         Next { number: part.run << 40 | part.thread, step: part.threads }

@@ -34,7 +34,7 @@ macro_rules! built_in {
         ),*),*];
     };
 }
-built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifetime" "lifetime-total" "table" "uniform" "swap" "peak" "writes" "parallel" "programs" "warm-up" "mixed-start"; "001": "throughput" "devices" "records" "flash-disk" "compiler" "hybrid" "truncation" "chips"; "002": "time" "wear" "ftls" "database"; "003": "driver" "sector" "synthetic" "iozone" "iozone-full" "sync" "start-gap"; "004": "devices" "requests" "bandwidth" "software" "threads" "file-systems" "start-gap" "attack" "applications");
+built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifetime" "lifetime-total" "table" "uniform" "swap" "peak" "writes" "parallel" "programs" "warm-up" "mixed-start"; "001": "throughput" "devices" "records" "flash-disk" "compiler" "hybrid" "truncation" "chips"; "002": "time" "wear" "ftls" "database"; "003": "driver" "sector" "synthetic" "iozone" "iozone-full" "sync" "start-gap"; "004": "devices" "requests" "bandwidth" "software" "threads" "file-systems" "start-gap" "attack" "applications" "heap-layers" "heap-disk");
 
 /// Why there are no experiments to run.
 #[derive(Debug, Error)]

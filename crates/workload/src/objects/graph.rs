@@ -171,11 +171,6 @@ impl GraphDriver {
         }
         GraphDriver { nodes: all }
     }
-
-    /// Fills an empty store.
-    pub fn load(&self, store: &dyn Graph) -> Result<()> {
-        store.load(&self.nodes)
-    }
 }
 
 fn toggle(nodes: &mut [Node], (first, second): (u32, u32)) {
@@ -187,6 +182,10 @@ impl Driver for GraphDriver {
     type Store = dyn Graph;
     type Worker = Worker;
     type Operation = Operation;
+
+    fn load(&self, store: &dyn Graph) -> Result<()> {
+        store.load(&self.nodes)
+    }
 
     fn worker(&self, part: Part) -> Worker {
         Worker { rng: part.rng(), part, search: Search::new(self.nodes.len()), found: 0 }

@@ -57,18 +57,17 @@ impl MapDriver {
     pub fn new(keys: u64) -> MapDriver {
         MapDriver { values: (0..keys).map(value_at_start).collect() }
     }
-
-    /// Fills an empty store.
-    pub fn load(&self, store: &dyn Map) -> Result<()> {
-        let pairs = (0..self.values.len() as u64).map(|number| (scramble(number), value_at_start(number)));
-        store.load(&mut pairs.filter(|&(_, value)| value != 0))
-    }
 }
 
 impl Driver for MapDriver {
     type Store = dyn Map;
     type Worker = Present;
     type Operation = Change;
+
+    fn load(&self, store: &dyn Map) -> Result<()> {
+        let pairs = (0..self.values.len() as u64).map(|number| (scramble(number), value_at_start(number)));
+        store.load(&mut pairs.filter(|&(_, value)| value != 0))
+    }
 
     fn worker(&self, part: Part) -> Present {
         let keys = self.values.len() as u64 / part.threads;

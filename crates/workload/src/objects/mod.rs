@@ -12,16 +12,21 @@
 //! | [`swaps`], [`maps`], [`graph`] | the workloads |
 //! | [`plain`] | stores of plain memory |
 //! | [`persistent`] | stores of [`nvlab_nvheap`] |
+//! | [`Layer`], [`Workload`] | what is put on top of plain memory, step by step; all workloads, on each of them |
+//! | [`program`] | the same as traces of what they do to memory |
 //! | [`measure`] | the CPU time of an operation |
 
 pub mod graph;
+mod layers;
 pub mod maps;
 pub mod measure;
 pub mod persistent;
 pub mod plain;
+pub mod program;
 pub mod swaps;
 
 pub use graph::{Graph, GraphDriver, Node, Search};
+pub use layers::{Layer, Stores, TOGETHER, Visit, Workload};
 pub use maps::{Map, MapDriver};
 pub use swaps::{Element, Swaps, SwapsDriver};
 
@@ -61,6 +66,9 @@ pub trait Driver: Sync {
     type Worker: Send;
     /// An operation.
     type Operation: Send + Sync;
+
+    /// Fills an empty store.
+    fn load(&self, store: &Self::Store) -> Result<()>;
 
     /// Begins a part.
     fn worker(&self, part: Part) -> Self::Worker;

@@ -43,11 +43,6 @@ impl SwapsDriver {
     pub fn new(count: u64) -> SwapsDriver {
         SwapsDriver { ids: (0..count as u32).collect(), is_order_known: true }
     }
-
-    /// Fills an empty store.
-    pub fn load(&self, store: &dyn Swaps) -> Result<()> {
-        store.load(self.ids.len() as u64, element)
-    }
 }
 
 /// Random numbers, and how many elements there are.
@@ -58,6 +53,10 @@ impl Driver for SwapsDriver {
     type Store = dyn Swaps;
     type Worker = Swapping;
     type Operation = (u64, u64);
+
+    fn load(&self, store: &dyn Swaps) -> Result<()> {
+        store.load(self.ids.len() as u64, element)
+    }
 
     fn worker(&self, part: Part) -> Swapping {
         Swapping(part.rng(), self.ids.len() as u64)

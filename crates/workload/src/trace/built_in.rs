@@ -14,7 +14,20 @@ macro_rules! built_in {
             &[$(($name, include_bytes!(concat!("../../../../traces/applications/", $name, ".nvt")))),*];
     };
 }
-built_in!("bdb-btree", "bdb-hash", "file", "is", "matmul", "pg-query", "pg-scan", "raw");
+built_in!(
+    "bdb-btree",
+    "bdb-hash",
+    "berkeley-db-b-tree",
+    "berkeley-db-hash",
+    "berkeley-db-six-degrees",
+    "berkeley-db-sps",
+    "file",
+    "is",
+    "matmul",
+    "pg-query",
+    "pg-scan",
+    "raw"
+);
 
 /// The name of a built-in trace, if `path` is one.
 pub(super) fn name(path: &Path) -> Option<&str> {

@@ -17,6 +17,7 @@ mod fio_iolog;
 mod lines;
 mod mqsim;
 mod msr;
+mod objects;
 mod rows;
 mod source;
 mod spc;
@@ -24,7 +25,8 @@ mod tencent;
 mod write;
 mod writer;
 
-pub(crate) use built_in::PREFIX as BUILT_IN_PREFIX;
+/// What names begin with that are no files.
+pub(crate) const PREFIXES: [&str; 2] = [built_in::PREFIX, objects::PREFIX];
 pub use write::{WriteReport, write, write_file};
 
 use crate::columns::{Columns, Origin};
@@ -214,11 +216,17 @@ trait LineFormat: Default {
     fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine>;
 }
 
-/// Reads a trace: a file, or a built-in one (`builtin:raw`).
+/// Reads a trace: a file, a built-in one (`builtin:raw`), or a program that keeps objects (`heap:durable-sps`).
 pub fn read(path: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport), WorkloadError> {
     if let Some(name) = built_in::name(path) {
         let bytes = built_in::bytes(name)?;
         return read_stream(bytes, bytes.len(), path, options);
+    }
+    if let Some(name) = objects::name(path) {
+        return match objects::recorded(name) {
+            Some(bytes) => read_stream(bytes, bytes.len(), path, options),
+            None => objects::make(name, options),
+        };
     }
     let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
     let file = std::fs::File::open(path).map_err(file_error)?;

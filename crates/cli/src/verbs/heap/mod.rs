@@ -1,5 +1,6 @@
-//! `nvlab heap`: what is in a heap of persistent objects.
+//! `nvlab heap`: what is in a heap of persistent objects, and what heaps cost.
 
+mod bench;
 mod dump;
 
 use super::facts::{self, print_json};
@@ -17,6 +18,7 @@ pub fn heap(output: &Output, verb: HeapVerb) -> Result<(), Failure> {
         HeapVerb::Check { file } => check(output, &file),
         HeapVerb::Compact { file, drop_unreachable } => shrink(output, &file, drop_unreachable),
         HeapVerb::Dump { file, depth, limit } => dump::dump(output, &open(&file)?, depth, limit),
+        HeapVerb::Bench(args) => bench::bench(output, &args),
     }
 }
 

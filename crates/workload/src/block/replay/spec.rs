@@ -18,7 +18,7 @@ const COPIES_MAX: u64 = 65_536;
 /// A trace and its modifiers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplaySpec {
-    /// The file, or `builtin:NAME`.
+    /// The file, `builtin:NAME` or `heap:NAME`.
     pub path: PathBuf,
     /// Its format; `None`: detected.
     pub format: Option<Format>,
@@ -148,7 +148,7 @@ impl ReplaySpec {
 /// `FILE`, `FILE:FORMAT` or `builtin:NAME`. A colon is taken as part of the name if a file with that name exists.
 fn path_and_format(words: &Words) -> Result<(PathBuf, Option<Format>), WorkloadError> {
     let head = words.head.as_str();
-    if head.starts_with(trace::BUILT_IN_PREFIX) {
+    if trace::PREFIXES.iter().any(|prefix| head.starts_with(prefix)) {
         return Ok((head.into(), None));
     }
     let Some((file, format)) =
