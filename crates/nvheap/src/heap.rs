@@ -44,12 +44,21 @@ pub struct Options {
     /// than half a log writes it to free pages of the heap, which may have to grow for it, and needs memory in proportion
     /// to what it changes.
     pub log_bytes: u64,
+    /// The number that tells a new heap from others and seeds its hash maps: drawn at random, unless it is set so that where
+    /// things lie is the same each time.
+    pub identity: Option<u64>,
 }
 
 impl Default for Options {
     /// 64 GiB at most, 32 threads with logs of 512 KiB.
     fn default() -> Self {
-        Options { persistence: Persistence::Detect, bytes_max: 64 << 30, logs: 32, log_bytes: 512 << 10 }
+        Options {
+            persistence: Persistence::Detect,
+            bytes_max: 64 << 30,
+            logs: 32,
+            log_bytes: 512 << 10,
+            identity: None,
+        }
     }
 }
 
@@ -196,20 +205,25 @@ impl<H: Brand> Heap<H> {
                 .map_err(Error::io("reserve space in", &path.display()))?;
         }
         let memory = Memory::map(file, path, place, &options.persistence, (bytes, bytes_max), layout.data())?;
-        Self::make(memory, layout, brand, root)
+        Self::make(memory, (layout, options.identity), brand, root)
     }
 
     /// Makes a heap where none is.
     pub(crate) fn make(
         memory: Memory,
-        layout: Layout,
+        (layout, identity): (Layout, Option<u64>),
         brand: BrandGuard,
         mut root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
     ) -> Result<Self> {
         let shape = Shape::of::<H>();
         let header = Header {
             layout,
-            identity: file::random_u64().map_err(Error::io("draw a number for", &memory.path().display()))?,
+            identity: match identity {
+                Some(identity) => identity,
+                None => {
+                    file::random_u64().map_err(Error::io("draw a number for", &memory.path().display()))?
+                }
+            },
             fingerprint: fingerprint_of(&shape),
             root: 0,
             epoch_done: 0,

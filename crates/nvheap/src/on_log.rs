@@ -32,7 +32,7 @@ impl<H: Brand> Heap<H> {
         }
         let brand = BrandGuard::take::<H>()?;
         let memory = Memory::in_region(region, path, layout.bytes(layout.pages_max), layout.data());
-        Self::make(memory, layout, brand, root)
+        Self::make(memory, (layout, options.identity), brand, root)
     }
 
     /// Opens the heap in a segment of recoverable memory, which has been recovered when its log was opened.

@@ -130,7 +130,7 @@ fn every_public_item_is_used_by_others() {
             }
         }
     }
-    for folder in ["tests", "fuzz"] {
+    for folder in ["tests", "fuzz", "bench"] {
         users.extend(rust_files(&root().join(folder)).iter().map(|path| ("", read(path))));
     }
     let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

@@ -71,11 +71,7 @@ impl<D: Driver> Stores<D> {
             Layer::Pointers | Layer::Transactions => Persistence::Process,
             Layer::Durable => Persistence::Detect,
         };
-        self.heap(path, Start::Create, persistence)
-    }
-
-    fn heap(&self, path: &Path, start: Start, persistence: Persistence) -> Result<Box<D::Store>> {
-        (self.persistent)(path, start, Options { persistence, ..Options::default() })
+        (self.persistent)(path, Start::Create, Options { persistence, ..Options::default() })
     }
 }
 
@@ -150,11 +146,14 @@ struct Counting<'a> {
 impl Visit for Counting<'_> {
     type Output = ();
     fn visit<D: Driver>(self, mut driver: D, stores: Stores<D>) -> Result<()> {
-        let store = stores.heap(self.path, Start::Create, Persistence::Process)?;
+        // Where things lie is to be the same each time.
+        let options = |persistence| Options { persistence, identity: Some(1), ..Options::default() };
+        let store = (stores.persistent)(self.path, Start::Create, options(Persistence::Process))?;
         driver.load(&store)?;
         D::close(store)?;
         let simulated = Simulated::new(self.delays);
-        let store = stores.heap(self.path, Start::Open, Persistence::Simulated(simulated.clone()))?;
+        let persistence = Persistence::Simulated(simulated.clone());
+        let store = (stores.persistent)(self.path, Start::Open, options(persistence))?;
         let part = Part { run: 1, thread: 0, threads: 1 };
         let mut worker = driver.worker(part);
         let mut before = simulated.counts();

@@ -46,7 +46,8 @@ fn lines_and_fences_are_counted() {
     let mut all = Vec::new();
     Workload::Sps.count(COUNT, 1000, Delays::PCM, folder.path(), &mut |counts| all.push(counts)).unwrap();
     let closing = all.pop().unwrap();
-    assert!(closing.flushed_lines > 1000 && closing.streamed_lines < 16, "{closing:?}");
+    // 2,000 draws of 1,024 elements find 879 different ones, each a line.
+    assert!((860..900).contains(&closing.flushed_lines) && closing.streamed_lines < 16, "{closing:?}");
     assert_eq!(all.len(), 1000);
     assert!(all.iter().all(|counts| counts.fences == 1), "one fence an operation");
     // Two elements of a line each, read and changed; the root and the header of the array say where they are.
