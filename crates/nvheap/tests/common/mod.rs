@@ -6,7 +6,13 @@ use std::sync::Arc;
 
 /// A small heap with one log of so many bytes.
 pub fn options(simulated: &Arc<Simulated>, log_bytes: u64) -> Options {
-    Options { persistence: Persistence::Simulated(simulated.clone()), bytes_max: 2 << 20, logs: 1, log_bytes }
+    Options {
+        persistence: Persistence::Simulated(simulated.clone()),
+        bytes_max: 2 << 20,
+        logs: 1,
+        log_bytes,
+        ..Options::default()
+    }
 }
 
 /// A file in memory.

@@ -47,27 +47,27 @@ impl SwapsDriver {
 
 /// Random numbers, and how many elements there are.
 #[derive(Debug)]
-pub struct Swapping(Rng, u64);
+pub struct Worker(Rng, u64);
 
 impl Driver for SwapsDriver {
     type Store = dyn Swaps;
-    type Worker = Swapping;
+    type Worker = Worker;
     type Operation = (u64, u64);
 
     fn load(&self, store: &dyn Swaps) -> Result<()> {
         store.load(self.ids.len() as u64, element)
     }
 
-    fn worker(&self, part: Part) -> Swapping {
-        Swapping(part.rng(), self.ids.len() as u64)
+    fn worker(&self, part: Part) -> Worker {
+        Worker(part.rng(), self.ids.len() as u64)
     }
 
-    fn draw(Swapping(rng, count): &mut Swapping) -> (u64, u64) {
+    fn draw(Worker(rng, count): &mut Worker) -> (u64, u64) {
         let first = rng.below(*count);
         (first, (first + 1 + rng.below(*count - 1)) % *count)
     }
 
-    fn apply(store: &dyn Swaps, _: &mut Swapping, &(first, second): &(u64, u64)) -> Result<()> {
+    fn apply(store: &dyn Swaps, _: &mut Worker, &(first, second): &(u64, u64)) -> Result<()> {
         store.swap(first, second)
     }
 
@@ -75,7 +75,7 @@ impl Driver for SwapsDriver {
         store.together(operations)
     }
 
-    fn replay(&mut self, part: Part, count: u64, _: &Swapping) -> Result<()> {
+    fn replay(&mut self, part: Part, count: u64, _: &Worker) -> Result<()> {
         let mut worker = self.worker(part);
         for _ in 0..count {
             let (first, second) = Self::draw(&mut worker);

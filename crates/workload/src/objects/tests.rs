@@ -1,3 +1,5 @@
+//! Every workload on every layer, with its model; lines and fences by hand.
+
 use super::measure::{Clocks, Run, measure};
 use super::*;
 use nvlab_nvheap::{Counts, Delays};
