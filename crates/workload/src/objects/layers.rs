@@ -56,11 +56,14 @@ pub enum Workload {
     SixDegrees,
 }
 
+/// Creates or opens the heap of a store.
+type Persistent<S> = fn(&Path, Start, Options) -> Result<Box<S>>;
+
 /// The stores that a workload can be run on.
 #[derive(Debug)]
 pub struct Stores<D: Driver> {
     plain: fn() -> Box<D::Store>,
-    persistent: fn(&Path, Start, Options) -> Result<Box<D::Store>>,
+    persistent: Persistent<D::Store>,
 }
 
 impl<D: Driver> Stores<D> {

@@ -32,12 +32,12 @@ pub fn swaps(path: &Path, start: Start, options: Options) -> Result<Box<dyn Swap
 
 /// A B-tree.
 pub fn sorted(path: &Path, start: Start, options: Options) -> Result<Box<dyn Map>> {
-    Ok(Box::new(Store::<TreeBrand>::start(path, start, options, |tx| PBTreeMap::new(tx))?))
+    Ok(Box::new(Store::<TreeBrand>::start(path, start, options, PBTreeMap::new)?))
 }
 
 /// A hash map.
 pub fn hashed(path: &Path, start: Start, options: Options) -> Result<Box<dyn Map>> {
-    Ok(Box::new(Store::<HashBrand>::start(path, start, options, |tx| PHashMap::new(tx))?))
+    Ok(Box::new(Store::<HashBrand>::start(path, start, options, PHashMap::new)?))
 }
 
 /// The nodes of six degrees.
