@@ -23,8 +23,9 @@ fn every_layer_is_measured_and_verified() {
             "pointers" | "transactions" => assert_eq!(number("written_lines"), 0.0, "{row}"),
             "durable" => assert!(number("fences") > 0.4 && number("charged_ns") == 0.0, "{row}"),
             "delays" => {
+                // A line written that memory held already is counted, and takes no time.
                 let charged = 67.0 * number("read_lines") + 215.0 * number("written_lines");
-                assert!((number("charged_ns") / charged - 1.0).abs() < 1e-9, "{row}");
+                assert!((0.99..1.000_001).contains(&(number("charged_ns") / charged)), "{row}");
             }
             other => panic!("{other}"),
         }
