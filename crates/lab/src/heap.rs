@@ -223,7 +223,8 @@ mod tests {
         assert!(layers.eq(names[..6].iter().copied()), "{names:?}");
         assert_eq!(names[6..], [("durable", 1), ("delays", 1), ("durable", 2), ("delays", 2)]);
         let [durable, delays] = [&rows[6], &rows[7]];
-        assert_eq!(durable.counted.unwrap().fences, 1.0);
+        // One an operation, and six to close the heap.
+        assert_eq!(durable.counted.unwrap().fences, 906.0 / 900.0);
         assert_eq!(delays.total_ns(), durable.cpu_ns + delays.charged_ns);
         let counted = delays.counted.unwrap();
         let charged = 67.0 * counted.read_lines + 215.0 * counted.written_lines;
