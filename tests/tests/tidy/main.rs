@@ -21,13 +21,13 @@ const LAYERS: [(&str, u32); 15] = [
     ("nvlab-nvheap-derive", 0),
     // Above `rvm`, on whose logs a heap may be.
     ("nvlab-nvheap", 5),
-    ("nvlab-workload", 5),
-    ("nvlab-lab", 6),
-    ("nvlab-rvm-c", 7),
-    ("nvlab-serve", 7),
-    ("nvlab-window-preload", 7),
-    ("nvlab-cli", 8),
-    ("nvlab-tests", 9),
+    ("nvlab-workload", 6),
+    ("nvlab-lab", 7),
+    ("nvlab-rvm-c", 8),
+    ("nvlab-serve", 8),
+    ("nvlab-window-preload", 8),
+    ("nvlab-cli", 9),
+    ("nvlab-tests", 10),
 ];
 const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 70;

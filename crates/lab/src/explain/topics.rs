@@ -248,10 +248,10 @@ Traces: FILE[:FORMAT], plain, .gz or .zst (see `nvlab explain formats`), with
     slower device would do better than is said.
 builtin:NAME instead of FILE: the programs of traces/README.md (raw, file, bdb-btree, bdb-hash,
   pg-query, pg-scan, matmul, is), such as 'builtin:raw think=keep'.
-heap:STORE-WORKLOAD: 2,000 operations of a program that keeps objects, each line of 64 B that it opens
-  or writes a request, such as 'heap:durable-sps think=keep' on ddr-scm,ftl.unit=64B. STORE: base, pointers,
-  transactions, durable (nvheap, counted while it runs), unsafe, berkeley-db (recorded); WORKLOAD: sps,
-  b-tree, hash, six-degrees.",
+heap:STORE-WORKLOAD: 2,000 operations of a program that keeps objects, each line of 64 B that it
+  opens or writes a request, such as 'heap:durable-sps think=keep' on ddr-scm,ftl.unit=64B. STORE:
+  base, pointers, transactions, durable (nvheap, counted while it runs), unsafe, berkeley-db
+  (recorded); WORKLOAD: sps, b-tree, hash, six-degrees.",
     },
     Topic {
         names: &["stacks", "stack", "stages"],

@@ -16,12 +16,14 @@ mod commit;
 mod cut;
 mod destroy;
 mod record;
+mod running;
 mod state;
 
 pub(crate) use blocks::{ArrayShape, CAPACITY_AT, LIVE_AT};
 pub(crate) use commit::freeze;
 pub(crate) use cut::Cut;
 pub(crate) use destroy::{List, list_at};
+pub(crate) use running::{with_current, with_running};
 pub(crate) use state::Context;
 use state::{Seen, Shadow, State};
 
@@ -30,10 +32,8 @@ use crate::error::{Error, Result};
 use crate::lock::{self, Word};
 use crate::persist::Brand;
 use crate::space::HEADER;
-use std::any::TypeId;
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::ptr::null;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// How often a lock is looked at before the transaction is retried.
@@ -62,46 +62,6 @@ impl<H: Brand> std::fmt::Debug for Tx<'_, H> {
 pub(crate) struct RawTx<'t> {
     pub core: &'t Core,
     pub context: &'t Context,
-}
-
-/// The transactions of this thread, innermost first.
-struct Running {
-    core: *const Core,
-    context: *const Context,
-    outer: *const Running,
-}
-
-thread_local! {
-    static RUNNING: Cell<*const Running> = const { Cell::new(null()) };
-}
-
-/// Calls `body` as part of a transaction that pointers find when they are dropped.
-pub(crate) fn with_running<R>(raw: RawTx<'_>, body: impl FnOnce() -> R) -> R {
-    struct Restore(*const Running);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            RUNNING.set(self.0);
-        }
-    }
-    let outer = RUNNING.get();
-    let running = Running { core: raw.core, context: raw.context, outer };
-    let _restore = Restore(outer);
-    RUNNING.set(&running);
-    body()
-}
-
-/// The running transaction of this thread on the heap of a brand.
-pub(crate) fn with_current(brand: TypeId, found: impl FnOnce(RawTx<'_>)) {
-    let mut at = RUNNING.get();
-    // SAFETY: `with_running` keeps each of these, and the heap and context it borrows, until it has restored the outer one.
-    while let Some(running) = unsafe { at.as_ref() } {
-        // SAFETY: as above.
-        let (core, context) = unsafe { (&*running.core, &*running.context) };
-        if core.brand == brand {
-            return found(RawTx { core, context });
-        }
-        at = running.outer;
-    }
 }
 
 /// Words of a private copy and the cell that says who has borrowed it.
