@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Version of the JSON document.
 pub const SCHEMA: &str = "nvlab.run/1";
 /// Raised only when the same design, workload and seed may produce other numbers than before.
-pub(crate) const RESULTS_VERSION: u32 = 3;
+pub(crate) const RESULTS_VERSION: u32 = 4;
 /// Seconds of a year of 365.25 days.
 pub(crate) const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
 
@@ -210,6 +210,26 @@ pub struct Precondition {
     pub last_windows: [f64; 2],
     /// True if the two agree within 1 %. Always true for `fresh` and `full`.
     pub converged: bool,
+    /// Units that were one while most of these bytes were written; 1: all were written at full size.
+    #[serde(default = "one")]
+    pub twin_units: u32,
+}
+
+impl Precondition {
+    /// At full size, with nothing written yet.
+    pub fn none(kind: &str) -> Precondition {
+        Precondition {
+            kind: kind.into(),
+            host_bytes: 0,
+            last_windows: [0.0; 2],
+            converged: true,
+            twin_units: 1,
+        }
+    }
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Throughput and latency of one kind of request.

@@ -25,6 +25,7 @@
 //! | `clean`, `erase`, `wear` | relocation; erasing emptied blocks; wear levelling and retirement |
 //! | `buffer` | the write buffer: what a write waits for, what survives a cut |
 //! | [`cache`] | blocks in SLC mode in front of the others |
+//! | `coarse` | its steady state from that of a coarse twin |
 //! | `checkpoint`, `trim`, [`recover`] | checkpoints, the journal of trims, and recovery from them |
 
 mod array;
@@ -32,6 +33,7 @@ mod buffer;
 pub mod cache;
 mod checkpoint;
 mod clean;
+mod coarse;
 pub mod config;
 mod erase;
 mod frontier;

@@ -9,3 +9,4 @@ mod dies;
 mod model;
 mod power_cut;
 mod trims;
+mod twin;

@@ -99,7 +99,11 @@ A new drive has every block erased and cleans nothing. `--precondition` says whe
   steady   full, then written by the workload itself until write amplification has converged (the
            default)
 The report says how many times the capacity was written until then. With hot and cold data this
-can take hundreds of capacities, since the cold data must find its place.",
+can take hundreds of capacities, since the cold data must find its place.
+A page-mapped device of 2^20 units and more, under a generator that draws every address anew, is
+settled as a twin first: up to 64 units are one in it, so it takes as many times fewer writes. Then
+each is split into its units and half capacities are written at full size until one agrees. The
+report says so.",
     },
     Topic {
         names: &["p99", "percentiles", "latency", "p50", "p99.9", "p99.99"],

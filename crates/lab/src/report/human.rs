@@ -65,7 +65,11 @@ pub(super) fn precondition(run: &RunResult) -> (String, bool) {
             ("none needed: an empty log is in its steady state".to_string(), false)
         }
         ("steady", true) => {
-            (format!("steady after {volume}: write amplification converged at {last}"), false)
+            let coarse = match state.twin_units {
+                1 => String::new(),
+                units => format!(", most of it with {units} units as one"),
+            };
+            (format!("steady after {volume}{coarse}: write amplification converged at {last}"), false)
         }
         ("steady", false) => {
             let drift = format!("write amplification still went from {before} to {last}");

@@ -121,6 +121,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
             kind: "steady".to_string(),
             host_bytes: 581 << 30,
             last_windows: [2.96, 2.97],
+            twin_units: 1,
             converged: true,
         },
         requests_asked: Some(1_800_000),

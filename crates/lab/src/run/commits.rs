@@ -49,8 +49,7 @@ pub(super) fn run(
     let durable = durable(recoverable, &host, &before, progress.requests, span);
     let array = host.device.flash().map(NorFlash::array);
     let insides = insides(array.as_deref(), host.rvm().statistics());
-    let (kind, last_windows) = (plan.state.name().into(), [0.0; 2]);
-    let prepared = Precondition { kind, host_bytes: 0, last_windows, converged: true };
+    let prepared = Precondition::none(plan.state.name());
     let mut result = summary::summarize(design, plan, &insides, prepared, &totals, span, span);
     result.series = series;
     result.wall_s = clock.elapsed().as_secs_f64();

@@ -6,6 +6,7 @@
 //! Only [`device::build()`] depends on the kind of controller; everything here is generic. A new kind is a file in
 //! [`device`] and an arm there.
 
+mod coarse;
 mod commits;
 pub mod device;
 pub mod drive;
@@ -13,6 +14,7 @@ mod media;
 pub mod meter;
 pub mod precondition;
 mod program;
+mod settle;
 mod staged;
 mod summary;
 pub mod transactions;

@@ -135,3 +135,4 @@ fn transactions_need_a_memory_that_is_large_enough() {
 
 mod endings;
 mod staged;
+mod twins;

@@ -170,6 +170,10 @@ impl Cells {
     pub(super) fn set_erase_counts(&mut self, erases: &[u32]) {
         self.erases.copy_from_slice(erases);
     }
+    /// Sets the erase count of a block to what it would be after an earlier life.
+    pub(super) fn set_erase_count(&mut self, block: BlockId, erases: u32) {
+        self.erases[block.0 as usize] = erases;
+    }
     /// True if the block was bad at the factory or has been marked since.
     pub fn is_bad(&self, block: BlockId) -> bool {
         self.bad[block.0 as usize]

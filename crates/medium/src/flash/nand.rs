@@ -170,6 +170,15 @@ impl<S: Store> Nand<S> {
     pub fn latest(&self) -> Time {
         self.latest
     }
+    /// Makes a block of an array that keeps no payload one in use: erased `erases` times, its first `pages` programmed
+    /// since. It must be erased.
+    pub fn assume(&mut self, block: BlockId, pages: u32, erases: u32) {
+        assert!(!S::KEEPS && self.pages_written(block) == 0, "block {} has pages of its own", block.0);
+        self.cells.set_erase_count(block, erases);
+        if pages > 0 {
+            self.programmed.set(block, 0, pages);
+        }
+    }
     /// Marks a block bad, permanently (a mark in its spare area).
     pub fn mark_bad(&mut self, block: BlockId) {
         self.cells.mark_bad(block);

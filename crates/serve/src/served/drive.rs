@@ -353,8 +353,7 @@ impl Drive {
             Start::Fresh => "fresh",
             Start::Closed | Start::Killed => "as it was left",
         };
-        let prepared =
-            Precondition { kind: kind.into(), host_bytes: 0, last_windows: [0.0; 2], converged: true };
+        let prepared = Precondition::none(kind);
         let (origin, totals) = (inner.origin, inner.totals.clone());
         let wall_s = inner.clock.running().as_secs_f64();
         let device = inner.device.as_mut()?;

@@ -23,4 +23,19 @@ use crate::Op;
 pub trait Addresses {
     /// The next slot, for an operation on `units` consecutive slots.
     fn slot(&mut self, op: Op, units: u64) -> u64;
+
+    /// A copy of it that draws ranks; `None` if a slot depends on those before it.
+    fn ranks(&self) -> Option<Box<dyn Ranks>> {
+        None
+    }
+}
+
+/// A distribution that draws every slot anew: first a rank, neighbours among which are about equally likely, then the slot
+/// of this rank.
+pub trait Ranks {
+    /// Draws a rank.
+    fn rank(&mut self) -> u64;
+
+    /// The slot of a rank: a permutation.
+    fn slot_of(&self, rank: u64) -> u64;
 }

@@ -4,7 +4,7 @@
 //! After Gray and others, "Quickly generating billion-record synthetic databases" (SIGMOD 1994): with u
 //! uniform in [0, 1) the rank is `n * u^(ln h / ln(1 - h))`.
 
-use super::{Addresses, Scatter};
+use super::{Addresses, Ranks, Scatter};
 use crate::Op;
 use nvlab_units::Rng;
 
@@ -30,8 +30,24 @@ impl SelfSimilar {
 impl Addresses for SelfSimilar {
     #[inline]
     fn slot(&mut self, _op: Op, _units: u64) -> u64 {
+        let rank = self.rank();
+        self.slot_of(rank)
+    }
+
+    fn ranks(&self) -> Option<Box<dyn Ranks>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl Ranks for SelfSimilar {
+    #[inline]
+    fn rank(&mut self) -> u64 {
         let rank = (self.slots as f64 * self.rng.unit().powf(self.power)) as u64;
-        let rank = rank.min(self.slots - 1);
+        rank.min(self.slots - 1)
+    }
+
+    #[inline]
+    fn slot_of(&self, rank: u64) -> u64 {
         self.scatter.map_or(rank, |scatter| scatter.place(rank))
     }
 }

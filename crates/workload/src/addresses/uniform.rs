@@ -1,6 +1,6 @@
 //! Every slot equally likely, drawn with replacement.
 
-use super::Addresses;
+use super::{Addresses, Ranks};
 use crate::Op;
 use nvlab_units::Rng;
 
@@ -22,6 +22,20 @@ impl Uniform {
 impl Addresses for Uniform {
     #[inline]
     fn slot(&mut self, _op: Op, _units: u64) -> u64 {
+        self.rank()
+    }
+
+    fn ranks(&self) -> Option<Box<dyn Ranks>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl Ranks for Uniform {
+    #[inline]
+    fn rank(&mut self) -> u64 {
         self.rng.below(self.slots)
+    }
+    fn slot_of(&self, rank: u64) -> u64 {
+        rank
     }
 }

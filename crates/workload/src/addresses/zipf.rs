@@ -1,6 +1,6 @@
 //! Zipf: the slot of rank k is accessed in proportion to `1 / (k + 1)^theta`.
 
-use super::{Addresses, Scatter};
+use super::{Addresses, Ranks, Scatter};
 use crate::Op;
 use nvlab_units::Rng;
 use nvlab_units::rng::Zipf;
@@ -25,7 +25,23 @@ impl ZipfAddresses {
 impl Addresses for ZipfAddresses {
     #[inline]
     fn slot(&mut self, _op: Op, _units: u64) -> u64 {
-        let rank = self.zipf.sample(&mut self.rng);
+        let rank = self.rank();
+        self.slot_of(rank)
+    }
+
+    fn ranks(&self) -> Option<Box<dyn Ranks>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl Ranks for ZipfAddresses {
+    #[inline]
+    fn rank(&mut self) -> u64 {
+        self.zipf.sample(&mut self.rng)
+    }
+
+    #[inline]
+    fn slot_of(&self, rank: u64) -> u64 {
         self.scatter.map_or(rank, |scatter| scatter.place(rank))
     }
 }

@@ -1,6 +1,6 @@
 //! Zones: shares of the accesses go to shares of the space, evenly within each. Hot/cold is two of them.
 
-use super::{Addresses, Scatter};
+use super::{Addresses, Ranks, Scatter};
 use crate::words::Words;
 use crate::{Op, WorkloadError};
 use nvlab_units::Rng;
@@ -80,10 +80,26 @@ impl Zones {
 impl Addresses for Zones {
     #[inline]
     fn slot(&mut self, _op: Op, _units: u64) -> u64 {
+        let rank = self.rank();
+        self.slot_of(rank)
+    }
+
+    fn ranks(&self) -> Option<Box<dyn Ranks>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl Ranks for Zones {
+    #[inline]
+    fn rank(&mut self) -> u64 {
         let bits = self.rng.bits();
         let last = &self.parts[self.parts.len() - 1];
         let part = self.parts.iter().find(|part| bits < part.below).unwrap_or(last);
-        let slot = part.start + self.rng.below(part.slots);
-        self.scatter.map_or(slot, |scatter| scatter.place(slot))
+        part.start + self.rng.below(part.slots)
+    }
+
+    #[inline]
+    fn slot_of(&self, rank: u64) -> u64 {
+        self.scatter.map_or(rank, |scatter| scatter.place(rank))
     }
 }

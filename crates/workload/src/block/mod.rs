@@ -6,6 +6,7 @@ pub mod iozone;
 pub mod replay;
 pub mod tpcc;
 
+use crate::addresses::Ranks;
 use crate::{Batch, Request, Workload};
 use generator::AnyGenerator;
 use iozone::Iozone;
@@ -41,10 +42,28 @@ pub trait BlockWorkload: Workload {
         None
     }
 
+    /// How it draws the addresses of its writes, if they are all of one size and each is drawn anew, and it never trims:
+    /// then nothing about the state it leaves a device in depends on their order.
+    fn draws(&self) -> Option<Draws> {
+        None
+    }
+
     /// The program that issues these requests, row by row: with [`Pacing::Program`](crate::Pacing::Program).
     fn program(&self) -> Option<Arc<Program>> {
         None
     }
+}
+
+/// Writes of one size whose addresses are drawn anew each time.
+pub struct Draws {
+    /// Where they go: from the first byte on, slot by slot.
+    pub start: u64,
+    /// Bytes of a slot and of each write.
+    pub bytes: u32,
+    /// How many slots there are.
+    pub slots: u64,
+    /// Which slot is next.
+    pub ranks: Box<dyn Ranks>,
 }
 
 /// Requests from any source. They are used through the trait this dereferences to, with one virtual call per batch.

@@ -1,6 +1,6 @@
 //! A device under a workload that may carry no bytes, whether its media keep any or not.
 
-use super::{Counters, Device, Insides, Observed};
+use super::{Counters, Device, Insides, Observed, Twin};
 use nvlab_access::BlockDevice;
 use nvlab_controller::{Background, ControllerError, Powered, RecoveryReport};
 use nvlab_units::{Served, Span, Time};
@@ -113,6 +113,12 @@ impl<D: Device> Observed for Carrying<D> {
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         self.device.insides(span)
+    }
+    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
+        self.device.twin(multiple, start)
+    }
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+        self.device.split(twin, member)
     }
 }
 

@@ -34,7 +34,7 @@ pub use power::Device;
 use crate::design::Design;
 use crate::result::{CacheResult, LinesResult, MemoryResult, PramResult};
 use nvlab_access::{Attached, HostPath};
-use nvlab_controller::{Background, Controller};
+use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::Store;
 use nvlab_medium::flash::{Cells, FlashStats, Nand};
 use nvlab_units::{Geometry, Span, Total};
@@ -186,6 +186,24 @@ pub trait Observed: Background {
     fn blocks(&self) -> u32;
     /// What it did in a run of this length.
     fn insides(&self, span: Span) -> Insides<'_>;
+    /// A coarse twin of this new device, of whose units each stands for several of its own ([`PageMap::twin`]); `None` if a twin would
+    /// not come to the same state.
+    fn twin(&self, _multiple: u32, _start: u32) -> Option<Twin> {
+        None
+    }
+    /// Takes over the state of its twin, each of whose units it replaces by those that `member` names
+    /// ([`PageMap::split`]). Returns false if it cannot.
+    fn split(&mut self, _twin: &Twin, _member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+        false
+    }
+}
+
+/// A coarse twin of a device ([`PageMap::twin`]), without a link.
+pub struct Twin {
+    /// The twin.
+    pub device: Attached<PageMap>,
+    /// Units that are one in it.
+    pub factor: u32,
 }
 
 /// What lies between the host and the controller of a design.
@@ -223,5 +241,11 @@ impl<C: Controller + Observed> Observed for Attached<C> {
         let host_bytes = touched - self.unaligned_bytes();
         let unaligned = if touched == 0 { 0.0 } else { touched as f64 / host_bytes as f64 };
         Insides { unaligned, host_bytes: Some(host_bytes), ..insides }
+    }
+    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
+        self.controller().twin(multiple, start)
+    }
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+        self.controller_mut().split(twin, member)
     }
 }

@@ -1,9 +1,10 @@
 //! A page map over NAND, behind a link.
 
 use super::backing::{Backing, nand};
-use super::{Causes, Counters, FlashInsides, Insides, Observed};
+use super::{Causes, Counters, FlashInsides, Insides, Observed, Twin};
 use crate::design::{Design, PageMapped};
 use crate::result::CacheResult;
+use nvlab_access::{Attached, HostPath};
 use nvlab_controller::page_map::PageMapStats;
 use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::Store;
@@ -76,5 +77,13 @@ impl<S: Store> Observed for PageMap<S> {
             flash: FlashInsides::of_nand(nand),
             ..Insides::of(causes(stats))
         }
+    }
+    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
+        let (map, factor) = PageMap::twin(self, multiple, start)?;
+        let path = HostPath { rate: None, rate_write: None, full_duplex: false, overhead: Span::ZERO };
+        Some(Twin { device: Attached::new(map, path), factor })
+    }
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+        PageMap::split(self, twin.device.controller(), twin.factor, member)
     }
 }

@@ -57,6 +57,15 @@ impl Drawn {
         self.only
     }
 
+    /// True if some are writes, none are trims.
+    pub fn only_reads_and_writes(&self) -> bool {
+        let trims = self.then_write || self.trim_below > self.read_below;
+        match self.only {
+            Some(op) => op == Op::Write,
+            None => !trims,
+        }
+    }
+
     /// The next operation, and whether a write to the same place follows.
     #[inline]
     pub fn next(&self, rng: &mut Rng) -> (Op, bool) {

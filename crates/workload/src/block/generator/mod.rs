@@ -17,7 +17,7 @@ pub use sizes::Sizes;
 pub(crate) use spec::pattern;
 pub use spec::{Distribution, GeneratorSpec, KINDS};
 
-use super::BlockWorkload;
+use super::{BlockWorkload, Draws};
 use crate::addresses::Addresses;
 use crate::arrivals::{Arrivals, Pace};
 use crate::{Batch, Op, Pacing, Request, Span, Workload};
@@ -261,6 +261,12 @@ impl<A: Addresses> BlockWorkload for Generator<A> {
             Some(like) => self.fill_alike(batch, like),
             None => self.fill_varied(batch),
         }
+    }
+
+    fn draws(&self) -> Option<Draws> {
+        let bytes = self.sizes.only().filter(|_| self.mix.only_reads_and_writes())?;
+        let (start, slots) = (self.base, self.span / bytes as u64);
+        Some(Draws { start, bytes, slots, ranks: self.addresses.ranks()? })
     }
 }
 

@@ -66,6 +66,12 @@ impl SizeSource {
         SizeSource { rng: Rng::stream(seed, "sizes"), parts }
     }
 
+    /// The size, if there is only one.
+    pub fn only(&self) -> Option<u32> {
+        let (first, rest) = self.parts.split_first()?;
+        rest.iter().all(|part| part.0 == first.0).then_some(first.0)
+    }
+
     #[inline]
     pub fn next(&mut self) -> u32 {
         if let [(bytes, _)] = self.parts[..] {

@@ -1,0 +1,166 @@
+//! A coarse twin of a controller, with `k` units as one, and the state of the controller from its twin's.
+//!
+//! What cleaning costs depends on how full the blocks are and on which data dies together, hardly on how many units a
+//! block has. A twin with the same dies and blocks and `k` times fewer units reaches the same steady state with `k` times
+//! fewer writes. [`PageMap::split`] then turns each of its units into `k` units in the same block, so that the share of
+//! live data of every block, the order in which blocks were filled and their wear are those of the twin. Which units stand
+//! for one of the twin is the caller's choice: they must be written equally often.
+//!
+//! What the twin does not say is found by going on at full size: which of the `k` units of a block are dead (in the twin
+//! they die together), and the blocks of checkpoints (in the twin, data that is never written again).
+
+use super::config::{Allocation, PageMapConfig, WriteBuffer};
+use super::{NOTHING, PageMap};
+use crate::cleaning::CleaningPolicy;
+use crate::table::BlockState;
+use nvlab_medium::Store;
+use nvlab_medium::flash::{Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_units::{BlockId, Geometry};
+
+/// Units of a block of the twin, at least. With fewer, chance makes blocks differ more from each other than those of the
+/// device, and what cleaning costs differs by a percent and more.
+const UNITS_PER_BLOCK_MIN: u32 = 256;
+/// Units that are one in the twin, at most.
+const FACTOR_MAX: u32 = 64;
+/// The least factor that is worth it.
+const FACTOR_MIN: u32 = 4;
+
+/// How many units are one in the twin: as many as possible, a multiple of `multiple` and a divisor of `start`, so that blocks
+/// and pages are still divided evenly.
+fn factor(geometry: &Geometry, multiple: u32, start: u32) -> Option<u32> {
+    let (block, page) = (geometry.units_per_block(), geometry.units_per_page);
+    (FACTOR_MIN..=FACTOR_MAX).rev().find(|&k| {
+        let pages = page.is_multiple_of(k) || k.is_multiple_of(page);
+        let blocks = block.is_multiple_of(k) && block / k >= UNITS_PER_BLOCK_MIN;
+        pages && blocks && k.is_multiple_of(multiple) && start.is_multiple_of(k)
+    })
+}
+
+/// The array of the twin.
+fn flash(fine: &FlashConfig, k: u32) -> FlashConfig {
+    let geometry = &fine.geometry;
+    let units_per_page = (geometry.units_per_page / k).max(1);
+    let pages_per_block = geometry.units_per_block() / k / units_per_page;
+    // Reads do not matter: the twin only writes, and what it moves is read in the background.
+    let reads = *fine.timing.read.iter().max().expect("a part has a read time");
+    FlashConfig {
+        geometry: Geometry {
+            units_per_page,
+            pages_per_block,
+            unit_bytes: geometry.unit_bytes * k,
+            ..*geometry
+        },
+        timing: FlashTiming {
+            read: vec![reads],
+            units_per_read: 1,
+            program: fine.timing.program * (geometry.pages_per_block / pages_per_block).max(1) as u64,
+            ..fine.timing.clone()
+        },
+        faults: Faults { bit_errors: None, ..fine.faults },
+        ..fine.clone()
+    }
+}
+
+impl<S: Store> PageMap<S> {
+    /// A factory-new twin of this controller, which must be new too, and the number of units that are one in it: a multiple
+    /// of `multiple`, the units of a request, and a divisor of `start`, the first unit that requests go to. `None` if the state of a twin would not be that of this controller: with payload, superblocks, a cache
+    /// of blocks in SLC mode, programs that may fail, or too few units in a block.
+    ///
+    /// Of its units, the first [`PageMapConfig::logical_units`] of this controller divided by the factor, rounded down,
+    /// stand for units of this controller; what it has beyond them stands for the blocks of checkpoints.
+    pub fn twin(&self, multiple: u32, start: u32) -> Option<(PageMap, u32)> {
+        let nand = self.array.nand().config();
+        let plain = !S::KEEPS && self.cache.is_none() && self.config.allocation == Allocation::Dynamic;
+        if !plain || nand.faults.program_failure > 0.0 {
+            return None;
+        }
+        let k = factor(&self.geometry, multiple, start)?;
+        let array = flash(nand, k);
+        let pages = self.config.streams.count() * array.geometry.dies() * array.geometry.units_per_page;
+        let map_blocks = match self.config.checkpoint_units {
+            // The last one, and the one being written or what is kept for it.
+            Some(_) => 2 * self.config.blocks_of_checkpoint(&self.geometry),
+            None => 0,
+        };
+        let map_units = map_blocks * array.geometry.units_per_block() as u64;
+        let config = PageMapConfig {
+            logical_units: self.config.logical_units / k + u32::try_from(map_units).ok()?,
+            buffer: self
+                .config
+                .buffer
+                .map(|buffer| WriteBuffer { units: (buffer.units / k).max(pages), ..buffer }),
+            checkpoint_units: None,
+            ..self.config.clone()
+        };
+        Some((PageMap::new(config, Nand::new(array, ())).ok()?, k))
+    }
+
+    /// Takes over the state of a drained twin made by [`PageMap::twin`]; this controller must still be new.
+    /// `member(unit, nth)` is the `nth` of the `k` units that `unit` of the twin stands for; `None`: none, the space is
+    /// dead. No unit may be named twice. Returns false, having changed nothing, if the twin has retired blocks.
+    pub fn split(&mut self, twin: &PageMap, k: u32, mut member: impl FnMut(u32, u32) -> Option<u32>) -> bool {
+        let mut blocks: Vec<BlockId> = (0..self.geometry.blocks()).map(BlockId).collect();
+        let is_bad = |map: &BlockState| *map == BlockState::Bad;
+        if blocks.iter().any(|&b| is_bad(&twin.table.state(b)) != is_bad(&self.table.state(b))) {
+            return false;
+        }
+        // Policies are told of the blocks in the order in which they were filled.
+        blocks.sort_by_key(|&block| twin.table.birth(block));
+        for block in blocks {
+            self.split_block(twin, k, block, &mut member);
+        }
+        for (die, like) in self.dies.iter_mut().zip(&twin.dies) {
+            die.free.clone_from(&like.free);
+        }
+        for (frontier, like) in self.frontiers.iter_mut().zip(&twin.frontiers) {
+            frontier.block = like.block;
+            frontier.next = like.next * k;
+            frontier.programmed = frontier.next / self.geometry.units_per_page;
+        }
+        self.sequence = twin.sequence * k as u64;
+        true
+    }
+
+    fn split_block(
+        &mut self,
+        twin: &PageMap,
+        k: u32,
+        block: BlockId,
+        member: &mut impl FnMut(u32, u32) -> Option<u32>,
+    ) {
+        let state = match twin.table.state(block) {
+            // What was left to move is moved when it is cleaned again.
+            BlockState::Cleaning => BlockState::Closed,
+            state => state,
+        };
+        let units = self.geometry.units_per_block();
+        let filled = match state {
+            BlockState::Closed => units,
+            BlockState::Open => {
+                let open = twin.frontiers.iter().find(|frontier| frontier.block == block.0);
+                open.map_or(0, |frontier| frontier.next * k)
+            }
+            _ => 0,
+        };
+        let erases = twin.array.erase_count(block);
+        self.array.nand_mut().assume(block, filled / self.geometry.units_per_page, erases);
+        let first = block.0 * (units / k);
+        let mut live = 0;
+        for unit in (first..first + filled / k).filter(|&unit| twin.live.holds(unit)) {
+            for nth in 0..k {
+                let Some(lpa) = member(twin.p2l[unit as usize], nth) else { continue };
+                let to = unit * k + nth;
+                debug_assert_eq!(self.l2p[lpa as usize], NOTHING, "unit {lpa} twice");
+                (self.l2p[lpa as usize], self.p2l[to as usize]) = (to, lpa);
+                self.live.set(to);
+                live += 1;
+            }
+        }
+        self.table.gain_many(block, live);
+        self.table.set_birth(block, twin.table.birth(block) * k as u64);
+        self.table.set_state(block, state);
+        if state == BlockState::Closed {
+            self.policy.closed(&self.table, block);
+        }
+    }
+}

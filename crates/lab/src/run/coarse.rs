@@ -1,0 +1,181 @@
+//! The steady state in a fraction of the time: a coarse twin of the device, with `k` units as one, is written to until its
+//! write amplification is constant, which takes `k` times fewer writes; then the device takes its state over and is written
+//! to at full size until a window agrees. See `nvlab_controller::page_map::coarse` for why that is the same state.
+//!
+//! Only for workloads that draw every address anew ([`BlockWorkload::draws`](nvlab_workload::BlockWorkload::draws)): a unit
+//! of the twin stands for neighbours in rank, which are about equally likely. The rank of each write is drawn as at full
+//! size and divided, so that the twin's units are as popular as theirs together. Other workloads, controllers that have no
+//! twin, and devices that are quickly settled anyway are written to at full size from the beginning.
+
+use super::OnProgress;
+use super::device::{Observed, Twin};
+use super::drive::{DriveError, Limit, Progress, idle_at};
+use super::settle::{Unmeasured, sequential_fill, settle, settle_from, unmeasured};
+use crate::result::Precondition;
+use nvlab_access::BlockDevice;
+use nvlab_workload::block::Draws;
+use nvlab_workload::{Batch, Op, Request};
+
+/// Units of a device, at least: smaller ones settle in a second.
+const UNITS_MIN: u64 = 1 << 20;
+
+/// How units of a device and units of its twin correspond.
+#[derive(Debug)]
+struct Scale {
+    /// Units that are one in the twin, and slots.
+    units: u64,
+    slots: u64,
+    /// Units of a slot.
+    slot_units: u64,
+    /// The first unit of the twin with slots, and the one behind the last.
+    first: u64,
+    end: u64,
+    /// The units of the device with slots.
+    start_unit: u64,
+    end_unit: u64,
+    /// Units of the twin that stand for units of the device.
+    all: u64,
+    /// Groups of neighbours in rank in the order in which their first slots lie on the device, and the place of each in it.
+    /// So the first fill leaves as much of what is written often beside what is not as that of the device would: under a
+    /// greedy cleaner, that may matter for good.
+    groups: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl Scale {
+    fn new(draws: &Draws, unit_bytes: u64, units: u64, capacity_units: u64) -> Option<Scale> {
+        let slot_units = draws.bytes as u64 / unit_bytes;
+        let slots = units / slot_units;
+        let start_unit = draws.start / unit_bytes;
+        let first = start_unit / units;
+        let mut groups: Vec<u32> = (0..(draws.slots / slots) as u32).collect();
+        groups.sort_by_cached_key(|&group| draws.ranks.slot_of(group as u64 * slots));
+        let mut places = vec![0; groups.len()];
+        (0..).zip(&groups).for_each(|(place, &group)| places[group as usize] = place);
+        let scale = Scale {
+            units,
+            slots,
+            slot_units,
+            first,
+            end: first + draws.slots / slots,
+            start_unit,
+            end_unit: start_unit + draws.slots * slot_units,
+            all: capacity_units / units,
+            groups,
+            places,
+        };
+        let is_even = draws.start.is_multiple_of(unit_bytes * units);
+        (is_even && scale.first < scale.end && scale.end <= scale.all).then_some(scale)
+    }
+
+    /// The `nth` of the units that `unit` of the twin stands for.
+    fn member(&self, draws: &Draws, unit: u32, nth: u32) -> Option<u32> {
+        let (unit, nth) = (unit as u64, nth as u64);
+        if (self.first..self.end).contains(&unit) {
+            let group = self.groups[(unit - self.first) as usize] as u64;
+            let rank = group * self.slots + nth / self.slot_units;
+            let slot = draws.ranks.slot_of(rank);
+            return Some((self.start_unit + slot * self.slot_units + nth % self.slot_units) as u32);
+        }
+        let same = unit * self.units + nth;
+        let is_free = unit < self.all && !(self.start_unit..self.end_unit).contains(&same);
+        is_free.then_some(same as u32)
+    }
+
+    /// The units that no unit of the twin stands for: the slots and units left over.
+    fn left_over(&self, draws: &Draws, capacity_units: u64) -> Vec<u64> {
+        let ranks = (self.end - self.first) * self.slots..draws.slots;
+        let slots = ranks.map(|rank| self.start_unit + draws.ranks.slot_of(rank) * self.slot_units);
+        let units = slots.flat_map(|first| first..first + self.slot_units);
+        units.chain(self.end_unit.max(self.all * self.units)..capacity_units).collect()
+    }
+}
+
+/// Brings a new device to its steady state under `draws` by way of a twin. `None`: there is none for it, and nothing was
+/// written.
+pub(super) fn settled<D: BlockDevice + Observed>(
+    device: &mut D,
+    mut draws: Draws,
+    report: &mut Precondition,
+    on_progress: OnProgress<'_>,
+) -> Result<Option<Progress>, DriveError> {
+    let unit_bytes = device.unit_bytes() as u64;
+    let capacity_units = device.capacity_bytes() / unit_bytes;
+    if capacity_units < UNITS_MIN || !(draws.bytes as u64).is_multiple_of(unit_bytes) {
+        return Ok(None);
+    }
+    let Some(mut twin) = device.twin(draws.bytes / unit_bytes as u32, (draws.start / unit_bytes) as u32)
+    else {
+        return Ok(None);
+    };
+    let Some(scale) = Scale::new(&draws, unit_bytes, twin.factor as u64, capacity_units) else {
+        return Ok(None);
+    };
+    let mut settling = Precondition { host_bytes: 0, ..report.clone() };
+    let mut done = settle_twin(&mut twin, &mut draws, &scale, &mut settling, on_progress)?;
+    if !settling.converged || !device.split(&twin, &mut |unit, nth| scale.member(&draws, unit, nth)) {
+        return Ok(None);
+    }
+    let mut rest = scale.left_over(&draws, capacity_units).into_iter();
+    let fill = |batch: &mut Batch| {
+        let before = batch.len();
+        for unit in rest.by_ref().take(batch.room()) {
+            let offset = unit * unit_bytes;
+            batch.push(Request { offset, bytes: unit_bytes as u32, op: Op::Write, ..Request::default() });
+        }
+        batch.len() - before
+    };
+    let mut fill = Unmeasured { footprint: 0..device.capacity_bytes(), fill };
+    let go_on = &mut |_: &Progress| on_progress("settling", 0.0);
+    let filled = unmeasured(device, &mut fill, done.now, &Limit::NONE, go_on)?;
+    (done.now, done.requests) = (filled.now, done.requests + filled.requests);
+    (report.host_bytes, report.twin_units) = (settling.host_bytes, twin.factor);
+    let like = Request { bytes: draws.bytes, op: Op::Write, ..Request::default() };
+    let fill = |batch: &mut Batch| {
+        let room = batch.room();
+        batch.extend(room, || {
+            let rank = draws.ranks.rank();
+            let slot = draws.ranks.slot_of(rank);
+            Request { offset: draws.start + slot * draws.bytes as u64, ..like }
+        });
+        room
+    };
+    let mut writes = Unmeasured { footprint: 0..device.capacity_bytes(), fill };
+    settle_from(device, &mut writes, settling.last_windows[1], &mut done, report, on_progress)?;
+    Ok(Some(done))
+}
+
+/// Fills a twin and writes to it until its write amplification is constant.
+fn settle_twin(
+    twin: &mut Twin,
+    draws: &mut Draws,
+    scale: &Scale,
+    report: &mut Precondition,
+    on_progress: OnProgress<'_>,
+) -> Result<Progress, DriveError> {
+    let capacity = twin.device.capacity_bytes();
+    let unit_bytes = Observed::unit_bytes(&twin.device);
+    let share = |progress: &Progress| progress.written_bytes as f64 / capacity as f64;
+    let go_on = &mut |progress: &Progress| on_progress("filling", share(progress));
+    let mut fill = sequential_fill(capacity);
+    let mut done = unmeasured(&mut twin.device, &mut fill, nvlab_units::Time::ZERO, &Limit::NONE, go_on)?;
+    report.host_bytes = capacity;
+    let last = scale.places.len() as u64 - 1;
+    let like = Request { bytes: unit_bytes, op: Op::Write, ..Request::default() };
+    let fill = |batch: &mut Batch| {
+        let room = batch.room();
+        batch.extend(room, || {
+            // The few ranks left over are the least likely: the last group stands in for them.
+            let group = (draws.ranks.rank() / scale.slots).min(last);
+            let unit = scale.first + scale.places[group as usize] as u64;
+            Request { offset: unit * unit_bytes as u64, ..like }
+        });
+        room
+    };
+    let mut writes = Unmeasured { footprint: 0..capacity, fill };
+    settle(&mut twin.device, &mut writes, &mut done, report, on_progress)?;
+    let drained = twin.device.controller_mut().drain(done.now);
+    let now = drained.map_err(|source| DriveError::Unfinished { at: done.now, source })?;
+    done.now = idle_at(&mut twin.device, now, done.requests)?;
+    Ok(done)
+}

@@ -1,0 +1,80 @@
+//! The steady state by way of a coarse twin against the one written to at full size.
+
+use super::*;
+use nvlab_workload::{Batch, Serves, Workload};
+use std::ops::Range;
+
+/// A workload that does not say how it draws its addresses.
+struct Undrawn<W>(W);
+
+impl<W: std::ops::DerefMut<Target = dyn BlockWorkload>> Workload for Undrawn<W> {
+    fn pacing(&self) -> Pacing {
+        self.0.pacing()
+    }
+    fn footprint(&self) -> Range<u64> {
+        self.0.footprint()
+    }
+}
+
+impl<W: std::ops::DerefMut<Target = dyn BlockWorkload>> BlockWorkload for Undrawn<W> {
+    fn fill(&mut self, batch: &mut Batch) -> usize {
+        self.0.fill(batch)
+    }
+}
+
+/// TLC with blocks of 9 MiB, 4.6 GiB of them for the host: 1.2 M units.
+fn design(more: &[&str]) -> Design {
+    let small =
+        ["media.tlc.blocks=145", "media.tlc.pages=144", "ftl.map.checkpoint=1 GiB", "ftl.buffer.size=2 MiB"];
+    let sets: Vec<String> = small.iter().chain(more).map(|set| set.to_string()).collect();
+    Design::load("ssd-tlc", &sets).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// The steady state of a design under a workload: how it was reached, and the write amplification of half a capacity more.
+fn steady(design: &Design, workload: &str, by_twin: bool) -> (Precondition, f64) {
+    struct Measure<'a>(&'a Design, &'a str, bool);
+    impl Visit for Measure<'_> {
+        type Output = (Precondition, f64);
+        fn visit<D: Device>(self, mut device: D, _: Time) -> Self::Output {
+            let Measure(design, workload, by_twin) = self;
+            let source = Source::read(workload, None).unwrap();
+            let open = |seed| {
+                let opened = source.open(design.capacity_bytes(), Serves::Blocks, seed).unwrap();
+                opened.work.requests().unwrap()
+            };
+            let mut own = open(2);
+            let mut undrawn = Undrawn(open(2));
+            let own: &mut dyn BlockWorkload = if by_twin { &mut *own } else { &mut undrawn };
+            let prepared =
+                precondition::precondition(&mut device, State::Steady, Some(own), 1, &mut |_, _| true);
+            let (report, origin) = prepared.unwrap();
+            device.reset_stats();
+            let limit = Limit { written_bytes: design.capacity_bytes() / 2, ..Limit::NONE };
+            let watch = Watch { meter: None, go_on: &mut |_| true };
+            drive::drive(&mut device, &mut *open(3), origin, 32, &limit, watch).unwrap();
+            let counters = device.counters();
+            (report, counters.programmed_units as f64 / counters.host_units as f64)
+        }
+    }
+    device::build(design, 1, &NoBytes, Measure(design, workload, by_twin)).unwrap()
+}
+
+#[test]
+fn the_twin_leads_to_the_state_that_writing_leads_to() {
+    let cases = [
+        (&[][..], "uniform rw=randwrite bs=4KiB"),
+        (&["ftl.clean.kind=cost-benefit"], "zipf rw=randrw read=50% bs=8KiB"),
+        (
+            &["ftl.streams=one", "ftl.wear.kind=none"],
+            "hotcold hot=20/80 rw=randwrite bs=4KiB offset=64MiB span=3GiB",
+        ),
+    ];
+    for (sets, workload) in cases {
+        let design = design(sets);
+        let (by_twin, short) = steady(&design, workload, true);
+        let (written, long) = steady(&design, workload, false);
+        assert_eq!((by_twin.converged, written.converged, written.twin_units), (true, true, 1), "{workload}");
+        assert!(by_twin.twin_units >= 4, "{workload}: {by_twin:?}");
+        assert!((short / long - 1.0).abs() < 0.01, "{workload}: {short} by way of a twin, {long} written");
+    }
+}
