@@ -6,6 +6,7 @@
 
 use crate::args::{FormatName, Global, When};
 use crate::failure::STATUS_PIPE;
+use crate::table::Table;
 use nvlab_lab::report::{Format, Style};
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -57,6 +58,12 @@ impl Output {
     /// Prints a result, with a line end after it.
     pub fn print(&self, text: impl Display) {
         print(text);
+    }
+
+    /// Prints a table in the format asked for.
+    pub fn table(&self, table: &Table) {
+        let style = self.style();
+        self.print(table.render(self.format, style.width, style.color));
     }
 
     /// Prints a note.

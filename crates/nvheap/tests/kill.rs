@@ -1,13 +1,15 @@
 //! kill -9 of a real program on a real file, again and again on what it left: nothing acknowledged is missing, nothing else
 //! is there, and every block and count agrees.
 
+#[path = "common/killed.rs"]
+mod killed;
+
 use nvlab_nvheap::{Brand, Error, Heap, Options, PVec, Persist, Persistence, Strong};
 use nvlab_rvm::Rvm;
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::store::SegmentFolder;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -122,31 +124,19 @@ fn create(path: &Path) {
     drop(made.unwrap());
 }
 
+/// So many times at least, and until 50 transactions were made: how many fit into a round is up to the disk.
 fn kill_again_and_again(folder: &Path, rounds: u64) {
     let path = folder.join("heap");
     create(&path);
     let mut before = [0; THREADS];
-    for round in 0..rounds {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "program", "--nocapture"])
-            .env(PATH, &path)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let said = child.stdout.take().unwrap();
-        let reader = std::thread::spawn(move || {
-            let mut last = [0; THREADS];
-            for line in BufReader::new(said).lines().map_while(|line| line.ok()) {
-                let Some((_, words)) = line.split_once("durable ") else { continue };
-                let (thread, number) = words.split_once(' ').unwrap();
-                last[thread.parse::<usize>().unwrap()] = number.parse().unwrap();
-            }
-            last
-        });
-        std::thread::sleep(Duration::from_millis(20 + round * 13 % 70));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let last: [u64; THREADS] = reader.join().unwrap();
+    let mut round = 0;
+    while round < rounds || before.iter().sum::<u64>() < 50 {
+        assert!(round < 20 * rounds, "only {before:?} transactions were made");
+        let mut last = [0; THREADS];
+        for said in killed::run(PATH, &path, Duration::from_millis(20 + round * 13 % 70)) {
+            let (thread, number) = said.split_once(' ').unwrap();
+            last[thread.parse::<usize>().unwrap()] = number.parse::<u64>().unwrap();
+        }
         let mut heap = open(&path);
         let found = heap.check().unwrap();
         assert!(found.problems.is_empty() && found.unreachable == 0, "round {round}: {found:?}");
@@ -181,8 +171,8 @@ fn kill_again_and_again(folder: &Path, rounds: u64) {
         for (thread, before) in before.iter_mut().enumerate() {
             *before = heap.transaction(|tx| Ok(root.read(tx)?.counters.read(tx, thread)?.count)).unwrap();
         }
+        round += 1;
     }
-    assert!(before.iter().sum::<u64>() > 50, "only {before:?} transactions were made");
 }
 
 #[test]

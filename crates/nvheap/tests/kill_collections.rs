@@ -1,11 +1,13 @@
 //! kill -9 of a program that changes a sorted map, a hash map and a list, again and again on what it left: their structure is
 //! sound, they hold what the acknowledged operations make, and every block and count agrees.
 
+#[path = "common/killed.rs"]
+mod killed;
+
 use nvlab_nvheap::{Brand, Heap, Options, PBTreeMap, PHashMap, PList, PString, Persist, Result};
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const PATH: &str = "NVLAB_NVHEAP_KILLED_COLLECTIONS";
@@ -146,21 +148,8 @@ fn collections_survive_kills() {
     drop(made.unwrap());
     let mut model = Model::default();
     for round in 0..25 {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "program", "--nocapture"])
-            .env(PATH, &path)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let said = child.stdout.take().unwrap();
-        let reader = std::thread::spawn(move || {
-            let lines = BufReader::new(said).lines().map_while(|line| line.ok());
-            lines.filter_map(|line| line.split_once("durable ")?.1.parse::<u64>().ok()).last()
-        });
-        std::thread::sleep(Duration::from_millis(20 + round * 17 % 80));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let last = reader.join().unwrap().unwrap_or(0).max(model.done);
+        let said = killed::run(PATH, &path, Duration::from_millis(20 + round * 17 % 80));
+        let last = said.last().map_or(0, |number| number.parse().unwrap()).max(model.done);
         let mut heap = Heap::<Collected>::open(&path, options()).unwrap();
         let root = heap.root().unwrap();
         let done = heap.transaction(|tx| Ok(root.read(tx)?.done)).unwrap();

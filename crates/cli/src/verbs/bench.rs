@@ -71,7 +71,7 @@ pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
         Column::number("memory_bytes_per_unit", "B/unit"),
         Column::text("hash", "hash"),
     ];
-    print(output, Table { schema: "nvlab.bench/1", columns, rows });
+    output.table(&Table { schema: "nvlab.bench/1", columns, rows });
     Ok(())
 }
 
@@ -110,7 +110,7 @@ pub fn check_theory(output: &Output) -> Result<(), Failure> {
         Column::number("tolerance", "allowed"),
         Column::text("holds", ""),
     ];
-    print(output, Table { schema: "nvlab.theory/1", columns, rows });
+    output.table(&Table { schema: "nvlab.theory/1", columns, rows });
     match all {
         true => Ok(()),
         false => Err(Failure::Check("the simulation is not within the tolerance of theory".to_string())),
@@ -126,9 +126,4 @@ fn theory_row(check: &Check) -> Vec<Cell> {
         Cell::new(format!("{:.0} %", check.tolerance * 100.0), check.tolerance),
         Cell::new(if check.holds() { "ok" } else { "NOT MET" }, check.holds()),
     ]
-}
-
-fn print(output: &Output, table: Table) {
-    let style = output.style();
-    output.print(table.render(output.format, style.width, style.color));
 }

@@ -27,11 +27,6 @@ pub fn design(output: &Output, verb: DesignVerb) -> Result<(), Failure> {
     }
 }
 
-fn print(output: &Output, table: &Table) {
-    let style = output.style();
-    output.print(table.render(output.format, style.width, style.color));
-}
-
 fn list(output: &Output) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for (name, _) in BUILT_IN {
@@ -50,7 +45,7 @@ fn list(output: &Output) -> Result<(), Failure> {
         Column::number("price_usd", "price of media"),
         Column::text("about", "about"),
     ];
-    print(output, &Table { schema: "nvlab.designs/1", columns, rows });
+    output.table(&Table { schema: "nvlab.designs/1", columns, rows });
     Ok(())
 }
 
@@ -78,7 +73,7 @@ fn show(output: &Output, name: &str, sets: &[String]) -> Result<(), Failure> {
             let rows = design.resolved.iter().map(|value| {
                 [value.path.clone(), value.value.to_string(), value.origin.text()].map(Cell::text).to_vec()
             });
-            print(output, &Table { schema: "nvlab.design/1", columns, rows: rows.collect() });
+            output.table(&Table { schema: "nvlab.design/1", columns, rows: rows.collect() });
         }
     }
     Ok(())
@@ -142,7 +137,7 @@ fn diff(output: &Output, a: &str, b: &str) -> Result<(), Failure> {
     let named = |name, head: String| Column { name, head: head.into(), right: false };
     let columns =
         vec![Column::text("key", "key"), named("a".into(), left.name), named("b".into(), right.name)];
-    print(output, &Table { schema: "nvlab.diff/1", columns, rows });
+    output.table(&Table { schema: "nvlab.diff/1", columns, rows });
     Ok(())
 }
 

@@ -47,8 +47,7 @@ pub fn doctor(output: &Output) -> Result<(), Failure> {
         ]
     });
     let table = Table { schema: "nvlab.doctor/1", columns, rows: rows.collect() };
-    let style = output.style();
-    output.print(table.render(output.format, style.width, style.color));
+    output.table(&table);
     Ok(())
 }
 

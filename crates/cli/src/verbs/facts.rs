@@ -28,8 +28,7 @@ pub fn print(output: &Output, schema: &'static str, facts: &[(&str, Value)]) {
             });
             let columns = vec![Column::text("fact", "fact"), Column::text("value", "value")];
             let table = Table { schema, columns, rows: rows.collect() };
-            let style = output.style();
-            output.print(table.render(output.format, style.width, style.color));
+            output.table(&table);
         }
     }
 }

@@ -169,12 +169,7 @@ fn dump(output: &Output, file: &Path, bytes: usize) -> Result<(), Failure> {
             }),
         }
     });
-    let style = output.style();
-    output.print(Table { schema: "nvlab.log-records/1", columns, rows }.render(
-        output.format,
-        style.width,
-        style.color,
-    ));
+    output.table(&Table { schema: "nvlab.log-records/1", columns, rows });
     end.map(|_| ()).map_err(failure)
 }
 

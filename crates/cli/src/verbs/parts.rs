@@ -49,8 +49,7 @@ fn list(output: &Output) {
         table.columns.pop();
         table.rows.iter_mut().for_each(|row| drop(row.pop()));
     }
-    let style = output.style();
-    output.print(table.render(output.format, style.width, style.color));
+    output.table(&table);
 }
 
 fn show(output: &Output, name: &str) -> Result<(), Failure> {

@@ -41,7 +41,7 @@ pub fn reproduce(output: &Output, args: &Reproduce) -> Result<(), Failure> {
         .collect();
     let judged: Vec<(&Experiment, Vec<Judged<'_>>)> =
         measured.iter().map(|measured| (measured.experiment, judge(measured))).collect();
-    output.print(table(&judged).render(output.format, output.style().width, output.style().color));
+    output.table(&table(&judged));
     page(output, args, &measured)?;
     verdict(output, &judged, failed, outcomes.len())
 }

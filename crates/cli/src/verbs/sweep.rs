@@ -135,7 +135,7 @@ fn dry_run(
     };
     let rows = points.iter().zip(places).map(row).collect();
     let table = Table { schema: "nvlab.sweep.points/1", columns, rows };
-    output.print(table.render(output.format, output.style().width, output.style().color));
+    output.table(&table);
     let known: Vec<f64> = done.iter().flatten().map(|done| done.result.wall_s).collect();
     let rest = batch.tasks.len() - known.len();
     let mean = known.iter().sum::<f64>() / known.len() as f64;
@@ -194,7 +194,7 @@ fn show(
         values.chain(metrics).chain([front]).collect()
     });
     let table = Table { schema: SCHEMA, columns, rows: rows.collect() };
-    output.print(table.render(output.format, output.style().width, output.style().color));
+    output.table(&table);
     let files = SweepTable::new(sweep, outcomes);
     let name = |ending: &str| output.out.join(format!("sweep-{}.{ending}", sweep.name));
     let parquet = files.parquet().map_err(|error| Failure::machine("the table", &error))?;

@@ -159,8 +159,7 @@ fn print_head(output: &Output, columns: &Columns, count: usize) {
         ]
     });
     let table = Table { schema: "nvlab.requests/1", columns: heads.collect(), rows: rows.collect() };
-    let style = output.style();
-    output.print(table.render(output.format, style.width, style.color));
+    output.table(&table);
 }
 
 fn print_info(output: &Output, info: &TraceInfo) {
@@ -168,7 +167,7 @@ fn print_info(output: &Output, info: &TraceInfo) {
         Format::Human => output.print(info),
         Format::Json => output.print(format!("{:#}", document(info))),
         Format::JsonLines => output.print(document(info)),
-        format => {
+        _ => {
             let columns = vec![Column::text("figure", "figure"), Column::number("value", "value")];
             let Value::Object(figures) = document(info) else { return };
             let rows = figures.into_iter().skip(1).map(|(name, value)| {
@@ -176,7 +175,7 @@ fn print_info(output: &Output, info: &TraceInfo) {
                 vec![Cell::text(name), Cell::new(shown, value)]
             });
             let table = Table { schema: "nvlab.trace/1", columns, rows: rows.collect() };
-            output.print(table.render(format, output.style().width, false));
+            output.table(&table);
         }
     }
 }

@@ -46,8 +46,7 @@ pub fn bench(output: &Output, args: &HeapBench) -> Result<(), Failure> {
         Column::number("factor", "x base"),
     ];
     let table = Table { schema: "nvlab.heap-bench/1", columns, rows };
-    let style = output.style();
-    output.print(table.render(output.format, style.width, style.color));
+    output.table(&table);
     output.note(format_args!(
         "pointers: {} operations share a transaction; delays: the CPU time of durable plus {} ns a line opened and {} ns a line \
          written, counted by a simulated cache with one thread: nothing waited",
