@@ -39,3 +39,15 @@ pub trait Ranks {
     /// The slot of a rank: a permutation.
     fn slot_of(&self, rank: u64) -> u64;
 }
+
+impl<R: Ranks + Clone + 'static> Addresses for R {
+    #[inline]
+    fn slot(&mut self, _op: Op, _units: u64) -> u64 {
+        let rank = self.rank();
+        self.slot_of(rank)
+    }
+
+    fn ranks(&self) -> Option<Box<dyn Ranks>> {
+        Some(Box::new(self.clone()))
+    }
+}

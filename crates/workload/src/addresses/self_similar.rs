@@ -4,8 +4,7 @@
 //! After Gray and others, "Quickly generating billion-record synthetic databases" (SIGMOD 1994): with u
 //! uniform in [0, 1) the rank is `n * u^(ln h / ln(1 - h))`.
 
-use super::{Addresses, Ranks, Scatter};
-use crate::Op;
+use super::{Ranks, Scatter};
 use nvlab_units::Rng;
 
 /// Self-similar addresses.
@@ -24,18 +23,6 @@ impl SelfSimilar {
         let rng = Rng::stream(seed, "addresses");
         let power = h.ln() / (1.0 - h).ln();
         SelfSimilar { rng, slots, power, scatter: scatter.then(|| Scatter::new(slots, 0)) }
-    }
-}
-
-impl Addresses for SelfSimilar {
-    #[inline]
-    fn slot(&mut self, _op: Op, _units: u64) -> u64 {
-        let rank = self.rank();
-        self.slot_of(rank)
-    }
-
-    fn ranks(&self) -> Option<Box<dyn Ranks>> {
-        Some(Box::new(self.clone()))
     }
 }
 

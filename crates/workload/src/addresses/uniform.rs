@@ -1,7 +1,6 @@
 //! Every slot equally likely, drawn with replacement.
 
-use super::{Addresses, Ranks};
-use crate::Op;
+use super::Ranks;
 use nvlab_units::Rng;
 
 /// Uniform addresses.
@@ -16,17 +15,6 @@ impl Uniform {
     pub fn new(slots: u64, seed: u64) -> Uniform {
         assert!(slots > 0, "no slots");
         Uniform { rng: Rng::stream(seed, "addresses"), slots }
-    }
-}
-
-impl Addresses for Uniform {
-    #[inline]
-    fn slot(&mut self, _op: Op, _units: u64) -> u64 {
-        self.rank()
-    }
-
-    fn ranks(&self) -> Option<Box<dyn Ranks>> {
-        Some(Box::new(self.clone()))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Zipf: the slot of rank k is accessed in proportion to `1 / (k + 1)^theta`.
 
-use super::{Addresses, Ranks, Scatter};
-use crate::Op;
+use super::{Ranks, Scatter};
 use nvlab_units::Rng;
 use nvlab_units::rng::Zipf;
 
@@ -19,18 +18,6 @@ impl ZipfAddresses {
     pub fn new(slots: u64, theta: f64, scatter: bool, seed: u64) -> ZipfAddresses {
         let rng = Rng::stream(seed, "addresses");
         ZipfAddresses { rng, zipf: Zipf::new(slots, theta), scatter: scatter.then(|| Scatter::new(slots, 0)) }
-    }
-}
-
-impl Addresses for ZipfAddresses {
-    #[inline]
-    fn slot(&mut self, _op: Op, _units: u64) -> u64 {
-        let rank = self.rank();
-        self.slot_of(rank)
-    }
-
-    fn ranks(&self) -> Option<Box<dyn Ranks>> {
-        Some(Box::new(self.clone()))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Zones: shares of the accesses go to shares of the space, evenly within each. Hot/cold is two of them.
 
-use super::{Addresses, Ranks, Scatter};
+use super::{Ranks, Scatter};
+use crate::WorkloadError;
 use crate::words::Words;
-use crate::{Op, WorkloadError};
 use nvlab_units::Rng;
 
 /// One zone, as configured.
@@ -74,18 +74,6 @@ impl Zones {
         parts.truncate(last + 1);
         let scatter = scatter.then(|| Scatter::new(slots, 0));
         Zones { rng: Rng::stream(seed, "addresses"), parts, scatter }
-    }
-}
-
-impl Addresses for Zones {
-    #[inline]
-    fn slot(&mut self, _op: Op, _units: u64) -> u64 {
-        let rank = self.rank();
-        self.slot_of(rank)
-    }
-
-    fn ranks(&self) -> Option<Box<dyn Ranks>> {
-        Some(Box::new(self.clone()))
     }
 }
 
