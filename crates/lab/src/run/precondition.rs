@@ -3,7 +3,7 @@
 //! `full`: every logical unit is written once, in order. `scattered`: once, in random order, so that neighbours in
 //! address are far apart on the medium and locality of addresses is not locality of blocks. `steady`: as `full`, then
 //! the workload's own writes (or uniform ones of a unit, if it has too few), as fast as the device takes them, until
-//! write amplification is constant ([`super::settle`]), or to the same state by way of a coarse twin ([`super::coarse`]).
+//! write amplification is constant (`settle`), or to the same state by way of a coarse twin (`coarse`).
 
 use super::device::Observed;
 use super::drive::{DriveError, Limit, Progress, idle_at};
