@@ -4,6 +4,7 @@ mod common;
 
 use common::{Folder, said};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -79,6 +80,27 @@ fn what_cannot_be_says_why() {
     wrong(&[], "PROGRAM");
     std::fs::write(folder.0.join("torn"), "[{\"schema\":\"nvlab.cut/1\"").unwrap();
     wrong(&["--replay", "torn"], "torn: ");
+}
+
+/// A user who may not make loop devices learns what is missing and what to do instead.
+#[test]
+fn a_right_that_is_missing_is_a_matter_of_the_machine() {
+    let folder = Folder::new("cut-rights");
+    let tools = folder.0.join("tools");
+    fs::create_dir(&tools).unwrap();
+    let losetup = tools.join("losetup");
+    fs::write(
+        &losetup,
+        "#!/bin/sh\necho 'losetup: cannot find an unused loop device: Permission denied' >&2; exit 1",
+    )
+    .unwrap();
+    fs::set_permissions(&losetup, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let arguments = ["cut", DESIGN, "--check", "fs=ext4", "--", "true"];
+    let output = folder.nvlab(&arguments).env("PATH", path).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    // Where FUSE is missing too, that is what is said.
+    assert!(said(&output).contains("takes root") || said(&output).contains("FUSE"), "{}", said(&output));
 }
 
 /// Links that another user put at predictable names are neither followed nor used.

@@ -42,17 +42,23 @@ pub enum Endpoint {
 #[derive(Debug)]
 pub struct ManagementServer {
     connections: Arc<Connections>,
+    address: Address,
     thread: Option<JoinHandle<()>>,
 }
 
 impl ManagementServer {
+    /// The address that clients connect to.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
     /// Listens at an address.
     pub fn open(
         endpoint: Endpoint,
         address: &Address,
         drives: Vec<Arc<Drive>>,
     ) -> Result<ManagementServer, ServeError> {
-        let (listener, _) = listen(address)?;
+        let (listener, address) = listen(address)?;
         let name = match endpoint {
             Endpoint::Control => "control",
             Endpoint::Http => "http",
@@ -71,7 +77,7 @@ impl ManagementServer {
         };
         let thread = std::thread::Builder::new().name(format!("nvlab-{name}")).spawn(body);
         let thread = thread.map_err(ServeError::io("cannot start a thread"))?;
-        Ok(ManagementServer { connections, thread: Some(thread) })
+        Ok(ManagementServer { connections, address, thread: Some(thread) })
     }
 }
 

@@ -58,7 +58,11 @@ impl NbdServer {
     ) -> Result<NbdServer, ServeError> {
         assert!(!exports.is_empty(), "a server without an export");
         let Options { security, limits, log } = options;
-        let (listener, mut uri) = listen(address)?;
+        let (listener, address) = listen(address)?;
+        let mut uri = match address {
+            Address::Unix(path) => format!("nbd+unix:///?socket={}", path.display()),
+            Address::Tcp(address) => format!("nbd://{address}"),
+        };
         if security.as_ref().is_some_and(|security| security.required) {
             uri.insert("nbd".len(), 's');
         }

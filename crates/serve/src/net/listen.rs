@@ -8,6 +8,7 @@ use super::stream::Stream;
 use crate::ServeError;
 use crate::sys::stream;
 use nvlab_os::file;
+use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Error, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -55,6 +56,16 @@ impl Address {
     }
 }
 
+impl fmt::Display for Address {
+    /// As [`Address::parse`] takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => path.display().fmt(f),
+            Address::Tcp(address) => address.fmt(f),
+        }
+    }
+}
+
 /// A listening socket.
 #[derive(Debug)]
 pub(crate) enum Listener {
@@ -86,8 +97,8 @@ fn is_same_socket(one: &Metadata, other: &Metadata) -> bool {
     one.file_type().is_socket() && (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Listens; also returns the address as a URI.
-pub(crate) fn listen(address: &Address) -> Result<(Listener, String), ServeError> {
+/// Listens; also returns the address that clients connect to, with the port that was chosen where the port was 0.
+pub(crate) fn listen(address: &Address) -> Result<(Listener, Address), ServeError> {
     match address {
         Address::Unix(path) => {
             let failed = || ServeError::io(format!("cannot listen at {}", path.display()));
@@ -96,14 +107,14 @@ pub(crate) fn listen(address: &Address) -> Result<(Listener, String), ServeError
             let made = fs::symlink_metadata(&absolute).map_err(failed())?;
             let file = SocketFile { path: absolute, made };
             fs::set_permissions(&file.path, Permissions::from_mode(0o600)).map_err(failed())?;
-            let uri = format!("nbd+unix:///?socket={}", file.path.display());
-            Ok((Listener::Unix { _file: file, listener }, uri))
+            let address = Address::Unix(file.path.clone());
+            Ok((Listener::Unix { _file: file, listener }, address))
         }
         Address::Tcp(address) => {
             let failed = || ServeError::io(format!("cannot listen at {address}"));
             let listener = TcpListener::bind(address).map_err(failed())?;
-            let uri = format!("nbd://{}", listener.local_addr().map_err(failed())?);
-            Ok((Listener::Tcp(listener), uri))
+            let address = Address::Tcp(listener.local_addr().map_err(failed())?);
+            Ok((Listener::Tcp(listener), address))
         }
     }
 }

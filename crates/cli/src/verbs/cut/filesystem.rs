@@ -114,29 +114,43 @@ impl Drop for Mounted {
     }
 }
 
-/// A tool that could not be started, or what it said when it failed.
+/// A tool that could not be started, what it was not allowed to do, or what it said when it failed.
 enum Trouble {
     Missing(String),
+    Refused(String),
     Failed(String),
 }
+
+/// What tools say (in the C locale) when the user has no right to do something.
+const REFUSALS: [&str; 4] = ["permission denied", "operation not permitted", "superuser", "only root"];
 
 /// Runs a tool on a file and returns what it printed.
 fn tool(words: &[&str], file: &Path) -> Result<String, Trouble> {
     let (program, arguments) = words.split_first().expect("a tool has a name");
-    let done = Command::new(program).args(arguments).arg(file).stdin(Stdio::null()).output();
+    let done =
+        Command::new(program).args(arguments).arg(file).env("LC_ALL", "C").stdin(Stdio::null()).output();
     let done = done.map_err(|error| Trouble::Missing(format!("cannot run {program}: {error}")))?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(if done.stderr.is_empty() { &done.stdout } else { &done.stderr });
     let said = said.lines().filter(|line| !line.trim().is_empty()).take(3).collect::<Vec<_>>().join("; ");
-    Err(Trouble::Failed(format!("{} {}: {}: {said}", words.join(" "), file.display(), done.status)))
+    let why = format!("{} {}: {}: {said}", words.join(" "), file.display(), done.status);
+    let said = said.to_lowercase();
+    Err(match REFUSALS.iter().any(|refusal| said.contains(refusal)) {
+        true => Trouble::Refused(why),
+        false => Trouble::Failed(why),
+    })
 }
 
-/// A missing tool is a problem of this machine, a failed one of the file system.
+/// A missing tool or right is a problem of this machine, a failed tool one of the file system.
 fn needed(outcome: Result<String, Trouble>) -> Result<String, Failure> {
     outcome.map_err(|trouble| match trouble {
         Trouble::Missing(why) => Failure::Machine(why),
+        Trouble::Refused(why) => Failure::Machine(format!(
+            "{why}\n       to mount a file system takes root; without fs= the program finds the device at $NVLAB_URI, or with \
+             --fuse DIR as a file, $NVLAB_DEV"
+        )),
         Trouble::Failed(why) => Failure::Check(why),
     })
 }

@@ -50,12 +50,16 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     if let Some(path) = &args.control {
         doors.push(ManagementServer::open(Endpoint::Control, &Address::Unix(path.clone()), drives.clone())?);
     }
+    let mut page = None;
     if let Some(address) = &addresses.http {
-        doors.push(ManagementServer::open(Endpoint::Http, address, drives.clone())?);
+        let door = ManagementServer::open(Endpoint::Http, address, drives.clone())?;
+        page = Some(format!("http://{}/", door.address()));
+        doors.push(door);
     }
     let uri = server.as_ref().map(|server| server.uri().to_string());
     let file = args.fuse.as_ref().map(|folder| folder.join(&names[0]));
-    for (what, place) in [("nbd", &uri), ("fuse", &file.as_ref().map(|file| file.display().to_string()))] {
+    let fuse = file.as_ref().map(|file| file.display().to_string());
+    for (what, place) in [("nbd", &uri), ("fuse", &fuse), ("page", &page)] {
         if let Some(place) = place {
             output.note(format_args!("{what:8} {place}"));
         }
@@ -121,7 +125,7 @@ fn addresses(args: &Serve) -> Result<Addresses, Failure> {
     for address in nbd.iter().chain(&http).filter(|address| address.is_remote()) {
         if !args.allow_remote {
             let why = format!(
-                "{address:?} can be reached from other machines, and there is no password: add --allow-remote to allow that"
+                "{address} can be reached from other machines, and there is no password: add --allow-remote to allow that"
             );
             return Err(Failure::Input(why));
         }
