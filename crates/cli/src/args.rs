@@ -239,6 +239,9 @@ pub struct Run {
     /// Exit with 1 unless true, e.g. --assert 'waf < 2.5' (repeatable)
     #[arg(long = "assert", value_name = "EXPR")]
     pub asserts: Vec<String>,
+    /// Write the run over time to FILE, for ui.perfetto.dev and other readers of Chrome's trace events
+    #[arg(long, value_name = "FILE", conflicts_with = "repeat")]
+    pub timeline: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -255,6 +258,10 @@ pub struct Compare {
     /// Metrics (columns) to show, e.g. -m iops,write.p99,waf,price
     #[arg(short = 'm', long, value_delimiter = ',', value_name = "LIST")]
     pub metrics: Vec<String>,
+    /// Exit with 1 if true of a design, e.g. --fail-if 'write.p99 > 5 ms'; beside the first design:
+    /// --fail-if 'waf > +5 %' (repeatable)
+    #[arg(long, value_name = "EXPR")]
+    pub fail_if: Vec<String>,
 }
 
 const SWEEP_EXAMPLES: &str = "\
@@ -465,6 +472,9 @@ pub struct Report {
     /// The file to write; replaced if it exists
     #[arg(long, default_value = "report.html", value_name = "FILE")]
     pub html: PathBuf,
+    /// Open it in the browser
+    #[arg(long)]
+    pub open: bool,
 }
 
 #[derive(Args)]

@@ -35,9 +35,19 @@ impl Cell {
         let shown: String = text.into();
         Cell { value: Value::String(shown.clone()), shown }
     }
+    /// A dash and no value if there is nothing.
+    pub fn or_dash<T>(value: Option<T>, cell: impl FnOnce(T) -> (String, Value)) -> Cell {
+        value.map_or_else(|| Cell::new("-", Value::Null), |value| Cell::from(cell(value)))
+    }
     /// Text and value differ.
     pub fn new(shown: impl Into<String>, value: impl Into<Value>) -> Cell {
         Cell { shown: shown.into(), value: value.into() }
+    }
+}
+
+impl From<(String, Value)> for Cell {
+    fn from((shown, value): (String, Value)) -> Cell {
+        Cell { shown, value }
     }
 }
 

@@ -9,8 +9,8 @@ use nvlab_workload::suggest::nearest;
 use std::fmt::Write as _;
 use topics::{TOPICS, Topic};
 
-/// The text on a topic: a design key (`ftl.clean.kind`), a table of them (`ftl.clean`), or an article (`waf`,
-/// `workloads`, `formats`, `exit-codes`). `None`: there is no such topic; see [`suggestion`].
+/// The text on a topic: a design key (`ftl.clean.kind`), a table of them (`ftl.clean`), a value of one (`fifo`), or an
+/// article (`waf`, `workloads`, `zipf`, `formats`, `exit-codes`). `None`: there is no such topic; see [`suggestion`].
 pub fn explain(topic: &str) -> Option<String> {
     let topic = topic.trim();
     if let Some(found) = find_topic(topic) {
@@ -25,8 +25,13 @@ pub fn explain(topic: &str) -> Option<String> {
     }
     // The last names of a path are enough if they mean something.
     let ending = format!(".{topic}");
-    let ending: Vec<&Key> = keys::all().filter(|key| key.path.ends_with(&ending)).collect();
-    match ending.as_slice() {
+    let mut found: Vec<&Key> = keys::all().filter(|key| key.path.ends_with(&ending)).collect();
+    if found.is_empty() {
+        // A value of a key, as `fifo` is one of `ftl.clean.kind`.
+        let takes = |key: &&Key| matches!(key.shape, Shape::OneOf(names) if names.iter().any(|(name, _)| *name == topic));
+        found = keys::all().filter(takes).collect();
+    }
+    match found.as_slice() {
         [] => None,
         found => Some(found.iter().map(|key| key_text(key)).collect::<Vec<_>>().join("\n")),
     }
@@ -165,6 +170,7 @@ mod tests {
         );
         assert!(explain("ftl.clean").unwrap().starts_with("[ftl.clean]\n\n  ftl.clean.kind "));
         assert!(explain("media.tlc.read").unwrap().contains("for kind nand, nor"));
+        assert!(explain("fifo").unwrap().starts_with("ftl.clean.kind\n"));
         assert!(explain("wear.threshold").unwrap().starts_with("ftl.wear.threshold"));
         assert_eq!(explain("colour"), None);
         assert_eq!(suggestion("exit-coeds"), "there is nothing on `exit-coeds`; did you mean `exit-codes`?");

@@ -11,6 +11,7 @@
 //! | [`mod@metric`] | the one table of metrics: names, units, which way is better |
 //! | [`assertion`] | `waf < 2.5`, checked against a run |
 //! | [`mod@html`] | results as one self-contained HTML file |
+//! | `timeline` | one run over time, as Chrome's trace events |
 //! | [`page`] | the kit that every HTML page is built from: frame, tables, plots |
 //! | [`number`] | numbers with units for people; `stats`: mean and 95 % interval |
 
@@ -22,6 +23,7 @@ pub mod metric;
 pub mod number;
 pub mod page;
 pub(crate) mod stats;
+mod timeline;
 
 #[cfg(test)]
 pub(crate) mod sample;
@@ -31,6 +33,7 @@ pub use compare::compare_text;
 pub use html::html;
 pub use human::run_text;
 pub use metric::metric;
+pub use timeline::timeline;
 
 use crate::result::RunResult;
 

@@ -9,13 +9,15 @@ use crate::output::Output;
 use crate::runs;
 use nvlab_lab::engine::Done;
 use nvlab_lab::plan::{Named, Task};
-use nvlab_lab::report::{compare_text, metric};
+use nvlab_lab::report::{Assertion, compare_text, metric};
 use nvlab_lab::result::RunResult;
 
 pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
     for name in &args.metrics {
         metric::find(name).map_err(Failure::Input)?;
     }
+    let conditions = args.fail_if.iter().map(|text| Assertion::parse(text)).collect::<Result<Vec<_>, _>>();
+    let conditions = conditions.map_err(Failure::Input)?;
     let designs = args.designs.iter().map(|text| Named::load(text, &args.simulation.set));
     let designs = designs.collect::<Result<Vec<_>, _>>()?;
     let shown = args.designs.iter().map(|text| crate::output::quoted(text)).collect::<Vec<_>>().join(" ");
@@ -51,8 +53,16 @@ pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
     for (name, why) in &left_out {
         output.warn(format_args!("{name} is left out: {why}"));
     }
+    let mut met = Vec::new();
+    for (number, runs) in results.iter().enumerate() {
+        for condition in conditions.iter().filter(|condition| number > 0 || !condition.is_relative()) {
+            let verdict = condition.check_beside(runs, &results[0]).map_err(Failure::Input)?;
+            met.extend(verdict.holds.then_some(verdict.text));
+        }
+    }
     match left_out.len() {
-        0 => Ok(()),
+        0 if met.is_empty() => Ok(()),
+        0 => Err(Failure::Check(met.join("\n       "))),
         count => Err(Failure::Points(format!("{count} of {} designs are left out", designs.len()))),
     }
 }

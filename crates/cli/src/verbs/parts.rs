@@ -6,6 +6,8 @@ use crate::output::Output;
 use crate::table::{Cell, Column, Table};
 use nvlab_lab::design::sheets::{self, Sheet};
 use nvlab_lab::report::Format;
+use nvlab_units::Span;
+use nvlab_units::quantity::display_bytes;
 use serde_json::{Value, json};
 
 pub fn parts(output: &Output, verb: Option<Parts>) -> Result<(), Failure> {
@@ -20,34 +22,40 @@ fn list(output: &Output) {
     let columns = vec![
         Column::text("name", "part"),
         Column::text("kind", "kind"),
-        Column::number("capacity", "capacity"),
-        Column::number("read", "read"),
-        Column::number("write", "write"),
-        Column::number("erase", "erase"),
-        Column::number("endurance", "cycles"),
-        Column::number("price", "price"),
+        Column::number("capacity_bytes", "capacity"),
+        Column::number("read_ns", "read"),
+        Column::number("write_ns", "write"),
+        Column::number("erase_ns", "erase"),
+        Column::number("endurance_cycles", "cycles"),
+        Column::number("price_usd_per_gib", "price"),
+        Column::number("read_max_ns", "slowest read"),
         Column::text("about", "about"),
     ];
+    let ns = |span: Span| span.ps() as f64 / 1e3;
     let rows = sheets::list().into_iter().map(|row| {
-        [
-            row.name,
-            row.kind,
-            row.capacity,
-            row.read,
-            row.write,
-            row.erase,
-            row.endurance,
-            row.price,
-            row.about,
+        let [fastest, slowest] = row.read;
+        let read = match fastest == slowest {
+            true => fastest.to_string(),
+            false => format!("{fastest} .. {slowest}"),
+        };
+        vec![
+            Cell::text(row.name),
+            Cell::text(row.kind),
+            Cell::new(display_bytes(row.bytes), row.bytes),
+            Cell::new(read, ns(fastest)),
+            Cell::new(row.write.to_string(), ns(row.write)),
+            Cell::or_dash(row.erase, |erase| (erase.to_string(), ns(erase).into())),
+            Cell::or_dash(row.endurance, |cycles| (cycles.to_string(), cycles.into())),
+            Cell::or_dash(row.price, |price| (price.to_string(), price.of(1 << 30).into())),
+            Cell::new(slowest.to_string(), ns(slowest)),
+            Cell::text(row.about),
         ]
-        .map(Cell::text)
-        .to_vec()
     });
     let mut table = Table { schema: "nvlab.parts/1", columns, rows: rows.collect() };
     if output.format == Format::Human {
         // The descriptions are in `parts show`: with them, no terminal is wide enough.
-        table.columns.pop();
-        table.rows.iter_mut().for_each(|row| drop(row.pop()));
+        table.columns.truncate(8);
+        table.rows.iter_mut().for_each(|row| row.truncate(8));
     }
     output.table(&table);
 }

@@ -7,12 +7,27 @@ use nvlab_lab::columns_out::read_run;
 use nvlab_lab::report::html;
 use nvlab_lab::result::RunResult;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 pub fn report(output: &Output, args: &Report) -> Result<(), Failure> {
     let results =
         args.runs.iter().map(|path| read_run(path).map_err(|error| Failure::Input(error.to_string())));
     let results = results.collect::<Result<Vec<_>, _>>()?;
-    write_html(output, &args.html, &results)
+    write_html(output, &args.html, &results)?;
+    match args.open {
+        true => open(&args.html),
+        false => Ok(()),
+    }
+}
+
+/// Opens a page in the user's browser.
+fn open(file: &Path) -> Result<(), Failure> {
+    let opened = Command::new("xdg-open").arg(file).stdin(Stdio::null()).status();
+    match opened {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::Machine(format!("xdg-open {}: {status}", file.display()))),
+        Err(error) => Err(Failure::machine("cannot run xdg-open", &error)),
+    }
 }
 
 /// Writes a report and prints where it is.

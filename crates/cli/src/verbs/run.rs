@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::runs;
 use nvlab_lab::engine::Done;
 use nvlab_lab::plan::Named;
-use nvlab_lab::report::{Assertion, Format, compare_text, run_text};
+use nvlab_lab::report::{Assertion, Format, compare_text, run_text, timeline};
 use nvlab_lab::result::RunResult;
 use serde_json::{Value, json};
 
@@ -24,6 +24,11 @@ pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     let done = done.into_iter().collect::<Result<Vec<_>, _>>()?;
     let verdicts = check(&asserts, &done)?;
     print(output, &done, &verdicts)?;
+    if let (Some(file), [only]) = (&args.timeline, done.as_slice()) {
+        let written = std::fs::write(file, timeline(&only.result).to_string());
+        written.map_err(|error| Failure::machine(file.display(), &error))?;
+        output.note(format_args!("timeline: {} (open it in ui.perfetto.dev)", file.display()));
+    }
     if let Some(file) = &args.simulation.html {
         let results: Vec<RunResult> = done.into_iter().map(|run| run.result).collect();
         write_html(output, file, &results)?;

@@ -11,7 +11,7 @@ use super::part::{self, Part};
 use super::source::{self, Evidence, Layer, Leaf};
 use crate::toml_reader::{FileError, Source, SourceKind, Value};
 use nvlab_units::Span;
-use nvlab_units::quantity::display_bytes;
+use nvlab_units::quantity::Price;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -193,24 +193,24 @@ fn plain(value: &Value) -> String {
 }
 
 /// One row of `nvlab parts list`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Its name.
     pub name: String,
     /// nand, nor, pcm, ram or disk; with the cell for NAND.
     pub kind: String,
     /// Capacity of one piece.
-    pub capacity: String,
-    /// Reading.
-    pub read: String,
+    pub bytes: u64,
+    /// Reading: the fastest and the slowest kind of page.
+    pub read: [Span; 2],
     /// Writing or programming.
-    pub write: String,
-    /// Erasing, `-` if there is no such thing.
-    pub erase: String,
-    /// Rated cycles or writes, `-` if it does not wear.
-    pub endurance: String,
-    /// Price by capacity, `-` if unknown.
-    pub price: String,
+    pub write: Span,
+    /// Erasing, if there is such a thing.
+    pub erase: Option<Span>,
+    /// Rated cycles or writes; `None` if it does not wear.
+    pub endurance: Option<u32>,
+    /// Price by capacity, if known.
+    pub price: Option<Price>,
     /// What it is.
     pub about: String,
 }
@@ -222,24 +222,14 @@ pub fn list() -> Vec<Row> {
 }
 
 fn row(sheet: &Sheet) -> Row {
-    let none = || "-".to_string();
-    let times = |spans: &[Span]| match spans {
-        [one] => one.to_string(),
-        [first, .., last] => format!("{first} .. {last}"),
-        [] => none(),
-    };
+    let ends = |spans: &[Span]| [spans[0], spans[spans.len() - 1]];
     let (read, write, erase, endurance) = match &sheet.part {
-        Part::Nand(flash) | Part::Nor(flash) => (
-            times(&flash.read),
-            flash.program.to_string(),
-            flash.erase.to_string(),
-            flash.endurance.to_string(),
-        ),
-        Part::Pcm(pcm) => {
-            (pcm.cells.read.to_string(), pcm.cells.write.to_string(), none(), pcm.endurance.to_string())
+        Part::Nand(flash) | Part::Nor(flash) => {
+            (ends(&flash.read), flash.program, Some(flash.erase), Some(flash.endurance))
         }
-        Part::Ram(ram) => (ram.cells.read.to_string(), ram.cells.write.to_string(), none(), none()),
-        Part::Disk(disk) => (disk.seek.to_string(), disk.seek.to_string(), none(), none()),
+        Part::Pcm(pcm) => ([pcm.cells.read; 2], pcm.cells.write, None, Some(pcm.endurance)),
+        Part::Ram(ram) => ([ram.cells.read; 2], ram.cells.write, None, None),
+        Part::Disk(disk) => ([disk.seek; 2], disk.seek, None, None),
     };
     let kind = match &sheet.part {
         Part::Nand(flash) => format!("nand {}", flash.cell),
@@ -248,12 +238,12 @@ fn row(sheet: &Sheet) -> Row {
     Row {
         name: sheet.name.clone(),
         kind,
-        capacity: display_bytes(sheet.part.bytes()),
+        bytes: sheet.part.bytes(),
         read,
         write,
         erase,
         endurance,
-        price: sheet.part.price().map_or_else(none, |price| price.to_string()),
+        price: sheet.part.price(),
         about: sheet.about.clone(),
     }
 }

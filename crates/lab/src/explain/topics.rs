@@ -207,7 +207,22 @@ the time of those that work side by side (`ftl.concurrent`); the rest is idle, o
 what the host suspended.",
     },
     Topic {
-        names: &["workloads", "workload"],
+        names: &[
+            "workloads",
+            "workload",
+            "generators",
+            "uniform",
+            "shuffled",
+            "sequential",
+            "zipf",
+            "hotcold",
+            "selfsimilar",
+            "tpca",
+            "tpcc",
+            "iozone",
+            "fio",
+            "heap",
+        ],
         title: "Workloads: what is asked of a device",
         text: "\
 -w takes a generator, a fio job file or a trace.

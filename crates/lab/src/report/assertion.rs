@@ -1,10 +1,13 @@
-//! Assertions about a run: `waf < 2.5`, `read.p99 <= 2 ms`, `busy.flash < 80 %`.
+//! Assertions about a run: `waf < 2.5`, `read.p99 <= 2 ms`, `busy.flash < 80 %`; and about a run beside another one:
+//! `waf > +5 %`.
 //!
 //! Format: `METRIC OPERATOR VALUE`; operators `< <= > >= == !=`; the value has the units of the metric
-//! (`nvlab_units::quantity`), years and dollars too (`5 years`, `62 USD`).
+//! (`nvlab_units::quantity`), years and dollars too (`5 years`, `62 USD`). A percentage with a sign is a change against
+//! the other run.
 
 use super::human;
 use super::metric::{self, Metric, Unit};
+use super::stats::Estimate;
 use crate::result::RunResult;
 use nvlab_units::quantity;
 
@@ -48,7 +51,16 @@ pub struct Assertion {
     text: String,
     metric: Metric,
     operator: Operator,
-    value: f64,
+    bound: Bound,
+}
+
+/// What a metric is compared with.
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    /// A value in the metric's unit.
+    Value(f64),
+    /// The other run's value times so much.
+    Times(f64),
 }
 
 /// The outcome of an assertion.
@@ -80,8 +92,41 @@ impl Assertion {
         if value.is_empty() {
             return Err(fault(format!("there is no value after `{sign}`")));
         }
-        let value = value_of(value, metric.unit).map_err(fault)?;
-        Ok(Assertion { text: text.to_string(), metric, operator, value })
+        let bound = match change(value) {
+            Some(change) => Bound::Times(1.0 + change.map_err(fault)?),
+            None => Bound::Value(value_of(value, metric.unit).map_err(fault)?),
+        };
+        Ok(Assertion { text: text.to_string(), metric, operator, bound })
+    }
+
+    /// Whether it is about a run beside another one.
+    pub fn is_relative(&self) -> bool {
+        matches!(self.bound, Bound::Times(_))
+    }
+
+    /// Checks the means of several runs of a design (one for each seed) beside those of the first design of a comparison.
+    /// Fails if a run has no such metric.
+    pub fn check_beside(&self, runs: &[RunResult], first: &[RunResult]) -> Result<Verdict, String> {
+        let mean = |runs: &[RunResult]| {
+            let values = runs.iter().map(|run| self.metric.of(run)).collect::<Option<Vec<f64>>>();
+            let none = || {
+                format!("`{}`: the run of `{}` has no {}", self.text, runs[0].design.name, self.metric.name)
+            };
+            let estimate = Estimate::of(&values.ok_or_else(none)?).ok_or_else(none)?;
+            Ok::<f64, String>(estimate.mean)
+        };
+        let value = mean(runs)?;
+        let (limit, beside) = match self.bound {
+            Bound::Value(value) => (value, String::new()),
+            Bound::Times(times) => {
+                let of_first = mean(first)?;
+                let (name, shown) = (&first[0].design.name, self.metric.unit.shown(of_first));
+                (of_first * times, format!(", that of {name} {shown}"))
+            }
+        };
+        let holds = self.operator.holds(value, limit);
+        let (name, of, shown) = (&runs[0].design.name, &self.metric.name, self.metric.unit.shown(value));
+        Ok(Verdict { holds, text: format!("{name}: {}: {of} is {shown}{beside}", self.text) })
     }
 
     /// Checks a run. The lifetime of a device that nothing wears is unlimited; if its wear is not known, no assertion
@@ -102,10 +147,22 @@ impl Assertion {
                 return Err(format!("assertion `{}`: the run of `{design}` has no {name}", self.text));
             }
         };
-        let holds = self.operator.holds(value, self.value);
+        let Bound::Value(limit) = self.bound else {
+            return Err(format!(
+                "assertion `{}`: a change needs another design: nvlab compare --fail-if",
+                self.text
+            ));
+        };
+        let holds = self.operator.holds(value, limit);
         let verdict = if holds { "holds" } else { "does not hold" };
         Ok(Verdict { holds, text: format!("{} {verdict}: {name} is {shown}", self.text) })
     }
+}
+
+/// `+5 %` as 0.05; `None` if it is no percentage with a sign.
+fn change(text: &str) -> Option<Result<f64, String>> {
+    let signed = text.starts_with(['+', '-']).then(|| text.strip_suffix('%')).flatten()?;
+    Some(plain(signed.trim_end(), "a percentage").map(|percent| percent / 100.0))
 }
 
 /// A value in the base unit of its metric.
@@ -191,6 +248,21 @@ mod tests {
         for (text, holds) in cases {
             assert_eq!(holds_for(text, &run), Ok(holds), "{text}");
         }
+    }
+
+    #[test]
+    fn a_change_is_beside_another_run() {
+        let [first, mut other] = ["ssd-tlc", "mine"].map(|name| [sample::run(name, 1)]);
+        other[0].write_amplification.total = first[0].write_amplification.total * 1.06;
+        let holds = |text: &str| Assertion::parse(text).unwrap().check_beside(&other, &first).unwrap().holds;
+        assert!(holds("waf > +5 %") && !holds("waf > +7%") && holds("waf > -1 %") && holds("waf > 3"));
+        assert_eq!(
+            Assertion::parse("waf > +5 %").unwrap().check_beside(&other, &first).unwrap().text,
+            "mine: waf > +5 %: waf is 3.15, that of ssd-tlc 2.97"
+        );
+        let alone = Assertion::parse("waf > +5 %").unwrap().check(&first[0]).unwrap_err();
+        assert!(alone.contains("nvlab compare --fail-if"), "{alone}");
+        assert!(Assertion::parse("waf > +five %").is_err());
     }
 
     #[test]

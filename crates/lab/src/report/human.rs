@@ -206,8 +206,8 @@ impl Page {
             self.line("Cache", &lines::line(lines));
         }
         if run.buffer_wait_s > 0.0 {
-            let wait = number::time_s(run.buffer_wait_s);
-            self.line("Buffer", &format!("the host waited {wait} in all for room in the write buffer"));
+            let wait = number::time_s(run.buffer_wait_s / run.write.count.max(1) as f64);
+            self.line("Buffer", &format!("a write waited {wait} on average for room in the write buffer"));
         }
     }
 
