@@ -1,13 +1,32 @@
-# Thin: each target is one line. `make run` needs Rust only; `make test` is what CI runs.
+# Thin: a target is one command, but for `install`. `make run` needs Rust only; `make test` is what CI runs.
 NVLAB = cargo run --release --quiet --locked -p nvlab-cli --
 RECORDED = traces/pgbench-ext4.blkparse.zst compact align=4KiB qd=32
 TRACE = $(RECORDED) copies=40
 FTLS = ssd-mlc-2010 mlc-block mlc-bast mlc-fast fusion-fast hybrid-slc-mlc hot-cold
 CLEANERS = ssd-tlc ssd-tlc,ftl.clean.kind=fifo ssd-tlc,ftl.clean.kind=cost-benefit ssd-tlc,ftl.clean.kind=d-choices ssd-tlc,ftl.clean.kind=windowed-greedy
 
-.PHONY: run ftls test fuzz test-real check-theory bench bench-durable bench-heap lint deny docs
+PREFIX = $$HOME/.local
+SHELLS = bash:share/bash-completion/completions/nvlab zsh:share/zsh/site-functions/_nvlab fish:share/fish/vendor_completions.d/nvlab.fish
+define WHAT
+A database (PostgreSQL on ext4, recorded) on a TLC drive, with five ways to choose the block to clean.
+waf, write amplification, is bytes programmed for each byte written: 1 is the least, and the flash wears by it.
 
-run: ; @$(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html
+endef
+define NEXT
+
+Next: nvlab explain waf; more spare for the same drive: nvlab compare ssd-tlc ssd-tlc,ftl.spare=28% -w 'zipf qd=32';
+your own drive: nvlab design new mine.toml (nvlab is target/release/nvlab; make install puts it on the path).
+endef
+export WHAT NEXT
+
+.PHONY: run install ftls test fuzz test-real check-theory bench bench-durable bench-heap lint deny docs
+
+run: ; @echo "$$WHAT"; $(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html && echo "$$NEXT"
+
+install:
+	cargo install --quiet --locked --path crates/cli --root $(PREFIX)
+	$(PREFIX)/bin/nvlab man -q $(PREFIX)/share/man/man1
+	@for shell in $(SHELLS); do file=$(PREFIX)/$${shell#*:}; mkdir -p $${file%/*}; $(PREFIX)/bin/nvlab completions $${shell%%:*} >$$file; done
 
 ftls: ; @$(NVLAB) compare $(FTLS) -w '$(RECORDED) copies=3' --precondition full -m iops,write.mean,write.p99,waf,data.erases,log.erases,media.time,tbw,price.flash,memory --html runs/ftls.html
 

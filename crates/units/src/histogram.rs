@@ -30,6 +30,21 @@ impl std::fmt::Debug for Histogram {
     }
 }
 
+/// A histogram at rest: only its non-empty buckets, by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PackedHistogram {
+    counts: Box<[(u16, u64)]>,
+    sum_ps: u128,
+    max: Span,
+}
+
+impl PackedHistogram {
+    /// How many values were added.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().map(|(_, count)| count).sum()
+    }
+}
+
 #[inline]
 fn bucket_of(ns: u64) -> usize {
     let shift = (u64::BITS - (ns | SUB).leading_zeros()) - SUB_BITS - 1;
@@ -70,6 +85,26 @@ impl Histogram {
         }
         self.sum_ps += other.sum_ps;
         self.max = self.max.max(other.max);
+    }
+
+    /// Adds all values of a histogram at rest.
+    pub fn merge_packed(&mut self, other: &PackedHistogram) {
+        for &(bucket, count) in &other.counts {
+            self.counts[bucket as usize] += count;
+        }
+        self.sum_ps += other.sum_ps;
+        self.max = self.max.max(other.max);
+    }
+
+    /// The same at rest, with this one empty afterwards.
+    pub fn take_packed(&mut self) -> PackedHistogram {
+        let counts = self.counts.iter_mut().enumerate().filter(|(_, count)| **count > 0);
+        let counts = counts.map(|(bucket, count)| (bucket as u16, std::mem::take(count))).collect();
+        PackedHistogram {
+            counts,
+            sum_ps: std::mem::take(&mut self.sum_ps),
+            max: std::mem::take(&mut self.max),
+        }
     }
 
     /// How many values were added.
@@ -139,7 +174,12 @@ mod tests {
         }
         assert_eq!(both.mean().ps(), 5_000_500_000);
         assert_eq!(both.quantile(1.0), Span::from_us(10_000));
+        let (before, packed) = (a.clone(), b.clone().take_packed());
+        assert_eq!(packed.count(), 5_000);
         a.merge(&b);
         assert!(a == both);
+        let mut unpacked = before;
+        unpacked.merge_packed(&packed);
+        assert!(unpacked == both && both.take_packed() == unpacked.take_packed() && both == Histogram::new());
     }
 }

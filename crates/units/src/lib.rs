@@ -27,7 +27,7 @@ pub mod time;
 
 pub use bus::Bus;
 pub use geometry::{BlockId, Extent, Geometry, Layout, Ppa};
-pub use histogram::Histogram;
+pub use histogram::{Histogram, PackedHistogram};
 pub use lane::{Interruption, Lane, Ticket};
 pub use rng::Rng;
 pub use time::{Rate, Served, Span, Time, Total};

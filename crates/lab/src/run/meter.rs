@@ -5,7 +5,7 @@
 
 use super::device::Counters;
 use crate::result::Window;
-use nvlab_units::{Histogram, Span, Time};
+use nvlab_units::{Histogram, PackedHistogram, Span, Time};
 use nvlab_workload::{Access, AccessKind, Op, Request};
 
 /// Maximum number of windows of a run; when there are more, neighbours are merged.
@@ -34,11 +34,29 @@ impl OpTotals {
     }
 }
 
-#[derive(Clone, Debug)]
+/// What a window keeps of one kind: a histogram takes 22 KB, its non-empty buckets a few hundred bytes.
+#[derive(Debug, Default)]
+struct Kept {
+    bytes: u64,
+    latency: PackedHistogram,
+}
+
+impl OpTotals {
+    fn add(&mut self, kept: &Kept) {
+        self.bytes += kept.bytes;
+        self.latency.merge_packed(&kept.latency);
+    }
+
+    fn take(&mut self) -> Kept {
+        Kept { bytes: std::mem::take(&mut self.bytes), latency: self.latency.take_packed() }
+    }
+}
+
+#[derive(Debug)]
 struct Stretch {
     from: Time,
     to: Time,
-    ops: Totals,
+    ops: [Kept; TRANSACTION + 1],
     host_units: u64,
     programmed_units: u64,
     erases: u64,
@@ -46,17 +64,19 @@ struct Stretch {
 
 impl Stretch {
     fn requests(&self) -> u64 {
-        match self.ops[TRANSACTION].count() {
-            0 => self.ops.iter().map(OpTotals::count).sum(),
+        match self.ops[TRANSACTION].latency.count() {
+            0 => self.ops.iter().map(|op| op.latency.count()).sum(),
             transactions => transactions,
         }
     }
 
     fn join(&mut self, next: Stretch) {
         self.to = next.to;
+        let mut both = OpTotals::default();
         for (mine, theirs) in self.ops.iter_mut().zip(&next.ops) {
-            mine.bytes += theirs.bytes;
-            mine.latency.merge(&theirs.latency);
+            both.add(mine);
+            both.add(theirs);
+            *mine = both.take();
         }
         self.host_units += next.host_units;
         self.programmed_units += next.programmed_units;
@@ -64,7 +84,12 @@ impl Stretch {
     }
 
     fn window(&self, origin: Time) -> Window {
-        let (read, write) = (&self.ops[Op::Read as usize], &self.ops[Op::Write as usize]);
+        let unpacked = |op: Op| {
+            let mut totals = OpTotals::default();
+            totals.add(&self.ops[op as usize]);
+            totals
+        };
+        let (read, write) = (unpacked(Op::Read), unpacked(Op::Write));
         let quantile = |op: &OpTotals, q| if op.count() == 0 { 0 } else { op.latency.quantile(q).ns() };
         Window {
             from_s: self.from.since(origin).seconds(),
@@ -72,10 +97,10 @@ impl Stretch {
             requests: self.requests(),
             read_bytes: read.bytes,
             write_bytes: write.bytes,
-            read_p50_ns: quantile(read, 0.5),
-            read_p99_ns: quantile(read, 0.99),
-            write_p50_ns: quantile(write, 0.5),
-            write_p99_ns: quantile(write, 0.99),
+            read_p50_ns: quantile(&read, 0.5),
+            read_p99_ns: quantile(&read, 0.99),
+            write_p50_ns: quantile(&write, 0.5),
+            write_p99_ns: quantile(&write, 0.99),
             write_amplification: match self.host_units {
                 0 => 0.0,
                 host => self.programmed_units as f64 / host as f64,
@@ -147,7 +172,7 @@ impl Meter {
     }
 
     fn close(&mut self, counters: Counters, now: Time) {
-        let ops = std::mem::take(&mut self.current);
+        let ops = self.current.each_mut().map(OpTotals::take);
         self.stretches.push(Stretch {
             from: self.current_from,
             to: now,
@@ -180,10 +205,7 @@ impl Meter {
         let windows = self.stretches.iter().map(|stretch| stretch.window(self.origin)).collect();
         let mut totals: Totals = Default::default();
         for stretch in &self.stretches {
-            for (total, part) in totals.iter_mut().zip(&stretch.ops) {
-                total.bytes += part.bytes;
-                total.latency.merge(&part.latency);
-            }
+            totals.iter_mut().zip(&stretch.ops).for_each(|(total, part)| total.add(part));
         }
         (totals, windows)
     }

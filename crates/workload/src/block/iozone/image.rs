@@ -53,7 +53,8 @@ impl Image {
         while at < data.len() {
             let (number, within, count) = Image::place(offset, at, data.len());
             let part = &data[at..at + count];
-            let zero = || part.iter().all(|&byte| byte == 0);
+            // By lines: a test byte by byte was a third of an iozone run.
+            let zero = || part.chunks(64).all(|line| line.iter().fold(0, |or, byte| or | byte) == 0);
             if self.pieces.contains_key(&number) || !zero() {
                 let piece = self.pieces.entry(number).or_insert_with(|| vec![0; PIECE_BYTES].into());
                 piece[within..within + count].copy_from_slice(part);
