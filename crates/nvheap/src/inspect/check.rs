@@ -219,6 +219,9 @@ impl<'v> Checker<'v> {
             if let Err(why) = entry.form.check(&bytes, at, &mut |at| texts.push(at)) {
                 self.problems.add(at, format!("{}: {why}", entry.name));
             }
+            if super::collections::lacks_child(&entry.form, &bytes) {
+                self.problems.add(at, "an inner node of a map lacks a child");
+            }
             for at in texts.drain(..) {
                 if let Err(error) = super::text::read(self.view, at, u64::MAX) {
                     self.problems.add(at, error.to_string());

@@ -27,6 +27,23 @@ fn lacks(at: u64, what: &str) -> Error {
     Error::damaged(at, format!("this is no {what}"))
 }
 
+/// The child behind all entries of an inner node.
+const LAST_CHILD: usize = 15;
+
+/// The slots of the entries in an inner node's bytes, and where those begin; `None` for other objects.
+fn inner<'f>(form: &'f Form, bytes: &[u8]) -> Option<(usize, &'f Form, Vec<usize>)> {
+    let entries = form.field("entries")?;
+    let at = entries.offset as usize;
+    Some((at, &entries.form, entries.form.slots(bytes.get(at..)?)??))
+}
+
+/// Whether an inner node of a sorted map lacks a child that its entries need.
+pub(super) fn lacks_child(form: &Form, bytes: &[u8]) -> bool {
+    inner(form, bytes).is_some_and(|(_, _, slots)| {
+        slots.into_iter().chain([LAST_CHILD]).any(|slot| reference(bytes, slot * 8).is_none())
+    })
+}
+
 /// Where a field begins in the bytes of a struct, and its form.
 fn field<'f>(form: &'f Form, name: &str, at: u64) -> Result<(usize, &'f Form)> {
     form.field(name).map(|field| (field.offset as usize, &field.form)).ok_or_else(|| lacks(at, "node"))
@@ -52,7 +69,7 @@ impl<'v> Reader<'v> {
             if position == node.slots.len() && !is_child || position > node.slots.len() {
                 path.pop();
             } else if is_child {
-                let index = position.checked_sub(1).map_or(15, |before| node.slots[before]);
+                let index = position.checked_sub(1).map_or(LAST_CHILD, |before| node.slots[before]);
                 let child = reference(&node.bytes, index * 8).ok_or_else(|| lacks(at, "inner node"))?;
                 if path.len() == HEIGHT_MAX {
                     return Err(Error::damaged(at, "a map of more levels than there can be"));
@@ -82,12 +99,12 @@ impl<'v> Reader<'v> {
 
     fn node(&mut self, node: Reference) -> Result<Node<'v>> {
         let (entry, bytes) = self.object(node)?;
-        let inner = entry.form.field("entries");
-        let (entries_at, entries) =
-            inner.map_or((0, &entry.form), |field| (field.offset as usize, &field.form));
-        let slots = bytes.get(entries_at..).and_then(|bytes| entries.slots(bytes)).flatten();
-        let slots = slots.ok_or_else(|| lacks(node.at, "node of a map"))?;
-        Ok(Node { at: node.at, bytes, entries_at, entries, slots, is_inner: inner.is_some(), step: 0 })
+        let inner = inner(&entry.form, &bytes);
+        let is_inner = inner.is_some();
+        let leaf = || Some((0, &entry.form, entry.form.slots(&bytes)??));
+        let (entries_at, entries, slots) =
+            inner.or_else(leaf).ok_or_else(|| lacks(node.at, "node of a map"))?;
+        Ok(Node { at: node.at, bytes, entries_at, entries, slots, is_inner, step: 0 })
     }
 
     /// The number of entries that an anchor's counter sums up to.
