@@ -102,6 +102,11 @@ impl<S: Store> PageMap<S> {
         self.dies[die as usize].cleaning.is_some()
     }
 
+    /// True if the block being emptied on a die is moved to level wear.
+    pub(super) fn is_levelling(&self, die: u32) -> bool {
+        self.dies[die as usize].cleaning.is_some_and(|cleaning| cleaning.cause == MoveCause::Wear)
+    }
+
     /// True if a die is short of erased blocks and is not being cleaned.
     #[inline(always)]
     fn needs_cleaning(&self, die: u32) -> bool {
@@ -111,8 +116,13 @@ impl<S: Store> PageMap<S> {
     /// True if the rest of the cleaning in progress on a die needs all the erased space there: it must finish before
     /// anything else uses that space.
     fn is_tight(&self, die: u32) -> bool {
+        let Some(cleaning) = self.dies[die as usize].cleaning else { return false };
+        self.is_short_for(die, self.table.live(cleaning.victim))
+    }
+
+    /// True if the erased space of a die is hardly enough to move `live` units in steps.
+    pub(super) fn is_short_for(&self, die: u32, live: u32) -> bool {
         let state = &self.dies[die as usize];
-        let Some(cleaning) = state.cleaning else { return false };
         let erased: u32 = state.free.iter().map(|&block| self.table.capacity(block)).sum();
         if erased > self.geometry.units_per_block() {
             return false;
@@ -131,7 +141,7 @@ impl<S: Store> PageMap<S> {
             }
         };
         let between = self.step_units + 2 * self.geometry.units_per_page;
-        begun + erased < self.table.live(cleaning.victim) + between
+        begun + erased < live + between
     }
 
     /// Cleans one block of a die, or the rest of the one in progress.
@@ -158,11 +168,20 @@ impl<S: Store> PageMap<S> {
     pub(super) fn begin(&mut self, victim: BlockId, cause: MoveCause) {
         self.take(victim);
         let (live, units) = (self.table.live(victim), self.geometry.units_per_block());
-        let gain = units
-            .saturating_sub(self.table.kept(victim))
-            .max(if cause == MoveCause::Wear { units / WEAR_PACE } else { 0 })
-            .max(1);
         let die = self.geometry.die_of(victim);
+        let debt = &mut self.dies[die as usize].debt;
+        let mut gain = units.saturating_sub(self.table.kept(victim));
+        if cause == MoveCause::Wear {
+            let paced = gain.max(units / WEAR_PACE);
+            *debt += paced - gain;
+            gain = paced;
+        } else {
+            // The host gets only half of the gain until the debt is paid.
+            let repaid = (*debt).min(gain / 2);
+            *debt -= repaid;
+            gain -= repaid;
+        }
+        let gain = gain.max(1);
         self.dies[die as usize].cleaning = Some(Relocation { victim, cause, next: 0, live, gain, paid: 0 });
     }
 
