@@ -51,6 +51,8 @@ impl Reads {
 
 /// Host units between two steps of a cleaning: enough to make a step worthwhile.
 pub(super) const STEP_UNITS_MIN: u32 = 64;
+/// Owners loaded beyond those expected to be needed in a step: live units are not spread quite evenly.
+const AHEAD_MIN: u64 = 64;
 /// Moving a block to level wear gains little or nothing: it is paced as if at least one in this many of its units were
 /// gained.
 const WEAR_PACE: u32 = 4;
@@ -265,9 +267,13 @@ impl<S: Store> PageMap<S> {
     fn gather_live(&self, block: BlockId, next: &mut u32, limit: usize, moving: &mut Vec<Moving>) -> bool {
         let first = self.geometry.first_unit(block).0;
         let end = first + self.array.units_written(block);
-        // Loads all cache lines of the owners, so that their misses overlap.
+        // Loads the cache lines of the owners that will be read, so that their misses overlap: as many as should hold `limit`
+        // live units, if those that are left are spread evenly.
         let owners = &self.p2l[first as usize..end as usize];
-        let lines = owners[*next as usize..].iter().step_by(16);
+        let left = end - first - *next;
+        let ahead = limit as u64 * left as u64 / self.table.live(block).max(1) as u64;
+        let ahead = ahead.saturating_add(AHEAD_MIN).min(left as u64) as usize;
+        let lines = owners[*next as usize..][..ahead].iter().step_by(16);
         std::hint::black_box(lines.fold(0, |sum: u32, &owner| sum.wrapping_add(owner)));
         let unit = self.live.each(first + *next, end, |unit| {
             let taken = moving.len() < limit;
@@ -292,16 +298,17 @@ impl<S: Store> PageMap<S> {
         if levels == 1 && per_read == 1 && !slc && one_die {
             reads[0].add(0, moving.len() as u32, moving.len() as u32);
         } else {
-            let (mut last, mut member, mut level) = (u32::MAX, 0, 0);
+            // Units come in order: a register is looked up once, when the first unit beyond the last one does.
+            let (mut beyond, mut member, mut level) = (0, 0, 0);
             for unit in moving {
-                // Blocks begin at a multiple of a register's units, so registers can be numbered globally.
-                let register = unit.from / per_read;
-                let senses = (register != last) as u32;
-                if register != last {
+                let senses = (unit.from >= beyond) as u32;
+                if unit.from >= beyond {
+                    // Blocks begin at a multiple of a register's units, so registers can be numbered globally.
+                    let register = unit.from / per_read;
+                    beyond = (register + 1).saturating_mul(per_read);
                     let place = register as usize % (self.geometry.units_per_page / per_read) as usize;
                     level = if slc { SLC_LEVEL as usize } else { place % levels };
                     member = if one_die { 0 } else { self.array.lane_of(Ppa(unit.from)) as usize };
-                    last = register;
                 }
                 reads[member].add(level, senses, 1);
             }
