@@ -25,21 +25,37 @@ pub(crate) enum Take {
     LeastWorn,
     /// The most worn, for relocated data, which is likely to stay.
     MostWorn,
+    /// The most worn of those erased at most so many times more than the least worn one. What a cleaner relocates may be hot:
+    /// a block would then be erased soon, be the most worn again, and wear out alone.
+    MostWornWithin(u32),
 }
 
-/// Takes an erased block from the last ones of a list; without dynamic wear levelling the last. `erases` returns the
-/// erase count of a block. `None` if there is none.
+/// Puts the erased blocks of a new device, lowest first, in the order in which [`take_free`] takes the lowest first.
+pub(crate) fn order_new<B>(free: &mut [B], dynamic: bool) {
+    if dynamic {
+        free.reverse();
+    }
+}
+
+/// Takes an erased block from the last ones of a list; without dynamic wear levelling the one that was erased first, so
+/// that all of them are used in turn. `erases` returns the erase count of a block. `None` if there is none.
 pub(crate) fn take_free<B: Copy>(
     free: &mut Vec<B>,
     dynamic: bool,
     take: Take,
     erases: impl Fn(B) -> u32,
 ) -> Option<B> {
-    let mut candidates = free.len().saturating_sub(CANDIDATES)..free.len();
-    let pick = match (dynamic, take) {
-        (false, _) => candidates.next_back(),
-        (true, Take::MostWorn) => candidates.max_by_key(|&i| erases(free[i])),
-        (true, Take::LeastWorn) => candidates.rev().min_by_key(|&i| erases(free[i])),
+    if !dynamic {
+        return (!free.is_empty()).then(|| free.remove(0));
+    }
+    let candidates = free.len().saturating_sub(CANDIDATES)..free.len();
+    let pick = match take {
+        Take::MostWorn => candidates.max_by_key(|&i| erases(free[i])),
+        Take::MostWornWithin(limit) => {
+            let least = candidates.clone().map(|i| erases(free[i])).min()?;
+            candidates.filter(|&i| erases(free[i]) - least <= limit).max_by_key(|&i| erases(free[i]))
+        }
+        Take::LeastWorn => candidates.rev().min_by_key(|&i| erases(free[i])),
     };
     pick.map(|pick| free.swap_remove(pick))
 }

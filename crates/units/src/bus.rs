@@ -3,7 +3,8 @@
 //! Unlike a [`crate::Lane`], a bus may be booked ahead: the transfer of a read still sensing its cells must not
 //! delay the transfers of reads that are ready before it.
 //!
-//! Invariants: the bookings are disjoint and in order; those before the `now` of a booking that looks for a gap are dropped.
+//! Invariants: the bookings are disjoint, in order and apart: two without a gap between them are one. Those before the
+//! `now` of a booking that looks for a gap are dropped.
 
 use crate::time::{Served, Span, Time};
 use std::collections::VecDeque;
@@ -48,7 +49,7 @@ impl Bus {
         let end = at + span;
         self.forget(now);
         if self.last.1 > now {
-            self.earlier.push_back(self.last);
+            self.insert(self.earlier.len(), self.last);
         }
         self.last = (at, end);
         Served { start: at, end }
@@ -68,22 +69,40 @@ impl Bus {
         }
         self.forget(now);
         let mut start = at;
-        for (index, &(from, to)) in self.earlier.iter().enumerate() {
+        let first = self.earlier.partition_point(|&(_, to)| to <= at);
+        for (index, &(from, to)) in self.earlier.iter().enumerate().skip(first) {
             if start + span <= from {
-                self.earlier.insert(index, (start, start + span));
+                self.insert(index, (start, start + span));
                 return Served { start, end: start + span };
             }
             start = start.max(to);
         }
         let mut end = start + span;
-        if end <= self.last.0 {
-            self.earlier.push_back((start, end));
+        if end < self.last.0 {
+            self.insert(self.earlier.len(), (start, end));
+        } else if end == self.last.0 {
+            self.last.0 = start;
         } else {
             start = start.max(self.last.1);
             end = start + span;
             self.last.1 = end;
         }
         Served { start, end }
+    }
+
+    /// Inserts a booking before the one at `index`, and joins it with its neighbours if there is no gap.
+    fn insert(&mut self, index: usize, (start, end): (Time, Time)) {
+        let joins_before = index > 0 && self.earlier[index - 1].1 == start;
+        let joins_after = index < self.earlier.len() && self.earlier[index].0 == end;
+        match (joins_before, joins_after) {
+            (true, true) => {
+                self.earlier[index - 1].1 = self.earlier[index].1;
+                self.earlier.remove(index);
+            }
+            (true, false) => self.earlier[index - 1].1 = end,
+            (false, true) => self.earlier[index].0 = start,
+            (false, false) => self.earlier.insert(index, (start, end)),
+        }
     }
 }
 
@@ -119,6 +138,8 @@ mod tests {
                 let expected = (at..).find(fits).unwrap();
                 assert_eq!((served.start, served.end), (us(expected), us(expected + span)));
                 busy[expected as usize..(expected + span) as usize].fill(true);
+                let apart = bus.earlier.iter().zip(bus.earlier.iter().skip(1)).all(|(a, b)| a.1 < b.0);
+                assert!(apart, "{:?}", bus.earlier);
             }
         }
     }

@@ -28,12 +28,12 @@ impl<S: Store> Area<S> {
 
     /// Lists every good block as erased: the array is factory-new.
     pub fn fresh(&mut self) {
-        // Blocks are taken from the end: the lowest first.
-        for block in (0..self.geometry.blocks()).rev().map(BlockId) {
+        for block in (0..self.geometry.blocks()).map(BlockId) {
             if !self.nand.cells().is_bad(block) {
                 self.free[self.geometry.die_of(block) as usize].push(block.0);
             }
         }
+        self.free.iter_mut().for_each(|free| wear::order_new(free, self.dynamic));
     }
 
     #[inline]

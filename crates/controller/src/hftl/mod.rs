@@ -115,7 +115,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         }
         hftl.metadata.format().map_err(|error| error.to_string())?;
         // Blocks are taken from the end: the lowest first.
-        hftl.dies.iter_mut().for_each(|die| die.free.reverse());
+        let dynamic = hftl.config.wear.dynamic;
+        hftl.dies.iter_mut().for_each(|die| crate::wear::order_new(&mut die.free, dynamic));
         Ok(hftl)
     }
 

@@ -88,7 +88,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                 Use::Closed | Use::Bad => self.adopt_full(block),
             }
         }
-        self.dies.iter_mut().for_each(|die| die.free.reverse());
+        let dynamic = self.config.wear.dynamic;
+        self.dies.iter_mut().for_each(|die| crate::wear::order_new(&mut die.free, dynamic));
         Ok(end.max(self.metadata.end()))
     }
 

@@ -51,6 +51,8 @@ impl Reads {
 
 /// Host units between two steps of a cleaning: enough to make a step worthwhile.
 pub(super) const STEP_UNITS_MIN: u32 = 64;
+/// Owners loaded beyond those expected to be needed in a step: live units are not spread quite evenly.
+const AHEAD_MIN: u64 = 64;
 /// Moving a block to level wear gains little or nothing: it is paced as if at least one in this many of its units were
 /// gained.
 const WEAR_PACE: u32 = 4;
@@ -102,6 +104,11 @@ impl<S: Store> PageMap<S> {
         self.dies[die as usize].cleaning.is_some()
     }
 
+    /// True if the block being emptied on a die is moved to level wear.
+    pub(super) fn is_levelling(&self, die: u32) -> bool {
+        self.dies[die as usize].cleaning.is_some_and(|cleaning| cleaning.cause == MoveCause::Wear)
+    }
+
     /// True if a die is short of erased blocks and is not being cleaned.
     #[inline(always)]
     fn needs_cleaning(&self, die: u32) -> bool {
@@ -111,8 +118,13 @@ impl<S: Store> PageMap<S> {
     /// True if the rest of the cleaning in progress on a die needs all the erased space there: it must finish before
     /// anything else uses that space.
     fn is_tight(&self, die: u32) -> bool {
+        let Some(cleaning) = self.dies[die as usize].cleaning else { return false };
+        self.is_short_for(die, self.table.live(cleaning.victim))
+    }
+
+    /// True if the erased space of a die is hardly enough to move `live` units in steps.
+    pub(super) fn is_short_for(&self, die: u32, live: u32) -> bool {
         let state = &self.dies[die as usize];
-        let Some(cleaning) = state.cleaning else { return false };
         let erased: u32 = state.free.iter().map(|&block| self.table.capacity(block)).sum();
         if erased > self.geometry.units_per_block() {
             return false;
@@ -131,7 +143,7 @@ impl<S: Store> PageMap<S> {
             }
         };
         let between = self.step_units + 2 * self.geometry.units_per_page;
-        begun + erased < self.table.live(cleaning.victim) + between
+        begun + erased < live + between
     }
 
     /// Cleans one block of a die, or the rest of the one in progress.
@@ -158,11 +170,20 @@ impl<S: Store> PageMap<S> {
     pub(super) fn begin(&mut self, victim: BlockId, cause: MoveCause) {
         self.take(victim);
         let (live, units) = (self.table.live(victim), self.geometry.units_per_block());
-        let gain = units
-            .saturating_sub(self.table.kept(victim))
-            .max(if cause == MoveCause::Wear { units / WEAR_PACE } else { 0 })
-            .max(1);
         let die = self.geometry.die_of(victim);
+        let debt = &mut self.dies[die as usize].debt;
+        let mut gain = units.saturating_sub(self.table.kept(victim));
+        if cause == MoveCause::Wear {
+            let paced = gain.max(units / WEAR_PACE);
+            *debt += paced - gain;
+            gain = paced;
+        } else {
+            // The host gets only half of the gain until the debt is paid.
+            let repaid = (*debt).min(gain / 2);
+            *debt -= repaid;
+            gain -= repaid;
+        }
+        let gain = gain.max(1);
         self.dies[die as usize].cleaning = Some(Relocation { victim, cause, next: 0, live, gain, paid: 0 });
     }
 
@@ -246,9 +267,13 @@ impl<S: Store> PageMap<S> {
     fn gather_live(&self, block: BlockId, next: &mut u32, limit: usize, moving: &mut Vec<Moving>) -> bool {
         let first = self.geometry.first_unit(block).0;
         let end = first + self.array.units_written(block);
-        // Loads all cache lines of the owners, so that their misses overlap.
+        // Loads the cache lines of the owners that will be read, so that their misses overlap: as many as should hold `limit`
+        // live units, if those that are left are spread evenly.
         let owners = &self.p2l[first as usize..end as usize];
-        let lines = owners[*next as usize..].iter().step_by(16);
+        let left = end - first - *next;
+        let ahead = limit as u64 * left as u64 / self.table.live(block).max(1) as u64;
+        let ahead = ahead.saturating_add(AHEAD_MIN).min(left as u64) as usize;
+        let lines = owners[*next as usize..][..ahead].iter().step_by(16);
         std::hint::black_box(lines.fold(0, |sum: u32, &owner| sum.wrapping_add(owner)));
         let unit = self.live.each(first + *next, end, |unit| {
             let taken = moving.len() < limit;
@@ -273,16 +298,17 @@ impl<S: Store> PageMap<S> {
         if levels == 1 && per_read == 1 && !slc && one_die {
             reads[0].add(0, moving.len() as u32, moving.len() as u32);
         } else {
-            let (mut last, mut member, mut level) = (u32::MAX, 0, 0);
+            // Units come in order: a register is looked up once, when the first unit beyond the last one does.
+            let (mut beyond, mut member, mut level) = (0, 0, 0);
             for unit in moving {
-                // Blocks begin at a multiple of a register's units, so registers can be numbered globally.
-                let register = unit.from / per_read;
-                let senses = (register != last) as u32;
-                if register != last {
+                let senses = (unit.from >= beyond) as u32;
+                if unit.from >= beyond {
+                    // Blocks begin at a multiple of a register's units, so registers can be numbered globally.
+                    let register = unit.from / per_read;
+                    beyond = (register + 1).saturating_mul(per_read);
                     let place = register as usize % (self.geometry.units_per_page / per_read) as usize;
                     level = if slc { SLC_LEVEL as usize } else { place % levels };
                     member = if one_die { 0 } else { self.array.lane_of(Ppa(unit.from)) as usize };
-                    last = register;
                 }
                 reads[member].add(level, senses, 1);
             }

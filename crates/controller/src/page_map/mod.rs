@@ -131,6 +131,9 @@ struct Die {
     /// The block being emptied, and the host units written since its last step.
     cleaning: Option<clean::Relocation>,
     owed: u32,
+    /// Units the host was let write while blocks were moved to level wear, beyond what that gained: the next cleanings
+    /// gain them back, or the reserve of erased blocks would shrink with every move.
+    debt: u32,
     /// Superblocks without live units, to be erased when every lane has reached its ticket.
     emptied: VecDeque<(BlockId, Vec<Ticket>)>,
 }
@@ -147,8 +150,8 @@ impl<S: Store> PageMap<S> {
                 map.dies[map.geometry.die_of(block) as usize].free.push(block);
             }
         }
-        // Blocks are taken from the end: the lowest first.
-        map.dies.iter_mut().for_each(|die| die.free.reverse());
+        let dynamic = map.config.wear.dynamic;
+        map.dies.iter_mut().for_each(|die| crate::wear::order_new(&mut die.free, dynamic));
         if map.array.members_per_block() > 1 {
             map.fill_pool();
         }

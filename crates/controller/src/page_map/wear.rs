@@ -19,9 +19,14 @@ use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_units::{BlockId, Ppa, Time};
 
 impl<S: Store> PageMap<S> {
-    /// Takes an erased block of a die.
+    /// Takes an erased block of a die. With static levelling, a block that is worn beyond the threshold stays erased until
+    /// data that hardly changes is moved into it.
     pub(super) fn take_free(&mut self, die: u32, relocated: bool) -> Result<BlockId, ControllerError> {
-        let take = if relocated { Take::MostWorn } else { Take::LeastWorn };
+        let take = match (relocated, self.config.wear.static_threshold) {
+            (false, _) => Take::LeastWorn,
+            (true, Some(threshold)) if !self.is_levelling(die) => Take::MostWornWithin(threshold),
+            (true, _) => Take::MostWorn,
+        };
         let free = &mut self.dies[die as usize].free;
         let taken =
             wear::take_free(free, self.config.wear.dynamic, take, |block| self.array.erase_count(block));
@@ -34,13 +39,15 @@ impl<S: Store> PageMap<S> {
         if self.dies[die as usize].erases < wear::LOOK_EVERY {
             return;
         }
-        self.dies[die as usize].erases = 0;
         let lagging = wear::lagging(|block| self.array.erase_count(block), &self.table, die, threshold);
-        let Some(least_worn) = lagging else { return };
-        // Its data needs an erased block: leave the cleaner's reserve alone.
-        if self.erased_blocks(die) < self.config.free_blocks_min {
+        // Its data must fit in the erased space. With one stream, and whenever relocated data has just opened a block,
+        // a die has fewer erased blocks than its reserve; what is moved beyond that is gained back (see `Die::debt`).
+        let fits = lagging.is_none_or(|block| !self.is_short_for(die, self.table.live(block)));
+        if !fits {
             return;
         }
+        self.dies[die as usize].erases = 0;
+        let Some(least_worn) = lagging else { return };
         self.stats.wear_moves += self.array.members_per_block() as u64;
         self.begin(least_worn, MoveCause::Wear);
     }

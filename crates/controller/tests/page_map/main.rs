@@ -10,3 +10,4 @@ mod model;
 mod power_cut;
 mod trims;
 mod twin;
+mod wear;

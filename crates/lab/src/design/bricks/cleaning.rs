@@ -113,14 +113,20 @@ pub const KEYS: &[Key] = &[
         "ftl.clean.window",
         &["windowed-greedy"],
         Shape::Count { min: 1, max: 4_000_000_000 },
-        Is("64"),
+        Nothing("a quarter of the blocks of a die"),
         "64",
     )
-    .about("Blocks considered: those filled first."),
+    .about(
+        "Blocks of a die considered: those filled first. 1 is FIFO, all of them greedy. (Superblocks count as one.)",
+    ),
 ];
 
-/// Which block a page map of kind `ftl` cleans next.
-pub fn of_blocks(context: &mut Context, ftl: &str) -> Option<page_map::Cleaning> {
+/// Share of the blocks of a die that windowed-greedy considers unless the design says how many. So many blocks of one age
+/// differ clearly from FIFO under skewed writes, however many blocks a die has.
+const WINDOW_SHARE: u32 = 4;
+
+/// Which block a page map of kind `ftl` cleans next, of `blocks` of a die.
+pub fn of_blocks(context: &mut Context, ftl: &str, blocks: u32) -> Option<page_map::Cleaning> {
     use page_map::Cleaning;
     let kind = context.text("ftl.clean.kind", ftl)?;
     Some(match kind.as_str() {
@@ -128,7 +134,18 @@ pub fn of_blocks(context: &mut Context, ftl: &str) -> Option<page_map::Cleaning>
         "fifo" => Cleaning::Fifo,
         "cost-benefit" => Cleaning::CostBenefit,
         "d-choices" => Cleaning::DChoices { d: context.count("ftl.clean.d", &kind)? },
-        _ => Cleaning::WindowedGreedy { window: context.count("ftl.clean.window", &kind)? },
+        _ if context.has("ftl.clean.window") => {
+            Cleaning::WindowedGreedy { window: context.count("ftl.clean.window", &kind)? }
+        }
+        _ => {
+            let window = (blocks / WINDOW_SHARE).max(1);
+            context.derive(
+                "ftl.clean.window",
+                Datum::Count(window as u64),
+                "a quarter of the blocks of a die",
+            );
+            Cleaning::WindowedGreedy { window }
+        }
     })
 }
 

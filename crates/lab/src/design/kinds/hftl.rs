@@ -96,7 +96,8 @@ pub fn read(
     let flash = memories::data_nand(context, media, KIND, "hFTL");
     let pram = memories::pram(context, media, "ftl.map.in", KIND);
     let lookup = context.time("ftl.map.lookup", KIND);
-    let cleaning = cleaning::of_blocks(context, KIND);
+    let blocks = flash.as_ref().map_or(1, |(_, flash)| flash.blocks_per_plane);
+    let cleaning = cleaning::of_blocks(context, KIND, blocks);
     let wear = wear::read(context, KIND);
     let free_blocks_min = context.count("ftl.free_blocks_min", KIND);
     let service = service::read(context, KIND);

@@ -168,7 +168,8 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
     let map = memories::ram(context, media, "ftl.map.in", "");
     let entry_bytes = context.size("ftl.map.entry", KIND);
     let checkpoint_bytes = context.get("ftl.map.checkpoint", Some(KIND));
-    let cleaning = cleaning::of_blocks(context, KIND);
+    let blocks = flash.as_ref().map_or(1, |(_, flash)| flash.blocks_per_plane);
+    let cleaning = cleaning::of_blocks(context, KIND, blocks);
     let wear = wear::read(context, KIND);
     let allocation = allocation(context);
     let streams = streams(context);

@@ -207,3 +207,11 @@ fn nothing_is_set_in_vain() {
         "{spare}"
     );
 }
+
+#[test]
+fn windowed_greedy_considers_a_quarter_of_a_die_unless_told() {
+    let cleaning = |sets: &[&str]| page_map(&load("ssd-tlc", sets)).config(0).cleaning;
+    let kind = "ftl.clean.kind=windowed-greedy";
+    assert_eq!(cleaning(&[kind]), Cleaning::WindowedGreedy { window: 115 });
+    assert_eq!(cleaning(&[kind, "ftl.clean.window=64"]), Cleaning::WindowedGreedy { window: 64 });
+}

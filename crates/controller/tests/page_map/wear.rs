@@ -1,0 +1,119 @@
+//! Wear levelling on a full device: how far erase counts drift apart, and what it costs.
+
+use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
+use nvlab_controller::{Controller, PageMap};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_units::{BlockId, Extent, Geometry, Interruption, Rate, Rng, Span, Time};
+
+/// Erases of a die between two looks at its wear: at most one block is moved then.
+const LOOK_EVERY: u32 = 16;
+
+const DIES: u32 = 2;
+const BLOCKS: u32 = 60;
+
+fn device(streams: Streams, free_blocks_min: u32, wear: WearLevelling) -> PageMap {
+    let geometry = Geometry {
+        channels: DIES,
+        dies_per_channel: 1,
+        blocks_per_die: BLOCKS,
+        pages_per_block: 64,
+        units_per_page: 8,
+        unit_bytes: 4096,
+    };
+    let timing = FlashTiming {
+        read: vec![Span::from_us(60)],
+        units_per_read: 4,
+        program: Span::from_us(600),
+        erase: Span::from_ms(5),
+        transfer: Rate::from_bytes_per_second(1_600_000_000),
+        interruption: Interruption::Wait,
+        copy_back: false,
+    };
+    let endurance = Endurance { cycles: 3000, spread: 0.0 };
+    let flash = FlashConfig { rules: CellRules::Nand, geometry, timing, endurance, faults: Faults::NONE };
+    let config = PageMapConfig {
+        allocation: Allocation::Dynamic,
+        logical_units: (geometry.units() * 85 / 100) as u32,
+        cleaning: Cleaning::Greedy,
+        free_blocks_min,
+        streams,
+        wear,
+        trim: true,
+        verify_reads: false,
+        buffer: Some(WriteBuffer { units: 32 * DIES * 8, protected: true, store: Span::from_us(1) }),
+        checkpoint_units: None,
+        overhead: Span::ZERO,
+        seed: 1,
+    };
+    PageMap::new(config, Nand::new(flash, ())).unwrap()
+}
+
+/// What repeated writes left.
+#[derive(Debug)]
+struct Worn {
+    min: u32,
+    max: u32,
+    mean: f64,
+    /// Units programmed per unit written, and those of them that wear levelling moved.
+    wa: f64,
+    wear: f64,
+}
+
+/// Fills a device, and writes `capacities` more: `hot` of all units at random, the others never again.
+fn wear(mut map: PageMap, hot: f64, capacities: u32) -> Worn {
+    let units = map.capacity_units();
+    let mut now = Time::ZERO;
+    for unit in 0..units {
+        now = map.write(now, Extent::one(unit), &[]).unwrap().end;
+    }
+    let mut rng = Rng::new(7);
+    let hot = (units as f64 * hot) as u64;
+    map.reset_stats();
+    for _ in 0..capacities as u64 * units as u64 {
+        // Spread over all addresses.
+        let unit = (rng.below(hot) * units as u64 / hot) as u32;
+        now = map.write(now, Extent::one(unit), &[]).unwrap().end;
+    }
+    map.check();
+    let cycles: Vec<u32> =
+        (0..DIES * BLOCKS).map(|block| map.nand().cells().erase_count(BlockId(block))).collect();
+    let stats = map.stats();
+    Worn {
+        min: *cycles.iter().min().unwrap(),
+        max: *cycles.iter().max().unwrap(),
+        mean: cycles.iter().sum::<u32>() as f64 / cycles.len() as f64,
+        wa: stats.write_amplification(),
+        wear: stats.wear_units as f64 / stats.host_write_units as f64,
+    }
+}
+
+const STREAMS: [Streams; 3] =
+    [Streams::One, Streams::HostAndRelocated, Streams::HotColdRelocated { hot_within: 0.2 }];
+
+/// Moving one block at each look, levelling passes all blocks of a die while the mean block is erased [`LOOK_EVERY`] times:
+/// the most worn block may be two such passes beyond the threshold. Each look costs a block of units at most.
+#[test]
+fn static_levelling_bounds_the_spread_on_a_full_device() {
+    const THRESHOLD: u32 = 10;
+    for (streams, reserve) in STREAMS.into_iter().flat_map(|streams| [(streams, 2), (streams, 3)]) {
+        let levelled = |static_threshold| {
+            wear(device(streams, reserve, WearLevelling { dynamic: true, static_threshold }), 0.1, 25)
+        };
+        let (without, with) = (levelled(None), levelled(Some(THRESHOLD)));
+        let context = || format!("{streams:?}, reserve {reserve}: {without:?}, levelled {with:?}");
+        println!("{}", context());
+        assert!(without.min == 0 && without.max > 400, "the workload is no trial: {}", context());
+        assert!(with.max - with.min <= THRESHOLD + 2 * LOOK_EVERY, "{}", context());
+        assert!(with.min as f64 > 0.85 * with.mean, "{}", context());
+        assert!(with.wear > 0.0 && with.wear <= 1.1 * with.wa / LOOK_EVERY as f64, "{}", context());
+    }
+}
+
+#[test]
+fn without_levelling_erased_blocks_are_used_in_turn() {
+    let none = WearLevelling { dynamic: false, static_threshold: None };
+    for streams in STREAMS {
+        let worn = wear(device(streams, 3, none), 1.0, 12);
+        assert!(worn.max - worn.min <= 8 && worn.mean > 50.0, "{streams:?} {worn:?}");
+    }
+}
