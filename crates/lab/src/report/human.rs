@@ -59,7 +59,8 @@ pub(super) fn precondition(run: &RunResult) -> (String, bool) {
     let times = state.host_bytes as f64 / run.design.capacity_bytes.max(1) as f64;
     let volume = format!("{written} ({} x capacity)", number::three(times));
     let [before, last] = state.last_windows.map(|value| format!("{value:.2}"));
-    match (state.kind.as_str(), state.converged) {
+    let (kind, how) = state.kind.split_once(',').unwrap_or((&state.kind, ""));
+    let (text, is_wrong) = match (kind, state.converged) {
         ("fresh", _) => ("fresh: every block erased, nothing written before".to_string(), false),
         ("steady", true) if run.durable.is_some() => {
             ("none needed: an empty log is in its steady state".to_string(), false)
@@ -76,6 +77,10 @@ pub(super) fn precondition(run: &RunResult) -> (String, bool) {
             (format!("not steady after {volume}: {drift}"), true)
         }
         (kind, _) => (format!("{kind}: {volume} written before"), false),
+    };
+    match how {
+        "" => (text, is_wrong),
+        how => (format!("{text} ({})", how.replace(',', ", ")), is_wrong),
     }
 }
 

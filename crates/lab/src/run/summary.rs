@@ -95,7 +95,7 @@ pub fn key(design: &Design, plan: &RunPlan) -> String {
         design.canonical_text(),
         plan.workload_text,
         plan.seed,
-        plan.state.name(),
+        plan.state,
         limit
     );
     format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes()))

@@ -38,6 +38,7 @@ use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::Store;
 use nvlab_medium::flash::{Cells, FlashStats, Nand};
 use nvlab_units::{Geometry, Span, Total};
+use std::any::Any;
 
 /// Counts a meter follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -186,6 +187,10 @@ pub trait Observed: Background {
     fn blocks(&self) -> u32;
     /// What it did in a run of this length.
     fn insides(&self, span: Span) -> Insides<'_>;
+    /// The whole of it, if it is a page map without payload behind a link: it can be kept.
+    fn page_map(&self) -> Option<&Attached<PageMap>> {
+        None
+    }
     /// A coarse twin of this new device, of whose units each stands for several of its own ([`PageMap::twin`]); `None` if a twin would
     /// not come to the same state.
     fn twin(&self, _multiple: u32, _start: u32) -> Option<Twin> {
@@ -217,7 +222,7 @@ pub fn link(design: &Design) -> HostPath {
     }
 }
 
-impl<C: Controller + Observed> Observed for Attached<C> {
+impl<C: Controller + Observed + 'static> Observed for Attached<C> {
     fn counters(&self) -> Counters {
         self.controller().counters()
     }
@@ -241,6 +246,9 @@ impl<C: Controller + Observed> Observed for Attached<C> {
         let host_bytes = touched - self.unaligned_bytes();
         let unaligned = if touched == 0 { 0.0 } else { touched as f64 / host_bytes as f64 };
         Insides { unaligned, host_bytes: Some(host_bytes), ..insides }
+    }
+    fn page_map(&self) -> Option<&Attached<PageMap>> {
+        (self as &dyn Any).downcast_ref()
     }
     fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
         self.controller().twin(multiple, start)
