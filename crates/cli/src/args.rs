@@ -2,11 +2,13 @@
 
 mod cut;
 mod heap;
+mod pts;
 mod serve;
 mod stack;
 
 pub use cut::Cut;
 pub use heap::{HeapBench, HeapVerb};
+pub use pts::Pts;
 pub use serve::Serve;
 pub use stack::Stack;
 
@@ -154,6 +156,8 @@ pub enum Verb {
     /// Simulate every point of a parameter space
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Sweep),
+    /// Test a design as SNIA's performance test specification does: IOPS, throughput, latency, write saturation
+    Pts(Pts),
     /// Serve a design to a program: its loads and stores are real, the memory behind them is simulated
     Serve(Serve),
     /// Cut the power of a served device under a program, many times, and check what survives

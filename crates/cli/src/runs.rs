@@ -77,6 +77,7 @@ pub fn tasks(
     }
     let mut said: Vec<String> = Vec::new();
     let mut of = |named: &Named| {
+        warn_of(output, named);
         let seeds = (0..u64::from(repeat)).map(|number| simulation.seed + number);
         let settings = |seed| Settings { seed, until: simulation.until, state: simulation.precondition };
         let task = |seed| Task::new(named.design.clone(), named.name.clone(), source, settings(seed));
@@ -90,6 +91,11 @@ pub fn tasks(
         Ok(tasks)
     };
     Ok(designs.iter().map(&mut of).collect())
+}
+
+/// Warns of values of a design that are hardly meant.
+pub fn warn_of(output: &Output, named: &Named) {
+    named.design.implausible().iter().for_each(|what| output.warn(format_args!("{}: {what}", named.name)));
 }
 
 /// Becomes true when the user wants the program to end.

@@ -21,6 +21,7 @@ pub mod human;
 pub mod metric;
 pub mod number;
 pub mod page;
+mod reasons;
 pub(crate) mod stats;
 
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use compare::compare_text;
 pub use html::html;
 pub use human::run_text;
 pub use metric::metric;
+pub use reasons::reasons;
 
 use crate::result::RunResult;
 

@@ -8,6 +8,7 @@ mod software;
 use super::Style;
 use super::metric::busy_flash;
 use super::number::{self, Shown};
+use super::reasons::reasons;
 use crate::result::{FlashResult, MemoryResult, OpResult, RunResult, TimeSplit, WriteAmplification};
 
 /// Where the text of a labelled line begins.
@@ -23,6 +24,7 @@ pub fn run_text(run: &RunResult, style: Style) -> String {
     page.writes(run);
     page.media(run);
     page.cost(run);
+    page.why(run);
     let key = run.key.get(..8).unwrap_or(&run.key);
     let foot = format!("key {key} · nvlab {} · results version {}", run.nvlab, run.results_version);
     page.text += &format!("\n  {}\n", page.dim(&foot));
@@ -317,6 +319,13 @@ impl Page {
         }
     }
 
+    /// What limits the run.
+    fn why(&mut self, run: &RunResult) {
+        for (number, reason) in reasons(run).into_iter().enumerate() {
+            self.line(if number == 0 { "Why" } else { "" }, &reason);
+        }
+    }
+
     fn cost(&mut self, run: &RunResult) {
         let price = &run.price;
         let part = |(name, _, usd): &(String, u64, Option<f64>)| {
@@ -405,6 +414,10 @@ pub(super) fn lifetime(run: &RunResult) -> String {
     let per_day = per_day.map(|count| format!("{} drive writes a day for 5 years", number::three(count)));
     let mut parts: Vec<String> = [bytes, per_day].into_iter().flatten().map(|part| keep(&part)).collect();
     parts.insert(if run.closed_loop { parts.len() } else { 0 }, text);
+    if let Some(limit) = lifetime.limited_by_retention() {
+        parts
+            .push(format!("limited by retention: cells keep data for {limit} years, the rest is wear alone"));
+    }
     parts.join("; ")
 }
 
