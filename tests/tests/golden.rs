@@ -10,7 +10,7 @@ fn golden(design: &str, sets: &[&str], workload: &str, state: State, requests: u
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
     let resolved = Design::load(design, &sets).unwrap_or_else(|errors| panic!("{errors}"));
     let source = Source::read(workload, None).unwrap();
-    let settings = Settings { seed: 1, until: Some(Until::Requests(requests)), state };
+    let settings = Settings { seed: 1, until: Some(Until::Requests(requests)), state: state.into() };
     Task::new(resolved, design.into(), &source, settings).unwrap().run(&mut |_, _| true).unwrap()
 }
 
@@ -80,7 +80,7 @@ fn envy_repeats_exactly() {
         sets.push(format!("ftl.concurrent={concurrent}"));
         let design = Design::load("envy", &sets).unwrap_or_else(|errors| panic!("{errors}"));
         let source = Source::read(workload, None).unwrap();
-        let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state };
+        let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state: state.into() };
         let result = Task::new(design, "envy".into(), &source, settings).unwrap().run(&mut |_, _| true);
         let result = result.unwrap();
         let memory = result.memory.as_ref().expect("a memory");

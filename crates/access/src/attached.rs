@@ -3,9 +3,10 @@
 use crate::BlockDevice;
 use nvlab_controller::{Background, Controller, ControllerError, Powered, RecoveryReport};
 use nvlab_units::{Bus, Extent, Rate, Served, Span, Time};
+use serde::{Deserialize, Serialize};
 
 /// The path between host and device.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostPath {
     /// Rate of the link towards the host; `None`: transfers take no time.
     pub rate: Option<Rate>,
@@ -18,7 +19,7 @@ pub struct HostPath {
 }
 
 /// A controller and the path between it and the program.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Attached<C> {
     controller: C,
     path: HostPath,

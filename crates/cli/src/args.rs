@@ -2,11 +2,13 @@
 
 mod cut;
 mod heap;
+mod pts;
 mod serve;
 mod stack;
 
 pub use cut::Cut;
 pub use heap::{HeapBench, HeapVerb};
+pub use pts::Pts;
 pub use serve::Serve;
 pub use stack::Stack;
 
@@ -14,7 +16,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use nvlab_lab::plan::Until;
 use nvlab_lab::report::Format;
-use nvlab_lab::run::State;
+use nvlab_lab::run::Preparation;
 use nvlab_lab::sweep::Shard;
 use std::path::PathBuf;
 
@@ -79,6 +81,23 @@ pub struct Global {
         value_parser = clap::value_parser!(u32).range(1..=4096)
     )]
     pub jobs: Option<u32>,
+    /// Keep prepared devices in DIR [default: nvlab in $XDG_CACHE_HOME or ~/.cache]
+    #[arg(long, global = true, value_name = "DIR", env = "NVLAB_CACHE", hide_env_values = true)]
+    pub cache: Option<PathBuf>,
+    /// All prepared devices together take at most this; those not used for longest go
+    #[arg(
+        long,
+        global = true,
+        value_name = "SIZE",
+        default_value = "4 GiB",
+        env = "NVLAB_CACHE_SIZE",
+        hide_env_values = true,
+        value_parser = size
+    )]
+    pub cache_size: u64,
+    /// Neither use nor keep prepared devices and converted traces
+    #[arg(long, global = true)]
+    pub no_cache: bool,
     /// Say less on stderr; twice: errors only
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub quiet: u8,
@@ -137,6 +156,8 @@ pub enum Verb {
     /// Simulate every point of a parameter space
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Sweep),
+    /// Test a design as SNIA's performance test specification does: IOPS, throughput, latency, write saturation
+    Pts(Pts),
     /// Serve a design to a program: its loads and stores are real, the memory behind them is simulated
     Serve(Serve),
     /// Cut the power of a served device under a program, many times, and check what survives
@@ -202,29 +223,23 @@ pub struct Simulation {
     /// Change one design value, e.g. --set ftl.clean.kind=greedy (repeatable)
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Seed for every random choice; further runs take the following seeds
+    /// Seed of what is measured; further runs take the following seeds. The device's preparation has its own
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
     /// Stop after simulated time, requests, or data: 60 s | 1e6 io | 2 TiB (read and written) | 3 x capacity
     /// (written) [default: the end of the workload, or 1 x capacity, or 1e6 io if it hardly writes]
     #[arg(long, value_name = "LIMIT")]
     pub until: Option<Until>,
-    /// Bring the device to a known state first: fresh | full | scattered | steady
-    #[arg(long, default_value = "steady", value_name = "STATE", value_parser = state)]
-    pub precondition: State,
+    /// Bring the device to a known state first: fresh | full | scattered | steady, with ,fill=30% ,span=30% ,idle=10s
+    /// ,seed=N after it (nvlab explain steady-state)
+    #[arg(long, default_value = "steady", value_name = "STATE")]
+    pub precondition: Preparation,
     /// Run again even if the same run is among the results
     #[arg(long)]
     pub force: bool,
-    /// Read traces from their source, and keep no converted copy in DIR/.cache
-    #[arg(long)]
-    pub no_cache: bool,
     /// Write a self-contained HTML report to FILE
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-}
-
-fn state(text: &str) -> Result<State, String> {
-    State::parse(text).ok_or_else(|| "write fresh, full, scattered or steady".to_string())
 }
 
 #[derive(Args)]
@@ -290,9 +305,9 @@ pub struct Sweep {
     /// Stop after simulated time, requests, or data, as for run [default: what the file says]
     #[arg(long, value_name = "LIMIT")]
     pub until: Option<Until>,
-    /// State of the device before: fresh | full | scattered | steady [default: what the file says, else steady]
-    #[arg(long, value_name = "STATE", value_parser = state)]
-    pub precondition: Option<State>,
+    /// State of the device before, as for run [default: what the file says, else steady]
+    #[arg(long, value_name = "STATE")]
+    pub precondition: Option<Preparation>,
     /// Metrics (columns and curves) to show, e.g. -m iops,write.p99,waf,price
     #[arg(short = 'm', long, value_delimiter = ',', value_name = "LIST")]
     pub metrics: Vec<String>,

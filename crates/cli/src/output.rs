@@ -21,12 +21,22 @@ pub struct Output {
     pub out: PathBuf,
     /// Runs in parallel.
     pub jobs: usize,
+    /// Where prepared devices are kept, and how many bytes they may take; `None`: nothing is cached.
+    pub cache: Option<(PathBuf, u64)>,
     /// -2 (errors only) to 2 (everything).
     pub loudness: i32,
     /// Progress bars are drawn.
     pub progress: bool,
     color_out: bool,
     color_err: bool,
+}
+
+/// The folder for prepared devices; `None` without a home.
+fn cache(global: &Global) -> Option<(PathBuf, u64)> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let user = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    let folder = global.cache.clone().or_else(|| Some(user()?.join("nvlab")));
+    folder.filter(|_| !global.no_cache).map(|folder| (folder, global.cache_size))
 }
 
 impl Output {
@@ -43,6 +53,7 @@ impl Output {
             format,
             out: global.out.clone(),
             jobs,
+            cache: cache(global),
             loudness,
             progress: err_is_terminal && !global.no_progress && loudness >= 0,
             color_out: color(global.color, io::stdout().is_terminal()),

@@ -6,6 +6,7 @@ use crate::output::{Output, quoted};
 use crate::progress::{Bar, Progress};
 use nvlab_lab::engine::{Done, Engine, EngineError, Event, TaskError};
 use nvlab_lab::plan::{Named, Settings, Source, Task};
+use nvlab_lab::prepared::Shelf;
 use nvlab_workload::WorkloadError;
 use std::collections::HashMap;
 use std::path::Path;
@@ -36,10 +37,15 @@ fn examples(verb: &str, designs: &str) -> String {
     )
 }
 
-/// The engine of a verb. `cached`: traces are converted once into a folder beside the results.
-pub fn engine(output: &Output, cached: bool) -> Engine {
-    let cache = cached.then(|| output.out.join(".cache"));
-    Engine::new(output.out.clone(), output.jobs, cache, interrupted().clone())
+/// The engine of a verb. Unless nothing is to be cached, traces are converted once into a folder beside the results, and
+/// prepared devices are kept in that of the user.
+pub fn engine(output: &Output) -> Engine {
+    let cache = output.cache.as_ref().map(|_| output.out.join(".cache"));
+    let engine = Engine::new(output.out.clone(), output.jobs, cache, interrupted().clone());
+    match &output.cache {
+        Some((folder, bytes_max)) => engine.and_devices_on(Shelf::new(folder.clone(), *bytes_max)),
+        None => engine,
+    }
 }
 
 /// Reads the workload of a simulation.
@@ -71,6 +77,7 @@ pub fn tasks(
     }
     let mut said: Vec<String> = Vec::new();
     let mut of = |named: &Named| {
+        warn_of(output, named);
         let seeds = (0..u64::from(repeat)).map(|number| simulation.seed + number);
         let settings = |seed| Settings { seed, until: simulation.until, state: simulation.precondition };
         let task = |seed| Task::new(named.design.clone(), named.name.clone(), source, settings(seed));
@@ -84,6 +91,11 @@ pub fn tasks(
         Ok(tasks)
     };
     Ok(designs.iter().map(&mut of).collect())
+}
+
+/// Warns of values of a design that are hardly meant.
+pub fn warn_of(output: &Output, named: &Named) {
+    named.design.implausible().iter().for_each(|what| output.warn(format_args!("{}: {what}", named.name)));
 }
 
 /// Becomes true when the user wants the program to end.
@@ -112,7 +124,7 @@ pub fn run_each(
     force: bool,
 ) -> Result<Vec<Result<Done, TaskError>>, Failure> {
     let width = titles.iter().map(|title| title.chars().count()).max().unwrap_or(0);
-    let progress = Progress::new(output.progress, width);
+    let progress = Progress::new(output.progress, width, output.loudness >= 0 && !output.progress);
     let bars: Mutex<HashMap<usize, Bar>> = Mutex::default();
     let observer = |number: usize, event: Event<'_>| {
         let title = &titles[number];
@@ -142,9 +154,12 @@ pub fn run_each(
     };
     let ran = engine.run(tasks, force, &observer);
     progress.end();
+    let trouble = engine.shelf().and_then(Shelf::trouble);
+    trouble.iter().for_each(|trouble| output.warn(trouble));
     ran.map_err(|error| match error {
         EngineError::Stopped { finished, asked } => {
-            Failure::Interrupted(how_to_go_on(output, finished, asked))
+            let is_part_kept = engine.shelf().is_some_and(Shelf::has_part);
+            Failure::Interrupted(how_to_go_on(output, finished, asked, is_part_kept))
         }
         error => Failure::Machine(error.to_string()),
     })
@@ -163,10 +178,15 @@ pub fn say_where(output: &Output, done: &[Done]) {
     });
 }
 
-fn how_to_go_on(output: &Output, finished: usize, asked: usize) -> String {
+fn how_to_go_on(output: &Output, finished: usize, asked: usize, is_part_kept: bool) -> String {
     let (was, are) = if finished == 1 { ("was", "is") } else { ("were", "are") };
     let rest = if asked - finished == 1 { "the other" } else { "the others" };
     match finished {
+        0 if is_part_kept => {
+            "interrupted; nothing was finished, but the device is kept as far as it was prepared: the same command goes on \
+             from there"
+                .to_string()
+        }
         0 => "interrupted; nothing was finished, nothing is kept".to_string(),
         _ => format!(
             "interrupted; {finished} of {asked} runs {was} finished and {are} kept in {}: the same command does only \

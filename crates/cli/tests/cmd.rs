@@ -7,6 +7,7 @@ fn commands_print_what_they_should() {
     trycmd::TestCases::new()
         .env("NO_COLOR", "1")
         .env("NVLAB_OUT", "runs")
+        .env("NVLAB_CACHE", "runs/.devices")
         .register_bin("nvlab", std::path::Path::new(env!("CARGO_BIN_EXE_nvlab")))
         .case("tests/cmd/*.trycmd");
 }

@@ -9,9 +9,10 @@ use nvlab_medium::flash::{Nand, SPARE_BYTES};
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::Ppa;
 use nvlab_units::checksum::crc32c;
+use serde::{Deserialize, Serialize};
 
 /// What a unit holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     /// Host data: `lpa` and `sequence` are the host's.
     Data = 0xd1,
@@ -29,7 +30,7 @@ pub(crate) enum Kind {
 const DAMAGED: u8 = 2;
 
 /// The spare area of one unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Spare {
     pub kind: Kind,
     /// The data is not what the host wrote: a read must fail.

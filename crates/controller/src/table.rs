@@ -2,9 +2,10 @@
 
 use nvlab_units::BlockId;
 use nvlab_units::geometry::Divider;
+use serde::{Deserialize, Serialize};
 
 /// What a block is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlockState {
     /// Erased.
     Free,
@@ -21,7 +22,7 @@ pub enum BlockState {
 }
 
 /// The blocks of an array, die by die.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BlockTable {
     /// Per block: units that cleaning it would not gain ([`BlockTable::kept`]).
     kept: Vec<u32>,

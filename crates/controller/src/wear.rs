@@ -3,6 +3,7 @@
 
 use crate::table::BlockTable;
 use nvlab_units::BlockId;
+use serde::{Deserialize, Serialize};
 
 /// Erased blocks examined for the least or most worn: few are erased except on a new device.
 const CANDIDATES: usize = 64;
@@ -10,7 +11,7 @@ const CANDIDATES: usize = 64;
 pub(crate) const LOOK_EVERY: u32 = 16;
 
 /// How the wear of a page map's blocks is evened out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WearLevelling {
     /// Host data goes to the erased block with the fewest erases, relocated data to the one with the most.
     pub dynamic: bool,

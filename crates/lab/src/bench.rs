@@ -128,7 +128,8 @@ fn measure<D: BlockDevice + Observed>(
         _ => 0,
     };
     let mut own = uniform(Op::Write, 32, u64::MAX);
-    let prepared = precondition::precondition(device, State::Steady, Some(&mut own), 1, &mut |_, _| true);
+    let prepared =
+        precondition::precondition(device, &State::Steady.into(), Some(&mut own), &mut |_, _| true);
     let (_, mut now) = prepared.map_err(|error| error.to_string())?;
     let mut rows = Vec::new();
     for &(op, depth) in measures {

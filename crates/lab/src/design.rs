@@ -36,6 +36,7 @@ mod layers;
 mod library;
 mod load;
 pub mod part;
+mod plausible;
 mod resolve;
 mod route;
 pub mod schema;

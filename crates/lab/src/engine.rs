@@ -8,6 +8,7 @@
 
 use crate::columns_out::{read_run, write_run_dir};
 use crate::plan::{Source, Task};
+use crate::prepared::Shelf;
 use crate::result::RunResult;
 use crate::run::{DriveError, RunError};
 use nvlab_workload::WorkloadError;
@@ -26,6 +27,7 @@ pub struct Engine {
     elsewhere: Vec<PathBuf>,
     jobs: usize,
     cache: Option<PathBuf>,
+    shelf: Option<Shelf>,
     stop: Arc<AtomicBool>,
     sources: Mutex<HashMap<String, Arc<Source>>>,
 }
@@ -110,13 +112,24 @@ impl Engine {
     /// Keeps results below `out` and runs `jobs` tasks at a time; traces are converted once into the folder `cache`. It
     /// stops as soon as `stop` is true.
     pub fn new(out: PathBuf, jobs: usize, cache: Option<PathBuf>, stop: Arc<AtomicBool>) -> Engine {
-        Engine { out, elsewhere: Vec::new(), jobs, cache, stop, sources: Mutex::default() }
+        Engine { out, elsewhere: Vec::new(), jobs, cache, shelf: None, stop, sources: Mutex::default() }
     }
 
     /// Also looks for results in these folders: those of shards that ran elsewhere.
     pub fn and_results_in(mut self, folders: Vec<PathBuf>) -> Engine {
         self.elsewhere = folders;
         self
+    }
+
+    /// Keeps prepared devices, and uses those kept.
+    pub fn and_devices_on(mut self, shelf: Shelf) -> Engine {
+        self.shelf = Some(shelf);
+        self
+    }
+
+    /// Where prepared devices are kept, if they are.
+    pub fn shelf(&self) -> Option<&Shelf> {
+        self.shelf.as_ref()
     }
 
     /// Where results are kept.
@@ -180,7 +193,7 @@ impl Engine {
             return Ok(done.clone());
         }
         tell(Event::Began);
-        let ran = task.run(&mut |phase, share| {
+        let ran = task.run_with(self.shelf.as_ref(), &mut |phase, share| {
             tell(Event::At(phase, share));
             !self.stop.load(Ordering::Relaxed)
         });

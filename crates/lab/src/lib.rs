@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`design`] | a design as data: TOML, parts, defaults, errors with positions |
 //! | [`plan`] | from texts to runs: limits, workloads, the cache of traces |
+//! | [`prepared`] | prepared devices, kept between runs |
+//! | [`pts`] | SNIA's performance test of a design |
 //! | [`run`] | one design under one workload: build, precondition, drive, sum up |
 //! | [`durable`] | logs of recoverable memory on simulated media |
 //! | [`engine`] | finds kept results, runs what is missing, keeps its results |
@@ -27,6 +29,8 @@ pub mod explain;
 pub mod heap;
 pub mod image;
 pub mod plan;
+pub mod prepared;
+pub mod pts;
 pub mod report;
 pub mod reproduce;
 pub mod result;

@@ -26,8 +26,10 @@ pub use source::Source;
 pub use until::Until;
 
 use crate::design::Design;
+use crate::prepared::Shelf;
 use crate::result::RunResult;
-use crate::run::{self, RunError, RunPlan, State};
+use crate::run::{self, Keeping, Preparation, RunError, RunPlan, State};
+use nvlab_units::quantity::display_bytes;
 use nvlab_workload::{Work, WorkloadError};
 use source::Opened;
 use std::sync::Arc;
@@ -36,12 +38,12 @@ use until::Promise;
 /// What a user chooses besides the design and the workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Seed of every random choice.
+    /// Seed of the measured requests.
     pub seed: u64,
     /// Where the run ends; `None`: where the workload ends, else after one capacity.
     pub until: Option<Until>,
-    /// State of the device before the run.
-    pub state: State,
+    /// How the device is prepared.
+    pub state: Preparation,
 }
 
 /// One run, ready to begin.
@@ -72,8 +74,20 @@ impl Task {
     ) -> Result<Task, WorkloadError> {
         let capacity = design.capacity_bytes();
         // A workload that asks for what the design does not serve is refused here.
-        let Opened { work, about, notes } =
+        let Opened { work, about, mut notes } =
             source.open(capacity, design.ftl.kind().serves(), settings.seed)?;
+        let filled = settings.state.fill_bytes(capacity);
+        if settings.state.span_bytes(capacity) < capacity {
+            // What does not fit in the part that is written is refused here, too.
+            own_of(&design, source, &settings.state)?;
+        }
+        if filled < capacity && work.footprint().end > filled {
+            notes.push(format!(
+                "the workload reaches beyond the {} that the device is filled with: what was never written is read as zeros \
+                 without an access to flash",
+                display_bytes(filled)
+            ));
+        }
         let promise = Promise::new(settings.until, &*work, source.write_share(), work.unit(), capacity);
         let plan = RunPlan {
             design_name,
@@ -92,15 +106,23 @@ impl Task {
 
     /// Runs it. `on_progress` returns false to stop.
     pub fn run(&self, on_progress: run::OnProgress<'_>) -> Result<RunResult, RunError> {
+        self.run_with(None, on_progress)
+    }
+
+    /// The same; it may begin with a prepared device of an earlier run, and keeps its own.
+    pub fn run_with(
+        &self,
+        shelf: Option<&Shelf>,
+        on_progress: run::OnProgress<'_>,
+    ) -> Result<RunResult, RunError> {
         let (capacity, serves) = (self.design.capacity_bytes(), self.design.ftl.kind().serves());
         let seed = self.plan.seed;
         let open = || self.source.open(capacity, serves, seed).unwrap_or_else(reopened).work;
         let work = self.work.clone().unwrap_or_else(open);
-        let own = match self.plan.state {
-            State::Steady => self.source.open_own(capacity, serves, seed ^ OWN_SEED).unwrap_or_else(reopened),
-            State::Fresh | State::Full | State::Scattered => None,
-        };
-        let mut result = run::run(&self.design, &self.plan, work, own, on_progress)?;
+        let own = own_of(&self.design, &self.source, &self.plan.state).unwrap_or_else(reopened);
+        let workload = format!("{}\n{:?}", self.source.text(), self.source.hash());
+        let keeping = shelf.map(|shelf| Keeping { shelf, workload: &workload });
+        let mut result = run::run(&self.design, &self.plan, work, own, keeping, on_progress)?;
         result.key = self.key.clone();
         if result.flush.count > 0 && !self.source.is_trace() {
             // The number of requests of a generator does not include its flushes.
@@ -110,7 +132,21 @@ impl Task {
     }
 }
 
-/// Changes the seed of a run for the copy of its workload that prepares the device.
+/// The copy of a workload whose writes bring the device to its steady state, if that is asked for: in the part of the
+/// device that they go to.
+fn own_of(
+    design: &Design,
+    source: &Source,
+    preparation: &Preparation,
+) -> Result<Option<Work>, WorkloadError> {
+    if preparation.state != State::Steady {
+        return Ok(None);
+    }
+    let capacity = preparation.span_bytes(design.capacity_bytes());
+    source.open_own(capacity, design.ftl.kind().serves(), preparation.seed ^ OWN_SEED)
+}
+
+/// Changes the seed of a preparation for the copy of its workload that prepares the device.
 const OWN_SEED: u64 = 0x5072_6563_6f6e_6400;
 
 fn reopened<T>(error: WorkloadError) -> T {

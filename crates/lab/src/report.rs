@@ -22,6 +22,7 @@ pub mod human;
 pub mod metric;
 pub mod number;
 pub mod page;
+mod reasons;
 pub(crate) mod stats;
 mod timeline;
 
@@ -34,6 +35,7 @@ pub use html::html;
 pub use human::run_text;
 pub use metric::metric;
 pub use timeline::timeline;
+pub use reasons::reasons;
 
 use crate::result::RunResult;
 

@@ -622,6 +622,16 @@ pub struct Lifetime {
     pub drive_writes_per_day: Option<f64>,
     /// Rated cycles of a block.
     pub rated_cycles: u32,
+    /// Years the cells of the data medium keep what is written, if the part says so: `years` beyond that are of wear alone.
+    #[serde(default)]
+    pub retention_years: Option<u32>,
+}
+
+impl Lifetime {
+    /// The years of retention, if the flash would be worn out only later.
+    pub fn limited_by_retention(&self) -> Option<u32> {
+        self.retention_years.filter(|&limit| self.years.is_some_and(|years| years > limit as f64))
+    }
 }
 
 /// What the media cost, USD, without controller, board and margin.

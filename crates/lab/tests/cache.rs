@@ -73,12 +73,12 @@ fn by_hand_on(state: State, sets: &[&str], pages: &[(u64, u64)]) -> RunResult {
         workload_text: "by hand".into(),
         workload_about: String::new(),
         seed: 1,
-        state,
+        state: state.into(),
         until: None,
         limit: Limit::NONE,
         requests_asked: Some(pages.len() as u64),
     };
-    run_requests(&design, &plan, &mut Pages(pages.iter()), None, &mut |_, _| true).unwrap()
+    run_requests(&design, &plan, &mut Pages(pages.iter()), None, None, &mut |_, _| true).unwrap()
 }
 
 /// Twelve pages, a millisecond apart.
@@ -150,7 +150,7 @@ fn generated(name: &str, sets: &[&str], workload: &str, until: &str) -> RunResul
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
     let design = Design::load(name, &sets).unwrap_or_else(|errors| panic!("{name}: {errors}"));
     let source = Source::read(workload, None).unwrap();
-    let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state: State::Full };
+    let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state: State::Full.into() };
     Task::new(design, name.into(), &source, settings).unwrap().run(&mut |_, _| true).unwrap()
 }
 

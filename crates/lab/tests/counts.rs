@@ -64,12 +64,12 @@ fn result(sets: &[&str], pages: &[u64]) -> RunResult {
         workload_text: "by hand".into(),
         workload_about: String::new(),
         seed: 1,
-        state: State::Full,
+        state: State::Full.into(),
         until: None,
         limit: Limit::NONE,
         requests_asked: Some(pages.len() as u64),
     };
-    run_requests(&design, &plan, &mut Pages(pages.iter().copied()), None, &mut |_, _| true).unwrap()
+    run_requests(&design, &plan, &mut Pages(pages.iter().copied()), None, None, &mut |_, _| true).unwrap()
 }
 
 /// Twelve overwrites fill three log blocks; the first holds pages of the logical blocks 0 1 0 2.

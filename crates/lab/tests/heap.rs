@@ -9,7 +9,7 @@ const MEMORY: &str = "ddr-scm";
 
 fn run(design: &str, program: &str) -> RunResult {
     let source = Source::read(&format!("heap:{program} think=keep"), None).unwrap();
-    let settings = Settings { seed: 1, until: None, state: State::Fresh };
+    let settings = Settings { seed: 1, until: None, state: State::Fresh.into() };
     // Of a memory, no software above a block device and no wear levelling.
     let memory = ["ftl.unit=64B", "path.overhead.host=0 ns", "media.pcm.level.kind=none"].map(String::from);
     let sets = if design == MEMORY { &memory[..] } else { &[] };

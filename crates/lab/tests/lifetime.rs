@@ -13,7 +13,7 @@ const STEADY_BYTES: u64 = 128 << 20;
 
 fn run(design: Design, workload: &str, until: &str, state: State) -> RunResult {
     let source = Source::read(workload, None).unwrap();
-    let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state };
+    let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state: state.into() };
     let name = design.name.clone();
     Task::new(design, name, &source, settings).unwrap().run(&mut |_, _| true).unwrap()
 }
@@ -41,7 +41,7 @@ fn small(name: &str) -> Design {
         let design = Design::load(name, &sets).ok()?;
         // Some designs turn out to be impossible only when built.
         let source = Source::read(WRITES, None).unwrap();
-        let settings = Settings { seed: 1, until: Some("1 io".parse().unwrap()), state: State::Full };
+        let settings = Settings { seed: 1, until: Some("1 io".parse().unwrap()), state: State::Full.into() };
         Task::new(design.clone(), name.into(), &source, settings).ok()?.run(&mut |_, _| true).ok()?;
         Some(design)
     });

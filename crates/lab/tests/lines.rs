@@ -18,7 +18,7 @@ fn run(more: &[&str], workload: &str, until: &str) -> RunResult {
     let sets: Vec<String> = SMALL.iter().chain(more).map(|set| set.to_string()).collect();
     let design = Design::load("cxl-ms-ssd", &sets).unwrap_or_else(|errors| panic!("{errors}"));
     let source = Source::read(workload, None).unwrap();
-    let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state: State::Full };
+    let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state: State::Full.into() };
     Task::new(design, "cxl-ms-ssd".into(), &source, settings).unwrap().run(&mut |_, _| true).unwrap()
 }
 

@@ -8,10 +8,11 @@
 
 use crate::Store;
 use nvlab_units::Time;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// One write, or the part of it that one lane does without a gap.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Entry<T> {
     /// Address of the first byte.
     pub offset: u64,
@@ -39,7 +40,7 @@ impl<T> Entry<T> {
 }
 
 /// Writes that may still be undone, oldest first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Undo<T>(VecDeque<Entry<T>>);
 
 impl<T> Undo<T> {

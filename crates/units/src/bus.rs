@@ -7,10 +7,11 @@
 //! `now` of a booking that looks for a gap are dropped.
 
 use crate::time::{Served, Span, Time};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// A resource for short transfers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Bus {
     /// The last booking in order of time; most new bookings come after it.
     last: (Time, Time),

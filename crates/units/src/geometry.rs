@@ -1,15 +1,17 @@
 //! Addresses, and the shape of an array of erasable blocks.
 
+use serde::{Deserialize, Serialize};
+
 /// A physical unit address: where a mapping unit is stored. See [`Geometry`] for the numbering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Ppa(pub u32);
 
 /// An erase block of the whole array, numbered die by die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BlockId(pub u32);
 
 /// A run of consecutive units: lengths are passed here, never inferred from the length of a slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
     /// The first unit.
     pub start: u32,
@@ -42,7 +44,7 @@ impl Extent {
 /// translates; a page holds one or more.
 ///
 /// Numbering: `unit = ((die * blocks_per_die + block) * pages_per_block + page) * units_per_page + slot`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Geometry {
     /// Buses between controller and dies.
     pub channels: u32,
@@ -138,7 +140,7 @@ impl Geometry {
 }
 
 /// Division by a constant as one multiplication (Lemire, Kaser and Kurz 2019: exact for 32 bits).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Divider(u64);
 
 impl Divider {
@@ -158,7 +160,7 @@ impl Divider {
 }
 
 /// The address arithmetic of a geometry for hot paths: the same results without division.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Layout {
     by_block: Divider,
     by_page: Divider,

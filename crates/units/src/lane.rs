@@ -16,10 +16,11 @@
 //! (a transfer delays one request past the next); a lane never goes back in time, it serves in order of call.
 
 use crate::time::{Served, Span, Time};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// What a foreground access does to the background operation it meets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Interruption {
     /// It waits until that one operation is done.
     Wait,
@@ -34,7 +35,7 @@ pub enum Interruption {
 }
 
 /// A position in a lane's background work: it stands for everything queued up to there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Ticket(u64);
 
 impl Ticket {
@@ -43,7 +44,7 @@ impl Ticket {
 }
 
 /// Background operations of one length, back to back, none before `not_before`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Batch {
     end: u64,
     each: u64,
@@ -51,7 +52,7 @@ struct Batch {
 }
 
 /// A stretch of background work that runs without a pause: `from` to `to`, done at `end`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Promise {
     from: u64,
     to: u64,
@@ -59,7 +60,7 @@ struct Promise {
 }
 
 /// A resource that does one thing at a time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Lane {
     /// The background is accounted for up to here.
     now: Time,

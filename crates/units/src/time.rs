@@ -5,15 +5,16 @@
 //! No moment lies after it, so the code that drives a device sees at the end that time ran out
 //! ([`Time::is_over`]) and refuses the result, without a check in every addition.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// A moment of simulated time, in picoseconds since the device was switched on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Time(u64);
 
 /// A length of simulated time, in picoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Span(u64);
 
 impl Time {
@@ -211,7 +212,7 @@ impl fmt::Display for Time {
 }
 
 /// A sum of spans over many resources or requests, which may exceed the 213 days of [`Time`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Total(u128);
 
 impl Total {
@@ -248,7 +249,7 @@ pub struct Served {
 }
 
 /// A transfer rate, stored as the time for 2^20 bytes so that the time per byte keeps its fraction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
     ps_per_mib: u64,
 }

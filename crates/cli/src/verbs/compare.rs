@@ -21,7 +21,7 @@ pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
     let designs = args.designs.iter().map(|text| Named::load(text, &args.simulation.set));
     let designs = designs.collect::<Result<Vec<_>, _>>()?;
     let shown = args.designs.iter().map(|text| crate::output::quoted(text)).collect::<Vec<_>>().join(" ");
-    let engine = runs::engine(output, !args.simulation.no_cache);
+    let engine = runs::engine(output);
     let source = runs::workload(output, &engine, &args.simulation, "compare", &shown)?;
     let tasks = runs::tasks(output, &designs, &source, &args.simulation, args.repeat)?;
     let fit: Vec<&Task> = tasks.iter().flatten().flatten().collect();

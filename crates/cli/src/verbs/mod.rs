@@ -12,6 +12,7 @@ mod heap;
 mod image;
 mod log;
 mod parts;
+mod pts;
 mod report;
 mod reproduce;
 mod run;
@@ -30,6 +31,7 @@ pub fn dispatch(output: &Output, verb: Verb) -> Result<(), Failure> {
         Verb::Run(args) => run::run(output, &args),
         Verb::Compare(args) => compare::compare(output, &args),
         Verb::Sweep(args) => sweep::sweep(output, &args),
+        Verb::Pts(args) => pts::run(output, &args),
         Verb::Serve(args) => serve::serve(output, &args),
         Verb::Cut(args) => cut::cut(output, &args),
         Verb::Image(args) => image::image(output, &args),

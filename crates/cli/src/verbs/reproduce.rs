@@ -21,7 +21,7 @@ pub fn reproduce(output: &Output, args: &Reproduce) -> Result<(), Failure> {
         experiment.space.points().map_err(wrong)
     });
     let points = points.collect::<Result<Vec<Vec<Point>>, Failure>>()?;
-    let engine = runs::engine(output, false);
+    let engine = runs::engine(output);
     // Figures share points, each is run once.
     let mut batch = Batch::default();
     let mut places: Vec<Vec<usize>> = Vec::new();

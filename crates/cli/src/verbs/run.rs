@@ -16,7 +16,7 @@ pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     let asserts = args.asserts.iter().map(|text| Assertion::parse(text)).collect::<Result<Vec<_>, _>>();
     let asserts = asserts.map_err(Failure::Input)?;
     let named = Named::load(&args.design, &args.simulation.set)?;
-    let engine = runs::engine(output, !args.simulation.no_cache);
+    let engine = runs::engine(output);
     let source = runs::workload(output, &engine, &args.simulation, "run", &args.design)?;
     let tasks = runs::tasks(output, &[named], &source, &args.simulation, args.repeat)?;
     let tasks = tasks.into_iter().collect::<Result<Vec<_>, _>>()?.concat();

@@ -62,7 +62,7 @@ pub fn stack(output: &Output, args: &Stack) -> Result<(), Failure> {
 
 /// Measures, with a bar on a terminal, until Ctrl-C.
 fn measure_all(output: &Output, options: &StackOptions, drive: &Arc<Drive>) -> Result<Measured, Failure> {
-    let bars = Progress::new(output.progress, "layers".len());
+    let bars = Progress::new(output.progress, "layers".len(), false);
     let mut bar = bars.begin("layers");
     let goes_on = |share: f64| {
         bar.at("measuring", share);

@@ -8,7 +8,7 @@ use crate::table::{Cell, Column, Table};
 use nvlab_lab::engine::Engine;
 use nvlab_lab::plan::Until;
 use nvlab_lab::report::metric::{self, Metric};
-use nvlab_lab::run::State;
+use nvlab_lab::run::Preparation;
 use nvlab_lab::sweep::file::SweepError;
 use nvlab_lab::sweep::front::{Objectives, groups};
 use nvlab_lab::sweep::space::RunSpec;
@@ -30,7 +30,7 @@ pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
     if points.is_empty() {
         return Err(Failure::Input(format!("{}: every point is skipped", args.file)));
     }
-    let engine = runs::engine(output, true).and_results_in(args.from.clone());
+    let engine = runs::engine(output).and_results_in(args.from.clone());
     let mine = |at: &usize| args.shard.is_none_or(|shard| shard.takes(*at));
     let mine: Vec<&Point> = (0..points.len()).filter(mine).map(|at| &points[at]).collect();
     let mut batch = Batch::default();
@@ -97,7 +97,7 @@ fn read(args: &Args) -> Result<Sweep, Failure> {
                 design: args.file.clone(),
                 sets: Vec::new(),
                 workload,
-                state: State::default(),
+                state: Preparation::default(),
                 until: None,
                 seed: args.seed.unwrap_or(1).to_string(),
             };

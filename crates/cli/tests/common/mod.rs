@@ -37,6 +37,7 @@ impl Folder {
         for name in ["NO_COLOR", "CLICOLOR_FORCE", "NVLAB_OUT", "NVLAB_FORMAT", "NVLAB_JOBS"] {
             command.env_remove(name);
         }
+        command.env("NVLAB_CACHE", self.0.with_extension("cache"));
         command
     }
 
@@ -48,6 +49,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(self.0.with_extension("cache"));
     }
 }
 

@@ -6,9 +6,10 @@
 use super::CleaningPolicy;
 use crate::table::BlockTable;
 use nvlab_units::BlockId;
+use serde::{Deserialize, Serialize};
 
 /// See the module.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CostBenefit;
 
 /// The benefit-to-cost ratio of cleaning `live` of `units` whose youngest data is of this age.

@@ -4,9 +4,10 @@
 use super::CleaningPolicy;
 use crate::table::{BlockState, BlockTable};
 use nvlab_units::{BlockId, Rng};
+use serde::{Deserialize, Serialize};
 
 /// See the module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DChoices {
     d: u32,
     rng: Rng,

@@ -6,9 +6,10 @@ use super::CleaningPolicy;
 use super::list::Lists;
 use crate::table::BlockTable;
 use nvlab_units::BlockId;
+use serde::{Deserialize, Serialize};
 
 /// See the module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fifo {
     lists: Lists,
 }

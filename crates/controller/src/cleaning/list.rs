@@ -1,17 +1,18 @@
 //! Doubly linked lists of blocks with all links in one array: O(1) push, unlink and first, no allocation.
 
 use nvlab_units::BlockId;
+use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Link {
     prev: u32,
     next: u32,
 }
 
 /// Lists over a fixed set of blocks; a block is in at most one of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Lists {
     links: Vec<Link>,
     ends: Vec<Link>,

@@ -27,10 +27,11 @@ use fifo::Fifo;
 use gathering::Gathering;
 use greedy::Greedy;
 use nvlab_units::BlockId;
+use serde::{Deserialize, Serialize};
 use windowed_greedy::WindowedGreedy;
 
 /// Which block of a page map is cleaned next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cleaning {
     /// The block with the fewest live units.
     Greedy,
@@ -85,7 +86,7 @@ pub trait CleaningPolicy {
 }
 
 /// A policy, chosen at run time; dispatch is one predictable branch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Policy {
     /// See [`greedy`].
     Greedy(Greedy),

@@ -20,17 +20,18 @@ use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::geometry::Divider;
 use nvlab_units::{BlockId, Geometry, Ppa, Served, Ticket, Time};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// A queued program: its lane and its ticket there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Queued {
     pub lane: u32,
     pub ticket: Ticket,
 }
 
 /// The result of erasing the members of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Erased {
     /// Blocks of the medium that failed and are now marked bad.
     pub failed: u32,
@@ -39,7 +40,7 @@ pub(super) struct Erased {
 }
 
 /// Flash, and how its blocks are allocated.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Array<S: Store> {
     nand: Nand<S>,
     superblocks: Option<Superblocks>,
@@ -48,7 +49,7 @@ pub(super) struct Array<S: Store> {
 }
 
 /// The address arithmetic of an array of superblocks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Superblocks {
     dies: u32,
     /// Blocks and pages of one die.

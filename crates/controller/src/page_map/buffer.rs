@@ -7,13 +7,14 @@
 use super::array::Queued;
 use super::config::WriteBuffer;
 use nvlab_units::{Ticket, Time};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Marks a slot whose unit is in a page not yet programmed.
 const STAGED: Ticket = Ticket::NEVER;
 const NOWHERE: Queued = Queued { lane: 0, ticket: STAGED };
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Slot {
     /// If staged: its frontier; if queued: its lane.
     at: u32,
@@ -21,7 +22,7 @@ struct Slot {
 }
 
 /// A unit the buffer would return after a power cut.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Held {
     pub lpa: u32,
     pub sequence: u64,
@@ -48,7 +49,7 @@ pub(super) enum Oldest {
     Queued(Queued),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Buffer {
     config: Option<WriteBuffer>,
     slots: Vec<Slot>,

@@ -17,10 +17,11 @@ use crate::{Background, ControllerError};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
 use nvlab_units::{BlockId, Span, Time};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// A cache of blocks in SLC mode. Blocks are counted on each die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlcCache {
     /// Host data goes to the cache while it has fewer blocks than this, even if erased blocks are scarce.
     pub blocks_min: u32,
@@ -37,7 +38,7 @@ pub struct SlcCache {
 }
 
 /// What a cache stores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CacheTakes {
     /// All host data: the write cache of current drives.
     All,
@@ -48,7 +49,7 @@ pub enum CacheTakes {
 }
 
 /// What happens to the host's data when a cache is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CacheFull {
     /// It is written directly, with all bits.
     WriteDirectly,
@@ -57,7 +58,7 @@ pub enum CacheFull {
 }
 
 /// A controller's state of its cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Cache {
     config: SlcCache,
     /// Units of a page and of a block in SLC mode, in the block's numbering (including slots without a unit).

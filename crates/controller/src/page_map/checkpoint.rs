@@ -21,11 +21,12 @@ use crate::table::BlockState;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ticket, Time};
+use serde::{Deserialize, Serialize};
 
 const MAGIC: u32 = 0x4350_564e; // "NVPC"
 
 /// The state of the controller's checkpoints.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct State {
     every: Option<u64>,
     since: u64,
@@ -39,7 +40,7 @@ pub(super) struct State {
 }
 
 /// The progress of the next checkpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum Phase {
     Idle,
     Writing(Attempt),
@@ -47,7 +48,7 @@ enum Phase {
     Committing(Attempt, Vec<Ticket>),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Attempt {
     blocks: Vec<BlockId>,
     /// Journal blocks this checkpoint makes obsolete.
@@ -100,7 +101,7 @@ impl State {
 }
 
 /// The contents of a checkpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Checkpoint {
     pub stamp: u64,
     pub sequence: u64,

@@ -10,9 +10,10 @@ use crate::{Controller, ControllerError};
 use nvlab_medium::Store;
 use nvlab_medium::flash::cells::{LEVELS_MAX, SLC_LEVEL};
 use nvlab_units::{BlockId, Ppa, Time};
+use serde::{Deserialize, Serialize};
 
 /// Why a block is emptied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum MoveCause {
     Clean,
     Fold,
@@ -21,7 +22,7 @@ pub(super) enum MoveCause {
 }
 
 /// A block being emptied, a part at a time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Relocation {
     victim: BlockId,
     cause: MoveCause,
@@ -35,7 +36,7 @@ pub(super) struct Relocation {
 }
 
 /// Reads of a relocation on one lane: per page of a word line, and the units they fetch.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reads {
     levels: [u32; LEVELS_MAX + 1],
     units: u32,

@@ -4,12 +4,13 @@ use crate::cleaning::Cleaning;
 use crate::wear::WearLevelling;
 use nvlab_medium::flash::FlashConfig;
 use nvlab_units::{Geometry, Span};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a checkpoint before the open blocks and the map.
 pub(super) const CHECKPOINT_HEADER_BYTES: u64 = 28;
 
 /// A page-mapped controller.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PageMapConfig {
     /// Units the host may address; the rest of the array is over-provisioning.
     pub logical_units: u32,
@@ -39,7 +40,7 @@ pub struct PageMapConfig {
 }
 
 /// What is opened, filled, cleaned and erased as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Allocation {
     /// A block of one die; the host's next page goes to a die with room and a short queue.
     Dynamic,
@@ -63,7 +64,7 @@ impl Allocation {
 }
 
 /// Which data shares a block.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Streams {
     /// Host writes and relocated data fill the same block.
     One,
@@ -79,7 +80,7 @@ pub enum Streams {
 }
 
 /// A write buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteBuffer {
     /// Its size in units; at least one page of the array per stream and die.
     pub units: u32,

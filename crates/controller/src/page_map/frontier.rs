@@ -10,13 +10,14 @@ use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ppa, Time};
+use serde::{Deserialize, Serialize};
 
 pub(super) const NO_BLOCK: u32 = u32::MAX;
 /// Marks a staged unit without a slot in the write buffer.
 pub(super) const NO_SLOT: u64 = u64::MAX;
 
 /// A unit in a page not yet programmed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Staged {
     pub lpa: u32,
     /// The slot of the write buffer it takes, or [`NO_SLOT`].
@@ -26,7 +27,7 @@ pub(super) struct Staged {
 }
 
 /// An open block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Frontier {
     pub block: u32,
     /// The next unit of the block to place; units from page `programmed` up to it are staged.
@@ -58,7 +59,7 @@ impl Frontier {
 }
 
 /// A unit to place in a page.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Unit<'a> {
     pub kind: Kind,
     pub lpa: u32,

@@ -2,11 +2,12 @@
 //! them. The bits of a whole array fit in a processor's caches where its maps do not.
 
 use nvlab_units::bits::words_of;
+use serde::{Deserialize, Serialize};
 
 const BITS: u32 = u64::BITS;
 
 /// One bit for each physical unit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Live {
     words: Vec<u64>,
 }

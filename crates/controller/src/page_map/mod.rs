@@ -26,6 +26,7 @@
 //! | `buffer` | the write buffer: what a write waits for, what survives a cut |
 //! | [`cache`] | blocks in SLC mode in front of the others |
 //! | `coarse` | its steady state from that of a coarse twin |
+//! | `kept` | a controller in a file |
 //! | `checkpoint`, `trim`, [`recover`] | checkpoints, the journal of trims, and recovery from them |
 
 mod array;
@@ -37,6 +38,7 @@ mod coarse;
 pub mod config;
 mod erase;
 mod frontier;
+mod kept;
 mod live;
 mod read;
 pub mod recover;
@@ -67,6 +69,7 @@ use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
 use prefetch_index::prefetch_index;
+use serde::{Deserialize, Serialize};
 use spread::Round;
 use std::collections::VecDeque;
 
@@ -74,13 +77,14 @@ use std::collections::VecDeque;
 const NOTHING: u32 = u32::MAX;
 
 /// A page-mapped controller over a NAND array.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PageMap<S: Store = ()> {
     config: PageMapConfig,
     geometry: Geometry,
     layout: Layout,
     array: Array<S>,
     l2p: Vec<u32>,
+    #[serde(skip)]
     p2l: Vec<u32>,
     live: Live,
     table: BlockTable,
@@ -116,14 +120,14 @@ pub struct PageMap<S: Store = ()> {
 }
 
 /// A live unit being moved out of a block.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Moving {
     from: u32,
     lpa: u32,
 }
 
 /// The state of a die.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Die {
     free: Vec<BlockId>,
     /// Erases since wear was last checked.

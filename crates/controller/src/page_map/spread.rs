@@ -17,6 +17,7 @@ use super::frontier::NO_BLOCK;
 use crate::ControllerError;
 use nvlab_medium::Store;
 use nvlab_units::{Span, Time};
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -29,7 +30,7 @@ const QUEUE_MAX: u64 = 2;
 const QUEUE_FAR: u64 = 8;
 
 /// The state of a die when a round is chosen.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Look {
     die: u32,
     has_room: bool,
@@ -39,7 +40,7 @@ struct Look {
 }
 
 /// The dies of one host stream's round, and the die whose turn it is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Round {
     dies: Vec<u32>,
     next: usize,

@@ -1,9 +1,10 @@
 //! Statistics of a page-mapped controller. Units are mapping units; every program is attributed to a cause.
 
 use nvlab_units::Total;
+use serde::{Deserialize, Serialize};
 
 /// Counts since creation, or since the last reset.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageMapStats {
     /// Units the host read, wrote and trimmed.
     pub host_read_units: u64,

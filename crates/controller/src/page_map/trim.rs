@@ -22,18 +22,19 @@ use crate::ControllerError;
 use nvlab_medium::Store;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_units::{BlockId, Extent, Geometry, Time};
+use serde::{Deserialize, Serialize};
 
 const RECORD_BYTES: usize = 16;
 
 /// A trim, and its position in the order of the host's writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub extent: Extent,
     pub sequence: u64,
 }
 
 /// The state of the controller's journal.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Journal {
     pub pending: Vec<Record>,
     /// Records whose program is queued; a protected buffer still holds them.

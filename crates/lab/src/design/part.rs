@@ -61,6 +61,8 @@ pub struct Flash {
     pub endurance: u32,
     /// Relative standard deviation of the cycles a block bears.
     pub endurance_spread: f64,
+    /// Years a lightly worn cell keeps its data; `None`: not limited.
+    pub retention_years: Option<u32>,
     /// What goes wrong; the seed is 0 here.
     pub faults: Faults,
     /// Price by raw capacity.

@@ -49,6 +49,7 @@ more: what is programmed has to be erased one day (eNVy section 5.5), and erases
 device that begins with erased blocks; a block erased before it was full costs a cycle all the same.
 Wear is taken to be spread evenly; the spread of the erase counts is reported beside it, and the
 block most worn once the mean block was erased ten times. The part's `endurance` is the rated limit.
+Years beyond the part's `retention_years` are of wear alone: the report says so.
 If the device sets the pace (a closed loop), a slower one wears more slowly: compare lifetime.bytes
 (tbw) and lifetime.dwpd, not years. Without end is only what programs nothing for a host that writes
 nothing; if all that was written is still in a buffer, the lifetime is not determined and no
@@ -98,12 +99,44 @@ A new drive has every block erased and cleans nothing. `--precondition` says whe
            together on the medium (where locality gathering of eNVy has everything to do)
   steady   full, then written by the workload itself until write amplification has converged (the
            default)
+After commas: fill=30% writes only the first 30 % of the capacity, span=30% sends the writes to
+the steady state to the first 30 % (else to what is filled), idle=10s lets time pass before the
+first request, seed=N draws another device: steady,fill=50%,idle=10s.
+`--seed` draws what is measured. The device and its preparation have a seed of their own, 1 unless
+given, so that runs with other seeds begin with the same device. The spread over --repeat does not
+contain how it came to its state; vary seed=N for that. A fresh device is drawn by --seed.
+Prepared devices are kept in the user's cache folder (--cache DIR, --cache-size, --no-cache) and
+used again by every run with the same design, preparation and addresses of writes.
 The report says how many times the capacity was written until then. With hot and cold data this
 can take hundreds of capacities, since the cold data must find its place.
 A page-mapped device of 2^20 units and more, under a generator that draws every address anew, is
 settled as a twin first: up to 64 units are one in it, so it takes as many times fewer writes. Then
 each is split into its units and half capacities are written at full size until one agrees. The
 report says so.",
+    },
+    Topic {
+        names: &["pts", "snia"],
+        title: "SNIA's performance test: rounds until the last five agree",
+        text: "\
+`nvlab pts DESIGN` runs the tests of SNIA's Solid State Storage Performance Test Specification
+(Enterprise). Each begins with a new device (purge) and prepares it:
+  iops       random, 8 sizes x 7 mixes, 64 in flight; tracked: 4 KiB writes
+  throughput sequential, 128 KiB and 1 MiB, reads and writes; tracked: writes
+  latency    random, 3 sizes x 3 mixes, one in flight; tracked: 4 KiB writes
+  write-saturation  random writes of 4 KiB to a new device, over what was written
+Steady: the tracked values of the last 5 rounds differ by at most 20 % of their average, and the
+line through them changes by at most 10 %. After 25 rounds a test ends and says that it is not.
+Not as specified: a cell takes a second of simulated time (--cell 60s: the specification's), so the
+device is brought to its steady state by random writes of 4 KiB before the rounds, not by them; and
+write saturation ends after 2 capacities (--saturate 4).",
+    },
+    Topic {
+        names: &["plausible", "warnings"],
+        title: "Values that are hardly meant: warnings when a design is read",
+        text: "\
+Times and endurance of NAND outside of what its kind of cell can do, a link faster than its
+kind allows, dies that their channel can never feed, hardly any spare space: such values are named
+with the usual range and its basis. They are warnings, never errors.",
     },
     Topic {
         names: &["p99", "percentiles", "latency", "p50", "p99.9", "p99.99"],

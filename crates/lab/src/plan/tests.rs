@@ -19,7 +19,8 @@ fn folder(name: &str) -> PathBuf {
 fn task(source: &Arc<Source>, until: Option<&str>) -> Task {
     let design = Design::load("bench-4g", &[]).unwrap();
     let until = until.map(|text| text.parse().unwrap());
-    Task::new(design, "bench-4g".into(), source, Settings { seed: 1, until, state: State::Fresh }).unwrap()
+    Task::new(design, "bench-4g".into(), source, Settings { seed: 1, until, state: State::Fresh.into() })
+        .unwrap()
 }
 
 #[test]

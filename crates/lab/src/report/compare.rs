@@ -10,6 +10,7 @@ mod words;
 pub(crate) use machine::csv_row;
 
 use super::metric::{self, Metric, Unit};
+use super::reasons::reasons;
 use super::stats::Estimate;
 use super::{Format, human};
 use crate::result::RunResult;
@@ -148,6 +149,9 @@ impl Comparison {
             {
                 notes.push(format!("{}, seed {}: {text}", run.design.name, run.seed));
             }
+        }
+        for run in groups.iter().filter_map(|runs| runs.first()) {
+            notes.extend(reasons(run).iter().map(|reason| format!("{}: {reason}", run.design.name)));
         }
         Comparison { columns, rows, workload: groups[0][0].workload.clone(), notes }
     }

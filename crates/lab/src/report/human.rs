@@ -8,6 +8,7 @@ mod software;
 use super::Style;
 use super::metric::busy_flash;
 use super::number::{self, Shown};
+use super::reasons::reasons;
 use crate::result::{FlashResult, MemoryResult, OpResult, RunResult, TimeSplit, WriteAmplification};
 
 /// Where the text of a labelled line begins.
@@ -23,6 +24,7 @@ pub fn run_text(run: &RunResult, style: Style) -> String {
     page.writes(run);
     page.media(run);
     page.cost(run);
+    page.why(run);
     let key = run.key.get(..8).unwrap_or(&run.key);
     let foot = format!("key {key} · nvlab {} · results version {}", run.nvlab, run.results_version);
     page.text += &format!("\n  {}\n", page.dim(&foot));
@@ -59,7 +61,8 @@ pub(super) fn precondition(run: &RunResult) -> (String, bool) {
     let times = state.host_bytes as f64 / run.design.capacity_bytes.max(1) as f64;
     let volume = format!("{written} ({} x capacity)", number::three(times));
     let [before, last] = state.last_windows.map(|value| format!("{value:.2}"));
-    let (text, wrong) = match (state.kind.as_str(), state.converged) {
+    let (kind, how) = state.kind.split_once(',').unwrap_or((&state.kind, ""));
+    let (text, is_wrong) = match (kind, state.converged) {
         ("fresh", _) => ("fresh: every block erased, nothing written before".to_string(), false),
         ("steady", true) if run.durable.is_some() => {
             ("none needed: an empty log is in its steady state".to_string(), false)
@@ -77,9 +80,13 @@ pub(super) fn precondition(run: &RunResult) -> (String, bool) {
         }
         (kind, _) => (format!("{kind}: {volume} written before"), false),
     };
+    let text = match how {
+        "" => text,
+        how => format!("{text} ({})", how.replace(',', ", ")),
+    };
     match state.rested_s {
-        0.0 => (text, wrong),
-        rested => (format!("{text}; then idle for {} to fold its SLC cache", number::time_s(rested)), wrong),
+        0.0 => (text, is_wrong),
+        rested => (format!("{text}; then idle for {} to fold its SLC cache", number::time_s(rested)), is_wrong),
     }
 }
 
@@ -316,6 +323,13 @@ impl Page {
         }
     }
 
+    /// What limits the run.
+    fn why(&mut self, run: &RunResult) {
+        for (number, reason) in reasons(run).into_iter().enumerate() {
+            self.line(if number == 0 { "Why" } else { "" }, &reason);
+        }
+    }
+
     fn cost(&mut self, run: &RunResult) {
         let price = &run.price;
         let part = |(name, _, usd): &(String, u64, Option<f64>)| {
@@ -404,6 +418,10 @@ pub(super) fn lifetime(run: &RunResult) -> String {
     let per_day = per_day.map(|count| format!("{} drive writes a day for 5 years", number::three(count)));
     let mut parts: Vec<String> = [bytes, per_day].into_iter().flatten().map(|part| keep(&part)).collect();
     parts.insert(if run.closed_loop { parts.len() } else { 0 }, text);
+    if let Some(limit) = lifetime.limited_by_retention() {
+        parts
+            .push(format!("limited by retention: cells keep data for {limit} years, the rest is wear alone"));
+    }
     parts.join("; ")
 }
 

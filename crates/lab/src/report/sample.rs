@@ -67,6 +67,7 @@ fn lifetime() -> Lifetime {
         host_bytes: Some(2.4e14),
         drive_writes_per_day: Some(1.13),
         rated_cycles: 3000,
+        retention_years: None,
     }
 }
 

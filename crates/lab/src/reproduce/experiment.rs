@@ -23,7 +23,7 @@
 use crate::design::source::Basis;
 use crate::plan::Until;
 use crate::report::metric;
-use crate::run::State;
+use crate::run::Preparation;
 use crate::sweep::space::{At, Axis, RunSpec, Space};
 use crate::toml_reader::datum::{Datum, Shape};
 use crate::toml_reader::{FileError, Source, Table};
@@ -203,7 +203,7 @@ fn run_and_axes(top: &Table, smoke: bool) -> Read<(RunSpec, Vec<Axis>)> {
         design: table.needed("design")?,
         sets: table.texts("set")?.unwrap_or_default(),
         workload: table.needed("workload")?,
-        state: state(&table)?.unwrap_or(State::Steady),
+        state: state(&table)?.unwrap_or_default(),
         until: until(&table)?,
         seed: match table.datum("seed", Shape::Count { min: 0, max: u64::MAX })? {
             Some(Datum::Count(seed)) => seed.to_string(),
@@ -246,14 +246,10 @@ fn run_and_axes(top: &Table, smoke: bool) -> Read<(RunSpec, Vec<Axis>)> {
     Ok((run, axes))
 }
 
-fn state(table: &Table) -> Read<Option<State>> {
-    match table.text("precondition")? {
-        None => Ok(None),
-        Some(text) => match State::parse(&text) {
-            Some(state) => Ok(Some(state)),
-            None => Err(table.wrong("precondition", "is fresh, full, scattered or steady")),
-        },
-    }
+fn state(table: &Table) -> Read<Option<Preparation>> {
+    let text = table.text("precondition")?;
+    let read = text.map(|text| text.parse::<Preparation>()).transpose();
+    read.map_err(|problem| table.wrong("precondition", format!("is wrong: {problem}")))
 }
 
 fn until(table: &Table) -> Read<Option<String>> {

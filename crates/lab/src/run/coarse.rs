@@ -7,10 +7,9 @@
 //! size and divided, so that the twin's units are as popular as theirs together. Other workloads, controllers that have no
 //! twin, and devices that are quickly settled anyway are written to at full size from the beginning.
 
-use super::OnProgress;
 use super::device::{Observed, Twin};
 use super::drive::{DriveError, Limit, Progress, idle_at};
-use super::settle::{Unmeasured, sequential_fill, settle, settle_from, unmeasured};
+use super::settle::{Settling, Steps, Unmeasured, sequential_fill, settle, settle_from, unmeasured};
 use crate::result::Precondition;
 use nvlab_access::BlockDevice;
 use nvlab_workload::block::Draws;
@@ -43,7 +42,8 @@ struct Scale {
 }
 
 impl Scale {
-    fn new(draws: &Draws, unit_bytes: u64, units: u64, capacity_units: u64) -> Option<Scale> {
+    /// `filled_units` of the device are written at all.
+    fn new(draws: &Draws, unit_bytes: u64, units: u64, filled_units: u64) -> Option<Scale> {
         let slot_units = draws.bytes as u64 / unit_bytes;
         let slots = units / slot_units;
         let start_unit = draws.start / unit_bytes;
@@ -60,7 +60,7 @@ impl Scale {
             end: first + draws.slots / slots,
             start_unit,
             end_unit: start_unit + draws.slots * slot_units,
-            all: capacity_units / units,
+            all: filled_units / units,
             groups,
             places,
         };
@@ -83,24 +83,39 @@ impl Scale {
     }
 
     /// The units that no unit of the twin stands for: the slots and units left over.
-    fn left_over(&self, draws: &Draws, capacity_units: u64) -> Vec<u64> {
+    fn left_over(&self, draws: &Draws, filled_units: u64) -> Vec<u64> {
         let ranks = (self.end - self.first) * self.slots..draws.slots;
         let slots = ranks.map(|rank| self.start_unit + draws.ranks.slot_of(rank) * self.slot_units);
         let units = slots.flat_map(|first| first..first + self.slot_units);
-        units.chain(self.end_unit.max(self.all * self.units)..capacity_units).collect()
+        units.chain(self.end_unit.max(self.all * self.units)..filled_units).collect()
     }
 }
 
-/// Brings a new device to its steady state under `draws` by way of a twin. `None`: there is none for it, and nothing was
-/// written.
+/// The ranks of writes, and how many were drawn.
+struct Ranked {
+    draws: Draws,
+    drawn: u64,
+}
+
+impl Ranked {
+    fn rank(&mut self) -> u64 {
+        self.drawn += 1;
+        self.draws.ranks.rank()
+    }
+}
+
+/// Brings a new device to its steady state under `draws` by way of a twin; the first `filled_bytes` are written. `None`:
+/// there is none for it, and nothing was written.
 pub(super) fn settled<D: BlockDevice + Observed>(
     device: &mut D,
-    mut draws: Draws,
-    report: &mut Precondition,
-    on_progress: OnProgress<'_>,
-) -> Result<Option<Progress>, DriveError> {
+    draws: Draws,
+    filled_bytes: u64,
+    report: &Precondition,
+    steps: &mut Steps<'_>,
+) -> Result<Option<Settling>, DriveError> {
     let unit_bytes = device.unit_bytes() as u64;
     let capacity_units = device.capacity_bytes() / unit_bytes;
+    let filled_units = filled_bytes / unit_bytes;
     if capacity_units < UNITS_MIN || !(draws.bytes as u64).is_multiple_of(unit_bytes) {
         return Ok(None);
     }
@@ -108,15 +123,18 @@ pub(super) fn settled<D: BlockDevice + Observed>(
     else {
         return Ok(None);
     };
-    let Some(scale) = Scale::new(&draws, unit_bytes, twin.factor as u64, capacity_units) else {
+    let Some(scale) = Scale::new(&draws, unit_bytes, twin.factor as u64, filled_units) else {
         return Ok(None);
     };
-    let mut settling = Precondition { host_bytes: 0, ..report.clone() };
-    let mut done = settle_twin(&mut twin, &mut draws, &scale, &mut settling, on_progress)?;
-    if !settling.converged || !device.split(&twin, &mut |unit, nth| scale.member(&draws, unit, nth)) {
+    let mut ranked = Ranked { draws, drawn: 0 };
+    let spare = capacity_units / twin.factor as u64;
+    let twin_report = Precondition { host_bytes: 0, ..report.clone() };
+    let mut settling = settle_twin(&mut twin, &mut ranked, (&scale, spare), twin_report, steps)?;
+    let draws = &ranked.draws;
+    if !settling.report.converged || !device.split(&twin, &mut |unit, nth| scale.member(draws, unit, nth)) {
         return Ok(None);
     }
-    let mut rest = scale.left_over(&draws, capacity_units).into_iter();
+    let mut rest = scale.left_over(draws, filled_units).into_iter();
     let fill = |batch: &mut Batch| {
         let before = batch.len();
         for unit in rest.by_ref().take(batch.room()) {
@@ -126,56 +144,96 @@ pub(super) fn settled<D: BlockDevice + Observed>(
         batch.len() - before
     };
     let mut fill = Unmeasured { footprint: 0..device.capacity_bytes(), fill };
-    let go_on = &mut |_: &Progress| on_progress("settling", 0.0);
-    let filled = unmeasured(device, &mut fill, done.now, &Limit::NONE, go_on)?;
-    (done.now, done.requests) = (filled.now, done.requests + filled.requests);
-    (report.host_bytes, report.twin_units) = (settling.host_bytes, twin.factor);
-    let like = Request { bytes: draws.bytes, op: Op::Write, ..Request::default() };
+    let go_on = &mut |_: &Progress| (steps.on_progress)("filling what the twin left over", 0.0);
+    let filled = unmeasured(device, &mut fill, settling.done.now, &Limit::NONE, go_on)?;
+    (settling.done.now, settling.done.requests) = (filled.now, settling.done.requests + filled.requests);
+    let expected = settling.report.last_windows[1];
+    settling.report =
+        Precondition { last_windows: [expected; 2], twin_units: twin.factor, ..settling.report };
+    let mut fine = Settling::new(settling.done, settling.report);
+    fine.drawn = ranked.drawn;
+    finish(device, ranked, &mut fine, steps)?;
+    Ok(Some(fine))
+}
+
+/// Goes on with a device that was kept after it had been split.
+pub(super) fn resumed<D: BlockDevice + Observed>(
+    device: &mut D,
+    mut draws: Draws,
+    mut settling: Settling,
+    steps: &mut Steps<'_>,
+) -> Result<Settling, DriveError> {
+    for _ in 0..settling.drawn {
+        draws.ranks.rank();
+    }
+    let ranked = Ranked { draws, drawn: settling.drawn };
+    finish(device, ranked, &mut settling, steps)?;
+    Ok(settling)
+}
+
+/// Writes to a device that was split until its write amplification is constant.
+fn finish<D: BlockDevice + Observed>(
+    device: &mut D,
+    mut ranked: Ranked,
+    settling: &mut Settling,
+    steps: &mut Steps<'_>,
+) -> Result<(), DriveError> {
+    let (start, bytes) = (ranked.draws.start, ranked.draws.bytes);
+    let like = Request { bytes, op: Op::Write, ..Request::default() };
     let fill = |batch: &mut Batch| {
         let room = batch.room();
         batch.extend(room, || {
-            let rank = draws.ranks.rank();
-            let slot = draws.ranks.slot_of(rank);
-            Request { offset: draws.start + slot * draws.bytes as u64, ..like }
+            let rank = ranked.rank();
+            let slot = ranked.draws.ranks.slot_of(rank);
+            Request { offset: start + slot * bytes as u64, ..like }
         });
         room
     };
     let mut writes = Unmeasured { footprint: 0..device.capacity_bytes(), fill };
-    settle_from(device, &mut writes, settling.last_windows[1], &mut done, report, on_progress)?;
-    Ok(Some(done))
+    settle_from(device, &mut writes, settling, steps)
 }
 
-/// Fills a twin and writes to it until its write amplification is constant.
+/// Fills a twin and writes to it until its write amplification is constant. Its units from `spare` on stand for none of the
+/// device's.
 fn settle_twin(
     twin: &mut Twin,
-    draws: &mut Draws,
-    scale: &Scale,
-    report: &mut Precondition,
-    on_progress: OnProgress<'_>,
-) -> Result<Progress, DriveError> {
+    ranked: &mut Ranked,
+    (scale, spare): (&Scale, u64),
+    report: Precondition,
+    steps: &mut Steps<'_>,
+) -> Result<Settling, DriveError> {
     let capacity = twin.device.capacity_bytes();
     let unit_bytes = Observed::unit_bytes(&twin.device);
     let share = |progress: &Progress| progress.written_bytes as f64 / capacity as f64;
-    let go_on = &mut |progress: &Progress| on_progress("filling", share(progress));
-    let mut fill = sequential_fill(capacity);
-    let mut done = unmeasured(&mut twin.device, &mut fill, nvlab_units::Time::ZERO, &Limit::NONE, go_on)?;
-    report.host_bytes = capacity;
+    let go_on = &mut |progress: &Progress| (steps.on_progress)("filling a coarse twin", share(progress));
+    let filled = match scale.all == spare {
+        true => vec![0..capacity],
+        false => vec![0..scale.all * unit_bytes as u64, spare * unit_bytes as u64..capacity],
+    };
+    let mut fill = sequential_fill(&filled);
+    let done = unmeasured(&mut twin.device, &mut fill, nvlab_units::Time::ZERO, &Limit::NONE, go_on)?;
+    let host_bytes = done.written_bytes;
     let last = scale.places.len() as u64 - 1;
     let like = Request { bytes: unit_bytes, op: Op::Write, ..Request::default() };
     let fill = |batch: &mut Batch| {
         let room = batch.room();
         batch.extend(room, || {
             // The few ranks left over are the least likely: the last group stands in for them.
-            let group = (draws.ranks.rank() / scale.slots).min(last);
+            let group = (ranked.rank() / scale.slots).min(last);
             let unit = scale.first + scale.places[group as usize] as u64;
             Request { offset: unit * unit_bytes as u64, ..like }
         });
         room
     };
     let mut writes = Unmeasured { footprint: 0..capacity, fill };
-    settle(&mut twin.device, &mut writes, &mut done, report, on_progress)?;
-    let drained = twin.device.controller_mut().drain(done.now);
-    let now = drained.map_err(|source| DriveError::Unfinished { at: done.now, source })?;
-    done.now = idle_at(&mut twin.device, now, done.requests)?;
-    Ok(done)
+    let mut settling = Settling::new(done, Precondition { host_bytes, ..report });
+    let on_progress = &mut *steps.on_progress;
+    let on_progress = &mut |text: &str, share: f64| on_progress(&format!("coarse {text}"), share);
+    // A twin is not kept: it is settled in a fraction of the time.
+    let mut alone = Steps { on_progress, between: &mut |_, _| {} };
+    settle(&mut twin.device, &mut writes, &mut settling, &mut alone)?;
+    let drained = twin.device.controller_mut().drain(settling.done.now);
+    let now = drained.map_err(|source| DriveError::Unfinished { at: settling.done.now, source })?;
+    settling.done.now = idle_at(&mut twin.device, now, settling.done.requests)?;
+    Ok(settling)
 }

@@ -49,7 +49,7 @@ pub(super) fn run(
     let durable = durable(recoverable, &host, &before, progress.requests, span);
     let array = host.device.flash().map(NorFlash::array);
     let insides = insides(array.as_deref(), host.rvm().statistics());
-    let prepared = Precondition::none(plan.state.name());
+    let prepared = Precondition::none(&plan.state.to_string());
     let mut result = summary::summarize(design, plan, &insides, prepared, &totals, span, span);
     result.series = series;
     result.wall_s = clock.elapsed().as_secs_f64();

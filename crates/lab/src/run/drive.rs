@@ -10,6 +10,7 @@ use nvlab_access::BlockDevice;
 use nvlab_controller::ControllerError;
 use nvlab_units::{Span, Time};
 use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Rerun};
+use serde::{Deserialize, Serialize};
 
 /// Where a run ends, whichever comes first; `u64::MAX` and [`Time::MAX`]: no such limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +74,7 @@ pub(super) fn ask(
 }
 
 /// The progress of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Requests served.
     pub requests: u64,

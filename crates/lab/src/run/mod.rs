@@ -10,9 +10,11 @@ mod coarse;
 mod commits;
 pub mod device;
 pub mod drive;
+mod kept;
 mod media;
 pub mod meter;
 pub mod precondition;
+mod preparation;
 mod program;
 mod settle;
 mod staged;
@@ -21,7 +23,8 @@ pub mod transactions;
 
 pub use device::BuildError;
 pub use drive::{DriveError, Limit, Progress, Watch};
-pub use precondition::State;
+pub use kept::Keeping;
+pub use preparation::{Preparation, State};
 pub use summary::{key, summarize};
 
 use crate::design::{Design, Ftl};
@@ -29,8 +32,11 @@ use crate::result::{MountResult, Precondition, ProgramResult, RunResult, Softwar
 use device::{Carrying, Device, InMemory, NoBytes, Observed, Visit};
 use meter::Meter;
 use nvlab_access::{Attached, BlockDevice, MemoryWindow};
+use nvlab_controller::PageMap;
 use nvlab_units::Time;
 use nvlab_workload::{AnyMemoryWorkload, BlockWorkload, Pacing, Work};
+use settle::{Settling, Steps};
+use std::sync::MutexGuard;
 use thiserror::Error;
 
 /// What to run, and how far.
@@ -44,8 +50,8 @@ pub struct RunPlan {
     pub workload_about: String,
     /// Seed of every random choice.
     pub seed: u64,
-    /// State of the device before the run.
-    pub state: State,
+    /// How the device is prepared.
+    pub state: Preparation,
     /// The argument of `--until`, if there is one.
     pub until: Option<String>,
     /// Where the run ends.
@@ -172,7 +178,8 @@ fn of(asked: Option<u64>) -> String {
 pub type OnProgress<'a> = &'a mut dyn FnMut(&str, f64) -> bool;
 
 /// Runs a workload on a design. `own` is a copy of it with another seed whose writes bring the device to its steady state,
-/// so that it is not prepared with the same requests that are then measured; `None`: uniform writes do.
+/// so that it is not prepared with the same requests that are then measured; `None`: uniform writes do. With `keeping` it
+/// may begin with a device that an earlier run prepared; that does not change the result.
 /// Requests for blocks on a memory use it as a RAM disk; accesses to words need a memory. `on_progress` returns false to
 /// stop.
 pub fn run(
@@ -180,13 +187,14 @@ pub fn run(
     plan: &RunPlan,
     work: Work,
     own: Option<Work>,
+    keeping: Option<Keeping<'_>>,
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
     match work {
         Work::Requests(mut workload) => {
             let mut own = own.and_then(Work::requests);
             let own = own.as_mut().map(|own| &mut **own as &mut dyn BlockWorkload);
-            run_requests(design, plan, &mut *workload, own, on_progress)
+            run_requests(design, plan, &mut *workload, own, keeping, on_progress)
         }
         Work::Accesses(workload) => {
             run_transactions(design, plan, workload, own.and_then(Work::accesses), on_progress)
@@ -204,14 +212,35 @@ pub fn run_requests(
     plan: &RunPlan,
     workload: &mut dyn BlockWorkload,
     own: Option<&mut dyn BlockWorkload>,
+    keeping: Option<Keeping<'_>>,
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
     let keeps = keeps_payload(design) && workload.carries_payload();
     let own = own.map(|own| own as &mut dyn BlockWorkload);
-    let requests = Requests { design, plan, workload, own, on_progress };
-    let ran = match keeps {
-        true => device::build(design, plan.seed, &InMemory { filled: plan.state != State::Fresh }, requests),
-        false => device::build(design, plan.seed, &NoBytes, requests),
+    let is_prepared = plan.state.state != State::Fresh;
+    let seed = plan.state.device_seed(plan.seed);
+    let keeping = keeping.filter(|_| is_prepared && !keeps && kept::is_kept(design));
+    let Some(keeping) = keeping else {
+        let requests = Requests { design, plan, workload, own, begin: Begin::default(), on_progress };
+        let ran = match keeps {
+            true => device::build(design, seed, &InMemory { filled: is_prepared }, requests),
+            false => device::build(design, seed, &NoBytes, requests),
+        };
+        return ran.map_err(|why| unbuildable(plan, why))?;
+    };
+    let keys = kept::Keys::new(design, plan, keeping.workload, own.as_deref());
+    let turn = kept::Turn::of(keeping.shelf, &keys);
+    let turn = turn.wait();
+    let found = kept::find(keeping.shelf, &keys);
+    let keeper = Some(kept::Keeper::new(keeping.shelf, keys));
+    let begin = Begin { kept: None, keeper, turn: Some(turn) };
+    let requests = Requests { design, plan, workload, own, begin, on_progress };
+    let ran = match found {
+        Some((device, kept)) => {
+            let begin = Begin { kept: Some(kept), ..requests.begin };
+            return Requests { begin, ..requests }.visit(device, Time::ZERO);
+        }
+        None => device::build(design, seed, &NoBytes, requests),
     };
     ran.map_err(|why| unbuildable(plan, why))?
 }
@@ -244,13 +273,13 @@ fn run_transactions(
     }
     let mut stores = own.map(|own| precondition::stores(own, design.ftl.unit_bytes()));
     let own = stores.as_mut().map(|stores| stores as &mut dyn BlockWorkload);
-    let (state, seed) = (plan.state, plan.seed);
+    let (state, seed) = (&plan.state, plan.state.device_seed(plan.seed));
     match &design.ftl {
         Ftl::Envy(envy) => {
             let built = device::envy::build(design, envy, seed, &NoBytes);
             let (mut memory, _) = built.map_err(|why| unbuildable(plan, why))?;
             let mut pages = device::envy::Pages(&mut memory);
-            let prepared = precondition::precondition(&mut pages, state, own, seed, on_progress);
+            let prepared = precondition::precondition(&mut pages, state, own, on_progress);
             let prepared = prepared.map_err(|source| unprepared(plan, source))?;
             transactions_on(&mut memory, design, plan, workload, (prepared, clock), on_progress)
         }
@@ -258,7 +287,7 @@ fn run_transactions(
             let built = device::cached::build(design, lines, seed, &NoBytes);
             let (memory, _) = built.map_err(|why| unbuildable(plan, why))?;
             let mut blocks = Attached::new(memory, device::link(design));
-            let prepared = precondition::precondition(&mut blocks, state, own, seed, on_progress);
+            let prepared = precondition::precondition(&mut blocks, state, own, on_progress);
             let prepared = prepared.map_err(|source| unprepared(plan, source))?;
             let memory = blocks.controller_mut();
             transactions_on(memory, design, plan, workload, (prepared, clock), on_progress)
@@ -273,9 +302,10 @@ fn transactions_on(
     design: &Design,
     plan: &RunPlan,
     mut workload: AnyMemoryWorkload,
-    ((prepared, origin), clock): ((Precondition, Time), std::time::Instant),
+    ((prepared, ready), clock): ((Precondition, Time), std::time::Instant),
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
+    let origin = ready + plan.state.idle;
     memory.reset_stats();
     let closed_loop = workload.pacing() != Pacing::Open;
     let mut meter = Meter::new(origin, memory.counters(), plan.requests_asked);
@@ -292,17 +322,54 @@ struct Requests<'a> {
     plan: &'a RunPlan,
     workload: &'a mut dyn BlockWorkload,
     own: Option<&'a mut dyn BlockWorkload>,
+    begin: Begin<'a>,
     on_progress: OnProgress<'a>,
+}
+
+/// What a run begins with, and keeps.
+#[derive(Default)]
+struct Begin<'a> {
+    kept: Option<kept::Kept>,
+    keeper: Option<kept::Keeper<'a>>,
+    /// Nobody else prepares the same device meanwhile.
+    turn: Option<MutexGuard<'a, ()>>,
+}
+
+impl Begin<'_> {
+    /// The device in its state, and when it is ready for the first request.
+    fn prepared<D: Device>(
+        self,
+        device: &mut D,
+        plan: &RunPlan,
+        own: Option<&mut dyn BlockWorkload>,
+        on_progress: OnProgress<'_>,
+    ) -> Result<(Precondition, Time), DriveError> {
+        let Begin { kept, mut keeper, turn } = self;
+        let settling = match kept {
+            Some(kept::Kept::Prepared(report, ready)) => return Ok((report, ready)),
+            Some(kept::Kept::Settling(settling)) => Some(settling),
+            None => None,
+        };
+        let between = &mut |device: &Attached<PageMap>, settling: &Settling| {
+            keeper.iter_mut().for_each(|keeper| keeper.part(device, settling));
+        };
+        let mut steps = Steps { on_progress, between };
+        let (report, ready) = precondition::prepared(device, &plan.state, own, settling, &mut steps)?;
+        keeper.into_iter().for_each(|keeper| keeper.whole(device, &report, ready));
+        drop(turn);
+        Ok((report, ready))
+    }
 }
 
 impl Visit for Requests<'_> {
     type Output = Result<RunResult, RunError>;
     fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
-        let Requests { design, plan, workload, own, on_progress } = self;
+        let Requests { design, plan, workload, own, begin, on_progress } = self;
         let mut device = Carrying::new(device);
         let clock = std::time::Instant::now();
-        let prepared = precondition::precondition(&mut device, plan.state, own, plan.seed, on_progress);
-        let (prepared, origin) = prepared.map_err(|source| unprepared(plan, source))?;
+        let prepared = begin.prepared(&mut device, plan, own, on_progress);
+        let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
+        let origin = ready + plan.state.idle;
         let origin = precondition::prepare(&mut device, workload, origin, on_progress)
             .map_err(|source| unprepared(plan, source))?;
         device.reset_stats();
@@ -369,7 +436,7 @@ fn failed(plan: &RunPlan, source: DriveError) -> RunError {
 }
 
 fn unprepared(plan: &RunPlan, source: DriveError) -> RunError {
-    RunError::Precondition { design: plan.design_name.clone(), kind: plan.state.name(), source }
+    RunError::Precondition { design: plan.design_name.clone(), kind: plan.state.state.name(), source }
 }
 
 /// Refuses a run that served less than was requested.

@@ -8,7 +8,8 @@
 
 use super::device::Observed;
 use super::drive::{DriveError, Limit, Progress, idle_at, within_time};
-use super::settle::{DEPTH, Unmeasured, sequential_fill, settle, unmeasured};
+use super::preparation::{Preparation, State};
+use super::settle::{DEPTH, Settling, Steps, Unmeasured, sequential_fill, settle, unmeasured};
 use super::{OnProgress, coarse};
 use crate::result::Precondition;
 use nvlab_access::BlockDevice;
@@ -17,45 +18,17 @@ use nvlab_workload::addresses::Scatter;
 use nvlab_workload::{AccessKind, AnyMemoryWorkload, Batch, BlockWorkload, Op, Pacing, Request, Workload};
 use std::ops::Range;
 
-/// How a device is brought to a known state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
-    /// Factory-new.
-    Fresh,
-    /// Every logical unit written once, in order.
-    Full,
-    /// Every logical unit written once, in random order.
-    Scattered,
-    /// Full, then written until write amplification has converged.
-    #[default]
-    Steady,
-}
-
-impl State {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            State::Fresh => "fresh",
-            State::Full => "full",
-            State::Scattered => "scattered",
-            State::Steady => "steady",
-        }
-    }
-    /// The state with this name.
-    pub fn parse(name: &str) -> Option<State> {
-        [State::Fresh, State::Full, State::Scattered, State::Steady]
-            .into_iter()
-            .find(|state| state.name() == name)
-    }
-}
-
 /// A workload that needs more transactions than this to fill a batch with stores counts as one without stores.
 const BARREN_MAX: u32 = 10_000;
 
-/// Writes of one unit over a whole device, every unit once, in random order.
-fn scattered_fill<D: BlockDevice + Observed>(device: &D, seed: u64) -> impl BlockWorkload + use<D> {
+/// Writes of one unit over the first bytes of a device, every unit once, in random order.
+fn scattered_fill<D: BlockDevice + Observed>(
+    device: &D,
+    filled_bytes: u64,
+    seed: u64,
+) -> impl BlockWorkload + use<D> {
     let bytes = device.unit_bytes();
-    let units = device.capacity_bytes() / bytes as u64;
+    let units = filled_bytes / bytes as u64;
     let order = Scatter::new(units, Rng::stream(seed, "fill").bits());
     let mut next = 0;
     let fill = move |batch: &mut Batch| {
@@ -115,9 +88,9 @@ pub fn stores(mut workload: AnyMemoryWorkload, page_bytes: u32) -> impl BlockWor
 }
 
 /// The requests before the first that is measured ([`BlockWorkload::prepare`]).
-struct Preparation<'a>(&'a mut dyn BlockWorkload);
+struct Opening<'a>(&'a mut dyn BlockWorkload);
 
-impl BlockWorkload for Preparation<'_> {
+impl BlockWorkload for Opening<'_> {
     fn fill(&mut self, batch: &mut Batch) -> usize {
         self.0.prepare(batch)
     }
@@ -126,7 +99,7 @@ impl BlockWorkload for Preparation<'_> {
     }
 }
 
-impl Workload for Preparation<'_> {
+impl Workload for Opening<'_> {
     fn pacing(&self) -> Pacing {
         match self.0.pacing() {
             // The program has not begun yet.
@@ -147,7 +120,7 @@ pub fn prepare<D: BlockDevice + Observed>(
     on_progress: OnProgress<'_>,
 ) -> Result<Time, DriveError> {
     let go_on = &mut |_: &Progress| on_progress("preparing", 0.0);
-    let progress = unmeasured(device, &mut Preparation(workload), at, &Limit::NONE, go_on)?;
+    let progress = unmeasured(device, &mut Opening(workload), at, &Limit::NONE, go_on)?;
     if progress.requests == 0 { Ok(at) } else { idle_at(device, progress.now, progress.requests) }
 }
 
@@ -155,23 +128,30 @@ pub fn prepare<D: BlockDevice + Observed>(
 /// of its own; `None` if its writes are not to be used (a trace).
 pub fn precondition<D: BlockDevice + Observed>(
     device: &mut D,
-    state: State,
+    preparation: &Preparation,
     workload: Option<&mut dyn BlockWorkload>,
-    seed: u64,
     on_progress: OnProgress<'_>,
 ) -> Result<(Precondition, Time), DriveError> {
-    let mut report = Precondition::none(state.name());
+    prepared(device, preparation, workload, None, &mut Steps { on_progress, between: &mut |_, _| {} })
+}
+
+/// The same with a device that may be kept on its way, and that goes on from where it was `kept`.
+pub(super) fn prepared<D: BlockDevice + Observed>(
+    device: &mut D,
+    preparation: &Preparation,
+    workload: Option<&mut dyn BlockWorkload>,
+    kept: Option<Settling>,
+    steps: &mut Steps<'_>,
+) -> Result<(Precondition, Time), DriveError> {
     // Without erase blocks nothing depends on what was written before.
-    if state == State::Fresh || device.blocks() == 0 {
-        return Ok((report, Time::ZERO));
+    if preparation.state == State::Fresh || device.blocks() == 0 {
+        return Ok((Precondition::none(&preparation.to_string()), Time::ZERO));
     }
-    let draws = workload.as_ref().filter(|_| state == State::Steady).and_then(|workload| workload.draws());
-    let settled = draws.map(|draws| coarse::settled(device, draws, &mut report, on_progress)).transpose()?;
-    let done = match settled.flatten() {
-        Some(done) => done,
-        None => written(device, state, workload, seed, &mut report, on_progress)?,
+    let settling = match kept {
+        Some(kept) => resumed(device, preparation, workload, kept, steps)?,
+        None => begun(device, preparation, workload, steps)?,
     };
-    let now = done.now;
+    let now = settling.done.now;
     let flushed = device.flush(now).map_err(|source| DriveError::Failed {
         number: 0,
         op: Op::Flush,
@@ -181,44 +161,97 @@ pub fn precondition<D: BlockDevice + Observed>(
         source,
     })?;
     // The measured run begins on an idle device, rested like the drives in benchmarks: its cache is folded.
+    let Settling { report, done, .. } = settling;
     let idle = idle_at(device, flushed.end, done.requests)?;
     let rested = device.rest(idle).map_err(|source| DriveError::Unfinished { at: idle, source })?;
-    report.rested_s = rested.since(idle).seconds();
+    let report = Precondition { rested_s: rested.since(idle).seconds(), ..report };
     Ok((report, within_time(rested, done.requests)?))
 }
 
-/// Fills a device at full size, and writes to it until it is in its state.
-fn written<D: BlockDevice + Observed>(
+/// Prepares a new device.
+fn begun<D: BlockDevice + Observed>(
     device: &mut D,
-    state: State,
+    preparation: &Preparation,
     workload: Option<&mut dyn BlockWorkload>,
-    seed: u64,
-    report: &mut Precondition,
-    on_progress: OnProgress<'_>,
-) -> Result<Progress, DriveError> {
+    steps: &mut Steps<'_>,
+) -> Result<Settling, DriveError> {
+    let report = Precondition::none(&preparation.to_string());
+    let is_steady = preparation.state == State::Steady;
     let capacity = device.capacity_bytes();
-    let share = |progress: &Progress| progress.written_bytes as f64 / capacity as f64;
+    let filled = preparation.fill_bytes(capacity);
+    let draws = workload.as_ref().filter(|_| is_steady).and_then(|workload| workload.draws());
+    let twin = draws.map(|draws| coarse::settled(device, draws, filled, &report, steps)).transpose()?;
+    if let Some(settling) = twin.flatten() {
+        return Ok(settling);
+    }
+    let share = |progress: &Progress| progress.written_bytes as f64 / filled as f64;
+    let on_progress = &mut *steps.on_progress;
     let go_on = &mut |progress: &Progress| on_progress("filling", share(progress));
-    let mut done = if state == State::Scattered {
+    let done = if preparation.state == State::Scattered {
         device.expect_scattered_fill();
-        let mut fill = scattered_fill(device, seed);
+        let mut fill = scattered_fill(device, filled, preparation.seed);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     } else {
-        let mut fill = sequential_fill(capacity);
+        let mut fill = sequential_fill(&[0..filled]);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     };
-    report.host_bytes = capacity;
-    if state == State::Steady {
-        let footprint = workload.as_ref().map_or(0..capacity, |workload| workload.footprint());
-        let mut written = 0;
-        report.converged = false;
-        if let Some(workload) = workload {
-            written = settle(device, workload, &mut done, report, on_progress)?;
-        }
-        if written == 0 {
-            let mut writes = uniform_writes(footprint, device.unit_bytes(), seed);
-            settle(device, &mut writes, &mut done, report, on_progress)?;
+    let report = Precondition { host_bytes: filled, ..report };
+    match is_steady {
+        true => settled(device, preparation, workload, Settling::new(done, report), steps),
+        false => Ok(Settling::done(done, report)),
+    }
+}
+
+/// Goes on with the preparation of a device that was kept.
+fn resumed<D: BlockDevice + Observed>(
+    device: &mut D,
+    preparation: &Preparation,
+    mut workload: Option<&mut dyn BlockWorkload>,
+    kept: Settling,
+    steps: &mut Steps<'_>,
+) -> Result<Settling, DriveError> {
+    if kept.report.twin_units > 1 {
+        let draws = workload.and_then(|workload| workload.draws());
+        return coarse::resumed(device, draws.expect("a twin was drawn for"), kept, steps);
+    }
+    if let (Some(workload), false) = (&mut workload, kept.uniform) {
+        skip(&mut **workload, kept.drawn);
+    }
+    settled(device, preparation, workload, kept, steps)
+}
+
+/// Drops the first `count` requests of a workload.
+fn skip(workload: &mut dyn BlockWorkload, count: u64) {
+    let (mut batch, mut drawn) = (Batch::new(), 0);
+    while drawn < count {
+        batch.clear();
+        match workload.fill(&mut batch) {
+            0 => break,
+            more => drawn += more as u64,
         }
     }
-    Ok(done)
+}
+
+/// Writes to a filled device until it is steady: the writes of the workload, uniform ones if it has too few.
+fn settled<D: BlockDevice + Observed>(
+    device: &mut D,
+    preparation: &Preparation,
+    workload: Option<&mut dyn BlockWorkload>,
+    mut settling: Settling,
+    steps: &mut Steps<'_>,
+) -> Result<Settling, DriveError> {
+    let within = preparation.span_bytes(device.capacity_bytes());
+    let footprint = workload.as_ref().map_or(0..within, |workload| workload.footprint());
+    if let (Some(workload), false) = (workload, settling.uniform) {
+        if settle(device, workload, &mut settling, steps)? > 0 {
+            return Ok(settling);
+        }
+    }
+    let mut writes = uniform_writes(footprint, device.unit_bytes(), preparation.seed);
+    match settling.uniform {
+        true => skip(&mut writes, settling.drawn),
+        false => settling = settling.with_uniform_writes(),
+    }
+    settle(device, &mut writes, &mut settling, steps)?;
+    Ok(settling)
 }

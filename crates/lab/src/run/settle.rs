@@ -4,24 +4,113 @@
 //! average (earlier the cleaner has had little to do); it is constant when the later half of all windows and the earlier half
 //! agree within 1 %. The span grows with the search, so that a slow drift is not missed. A device whose state was taken from
 //! that of a coarse twin ([`super::coarse`]) is there when a window agrees with the one before, the first with the twin's.
+//!
+//! Between two windows nothing is in flight: there the device can be kept, and its preparation continued by another run
+//! with the same result ([`Settling`]).
 
 use super::OnProgress;
 use super::device::Observed;
 use super::drive::{DriveError, Limit, Progress, Watch, drive};
 use crate::result::Precondition;
-use nvlab_access::BlockDevice;
-use nvlab_units::Time;
+use nvlab_access::{Attached, BlockDevice};
+use nvlab_controller::PageMap;
 use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Workload};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Windows of half a capacity after which `steady` gives up and reports that it has not converged.
-const WINDOWS_MAX: usize = 100;
+const WINDOWS_MAX: u64 = 100;
 /// Windows on each side of the comparison, at least.
 const WINDOWS_MIN: usize = 2;
 const AGREE: f64 = 0.01;
 /// Erases of the mean block before windows count.
 const ERASES_BEFORE: u64 = 2;
 pub(super) const DEPTH: u32 = 32;
+
+/// Who follows a preparation.
+pub(crate) struct Steps<'a> {
+    /// Told what is done; returns false to stop.
+    pub on_progress: OnProgress<'a>,
+    /// Called between two windows, when the device may be kept.
+    pub between: &'a mut dyn FnMut(&Attached<PageMap>, &Settling),
+}
+
+/// How far a device is on its way to the steady state, between two windows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Settling {
+    /// Requests served and simulated time.
+    pub done: Progress,
+    /// What will be reported.
+    pub report: Precondition,
+    /// Requests or ranks drawn from the source of the writes: those that the next window begins after.
+    pub drawn: u64,
+    /// The writes are uniform ones, since the workload hardly writes.
+    pub uniform: bool,
+    rounds: u64,
+    written_bytes: u64,
+    windows: Vec<f64>,
+    /// Erases before the first window; `None`: there was none yet.
+    erases_before: Option<u64>,
+}
+
+impl Settling {
+    /// Before the first window.
+    pub fn new(done: Progress, report: Precondition) -> Settling {
+        Settling {
+            done,
+            report: Precondition { converged: false, ..report },
+            drawn: 0,
+            uniform: false,
+            rounds: 0,
+            written_bytes: 0,
+            windows: Vec::new(),
+            erases_before: None,
+        }
+    }
+
+    /// Nothing to settle: `report` is all there is to say.
+    pub fn done(done: Progress, report: Precondition) -> Settling {
+        let converged = report.converged;
+        let mut settling = Settling::new(done, report);
+        settling.report.converged = converged;
+        settling
+    }
+
+    /// The same with uniform writes, from the beginning.
+    pub fn with_uniform_writes(self) -> Settling {
+        Settling { uniform: true, ..Settling::new(self.done, self.report) }
+    }
+
+    /// What is known at a share of the next window, for people.
+    fn tell(&self, erases_share: f64) -> String {
+        let round = self.rounds + 1;
+        let [a, b] = self.report.last_windows;
+        match b > 0.0 {
+            false => format!("settling: round {round}, {:.0} % of the first erases", 100.0 * erases_share),
+            true => {
+                let apart = 100.0 * (a - b).abs() / b;
+                format!("settling: round {round}, WA {b:.2}, {apart:.1} % apart (1 % wanted)")
+            }
+        }
+    }
+
+    /// Rounds that it will take in all, as far as can be said: until every block was erased twice at the pace so far, then
+    /// as many windows as the drift needs, which halves when the windows double.
+    fn rounds_expected(&self, erases_share: f64) -> f64 {
+        let least = 2.0 * WINDOWS_MIN as f64;
+        let [a, b] = self.report.last_windows;
+        let rounds = self.rounds as f64;
+        if self.report.twin_units > 1 {
+            return rounds + 1.0;
+        }
+        if self.windows.is_empty() {
+            return rounds / erases_share.clamp(0.01, 1.0) + least;
+        }
+        let windows = self.windows.len() as f64;
+        let apart = if b > 0.0 { (a - b).abs() / b / AGREE } else { 1.0 };
+        (rounds - windows + (windows * apart).max(windows + 1.0).max(least)).min(WINDOWS_MAX as f64)
+    }
+}
 
 /// Requests of one unmeasured source, as fast as the device takes them.
 pub(super) struct Unmeasured<F> {
@@ -45,110 +134,136 @@ impl<F: FnMut(&mut Batch) -> usize> BlockWorkload for Unmeasured<F> {
     }
 }
 
-/// Large sequential writes over a whole device.
-pub(super) fn sequential_fill(capacity_bytes: u64) -> impl BlockWorkload {
-    let mut next = 0;
+/// Large sequential writes over ranges of a device.
+pub(super) fn sequential_fill(ranges: &[Range<u64>]) -> impl BlockWorkload + use<> {
+    let mut ranges: Vec<Range<u64>> =
+        ranges.iter().rev().filter(|range| !range.is_empty()).cloned().collect();
+    let end = ranges.iter().map(|range| range.end).max().unwrap_or(0);
     let fill = move |batch: &mut Batch| {
         let before = batch.len();
-        while batch.room() > 0 && next < capacity_bytes {
-            let bytes = (capacity_bytes - next).min(1 << 20) as u32;
-            batch.push(Request { offset: next, bytes, op: Op::Write, ..Request::default() });
-            next += bytes as u64;
+        while let Some(range) = ranges.last_mut().filter(|_| batch.room() > 0) {
+            let bytes = (range.end - range.start).min(1 << 20) as u32;
+            batch.push(Request { offset: range.start, bytes, op: Op::Write, ..Request::default() });
+            range.start += bytes as u64;
+            if range.is_empty() {
+                ranges.pop();
+            }
         }
         batch.len() - before
     };
-    Unmeasured { footprint: 0..capacity_bytes, fill }
+    Unmeasured { footprint: 0..end, fill }
 }
 
 /// Drives a device without measuring it.
 pub(super) fn unmeasured<D: BlockDevice + Observed>(
     device: &mut D,
     workload: &mut dyn BlockWorkload,
-    at: Time,
+    at: nvlab_units::Time,
     limit: &Limit,
     go_on: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Progress, DriveError> {
     drive(device, workload, at, DEPTH, limit, Watch { meter: None, go_on })
 }
 
-/// Writes until two windows agree; returns the bytes written, 0 if the workload hardly writes.
+/// Writes one window; returns its write amplification, `None` if the workload wrote less than a window.
+fn window<D: BlockDevice + Observed>(
+    device: &mut D,
+    workload: &mut dyn BlockWorkload,
+    settling: &mut Settling,
+    (window, limit): (u64, &Limit),
+    steps: &mut Steps<'_>,
+) -> Result<Option<f64>, DriveError> {
+    let before = device.counters();
+    let needed = (ERASES_BEFORE * device.blocks() as u64).max(1) as f64;
+    let erases = before.erases - settling.erases_before.unwrap_or(before.erases);
+    let text = settling.tell((erases as f64 / needed).min(1.0));
+    let (rounds, expected) = (settling.rounds as f64, settling.rounds_expected(erases as f64 / needed));
+    let share = |progress: &Progress| (rounds + progress.written_bytes as f64 / window as f64) / expected;
+    let on_progress = &mut *steps.on_progress;
+    let go_on = &mut |progress: &Progress| on_progress(&text, share(progress).min(0.99));
+    let mut drawn = 0;
+    let footprint = workload.footprint();
+    let fill = |batch: &mut Batch| {
+        let count = workload.fill(batch);
+        drawn += count as u64;
+        count
+    };
+    let progress = unmeasured(device, &mut Unmeasured { footprint, fill }, settling.done.now, limit, go_on)?;
+    settling.drawn += drawn;
+    (settling.done.now, settling.done.requests) = (progress.now, settling.done.requests + progress.requests);
+    if progress.written_bytes < window {
+        settling.written_bytes *= (progress.written_bytes * 2 >= window) as u64;
+        return Ok(None);
+    }
+    settling.rounds += 1;
+    settling.written_bytes += progress.written_bytes;
+    settling.report.host_bytes += progress.written_bytes;
+    let after = device.counters();
+    let programmed = (after.programmed_units - before.programmed_units) as f64;
+    Ok(Some(programmed / (after.host_units - before.host_units) as f64))
+}
+
+/// Lets the device be kept between two windows.
+fn between(device: &impl Observed, settling: &Settling, steps: &mut Steps<'_>) {
+    if let Some(device) = device.page_map() {
+        (steps.between)(device, settling);
+    }
+}
+
+/// Writes until two halves of the windows agree; returns the bytes written, 0 if the workload hardly writes.
 pub(super) fn settle<D: BlockDevice + Observed>(
     device: &mut D,
     workload: &mut dyn BlockWorkload,
-    done: &mut Progress,
-    report: &mut Precondition,
-    on_progress: OnProgress<'_>,
+    settling: &mut Settling,
+    steps: &mut Steps<'_>,
 ) -> Result<u64, DriveError> {
     let capacity = device.capacity_bytes();
     let unit = device.unit_bytes() as u64;
     // A window must hold enough blocks for its mean to be steady: half a capacity, at least 64 Ki units.
-    let window = (capacity / 2).max(unit << 16);
+    let bytes = (capacity / 2).max(unit << 16);
     // A workload that writes less than a tenth of what it does would take too long.
-    let limit = Limit { written_bytes: window, bytes: window.saturating_mul(10), ..Limit::NONE };
+    let limit = Limit { written_bytes: bytes, bytes: bytes.saturating_mul(10), ..Limit::NONE };
     let blocks = device.blocks() as u64;
-    let filled = device.counters().erases;
-    let (mut total, mut windows) = (0, Vec::new());
-    let footprint = workload.footprint();
-    let mut at_once = Unmeasured { footprint, fill: |batch: &mut Batch| workload.fill(batch) };
-    for round in 0..WINDOWS_MAX {
-        let before = device.counters();
-        let share = |progress: &Progress| round as f64 + progress.written_bytes as f64 / window as f64;
-        let go_on = &mut |progress: &Progress| on_progress("settling", share(progress) / 2.0);
-        let progress = unmeasured(device, &mut at_once, done.now, &limit, go_on)?;
-        (done.now, done.requests) = (progress.now, done.requests + progress.requests);
-        if progress.written_bytes < window {
-            return Ok(if progress.written_bytes * 2 < window { 0 } else { total });
+    let filled = *settling.erases_before.get_or_insert(device.counters().erases);
+    while settling.rounds < WINDOWS_MAX {
+        let Some(found) = window(device, workload, settling, (bytes, &limit), steps)? else {
+            return Ok(settling.written_bytes);
+        };
+        if device.counters().erases - filled >= ERASES_BEFORE * blocks {
+            settling.windows.push(found);
+            let (earlier, later) = settling.windows.split_at(settling.windows.len() / 2);
+            let mean = |windows: &[f64]| windows.iter().sum::<f64>() / windows.len().max(1) as f64;
+            settling.report.last_windows = [mean(earlier), mean(later)];
+            let [a, b] = settling.report.last_windows;
+            if earlier.len() >= WINDOWS_MIN && (a - b).abs() <= AGREE * b {
+                settling.report.converged = true;
+                break;
+            }
         }
-        total += progress.written_bytes;
-        report.host_bytes += progress.written_bytes;
-        let after = device.counters();
-        if after.erases - filled < ERASES_BEFORE * blocks {
-            continue;
-        }
-        let programmed = (after.programmed_units - before.programmed_units) as f64;
-        windows.push(programmed / (after.host_units - before.host_units) as f64);
-        let (earlier, later) = windows.split_at(windows.len() / 2);
-        let mean = |windows: &[f64]| windows.iter().sum::<f64>() / windows.len().max(1) as f64;
-        report.last_windows = [mean(earlier), mean(later)];
-        let [a, b] = report.last_windows;
-        if earlier.len() >= WINDOWS_MIN && (a - b).abs() <= AGREE * b {
-            report.converged = true;
-            break;
-        }
+        between(device, settling, steps);
     }
-    Ok(total)
+    Ok(settling.written_bytes)
 }
 
-/// Writes to a device whose write amplification should be `expected` until a window agrees with the one before, the first
-/// with that.
+/// Writes to a device that came from its twin until a window agrees with the one before, the first with the write
+/// amplification of the twin, which `settling` begins with.
 pub(super) fn settle_from<D: BlockDevice + Observed>(
     device: &mut D,
     workload: &mut dyn BlockWorkload,
-    expected: f64,
-    done: &mut Progress,
-    report: &mut Precondition,
-    on_progress: OnProgress<'_>,
+    settling: &mut Settling,
+    steps: &mut Steps<'_>,
 ) -> Result<(), DriveError> {
-    let window = device.capacity_bytes() / 2;
-    let limit = Limit { written_bytes: window, ..Limit::NONE };
-    report.last_windows = [expected; 2];
-    report.converged = false;
-    for round in 0..WINDOWS_MAX {
-        let before = device.counters();
-        let share = |progress: &Progress| round as f64 + progress.written_bytes as f64 / window as f64;
-        let go_on = &mut |progress: &Progress| on_progress("settling", share(progress) / 2.0);
-        let progress = unmeasured(device, workload, done.now, &limit, go_on)?;
-        (done.now, done.requests) = (progress.now, done.requests + progress.requests);
-        report.host_bytes += progress.written_bytes;
-        let after = device.counters();
-        let programmed = (after.programmed_units - before.programmed_units) as f64;
-        let found = programmed / (after.host_units - before.host_units) as f64;
-        report.last_windows = [report.last_windows[1], found];
-        let [a, b] = report.last_windows;
+    let bytes = device.capacity_bytes() / 2;
+    let limit = Limit { written_bytes: bytes, ..Limit::NONE };
+    while settling.rounds < WINDOWS_MAX {
+        let Some(found) = window(device, workload, settling, (bytes, &limit), steps)? else { break };
+        settling.report.last_windows = [settling.report.last_windows[1], found];
+        let [a, b] = settling.report.last_windows;
         if (a - b).abs() <= AGREE * b {
-            report.converged = true;
+            settling.report.converged = true;
             break;
         }
+        between(device, settling, steps);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::RunPlan;
 use super::device::{ArrayInsides, FlashInsides, Insides};
 use super::media::{media, years_of};
 use super::meter::{OpTotals, TRANSACTION, Totals, latency};
-use crate::design::Design;
+use crate::design::{Design, Part};
 use crate::result::{
     DesignInfo, FlashResult, Lifetime, OpResult, Precondition, Price, RESULTS_VERSION, RunResult, SCHEMA,
     SECONDS_PER_YEAR, WriteAmplification,
@@ -95,7 +95,7 @@ pub fn key(design: &Design, plan: &RunPlan) -> String {
         design.canonical_text(),
         plan.workload_text,
         plan.seed,
-        plan.state.name(),
+        plan.state,
         limit
     );
     format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes()))
@@ -211,8 +211,12 @@ fn lifetime(
         ),
         (None, None) => (0, None),
     };
+    let retention_years = match design.media.get(design.ftl.medium()).map(|medium| &medium.part) {
+        Some(Part::Nand(flash) | Part::Nor(flash)) => flash.retention_years,
+        _ => None,
+    };
     let Some((years, years_worst_block)) = worn else {
-        return Lifetime { rated_cycles, ..Lifetime::default() };
+        return Lifetime { rated_cycles, retention_years, ..Lifetime::default() };
     };
     // Programmed although nothing was written: moved by the device itself.
     let host_bytes = (host_bytes > 0).then(|| years * SECONDS_PER_YEAR * (host_bytes as f64 / seconds));
@@ -222,6 +226,7 @@ fn lifetime(
         host_bytes,
         drive_writes_per_day: host_bytes.map(|bytes| bytes / design.capacity_bytes() as f64 / (5.0 * 365.25)),
         rated_cycles,
+        retention_years,
     }
 }
 

@@ -24,7 +24,7 @@ fn small(more: &[&str]) -> Design {
 
 fn run_on(design: Design, workload: &str, until: &str, state: State) -> Result<RunResult, RunError> {
     let source = Source::read(workload, None).unwrap();
-    let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state };
+    let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state: state.into() };
     Task::new(design, "envy".into(), &source, settings).unwrap().run(&mut |_, _| true)
 }
 
@@ -121,7 +121,7 @@ fn a_scattered_fill_mixes_what_lies_together_in_address() {
 #[test]
 fn transactions_need_a_memory_that_is_large_enough() {
     let source = Source::read(BANK, None).unwrap();
-    let settings = Settings { seed: 1, until: None, state: State::Fresh };
+    let settings = Settings { seed: 1, until: None, state: State::Fresh.into() };
     let refused = |design: Design| Task::new(design, "x".into(), &source, settings).unwrap_err().to_string();
     let drive = Design::load("ssd-tlc", &[]).unwrap();
     assert!(refused(drive).contains("this is a block device; a design of kind envy has a memory"));

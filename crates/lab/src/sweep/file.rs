@@ -26,7 +26,7 @@ use super::skip::Skip;
 use super::space::{Axis, RunSpec, Space, design_axis, key_axis, list_axis};
 use super::{SEED, Sweep, WORKLOAD};
 use crate::plan::Until;
-use crate::run::State;
+use crate::run::Preparation;
 use crate::toml_reader::{FileError, Source, Table};
 use std::path::Path;
 use std::sync::Arc;
@@ -140,9 +140,10 @@ fn run_spec(sweep: &Table, axes: &mut Vec<Axis>) -> Read<RunSpec> {
         return Err(sweep.wrong("until", format!("is wrong: {problem}")));
     }
     let state = match sweep.text("precondition")? {
-        None => State::Steady,
-        Some(text) => State::parse(&text)
-            .ok_or_else(|| sweep.wrong("precondition", "is fresh, full, scattered or steady"))?,
+        None => Preparation::default(),
+        Some(text) => {
+            text.parse().map_err(|problem| sweep.wrong("precondition", format!("is wrong: {problem}")))?
+        }
     };
     let whole = |text: &String| text.parse::<u64>().is_ok();
     let seeds: Vec<String> = match sweep.get("seeds").map(|node| &node.value) {

@@ -1,7 +1,7 @@
 //! A space of runs: what is run at every point, along which axes.
 
 use crate::plan::Until;
-use crate::run::State;
+use crate::run::Preparation;
 use nvlab_units::quantity;
 
 /// What is run, and what is varied.
@@ -22,8 +22,8 @@ pub struct RunSpec {
     pub sets: Vec<String>,
     /// The workload.
     pub workload: String,
-    /// The state of the device before the run.
-    pub state: State,
+    /// How the device is prepared.
+    pub state: Preparation,
     /// When the run ends; `None` as for `run`.
     pub until: Option<String>,
     /// Seed.
@@ -74,8 +74,8 @@ pub struct Point {
     pub sets: Vec<String>,
     /// The workload.
     pub workload: String,
-    /// The state of the device before the run.
-    pub state: State,
+    /// How the device is prepared.
+    pub state: Preparation,
     /// When the run ends.
     pub until: Option<Until>,
     /// Seed.

@@ -29,7 +29,8 @@ impl Scenario {
     /// The run on a design.
     pub fn run(&self, design: Design) -> Result<RunResult, RunError> {
         let source = Source::read(self.workload, None).unwrap();
-        let settings = Settings { seed: 1, until: Some(self.until.parse().unwrap()), state: self.state };
+        let settings =
+            Settings { seed: 1, until: Some(self.until.parse().unwrap()), state: self.state.into() };
         let task = Task::new(design, self.name.into(), &source, settings);
         let mut result =
             task.unwrap_or_else(|error| panic!("{}: {error}", self.name)).run(&mut |_, _| true)?;

@@ -7,9 +7,10 @@
 
 use super::config::{BitErrors, FlashConfig, SlcMode};
 use nvlab_units::{BlockId, Bus, Lane, Layout, Rng, Served, Span, Ticket, Time, Total};
+use serde::{Deserialize, Serialize};
 
 /// What an array did, and how long its parts were busy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlashStats {
     /// Cell-to-register reads (one may fetch several units).
     pub reads: u64,
@@ -38,7 +39,7 @@ pub const LEVELS_MAX: usize = 5;
 pub const SLC_LEVEL: u32 = LEVELS_MAX as u32;
 
 /// Operations on blocks used with one bit per cell; [`FlashStats`] includes them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlcOperations {
     /// Cell-to-register reads, without retries.
     pub reads: u64,
@@ -49,7 +50,7 @@ pub struct SlcOperations {
 }
 
 /// The shared state of a flash array.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cells {
     /// The configuration of the array.
     pub config: FlashConfig,

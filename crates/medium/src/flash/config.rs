@@ -1,9 +1,10 @@
 //! The configuration of a flash array: shape, times, endurance, faults. Plain data, filled from a datasheet.
 
 use nvlab_units::{Geometry, Interruption, Rate, Span};
+use serde::{Deserialize, Serialize};
 
 /// How cells may be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CellRules {
     /// A page is programmed once, in order within its block, then read whole; erase to 1.
     Nand,
@@ -15,7 +16,7 @@ pub enum CellRules {
 }
 
 /// A flash array: chips, their wiring and their faults.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlashConfig {
     /// How cells may be written.
     pub rules: CellRules,
@@ -30,7 +31,7 @@ pub struct FlashConfig {
 }
 
 /// Times of one die and its channel.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlashTiming {
     /// Cells to page register, one entry per page of a word line (lower, middle, upper; one for SLC). Must not
     /// be empty. The units of one program operation are spread over these pages in order.
@@ -51,7 +52,7 @@ pub struct FlashTiming {
 
 /// The mode in which a block of a part with several bits per cell is used with one: faster, more durable and smaller.
 /// The mode of a block is chosen while it is erased.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlcMode {
     /// Program operations that fill a block, and units each writes: at most those of the geometry.
     pub pages_per_block: u32,
@@ -66,7 +67,7 @@ pub struct SlcMode {
 }
 
 /// How long cells live.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Endurance {
     /// Rated program/erase cycles of a block.
     pub cycles: u32,
@@ -76,7 +77,7 @@ pub struct Endurance {
 }
 
 /// What goes wrong. `Faults::NONE` costs nothing at run time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Faults {
     /// Share of blocks marked bad at the factory.
     pub factory_bad: f64,
@@ -105,7 +106,7 @@ impl Faults {
 }
 
 /// Raw bit errors and what the error correction can correct.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BitErrors {
     /// Raw bit error rate of a fresh block.
     pub rate_fresh: f64,

@@ -3,9 +3,10 @@
 use super::config::SlcMode;
 use crate::MediumError;
 use nvlab_units::{BlockId, Geometry};
+use serde::{Deserialize, Serialize};
 
 /// The mode of every block.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Modes {
     /// Whether each block is in SLC mode; empty if the part has no such mode.
     slc: Vec<bool>,

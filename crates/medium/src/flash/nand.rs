@@ -23,13 +23,14 @@ use super::modes::Modes;
 use super::programmed::{Pages, Programmed};
 use crate::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ppa, Served, Ticket, Time};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Bytes of spare area per unit for the controller (the rest is error correction).
 pub const SPARE_BYTES: usize = 28;
 
 /// Why a page cannot be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Damage {
     /// The power failed during its program, and the error correction detects it.
     Torn,
@@ -38,21 +39,21 @@ enum Damage {
 }
 
 /// An operation that a power cut could still undo.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum Undo {
     Program { block: BlockId, page: u32 },
     Erase { block: BlockId, slc: bool, pages: Pages, damage: Vec<(u32, Damage)> },
 }
 
 /// A block whose erase a power cut could still undo. Its old contents stay in the store until a page is programmed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Erasing {
     block: BlockId,
     /// The old contents of pages programmed since: number, payload and spare areas.
     overwritten: Vec<(u32, Vec<u8>)>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Unsettled {
     die: u32,
     from: Ticket,
@@ -61,7 +62,7 @@ struct Unsettled {
 }
 
 /// A NAND array with its payload in `S`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Nand<S: Store = ()> {
     cells: Cells,
     store: S,

@@ -6,9 +6,10 @@ use super::config::CellRules;
 use crate::MediumError;
 use nvlab_units::bits::words_of;
 use nvlab_units::{BlockId, Geometry};
+use serde::{Deserialize, Serialize};
 
 /// The pages of every block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Programmed {
     /// One past the highest programmed page of each block.
     written: Vec<u32>,
@@ -19,7 +20,7 @@ pub(super) struct Programmed {
 }
 
 /// The programmed pages of one block, saved for undo.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Pages {
     pub written: u32,
     bits: Vec<u64>,

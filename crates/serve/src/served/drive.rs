@@ -344,7 +344,7 @@ impl Drive {
             workload_text: "served".into(),
             workload_about: "what programs asked of a served device".into(),
             seed: inner.state.seed(),
-            state: State::Fresh,
+            state: State::Fresh.into(),
             until: None,
             limit: Limit::NONE,
             requests_asked: None,

@@ -32,7 +32,7 @@ pub trait Addresses {
 
 /// A distribution that draws every slot anew: first a rank, neighbours among which are about equally likely, then the slot
 /// of this rank.
-pub trait Ranks {
+pub trait Ranks: std::fmt::Debug {
     /// Draws a rank.
     fn rank(&mut self) -> u64;
 

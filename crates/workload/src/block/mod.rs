@@ -55,6 +55,7 @@ pub trait BlockWorkload: Workload {
 }
 
 /// Writes of one size whose addresses are drawn anew each time.
+#[derive(Debug)]
 pub struct Draws {
     /// Where they go: from the first byte on, slot by slot.
     pub start: u64,

@@ -109,4 +109,8 @@ pub const KEYS: &[Key] = &[
     key("media.*.endurance_spread", FLASH, SHARE, Is("0 %"), "\"10 %\"").about(
         "Relative standard deviation of the cycles a block really endures; 0: every block is as rated.",
     ),
+    key("media.*.retention_years", FLASH, Shape::Count { min: 1, max: 1000 }, Nothing("not limited"), "10").about(
+        "Years a lightly worn cell keeps its data. It bounds the lifetime that is reported: a device that is hardly written \
+         to does not last for centuries.",
+    ),
 ];

@@ -91,6 +91,10 @@ impl Reader<'_> {
         let transfer = if nand { self.rate("transfer") } else { Some(Rate::from_bytes_per_second(0)) };
         let endurance = self.count("endurance");
         let endurance_spread = self.share("endurance_spread");
+        let retention_years = match self.context.has(&self.path("retention_years")) {
+            true => Some(self.count("retention_years")?),
+            false => None,
+        };
         let faults = self.faults();
         let price = self.price();
         let interruption = match (suspend?, resume?) {
@@ -128,6 +132,7 @@ impl Reader<'_> {
             transfer: transfer?,
             endurance: endurance?,
             endurance_spread,
+            retention_years,
             faults,
             price,
         })

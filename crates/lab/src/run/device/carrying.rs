@@ -1,8 +1,8 @@
 //! A device under a workload that may carry no bytes, whether its media keep any or not.
 
 use super::{Counters, Device, Insides, Observed, Twin};
-use nvlab_access::BlockDevice;
-use nvlab_controller::{Background, ControllerError, Powered, RecoveryReport};
+use nvlab_access::{Attached, BlockDevice};
+use nvlab_controller::{Background, ControllerError, PageMap, Powered, RecoveryReport};
 use nvlab_units::{Served, Span, Time};
 
 /// A device whose media may keep bytes: if they do and the workload carries none, zeros are written and what is read is
@@ -116,6 +116,9 @@ impl<D: Device> Observed for Carrying<D> {
     }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.device.rest(at)
+    }
+    fn page_map(&self) -> Option<&Attached<PageMap>> {
+        self.device.page_map()
     }
     fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
         self.device.twin(multiple, start)

@@ -38,6 +38,7 @@ use nvlab_controller::{Background, Controller, ControllerError, PageMap};
 use nvlab_medium::Store;
 use nvlab_medium::flash::{Cells, FlashStats, Nand};
 use nvlab_units::{Geometry, Span, Time, Total};
+use std::any::Any;
 
 /// Counts a meter follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -191,6 +192,10 @@ pub trait Observed: Background {
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         Ok(at)
     }
+    /// The whole of it, if it is a page map without payload behind a link: it can be kept.
+    fn page_map(&self) -> Option<&Attached<PageMap>> {
+        None
+    }
     /// A coarse twin of this new device, of whose units each stands for several of its own ([`PageMap::twin`]); `None` if a twin would
     /// not come to the same state.
     fn twin(&self, _multiple: u32, _start: u32) -> Option<Twin> {
@@ -222,7 +227,7 @@ pub fn link(design: &Design) -> HostPath {
     }
 }
 
-impl<C: Controller + Observed> Observed for Attached<C> {
+impl<C: Controller + Observed + 'static> Observed for Attached<C> {
     fn counters(&self) -> Counters {
         self.controller().counters()
     }
@@ -249,6 +254,9 @@ impl<C: Controller + Observed> Observed for Attached<C> {
     }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.controller_mut().rest(at)
+    }
+    fn page_map(&self) -> Option<&Attached<PageMap>> {
+        (self as &dyn Any).downcast_ref()
     }
     fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
         self.controller().twin(multiple, start)

@@ -17,7 +17,7 @@ fn holds(controller: &impl Controller, offset: u64) -> bool {
     controller.is_mapped((offset / controller.unit_bytes() as u64) as u32)
 }
 
-impl<C: Controller + Observed> Device for Attached<C> {
+impl<C: Controller + Observed + 'static> Device for Attached<C> {
     const KEEPS: bool = C::KEEPS;
 
     fn is_mapped(&self, offset: u64) -> bool {

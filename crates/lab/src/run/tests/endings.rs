@@ -135,12 +135,13 @@ impl Device for Failing {
 #[test]
 fn work_that_cannot_be_finished_is_an_error() {
     let source = Source::read("uniform bs=4KiB", None).unwrap();
-    let settings = Settings { seed: 1, until: Some("10 io".parse().unwrap()), state: State::Fresh };
+    let settings = Settings { seed: 1, until: Some("10 io".parse().unwrap()), state: State::Fresh.into() };
     let design = set("ssd-tlc", &[]);
     let task = Task::new(design.clone(), "x".into(), &source, settings).unwrap();
     let mut workload = source.open(4096, Serves::Blocks, 1).unwrap().work.requests().unwrap();
     let (plan, workload, on_progress) = (&task.plan, &mut *workload, &mut |_: &str, _| true);
-    let requests = Requests { design: &design, plan, workload, own: None, on_progress };
+    let requests =
+        Requests { design: &design, plan, workload, own: None, begin: Begin::default(), on_progress };
     let ran = requests.visit(Failing, Time::ZERO);
     let why = ran.unwrap_err().to_string();
     assert!(

@@ -109,7 +109,7 @@ fn threads_without_stages_are_depth() {
 fn a_recorded_program_passes_what_its_recording_lacks() {
     let run = |sets: &[&str], workload: &str| {
         let source = Source::read(workload, None).unwrap();
-        let settings = Settings { seed: 1, until: None, state: State::Full };
+        let settings = Settings { seed: 1, until: None, state: State::Full.into() };
         let task = Task::new(flash(sets), "it".into(), &source, settings).unwrap();
         task.run(&mut |_, _| true).unwrap_or_else(|error| panic!("{error}"))
     };

@@ -46,7 +46,7 @@ fn steady(design: &Design, workload: &str, by_twin: bool) -> (Precondition, f64)
             let mut undrawn = Undrawn(open(2));
             let own: &mut dyn BlockWorkload = if by_twin { &mut *own } else { &mut undrawn };
             let prepared =
-                precondition::precondition(&mut device, State::Steady, Some(own), 1, &mut |_, _| true);
+                precondition::precondition(&mut device, &State::Steady.into(), Some(own), &mut |_, _| true);
             let (report, origin) = prepared.unwrap();
             device.reset_stats();
             let limit = Limit { written_bytes: design.capacity_bytes() / 2, ..Limit::NONE };

@@ -1,0 +1,209 @@
+//! Values that no part or link has: warnings, never errors, since a design may be about what does not exist yet.
+//!
+//! All ranges stand in one table, each with its basis. They are wide: a value outside is a slip of the unit more often than
+//! an invention.
+
+use super::part::{Flash, Part};
+use super::{Design, Ftl, HostPath, PathKind};
+use nvlab_units::quantity::display_fraction;
+use nvlab_units::{Rate, Span};
+
+/// What the cells of a kind of flash can do.
+struct Range {
+    /// `slc`... of NAND.
+    cell: &'static str,
+    /// Cells to register, one program operation, erasing a block: least and most, in microseconds.
+    read_us: [f64; 2],
+    program_us: [f64; 2],
+    erase_us: [f64; 2],
+    /// Rated cycles.
+    cycles: [u32; 2],
+    basis: &'static str,
+}
+
+const RANGES: [Range; 4] = [
+    Range {
+        cell: "slc",
+        read_us: [2.0, 60.0],
+        program_us: [50.0, 1_000.0],
+        erase_us: [300.0, 20_000.0],
+        cycles: [10_000, 1_000_000],
+        basis: "K9F1G08 (25 us, 200 us, 1.5 ms, 100 000) to Z-NAND and XL-Flash (3 to 5 us, 75 to 100 us)",
+    },
+    Range {
+        cell: "mlc",
+        read_us: [20.0, 200.0],
+        program_us: [300.0, 4_000.0],
+        erase_us: [500.0, 20_000.0],
+        cycles: [500, 50_000],
+        basis: "K9G8G08 (60 us, 800 us, 1.5 ms, 5 000) to eMLC of 2012 (30 000, 2 ms)",
+    },
+    Range {
+        cell: "tlc",
+        read_us: [25.0, 250.0],
+        program_us: [250.0, 6_000.0],
+        erase_us: [1_000.0, 30_000.0],
+        cycles: [200, 20_000],
+        basis: "ISSCC 2014 to 2023 (reads of 39 to 110 us; word lines of three pages in 0.35 to 3 ms), ratings of 300 to 10 000",
+    },
+    Range {
+        cell: "qlc",
+        read_us: [50.0, 500.0],
+        program_us: [700.0, 20_000.0],
+        erase_us: [2_000.0, 40_000.0],
+        cycles: [100, 5_000],
+        basis: "ISSCC 2018 to 2023 (reads of 65 to 170 us; two-pass word lines of 1.6 to 9 ms), ratings of 300 to 1 500",
+    },
+];
+
+/// The fastest link of each kind, in bytes a second, and what that is.
+const LINKS: [(PathKind, u64, &str); 2] = [
+    (PathKind::Sata, 600_000_000, "SATA 3.2 carries 6 Gbit/s in 8b/10b"),
+    (PathKind::Nvme, 128_000_000_000, "PCIe 7.0 x8 or 6.0 x16 carries about 126 GB/s"),
+];
+
+/// Less spare space than this leaves the cleaner hardly a block.
+const SPARE_MIN: f64 = 0.02;
+/// Dies that program this many times what their channel carries: those beyond change nothing.
+const FEED_MAX: f64 = 1.5;
+
+impl Design {
+    /// What is hardly meant, each as one sentence that names the key, the value and the usual range with its basis.
+    pub fn implausible(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (name, medium) in &self.media {
+            if let Part::Nand(flash) = &medium.part {
+                found.extend(nand(name, flash));
+            }
+        }
+        found.extend(self.data_flash().and_then(|(name, flash)| self.fed(name, flash)));
+        found.extend(link(&self.path));
+        found.extend(self.tight());
+        found
+    }
+
+    /// The flash that holds the data.
+    fn data_flash(&self) -> Option<(&str, &Flash)> {
+        let name = self.ftl.medium();
+        match &self.media.get(name)?.part {
+            Part::Nand(flash) => Some((name, flash)),
+            _ => None,
+        }
+    }
+
+    /// Dies that program faster than their channel brings them data.
+    fn fed(&self, name: &str, flash: &Flash) -> Option<String> {
+        let geometry = &self.array.geometry;
+        let page = geometry.units_per_page as f64 * geometry.unit_bytes as f64;
+        let die = page / flash.program.seconds().max(1e-12);
+        let ways = geometry.dies() as f64 / geometry.channels as f64;
+        let channel = bytes_per_second(self.array.transfer);
+        let times = ways * die / channel;
+        (times > FEED_MAX).then(|| {
+            format!(
+                "media.{name}: the {ways} dies of a channel program {}, the channel carries {}: at most {:.1} of them are ever \
+                 fed (bytes of a page over its program time)",
+                bandwidth(ways * die),
+                bandwidth(channel),
+                channel / die
+            )
+        })
+    }
+
+    /// Hardly any spare space.
+    fn tight(&self) -> Option<String> {
+        let raw = self.raw_bytes();
+        let spare = 1.0 - self.capacity_bytes() as f64 / raw.max(1) as f64;
+        let is_page_map = matches!(self.ftl, Ftl::Page(_)) && self.data_flash().is_some();
+        (is_page_map && spare < SPARE_MIN).then(|| {
+            format!(
+                "ftl.spare: {} of the raw flash are spare; drives have 7 % to 28 % (GiB sold as GB are 7 %)",
+                display_fraction((spare * 1e4).round() / 1e4)
+            )
+        })
+    }
+}
+
+fn bytes_per_second(rate: Rate) -> f64 {
+    (1 << 20) as f64 / rate.transfer(1 << 20).seconds().max(1e-15)
+}
+
+fn bandwidth(bytes_per_second: f64) -> String {
+    format!("{} MB/s", (bytes_per_second / 1e6).round())
+}
+
+fn nand(name: &str, flash: &Flash) -> Vec<String> {
+    let Some(range) = RANGES.iter().find(|range| range.cell == flash.cell) else { return Vec::new() };
+    let cell = range.cell.to_uppercase();
+    let us = |span: Span| span.ns() as f64 / 1e3;
+    let times = [
+        ("read", us(*flash.read.iter().min().expect("a part has a read time")), range.read_us),
+        ("program", us(flash.program), range.program_us),
+        ("erase", us(flash.erase), range.erase_us),
+    ];
+    let mut found: Vec<String> = times
+        .into_iter()
+        .filter(|(_, value, [least, most])| value < least || value > most)
+        .map(|(key, value, [least, most])| {
+            format!("media.{name}.{key}: {value} us; {cell} takes {least} to {most} us ({})", range.basis)
+        })
+        .collect();
+    let [least, most] = range.cycles;
+    if !(least..=most).contains(&flash.endurance) {
+        found.push(format!(
+            "media.{name}.endurance: {} cycles; {cell} is rated for {least} to {most} ({})",
+            flash.endurance, range.basis
+        ));
+    }
+    found
+}
+
+fn link(path: &HostPath) -> Option<String> {
+    let (_, most, basis) = LINKS.iter().find(|(kind, ..)| *kind == path.kind)?;
+    let rate = bytes_per_second(path.rate?);
+    (rate > 1.01 * *most as f64)
+        .then(|| format!("path.rate: {}; at most {} ({basis})", bandwidth(rate), bandwidth(*most as f64)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::design::BUILT_IN;
+
+    fn of(name: &str, sets: &[&str]) -> Vec<String> {
+        let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+        Design::load(name, &sets).unwrap_or_else(|errors| panic!("{errors}")).implausible()
+    }
+
+    #[test]
+    fn built_in_designs_are_plausible() {
+        for (name, _) in BUILT_IN {
+            assert_eq!(of(name, &[]), Vec::<String>::new(), "{name}");
+        }
+    }
+
+    #[test]
+    fn slips_of_a_unit_are_named() {
+        let cases: [(&str, &[&str], &str); 7] = [
+            ("ssd-tlc", &["media.tlc.program=1 us"], "media.tlc.program: 1 us; TLC takes 250 to 6000 us"),
+            ("ssd-tlc", &["media.tlc.read=[\"45 ns\",\"60 ns\",\"75 ns\"]"], "media.tlc.read"),
+            ("ssd-tlc", &["media.tlc.erase=5 s"], "media.tlc.erase"),
+            ("ssd-tlc", &["media.tlc.endurance=100000"], "media.tlc.endurance: 100000 cycles"),
+            (
+                "ssd-tlc",
+                &["path.kind=sata", "path.rate=250 GB/s"],
+                "path.rate: 250000 MB/s; at most 600 MB/s (SATA",
+            ),
+            (
+                "ssd-tlc",
+                &["array.ways=16", "media.tlc.blocks=60", "media.tlc.transfer=400 MB/s"],
+                "are ever fed",
+            ),
+            ("ssd-tlc", &["ftl.spare=1.5 %"], "ftl.spare: 1.5"),
+        ];
+        for (name, sets, expected) in cases {
+            let found = of(name, sets);
+            assert!(found.iter().any(|what| what.contains(expected)), "{sets:?}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Prepared devices of earlier runs: which one a run may begin with, and keeping its own.
+//!
+//! Kept are page maps without payload behind a link (`ftl.kind = "page"` without `fsms`): what takes long to prepare.
+//! A device that came from a coarse twin depends on the addresses of the writes only, so runs share it whose workloads
+//! differ in nothing else (mix, depth, rate). On its way to the steady state a device is kept from time to time between two
+//! windows, so that a run that was interrupted goes on there.
+
+use super::RunPlan;
+use super::device::Observed;
+use super::settle::Settling;
+use crate::design::{Design, Ftl};
+use crate::prepared::Shelf;
+use crate::result::{Precondition, RESULTS_VERSION};
+use nvlab_access::Attached;
+use nvlab_controller::PageMap;
+use nvlab_units::Time;
+use nvlab_workload::BlockWorkload;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+/// Keeping a device on its way may take one part of the time in this many.
+const SHARE: u32 = 20;
+
+/// Where to look for a prepared device and to keep one.
+#[derive(Clone, Copy, Debug)]
+pub struct Keeping<'a> {
+    /// The folder.
+    pub shelf: &'a Shelf,
+    /// What the writes of the workload depend on: its text, and the hash of its file if it has one.
+    pub workload: &'a str,
+}
+
+/// The keys of one run, of which one is its device's.
+pub(super) struct Keys {
+    /// Of a device that came from a twin.
+    twin: Option<String>,
+    /// Of one that was written at full size.
+    full: String,
+}
+
+/// What is known of a device that was kept.
+pub(super) enum Kept {
+    /// It is prepared, and ready at this time.
+    Prepared(Precondition, Time),
+    /// It is on its way.
+    Settling(Settling),
+}
+
+impl Keys {
+    pub fn new(design: &Design, plan: &RunPlan, workload: &str, own: Option<&dyn BlockWorkload>) -> Keys {
+        let base = format!(
+            "{}\n{RESULTS_VERSION}\n{}\n{}",
+            program(),
+            design.canonical_text(),
+            plan.state.without_idle()
+        );
+        let key = |writes: String| {
+            format!("{:032x}", xxhash_rust::xxh3::xxh3_128(format!("{base}\n{writes}").as_bytes()))
+        };
+        let draws = own.and_then(|own| own.draws());
+        Keys {
+            twin: draws.map(|draws| key(format!("twin of {draws:?}"))),
+            full: key(own.map_or(String::new(), |_| workload.to_string())),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &String> {
+        self.twin.iter().chain([&self.full])
+    }
+
+    fn of(&self, report: &Precondition) -> &str {
+        match (&self.twin, report.twin_units) {
+            (Some(twin), 2..) => twin,
+            _ => &self.full,
+        }
+    }
+}
+
+fn part_of(key: &str) -> String {
+    format!("{key}-part")
+}
+
+/// What tells this build of the program from others: a device is laid out as in the program that kept it.
+fn program() -> String {
+    let meta = std::env::current_exe().and_then(std::fs::metadata);
+    let changed = meta.as_ref().ok().and_then(|meta| meta.modified().ok()?.duration_since(UNIX_EPOCH).ok());
+    format!("{} {:?}", env!("CARGO_PKG_VERSION"), (meta.map(|meta| meta.len()).ok(), changed))
+}
+
+/// True if devices of this design can be kept.
+pub(super) fn is_kept(design: &Design) -> bool {
+    matches!(design.ftl, Ftl::Page(_)) && design.route.is_none()
+}
+
+/// The turn of a run whose device others may want, too.
+pub(super) struct Turn {
+    turn: Arc<Mutex<()>>,
+}
+
+impl Turn {
+    pub fn of(shelf: &Shelf, keys: &Keys) -> Turn {
+        Turn { turn: shelf.turn(keys.all().next().expect("there is a key")) }
+    }
+    pub fn wait(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The device of a run, if it was kept, prepared or on its way.
+pub(super) fn find(shelf: &Shelf, keys: &Keys) -> Option<(Attached<PageMap>, Kept)> {
+    let prepared = keys.all().find_map(|key| shelf.find::<(Precondition, Time)>(key));
+    if let Some((device, (report, ready))) = prepared {
+        return Some((device, Kept::Prepared(report, ready)));
+    }
+    let part = keys.all().find_map(|key| shelf.find::<Settling>(&part_of(key)));
+    part.map(|(device, settling)| (device, Kept::Settling(settling)))
+}
+
+/// Keeps the device of one run.
+pub(super) struct Keeper<'a> {
+    shelf: &'a Shelf,
+    keys: Keys,
+    began: Instant,
+    last: Instant,
+    took: Duration,
+}
+
+impl<'a> Keeper<'a> {
+    pub fn new(shelf: &'a Shelf, keys: Keys) -> Keeper<'a> {
+        let now = Instant::now();
+        Keeper { shelf, keys, began: now, last: now, took: Duration::ZERO }
+    }
+
+    /// Keeps a device between two windows, if that was not done lately.
+    pub fn part(&mut self, device: &Attached<PageMap>, settling: &Settling) {
+        let due = self.shelf.patience().part_every.max(self.took * SHARE);
+        if self.last.elapsed() < due {
+            return;
+        }
+        let began = Instant::now();
+        let part = part_of(self.keys.of(&settling.report));
+        self.shelf.note(self.shelf.keep(&part, device, settling), true);
+        self.took = began.elapsed();
+        self.last = Instant::now();
+    }
+
+    /// Keeps a prepared device if that took long enough.
+    pub fn whole(self, device: &impl Observed, report: &Precondition, ready: Time) {
+        let Some(device) = device.page_map() else { return };
+        let key = self.keys.of(report);
+        if self.began.elapsed() >= self.shelf.patience().worth {
+            self.shelf.note(self.shelf.keep(key, device, &(report.clone(), ready)), false);
+        }
+        self.shelf.drop_kept(&part_of(key));
+    }
+}

@@ -1,0 +1,86 @@
+//! What limits a run is said, truly, and only where a bound decides.
+
+use nvlab_lab::design::Design;
+use nvlab_lab::plan::{Settings, Source, Task};
+use nvlab_lab::report::{Style, compare_text, reasons, run_text};
+use nvlab_lab::result::RunResult;
+use nvlab_lab::run::State;
+
+fn run(design: &str, sets: &[&str], workload: &str, until: &str, state: State) -> RunResult {
+    let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+    let resolved = Design::load(design, &sets).unwrap_or_else(|errors| panic!("{errors}"));
+    let source = Source::read(workload, None).unwrap();
+    let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state: state.into() };
+    Task::new(resolved, design.into(), &source, settings).unwrap().run(&mut |_, _| true).unwrap()
+}
+
+const SMALL: &[&str] = &["media.tlc.blocks=24", "ftl.spare=30 %", "ftl.map.checkpoint=256 MiB"];
+
+#[track_caller]
+fn says(run: &RunResult, what: &str) {
+    let found = reasons(run);
+    assert!(found.iter().any(|reason| reason.contains(what)), "`{what}` is not among {found:?}");
+}
+
+#[test]
+fn few_requests_in_flight_leave_dies_idle() {
+    let one = run("ssd-tlc", SMALL, "uniform rw=randread bs=4KiB qd=1", "20k io", State::Full);
+    // One of four dies at most.
+    let flash = one.flash.as_ref().unwrap();
+    assert!(flash.busy_read <= 0.25);
+    says(&one, "requests in flight on average keep at most as many of 4 busy");
+    let eight = run("ssd-tlc", SMALL, "uniform rw=randread bs=4KiB qd=6", "20k io", State::Full);
+    let busy = eight.flash.as_ref().unwrap().busy_read;
+    match busy < 0.75 {
+        true => says(&eight, "wait for one die while others have none"),
+        false => assert!(reasons(&eight).iter().all(|reason| !reason.contains("idle"))),
+    }
+}
+
+#[test]
+fn what_is_saturated_is_the_limit() {
+    let deep = run("ssd-tlc", SMALL, "uniform rw=randread bs=4KiB qd=128", "50k io", State::Full);
+    says(&deep, "the dies are busy");
+    let writes = run("ssd-tlc", SMALL, "uniform rw=randwrite bs=4KiB qd=32", "3 x capacity", State::Full);
+    says(&writes, "the write buffer was full");
+    let narrow = [SMALL, &["path.rate=100 MB/s"]].concat();
+    let narrow = run("ssd-tlc", &narrow, "sequential rw=read bs=1MiB qd=8", "2000 io", State::Full);
+    assert!((narrow.read.bytes_per_s - 100e6).abs() < 5e6, "{}", narrow.read.bytes_per_s);
+    says(&narrow, "the link is busy");
+    let slow = [SMALL, &["path.overhead.host=500 us"]].concat();
+    let slow = run("ssd-tlc", &slow, "uniform rw=randread bs=4KiB qd=1", "5000 io", State::Full);
+    says(&slow, "the host's software and the link's protocol");
+}
+
+#[test]
+fn a_workload_that_asks_for_little_is_the_limit() {
+    let few = run("ssd-tlc", SMALL, "uniform rw=randread bs=4KiB rate=500/s", "5000 io", State::Full);
+    // 500 requests a second of about 80 us each: in flight 4 % of the time.
+    says(&few, "the workload is the limit");
+    assert!(reasons(&few)[0].contains("at least 9"), "{:?}", reasons(&few));
+    let style = Style { color: false, width: 100 };
+    assert!(run_text(&few, style).contains("Why"));
+    let text = compare_text::<&str>(&[vec![few]], &[], nvlab_lab::report::Format::Human).unwrap();
+    assert!(text.contains("the workload is the limit"), "{text}");
+}
+
+#[test]
+fn a_full_slc_cache_is_named() {
+    let sets = ["media.tlc.blocks=24"];
+    let full = run("tlc-pslc", &sets, "sequential rw=write bs=1MiB qd=8", "1 x capacity", State::Full);
+    match full.cache.as_ref().unwrap().written_share < 0.5 {
+        true => says(&full, "the SLC cache was full"),
+        false => panic!("{:?}", full.cache),
+    }
+}
+
+#[test]
+fn years_beyond_retention_are_of_wear_alone() {
+    let rare = run("ssd-tlc", SMALL, "uniform rw=randwrite bs=4KiB rate=20/s", "5000 io", State::Full);
+    assert!(rare.lifetime.years.unwrap() > 100.0, "{:?}", rare.lifetime);
+    assert_eq!(rare.lifetime.limited_by_retention(), Some(10));
+    let text = run_text(&rare, Style { color: false, width: 200 });
+    assert!(text.contains("limited by retention"), "{text}");
+    let busy = run("ssd-tlc", SMALL, "uniform rw=randwrite bs=4KiB qd=32", "1 x capacity", State::Full);
+    assert_eq!(busy.lifetime.limited_by_retention(), None);
+}
