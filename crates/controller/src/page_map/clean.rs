@@ -265,8 +265,8 @@ impl<S: Store> PageMap<S> {
 
     /// Queues the cell reads that fetch the units, which are all in one block.
     fn queue_reads(&mut self, at: Time, block: BlockId, moving: &[Moving]) {
-        let timing = &self.array.nand().config().timing;
-        let (levels, per_read) = (timing.read.len(), timing.units_per_read);
+        let nand = self.array.nand();
+        let (levels, per_read) = (nand.config().timing.read.len(), nand.units_per_read());
         let slc = self.array.is_slc(block);
         let one_die = self.array.members_per_block() == 1;
         let mut reads = std::mem::take(&mut self.reads);
@@ -275,12 +275,12 @@ impl<S: Store> PageMap<S> {
         } else {
             let (mut last, mut member, mut level) = (u32::MAX, 0, 0);
             for unit in moving {
-                // Blocks begin at a multiple of a register's units, so registers can be numbered globally.
+                // Blocks begin at a multiple of what a read fetches, so reads can be numbered globally.
                 let register = unit.from / per_read;
                 let senses = (register != last) as u32;
                 if register != last {
-                    let place = register as usize % (self.geometry.units_per_page / per_read) as usize;
-                    level = if slc { SLC_LEVEL as usize } else { place % levels };
+                    let slot = unit.from % self.geometry.units_per_page;
+                    level = if slc { SLC_LEVEL } else { self.array.nand().level(slot) } as usize;
                     member = if one_die { 0 } else { self.array.lane_of(Ppa(unit.from)) as usize };
                     last = register;
                 }
