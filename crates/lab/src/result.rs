@@ -213,6 +213,9 @@ pub struct Precondition {
     /// Units that were one while most of these bytes were written; 1: all were written at full size.
     #[serde(default = "one")]
     pub twin_units: u32,
+    /// Seconds it was then left idle, until its cache of blocks in SLC mode was folded; 0 without one.
+    #[serde(default)]
+    pub rested_s: f64,
 }
 
 impl Precondition {
@@ -224,6 +227,7 @@ impl Precondition {
             last_windows: [0.0; 2],
             converged: true,
             twin_units: 1,
+            rested_s: 0.0,
         }
     }
 }

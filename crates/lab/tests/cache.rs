@@ -62,6 +62,10 @@ impl Workload for Pages<'_> {
 }
 
 fn by_hand(sets: &[&str], pages: &[(u64, u64)]) -> RunResult {
+    by_hand_on(State::Fresh, sets, pages)
+}
+
+fn by_hand_on(state: State, sets: &[&str], pages: &[(u64, u64)]) -> RunResult {
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
     let design = Design::parse("small.toml", DESIGN, &sets).unwrap_or_else(|errors| panic!("{errors}"));
     let plan = RunPlan {
@@ -69,7 +73,7 @@ fn by_hand(sets: &[&str], pages: &[(u64, u64)]) -> RunResult {
         workload_text: "by hand".into(),
         workload_about: String::new(),
         seed: 1,
-        state: State::Fresh,
+        state,
         until: None,
         limit: Limit::NONE,
         requests_asked: Some(pages.len() as u64),
@@ -106,6 +110,21 @@ fn idle_time_empties_the_cache() {
     assert!((run.lifetime.years.unwrap() / years - 1.0).abs() < 1e-9, "{:?}", run.lifetime);
     // The thirteenth write does not wait: folding was done before, in idle time.
     assert!(run.write.latency.max_ns < 1_000_000, "{:?}", run.write.latency);
+}
+
+#[test]
+fn a_run_begins_with_a_folded_cache() {
+    // The fill of 96 pages leaves two blocks in SLC mode with the first eight of them. They are folded before the run, whose
+    // twelve pages then find the cache empty.
+    let run = by_hand_on(State::Full, &[], &twelve());
+    // Eight reads of 25 us in SLC mode, eight programs of 800 us, two erases of 1.5 ms; the silence before them has passed
+    // by the time the fill is programmed.
+    assert!((run.precondition.rested_s - 9.6e-3).abs() < 1e-9, "{:?}", run.precondition);
+    let cache = run.cache.expect("it has a cache");
+    assert_eq!((cache.written_share, cache.folded_blocks), (8.0 / 12.0, 0));
+    // Without folding in idle time there is nothing to wait for, and no room in the cache.
+    let run = by_hand_on(State::Full, &["ftl.cache.fold_after=none"], &twelve());
+    assert_eq!((run.precondition.rested_s, run.cache.unwrap().written_share), (0.0, 0.0));
 }
 
 #[test]

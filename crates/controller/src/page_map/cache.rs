@@ -13,6 +13,7 @@ use super::PageMap;
 use super::clean::MoveCause;
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
+use crate::{Background, ControllerError};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
 use nvlab_units::{BlockId, Span, Time};
@@ -191,6 +192,24 @@ impl<S: Store> PageMap<S> {
                 self.fold_die(die, last_request + after, at);
             }
         }
+    }
+
+    /// Leaves the device idle from `at` until its cache is folded, as a host that is silent for long does; returns
+    /// when that is done. Nothing happens if it does not fold in idle time.
+    pub fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
+        let Some(Cache { last_request, config: SlcCache { fold_after: Some(after), .. }, filled, .. }) =
+            &self.cache
+        else {
+            return Ok(at);
+        };
+        if filled.iter().all(VecDeque::is_empty) {
+            return Ok(at);
+        }
+        let from = at.max(*last_request + *after);
+        for die in 0..self.geometry.dies() {
+            while self.fold_oldest(die, from) {}
+        }
+        self.idle_at(from)
     }
 
     /// Folds blocks of a die that is idle from `from` to `until`; the last one may take longer.

@@ -123,6 +123,34 @@ fn idle_time_folds_the_cache_in_the_order_it_was_filled() {
 }
 
 #[test]
+fn a_rested_device_has_folded_its_cache() {
+    let after = Some(Span::from_ms(1));
+    let cache = SlcCache { blocks_min: 0, blocks_max: 4, blocks_spared: 0, fold_after: after, ..DIRECT };
+    let written = |cache| {
+        let (_, mut device) = small(cache);
+        let mut now = Time::ZERO;
+        // Three full blocks in SLC mode.
+        for lpa in (0..48).step_by(2) {
+            now = device.write(now, Extent { start: lpa, count: 2 }, &[]).unwrap().end;
+        }
+        (device, now)
+    };
+    let (mut device, now) = written(cache);
+    let rested = device.rest(now).unwrap();
+    let stats = *device.stats();
+    assert_eq!((stats.folds, stats.fold_units, device.cache_blocks()), (3, 48, 0));
+    // A millisecond of silence since the last request at least, then 3 x 16 reads, 3 programs and an erase of each block.
+    let work = (Span::from_us(10) * 16 + Span::from_us(200) * 3 + Span::from_us(1000)) * 3;
+    let (least, most) = (now + work, now + Span::from_ms(1) + work + Span::from_us(48 * 6));
+    assert!((least..=most).contains(&rested), "{} after {}", rested.since(now), work);
+    assert_eq!(device.rest(rested).unwrap(), rested, "there is nothing left to fold");
+    device.check();
+    // Without folding in idle time the cache stays as it is.
+    let (mut device, now) = written(SlcCache { fold_after: None, ..cache });
+    assert_eq!((device.rest(now).unwrap(), device.cache_blocks()), (now, 3));
+}
+
+#[test]
 fn a_cache_that_cannot_be_is_refused() {
     let cache = SlcCache { blocks_min: 3, blocks_max: 2, blocks_spared: 0, fold_after: None, ..DIRECT };
     let (setup, _) = small(SlcCache { blocks_max: 3, ..cache });

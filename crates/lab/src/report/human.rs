@@ -59,7 +59,7 @@ pub(super) fn precondition(run: &RunResult) -> (String, bool) {
     let times = state.host_bytes as f64 / run.design.capacity_bytes.max(1) as f64;
     let volume = format!("{written} ({} x capacity)", number::three(times));
     let [before, last] = state.last_windows.map(|value| format!("{value:.2}"));
-    match (state.kind.as_str(), state.converged) {
+    let (text, wrong) = match (state.kind.as_str(), state.converged) {
         ("fresh", _) => ("fresh: every block erased, nothing written before".to_string(), false),
         ("steady", true) if run.durable.is_some() => {
             ("none needed: an empty log is in its steady state".to_string(), false)
@@ -76,6 +76,10 @@ pub(super) fn precondition(run: &RunResult) -> (String, bool) {
             (format!("not steady after {volume}: {drift}"), true)
         }
         (kind, _) => (format!("{kind}: {volume} written before"), false),
+    };
+    match state.rested_s {
+        0.0 => (text, wrong),
+        rested => (format!("{text}; then idle for {} to fold its SLC cache", number::time_s(rested)), wrong),
     }
 }
 

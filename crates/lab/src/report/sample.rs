@@ -122,6 +122,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
             host_bytes: 581 << 30,
             last_windows: [2.96, 2.97],
             twin_units: 1,
+            rested_s: 0.0,
             converged: true,
         },
         requests_asked: Some(1_800_000),

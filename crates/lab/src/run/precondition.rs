@@ -4,9 +4,10 @@
 //! address are far apart on the medium and locality of addresses is not locality of blocks. `steady`: as `full`, then
 //! the workload's own writes (or uniform ones of a unit, if it has too few), as fast as the device takes them, until
 //! write amplification is constant ([`super::settle`]), or to the same state by way of a coarse twin ([`super::coarse`]).
+//! After each of them the device is left idle until a cache that it empties in idle time is empty.
 
 use super::device::Observed;
-use super::drive::{DriveError, Limit, Progress, idle_at};
+use super::drive::{DriveError, Limit, Progress, idle_at, within_time};
 use super::settle::{DEPTH, Unmeasured, sequential_fill, settle, unmeasured};
 use super::{OnProgress, coarse};
 use crate::result::Precondition;
@@ -179,8 +180,11 @@ pub fn precondition<D: BlockDevice + Observed>(
         at: now,
         source,
     })?;
-    // The measured run begins on an idle device.
-    Ok((report, idle_at(device, flushed.end, done.requests)?))
+    // The measured run begins on an idle device, rested like the drives in benchmarks: its cache is folded.
+    let idle = idle_at(device, flushed.end, done.requests)?;
+    let rested = device.rest(idle).map_err(|source| DriveError::Unfinished { at: idle, source })?;
+    report.rested_s = rested.since(idle).seconds();
+    Ok((report, within_time(rested, done.requests)?))
 }
 
 /// Fills a device at full size, and writes to it until it is in its state.

@@ -141,6 +141,9 @@ impl<S: Store> Observed for Backed<S> {
     fn insides(&self, span: Span) -> Insides<'_> {
         self.map.insides(span)
     }
+    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
+        Observed::rest(&mut self.map, at)
+    }
 }
 
 impl<S: Store> Background for Backed<S> {

@@ -1,7 +1,7 @@
 //! Blocks of the data array in SLC mode: what they are like, by another medium; and the cache that a page map has in them.
 
 use super::super::context::Context;
-use super::super::key::Preset::{Is, Required};
+use super::super::key::Preset::{Is, Nothing, Required};
 use super::super::key::{Key, key};
 use super::super::part::Flash;
 use super::memories::{self, Media};
@@ -52,6 +52,28 @@ pub const KEYS: &[Key] = &[
     key("ftl.cache.size_max", CACHES, Shape::Share { max: 0.99 }, Is("25 %"), "\"25 %\"").about(
         "Share of the blocks of a die that are in SLC mode at most. Between `size_min` and this the \
          cache grows into blocks that are erased.",
+    ),
+    key(
+        "ftl.cache.fixed",
+        CACHES,
+        Shape::Size { min: 1, max: u64::MAX },
+        Nothing("0 B if `dynamic` is given; otherwise `size_min` says it"),
+        "\"6 GB\"",
+    )
+    .about(
+        "`size_min` in bytes, of one bit per cell, of the whole device: what a drive states as the fixed part of its \
+         cache. Rounded to whole blocks of every die.",
+    ),
+    key(
+        "ftl.cache.dynamic",
+        CACHES,
+        Shape::Size { min: 1, max: u64::MAX },
+        Nothing("0 B if `fixed` is given; otherwise `size_max` says it"),
+        "\"36 GB\"",
+    )
+    .about(
+        "What the cache may grow by beyond `fixed`, in bytes of one bit per cell. It takes erased blocks, so it shrinks \
+         as the device fills. (Samsung states the TurboWrite cache of a 970 EVO Plus of 1 TB as 6 GB and 36 GB.)",
     ),
     key("ftl.cache.spared", CACHES, Shape::Count { min: 0, max: 1_000_000 }, Is("2"), "2").about(
         "Erased blocks of a die, beyond `ftl.free_blocks_min`, that the cache does not take when it \
@@ -143,11 +165,69 @@ pub fn blocks(
 pub struct CacheKeys {
     flash: (String, Flash),
     takes: CacheTakes,
-    size_min: f64,
-    size_max: f64,
+    size: Size,
     spared: u32,
     fold_after: Option<Span>,
     when_full: CacheFull,
+}
+
+/// How large a cache is: what it always has, and what it has at most.
+#[derive(Clone, Copy)]
+enum Size {
+    /// Shares of the blocks of a die.
+    Shares { min: f64, max: f64 },
+    /// Bytes of one bit per cell, in the whole device.
+    Bytes { fixed: u64, dynamic: u64 },
+}
+
+impl Size {
+    /// The same in blocks of a die, of which each holds `block_bytes` in SLC mode.
+    fn blocks(self, data: &Geometry, block_bytes: u64) -> (u64, u64) {
+        match self {
+            // The millionth of a block lets 10 % of 460 be 46 although 0.1 is not exact.
+            Size::Shares { min, max } => {
+                let blocks_of = |share: f64| (data.blocks_per_die as f64 * share + 1e-6).floor() as u64;
+                (blocks_of(min), blocks_of(max))
+            }
+            Size::Bytes { fixed, dynamic } => {
+                let row = data.dies() as u64 * block_bytes;
+                // To the nearest block of every die, but not to none.
+                let blocks_of = |bytes: u64| (bytes.saturating_add(row / 2) / row).max((bytes > 0) as u64);
+                (blocks_of(fixed), blocks_of(fixed.saturating_add(dynamic)))
+            }
+        }
+    }
+
+    /// The keys that say it: what the cache always has, and what it has at most.
+    fn keys(self) -> (&'static str, &'static str) {
+        match self {
+            Size::Shares { .. } => ("ftl.cache.size_min", "ftl.cache.size_max"),
+            Size::Bytes { fixed, dynamic: 0 } if fixed > 0 => ("ftl.cache.fixed", "ftl.cache.fixed"),
+            Size::Bytes { .. } => ("ftl.cache.fixed", "ftl.cache.dynamic"),
+        }
+    }
+}
+
+/// Reads how large a cache of a kind is.
+fn size(context: &mut Context, kind: &str) -> Option<Size> {
+    let (shares, bytes) =
+        (["ftl.cache.size_min", "ftl.cache.size_max"], ["ftl.cache.fixed", "ftl.cache.dynamic"]);
+    let share = shares.into_iter().find(|key| context.has(key));
+    if !bytes.iter().any(|key| context.has(key)) {
+        let [min, max] = shares.map(|key| context.share(key, kind));
+        return Some(Size::Shares { min: min?, max: max? });
+    }
+    let [fixed, dynamic] = bytes.map(|key| match context.has(key) {
+        true => context.size(key, kind),
+        false => Some(0),
+    });
+    if let Some(share) = share {
+        context.get(share, Some(kind));
+        let problem = format!("`{share}`: the size of the cache is given in bytes, too");
+        context.wrong(share, problem, "keep `fixed` and `dynamic`, or `size_min` and `size_max`");
+        return None;
+    }
+    Some(Size::Bytes { fixed: fixed?, dynamic: dynamic? })
 }
 
 /// Reads `[ftl.cache]` of a page map; `Some(None)`: there is no cache.
@@ -157,16 +237,14 @@ pub fn cache_keys(context: &mut Context, media: &Media) -> Option<Option<CacheKe
         return Some(None);
     }
     let flash = memories::nand(context, media, "ftl.cache.in", &kind);
-    let size_min = context.share("ftl.cache.size_min", &kind);
-    let size_max = context.share("ftl.cache.size_max", &kind);
+    let size = size(context, &kind);
     let spared = context.count("ftl.cache.spared", &kind);
     let fold_after = context.get("ftl.cache.fold_after", Some(&kind));
     let when_full = context.text("ftl.cache.when_full", &kind);
     Some(Some(CacheKeys {
         flash: flash?,
         takes: if kind == "hot" { CacheTakes::Hot } else { CacheTakes::All },
-        size_min: size_min?,
-        size_max: size_max?,
+        size: size?,
         spared: spared?,
         fold_after: match fold_after? {
             Datum::Time(span) => Some(span),
@@ -204,21 +282,29 @@ pub fn cache(
         context.wrong("ftl.cache.in", problem, help);
         return None;
     }
-    // The millionth of a block lets 10 % of 460 be 46 although 0.1 is not exact.
-    let blocks_of = |share: f64| (data.blocks_per_die as f64 * share + 1e-6).floor() as u32;
-    let (blocks_min, blocks_max) = (blocks_of(keys.size_min), blocks_of(keys.size_max));
+    let slc = blocks(context, "ftl.cache.in", &keys.flash, data, chips)?;
+    let block_bytes =
+        slc.mode.pages_per_block as u64 * slc.mode.units_per_page as u64 * data.unit_bytes as u64;
+    let (blocks_min, blocks_max) = keys.size.blocks(data, block_bytes);
+    let (key_min, key_max) = keys.size.keys();
     if blocks_max == 0 || blocks_min > blocks_max {
         let problem = format!(
-            "`ftl.cache.size_max` is {blocks_max} blocks of a die, `ftl.cache.size_min` {blocks_min}: a die has {}",
+            "`{key_max}` is {blocks_max} blocks of a die, `{key_min}` {blocks_min}: a die has {}",
             data.blocks_per_die
         );
-        context.wrong("ftl.cache.size_max", problem, "at least one block, and not less than `size_min`");
+        context.wrong(key_max, problem, "at least one block, and not less than `size_min`");
         return None;
     }
-    let slc = blocks(context, "ftl.cache.in", &keys.flash, data, chips)?;
+    if blocks_max > data.blocks_per_die as u64 {
+        let all = data.blocks() as u64 * block_bytes;
+        let problem =
+            format!("`{key_max}`: the cache has more than the {} of the device", display_bytes(all));
+        context.wrong(key_max, problem, "as many bytes as its blocks hold with one bit per cell, at most");
+        return None;
+    }
     let config = SlcCache {
-        blocks_min,
-        blocks_max,
+        blocks_min: blocks_min as u32,
+        blocks_max: blocks_max as u32,
         blocks_spared: keys.spared,
         fold_after: keys.fold_after,
         takes: keys.takes,

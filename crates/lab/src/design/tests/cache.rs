@@ -38,6 +38,34 @@ fn the_hot_cold_hybrid_is_as_large_as_the_fusion_flash() {
     assert_eq!((cache.blocks_min, cache.blocks_max, cache.takes), (1229, 1229, CacheTakes::Hot));
 }
 
+#[test]
+fn a_cache_in_bytes_as_drives_state_it() {
+    // A block of 384 pages of 16 units holds 24 MiB in SLC mode, one on each of the 4 dies 96 MiB.
+    let no_shares = ["ftl.cache.size_min", "ftl.cache.size_max"];
+    let text = include_str!("../../../../../designs/tlc-pslc.toml");
+    let lines = text.lines().filter(|line| !line.starts_with("size_"));
+    let text: Vec<&str> = lines.collect();
+    let text = text.join("\n");
+    assert!(no_shares.iter().all(|key| !text.contains(key)));
+    let blocks = |sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+        let design = Design::parse("bytes.toml", &text, &sets).unwrap_or_else(|errors| panic!("{errors}"));
+        let cache = page_map(&design).cache.as_ref().unwrap().config;
+        (cache.blocks_min, cache.blocks_max)
+    };
+    // 600 MB are 5.96 rows of blocks, 3.6 GB more 41.7.
+    assert_eq!(blocks(&["ftl.cache.fixed=600 MB", "ftl.cache.dynamic=3600 MB"]), (6, 42));
+    assert_eq!(blocks(&["ftl.cache.fixed=960 MiB"]), (10, 10), "no dynamic part");
+    assert_eq!(blocks(&["ftl.cache.dynamic=960 MiB"]), (0, 10), "no fixed part");
+    assert_eq!(blocks(&["ftl.cache.fixed=1 MB"]), (1, 1), "a block at least");
+    assert_eq!(blocks(&[]), (0, 115), "neither: the shares' defaults");
+    let both = errors_of("tlc-pslc", &["ftl.cache.fixed=6 GB"]);
+    assert!(both.contains("`ftl.cache.size_min`: the size of the cache is given in bytes, too"), "{both}");
+    let sets = ["ftl.cache.fixed=1 GB".to_string(), "ftl.cache.dynamic=1 TB".to_string()];
+    let large = Design::parse("bytes.toml", &text, &sets).map(|_| ()).unwrap_err().to_string();
+    assert!(large.contains("`ftl.cache.dynamic`: the cache has more than the 43.1 GiB"), "{large}");
+}
+
 /// Every way to get it wrong names the key and says what helps.
 #[test]
 fn a_cache_that_cannot_be() {

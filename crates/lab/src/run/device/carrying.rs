@@ -114,6 +114,9 @@ impl<D: Device> Observed for Carrying<D> {
     fn insides(&self, span: Span) -> Insides<'_> {
         self.device.insides(span)
     }
+    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.device.rest(at)
+    }
     fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
         self.device.twin(multiple, start)
     }

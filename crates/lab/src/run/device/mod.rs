@@ -34,10 +34,10 @@ pub use power::Device;
 use crate::design::Design;
 use crate::result::{CacheResult, LinesResult, MemoryResult, PramResult};
 use nvlab_access::{Attached, HostPath};
-use nvlab_controller::{Background, Controller, PageMap};
+use nvlab_controller::{Background, Controller, ControllerError, PageMap};
 use nvlab_medium::Store;
 use nvlab_medium::flash::{Cells, FlashStats, Nand};
-use nvlab_units::{Geometry, Span, Total};
+use nvlab_units::{Geometry, Span, Time, Total};
 
 /// Counts a meter follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -186,6 +186,11 @@ pub trait Observed: Background {
     fn blocks(&self) -> u32;
     /// What it did in a run of this length.
     fn insides(&self, span: Span) -> Insides<'_>;
+    /// Leaves it idle from `at` until a cache that is emptied in idle time is empty; returns when
+    /// ([`PageMap::rest`]).
+    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
+        Ok(at)
+    }
     /// A coarse twin of this new device, of whose units each stands for several of its own ([`PageMap::twin`]); `None` if a twin would
     /// not come to the same state.
     fn twin(&self, _multiple: u32, _start: u32) -> Option<Twin> {
@@ -242,6 +247,9 @@ impl<C: Controller + Observed> Observed for Attached<C> {
         let host_bytes = touched - self.unaligned_bytes();
         let unaligned = if touched == 0 { 0.0 } else { touched as f64 / host_bytes as f64 };
         Insides { unaligned, host_bytes: Some(host_bytes), ..insides }
+    }
+    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.controller_mut().rest(at)
     }
     fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
         self.controller().twin(multiple, start)

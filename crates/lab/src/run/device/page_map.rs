@@ -6,7 +6,7 @@ use crate::design::{Design, PageMapped};
 use crate::result::CacheResult;
 use nvlab_access::{Attached, HostPath};
 use nvlab_controller::page_map::PageMapStats;
-use nvlab_controller::{Controller, PageMap};
+use nvlab_controller::{Controller, ControllerError, PageMap};
 use nvlab_medium::Store;
 use nvlab_units::{Span, Time};
 
@@ -77,6 +77,9 @@ impl<S: Store> Observed for PageMap<S> {
             flash: FlashInsides::of_nand(nand),
             ..Insides::of(causes(stats))
         }
+    }
+    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
+        PageMap::rest(self, at)
     }
     fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
         let (map, factor) = PageMap::twin(self, multiple, start)?;
