@@ -16,6 +16,8 @@ pub struct HostPath {
     pub full_duplex: bool,
     /// Time the host's software and the link's protocol add to every request.
     pub overhead: Span,
+    /// Time for which one request occupies the device's front end, which takes them up one after the other.
+    pub command: Span,
 }
 
 /// A controller and the path between it and the program.
@@ -28,6 +30,8 @@ pub struct Attached<C> {
     shift: Option<u32>,
     up: Bus,
     down: Bus,
+    /// When the front end can take up the next request.
+    free_at: Time,
     unaligned_bytes: u64,
     scratch: Vec<u8>,
 }
@@ -37,8 +41,18 @@ impl<C: Controller> Attached<C> {
     pub fn new(controller: C, path: HostPath) -> Attached<C> {
         let unit_bytes = controller.unit_bytes() as u64;
         let shift = unit_bytes.is_power_of_two().then(|| unit_bytes.trailing_zeros());
-        let (up, down) = (Bus::new(), Bus::new());
-        Attached { controller, path, unit_bytes, shift, up, down, unaligned_bytes: 0, scratch: Vec::new() }
+        let (up, down, free_at) = (Bus::new(), Bus::new(), Time::ZERO);
+        Attached {
+            controller,
+            path,
+            unit_bytes,
+            shift,
+            up,
+            down,
+            free_at,
+            unaligned_bytes: 0,
+            scratch: Vec::new(),
+        }
     }
 
     /// The controller.
@@ -83,6 +97,17 @@ impl<C: Controller> Attached<C> {
                     && extent.count as u64 * self.unit_bytes == bytes as u64
             }
         }
+    }
+
+    /// When the device has taken up a request that is issued at `at`.
+    #[inline(always)]
+    fn accept(&mut self, at: Time) -> Time {
+        let arrived = at + self.path.overhead;
+        if self.path.command.is_zero() {
+            return arrived;
+        }
+        self.free_at = arrived.max(self.free_at) + self.path.command;
+        self.free_at
     }
 
     #[inline]
@@ -174,7 +199,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
         bytes: u32,
         into: &mut [u8],
     ) -> Result<Served, ControllerError> {
-        let start = at + self.path.overhead;
+        let start = self.accept(at);
         let extent = self.touched(offset, bytes);
         let whole = extent.count as u64 * self.unit_bytes == bytes as u64;
         let end = if whole || !C::KEEPS {
@@ -193,7 +218,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
 
     #[inline(always)]
     fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
-        let start = at + self.path.overhead;
+        let start = self.accept(at);
         let arrived = self.transfer(at, start, bytes, false);
         let extent = self.touched(offset, bytes);
         let end = if self.is_whole(offset, bytes, extent) {
@@ -205,7 +230,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
     }
 
     fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError> {
-        let start = at + self.path.overhead;
+        let start = self.accept(at);
         let first = self.units(offset + self.unit_bytes - 1);
         let end = self.units(offset + bytes as u64);
         if first >= end {
@@ -215,7 +240,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
     }
 
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
-        let start = at + self.path.overhead;
+        let start = self.accept(at);
         Ok(Served { start, end: self.controller.flush(start)?.end })
     }
 

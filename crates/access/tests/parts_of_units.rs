@@ -4,7 +4,7 @@ use nvlab_access::{Attached, BlockDevice, HostPath};
 use nvlab_controller::PageMap;
 use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling};
 use nvlab_medium::MemStore;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
 use nvlab_units::{Geometry, Interruption, Rate, Rng, Span, Time};
 
 fn device(path: HostPath) -> Attached<PageMap<MemStore>> {
@@ -22,6 +22,8 @@ fn device(path: HostPath) -> Attached<PageMap<MemStore>> {
         timing: FlashTiming {
             read: vec![Span::from_us(25)],
             units_per_read: 1,
+            reads: PlaneReads::ONE,
+            decode: Span::ZERO,
             program: Span::from_us(200),
             erase: Span::from_us(1500),
             transfer: Rate::from_bytes_per_second(0),
@@ -49,7 +51,8 @@ fn device(path: HostPath) -> Attached<PageMap<MemStore>> {
     Attached::new(PageMap::new(config, Nand::new(flash, store)).unwrap(), path)
 }
 
-const DIRECT: HostPath = HostPath { rate: None, rate_write: None, full_duplex: true, overhead: Span::ZERO };
+const DIRECT: HostPath =
+    HostPath { rate: None, rate_write: None, full_duplex: true, overhead: Span::ZERO, command: Span::ZERO };
 
 #[test]
 fn any_bytes_against_an_array() {
@@ -82,6 +85,7 @@ fn a_part_of_a_unit_costs_a_read_and_the_link_its_time() {
         rate_write: Some(Rate::from_bytes_per_second(512_000_000)),
         full_duplex: false,
         overhead: Span::from_us(3),
+        command: Span::ZERO,
     });
     let first = device.write(Time::ZERO, 0, 512, &[1; 512]).unwrap();
     assert_eq!(first.end, Time::from_ns(3_000 + 1_000 + 200_000), "overhead, transfer, program");
@@ -92,4 +96,15 @@ fn a_part_of_a_unit_costs_a_read_and_the_link_its_time() {
     assert_eq!(trim.end, part.end + Span::from_us(3), "no whole unit lies inside");
     let error = device.read(trim.end, 64 * 512 - 1, 2, &mut [0; 2]).unwrap_err();
     assert_eq!(error.to_string(), "units 63 to 65 were asked for, the device ends at 64");
+}
+
+/// The front end takes requests up one after the other, whatever the dies could do.
+#[test]
+fn a_request_occupies_the_front_end() {
+    let path = HostPath { overhead: Span::from_us(3), command: Span::from_us(2), ..DIRECT };
+    let mut device = device(path);
+    let mut read = |at| device.read(Time::from_ns(at), 0, 512, &mut [0; 512]).unwrap().end;
+    // Unmapped: nothing is read from the cells.
+    assert_eq!([0, 0, 0].map(&mut read), [5_000, 7_000, 9_000].map(Time::from_ns));
+    assert_eq!([20_000, 21_000].map(&mut read), [25_000, 27_000].map(Time::from_ns));
 }

@@ -4,7 +4,7 @@ use nvlab_access::{Attached, BlockDevice, CachedDisk, HostPath, SectorCache};
 use nvlab_controller::PageMap;
 use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling};
 use nvlab_medium::MemStore;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
 use nvlab_units::{Geometry, Interruption, Rate, Rng, Span};
 use std::cell::RefCell;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -26,6 +26,8 @@ fn device() -> Attached<PageMap<MemStore>> {
         timing: FlashTiming {
             read: vec![Span::from_us(25)],
             units_per_read: 1,
+            reads: PlaneReads::ONE,
+            decode: Span::ZERO,
             program: Span::from_us(200),
             erase: Span::from_us(1500),
             transfer: Rate::from_bytes_per_second(0),
@@ -50,7 +52,13 @@ fn device() -> Attached<PageMap<MemStore>> {
         seed: 1,
     };
     let store = MemStore::new(Nand::<MemStore>::store_bytes(&geometry));
-    let path = HostPath { rate: None, rate_write: None, full_duplex: true, overhead: Span::ZERO };
+    let path = HostPath {
+        rate: None,
+        rate_write: None,
+        full_duplex: true,
+        overhead: Span::ZERO,
+        command: Span::ZERO,
+    };
     Attached::new(PageMap::new(config, Nand::new(flash, store)).unwrap(), path)
 }
 

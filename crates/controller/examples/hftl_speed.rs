@@ -7,7 +7,7 @@ use nvlab_controller::hftl::HftlConfig;
 use nvlab_controller::page_map::{Cleaning, WearLevelling};
 use nvlab_controller::{BesidePram, Controller, Hftl};
 use nvlab_medium::banks::Access;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
 use nvlab_medium::pcm::{LineWear, Pcm, PcmConfig, Selection, Tear};
 use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
 
@@ -25,6 +25,8 @@ fn array() -> FlashConfig {
         timing: FlashTiming {
             read: vec![Span::from_us(60)],
             units_per_read: 1,
+            reads: PlaneReads::ONE,
+            decode: Span::ZERO,
             program: Span::from_us(800),
             erase: Span::from_us(1400),
             transfer: Rate::from_bytes_per_second(33_333_333),

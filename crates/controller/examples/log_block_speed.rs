@@ -6,7 +6,7 @@
 
 use nvlab_controller::block_map::{BlockMapConfig, BlockWear, Log};
 use nvlab_controller::{BlockMap, Controller};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
 use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
 
 /// Logical blocks of 128 pages: 8 GiB.
@@ -27,6 +27,8 @@ fn array(blocks: u32, pages: u32, rules: CellRules, us: [u64; 3], cycles: u32) -
         timing: FlashTiming {
             read: vec![read],
             units_per_read: 1,
+            reads: PlaneReads::ONE,
+            decode: Span::ZERO,
             program,
             erase,
             transfer: Rate::from_bytes_per_second(40_000_000),

@@ -66,6 +66,7 @@ pub use route::Route;
 pub use stacks::Software;
 pub use text::{Difference, diff, template};
 
+use nvlab_medium::flash::PlaneReads;
 use nvlab_units::{Geometry, Rate, Span};
 use std::collections::BTreeMap;
 
@@ -114,6 +115,8 @@ pub struct Array {
     pub geometry: Geometry,
     /// Mapping units that come with one read of the cells.
     pub units_per_read: u32,
+    /// How reads use the planes and page registers.
+    pub reads: PlaneReads,
 }
 
 /// How the host gets to the device.
@@ -137,6 +140,8 @@ pub struct HostPath {
     pub software: Option<Software>,
     /// The link and its protocol, for one request; not the controller's own time (`ftl.overhead`).
     pub overhead_device: Span,
+    /// Time for which a request occupies the device's front end.
+    pub command: Span,
 }
 
 /// Kinds of link.

@@ -11,7 +11,7 @@
 
 use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling};
 use nvlab_controller::{Controller, PageMap};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
 use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
 use rayon::prelude::*;
 
@@ -171,6 +171,8 @@ fn device(cleaning: Cleaning, blocks: u32, pages: u32, logical_units: u32) -> Pa
     let timing = FlashTiming {
         read: vec![Span::ZERO],
         units_per_read: 1,
+        reads: PlaneReads::ONE,
+        decode: Span::ZERO,
         program: Span::ZERO,
         erase: Span::ZERO,
         transfer: Rate::from_bytes_per_second(0),

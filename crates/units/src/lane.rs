@@ -31,6 +31,8 @@ pub enum Interruption {
         /// From the end of the last access until the operation goes on (eNVy section 3.4: "a few
         /// microseconds", so that a burst of accesses suspends once).
         resume: Span,
+        /// How often one operation may be suspended; then an access waits until it is done. `u32::MAX`: no limit.
+        limit: u32,
     },
 }
 
@@ -77,6 +79,8 @@ pub struct Lane {
     batches: VecDeque<Batch>,
     /// When the last queued background work would be done if nothing else arrived.
     expected: Time,
+    /// The end of the operation that was suspended last, as a position, and how often it was.
+    suspended: (u64, u32),
 }
 
 /// More work than this never ends: 213 days, less the picosecond that keeps [`Ticket::NEVER`] out of reach.
@@ -132,41 +136,80 @@ impl Lane {
     /// and the background operation it meets has been dealt with.
     #[inline(always)]
     pub fn foreground(&mut self, at: Time, span: Span, interruption: &Interruption) -> Served {
-        if self.done == self.queued {
-            self.now = self.now.max(at);
-            let start = at.max(self.free_at);
-            self.free_at = start + span;
-            self.suspended_until = self.suspended_until.max(self.free_at);
-            return Served { start, end: self.free_at };
-        }
-        self.foreground_first(at, span, interruption)
+        self.foreground_from(at, at, span, interruption)
     }
 
-    /// [`Lane::foreground`] when background work is pending, or was at the last call.
-    fn foreground_first(&mut self, at: Time, span: Span, interruption: &Interruption) -> Served {
+    /// [`Lane::foreground`] that begins at `ready` at the earliest; for what it meets it has arrived at
+    /// `at`.
+    #[inline(always)]
+    pub fn foreground_from(
+        &mut self,
+        at: Time,
+        ready: Time,
+        span: Span,
+        interruption: &Interruption,
+    ) -> Served {
+        let served = self.overlapping(at, ready, span, interruption);
+        self.free_at = served.end;
+        served
+    }
+
+    /// [`Lane::foreground`] that begins at `ready` at the earliest and occupies only a part of the resource: other
+    /// accesses may overlap it, and the caller sees to what those of the same part wait for. Background work waits
+    /// for all of them.
+    #[inline(always)]
+    pub fn overlapping(&mut self, at: Time, ready: Time, span: Span, interruption: &Interruption) -> Served {
+        if self.done == self.queued {
+            self.now = self.now.max(at);
+            let start = at.max(ready).max(self.free_at);
+            let end = start + span;
+            self.suspended_until = self.suspended_until.max(end);
+            return Served { start, end };
+        }
+        self.overlapping_first(at, ready, span, interruption)
+    }
+
+    /// [`Lane::overlapping`] when background work is pending, or was at the last call.
+    fn overlapping_first(
+        &mut self,
+        at: Time,
+        ready: Time,
+        span: Span,
+        interruption: &Interruption,
+    ) -> Served {
         self.advance(at);
-        let mut start = at.max(self.free_at);
+        let mut start = at.max(ready).max(self.free_at);
         let left = self.left_of_current();
         let mut resume = Span::ZERO;
         if left > 0 {
             // Already suspended: no second suspend command.
             let paused = self.suspended_until > at;
             match *interruption {
-                Interruption::Wait if !paused => {
-                    start = start.max(self.promise(Ticket(self.done + left), at));
-                }
-                Interruption::Wait => {}
-                Interruption::Suspend { latency, resume: wait } => {
-                    if !paused {
-                        start += latency;
-                    }
+                Interruption::Suspend { resume: wait, .. } if paused => resume = wait,
+                Interruption::Suspend { latency, resume: wait, limit } if self.may_suspend(left, limit) => {
+                    start += latency;
                     resume = wait;
+                }
+                _ if paused => {}
+                _ => {
+                    self.free_at = self.free_at.max(self.promise(Ticket(self.done + left), at));
+                    start = start.max(self.free_at);
                 }
             }
         }
-        self.free_at = start + span;
-        self.suspended_until = self.suspended_until.max(self.free_at + resume);
-        Served { start, end: self.free_at }
+        let end = start + span;
+        self.suspended_until = self.suspended_until.max(end + resume);
+        Served { start, end }
+    }
+
+    /// Counts a suspension of the operation in progress, of which `left` is left, unless it has reached the limit.
+    fn may_suspend(&mut self, left: u64, limit: u32) -> bool {
+        let operation = self.done + left;
+        let before = if self.suspended.0 == operation { self.suspended.1 } else { 0 };
+        if before < limit {
+            self.suspended = (operation, before + 1);
+        }
+        before < limit
     }
 
     /// Lets no background work run before `until`, except work whose end was promised.
@@ -324,7 +367,7 @@ mod tests {
         Time::from_ns(n * 1000)
     }
     const SUSPEND: Interruption =
-        Interruption::Suspend { latency: Span::from_us(2), resume: Span::from_us(5) };
+        Interruption::Suspend { latency: Span::from_us(2), resume: Span::from_us(5), limit: u32::MAX };
 
     #[test]
     fn foreground_queues_in_order() {
@@ -435,6 +478,40 @@ mod tests {
         let erase = lane.background(us(100), Span::from_us(10), 1);
         lane.foreground(us(20), Span::from_us(5), &SUSPEND);
         assert!(!lane.clone().is_done(erase, us(109)) && lane.is_done(erase, us(110)));
+    }
+
+    #[test]
+    fn an_operation_is_suspended_so_often_and_no_more() {
+        let suspend = Interruption::Suspend { latency: Span::from_us(2), resume: Span::from_us(5), limit: 2 };
+        let mut lane = Lane::new();
+        let erase = lane.background(us(0), Span::from_us(100), 2);
+        for at in [10, 20] {
+            assert_eq!(lane.foreground(us(at), Span::from_us(1), &suspend).start, us(at + 2));
+        }
+        // Done: 10 us before the first read, 2 us before the second; 88 us are left from 28 on.
+        let third = lane.foreground(us(30), Span::from_us(1), &suspend);
+        assert_eq!((third.start, third.end), (us(116), us(117)));
+        // The second operation begins then, and may be suspended again.
+        assert_eq!(lane.foreground(us(120), Span::from_us(1), &suspend).start, us(122));
+        assert_eq!(lane.finish(erase, us(121)), us(128 + 97));
+    }
+
+    /// Two parts of a resource, as two planes of a die: accesses overlap, and background work waits for both.
+    #[test]
+    fn overlapping_accesses_suspend_once_and_delay_only_the_background() {
+        let mut lane = Lane::new();
+        let erase = lane.background(us(0), Span::from_us(50), 1);
+        let first = lane.overlapping(us(10), us(10), Span::from_us(8), &SUSPEND);
+        let second = lane.overlapping(us(14), us(14), Span::from_us(8), &SUSPEND);
+        assert_eq!((first.start, first.end, second.start, second.end), (us(12), us(20), us(14), us(22)));
+        // The same part as the first: the caller says when it is ready.
+        assert_eq!(lane.overlapping(us(15), first.end, Span::from_us(1), &SUSPEND).start, us(20));
+        // Suspended from 10 to 22 + 5: 40 us are left.
+        assert!(!lane.clone().is_done(erase, us(67).before(Span::from_ps(1))) && lane.is_done(erase, us(67)));
+        // Work whose end was promised is waited for.
+        let erase = lane.background(us(70), Span::from_us(50), 1);
+        assert_eq!(lane.finish(erase, us(70)), us(120));
+        assert_eq!(lane.overlapping(us(80), us(80), Span::from_us(8), &SUSPEND).start, us(120));
     }
 
     #[test]

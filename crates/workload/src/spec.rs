@@ -203,7 +203,8 @@ impl WorkloadSpec {
             }
         };
         let stream = Stream { name: self.text.clone(), work, ramp_time: Span::ZERO };
-        Ok(Opened { phases: vec![vec![stream]], notes: Vec::new() })
+        let note = if let Kind::Generator(spec) = &self.kind { spec.note() } else { None };
+        Ok(Opened { phases: vec![vec![stream]], notes: note.map(str::to_owned).into_iter().collect() })
     }
 
     /// The copy whose writes, drawn with another seed, bring a device to its steady state: without an end where it accesses
@@ -315,7 +316,7 @@ mod tests {
         assert_eq!(
             WorkloadSpec::parse("zpif").unwrap_err().to_string(),
             "workload 'zpif': 'zpif' is neither a kind of generator nor a file; did you mean 'zipf'? (kinds: \
-             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, tpcc, iozone, tpca, words, debit-credit, compiler, compile; files: a trace, or a fio job ending in .fio)"
+             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, jesd219, tpcc, iozone, tpca, words, debit-credit, compiler, compile; files: a trace, or a fio job ending in .fio)"
         );
     }
 

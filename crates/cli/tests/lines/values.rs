@@ -53,6 +53,7 @@ const WORKLOADS: [&str; 19] = [
     "sequential bs=1MiB",
     "hotcold hot=10/90 rate=10k/s",
     "selfsimilar bs=64KiB qd=32",
+    "jesd219 read=40% span=50%",
     "shuffled bs=16KiB",
     "uniform read=30% trim=10% flush=7 fua=10%",
     "uniform bs=512B rate=1M/s arrivals=regular",

@@ -291,8 +291,8 @@ impl<S: Store> PageMap<S> {
 
     /// Queues the cell reads that fetch the units, which are all in one block.
     fn queue_reads(&mut self, at: Time, block: BlockId, moving: &[Moving]) {
-        let timing = &self.array.nand().config().timing;
-        let (levels, per_read) = (timing.read.len(), timing.units_per_read);
+        let nand = self.array.nand();
+        let (levels, per_read) = (nand.config().timing.read.len(), nand.units_per_read());
         let slc = self.array.is_slc(block);
         let one_die = self.array.members_per_block() == 1;
         let mut reads = std::mem::take(&mut self.reads);
@@ -304,11 +304,10 @@ impl<S: Store> PageMap<S> {
             for unit in moving {
                 let senses = (unit.from >= beyond) as u32;
                 if unit.from >= beyond {
-                    // Blocks begin at a multiple of a register's units, so registers can be numbered globally.
-                    let register = unit.from / per_read;
-                    beyond = (register + 1).saturating_mul(per_read);
-                    let place = register as usize % (self.geometry.units_per_page / per_read) as usize;
-                    level = if slc { SLC_LEVEL as usize } else { place % levels };
+                    // Blocks begin at a multiple of what a read fetches, so reads can be numbered globally.
+                    beyond = (unit.from / per_read + 1).saturating_mul(per_read);
+                    let slot = unit.from % self.geometry.units_per_page;
+                    level = if slc { SLC_LEVEL } else { self.array.nand().level(slot) } as usize;
                     member = if one_die { 0 } else { self.array.lane_of(Ppa(unit.from)) as usize };
                 }
                 reads[member].add(level, senses, 1);

@@ -14,7 +14,7 @@ use super::{NOTHING, PageMap};
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use nvlab_medium::Store;
-use nvlab_medium::flash::{Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_medium::flash::{Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
 use nvlab_units::{BlockId, Geometry};
 
 /// Units of a block of the twin, at least. With fewer, chance makes blocks differ more from each other than those of the
@@ -53,6 +53,7 @@ fn flash(fine: &FlashConfig, k: u32) -> FlashConfig {
         timing: FlashTiming {
             read: vec![reads],
             units_per_read: 1,
+            reads: PlaneReads::ONE,
             program: fine.timing.program * (geometry.pages_per_block / pages_per_block).max(1) as u64,
             ..fine.timing.clone()
         },

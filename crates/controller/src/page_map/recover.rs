@@ -238,7 +238,7 @@ impl<S: Store> PageMap<S> {
 
     /// Accounts for the time to read every written page of a block.
     fn read_block(&mut self, at: Time, block: BlockId) -> Time {
-        let together = self.array.nand().config().timing.units_per_read.max(1) as usize;
+        let together = self.array.nand().units_per_read() as usize;
         let units: Vec<Ppa> = self.written_units(block).step_by(together).collect();
         units.into_iter().map(|unit| self.array.nand_mut().read_spare(at, unit).0).max().unwrap_or(at)
     }

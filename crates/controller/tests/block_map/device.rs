@@ -2,7 +2,9 @@
 
 use nvlab_controller::block_map::{BlockMapConfig, BlockMapMedia, BlockWear, Log};
 use nvlab_controller::{BlockMap, RecoveryReport};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SlcMode};
+use nvlab_medium::flash::{
+    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads, SlcMode,
+};
 use nvlab_medium::{MemStore, Store};
 use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
 
@@ -61,6 +63,8 @@ impl Setup {
             timing: FlashTiming {
                 read: vec![read],
                 units_per_read: 1,
+                reads: PlaneReads::ONE,
+                decode: Span::ZERO,
                 program,
                 erase,
                 transfer: Rate::from_bytes_per_second(40_000_000),

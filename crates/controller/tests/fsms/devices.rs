@@ -7,7 +7,7 @@ use nvlab_controller::page_map::{Cleaning, WearLevelling};
 use nvlab_controller::{Beside, BesidePram, Powered};
 use nvlab_medium::MemStore;
 use nvlab_medium::banks::Access;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
 use nvlab_medium::pcm::{Pcm, PcmConfig, Selection, Tear};
 use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
 
@@ -52,6 +52,8 @@ fn nand(rules: CellRules, units: u32, unit_bytes: u32) -> Nand<MemStore> {
         timing: FlashTiming {
             read: vec![Span::from_us(60)],
             units_per_read: 1,
+            reads: PlaneReads::ONE,
+            decode: Span::ZERO,
             program: Span::from_us(800),
             erase: Span::from_us(1400),
             transfer: Rate::from_bytes_per_second(33_000_000),

@@ -5,7 +5,7 @@ use nvlab_controller::hftl::{HftlConfig, HftlMedia};
 use nvlab_controller::page_map::{Cleaning, WearLevelling};
 use nvlab_controller::{Hftl, RecoveryReport};
 use nvlab_medium::banks::Access;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
 use nvlab_medium::pcm::{Pcm, PcmConfig, Selection, Tear};
 use nvlab_medium::{InPlace, MemStore, PowerCut, StartGap, StartGapConfig};
 use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
@@ -62,6 +62,8 @@ impl Setup {
             timing: FlashTiming {
                 read: vec![Span::from_us(60)],
                 units_per_read: 1,
+                reads: PlaneReads::ONE,
+                decode: Span::ZERO,
                 program: self.program,
                 erase: Span::from_us(1400),
                 transfer: Rate::from_bytes_per_second(33_000_000),

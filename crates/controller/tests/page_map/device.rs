@@ -7,8 +7,13 @@ use nvlab_controller::page_map::{
 };
 use nvlab_controller::{PageMap, RecoveryReport};
 use nvlab_medium::MemStore;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SlcMode};
+use nvlab_medium::flash::{
+    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads, Registers, SlcMode,
+};
 use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
+
+const TWO_PLANES: PlaneReads =
+    PlaneReads { planes: 2, together: true, independent: true, registers: Registers::Two };
 
 /// One of the combinations the tests go through.
 #[derive(Clone, Debug)]
@@ -43,10 +48,20 @@ impl Setup {
             timing: FlashTiming {
                 read: vec![Span::from_us(25)],
                 units_per_read: if self.dies == 1 { 1 } else { self.units_per_page.div_ceil(2) },
+                reads: if self.dies == 1 || self.units_per_page % 2 == 1 {
+                    PlaneReads::ONE
+                } else {
+                    TWO_PLANES
+                },
+                decode: Span::ZERO,
                 program: Span::from_us(200),
                 erase: Span::from_us(1500),
                 transfer: Rate::from_bytes_per_second(40_000_000),
-                interruption: Interruption::Suspend { latency: Span::from_us(5), resume: Span::from_us(20) },
+                interruption: Interruption::Suspend {
+                    latency: Span::from_us(5),
+                    resume: Span::from_us(20),
+                    limit: 8,
+                },
                 copy_back: self.allocation == Allocation::Dynamic,
             },
             endurance: Endurance { cycles: 1000, spread: 0.0 },

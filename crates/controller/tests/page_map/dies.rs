@@ -3,7 +3,7 @@
 
 use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Background, Controller, PageMap};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
 use nvlab_units::{Extent, Geometry, Histogram, Interruption, Rate, Rng, Span, Time};
 
 /// An array of dies with 40 blocks each; 80 % of it is the host's.
@@ -22,7 +22,8 @@ struct Shape {
 }
 
 const ALLOCATIONS: [Allocation; 2] = [Allocation::Dynamic, Allocation::Superblock];
-const SUSPEND: Interruption = Interruption::Suspend { latency: Span::from_us(25), resume: Span::from_us(5) };
+const SUSPEND: Interruption =
+    Interruption::Suspend { latency: Span::from_us(25), resume: Span::from_us(5), limit: u32::MAX };
 
 impl Shape {
     fn device(&self) -> PageMap {
@@ -37,6 +38,8 @@ impl Shape {
         let timing = FlashTiming {
             read: vec![Span::from_us(60)],
             units_per_read: self.units_per_page.min(4),
+            reads: PlaneReads::ONE,
+            decode: Span::ZERO,
             program: self.program,
             erase: Span::from_ms(5),
             transfer: Rate::from_bytes_per_second(1_600_000_000),
@@ -329,6 +332,8 @@ fn trimmed_drive_with_faults(seed: u64) -> PageMap {
     let timing = FlashTiming {
         read: vec![Span::from_us(60)],
         units_per_read: 16,
+        reads: PlaneReads::ONE,
+        decode: Span::ZERO,
         program: Span::from_us(1013),
         erase: Span::from_ms(5),
         transfer: Rate::from_bytes_per_second(1_600_000_000),

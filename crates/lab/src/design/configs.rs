@@ -6,7 +6,7 @@ use super::{Design, Medium, PathKind};
 use nvlab_medium::StartGapConfig;
 use nvlab_medium::banks::Access;
 use nvlab_medium::disk::{DiskConfig, Seek, TornSector};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, PlaneReads};
 use nvlab_medium::pcm::{LineWear, PcmConfig, Selection, Tear};
 use nvlab_medium::ram::{Backup, RamConfig};
 use nvlab_units::{Geometry, Rate};
@@ -52,7 +52,8 @@ impl Design {
             Part::Nor(flash) => (CellRules::Nor, flash),
             other => unreachable!("ftl.medium was checked to be flash, not {}", other.kind()),
         };
-        let wiring = (self.array.geometry, self.array.units_per_read, self.array.transfer);
+        let array = &self.array;
+        let wiring = (array.geometry, array.units_per_read, array.reads, array.transfer);
         flash_config(flash, rules, wiring, seed)
     }
 
@@ -62,7 +63,7 @@ impl Design {
         let Part::Nand(flash) = &self.media[&log.medium].part else {
             unreachable!("ftl.log.in = {} was checked to be NAND", log.medium)
         };
-        Some(flash_config(flash, CellRules::Nand, (log.geometry, 1, log.transfer), seed))
+        Some(flash_config(flash, CellRules::Nand, (log.geometry, 1, PlaneReads::ONE, log.transfer), seed))
     }
 
     /// The own checks of the controller, and of a driver in front, on a design whose values are valid one by one.
@@ -171,11 +172,11 @@ impl Design {
     }
 }
 
-/// An array of chips of a part: its shape, the units that come with one read, the rate of a channel.
+/// An array of chips of a part: its shape, the units that come with one read, its planes, the rate of a channel.
 fn flash_config(
     flash: &part::Flash,
     rules: CellRules,
-    (geometry, units_per_read, transfer): (Geometry, u32, Rate),
+    (geometry, units_per_read, reads, transfer): (Geometry, u32, PlaneReads, Rate),
     seed: u64,
 ) -> FlashConfig {
     FlashConfig {
@@ -184,6 +185,8 @@ fn flash_config(
         timing: FlashTiming {
             read: flash.read.clone(),
             units_per_read,
+            reads,
+            decode: flash.decode,
             program: flash.program,
             erase: flash.erase,
             transfer,

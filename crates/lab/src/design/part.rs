@@ -7,7 +7,7 @@ mod read;
 
 pub use read::read;
 
-use nvlab_medium::flash::Faults;
+use nvlab_medium::flash::{Faults, Registers};
 use nvlab_units::quantity::Price;
 use nvlab_units::{Interruption, Rate, Span};
 
@@ -45,6 +45,12 @@ pub struct Flash {
     pub one_shot: u32,
     /// Cells to register: one time, or one for each one-shot page.
     pub read: Vec<Span>,
+    /// How a die reads its planes.
+    pub plane_reads: PlaneSenses,
+    /// What a plane can do while its data crosses the channel.
+    pub registers: Registers,
+    /// Time of the error correction for a read.
+    pub decode: Span,
     /// One program operation.
     pub program: Span,
     /// One block.
@@ -67,6 +73,17 @@ pub struct Flash {
     pub faults: Faults,
     /// Price by raw capacity.
     pub price: Option<Price>,
+}
+
+/// What a die senses at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaneSenses {
+    /// A page of one plane.
+    One,
+    /// The same page of all planes.
+    Multi,
+    /// A page of each plane.
+    Independent,
 }
 
 impl Flash {

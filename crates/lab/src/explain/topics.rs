@@ -267,8 +267,10 @@ Generators: 'KIND key=value ...'
   zipf        theta=0.99       in proportion to 1 / rank^theta
   hotcold     hot=20/80        20 % of the space gets 80 % of the accesses
   selfsimilar h=0.2            the same within the hot part, and so on
-with  rw=randwrite read=70% trim=5% bs=4KiB qd=32 threads=4 rate=20k/s span=1GiB offset=0B flush=N
-      fua=yes until=60s; qd is that of each thread. Threads matter to designs with stages
+  jesd219                      JEDEC's enterprise endurance workload: .5 to 64 KiB, half to 5 % of the space;
+                               its tbw and dwpd are those of data sheets
+with  rw=randwrite read=70% trim=5% bs=4KiB qd=32 threads=4 rate=20k/s span=1GiB offset=10% flush=N
+      fua=yes align=4KiB until=60s; qd is that of each thread. Threads matter to designs with stages
       (`nvlab explain stacks`): to others, threads=4 qd=8 is the same as qd=32.
 
 Transactions on a memory: 'tpca key=value ...'

@@ -168,7 +168,7 @@ fn flash_result(flash: &FlashInsides<'_>, retired_blocks: u64, seconds: f64) -> 
         read_retries: stats.retries + log.retries,
         failures: std::array::from_fn(|kind| stats.failures[kind] + log.failures[kind]),
         retired_blocks,
-        busy_read: share(stats.read_time, log.read_time, dies),
+        busy_read: share(stats.read_busy, log.read_busy, dies),
         busy_program: share(stats.program_time, log.program_time, dies),
         busy_erase: share(stats.erase_time, log.erase_time, dies),
         busy_channel: share(stats.transfer_time, log.transfer_time, channels),

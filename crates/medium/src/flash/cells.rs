@@ -5,7 +5,9 @@
 //! 1. A block's erase count never decreases, except that a power cut undoes an erase that had not begun.
 //! 2. A bad block stays bad.
 
-use super::config::{BitErrors, FlashConfig, SlcMode};
+use super::config::{FlashConfig, SlcMode};
+use super::planes::{Planes, Sense};
+use super::retry::Retries;
 use nvlab_units::{BlockId, Bus, Lane, Layout, Rng, Served, Span, Ticket, Time, Total};
 use serde::{Deserialize, Serialize};
 
@@ -22,8 +24,11 @@ pub struct FlashStats {
     pub erases: u64,
     /// Reads that stayed uncorrectable, failed programs, failed erases.
     pub failures: [u64; 3],
-    /// Die time spent reading.
+    /// Duration of all reads of the cells.
     pub read_time: Total,
+    /// Die time spent reading: [`FlashStats::read_time`], but of planes that read independently each counts as its
+    /// share of the die.
+    pub read_busy: Total,
     /// Die time spent programming.
     pub program_time: Total,
     /// Die time spent erasing.
@@ -61,6 +66,8 @@ pub struct Cells {
     /// are added up only in [`Cells::stats`].
     host_reads: [u64; LEVELS_MAX + 1],
     host_units: u64,
+    /// Planes that the host's reads sensed, by page of a word line, where planes read independently.
+    host_planes: [u64; LEVELS_MAX + 1],
     programs: u64,
     pages_sent: u64,
     /// Address arithmetic without divisions.
@@ -81,7 +88,9 @@ pub struct Cells {
     limit: Vec<u32>,
     rng: Rng,
     dies: Vec<Lane>,
+    planes: Planes,
     channels: Vec<Bus>,
+    retries: Option<Retries>,
 }
 
 impl Cells {
@@ -106,6 +115,7 @@ impl Cells {
             stats: FlashStats::default(),
             host_reads: [0; LEVELS_MAX + 1],
             host_units: 0,
+            host_planes: [0; LEVELS_MAX + 1],
             programs: 0,
             pages_sent: 0,
             slc: None,
@@ -120,6 +130,8 @@ impl Cells {
             limit,
             rng,
             dies: vec![Lane::new(); geometry.dies() as usize],
+            planes: Planes::new(config.timing.reads, geometry.dies()),
+            retries: faults.bit_errors.map(Retries::new),
             channels: vec![Bus::new(); geometry.channels as usize],
             config,
         }
@@ -128,9 +140,15 @@ impl Cells {
     /// What it has done so far.
     pub fn stats(&self) -> FlashStats {
         let mut stats = self.stats;
-        for (&sense, &reads) in self.sense.iter().zip(&self.host_reads) {
+        let independent = self.config.timing.reads.independent;
+        let planes = self.config.timing.reads.planes as u64;
+        for ((&sense, &reads), &sensed) in self.sense.iter().zip(&self.host_reads).zip(&self.host_planes) {
             stats.reads += reads;
             stats.read_time.add_many(sense, reads);
+            match independent {
+                true => stats.read_busy.add_many(sense / planes, sensed),
+                false => stats.read_busy.add_many(sense, reads),
+            }
         }
         stats.transfer_time.add_many(self.unit_transfer, self.host_units);
         stats.programs += self.programs;
@@ -155,7 +173,7 @@ impl Cells {
     /// Resets the statistics; wear stays.
     pub fn reset_stats(&mut self) {
         self.stats = FlashStats::default();
-        self.host_reads = [0; LEVELS_MAX + 1];
+        (self.host_reads, self.host_planes) = ([0; LEVELS_MAX + 1], [0; LEVELS_MAX + 1]);
         self.slc_done = SlcOperations::default();
         (self.host_units, self.programs, self.pages_sent) = (0, 0, 0);
     }
@@ -245,64 +263,76 @@ impl Cells {
         self.unerase(block);
     }
 
-    /// Draws how often a read of `codewords` codewords must be retried; `None` if even the last retry fails.
-    fn read_retries(&mut self, block: BlockId, errors: &BitErrors, codewords: u32) -> Option<u32> {
-        let growth = (errors.rate_worn / errors.rate_fresh).ln() * self.wear_ratio(block);
-        let mut rate = errors.rate_fresh * growth.exp();
-        for attempt in 0..=errors.retries {
-            let good = poisson_at_most(errors.correctable, rate * errors.codeword_bits as f64);
-            if self.rng.unit() < good.powi(codewords as i32) {
-                return Some(attempt);
-            }
-            rate *= errors.retry_factor;
-        }
-        None
-    }
-
-    /// Retries a read that ended at `at` until its bit errors can be corrected. `Err` holds the end of the last
-    /// failed retry.
-    fn read_again(
+    /// Reads `units` units in the foreground by one command to a die, over its channel and through the error
+    /// correction. `Err` holds the end of the last failed retry.
+    #[inline(always)]
+    pub(super) fn read(
         &mut self,
         at: Time,
         block: BlockId,
-        sense: Span,
+        sense: Sense,
         units: u32,
-        errors: &BitErrors,
-    ) -> Result<Time, Time> {
-        let codewords = (units * self.config.geometry.unit_bytes * 8).div_ceil(errors.codeword_bits);
-        let retries = self.read_retries(block, errors, codewords);
-        let die = &mut self.dies[self.layout.die_of(block) as usize];
-        let mut end = at;
-        for _ in 0..retries.unwrap_or(errors.retries) {
-            end = die.foreground(end, sense, &self.config.timing.interruption).end;
-            self.stats.reads += 1;
-            self.stats.retries += 1;
-            self.stats.read_time += sense;
+    ) -> Result<Served, Time> {
+        let die = self.layout.die_of(block);
+        let served = self.fetch(at, die, &sense, units);
+        self.host_reads[sense.level as usize] += 1;
+        self.host_units += units as u64;
+        if self.retries.is_some() {
+            return self.read_again(served, block, &sense, units);
         }
-        if retries.is_none() {
-            self.stats.failures[0] += 1;
-            return Err(end);
-        }
-        Ok(end)
+        Ok(served)
     }
 
-    /// A foreground read of `units` units in one register, on die and channel. `Err` holds the end of the last
-    /// failed retry.
+    /// One read of the cells, its transfer and its decoding.
     #[inline(always)]
-    pub fn read(&mut self, at: Time, block: BlockId, level: u32, units: u32) -> Result<Served, Time> {
-        let die = self.layout.die_of(block);
-        let sense = self.sense[level as usize];
+    fn fetch(&mut self, at: Time, die: u32, sense: &Sense, units: u32) -> Served {
+        let span = self.sense[sense.level as usize];
         let transfer = self.unit_transfer * units as u64;
         let interruption = &self.config.timing.interruption;
-        let mut served = self.dies[die as usize].foreground(at, sense, interruption);
-        self.host_reads[level as usize] += 1;
-        if let Some(errors) = self.config.faults.bit_errors {
-            served.end = self.read_again(served.end, block, sense, units, &errors)?;
+        let channel = &mut self.channels[self.channel[die as usize] as usize];
+        let lane = &mut self.dies[die as usize];
+        let mut served = if self.planes.are_plain() {
+            let served = lane.foreground(at, span, interruption);
+            Served { start: served.start, end: channel.book(at, served.end, transfer).end }
+        } else {
+            self.host_planes[sense.level as usize] += sense.planes as u64;
+            self.planes.read(at, (die, lane), channel, sense, (span, transfer), interruption)
+        };
+        served.end += self.config.timing.decode;
+        served
+    }
+
+    /// Repeats a read until its bit errors can be corrected.
+    fn read_again(
+        &mut self,
+        first: Served,
+        block: BlockId,
+        sense: &Sense,
+        units: u32,
+    ) -> Result<Served, Time> {
+        let (die, wear) = (self.layout.die_of(block), self.wear_ratio(block));
+        let Some(retries) = &mut self.retries else { return Ok(first) };
+        let (codewords, most) = (retries.codewords(units * self.config.geometry.unit_bytes), retries.most());
+        let drawn = retries.draw(wear, codewords, || self.rng.unit());
+        let mut end = first.end;
+        for _ in 0..drawn.unwrap_or(most) {
+            end = self.fetch(end, die, sense, units).end;
+            let span = self.sense[sense.level as usize];
+            self.stats.reads += 1;
+            self.stats.retries += 1;
+            self.stats.read_time += span;
+            if !self.config.timing.reads.independent {
+                self.stats.read_busy += span;
+            }
+            self.stats.transfer_time.add_many(self.unit_transfer, units as u64);
         }
-        let channel = self.channel[die as usize] as usize;
-        served.end = self.channels[channel].book(at, served.end, transfer).end;
-        self.host_units += units as u64;
-        Ok(served)
+        match drawn {
+            Some(_) => Ok(Served { start: first.start, end }),
+            None => {
+                self.stats.failures[0] += 1;
+                Err(end)
+            }
+        }
     }
 
     /// Background reads of cells on one die (relocation): `reads[i]` reads of page `i` of a word line,
@@ -315,6 +345,7 @@ impl Cells {
             self.dies[die as usize].background(at, sense, count);
             self.stats.reads += count as u64;
             self.stats.read_time.add_many(sense, count as u64);
+            self.stats.read_busy.add_many(sense, count as u64);
         }
         if !self.config.timing.copy_back {
             self.stats.transfer_time.add_many(self.unit_transfer, units as u64);
@@ -374,42 +405,12 @@ impl Cells {
             *lane = Lane::new();
             lane.advance(at);
         }
+        self.planes.reset();
         self.channels.fill_with(Bus::new);
     }
 
     /// One random number from the fault stream.
     pub(super) fn random(&mut self) -> u64 {
         self.rng.bits()
-    }
-}
-
-/// Probability that a Poisson variable of the given mean is at most `k`.
-fn poisson_at_most(k: u32, mean: f64) -> f64 {
-    if mean <= 0.0 {
-        return 1.0;
-    }
-    // Each term is computed from its logarithm, so that nothing underflows at large means.
-    let ln_mean = mean.ln();
-    let mut ln_factorial = 0.0;
-    let mut sum = 0.0;
-    for i in 0..=k {
-        if i > 1 {
-            ln_factorial += (i as f64).ln();
-        }
-        sum += (i as f64 * ln_mean - mean - ln_factorial).exp();
-    }
-    f64::min(sum, 1.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn poisson_tail_matches_known_values() {
-        assert!((poisson_at_most(0, 1.0) - 0.367_879_441).abs() < 1e-9);
-        assert!((poisson_at_most(5, 2.5) - 0.957_978_963).abs() < 1e-6);
-        assert!((poisson_at_most(72, 72.0) - 0.531_276).abs() < 1e-3);
-        assert!(poisson_at_most(72, 1000.0) < 1e-200);
     }
 }

@@ -1,5 +1,6 @@
 //! The configuration of a flash array: shape, times, endurance, faults. Plain data, filled from a datasheet.
 
+use super::planes::PlaneReads;
 use nvlab_units::{Geometry, Interruption, Rate, Span};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,11 @@ pub struct FlashTiming {
     pub read: Vec<Span>,
     /// Units that one read of the cells loads into the register (units of one physical page).
     pub units_per_read: u32,
+    /// How a die reads its planes.
+    pub reads: PlaneReads,
+    /// From the arrival of the last byte until the error correction has decoded it: added to every host read. Decoding
+    /// keeps pace with the channel, so it delays no other read.
+    pub decode: Span,
     /// Register to cells: one program operation ([`Geometry::page_bytes`]).
     pub program: Span,
     /// Erase of one block.

@@ -12,9 +12,12 @@ pub mod config;
 mod modes;
 pub mod nand;
 pub mod nor;
+mod planes;
 mod programmed;
+mod retry;
 
 pub use cells::{Cells, FlashStats, SlcOperations};
 pub use config::{BitErrors, CellRules, Endurance, Faults, FlashConfig, FlashTiming, SlcMode};
 pub use nand::{Nand, SPARE_BYTES};
 pub use nor::{Nor, NorConfig};
+pub use planes::{PlaneReads, Registers};

@@ -20,6 +20,7 @@ use super::cells::{Cells, FlashStats, SLC_LEVEL};
 use super::config::CellRules;
 use super::config::{FlashConfig, SlcMode};
 use super::modes::Modes;
+use super::planes::{Sense, Slots};
 use super::programmed::{Pages, Programmed};
 use crate::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ppa, Served, Ticket, Time};
@@ -69,6 +70,7 @@ pub struct Nand<S: Store = ()> {
     /// Pages programmed in each block since its erase.
     programmed: Programmed,
     modes: Modes,
+    slots: Slots,
     unsettled: VecDeque<Unsettled>,
     /// One for each erase in `unsettled`, in the same order.
     erasing: VecDeque<Erasing>,
@@ -98,6 +100,7 @@ impl<S: Store> Nand<S> {
     fn new_over(config: FlashConfig, store: S) -> Nand<S> {
         Nand {
             programmed: Programmed::new(&config.geometry, config.rules),
+            slots: Slots::new(&config.timing, config.geometry.units_per_page),
             cells: Cells::new(config),
             modes: Modes::default(),
             store,
@@ -191,19 +194,21 @@ impl<S: Store> Nand<S> {
         self.cells.layout.split(unit)
     }
 
-    /// The block of a readable unit and the read of its word line that fetches it, or why it cannot be read.
+    /// The block and slot of a readable unit and the page of its word line that holds it, or why it cannot be read.
     #[inline(always)]
-    fn readable(&self, unit: Ppa) -> Result<(BlockId, u32), MediumError> {
+    fn readable(&self, unit: Ppa) -> Result<(BlockId, u32, u32), MediumError> {
         let (block, page, slot) = self.split(unit);
         match self.level_of(block, slot) {
-            Some(level) if self.is_programmed(block, page) && self.damaged.is_empty() => Ok((block, level)),
+            Some(level) if self.is_programmed(block, page) && self.damaged.is_empty() => {
+                Ok((block, slot, level))
+            }
             _ => self.readable_among_damaged(unit),
         }
     }
 
     /// [`Nand::readable`] when pages are damaged, or this one is not programmed.
     #[cold]
-    fn readable_among_damaged(&self, unit: Ppa) -> Result<(BlockId, u32), MediumError> {
+    fn readable_among_damaged(&self, unit: Ppa) -> Result<(BlockId, u32, u32), MediumError> {
         let (block, page, slot) = self.split(unit);
         let Some(programmed) = self.programmed.holds(block, page) else {
             return Err(MediumError::OutOfRange(unit.0 as u64, self.geometry().units()));
@@ -212,21 +217,24 @@ impl<S: Store> Nand<S> {
         let number = block.0 * self.geometry().pages_per_block + page;
         match self.damaged.iter().any(|&(damaged, _)| damaged == number) {
             true => Err(MediumError::Uncorrectable(unit)),
-            false => Ok((block, level)),
+            false => Ok((block, slot, level)),
         }
     }
 
-    /// Which read of a word line fetches `slot` of a page of the block; `None` if it has no such slot in its mode.
+    /// The page of a word line that holds `slot` of a page of the block; `None` if it has no such slot in its mode.
     #[inline]
     fn level_of(&self, block: BlockId, slot: u32) -> Option<u32> {
         if self.modes.is_slc(block) {
             return (slot < self.modes.units_per_page(block, self.geometry())).then_some(SLC_LEVEL);
         }
-        let timing = &self.cells.config.timing;
-        match timing.read.len() {
-            1 => Some(0),
-            levels => Some((slot / timing.units_per_read) % levels as u32),
-        }
+        Some(self.slots.level(slot))
+    }
+
+    /// The read of the cells that fetches `count` units of a page from `slot` on.
+    #[inline]
+    fn sense(&self, level: u32, slot: u32, count: u32) -> Sense {
+        let (plane, planes) = self.slots.planes(slot, count);
+        Sense { level, plane, planes }
     }
 
     /// Reads, in the foreground, `count` units that one read of the cells fetches (see [`Nand::units_together`]).
@@ -235,11 +243,11 @@ impl<S: Store> Nand<S> {
     /// Errors: [`MediumError::Erased`], [`MediumError::Uncorrectable`], [`MediumError::OutOfRange`].
     #[inline(always)]
     pub fn read(&mut self, at: Time, first: Ppa, count: u32, into: &mut [u8]) -> Result<Served, MediumError> {
-        let (block, level) = self.readable(first)?;
+        let (block, slot, level) = self.readable(first)?;
         if S::KEEPS {
             self.latest = self.latest.max(at);
         }
-        let served = self.cells.read(at, block, level, count);
+        let served = self.cells.read(at, block, self.sense(level, slot, count), count);
         let served = served.map_err(|_| MediumError::Uncorrectable(first))?;
         if S::KEEPS && !into.is_empty() {
             let bytes = self.geometry().unit_bytes as u64;
@@ -267,8 +275,21 @@ impl<S: Store> Nand<S> {
     /// How many units from `first` on the same read of the cells fetches.
     #[inline]
     pub fn units_together(&self, first: Ppa) -> u32 {
-        let per_read = self.cells.config.timing.units_per_read;
+        let per_read = self.slots.together();
         if per_read <= 1 { 1 } else { per_read - self.split(first).2 % per_read }
+    }
+
+    /// Units that one read of the cells fetches at most: those of one plane, or of all if it senses them together. They
+    /// begin at a multiple of it within their page.
+    #[inline]
+    pub fn units_per_read(&self) -> u32 {
+        self.slots.together()
+    }
+
+    /// The page of a word line that holds a unit of a page written with all bits, by its place in the page.
+    #[inline]
+    pub fn level(&self, slot: u32) -> u32 {
+        self.slots.level(slot)
     }
 
     /// Copies one unit out without spending time (its read is accounted elsewhere: [`Nand::relocation_reads`],
@@ -283,7 +304,8 @@ impl<S: Store> Nand<S> {
     /// Reads the spare area of one unit (and with it the page) in the foreground.
     pub fn read_spare(&mut self, at: Time, unit: Ppa) -> (Time, Result<[u8; SPARE_BYTES], MediumError>) {
         let (block, _, slot) = self.split(unit);
-        let end = match self.cells.read(at, block, self.level_of(block, slot).unwrap_or(SLC_LEVEL), 1) {
+        let level = self.level_of(block, slot).unwrap_or(SLC_LEVEL);
+        let end = match self.cells.read(at, block, self.sense(level, slot, 1), 1) {
             Ok(served) => served.end,
             Err(end) => return (end, Err(MediumError::Uncorrectable(unit))),
         };

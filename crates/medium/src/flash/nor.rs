@@ -18,6 +18,7 @@
 
 use super::cells::{Cells, FlashStats};
 use super::config::{CellRules, FlashConfig};
+use super::planes::Sense;
 use crate::banks::{check_range, pieces};
 use crate::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Geometry, Interruption, Ppa, Served, Span, Ticket, Time};
@@ -183,10 +184,14 @@ impl<S: Store> Nor<S> {
             let served = self.cells.die(die).foreground(at, sense, &interruption);
             self.cells.stats.reads += before;
             self.cells.stats.read_time += sense;
+            self.cells.stats.read_busy += sense;
             (start, ready) = (Some(served.start), served.end);
         }
         let unit = Ppa((offset / self.geometry().unit_bytes as u64) as u32);
-        let last = self.cells.read(ready, block, 0, units).map_err(|_| MediumError::Uncorrectable(unit))?;
+        let last = self
+            .cells
+            .read(ready, block, Sense::ONLY, units)
+            .map_err(|_| MediumError::Uncorrectable(unit))?;
         Ok(Served { start: start.unwrap_or(last.start), end: last.end })
     }
 
@@ -299,6 +304,7 @@ impl<S: Store> Nor<S> {
         let interruption = self.cells.config.timing.interruption;
         self.cells.stats.reads += reads;
         self.cells.stats.read_time.add_many(span, (reads > 0) as u64);
+        self.cells.stats.read_busy.add_many(span, (reads > 0) as u64);
         let lane = self.cells.die(die);
         let served = lane.foreground(at, span, &interruption);
         if let Interruption::Suspend { resume, .. } = interruption {

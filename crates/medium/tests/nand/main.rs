@@ -2,11 +2,12 @@
 
 #[path = "../kept/mod.rs"]
 mod kept;
+mod planes;
 mod reopen;
 
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::flash::{
-    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SPARE_BYTES, SlcMode,
+    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads, SPARE_BYTES, SlcMode,
 };
 use nvlab_medium::{MediumError, MemStore, PowerCut};
 use nvlab_units::{BlockId, Geometry, Interruption, Ppa, Rate, Span, Time};
@@ -27,6 +28,8 @@ fn config(rules: CellRules, units_per_page: u32, seed: u64) -> FlashConfig {
     let timing = FlashTiming {
         read: vec![Span::from_us(60)],
         units_per_read: 1,
+        reads: PlaneReads::ONE,
+        decode: Span::ZERO,
         program: Span::from_us(800),
         erase: Span::from_us(1500),
         transfer: Rate::from_bytes_per_second(40_000_000),

@@ -4,13 +4,16 @@
 mod model;
 
 use model::{Change, Model, Op, Step, check_ticket, draw, perform};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
+use nvlab_medium::flash::{
+    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig, PlaneReads,
+};
 use nvlab_medium::{MediumError, MemStore, PowerCut};
 use nvlab_units::{BlockId, Geometry, Interruption, Rate, Rng, Span, Time};
 use std::collections::BTreeSet;
 
 const PS: Span = Span::from_ps(1);
-const SUSPEND: Interruption = Interruption::Suspend { latency: Span::from_us(2), resume: Span::from_us(5) };
+const SUSPEND: Interruption =
+    Interruption::Suspend { latency: Span::from_us(2), resume: Span::from_us(5), limit: u32::MAX };
 
 /// Two banks of two blocks, eight pages of four chips each: eNVy made small (erase 50 us, not 50 ms).
 fn small(seed: u64) -> NorConfig {
@@ -28,6 +31,8 @@ fn small(seed: u64) -> NorConfig {
             timing: FlashTiming {
                 read: vec![Span::from_ns(100)],
                 units_per_read: 1,
+                reads: PlaneReads::ONE,
+                decode: Span::ZERO,
                 program: Span::from_us(4),
                 erase: Span::from_us(50),
                 transfer: Rate::from_bytes_per_second(0),

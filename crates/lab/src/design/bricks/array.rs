@@ -4,8 +4,9 @@ use super::super::Array;
 use super::super::context::Context;
 use super::super::key::Preset::{Is, Nothing};
 use super::super::key::{Key, key};
-use super::super::part::Flash;
+use super::super::part::{Flash, PlaneSenses};
 use crate::toml_reader::datum::{Datum, Shape};
+use nvlab_medium::flash::PlaneReads;
 use nvlab_units::quantity::display_bytes;
 use nvlab_units::{Geometry, Rate};
 
@@ -63,7 +64,21 @@ pub fn of_nand(context: &mut Context, wiring: Wiring, flash: &Flash, unit: Optio
     let page = flash.page_bytes * gang as u64 * planes as u64 * flash.one_shot as u64;
     let shape = [wiring.channels?, wiring.ways?, gang, planes];
     let (geometry, units_per_read) = geometry(context, flash, shape, unit.unwrap_or(page))?;
-    Some(Array { gang, planes, transfer, geometry, units_per_read })
+    let reads = plane_reads(flash, planes, flash.page_bytes * gang as u64, geometry.unit_bytes as u64);
+    Some(Array { gang, planes, transfer, geometry, units_per_read, reads })
+}
+
+/// How reads use `planes` planes with pages of `page` bytes. A unit that is larger than a page lies in several planes,
+/// which are then read as one.
+fn plane_reads(flash: &Flash, planes: u32, page: u64, unit: u64) -> PlaneReads {
+    let apart = (planes as u64 * page / unit.max(page)).max(1) as u32;
+    let senses = if apart == 1 { PlaneSenses::One } else { flash.plane_reads };
+    PlaneReads {
+        planes: if senses == PlaneSenses::One { 1 } else { apart },
+        together: senses != PlaneSenses::One,
+        independent: senses == PlaneSenses::Independent,
+        registers: flash.registers,
+    }
 }
 
 /// Planes that work together.
@@ -144,5 +159,12 @@ pub fn none() -> Array {
         units_per_page: 1,
         unit_bytes: 512,
     };
-    Array { gang: 1, planes: 1, transfer: Rate::from_bytes_per_second(0), geometry, units_per_read: 1 }
+    Array {
+        gang: 1,
+        planes: 1,
+        transfer: Rate::from_bytes_per_second(0),
+        geometry,
+        units_per_read: 1,
+        reads: PlaneReads::ONE,
+    }
 }

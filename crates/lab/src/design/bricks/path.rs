@@ -8,6 +8,9 @@ use super::super::{HostPath, PathKind};
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_units::Span;
 
+/// Links with a protocol of requests.
+const LINKS: &[&str] = &["nvme", "sata", "bus"];
+
 /// The keys.
 pub const KEYS: &[Key] = &[
     key(
@@ -77,6 +80,11 @@ pub const KEYS: &[Key] = &[
          completion; on a memory bus propagation and control, for every access. Not the \
          controller's own time, which is `ftl.overhead`.",
     ),
+    key("path.command", LINKS, Shape::Time, Is("0 ns"), "\"1.6 us\"").about(
+        "Time for which one request occupies the device's front end (fetching and decoding the command, looking up the \
+         map, completing it), which takes requests up one after the other: a drive serves at most one in this time. \
+         Adds to the latency of each.",
+    ),
     key("path.rate_write", &["nvme", "sata", "bus", "cxl-mem"], Shape::Rate, Nothing("as `rate`"), "\"35 MB/s\"").about(
         "Rate towards the device, if it differs from that to the host: software that moves \
          the data itself may take longer in one direction.",
@@ -104,6 +112,8 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
     let outstanding = if ddr { context.count("path.outstanding", &kind) } else { Some(1) };
     let software = software(context);
     let overhead_device = context.time("path.overhead.device", "");
+    let command =
+        if LINKS.contains(&kind.as_str()) { context.time("path.command", &kind) } else { Some(Span::ZERO) };
     let path_kind = match kind.as_str() {
         "nvme" => PathKind::Nvme,
         "sata" => PathKind::Sata,
@@ -131,6 +141,7 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
         outstanding: outstanding?,
         overhead_host,
         overhead_device: overhead_device?,
+        command: command?,
         software,
     })
 }

@@ -74,6 +74,40 @@ pub const KEYS: &[Key] = &[
         "Cells to page register. One time, or one for each page of a word line that is programmed \
          in one shot: lower, middle, upper.",
     ),
+    key(
+        "media.*.plane_reads",
+        &["nand"],
+        Shape::OneOf(&[
+            ("one", "a read of the cells fetches a page of one plane, and the reads of a die follow one another"),
+            ("multi", "one command senses the same page of all planes; other reads of the die wait"),
+            (
+                "independent",
+                "as multi, and planes sense different pages at the same time (independent multi-plane read)",
+            ),
+        ]),
+        Is("one"),
+        "\"multi\"",
+    )
+    .about(
+        "How a die reads its planes. Programs and erases always use all planes of `array.planes`. With \"multi\" and \
+         \"independent\" consecutive units lie in the same page of all planes before the next page of the word line.",
+    ),
+    key(
+        "media.*.registers",
+        &["nand"],
+        Shape::OneOf(&[
+            ("one", "the next read of a plane begins when the data has crossed the channel"),
+            ("two", "cache read: the next page is sensed while the previous one crosses the channel"),
+            ("unlimited", "transfers never delay the next read of the cells"),
+        ]),
+        Is("unlimited"),
+        "\"two\"",
+    )
+    .about("Page registers of a plane: what it can do while its data crosses the channel."),
+    key("media.*.decode", &["nand"], Shape::Time, Is("0 ns"), "\"5 us\"").about(
+        "Time from the arrival of the last byte until the controller's error correction has decoded it, for each read of \
+         the cells by the host. Decoding keeps pace with the channel: it delays no other read.",
+    ),
     key("media.*.program", FLASH, Shape::Time, Required, "\"1 ms\"")
         .about("Register to cells: one program operation, all its planes and one-shot pages."),
     key("media.*.erase", FLASH, Shape::Time, Required, "\"5 ms\"").about("Erasing one block."),
@@ -91,6 +125,10 @@ pub const KEYS: &[Key] = &[
     key("media.*.resume", FLASH, Shape::Time, Is("0 ns"), "\"5 us\"").about(
         "Time from the end of the last access until a suspended operation resumes (eNVy section \
          3.4: \"a few microseconds\").",
+    ),
+    key("media.*.suspends", FLASH, COUNT, Nothing("no limit"), "16").about(
+        "How often one program or erase may be suspended. After that a read waits until it is done, so that a stream of \
+         reads cannot hold it up for ever.",
     ),
     key("media.*.copy_back", FLASH, Shape::Flag, Is("false"), "true").about(
         "Relocation stays inside the die: the data does not cross the channel (and is not \

@@ -11,7 +11,7 @@ use super::super::{Array, Design, HostPath, PathKind, Payload, footprint};
 use super::Kind;
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_controller::envy::{EnvyConfig, SegmentCleaning};
-use nvlab_medium::flash::{Nor, NorConfig};
+use nvlab_medium::flash::{Nor, NorConfig, PlaneReads};
 use nvlab_medium::ram::RamConfig;
 use nvlab_units::Geometry;
 use nvlab_units::quantity::display_bytes;
@@ -290,7 +290,10 @@ fn shape(
         return None;
     }
     let transfer = array::ganged(flash, gang);
-    Some((Array { gang, planes, transfer, geometry, units_per_read: 1 }, narrow(unit / width)))
+    Some((
+        Array { gang, planes, transfer, geometry, units_per_read: 1, reads: PlaneReads::ONE },
+        narrow(unit / width),
+    ))
 }
 
 /// Segments that hold data: one of each die is kept erased (section 3.4).

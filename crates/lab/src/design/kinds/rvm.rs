@@ -12,7 +12,7 @@ use super::super::part::Flash;
 use super::super::{Array, Design, HostPath, PathKind, Payload};
 use super::Kind;
 use crate::toml_reader::datum::{Datum, Shape};
-use nvlab_medium::flash::NorConfig;
+use nvlab_medium::flash::{NorConfig, PlaneReads};
 use nvlab_rvm::record::Headers;
 use nvlab_rvm::{Options, Truncation};
 use nvlab_units::quantity::display_bytes;
@@ -415,7 +415,12 @@ fn on_flash(
     };
     let transfer = array::ganged(&flash, gang);
     let usable = log_bytes.unwrap_or((blocks - reserved) * block);
-    Some((medium, device, Array { gang, planes, transfer, geometry, units_per_read: 1 }, usable))
+    Some((
+        medium,
+        device,
+        Array { gang, planes, transfer, geometry, units_per_read: 1, reads: PlaneReads::ONE },
+        usable,
+    ))
 }
 
 /// The time of one program step, a byte of each chip: by itself, or as part of what is in the page buffers.

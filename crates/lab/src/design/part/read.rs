@@ -1,9 +1,9 @@
 //! From the keys of a medium to a [`Part`].
 
 use super::super::context::Context;
-use super::{Backup, Disk, Flash, Levelling, Part, Pcm, Ram, Words};
+use super::{Backup, Disk, Flash, Levelling, Part, Pcm, PlaneSenses, Ram, Words};
 use crate::toml_reader::datum::Datum;
-use nvlab_medium::flash::{BitErrors, Faults};
+use nvlab_medium::flash::{BitErrors, Faults, Registers};
 use nvlab_units::quantity::Price;
 use nvlab_units::{Interruption, Rate, Span};
 
@@ -86,6 +86,10 @@ impl Reader<'_> {
         let page_buffer = if nand { Some(None) } else { self.page_buffer() };
         let suspend = self.time_or_none("suspend");
         let resume = self.time("resume");
+        let limit = self.suspends();
+        let plane_reads = self.plane_reads(planes);
+        let registers = self.registers();
+        let decode = if nand { self.time("decode") } else { Some(Span::ZERO) };
         let copy_back = self.flag("copy_back");
         // The times of NOR cells include the transfer.
         let transfer = if nand { self.rate("transfer") } else { Some(Rate::from_bytes_per_second(0)) };
@@ -98,7 +102,7 @@ impl Reader<'_> {
         let faults = self.faults();
         let price = self.price();
         let interruption = match (suspend?, resume?) {
-            (Some(latency), resume) => Interruption::Suspend { latency, resume },
+            (Some(latency), resume) => Interruption::Suspend { latency, resume, limit: limit? },
             (None, _) => Interruption::Wait,
         };
         let (pages_per_block, one_shot) = (pages_per_block?, one_shot?);
@@ -124,6 +128,9 @@ impl Reader<'_> {
             planes: planes?,
             one_shot,
             read: read?,
+            plane_reads: plane_reads?,
+            registers: registers?,
+            decode: decode?,
             program: program?,
             erase: erase?,
             page_buffer: page_buffer?,
@@ -135,6 +142,53 @@ impl Reader<'_> {
             retention_years,
             faults,
             price,
+        })
+    }
+
+    /// How often an operation may be suspended.
+    fn suspends(&mut self) -> Option<u32> {
+        let (path, suspend) = (self.path("suspends"), self.path("suspend"));
+        if !self.context.has(&path) {
+            return Some(u32::MAX);
+        }
+        let limit = self.count("suspends");
+        if !self.context.has(&suspend) {
+            let problem = format!("`{path}` limits suspensions, but reads suspend nothing");
+            self.context.wrong(&path, problem, "say how long it takes: suspend = \"20 us\"; or leave it out");
+            return None;
+        }
+        limit
+    }
+
+    fn plane_reads(&mut self, planes: Option<u32>) -> Option<PlaneSenses> {
+        if self.kind != "nand" {
+            return Some(PlaneSenses::One);
+        }
+        let reads = match self.text("plane_reads")?.as_str() {
+            "multi" => PlaneSenses::Multi,
+            "independent" => PlaneSenses::Independent,
+            _ => PlaneSenses::One,
+        };
+        if reads != PlaneSenses::One && planes? == 1 {
+            let path = self.path("plane_reads");
+            self.context.wrong(
+                &path,
+                format!("`{path}`: the part has one plane"),
+                "planes = 4, or plane_reads = \"one\"",
+            );
+            return None;
+        }
+        Some(reads)
+    }
+
+    fn registers(&mut self) -> Option<Registers> {
+        if self.kind != "nand" {
+            return Some(Registers::Unlimited);
+        }
+        Some(match self.text("registers")?.as_str() {
+            "one" => Registers::One,
+            "two" => Registers::Two,
+            _ => Registers::Unlimited,
         })
     }
 

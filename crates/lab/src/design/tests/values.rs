@@ -120,7 +120,8 @@ fn suspension_and_bit_errors() {
     let extra = "part = \"slc-2010\"\nsuspend = \"20 us\"\nresume = \"5 us\"\nfaults.wear_out = true\n\
                  ecc = { kind = \"threshold\", rate_fresh = \"1e-6\", rate_worn = 1e-4, codeword = \"1 KiB\", correctable = 8 }";
     let config = small("part = \"slc-2010\"", extra).unwrap().flash_config(9);
-    let suspend = Interruption::Suspend { latency: Span::from_us(20), resume: Span::from_us(5) };
+    let suspend =
+        Interruption::Suspend { latency: Span::from_us(20), resume: Span::from_us(5), limit: u32::MAX };
     assert_eq!(config.timing.interruption, suspend);
     let bits = config.faults.bit_errors.unwrap();
     assert_eq!((bits.codeword_bits, bits.correctable, bits.retries), (8192, 8, 0));

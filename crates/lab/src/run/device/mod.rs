@@ -224,6 +224,7 @@ pub fn link(design: &Design) -> HostPath {
         rate_write: path.rate_write,
         full_duplex: path.kind.full_duplex(),
         overhead: path.overhead_host + path.overhead_device,
+        command: path.command,
     }
 }
 

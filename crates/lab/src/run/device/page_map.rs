@@ -83,7 +83,13 @@ impl<S: Store> Observed for PageMap<S> {
     }
     fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
         let (map, factor) = PageMap::twin(self, multiple, start)?;
-        let path = HostPath { rate: None, rate_write: None, full_duplex: false, overhead: Span::ZERO };
+        let path = HostPath {
+            rate: None,
+            rate_write: None,
+            full_duplex: false,
+            overhead: Span::ZERO,
+            command: Span::ZERO,
+        };
         Some(Twin { device: Attached::new(map, path), factor })
     }
     fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {

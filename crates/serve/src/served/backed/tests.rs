@@ -10,7 +10,7 @@ use nvlab_controller::page_map::{
 };
 use nvlab_controller::{Controller, PageMap, Powered};
 use nvlab_medium::Store;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
 use nvlab_os::Mapping;
 use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
 use std::cell::Cell;
@@ -83,10 +83,16 @@ impl World {
             timing: FlashTiming {
                 read: vec![Span::from_us(25)],
                 units_per_read: 1,
+                reads: PlaneReads::ONE,
+                decode: Span::ZERO,
                 program: Span::from_us(200),
                 erase: Span::from_us(1500),
                 transfer: Rate::from_bytes_per_second(40_000_000),
-                interruption: Interruption::Suspend { latency: Span::from_us(5), resume: Span::from_us(20) },
+                interruption: Interruption::Suspend {
+                    latency: Span::from_us(5),
+                    resume: Span::from_us(20),
+                    limit: u32::MAX,
+                },
                 copy_back: true,
             },
             endurance: Endurance { cycles: 1000, spread: 0.0 },

@@ -19,7 +19,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-use super::generator::{AnyGenerator, Distribution, GeneratorSpec, Mix, Sizes};
+use super::generator::{Amount, AnyGenerator, Distribution, GeneratorSpec, Mix, Sizes};
 use crate::arrivals::Pace;
 use crate::{Span, WorkloadError, suggest};
 use nvlab_units::Rng;
@@ -58,23 +58,6 @@ pub struct FioJob {
     /// Figures begin after this.
     pub ramp_time: Span,
     seed: Option<u64>,
-}
-
-/// Bytes, or a share of a whole.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Amount {
-    Bytes(u64),
-    Percent(f64),
-}
-
-impl Amount {
-    /// Of `whole`, rounded down to blocks of `unit`.
-    fn of(self, whole: u64, unit: u64) -> u64 {
-        match self {
-            Amount::Bytes(bytes) => bytes,
-            Amount::Percent(percent) => (whole as f64 * percent / 100.0) as u64 / unit * unit,
-        }
-    }
 }
 
 /// One running copy of a job.
@@ -179,13 +162,14 @@ impl FioJob {
         let unit = self.spec.sizes.smallest() as u64;
         let mut spec = self.spec.clone();
         let step = self.offset_increment.of(capacity, unit);
-        spec.offset = step
+        let offset = step
             .checked_mul(copy as u64)
             .and_then(|far| far.checked_add(self.offset.of(capacity, unit)))
             .unwrap_or(u64::MAX / unit * unit);
-        let rest = capacity.saturating_sub(spec.offset);
+        spec.offset = Amount::Bytes(offset);
+        let rest = capacity.saturating_sub(offset);
         let span = self.size.map_or(rest, |size| size.of(capacity, unit));
-        spec.span = Some(span);
+        spec.span = Some(Amount::Bytes(span));
         spec.stream = stream;
         if !self.time_based {
             let once = self.io_bytes.map_or(span, |bytes| bytes.of(capacity, unit));

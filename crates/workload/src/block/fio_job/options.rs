@@ -1,8 +1,8 @@
 //! The options of a section: their names, values and errors.
 
-use super::{Amount, numbers};
+use super::numbers;
 use crate::addresses::Zone;
-use crate::block::generator::{Distribution, Mix, Sizes, pattern};
+use crate::block::generator::{Amount, Distribution, Mix, Sizes, pattern};
 use crate::{Span, WorkloadError};
 
 /// Options that are implemented.
@@ -261,7 +261,7 @@ impl Options {
             let percent =
                 percent.trim().parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
             return match percent {
-                Some(percent) => Ok(Some(Amount::Percent(percent))),
+                Some(percent) => Ok(Some(Amount::Share(percent / 100.0))),
                 None => Err(self.wrong(key, "0% to 100%")),
             };
         }

@@ -2,11 +2,12 @@
 //!
 //! 1. Each purpose has its own random stream ("addresses", "operations", "sizes", "arrivals"), so that one
 //!    can be changed without affecting another.
-//! 2. Addresses are slots: whole multiples of the smallest block, counted from the start of the region. A
+//! 2. Addresses are slots: whole multiples of the smallest block (or `align`), counted from the start of the region. A
 //!    larger request that would exceed the end is moved down until it fits.
 //! 3. Reads, writes and trims of a sequential generator each have their own position, as in fio.
 
 mod any;
+mod jesd219;
 mod mix;
 mod sizes;
 mod spec;
@@ -15,7 +16,7 @@ pub use any::AnyGenerator;
 pub use mix::Mix;
 pub use sizes::Sizes;
 pub(crate) use spec::pattern;
-pub use spec::{Distribution, GeneratorSpec, KINDS};
+pub use spec::{Amount, Distribution, GeneratorSpec, KINDS};
 
 use super::{BlockWorkload, Draws};
 use crate::addresses::Addresses;
@@ -32,6 +33,8 @@ pub struct Plan {
     pub region: Range<u64>,
     /// Sizes of requests.
     pub sizes: Sizes,
+    /// Bytes that addresses are multiples of, counted from the start of the region.
+    pub slot_bytes: u32,
     /// Which operations.
     pub mix: Mix,
     /// When; the depth of a closed loop is that of all threads together.
@@ -58,6 +61,7 @@ impl Plan {
         Plan {
             region,
             sizes: Sizes::Fixed(block_bytes),
+            slot_bytes: block_bytes,
             mix: Mix::Share { read: 0.0, trim: 0.0 },
             pace: Pace::Closed { depth: 1 },
             threads: 1,
@@ -72,7 +76,7 @@ impl Plan {
 
     /// The number of slots in the region, for which the addresses must be made.
     pub fn slots(&self) -> u64 {
-        (self.region.end - self.region.start) / self.sizes.smallest() as u64
+        (self.region.end - self.region.start) / self.slot_bytes as u64
     }
 }
 
@@ -107,7 +111,7 @@ impl<A: Addresses> Generator<A> {
     /// A generator; `addresses` must have been made for `plan.slots()`. Panics if the region is smaller than
     /// the largest request.
     pub fn new(plan: &Plan, addresses: A, seed: u64) -> Generator<A> {
-        let unit = plan.sizes.smallest() as u64;
+        let unit = plan.slot_bytes as u64;
         let span = plan.slots() * unit;
         assert!(span >= plan.sizes.largest() as u64, "requests of {:?} in {:?}", plan.sizes, plan.region);
         let mix = plan.mix.drawn();
@@ -264,7 +268,8 @@ impl<A: Addresses> BlockWorkload for Generator<A> {
     }
 
     fn draws(&self) -> Option<Draws> {
-        let bytes = self.sizes.only().filter(|_| self.mix.only_reads_and_writes())?;
+        let is_plain = |bytes: &u32| *bytes as u64 == self.unit && self.mix.only_reads_and_writes();
+        let bytes = self.sizes.only().filter(is_plain)?;
         let (start, slots) = (self.base, self.span / bytes as u64);
         Some(Draws { start, bytes, slots, ranks: self.addresses.ranks()? })
     }

@@ -1,6 +1,6 @@
 //! The text of a generator: `'zipf theta=0.99 read=70% bs=4KiB qd=32 span=1GiB'`, and making it for a device.
 
-use super::{AnyGenerator, Generator, Mix, Plan, Sizes};
+use super::{AnyGenerator, Generator, Mix, Plan, Sizes, jesd219};
 use crate::addresses::{SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zone, Zones, hot};
 use crate::arrivals::{Limits, Pace};
 use crate::words::Words;
@@ -8,10 +8,11 @@ use crate::{WorkloadError, suggest};
 use nvlab_units::quantity;
 
 /// The kinds of generators, as written in the text.
-pub const KINDS: [&str; 6] = ["uniform", "shuffled", "sequential", "zipf", "hotcold", "selfsimilar"];
-const KEYS: [&str; 13] = [
-    "rw", "read", "trim", "bs", "qd", "threads", "rate", "arrivals", "span", "offset", "flush", "fua",
-    "until",
+pub const KINDS: [&str; 7] =
+    ["uniform", "shuffled", "sequential", "zipf", "hotcold", "selfsimilar", jesd219::KIND];
+const KEYS: [&str; 14] = [
+    "rw", "read", "trim", "bs", "align", "qd", "threads", "rate", "arrivals", "span", "offset", "flush",
+    "fua", "until",
 ];
 const THREADS_MAX: u64 = 1024;
 const DEFAULT_BLOCK_BYTES: u32 = 4096;
@@ -51,6 +52,35 @@ pub enum Distribution {
     },
 }
 
+/// Bytes, or a share of the device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// Bytes.
+    Bytes(u64),
+    /// A share of the device, 0 to 1.
+    Share(f64),
+}
+
+impl Amount {
+    /// In bytes on a device of `whole` bytes; a share is rounded down to a multiple of `unit`.
+    pub(crate) fn of(self, whole: u64, unit: u64) -> u64 {
+        match self {
+            Amount::Bytes(bytes) => bytes,
+            Amount::Share(share) => (whole as f64 * share) as u64 / unit * unit,
+        }
+    }
+
+    /// `1GiB` or `30%`.
+    fn parse(words: &Words, key: &str) -> Result<Option<Amount>, WorkloadError> {
+        let Some(value) = words.value(key) else { return Ok(None) };
+        if value.ends_with('%') {
+            let share = words.quantity(key, quantity::fraction)?;
+            return Ok(share.map(Amount::Share));
+        }
+        Ok(words.quantity(key, quantity::bytes)?.map(Amount::Bytes))
+    }
+}
+
 /// A generator before it knows its device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeneratorSpec {
@@ -60,14 +90,16 @@ pub struct GeneratorSpec {
     pub mix: Mix,
     /// How large.
     pub sizes: Sizes,
+    /// Requests begin at multiples of this many bytes, counted from `offset`; `None`: of the smallest request.
+    pub align: Option<u32>,
     /// When; the depth of a closed loop is that of all threads together.
     pub pace: Pace,
     /// Threads that issue the requests.
     pub threads: u32,
     /// The first byte of its region.
-    pub offset: u64,
+    pub offset: Amount,
     /// The bytes of its region; `None` for all from `offset` on.
-    pub span: Option<u64>,
+    pub span: Option<Amount>,
     /// A flush after every this many writes; 0 for none.
     pub flush_every: u64,
     /// A flush after the last request.
@@ -87,9 +119,10 @@ impl Default for GeneratorSpec {
             distribution: Distribution::Uniform,
             mix: Mix::Share { read: 0.0, trim: 0.0 },
             sizes: Sizes::Fixed(DEFAULT_BLOCK_BYTES),
+            align: None,
             pace: Pace::Closed { depth: 1 },
             threads: 1,
-            offset: 0,
+            offset: Amount::Bytes(0),
             span: None,
             flush_every: 0,
             flush_at_end: false,
@@ -133,21 +166,32 @@ impl GeneratorSpec {
         let distribution = distribution(&words)?;
         let until = words.value("until").map(|value| until(&words, value)).transpose()?.unwrap_or_default();
         let sizes = sizes(&words)?;
+        let align = words.quantity("align", quantity::bytes)?.map(|bytes| {
+            let align = u32::try_from(bytes).ok().filter(|&bytes| bytes > 0);
+            align.ok_or_else(|| words.wrong("align", "1 B to 4294967295 B"))
+        });
+        let of_kind = (kind == jesd219::KIND).then_some(jesd219::ALIGN_BYTES);
         let threads = words.number("threads", 1..=THREADS_MAX)?.unwrap_or(1) as u32;
         Ok(GeneratorSpec {
             distribution,
             mix: mix(&words, is_random)?,
             sizes,
+            align: align.transpose()?.or(of_kind),
             pace: Pace::parse(&words, "20k/s")?.of_each(threads),
             threads,
-            offset: words.quantity("offset", quantity::bytes)?.unwrap_or(0),
-            span: words.quantity("span", quantity::bytes)?,
+            offset: Amount::parse(&words, "offset")?.unwrap_or(Amount::Bytes(0)),
+            span: Amount::parse(&words, "span")?,
             flush_every: words.number("flush", 1..=u64::MAX)?.unwrap_or(0),
             flush_at_end: false,
             fua: words.yes_no("fua")?.unwrap_or(false),
             limits: until,
             stream: 0,
         })
+    }
+
+    /// What a user should know of the results.
+    pub(crate) fn note(&self) -> Option<&'static str> {
+        (self.sizes == jesd219::sizes()).then_some(jesd219::NOTE)
     }
 
     /// The workload on a device of `capacity` bytes; `what` is its name in messages.
@@ -180,20 +224,26 @@ impl GeneratorSpec {
         })
     }
 
+    /// Bytes that addresses are multiples of.
+    pub(crate) fn slot_bytes(&self) -> u32 {
+        self.align.unwrap_or_else(|| self.sizes.smallest())
+    }
+
     fn plan(&self, capacity: u64) -> Result<Plan, String> {
         let exact = quantity::exact_bytes;
-        let (unit, largest) = (self.sizes.smallest() as u64, self.sizes.largest() as u64);
-        if !self.offset.is_multiple_of(unit) {
+        let (unit, largest) = (self.slot_bytes() as u64, self.sizes.largest() as u64);
+        let offset = self.offset.of(capacity, unit);
+        if !offset.is_multiple_of(unit) {
             return Err(format!(
                 "offset {} is not a multiple of the block of {}",
-                exact(self.offset),
+                exact(offset),
                 exact(unit)
             ));
         }
-        let rest = capacity.saturating_sub(self.offset);
-        let span = self.span.unwrap_or(rest);
+        let rest = capacity.saturating_sub(offset);
+        let span = self.span.map_or(rest, |span| span.of(capacity, unit));
         if span > rest {
-            let end = self.offset.saturating_add(span);
+            let end = offset.saturating_add(span);
             return Err(format!("it reaches to {} and the device ends at {}", exact(end), exact(capacity)));
         }
         if span / unit * unit < largest {
@@ -206,8 +256,9 @@ impl GeneratorSpec {
         }
         let by_bytes = self.limits.bytes.map(|bytes| (bytes as f64 / self.sizes.mean()).ceil() as u64);
         Ok(Plan {
-            region: self.offset..self.offset + span,
+            region: offset..offset + span,
             sizes: self.sizes.clone(),
+            slot_bytes: self.slot_bytes(),
             mix: self.mix,
             pace: self.pace,
             threads: self.threads,
@@ -242,6 +293,7 @@ fn distribution(words: &Words) -> Result<Distribution, WorkloadError> {
             let scatter = words.yes_no("scatter")?.unwrap_or(true);
             Distribution::SelfSimilar { h: h.unwrap_or(DEFAULT_SELF_SIMILAR), scatter }
         }
+        jesd219::KIND => jesd219::distribution(),
         other => {
             let hint = suggest::hint(other, KINDS);
             return Err(words.error(format!("unknown kind '{other}'{hint} (known: {})", KINDS.join(", "))));
@@ -283,7 +335,13 @@ fn mix(words: &Words, is_random: bool) -> Result<Mix, WorkloadError> {
 }
 
 fn sizes(words: &Words) -> Result<Sizes, WorkloadError> {
-    let Some(value) = words.value("bs") else { return Ok(Sizes::Fixed(DEFAULT_BLOCK_BYTES)) };
+    let is_jesd219 = words.head == jesd219::KIND;
+    let Some(value) = words.value("bs") else {
+        return Ok(if is_jesd219 { jesd219::sizes() } else { Sizes::Fixed(DEFAULT_BLOCK_BYTES) });
+    };
+    if is_jesd219 {
+        return Err(words.error("bs= changes nothing here: the sizes are those of JESD219"));
+    }
     let size = |text: &str| {
         let bytes = quantity::bytes(text).map_err(|error| words.error(format!("bs: {error}")))?;
         u32::try_from(bytes)

@@ -30,14 +30,61 @@ fn golden_addresses() {
         assert_eq!(slots(text), golden, "{text}");
     }
 }
-const GOLDEN: [(&str, [u64; 6]); 6] = [
+const GOLDEN: [(&str, [u64; 6]); 7] = [
     ("uniform", [241780, 162951, 259660, 98129, 48843, 248736]),
     ("shuffled", [131634, 100039, 258880, 195727, 60756, 59465]),
     ("sequential", [0, 1, 2, 3, 4, 5]),
     ("zipf", [184895, 91732, 59089, 93301, 259912, 59089]),
     ("hotcold", [182790, 130932, 49747, 29048, 150004, 35330]),
     ("selfsimilar", [145859, 253057, 230961, 134444, 184895, 219831]),
+    ("jesd219", [182790, 130932, 12436, 34893, 150004, 8832]),
 ];
+
+/// The shares of sizes and places are those of the standard, within five standard deviations of a million draws.
+#[test]
+fn jesd219_has_the_shares_of_the_standard() {
+    let count = 1_000_000;
+    let capacity = 1u64 << 34;
+    let requests = take("jesd219", capacity, count);
+    let is_share = |found: usize, percent: f64| {
+        let (expected, share) = (count as f64 * percent / 100.0, percent / 100.0);
+        (found as f64 - expected).abs() < 5.0 * (expected * (1.0 - share)).sqrt()
+    };
+    let of_size = |bytes: u32| requests.iter().filter(|request| request.bytes == bytes).count();
+    let small = [1024, 1536, 2048, 2560, 3072, 3584].map(|bytes| (bytes, 1.0));
+    let large = [(512, 4.0), (4096, 67.0), (8192, 10.0), (16384, 7.0), (32768, 3.0), (65536, 3.0)];
+    let mut seen = 0;
+    for (bytes, percent) in small.into_iter().chain(large) {
+        let found = of_size(bytes);
+        assert!(is_share(found, percent), "{bytes} B: {found}");
+        seen += found;
+    }
+    assert_eq!(seen, count, "no other size");
+    let within = |from: f64, to: f64| {
+        let range = (from * capacity as f64) as u64..(to * capacity as f64) as u64;
+        requests.iter().filter(|request| range.contains(&request.offset)).count()
+    };
+    for (from, to, percent) in [(0.0, 0.05, 50.0), (0.05, 0.2, 30.0), (0.2, 1.0, 20.0)] {
+        let found = within(from, to);
+        assert!(is_share(found, percent), "{from} to {to}: {found}");
+    }
+    assert!(requests.iter().all(|request| request.op == Op::Write && request.offset % 4096 == 0));
+    let mean = requests.iter().map(|request| request.bytes as f64).sum::<f64>() / count as f64;
+    assert!((mean / GeneratorSpec::parse("jesd219").unwrap().sizes.mean() - 1.0).abs() < 0.01);
+    assert!(reason("jesd219 bs=4KiB").contains("the sizes are those of JESD219"));
+}
+
+#[test]
+fn places_may_be_shares_and_aligned() {
+    let requests = take("uniform span=30% offset=50% bs=512B align=4KiB", 1 << 30, 10_000);
+    let (start, end) = (1u64 << 29, (1u64 << 29) + (0.3 * (1u64 << 30) as f64) as u64);
+    assert!(requests.iter().all(|r| r.offset >= start && r.end() <= end && r.offset % 4096 == 0));
+    assert!(
+        requests.iter().any(|r| r.offset > end - (1 << 24))
+            && requests.iter().any(|r| r.offset < start + (1 << 24))
+    );
+    assert!(reason("uniform span=130%").contains("span"));
+}
 
 #[test]
 fn golden_arrivals() {
@@ -52,6 +99,9 @@ fn golden_arrivals() {
 fn everything_stays_inside_and_aligned() {
     for kind in KINDS {
         for more in ["", " read=50% trim=10% flush=7", " bs=4KiB/50%,12KiB/50% read=50%", " rate=1M/s"] {
+            if kind == jesd219::KIND && more.contains("bs=") {
+                continue;
+            }
             let text = format!("{kind} offset=1MiB span=100KiB{more}");
             let requests = take(&text, 2 << 20, 20_000);
             assert_eq!(requests.len(), 20_000, "{text}");
@@ -225,16 +275,16 @@ fn wrong_texts_are_explained() {
         (
             "unifrom",
             "workload 'unifrom': unknown kind 'unifrom'; did you mean 'uniform'? (known: uniform, shuffled, \
-             sequential, zipf, hotcold, selfsimilar)",
+             sequential, zipf, hotcold, selfsimilar, jesd219)",
         ),
         (
             "uniform raed=70%",
-            "workload 'uniform raed=70%': unknown key 'raed'; did you mean 'read'? (known: rw, read, trim, bs, qd, \
+            "workload 'uniform raed=70%': unknown key 'raed'; did you mean 'read'? (known: rw, read, trim, bs, align, qd, \
              threads, rate, arrivals, span, offset, flush, fua, until)",
         ),
         (
             "uniform theta=1",
-            "workload 'uniform theta=1': unknown key 'theta' (known: rw, read, trim, bs, qd, threads, rate, \
+            "workload 'uniform theta=1': unknown key 'theta' (known: rw, read, trim, bs, align, qd, threads, rate, \
              arrivals, span, offset, flush, fua, until)",
         ),
         ("uniform bs", "workload 'uniform bs': 'bs' needs a value: bs=..."),

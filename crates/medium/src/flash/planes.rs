@@ -1,0 +1,164 @@
+//! How reads use the planes of a die and their page registers, and where in a page each unit lies.
+//!
+//! Invariants
+//! 1. A die senses one page at a time, or one of each plane if planes read independently; a command that senses the
+//!    same page of several planes waits for all of them.
+//! 2. A plane begins no sense before its registers can hold what it fetches ([`Registers`]).
+//!
+//! Layout of a page of the array: plane by plane, then page by page of the word line, so that consecutive units lie in
+//! the same page of all planes, which one command can sense. With one plane the pages of a word line alternate.
+
+use super::config::FlashTiming;
+use nvlab_units::{Bus, Interruption, Lane, Served, Span, Time};
+
+/// How a die reads its planes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlaneReads {
+    /// Planes over which the units of a page are spread. 1: one read of the cells at a time, whatever the part.
+    pub planes: u32,
+    /// One command senses the same page of all planes (multi-plane read).
+    pub together: bool,
+    /// Each plane senses its own page at the same time as the others (independent multi-plane read).
+    pub independent: bool,
+    /// What a plane can do while its data crosses the channel.
+    pub registers: Registers,
+}
+
+impl PlaneReads {
+    /// One plane at a time, and transfers delay no sense.
+    pub const ONE: PlaneReads =
+        PlaneReads { planes: 1, together: false, independent: false, registers: Registers::Unlimited };
+}
+
+/// The page registers of a plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registers {
+    /// The next sense begins when the data has crossed the channel.
+    One,
+    /// Cache read: the next page is sensed while the previous one crosses the channel.
+    Two,
+    /// Transfers never delay a sense.
+    Unlimited,
+}
+
+/// The page of a word line and the planes that one read of the cells senses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sense {
+    /// Page of the word line; [`super::cells::SLC_LEVEL`] in a block used with one bit per cell.
+    pub level: u32,
+    /// First plane.
+    pub plane: u32,
+    /// Number of planes.
+    pub planes: u32,
+}
+
+impl Sense {
+    /// The only page of a word line, in the only plane.
+    pub const ONLY: Sense = Sense { level: 0, plane: 0, planes: 1 };
+}
+
+/// Where the units of a page lie.
+#[derive(Clone, Debug)]
+pub(super) struct Slots {
+    /// Page of the word line and plane of every unit; empty if all are 0.
+    places: Vec<(u8, u8)>,
+    /// Units that one command fetches at most.
+    together: u32,
+}
+
+impl Slots {
+    /// The units of a page of `units` units. Panics if there are no planes or more than 256, or if the page is not as
+    /// large on all of them.
+    pub fn new(timing: &FlashTiming, units: u32) -> Slots {
+        let (levels, per_read) = (timing.read.len() as u32, timing.units_per_read.max(1));
+        let planes = timing.reads.planes;
+        assert!((1..=256).contains(&planes), "a die with {planes} planes");
+        assert!(planes == 1 || units.is_multiple_of(planes * per_read), "{units} units on {planes} planes");
+        let place = |slot: u32| ((slot / per_read / planes % levels) as u8, (slot / per_read % planes) as u8);
+        let places = if levels == 1 && planes == 1 { Vec::new() } else { (0..units).map(place).collect() };
+        Slots { places, together: per_read * if timing.reads.together { planes } else { 1 } }
+    }
+
+    /// The page of the word line that holds a unit of a page written with all bits.
+    #[inline]
+    pub fn level(&self, slot: u32) -> u32 {
+        self.places.get(slot as usize).map_or(0, |place| place.0 as u32)
+    }
+
+    /// The planes that hold `count` units from `slot` on: first and number.
+    #[inline]
+    pub fn planes(&self, slot: u32, count: u32) -> (u32, u32) {
+        let plane = |slot: u32| self.places.get(slot as usize).map_or(0, |place| place.1 as u32);
+        let first = plane(slot);
+        (first, plane(slot + count - 1).saturating_sub(first) + 1)
+    }
+
+    /// Units that one command fetches at most; a page holds a whole number of such groups.
+    #[inline]
+    pub fn together(&self) -> u32 {
+        self.together
+    }
+}
+
+/// What the registers of a plane do.
+#[derive(Clone, Copy, Debug, Default)]
+struct Plane {
+    /// The next sense may begin.
+    ready: Time,
+    /// The last transfer ends.
+    transferred: Time,
+}
+
+/// The planes of all dies.
+#[derive(Clone, Debug)]
+pub(super) struct Planes {
+    reads: PlaneReads,
+    /// Plane `p` of die `d` at `d * planes + p`; empty if planes are never told apart.
+    planes: Vec<Plane>,
+}
+
+impl Planes {
+    pub fn new(reads: PlaneReads, dies: u32) -> Planes {
+        let plain = !reads.independent && reads.registers == Registers::Unlimited;
+        let count = if plain { 0 } else { dies * reads.planes };
+        Planes { reads, planes: vec![Plane::default(); count as usize] }
+    }
+
+    /// True if a read only occupies its die for the time of the sense.
+    #[inline(always)]
+    pub fn are_plain(&self) -> bool {
+        self.planes.is_empty()
+    }
+
+    /// Senses planes of die `number` for `span` and moves the data over the channel.
+    #[inline]
+    pub fn read(
+        &mut self,
+        at: Time,
+        (number, die): (u32, &mut Lane),
+        channel: &mut Bus,
+        sense: &Sense,
+        (span, transfer): (Span, Span),
+        interruption: &Interruption,
+    ) -> Served {
+        let first = number * self.reads.planes + sense.plane;
+        let touched = &mut self.planes[first as usize..][..sense.planes as usize];
+        let ready = touched.iter().fold(at, |ready, plane| ready.max(plane.ready));
+        let served = match self.reads.independent {
+            true => die.overlapping(at, ready, span, interruption),
+            false => die.foreground_from(at, ready, span, interruption),
+        };
+        // With two registers the data waits in the first until the second is free.
+        let last = touched.iter().fold(Time::ZERO, |last, plane| last.max(plane.transferred));
+        let moved = if self.reads.registers == Registers::Two { served.end.max(last) } else { served.end };
+        let end = channel.book(at, moved, transfer).end;
+        let ready = if self.reads.registers == Registers::One { end } else { moved };
+        touched.fill(Plane { ready, transferred: end });
+        Served { start: served.start, end }
+    }
+
+    /// Makes all registers free after a power cut.
+    pub fn reset(&mut self) {
+        self.planes.fill(Plane::default());
+    }
+}
