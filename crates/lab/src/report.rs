@@ -34,8 +34,8 @@ pub use compare::compare_text;
 pub use html::html;
 pub use human::run_text;
 pub use metric::metric;
-pub use timeline::timeline;
 pub use reasons::reasons;
+pub use timeline::timeline;
 
 use crate::result::RunResult;
 

@@ -86,7 +86,9 @@ pub(super) fn precondition(run: &RunResult) -> (String, bool) {
     };
     match state.rested_s {
         0.0 => (text, is_wrong),
-        rested => (format!("{text}; then idle for {} to fold its SLC cache", number::time_s(rested)), is_wrong),
+        rested => {
+            (format!("{text}; then idle for {} to fold its SLC cache", number::time_s(rested)), is_wrong)
+        }
     }
 }
 

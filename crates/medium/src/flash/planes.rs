@@ -10,9 +10,10 @@
 
 use super::config::FlashTiming;
 use nvlab_units::{Bus, Interruption, Lane, Served, Span, Time};
+use serde::{Deserialize, Serialize};
 
 /// How a die reads its planes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaneReads {
     /// Planes over which the units of a page are spread. 1: one read of the cells at a time, whatever the part.
     pub planes: u32,
@@ -31,7 +32,7 @@ impl PlaneReads {
 }
 
 /// The page registers of a plane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Registers {
     /// The next sense begins when the data has crossed the channel.
     One,
@@ -58,7 +59,7 @@ impl Sense {
 }
 
 /// Where the units of a page lie.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Slots {
     /// Page of the word line and plane of every unit; empty if all are 0.
     places: Vec<(u8, u8)>,
@@ -101,7 +102,7 @@ impl Slots {
 }
 
 /// What the registers of a plane do.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Plane {
     /// The next sense may begin.
     ready: Time,
@@ -110,7 +111,7 @@ struct Plane {
 }
 
 /// The planes of all dies.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Planes {
     reads: PlaneReads,
     /// Plane `p` of die `d` at `d * planes + p`; empty if planes are never told apart.

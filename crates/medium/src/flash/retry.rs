@@ -1,6 +1,7 @@
 //! How often a read must be repeated because of bit errors.
 
 use super::config::BitErrors;
+use serde::{Deserialize, Serialize};
 
 /// Steps of wear between a new block and one at its rated life; probabilities are computed once for each.
 const STEPS: f64 = 256.0;
@@ -8,7 +9,7 @@ const STEPS: f64 = 256.0;
 const WEAR_MAX: f64 = 8.0;
 
 /// The probabilities that a codeword can be corrected, by wear and attempt.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Retries {
     errors: BitErrors,
     /// Attempt `a` at step `s` of wear at `s * (retries + 1) + a`; negative: not computed yet.
