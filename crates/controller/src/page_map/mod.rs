@@ -26,7 +26,8 @@
 //! | `buffer` | the write buffer: what a write waits for, what survives a cut |
 //! | [`cache`] | blocks in SLC mode in front of the others |
 //! | `coarse` | its steady state from that of a coarse twin |
-//! | `checkpoint`, `trim`, [`recover`] | checkpoints, the journal of trims, and recovery from them |
+//! | `checkpoint`, `pieces`, `pieces_found` | checkpoints, written in pieces; the form of a piece; the map from them |
+//! | `trim`, [`recover`] | the journal of trims; recovery from both |
 
 mod array;
 mod buffer;
@@ -38,6 +39,8 @@ pub mod config;
 mod erase;
 mod frontier;
 mod live;
+mod pieces;
+mod pieces_found;
 mod read;
 pub mod recover;
 mod spread;
