@@ -411,11 +411,6 @@ impl<S: Store> Array<S> {
         Queued { lane, ticket: self.nand.last(lane) }
     }
 
-    /// The ticket of everything queued on each lane so far.
-    pub fn last(&mut self) -> Vec<Ticket> {
-        (0..self.lanes()).map(|lane| self.nand.last(lane)).collect()
-    }
-
     /// True if every lane has reached its ticket.
     pub fn passed(&mut self, places: &[Ticket], at: Time) -> bool {
         places.iter().zip(0..).all(|(&ticket, lane)| self.nand.is_done(lane, ticket, at))

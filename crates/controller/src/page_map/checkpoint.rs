@@ -1,20 +1,23 @@
-//! Checkpoints of the map: with them, recovery scans only what was written after the last one.
+//! Checkpoints of the map: with them, recovery scans only what was written since.
 //!
-//! Format, little-endian, in the data of units of kind `Checkpoint` with the checkpoint's number as sequence
-//! and the position as lpa: magic u32, logical units u32, stamp u64, sequence u64, open blocks u32, then that
-//! many block numbers u32, then the map, one u32 per logical unit (0xffffffff: nothing).
+//! The map is written in pieces ([`super::pieces`]), one after the other, evenly over the host's writes: no request waits
+//! for one, and there is no time when the map takes half of what the flash can do. A *turn* writes every piece once, in
+//! blocks of its own. Each piece is a snapshot of its part of the map, taken when its turn comes.
 //!
-//! A checkpoint is a snapshot, written a page at a time between the host's pages, so that no request waits for it.
-//! Its first part, with the header, is programmed last: without it the checkpoint does not exist.
+//! There is no directory of the pieces: a piece says which it is and of which turn, and recovery reads the blocks of the
+//! last complete turn and of the one in progress, at most twice the map. (A directory would be programmed once more for
+//! every piece.)
 //!
 //! Invariants
-//! 1. The header is programmed only after everything the map points to.
-//! 2. The blocks of the previous checkpoint, and the journal of trims since then, are erased only after the header
-//!    is programmed.
+//! 1. A piece is programmed only after everything it points to.
+//! 2. The blocks of the previous turn, and the journal of trims before the present one, are erased only after the last piece
+//!    of the turn is programmed. So every piece can be read at any time, at most two turns old.
+//! 3. A turn has blocks of its own from its beginning: no piece waits for the cleaner.
 
 use super::PageMap;
-use super::config::{CHECKPOINT_HEADER_BYTES as HEADER_BYTES, PageMapConfig};
-use super::frontier::NO_BLOCK;
+use super::config::PageMapConfig;
+use super::frontier::{Frontier, NO_BLOCK};
+use super::pieces::{Moment, Pieces};
 use super::spare::{Kind, Spare};
 use crate::ControllerError;
 use crate::table::BlockState;
@@ -23,66 +26,89 @@ use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ticket, Time};
 use serde::{Deserialize, Serialize};
 
-const MAGIC: u32 = 0x4350_564e; // "NVPC"
-
 /// The state of the controller's checkpoints.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct State {
+    /// Host units between two pieces; `None`: no checkpoints.
     every: Option<u64>,
     since: u64,
+    /// The number of the present or last turn.
     pub number: u64,
-    /// Units of one checkpoint.
-    units: u64,
+    pub pieces: Pieces,
+    /// The blocks of the last complete turn.
     pub blocks: Vec<BlockId>,
-    /// Erased blocks kept for the next checkpoint and journal, so that beginning one does not have to clean.
+    /// Erased blocks kept for the next turn and journal, so that beginning one does not have to clean.
     pool: Vec<BlockId>,
     phase: Phase,
+    /// The rest of the turn is written as fast as the host's pages: the journal of trims is full.
+    hurries: bool,
+    /// There is something to do at the host's next page.
+    active: bool,
 }
 
-/// The progress of the next checkpoint.
+/// The progress of a turn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Phase {
     Idle,
-    Writing(Attempt),
-    /// The header is queued; it is programmed when every die has reached its ticket.
-    Committing(Attempt, Vec<Ticket>),
+    Writing(Turn),
+    /// All pieces are queued; they are programmed when every die has reached its ticket.
+    Committing(Turn, Vec<Ticket>),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Attempt {
+struct Turn {
     blocks: Vec<BlockId>,
-    /// Journal blocks this checkpoint makes obsolete.
+    /// Journal blocks this turn makes obsolete.
     journal: Vec<BlockId>,
+    /// The next piece, and where its next page goes: index into `blocks`, and page.
+    next: u32,
+    place: (usize, u32),
+    piece: Option<Piece>,
+}
+
+/// A piece being written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Piece {
     /// The snapshot; empty without payload.
     bytes: Vec<u8>,
-    /// Pages programmed, and where the next goes: index into `blocks`, and page.
-    page: u64,
-    place: (usize, u32),
-    /// What must be programmed before the header, on each die.
-    before: Vec<Ticket>,
+    /// Its pages programmed so far.
+    page: u32,
+    wait: Wait,
+}
+
+/// What a piece waits for before it is programmed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Wait {
+    /// That these pages, partly filled at the snapshot, are programmed: frontier, block and page.
+    Staged(Vec<(u32, u32, u32)>),
+    /// That every die has reached its ticket.
+    Programs(Vec<Ticket>),
+    Nothing,
 }
 
 impl State {
-    /// True if the block is kept erased for the next checkpoint or journal.
+    /// True if the block is kept erased for the next turn or journal.
     pub fn keeps(&self, block: BlockId) -> bool {
         self.pool.contains(&block)
     }
-    /// True if a checkpoint is being written.
+    /// True if a step of the turn can be done at the host's next page.
     #[inline]
     pub fn is_active(&self) -> bool {
-        !matches!(self.phase, Phase::Idle)
+        self.active
     }
 
     pub fn new(config: &PageMapConfig, geometry: &Geometry) -> State {
-        let units = config.units_of_checkpoint(geometry);
+        let pieces = config.pieces(geometry);
         State {
-            every: config.checkpoint_units,
+            every: config.checkpoint_units.map(|units| (units / pieces.count as u64).max(1)),
             since: 0,
             number: 0,
-            units,
+            pieces,
             blocks: Vec::new(),
             pool: Vec::new(),
             phase: Phase::Idle,
+            hurries: false,
+            active: false,
         }
     }
 
@@ -91,83 +117,94 @@ impl State {
         self.every.is_some()
     }
 
-    /// Adds `written` units; returns true if enough were written since the last checkpoint.
+    /// Adds `written` units; returns true if enough were written since the last piece was begun.
     #[inline]
     pub fn is_due(&mut self, written: u32) -> bool {
         let Some(every) = self.every else { return false };
         self.since += written as u64;
         self.since >= every
     }
-}
 
-/// The contents of a checkpoint.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Checkpoint {
-    pub stamp: u64,
-    pub sequence: u64,
-    pub open: Vec<BlockId>,
-    pub map: Vec<u32>,
-}
-
-impl Checkpoint {
-    fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER_BYTES as usize + 4 * (self.open.len() + self.map.len()));
-        bytes.extend(MAGIC.to_le_bytes());
-        bytes.extend((self.map.len() as u32).to_le_bytes());
-        bytes.extend(self.stamp.to_le_bytes());
-        bytes.extend(self.sequence.to_le_bytes());
-        bytes.extend((self.open.len() as u32).to_le_bytes());
-        bytes.extend(self.open.iter().flat_map(|block| block.0.to_le_bytes()));
-        bytes.extend(self.map.iter().flat_map(|unit| unit.to_le_bytes()));
-        bytes
-    }
-
-    /// `None` if this is not a checkpoint of a map of `logical_units`.
-    pub fn decode(bytes: &[u8], logical_units: u32) -> Option<Checkpoint> {
-        let (header, rest) = bytes.split_at_checked(HEADER_BYTES as usize)?;
-        let u32_at = |i: usize| u32::from_le_bytes(header[i..i + 4].try_into().expect("4 bytes"));
-        let u64_at = |i: usize| u64::from_le_bytes(header[i..i + 8].try_into().expect("8 bytes"));
-        if u32_at(0) != MAGIC || u32_at(4) != logical_units {
-            return None;
+    /// A program failed: what was staged at a snapshot may not be programmed where the snapshot says.
+    pub fn forget_staged(&mut self) {
+        if let Phase::Writing(turn) = &mut self.phase
+            && matches!(turn.piece, Some(Piece { wait: Wait::Staged(_), .. }))
+        {
+            turn.piece = None;
+            self.since = self.every.unwrap_or(0);
+            self.active = self.hurries;
         }
-        let mut words = rest.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().expect("4 bytes")));
-        let open: Vec<BlockId> = words.by_ref().take(u32_at(24) as usize).map(BlockId).collect();
-        let map: Vec<u32> = words.take(logical_units as usize).collect();
-        let complete = map.len() == logical_units as usize;
-        complete.then_some(Checkpoint { stamp: u64_at(8), sequence: u64_at(16), open, map })
     }
 }
 
 impl<S: Store> PageMap<S> {
-    /// Units of the pages of one checkpoint.
-    pub(super) fn checkpoint_units(&self) -> u64 {
-        self.checkpoint_pages() * self.geometry.units_per_page as u64
+    /// Begins the next piece, and the next turn if all of the last one are written. If the piece before is still waiting
+    /// for pages to fill, they are padded.
+    pub(super) fn begin_piece(&mut self, at: Time) -> Result<(), ControllerError> {
+        match &self.checkpoint.phase {
+            Phase::Idle => self.begin_turn(at)?,
+            Phase::Writing(Turn { piece: Some(Piece { wait: Wait::Staged(pages), .. }), .. }) => {
+                for page in pages.clone() {
+                    if self.is_staged(&page) {
+                        self.pad(at, page.0, true)?;
+                    }
+                }
+                return Ok(());
+            }
+            Phase::Writing(Turn { piece: Some(_), .. }) | Phase::Committing(..) => return Ok(()),
+            Phase::Writing(_) => {}
+        }
+        self.take_snapshot();
+        Ok(())
     }
 
-    /// Takes the snapshot of a new checkpoint, unless one is being written.
-    pub(super) fn begin_checkpoint(&mut self, at: Time) -> Result<(), ControllerError> {
-        if self.checkpoint.is_active() {
-            return Ok(());
-        }
-        self.checkpoint.since = 0;
+    /// Begins a turn and hurries it: the journal of trims is full.
+    pub(super) fn hurry_turn(&mut self, at: Time) -> Result<(), ControllerError> {
+        self.checkpoint.hurries = true;
+        self.begin_piece(at)
+    }
+
+    fn begin_turn(&mut self, at: Time) -> Result<(), ControllerError> {
         self.checkpoint.number += 1;
-        // Blocks first: taking them may clean, which changes the map.
+        // Blocks first: taking them may clean, which may write trims.
         let blocks = self.take_map_blocks(at)?;
-        self.pad_all(at)?;
         self.record_trims(at);
+        let journal = self.close_journal();
+        let place = (0, self.array.next_page(blocks[0], 0));
+        self.checkpoint.phase = Phase::Writing(Turn { blocks, journal, next: 0, place, piece: None });
+        Ok(())
+    }
+
+    /// Takes the snapshot of the next piece of the turn.
+    fn take_snapshot(&mut self) {
+        let Phase::Writing(turn) = &mut self.checkpoint.phase else { return };
+        let pieces = &self.checkpoint.pieces;
         let mut bytes = Vec::new();
         if S::KEEPS {
             let open = self.frontiers.iter().filter(|frontier| frontier.block != NO_BLOCK);
             let open = open.map(|frontier| BlockId(frontier.block)).collect();
-            let (stamp, sequence, map) = (self.stamp, self.sequence, self.l2p.clone());
-            bytes = Checkpoint { stamp, sequence, open, map }.encode();
-            let pages = self.checkpoint_pages();
-            bytes.resize((pages * self.geometry.page_bytes()) as usize, 0);
+            let moment = Moment { stamp: self.stamp, sequence: self.sequence, open };
+            let units = pieces.units(turn.next);
+            let map = &self.l2p[units.start as usize..units.end as usize];
+            let length = pieces.pages_of(turn.next) as u64 * self.geometry.page_bytes();
+            bytes = pieces.encode(&moment, map, length as usize);
         }
-        let (journal, before) = (self.close_journal(), self.array.last());
-        let place = (0, self.array.next_page(blocks[0], 0));
-        self.checkpoint.phase = Phase::Writing(Attempt { blocks, journal, bytes, page: 0, place, before });
-        Ok(())
+        let per_page = self.geometry.units_per_page;
+        let partly = |&(_, frontier): &(u32, &Frontier)| {
+            frontier.block != NO_BLOCK && !frontier.next.is_multiple_of(per_page)
+        };
+        let staged = (0..).zip(&self.frontiers).filter(partly);
+        let staged =
+            staged.map(|(index, frontier)| (index, frontier.block, frontier.next / per_page)).collect();
+        turn.piece = Some(Piece { bytes, page: 0, wait: Wait::Staged(staged) });
+        self.checkpoint.since = 0;
+        self.checkpoint.active = true;
+    }
+
+    /// True if a page that was partly filled at a snapshot is not yet programmed.
+    fn is_staged(&self, &(index, block, page): &(u32, u32, u32)) -> bool {
+        let frontier = &self.frontiers[index as usize];
+        frontier.block == block && frontier.programmed <= page
     }
 
     /// Sets erased blocks aside for the first two checkpoints: with superblocks, taking them later could require
@@ -183,51 +220,63 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// Performs one step of the checkpoint being written.
+    /// Performs one step of the turn: programs a page of a piece, or looks whether it may.
     pub(super) fn step_checkpoint(&mut self, at: Time) {
         match std::mem::replace(&mut self.checkpoint.phase, Phase::Idle) {
-            Phase::Idle => {}
-            Phase::Writing(attempt) => {
-                let header = attempt.page + 1 == self.checkpoint_pages();
-                if header && !self.array.passed(&attempt.before, at) {
-                    self.checkpoint.phase = Phase::Writing(attempt);
-                } else {
-                    self.program_next(at, attempt);
+            Phase::Idle => self.checkpoint.active = false,
+            Phase::Writing(mut turn) => match turn.piece.take() {
+                Some(piece) => self.step_piece(at, turn, piece),
+                None => {
+                    self.checkpoint.phase = Phase::Writing(turn);
+                    self.take_snapshot();
                 }
-            }
-            Phase::Committing(attempt, tickets) if self.array.passed(&tickets, at) => {
-                self.adopt_attempt(at, attempt)
-            }
+            },
+            Phase::Committing(turn, tickets) if self.array.passed(&tickets, at) => self.adopt_turn(at, turn),
             committing => self.checkpoint.phase = committing,
         }
     }
 
-    /// Writes a whole checkpoint, or the rest of the one being written, and promises its end.
-    pub(super) fn finish_checkpoint(&mut self, at: Time) -> Result<(), ControllerError> {
-        self.begin_checkpoint(at)?;
-        let mut now = at;
-        while self.checkpoint.is_active() {
-            let header = match &self.checkpoint.phase {
-                Phase::Writing(attempt) => attempt.page + 1 == self.checkpoint_pages(),
-                _ => true,
+    fn step_piece(&mut self, at: Time, mut turn: Turn, mut piece: Piece) {
+        if let Wait::Staged(pages) = &mut piece.wait {
+            let mut pages = std::mem::take(pages);
+            pages.retain(|page| self.is_staged(page));
+            piece.wait = match pages.is_empty() {
+                true => Wait::Programs(self.array.last_programs()),
+                false => Wait::Staged(pages),
             };
-            if header {
-                now = self.array.finish_all(now);
-            }
+        }
+        if let Wait::Programs(tickets) = &piece.wait
+            && self.array.passed(tickets, at)
+        {
+            piece.wait = Wait::Nothing;
+        }
+        if !matches!(piece.wait, Wait::Nothing) {
+            turn.piece = Some(piece);
+            self.checkpoint.phase = Phase::Writing(turn);
+            return;
+        }
+        self.program_next(at, turn, piece);
+    }
+
+    /// Writes the rest of the turn in progress, or a whole one, and promises its end.
+    pub(super) fn finish_turn(&mut self, at: Time) -> Result<(), ControllerError> {
+        self.hurry_turn(at)?;
+        let mut now = at;
+        while !matches!(self.checkpoint.phase, Phase::Idle) {
+            // Pads what a snapshot waits for.
+            self.begin_piece(now)?;
+            now = self.array.finish_all(now);
             self.step_checkpoint(now);
         }
         Ok(())
     }
 
-    fn checkpoint_pages(&self) -> u64 {
-        self.checkpoint.units.div_ceil(self.geometry.units_per_page as u64)
-    }
-
-    /// The header is programmed: the previous checkpoint and its journal are obsolete.
-    fn adopt_attempt(&mut self, at: Time, attempt: Attempt) {
-        let old = std::mem::replace(&mut self.checkpoint.blocks, attempt.blocks);
+    /// The last piece of a turn is programmed: the previous turn and its journal are obsolete.
+    fn adopt_turn(&mut self, at: Time, turn: Turn) {
+        (self.checkpoint.active, self.checkpoint.hurries) = (false, false);
+        let old = std::mem::replace(&mut self.checkpoint.blocks, turn.blocks);
         let pool_max = self.config.blocks_of_checkpoint(&self.geometry) as usize + 1;
-        for block in old.into_iter().chain(attempt.journal) {
+        for block in old.into_iter().chain(turn.journal) {
             if self.checkpoint.pool.len() == pool_max {
                 self.erase(at, block);
             } else if self.erase_at(at, block) {
@@ -236,17 +285,17 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// Programs the next page: the second, the third ... and the first, with the header, last.
-    fn program_next(&mut self, at: Time, mut attempt: Attempt) {
+    /// Programs the next page of a piece.
+    fn program_next(&mut self, at: Time, mut turn: Turn, mut piece: Piece) {
         let Geometry { units_per_page, pages_per_block, unit_bytes, .. } = self.geometry;
-        let pages = self.checkpoint_pages();
-        let content = (attempt.page + 1) % pages;
-        let (which, page) = attempt.place;
-        let block = attempt.blocks[which];
+        let pieces = self.checkpoint.pieces;
+        let content = turn.next as u64 * pieces.pages as u64 + piece.page as u64;
+        let (which, page) = turn.place;
+        let block = turn.blocks[which];
         let (mut data, mut spare) = (Vec::new(), Vec::new());
         if S::KEEPS {
             let page_bytes = self.geometry.page_bytes() as usize;
-            data.extend_from_slice(&attempt.bytes[content as usize * page_bytes..][..page_bytes]);
+            data.extend_from_slice(&piece.bytes[piece.page as usize * page_bytes..][..page_bytes]);
             for (unit, number) in data.chunks(unit_bytes as usize).zip(content * units_per_page as u64..) {
                 let (sequence, stamp) = (self.checkpoint.number, self.stamp);
                 let beside =
@@ -258,34 +307,39 @@ impl<S: Store> PageMap<S> {
         self.stats.map_units += units_per_page as u64;
         let payload = Payload { data: &data, spare: &spare };
         match self.array.program(at, block, page, 1, payload, true) {
-            Ok(_) if attempt.page + 1 == pages => {
-                let tickets = self.array.last();
-                self.checkpoint.phase = Phase::Committing(attempt, tickets);
-            }
             Ok(_) => {
-                attempt.page += 1;
-                attempt.place = match self.array.next_page(block, page + 1) {
+                piece.page += 1;
+                let written = piece.page == pieces.pages_of(turn.next);
+                turn.next += written as u32;
+                turn.piece = (!written).then_some(piece);
+                if turn.next == pieces.count {
+                    self.checkpoint.phase = Phase::Committing(turn, self.array.last_programs());
+                    return;
+                }
+                turn.place = match self.array.next_page(block, page + 1) {
                     next if next < pages_per_block => (which, next),
-                    _ => (which + 1, self.array.next_page(attempt.blocks[which + 1], 0)),
+                    _ => (which + 1, self.array.next_page(turn.blocks[which + 1], 0)),
                 };
-                self.checkpoint.phase = Phase::Writing(attempt);
+                self.checkpoint.active = turn.piece.is_some() || self.checkpoint.hurries;
+                self.checkpoint.phase = Phase::Writing(turn);
             }
-            Err(MediumError::ProgramFailed(_)) => self.abandon(at, attempt, block, page),
+            Err(MediumError::ProgramFailed(_)) => self.abandon(at, turn, block, page),
             Err(other) => panic!("a checkpoint broke a rule of the medium: {other}"),
         }
     }
 
-    /// Abandons the checkpoint after a failed program. The next one is due at once.
-    fn abandon(&mut self, at: Time, attempt: Attempt, failed: BlockId, page: u32) {
+    /// Abandons the turn after a failed program. The next one is due at once; until it is complete, the last one counts.
+    fn abandon(&mut self, at: Time, turn: Turn, failed: BlockId, page: u32) {
+        (self.checkpoint.active, self.checkpoint.hurries) = (false, false);
         self.checkpoint.since = self.checkpoint.every.unwrap_or(0);
-        self.journal.blocks.extend(attempt.journal);
-        for block in attempt.blocks {
+        self.journal.blocks.extend(turn.journal);
+        for block in turn.blocks {
             if block == failed { self.retire(at, block, page) } else { self.erase(at, block) }
         }
     }
 
     fn take_map_blocks(&mut self, at: Time) -> Result<Vec<BlockId>, ControllerError> {
-        let mut left = self.checkpoint_pages();
+        let mut left = self.checkpoint.pieces.pages_of_all();
         let mut blocks = Vec::new();
         while left > 0 {
             match self.take_map_block(at, self.checkpoint.number + blocks.len() as u64) {
@@ -303,7 +357,7 @@ impl<S: Store> PageMap<S> {
         Ok(blocks)
     }
 
-    /// Takes an erased block for a checkpoint or journal; `turn` spreads them over the dies.
+    /// Takes an erased block for a turn or journal; `turn` spreads them over the dies.
     pub(super) fn take_map_block(&mut self, at: Time, turn: u64) -> Result<BlockId, ControllerError> {
         if let Some(block) = self.checkpoint.pool.pop() {
             return Ok(block);
@@ -319,11 +373,11 @@ impl<S: Store> PageMap<S> {
                 Err(error) => refused = Some(error),
             }
         }
-        // The only space to gain is in open blocks. The next checkpoint frees this block again.
+        // The only space to gain is in open blocks. The next turn frees this block again.
         self.take_erased(dies).ok_or_else(|| refused.unwrap_or_else(|| self.end_of_life(0)))
     }
 
-    /// Takes an erased block for a checkpoint or journal, without cleaning. `gains` is a die that will very soon have
+    /// Takes an erased block for a turn or journal, without cleaning. `gains` is a die that will very soon have
     /// one more. On other dies the last one stays for the cleaner.
     pub(super) fn take_erased(&mut self, gains: u32) -> Option<BlockId> {
         if let Some(block) = self.checkpoint.pool.pop() {

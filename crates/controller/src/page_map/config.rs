@@ -1,13 +1,11 @@
 //! The configuration of a page-mapped controller: plain data, filled from a design.
 
+use super::pieces::Pieces;
 use crate::cleaning::Cleaning;
 use crate::wear::WearLevelling;
 use nvlab_medium::flash::FlashConfig;
 use nvlab_units::{Geometry, Span};
 use serde::{Deserialize, Serialize};
-
-/// Bytes of a checkpoint before the open blocks and the map.
-pub(super) const CHECKPOINT_HEADER_BYTES: u64 = 28;
 
 /// A page-mapped controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +29,8 @@ pub struct PageMapConfig {
     pub verify_reads: bool,
     /// Write buffer; `None`: a write is acknowledged when its page is programmed.
     pub buffer: Option<WriteBuffer>,
-    /// Host units written between two checkpoints of the map; `None`: recovery scans the whole array.
+    /// Host units in the course of which the whole map is written to flash, piece by piece; `None`: recovery scans the
+    /// whole array.
     pub checkpoint_units: Option<u64>,
     /// Time the controller itself takes for a request, before it accesses the medium.
     pub overhead: Span,
@@ -156,16 +155,16 @@ impl PageMapConfig {
         Ok(())
     }
 
-    /// Units one checkpoint takes.
-    pub(super) fn units_of_checkpoint(&self, geometry: &Geometry) -> u64 {
-        let open = (geometry.dies() * self.streams.count()) as u64;
-        let bytes = CHECKPOINT_HEADER_BYTES + 4 * open + 4 * self.logical_units as u64;
-        bytes.div_ceil(geometry.unit_bytes as u64)
+    /// How the map is divided, over blocks of `geometry`.
+    pub(super) fn pieces(&self, geometry: &Geometry) -> Pieces {
+        let open = geometry.dies() * self.streams.count();
+        let every = self.checkpoint_units.unwrap_or(u64::MAX);
+        let buffer = self.buffer.map_or(0, |buffer| buffer.units);
+        Pieces::new(self.logical_units, open, every, buffer, geometry)
     }
 
     /// Blocks one checkpoint takes.
     pub(super) fn blocks_of_checkpoint(&self, geometry: &Geometry) -> u64 {
-        let pages = self.units_of_checkpoint(geometry).div_ceil(geometry.units_per_page as u64);
-        pages.div_ceil(geometry.pages_per_block as u64)
+        self.pieces(geometry).pages_of_all().div_ceil(geometry.pages_per_block as u64)
     }
 }

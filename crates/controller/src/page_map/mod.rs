@@ -27,7 +27,8 @@
 //! | [`cache`] | blocks in SLC mode in front of the others |
 //! | `coarse` | its steady state from that of a coarse twin |
 //! | `kept` | a controller in a file |
-//! | `checkpoint`, `trim`, [`recover`] | checkpoints, the journal of trims, and recovery from them |
+//! | `checkpoint`, `pieces`, `pieces_found` | checkpoints, written in pieces; the form of a piece; the map from them |
+//! | `trim`, [`recover`] | the journal of trims; recovery from both |
 
 mod array;
 mod buffer;
@@ -40,6 +41,8 @@ mod erase;
 mod frontier;
 mod kept;
 mod live;
+mod pieces;
+mod pieces_found;
 mod read;
 pub mod recover;
 mod spread;

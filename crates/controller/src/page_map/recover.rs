@@ -1,11 +1,11 @@
 //! Recovery after a power cut, from the media alone.
 //!
 //! 1. The first page of every block is read. A block whose first unit belongs to a checkpoint is a map block.
-//! 2. The newest complete checkpoint, if there is one, restores the map of its time; entries that point into blocks
-//!    erased or begun since are dropped.
-//! 3. Blocks begun after the checkpoint, or open at it, are scanned page by page (all blocks, without one).
-//!    The readable copy with the highest sequence number wins.
-//! 4. Trims recorded since the checkpoint are applied.
+//! 2. The newest of each piece of the checkpoint restores its part of the map of that time; entries that point into blocks
+//!    erased or begun since are dropped. One turn must be complete, or there is no checkpoint.
+//! 3. Blocks begun after the oldest of these pieces, or open then, are scanned page by page (all blocks, without a
+//!    checkpoint). The readable copy with the highest sequence number wins.
+//! 4. Trims recorded since the pieces are applied.
 //! 5. Blocks without live units are erased; partly filled ones are closed. Units that a protected buffer held and
 //!    the array does not are written again.
 //!
@@ -16,9 +16,9 @@
 
 use super::buffer::Held;
 use super::cache::SlcCache;
-use super::checkpoint::Checkpoint;
 use super::clean::MoveCause;
 use super::config::PageMapConfig;
+use super::pieces::Checkpoint;
 use super::spare::{self, Kind, Spare};
 use super::trim::{self, Record};
 use super::{NOTHING, PageMap};
@@ -84,7 +84,7 @@ impl<S: Store> PageMapMedia<S> {
 }
 
 /// The error when the controller's own metadata is damaged: without it, old versions would reappear unnoticed.
-fn damaged(what: &str, unit: Ppa) -> String {
+pub(super) fn damaged(what: &str, unit: Ppa) -> String {
     format!(
         "{what}, in unit {} of the array, does not match its checksum: something else changed the medium",
         unit.0
@@ -93,7 +93,7 @@ fn damaged(what: &str, unit: Ppa) -> String {
 
 /// The state of a block's first unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum First {
+pub(super) enum First {
     Erased,
     Unreadable,
     Says(Spare),
@@ -166,69 +166,8 @@ impl<S: Store> PageMap<S> {
         (firsts, end)
     }
 
-    /// Reads back the newest complete checkpoint and marks its blocks.
-    fn newest_checkpoint(&mut self, now: &mut Time, firsts: &[First]) -> Result<Option<Checkpoint>, String> {
-        let number = |first: &First| match first {
-            First::Says(spare) if spare.kind == Kind::Checkpoint => Some(spare.sequence),
-            _ => None,
-        };
-        let mut numbers: Vec<u64> = firsts.iter().filter_map(number).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        self.checkpoint.number = numbers.last().copied().unwrap_or(0);
-        while let Some(newest) = numbers.pop() {
-            let mut blocks: Vec<BlockId> = (0..firsts.len() as u32)
-                .map(BlockId)
-                .filter(|block| number(&firsts[block.0 as usize]) == Some(newest))
-                .collect();
-            if let Some(checkpoint) = self.read_checkpoint(now, &blocks, newest)? {
-                // A bad block is read like the others, but not used again.
-                blocks.retain(|&block| !self.array.nand().cells().is_bad(block));
-                let mut blocks: Vec<BlockId> =
-                    blocks.into_iter().map(|block| self.array.block_with(block)).collect();
-                blocks.sort_unstable_by_key(|block| block.0);
-                blocks.dedup();
-                blocks.iter().for_each(|&block| self.table.set_state(block, BlockState::Map));
-                self.checkpoint.blocks = blocks;
-                self.sequence = self.sequence.max(checkpoint.sequence);
-                return Ok(Some(checkpoint));
-            }
-        }
-        Ok(None)
-    }
-
-    fn read_checkpoint(
-        &mut self,
-        now: &mut Time,
-        blocks: &[BlockId],
-        number: u64,
-    ) -> Result<Option<Checkpoint>, String> {
-        let unit_bytes = self.geometry.unit_bytes as usize;
-        let needed = self.config.blocks_of_checkpoint(&self.geometry) as usize;
-        let mut bytes = vec![0; needed * self.geometry.block_bytes() as usize];
-        let mut found = 0u64;
-        let mut data = vec![0; unit_bytes];
-        for &block in blocks {
-            *now = self.read_block(*now, block);
-            for unit in self.written_units(block) {
-                let Ok(spare) = spare::peek(self.array.nand(), unit, &mut data) else { continue };
-                if spare.kind == Kind::Checkpoint && spare.sequence == number {
-                    if spare.damaged {
-                        return Err(damaged("a checkpoint of the map", unit));
-                    }
-                    let start = spare.lpa as usize * unit_bytes;
-                    let Some(place) = bytes.get_mut(start..start + unit_bytes) else { return Ok(None) };
-                    place.copy_from_slice(&data);
-                    found += 1;
-                }
-            }
-        }
-        let checkpoint = Checkpoint::decode(&bytes, self.config.logical_units);
-        Ok(checkpoint.filter(|_| found == self.checkpoint_units()))
-    }
-
     /// The programmed units of a block of the medium.
-    fn written_units(&self, block: BlockId) -> impl Iterator<Item = Ppa> + use<S> {
+    pub(super) fn written_units(&self, block: BlockId) -> impl Iterator<Item = Ppa> + use<S> {
         let nand = self.array.nand();
         let first = nand.geometry().first_unit(block).0;
         let (per_page, slots) = (self.geometry.units_per_page, nand.units_per_page(block));
@@ -237,35 +176,14 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Accounts for the time to read every written page of a block.
-    fn read_block(&mut self, at: Time, block: BlockId) -> Time {
+    pub(super) fn read_block(&mut self, at: Time, block: BlockId) -> Time {
         let together = self.array.nand().units_per_read() as usize;
         let units: Vec<Ppa> = self.written_units(block).step_by(together).collect();
         units.into_iter().map(|unit| self.array.nand_mut().read_spare(at, unit).0).max().unwrap_or(at)
     }
 
-    /// Adopts the map of a checkpoint, where its blocks have not been erased since.
-    fn adopt(&mut self, checkpoint: &Checkpoint, firsts: &[First]) {
-        for (lpa, &unit) in checkpoint.map.iter().enumerate() {
-            if unit as u64 >= self.geometry.units() {
-                continue;
-            }
-            let (nand, place) = (self.array.nand(), self.array.place(Ppa(unit)));
-            let block = nand.geometry().block_of(place);
-            let same = match firsts[block.0 as usize] {
-                First::Erased => false,
-                First::Unreadable => true,
-                First::Says(spare) => spare.stamp < checkpoint.stamp,
-            };
-            let page = (place.0 - nand.geometry().first_unit(block).0) / self.geometry.units_per_page;
-            if same && page < nand.pages_written(block) {
-                self.l2p[lpa] = unit;
-                self.p2l[unit as usize] = lpa as u32;
-            }
-        }
-    }
-
     /// A unit holds `lpa`: removes the mapping of another logical unit to it that came from the checkpoint.
-    fn unmap_other_owner(&mut self, unit: Ppa, lpa: u32) {
+    pub(super) fn unmap_other_owner(&mut self, unit: Ppa, lpa: u32) {
         let before = self.p2l[unit.0 as usize];
         if before != NOTHING && before != lpa && self.l2p[before as usize] == unit.0 {
             self.l2p[before as usize] = NOTHING;
@@ -288,7 +206,7 @@ impl<S: Store> PageMap<S> {
                 (First::Erased, _) => false,
                 (First::Unreadable, _) | (_, None) => true,
                 (First::Says(spare), Some(checkpoint)) => {
-                    spare.stamp >= checkpoint.stamp || checkpoint.open.contains(&of_map)
+                    spare.stamp >= checkpoint.oldest().stamp || checkpoint.oldest().open.contains(&of_map)
                 }
             };
             if !unknown || self.table.state(of_map) == BlockState::Map {
@@ -305,8 +223,10 @@ impl<S: Store> PageMap<S> {
                 }
                 self.sequence = self.sequence.max(spare.sequence + 1);
                 // A half-erased block may hold a copy older than that of the checkpoint.
-                let before =
-                    checkpoint.is_some_and(|c| spare.stamp < c.stamp && c.map[spare.lpa as usize] != unit.0);
+                let before = checkpoint.is_some_and(|checkpoint| {
+                    let known = checkpoint.moment_of(spare.lpa).stamp;
+                    spare.stamp < known && checkpoint.map[spare.lpa as usize] != unit.0
+                });
                 let best = &mut newest[spare.lpa as usize];
                 if !before && (spare.sequence, spare.stamp) > *best {
                     *best = (spare.sequence, spare.stamp);
@@ -318,7 +238,7 @@ impl<S: Store> PageMap<S> {
         end
     }
 
-    /// Applies the trims since the checkpoint: those on flash, and those a protected buffer held.
+    /// Applies the trims since the pieces of the checkpoint: those on flash, and those a protected buffer held.
     fn replay_trims(
         &mut self,
         at: Time,
@@ -354,10 +274,10 @@ impl<S: Store> PageMap<S> {
                 self.journal.blocks.push(block);
             }
         }
-        let known = checkpoint.map_or(0, |checkpoint| checkpoint.sequence);
-        for record in records.into_iter().filter(|record| record.sequence >= known) {
+        let known = |lpa: u32| checkpoint.map_or(0, |checkpoint| checkpoint.moment_of(lpa).sequence);
+        for record in records {
             self.sequence = self.sequence.max(record.sequence + 1);
-            self.apply_trim(record, newest);
+            self.apply_trim(record, known, newest);
         }
         self.journal.pending = held;
         Ok(end)
@@ -432,10 +352,10 @@ impl<S: Store> PageMap<S> {
         checkpoint: Option<&Checkpoint>,
         newest: &[(u64, u64)],
     ) -> Result<(), ControllerError> {
-        let known = checkpoint.map_or(0, |checkpoint| checkpoint.sequence);
+        let known = |lpa: u32| checkpoint.map_or(0, |checkpoint| checkpoint.moment_of(lpa).sequence);
         self.sequence = held.iter().map(|held| held.sequence + 1).fold(self.sequence, u64::max);
         for held in held {
-            if held.sequence >= known && held.sequence > newest[held.lpa as usize].0 {
+            if held.sequence >= known(held.lpa) && held.sequence > newest[held.lpa as usize].0 {
                 self.rewrite(at, held)?;
                 self.stats.restored_units += 1;
             }

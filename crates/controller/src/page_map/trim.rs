@@ -1,7 +1,8 @@
 //! The journal of trims: with checkpoints, a trim that was flushed stays trimmed after a power cut.
 //!
 //! A trim only changes the map in memory. Before the versions it invalidates may be erased, and at a flush, a record
-//! of it is programmed in a journal block; the next checkpoint makes the records and their blocks obsolete.
+//! of it is programmed in a journal block; the next complete turn of checkpoints makes the records and their blocks
+//! obsolete.
 //! Without checkpoints there is no journal and a trim is advisory.
 //!
 //! Format: the data of a unit of kind `Trim` holds records of 16 bytes, little-endian: first unit u32, units
@@ -118,11 +119,11 @@ impl<S: Store> PageMap<S> {
         {
             return Ok(());
         }
-        // A full journal block starts a checkpoint; with two, this waits until it is finished.
+        // A full journal block hurries a turn of the checkpoint; with two, this waits until it is finished.
         match self.journal.blocks.len() {
             0 => {}
-            1 => self.begin_checkpoint(at)?,
-            _ => self.finish_checkpoint(at)?,
+            1 => self.hurry_turn(at)?,
+            _ => self.finish_turn(at)?,
         }
         let block = self.take_map_block(at, self.checkpoint.number)?;
         self.add_to_journal(block);
@@ -208,16 +209,22 @@ impl<S: Store> PageMap<S> {
         (data, spare)
     }
 
-    /// Closes the journal after a snapshot: further trims go to a new journal. Returns the old one's blocks.
+    /// Closes the journal before a turn: further trims go to a new journal. Returns the old one's blocks.
     pub(super) fn close_journal(&mut self) -> Vec<BlockId> {
         self.journal.open = NO_BLOCK;
         std::mem::take(&mut self.journal.blocks)
     }
 
-    /// Unmaps the units of a record found at recovery, except those with a newer version.
-    pub(super) fn apply_trim(&mut self, record: Record, newest: &mut [(u64, u64)]) {
+    /// Unmaps the units of a record found at recovery, except those with a newer version, and those whose checkpoint is
+    /// newer: it knows all up to sequence number `known`.
+    pub(super) fn apply_trim(
+        &mut self,
+        record: Record,
+        known: impl Fn(u32) -> u64,
+        newest: &mut [(u64, u64)],
+    ) {
         for lpa in record.extent.units().take_while(|&lpa| lpa < self.config.logical_units) {
-            if record.sequence > newest[lpa as usize].0 {
+            if record.sequence >= known(lpa) && record.sequence > newest[lpa as usize].0 {
                 newest[lpa as usize].0 = record.sequence;
                 self.l2p[lpa as usize] = NOTHING;
             }

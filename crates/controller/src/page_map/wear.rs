@@ -100,6 +100,7 @@ impl<S: Store> PageMap<S> {
     /// they replaced, which are still there, and the device is at its end of life.
     #[cold]
     pub(super) fn program_failed(&mut self, at: Time, index: u32) -> Result<Queued, ControllerError> {
+        self.checkpoint.forget_staged();
         let die = self.die_of_frontier(index);
         let frontier = &mut self.frontiers[index as usize];
         let block = BlockId(std::mem::replace(&mut frontier.block, NO_BLOCK));

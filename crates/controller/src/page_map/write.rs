@@ -36,6 +36,9 @@ impl<S: Store> PageMap<S> {
             if self.geometry.units_per_page > 1 {
                 now = self.drain(now)?;
                 (0..self.geometry.dies()).try_for_each(|die| self.pace(now, die, 0))?;
+                if self.checkpoint.is_active() {
+                    self.step_checkpoint(now);
+                }
             }
             now = now.max(self.acknowledged);
         }
@@ -44,7 +47,7 @@ impl<S: Store> PageMap<S> {
             self.buffer.release(|queued| array.is_done(queued, at));
         }
         if self.checkpoint.is_due(extent.count) {
-            self.begin_checkpoint(now)?;
+            self.begin_piece(now)?;
         }
         Ok(now)
     }

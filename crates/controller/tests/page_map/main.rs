@@ -7,6 +7,7 @@ mod checksums;
 mod device;
 mod dies;
 mod model;
+mod pieces;
 mod power_cut;
 mod trims;
 mod twin;

@@ -12,16 +12,16 @@ use nvlab_units::{Extent, Rng, Span, Time};
 const REQUESTS: u32 = 160;
 
 /// A device after some requests, ready to lose its power.
-struct Moment {
-    device: PageMap<MemStore>,
-    model: Model,
-    at: Time,
+pub struct Moment {
+    pub device: PageMap<MemStore>,
+    pub model: Model,
+    pub at: Time,
     end: Time,
     last: Ask,
 }
 
 /// A device that has been written for a while.
-fn used(setup: &Setup, seed: u64) -> Moment {
+pub fn used(setup: &Setup, seed: u64) -> Moment {
     let mut device = setup.device();
     let units = device.capacity_units();
     let mut model = Model::new(units);

@@ -69,7 +69,7 @@ pub const KEYS: &[Key] = &[
     key("ftl.map.entry", &["page"], Shape::Size { min: 1, max: 64 }, Is("4 B"), "\"4 B\"")
         .about("Memory for one map entry."),
     key("ftl.map.checkpoint", &["page"], Shape::SizeOrNone, Is("none"), "\"4 GiB\"").about(
-        "Host bytes written between two checkpoints of the map on flash; \"none\": no checkpoints, \
+        "Host bytes in the course of which the whole map is written to flash, piece by piece; \"none\": no checkpoints, \
          recovery scans the whole array.",
     ),
 ];
