@@ -54,8 +54,9 @@ fn writes_saturate() {
     let points = &found.saturation;
     let (first, last) = (points[1], points[points.len() - 1]);
     assert!((last.written_bytes as f64 / design.capacity_bytes() as f64 - 3.0).abs() < 0.01);
-    // A new device programs what it is sent; later the cleaner takes its share of the dies.
-    assert!((first.write_amplification - 1.0).abs() < 0.01, "{first:?}");
+    // A new device programs what it is sent, and in one point of 152 MB one checkpoint of its map, 1.3 M entries of 4 B: 3.4 %.
+    // Later the cleaner takes its share of the dies.
+    assert!((1.0..1.04).contains(&first.write_amplification), "{first:?}");
     assert!(last.write_amplification > 1.5 && last.iops < 0.8 * first.iops, "{last:?}");
     let dies = 776e6 / 4096.0;
     for point in [first, last] {

@@ -66,7 +66,7 @@ fn a_workload_that_asks_for_little_is_the_limit() {
 
 #[test]
 fn a_full_slc_cache_is_named() {
-    let sets = ["media.tlc.blocks=24"];
+    let sets = ["media.tlc.blocks=100"];
     let full = run("tlc-pslc", &sets, "sequential rw=write bs=1MiB qd=8", "1 x capacity", State::Full);
     match full.cache.as_ref().unwrap().written_share < 0.5 {
         true => says(&full, "the SLC cache was full"),
@@ -76,7 +76,7 @@ fn a_full_slc_cache_is_named() {
 
 #[test]
 fn years_beyond_retention_are_of_wear_alone() {
-    let rare = run("ssd-tlc", SMALL, "uniform rw=randwrite bs=4KiB rate=20/s", "5000 io", State::Full);
+    let rare = run("ssd-tlc", SMALL, "uniform rw=randwrite bs=4KiB rate=1/s", "200 io", State::Full);
     assert!(rare.lifetime.years.unwrap() > 100.0, "{:?}", rare.lifetime);
     assert_eq!(rare.lifetime.limited_by_retention(), Some(10));
     let text = run_text(&rare, Style { color: false, width: 200 });

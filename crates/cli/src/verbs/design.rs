@@ -84,14 +84,15 @@ fn check(output: &Output, files: &[String]) -> Result<(), Failure> {
     let mut wrong = 0;
     let mut documents = Vec::new();
     for file in files {
-        let errors = problems(file);
+        let (errors, doubts) = problems(file);
+        doubts.iter().for_each(|doubt| output.warn(format_args!("{file}: {doubt}")));
         if output.format == Format::Human {
             match errors.0.is_empty() {
                 true => output.print(format_args!("{file}: correct")),
                 false => say(format_args!("{}\n", errors.render(output.colors_errors()))),
             }
         }
-        documents.push(json!({ "file": file, "errors": errors.0.iter().map(document).collect::<Vec<_>>() }));
+        documents.push(json!({ "file": file, "errors": errors.0.iter().map(document).collect::<Vec<_>>(), "warnings": doubts }));
         wrong += errors.0.len();
     }
     if output.format != Format::Human {
@@ -108,8 +109,12 @@ fn check(output: &Output, files: &[String]) -> Result<(), Failure> {
 }
 
 /// What is wrong with a design; its device is not built.
-fn problems(file: &str) -> DesignErrors {
-    Design::load(file, &[]).err().unwrap_or(DesignErrors(Vec::new()))
+/// The errors of a design, and what is hardly meant in it if there are none.
+fn problems(file: &str) -> (DesignErrors, Vec<String>) {
+    match Design::load(file, &[]) {
+        Ok(design) => (DesignErrors(Vec::new()), design.implausible()),
+        Err(errors) => (errors, Vec::new()),
+    }
 }
 
 fn document(error: &FileError) -> Value {

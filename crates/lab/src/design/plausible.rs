@@ -99,13 +99,18 @@ impl Design {
         let ways = geometry.dies() as f64 / geometry.channels as f64;
         let channel = bytes_per_second(self.array.transfer);
         let times = ways * die / channel;
+        let most = match channel >= die {
+            true => format!("{:.1} of its {ways} dies", channel / die),
+            false => {
+                format!("{} of one die's pace", display_fraction((100.0 * channel / die).round() / 100.0))
+            }
+        };
         (times > FEED_MAX).then(|| {
             format!(
-                "media.{name}: the {ways} dies of a channel program {}, the channel carries {}: at most {:.1} of them are ever \
-                 fed (bytes of a page over its program time)",
+                "media.{name}: the dies of a channel program {}, the channel carries {}: at most {most} are ever fed (bytes \
+                 of a page over its program time)",
                 bandwidth(ways * die),
-                bandwidth(channel),
-                channel / die
+                bandwidth(channel)
             )
         })
     }

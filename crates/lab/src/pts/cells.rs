@@ -20,9 +20,9 @@ impl Cell {
         match self.is_sequential {
             true => {
                 let rw = if self.read_percent == 100 { "read" } else { "write" };
-                format!("sequential rw={rw} bs={block_bytes} qd={outstanding}")
+                format!("sequential rw={rw} bs={block_bytes}B qd={outstanding}")
             }
-            false => format!("uniform rw=randrw read={read_percent}% bs={block_bytes} qd={outstanding}"),
+            false => format!("uniform rw=randrw read={read_percent}% bs={block_bytes}B qd={outstanding}"),
         }
     }
 }

@@ -298,7 +298,7 @@ impl Bench<'_> {
         match prepared {
             Prepared::Sequential(block_bytes) => {
                 let limit = Limit { written_bytes: 2 * capacity, ..Limit::NONE };
-                let text = format!("sequential rw=write bs={block_bytes} qd={OUTSTANDING}");
+                let text = format!("sequential rw=write bs={block_bytes}B qd={OUTSTANDING}");
                 let go_on = &mut |share: f64| on_progress("preconditioning: in order", share);
                 let written = self.serve(device, &text, (self.plan.seed, Time::ZERO), &limit, go_on)?;
                 let about = format!(

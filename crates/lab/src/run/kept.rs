@@ -5,9 +5,10 @@
 //! differ in nothing else (mix, depth, rate). On its way to the steady state a device is kept from time to time between two
 //! windows, so that a run that was interrupted goes on there.
 
-use super::RunPlan;
-use super::device::Observed;
-use super::settle::Settling;
+use super::device::{Device, Observed};
+use super::drive::DriveError;
+use super::settle::{Settling, Steps};
+use super::{OnProgress, RunPlan, precondition};
 use crate::design::{Design, Ftl};
 use crate::prepared::Shelf;
 use crate::result::{Precondition, RESULTS_VERSION};
@@ -152,5 +153,40 @@ impl<'a> Keeper<'a> {
             self.shelf.note(self.shelf.keep(key, device, &(report.clone(), ready)), false);
         }
         self.shelf.drop_kept(&part_of(key));
+    }
+}
+
+/// What a run begins with, and keeps.
+#[derive(Default)]
+pub(super) struct Begin<'a> {
+    pub kept: Option<Kept>,
+    pub keeper: Option<Keeper<'a>>,
+    /// Nobody else prepares the same device meanwhile.
+    pub turn: Option<MutexGuard<'a, ()>>,
+}
+
+impl Begin<'_> {
+    /// The device in its state, and when it is ready for the first request.
+    pub fn prepared<D: Device>(
+        self,
+        device: &mut D,
+        plan: &RunPlan,
+        own: Option<&mut dyn BlockWorkload>,
+        on_progress: OnProgress<'_>,
+    ) -> Result<(Precondition, Time), DriveError> {
+        let Begin { kept, mut keeper, turn } = self;
+        let settling = match kept {
+            Some(Kept::Prepared(report, ready)) => return Ok((report, ready)),
+            Some(Kept::Settling(settling)) => Some(settling),
+            None => None,
+        };
+        let between = &mut |device: &Attached<PageMap>, settling: &Settling| {
+            keeper.iter_mut().for_each(|keeper| keeper.part(device, settling));
+        };
+        let mut steps = Steps { on_progress, between };
+        let (report, ready) = precondition::prepared(device, &plan.state, own, settling, &mut steps)?;
+        keeper.into_iter().for_each(|keeper| keeper.whole(device, &report, ready));
+        drop(turn);
+        Ok((report, ready))
     }
 }

@@ -32,11 +32,8 @@ use crate::result::{MountResult, Precondition, ProgramResult, RunResult, Softwar
 use device::{Carrying, Device, InMemory, NoBytes, Observed, Visit};
 use meter::Meter;
 use nvlab_access::{Attached, BlockDevice, MemoryWindow};
-use nvlab_controller::PageMap;
 use nvlab_units::Time;
 use nvlab_workload::{AnyMemoryWorkload, BlockWorkload, Pacing, Work};
-use settle::{Settling, Steps};
-use std::sync::MutexGuard;
 use thiserror::Error;
 
 /// What to run, and how far.
@@ -221,7 +218,7 @@ pub fn run_requests(
     let seed = plan.state.device_seed(plan.seed);
     let keeping = keeping.filter(|_| is_prepared && !keeps && kept::is_kept(design));
     let Some(keeping) = keeping else {
-        let requests = Requests { design, plan, workload, own, begin: Begin::default(), on_progress };
+        let requests = Requests { design, plan, workload, own, begin: kept::Begin::default(), on_progress };
         let ran = match keeps {
             true => device::build(design, seed, &InMemory { filled: is_prepared }, requests),
             false => device::build(design, seed, &NoBytes, requests),
@@ -233,11 +230,11 @@ pub fn run_requests(
     let turn = turn.wait();
     let found = kept::find(keeping.shelf, &keys);
     let keeper = Some(kept::Keeper::new(keeping.shelf, keys));
-    let begin = Begin { kept: None, keeper, turn: Some(turn) };
+    let begin = kept::Begin { kept: None, keeper, turn: Some(turn) };
     let requests = Requests { design, plan, workload, own, begin, on_progress };
     let ran = match found {
         Some((device, kept)) => {
-            let begin = Begin { kept: Some(kept), ..requests.begin };
+            let begin = kept::Begin { kept: Some(kept), ..requests.begin };
             return Requests { begin, ..requests }.visit(device, Time::ZERO);
         }
         None => device::build(design, seed, &NoBytes, requests),
@@ -322,43 +319,8 @@ struct Requests<'a> {
     plan: &'a RunPlan,
     workload: &'a mut dyn BlockWorkload,
     own: Option<&'a mut dyn BlockWorkload>,
-    begin: Begin<'a>,
+    begin: kept::Begin<'a>,
     on_progress: OnProgress<'a>,
-}
-
-/// What a run begins with, and keeps.
-#[derive(Default)]
-struct Begin<'a> {
-    kept: Option<kept::Kept>,
-    keeper: Option<kept::Keeper<'a>>,
-    /// Nobody else prepares the same device meanwhile.
-    turn: Option<MutexGuard<'a, ()>>,
-}
-
-impl Begin<'_> {
-    /// The device in its state, and when it is ready for the first request.
-    fn prepared<D: Device>(
-        self,
-        device: &mut D,
-        plan: &RunPlan,
-        own: Option<&mut dyn BlockWorkload>,
-        on_progress: OnProgress<'_>,
-    ) -> Result<(Precondition, Time), DriveError> {
-        let Begin { kept, mut keeper, turn } = self;
-        let settling = match kept {
-            Some(kept::Kept::Prepared(report, ready)) => return Ok((report, ready)),
-            Some(kept::Kept::Settling(settling)) => Some(settling),
-            None => None,
-        };
-        let between = &mut |device: &Attached<PageMap>, settling: &Settling| {
-            keeper.iter_mut().for_each(|keeper| keeper.part(device, settling));
-        };
-        let mut steps = Steps { on_progress, between };
-        let (report, ready) = precondition::prepared(device, &plan.state, own, settling, &mut steps)?;
-        keeper.into_iter().for_each(|keeper| keeper.whole(device, &report, ready));
-        drop(turn);
-        Ok((report, ready))
-    }
 }
 
 impl Visit for Requests<'_> {

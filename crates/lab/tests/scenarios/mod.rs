@@ -29,9 +29,8 @@ impl Scenario {
     /// The run on a design.
     pub fn run(&self, design: Design) -> Result<RunResult, RunError> {
         let source = Source::read(self.workload, None).unwrap();
-        let settings =
-            Settings { seed: 1, until: Some(self.until.parse().unwrap()), state: self.state.into() };
-        let task = Task::new(design, self.name.into(), &source, settings);
+        let (until, state) = (Some(self.until.parse().unwrap()), self.state.into());
+        let task = Task::new(design, self.name.into(), &source, Settings { seed: 1, until, state });
         let mut result =
             task.unwrap_or_else(|error| panic!("{}: {error}", self.name)).run(&mut |_, _| true)?;
         result.workload_about.clear();

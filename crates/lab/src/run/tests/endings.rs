@@ -141,7 +141,7 @@ fn work_that_cannot_be_finished_is_an_error() {
     let mut workload = source.open(4096, Serves::Blocks, 1).unwrap().work.requests().unwrap();
     let (plan, workload, on_progress) = (&task.plan, &mut *workload, &mut |_: &str, _| true);
     let requests =
-        Requests { design: &design, plan, workload, own: None, begin: Begin::default(), on_progress };
+        Requests { design: &design, plan, workload, own: None, begin: kept::Begin::default(), on_progress };
     let ran = requests.visit(Failing, Time::ZERO);
     let why = ran.unwrap_err().to_string();
     assert!(
