@@ -495,7 +495,7 @@ pub struct Report {
 #[derive(Args)]
 pub struct Reproduce {
     /// The system: 000 (eNVy), 001 (transaction logs on flash), 002 (SLC log over MLC), 003 (PRAM beside NAND), 004 (fast
-    /// non-volatile memories), or a folder of experiment files (with a /)
+    /// non-volatile memories), drives (published figures of real drives), or a folder of experiment files (with a /)
     pub seed: String,
     /// Only these figures, as fig08,fig13
     #[arg(long, value_delimiter = ',', value_name = "LIST")]

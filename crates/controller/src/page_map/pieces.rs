@@ -9,8 +9,8 @@
 //! nothing).
 
 use nvlab_units::{BlockId, Geometry};
-use std::ops::Range;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 const MAGIC: u32 = 0x5350_564e; // "NVPS"
 /// Bytes of a piece before the open blocks and the map.

@@ -18,12 +18,16 @@ macro_rules! built_in {
     };
 }
 built_in!(
+    "870-qvo-4tb",
+    "970-evo-plus-1tb",
+    "970-evo-plus-250gb",
     "bench-16g",
     "bench-16g-8x4",
     "bench-4g",
     "bench-4g-8x4",
     "bench-scm",
     "cxl-ms-ssd",
+    "d5-p4320",
     "ddr-scm",
     "disk-2010",
     "envy",
@@ -43,6 +47,7 @@ built_in!(
     "nvramdisk",
     "nvramdisk-lines",
     "optane-like",
+    "p4500-1tb",
     "pcie-flash-2007",
     "qlc-pslc",
     "rvm-battery-ram",

@@ -40,11 +40,17 @@ built_in!(
     "pram-kps1215ezm",
     "qlc-2022",
     "qlc-2022-slc",
+    "qlc-64l-fg",
+    "qlc-9xl-vnand",
+    "qlc-9xl-vnand-slc",
     "slc-2008",
     "slc-2010",
     "stt-mram",
     "tlc-2022",
     "tlc-2022-slc",
+    "tlc-64l-fg",
+    "tlc-9xl-vnand",
+    "tlc-9xl-vnand-slc",
     "xpoint-2019",
 );
 

@@ -34,7 +34,7 @@ macro_rules! built_in {
         ),*),*];
     };
 }
-built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifetime" "lifetime-total" "table" "uniform" "swap" "peak" "writes" "parallel" "programs" "warm-up" "mixed-start"; "001": "throughput" "devices" "records" "flash-disk" "compiler" "hybrid" "truncation" "chips"; "002": "time" "wear" "ftls" "database"; "003": "driver" "sector" "synthetic" "iozone" "iozone-full" "sync" "start-gap"; "004": "devices" "requests" "bandwidth" "software" "threads" "file-systems" "start-gap" "attack" "applications" "heap-layers" "heap-disk");
+built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifetime" "lifetime-total" "table" "uniform" "swap" "peak" "writes" "parallel" "programs" "warm-up" "mixed-start"; "001": "throughput" "devices" "records" "flash-disk" "compiler" "hybrid" "truncation" "chips"; "002": "time" "wear" "ftls" "database"; "003": "driver" "sector" "synthetic" "iozone" "iozone-full" "sync" "start-gap"; "004": "devices" "requests" "bandwidth" "software" "threads" "file-systems" "start-gap" "attack" "applications" "heap-layers" "heap-disk"; "drives": "870-qvo-4tb" "870-qvo-4tb-after" "970-evo-plus-1tb-after" "970-evo-plus-1tb-cache" "970-evo-plus-1tb-read" "970-evo-plus-1tb-size" "970-evo-plus-1tb-steady" "970-evo-plus-250gb-after" "970-evo-plus-250gb-steady" "d5-p4320" "d5-p4320-steady" "p4500" "p4500-steady");
 
 /// Why there are no experiments to run.
 #[derive(Debug, Error)]

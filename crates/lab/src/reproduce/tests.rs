@@ -257,7 +257,7 @@ fn what_is_not_there_is_named() {
     };
     assert_eq!(
         message("999", &[]),
-        "there is nothing to reproduce for `999`; there is 000, 001, 002, 003, 004"
+        "there is nothing to reproduce for `999`; there is 000, 001, 002, 003, 004, drives"
     );
     assert!(message("000", &["fig99"]).starts_with("000 has no experiment `fig99`; it has fig06, fig08"));
 }

@@ -4,6 +4,7 @@ use super::super::*;
 use super::{SMALL, errors_of, load, page_map, small};
 use crate::toml_reader::Source;
 use nvlab_controller::page_map::{Cleaning, Streams, WearLevelling};
+use nvlab_medium::flash::{PlaneReads, Registers};
 use nvlab_units::Interruption;
 
 fn origin(design: &Design, path: &str) -> String {
@@ -18,7 +19,7 @@ fn every_value_knows_its_origin() {
     assert_eq!(origin(&design, "media.qlc.erase"), "--set media.qlc.erase=12 ms");
     assert_eq!(origin(&design, "ftl.medium"), "builtin:ssd-qlc:21");
     assert_eq!(origin(&design, "ftl.clean.kind"), "builtin:ssd-tlc:44");
-    assert_eq!(origin(&design, "media.qlc.resume"), "parts/qlc-2022.toml:18 (assumed: no source)");
+    assert_eq!(origin(&design, "media.qlc.resume"), "parts/qlc-2022.toml:21 (assumed: no source)");
     assert_eq!(origin(&design, "ftl.hot_within"), "default");
     assert_eq!(origin(&design, "array.planes"), "from the planes of the part");
     assert!(!design.media.contains_key("tlc"), "what was inherited and is not used is no part of the device");
@@ -129,6 +130,42 @@ fn suspension_and_bit_errors() {
         (bits.rate_fresh, bits.rate_worn, config.faults.wear_out, config.faults.seed),
         (1e-6, 1e-4, true, 9)
     );
+}
+
+/// What a part says of its reads reaches the array; units larger than a page lie in several planes.
+#[test]
+fn planes_registers_and_decoding() {
+    let reads = |sets: &[&str]| load("ssd-tlc", sets).flash_config(0).timing.reads;
+    let tlc = PlaneReads { planes: 4, together: true, independent: true, registers: Registers::Two };
+    assert_eq!(reads(&[]), tlc);
+    assert_eq!(load("ssd-tlc", &[]).flash_config(0).timing.decode, Span::from_us(5));
+    assert_eq!(reads(&["media.tlc.plane_reads=multi"]), PlaneReads { independent: false, ..tlc });
+    assert_eq!(
+        reads(&["media.tlc.plane_reads=one", "media.tlc.registers=one"]),
+        PlaneReads { registers: Registers::One, ..PlaneReads::ONE }
+    );
+    assert_eq!(reads(&["ftl.unit=32 KiB"]).planes, 2);
+    assert_eq!(reads(&["ftl.unit=64 KiB"]), PlaneReads { registers: Registers::Two, ..PlaneReads::ONE });
+    assert_eq!(reads(&["array.planes=2", "ftl.buffer.size=8 MiB"]).planes, 2);
+    assert_eq!(load("bench-4g", &[]).flash_config(0).timing.reads, PlaneReads::ONE);
+    let limit = |sets: &[&str]| match load("ssd-tlc", sets).flash_config(0).timing.interruption {
+        Interruption::Suspend { limit, .. } => limit,
+        Interruption::Wait => 0,
+    };
+    assert_eq!((limit(&[]), limit(&["media.tlc.suspends=3"])), (16, 3));
+}
+
+#[test]
+fn reads_that_a_part_cannot_do_are_errors() {
+    for (key, says) in [
+        ("plane_reads = \"multi\"", "the part has one plane"),
+        ("suspends = 4", "reads suspend nothing"),
+        ("registers = \"three\"", "registers"),
+    ] {
+        let text = format!("part = \"slc-2010\"\n{key}");
+        let error = small("part = \"slc-2010\"", &text).unwrap_err().to_string();
+        assert!(error.contains(says) && error.contains("small.toml:"), "{error}");
+    }
 }
 
 #[test]
