@@ -46,7 +46,7 @@ const FILES: [&str; 11] = [
     "missing/new.file",
     "runs",
 ];
-const WORKLOADS: [&str; 19] = [
+const WORKLOADS: [&str; 20] = [
     "uniform",
     "uniform bs=8KiB threads=3 qd=2",
     "zipf read=50% qd=4",

@@ -5,9 +5,9 @@
 //! agree within 1 %. The span grows with the search, so that a slow drift is not missed. A device whose state was taken from
 //! that of a coarse twin ([`super::coarse`]) is there when a window agrees with the one before, the first with the twin's.
 
-use super::OnProgress;
 use super::device::Observed;
 use super::drive::{DriveError, Limit, Progress, Watch, drive};
+use super::{OnProgress, tenants};
 use crate::result::Precondition;
 use nvlab_access::BlockDevice;
 use nvlab_units::Time;
@@ -68,7 +68,14 @@ pub(super) fn unmeasured<D: BlockDevice + Observed>(
     limit: &Limit,
     go_on: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Progress, DriveError> {
-    drive(device, workload, at, DEPTH, limit, Watch { meter: None, go_on })
+    let watch = Watch { meter: None, go_on };
+    match workload.tenants() {
+        // Each keeps its pace: what they write in proportion depends on it.
+        Some(tenants) => {
+            tenants::drive(device, tenants, at, DEPTH, limit, watch).map(|(progress, _)| progress)
+        }
+        None => drive(device, workload, at, DEPTH, limit, watch),
+    }
 }
 
 /// Writes until two windows agree; returns the bytes written, 0 if the workload hardly writes.
@@ -88,13 +95,18 @@ pub(super) fn settle<D: BlockDevice + Observed>(
     let blocks = device.blocks() as u64;
     let filled = device.counters().erases;
     let (mut total, mut windows) = (0, Vec::new());
-    let footprint = workload.footprint();
-    let mut at_once = Unmeasured { footprint, fill: |batch: &mut Batch| workload.fill(batch) };
+    let (footprint, together) = (workload.footprint(), workload.tenants().is_some());
     for round in 0..WINDOWS_MAX {
         let before = device.counters();
         let share = |progress: &Progress| round as f64 + progress.written_bytes as f64 / window as f64;
         let go_on = &mut |progress: &Progress| on_progress("settling", share(progress) / 2.0);
-        let progress = unmeasured(device, &mut at_once, done.now, &limit, go_on)?;
+        let progress = if together {
+            unmeasured(device, workload, done.now, &limit, go_on)?
+        } else {
+            let fill = |batch: &mut Batch| workload.fill(batch);
+            let mut at_once = Unmeasured { footprint: footprint.clone(), fill };
+            unmeasured(device, &mut at_once, done.now, &limit, go_on)?
+        };
         (done.now, done.requests) = (progress.now, done.requests + progress.requests);
         if progress.written_bytes < window {
             return Ok(if progress.written_bytes * 2 < window { 0 } else { total });
