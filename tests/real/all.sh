@@ -10,3 +10,4 @@ nvlab=$(realpath "$1")
 for script in fat nbd filesystems cuts whatif cost; do
     "$here/$script.sh" "$nvlab"
 done
+"$here/fio-examples.sh" "$nvlab"

@@ -217,9 +217,10 @@ pub enum Verb {
 /// What run and compare have in common.
 #[derive(Args)]
 pub struct Simulation {
-    /// Workload: 'KIND key=value ...' | TRACE[:FORMAT] | FILE.fio[:JOB] (nvlab explain workloads)
+    /// Workload: 'KIND key=value ...' | TRACE[:FORMAT] | FILE.fio[:JOB] (nvlab explain workloads);
+    /// repeated: they run together
     #[arg(short = 'w', long, value_name = "WORKLOAD")]
-    pub workload: Option<String>,
+    pub workload: Vec<String>,
     /// Change one design value, e.g. --set ftl.clean.kind=greedy (repeatable)
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -344,6 +345,16 @@ pub enum Trace {
         /// Only these volumes
         #[arg(long, value_delimiter = ',', value_name = "LIST")]
         volumes: Vec<String>,
+    },
+    /// Write each volume to a file of its own
+    Split {
+        /// TRACE[:FORMAT]
+        from: String,
+        /// Folder for the files VOLUME.FORMAT; none of them may exist
+        dir: PathBuf,
+        /// Extension: selects the format, and compression (msr.gz)
+        #[arg(long, default_value = "nvt", value_name = "EXTENSION")]
+        format: String,
     },
     /// Print the first requests
     Head {

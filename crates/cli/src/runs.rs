@@ -56,10 +56,10 @@ pub fn workload(
     verb: &str,
     designs: &str,
 ) -> Result<Arc<Source>, Failure> {
-    let Some(text) = &simulation.workload else {
+    if simulation.workload.is_empty() {
         return Err(Failure::Input(examples(verb, designs)));
-    };
-    let source = engine.source(text)?;
+    }
+    let source = engine.source(&simulation.workload.join(" + "))?;
     source.asides().iter().for_each(|aside| output.warn(aside));
     Ok(source)
 }

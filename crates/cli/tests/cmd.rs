@@ -11,3 +11,16 @@ fn commands_print_what_they_should() {
         .register_bin("nvlab", std::path::Path::new(env!("CARGO_BIN_EXE_nvlab")))
         .case("tests/cmd/*.trycmd");
 }
+
+/// The questions of docs/questions.md and their answers.
+#[test]
+fn questions_have_the_answers_that_are_documented() {
+    let runs = std::env::temp_dir().join(format!("nvlab-questions-{}", std::process::id()));
+    trycmd::TestCases::new()
+        .env("NO_COLOR", "1")
+        .env("NVLAB_OUT", runs.display().to_string())
+        .register_bin("nvlab", std::path::Path::new(env!("CARGO_BIN_EXE_nvlab")))
+        .case("../../docs/questions.md")
+        .run();
+    let _ = std::fs::remove_dir_all(&runs);
+}

@@ -94,6 +94,9 @@ pub struct RunResult {
     /// What the host's software did; `None` if the design has no stages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub software: Option<SoftwareResult>,
+    /// The streams of a workload of several, in their order; empty for a single one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<TenantResult>,
     /// What the PRAM of tables and metadata did; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pram: Option<PramResult>,
@@ -114,6 +117,21 @@ impl RunResult {
         let wears = self.flash.is_some() || self.pram.is_some() || self.durable.is_some();
         self.lifetime.years.is_none() && programmed == 0 && (self.write.bytes == 0 || !wears)
     }
+}
+
+/// One of several streams of requests. Rates are over its own time, from its beginning to its last completion.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TenantResult {
+    /// Its name: a section of a job file, or the text of a workload.
+    pub name: String,
+    /// When it began, s since the run began.
+    pub from_s: f64,
+    /// When its last request was done, s.
+    pub to_s: f64,
+    /// Its reads.
+    pub read: OpResult,
+    /// Its writes.
+    pub write: OpResult,
 }
 
 /// A recorded program on this device (`think=keep`).

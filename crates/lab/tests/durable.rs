@@ -45,7 +45,7 @@ fn workload(seed: u64) -> AnyDurableWorkload {
     let spec = WorkloadSpec::parse("debit-credit accounts=300 cpu=100us").unwrap();
     // The history is as long as that of a large database.
     let target = Target { capacity_bytes: 1 << 30, unit_bytes: 512, serves: Serves::Commits };
-    match spec.open(target, seed).unwrap().phases.remove(0).remove(0).work {
+    match spec.open(target, seed).unwrap().streams.remove(0).work {
         Work::Commits(workload) => workload,
         other => panic!("{other:?}"),
     }

@@ -59,7 +59,7 @@ fn transactions(workload: &mut impl MemoryWorkload, count: u64) -> u64 {
 
 fn requests(text: &str) -> AnyBlockWorkload {
     let mut opened = WorkloadSpec::parse(text).unwrap().open(Target::blocks(16 << 30, 4096), 1).unwrap();
-    opened.phases.remove(0).remove(0).work.requests().expect("a workload of requests")
+    opened.streams.remove(0).work.requests().expect("a workload of requests")
 }
 
 fn generators(rows: u64) {

@@ -53,6 +53,9 @@ pub enum WorkloadError {
         /// What is wrong, and what is allowed.
         reason: String,
     },
+    /// Several things are wrong with one input.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Several(Vec<WorkloadError>),
     /// The format of a trace is unknown or ambiguous.
     #[error("{file}: {reason}; add one of {formats} after the name, as in '{file}:msr'")]
     Format {
@@ -91,4 +94,17 @@ pub enum WorkloadError {
         /// What it cannot represent.
         reason: String,
     },
+}
+
+impl WorkloadError {
+    /// Fails if there are errors; those that say the same are reported once.
+    pub(crate) fn all(mut errors: Vec<WorkloadError>) -> Result<(), WorkloadError> {
+        let mut said = std::collections::BTreeSet::new();
+        errors.retain(|error| said.insert(error.to_string()));
+        match errors.len() {
+            0 => Ok(()),
+            1 => Err(errors.remove(0)),
+            _ => Err(WorkloadError::Several(errors)),
+        }
+    }
 }

@@ -20,7 +20,7 @@
 //! use nvlab_workload::{Batch, Target, Work, WorkloadSpec};
 //! let spec = WorkloadSpec::parse("zipf theta=0.99 read=70% bs=4KiB qd=32 until=1000io")?;
 //! let mut opened = spec.open(Target::blocks(1 << 30, 512), 1)?;
-//! let Work::Requests(workload) = &mut opened.phases[0][0].work else { unreachable!() };
+//! let Work::Requests(workload) = &mut opened.streams[0].work else { unreachable!() };
 //! let (mut batch, mut bytes) = (Batch::new(), 0u64);
 //! while workload.fill(&mut batch) > 0 {
 //!     bytes += batch.requests().iter().map(|request| request.bytes as u64).sum::<u64>();
@@ -37,6 +37,7 @@
 //! | [`block::generator`] | addresses, a mix of operations, sizes and arrivals |
 //! | [`block::replay`] | a trace as a workload: cut, scaled, squeezed, wrapped, tiled |
 //! | [`block::fio_job`] | fio job files, the subset that affects a device |
+//! | [`block::together`] | several streams on one device, each with its own pace |
 //! | [`block::iozone`] | IOzone's modes on a FAT volume, with payload |
 //! | [`block::tpcc`] | TPC-C's transactions on a database of pages, behind a buffer pool |
 //! | [`memory`] | loads and stores by transactions: |

@@ -12,7 +12,7 @@
 //! ```
 
 use crate::arrivals::Limits;
-use crate::block::fio_job::FioJobFile;
+use crate::block::fio_job::{FioJobFile, FioStream};
 use crate::block::generator::{self, GeneratorSpec, Mix};
 use crate::block::iozone::{self, IozoneConfig};
 use crate::block::replay::{Replay, ReplaySpec};
@@ -24,8 +24,7 @@ use crate::memory::random_words::{self, WordsConfig};
 use crate::memory::tpca::{self, TpcaConfig};
 use crate::words::Words;
 use crate::{
-    AnyBlockWorkload, AnyDurableWorkload, AnyMemoryWorkload, Opened, Span, Stream, Work, WorkloadError,
-    suggest,
+    AnyBlockWorkload, AnyDurableWorkload, AnyMemoryWorkload, Opened, Stream, Work, WorkloadError, suggest,
 };
 use std::path::{Path, PathBuf};
 
@@ -202,9 +201,9 @@ impl WorkloadSpec {
                 Work::Commits(AnyDurableWorkload::Compile(Box::new(config.open(&what, capacity, seed)?)))
             }
         };
-        let stream = Stream { name: self.text.clone(), work, ramp_time: Span::ZERO };
+        let stream = Stream::new(self.text.clone(), work);
         let note = if let Kind::Generator(spec) = &self.kind { spec.note() } else { None };
-        Ok(Opened { phases: vec![vec![stream]], notes: note.map(str::to_owned).into_iter().collect() })
+        Ok(Opened { streams: vec![stream], notes: note.map(str::to_owned).into_iter().collect() })
     }
 
     /// The copy whose writes, drawn with another seed, bring a device to its steady state: without an end where it accesses
@@ -278,15 +277,12 @@ fn open_job(path: &Path, section: Option<&str>, target: Target, seed: u64) -> Re
     for job in file.phases.iter().flatten() {
         target.check_unit(&format!("{}: [{}]", file.file, job.name), job.block_bytes())?;
     }
-    let phases = file.open(target.capacity_bytes, seed)?.into_iter();
-    let phases = phases.map(|phase| {
-        let streams = phase.into_iter().map(|stream| {
-            let work = Work::Requests(AnyBlockWorkload::Generator(Box::new(stream.workload)));
-            Stream { name: stream.name, work, ramp_time: stream.ramp_time }
-        });
-        streams.collect()
+    let streams = file.open(target.capacity_bytes, seed)?.into_iter().map(|stream| {
+        let work = Work::Requests(AnyBlockWorkload::Generator(Box::new(stream.workload)));
+        let FioStream { name, ramp_time, after, delay, think, .. } = stream;
+        Stream { name, work, ramp_time, after, delay, think }
     });
-    Ok(Opened { phases: phases.collect(), notes: file.notes })
+    Ok(Opened { streams: streams.collect(), notes: file.notes })
 }
 
 fn open_trace(spec: &ReplaySpec, target: Target, seed: u64) -> Result<Opened, WorkloadError> {
@@ -299,7 +295,7 @@ fn open_trace(spec: &ReplaySpec, target: Target, seed: u64) -> Result<Opened, Wo
     let notes = vec![read.to_string(), replay.report().to_string()];
     let name = spec.path.display().to_string();
     let work = Work::Requests(AnyBlockWorkload::Replay(replay));
-    Ok(Opened { phases: vec![vec![Stream { name, work, ramp_time: Span::ZERO }]], notes })
+    Ok(Opened { streams: vec![Stream::new(name, work)], notes })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A workload opened on a device: one type for every kind of stream.
 
+use crate::block::together::Think;
 use crate::{AnyBlockWorkload, AnyDurableWorkload, AnyMemoryWorkload, Span, Workload};
 use std::ops::Deref;
 
@@ -48,8 +49,8 @@ impl Deref for Work {
 /// A workload on its device.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// Phases that run one after another, each of streams that run together. Only job files have several.
-    pub phases: Vec<Vec<Stream>>,
+    /// Streams that run together, at least one.
+    pub streams: Vec<Stream>,
     /// Notes for the user: what was skipped, sorted, widened.
     pub notes: Vec<String>,
 }
@@ -63,4 +64,18 @@ pub struct Stream {
     pub work: Work,
     /// Figures begin after this.
     pub ramp_time: Span,
+    /// Streams that must have ended before it begins, by their number.
+    pub after: Vec<usize>,
+    /// It begins so long after them.
+    pub delay: Span,
+    /// How it pauses.
+    pub think: Option<Think>,
+}
+
+impl Stream {
+    /// A stream that begins at once.
+    pub fn new(name: String, work: Work) -> Stream {
+        let ramp_time = Span::ZERO;
+        Stream { name, work, ramp_time, after: Vec::new(), delay: Span::ZERO, think: None }
+    }
 }

@@ -30,7 +30,7 @@ fn a_trace_with_changes() {
             "4 requests over 2.57 MiB (recorded over 8.8 GiB); 1 widened by 4 KiB in all",
         ]
     );
-    let requests = all(&mut opened.phases[0][0]);
+    let requests = all(&mut opened.streams[0]);
     assert_eq!(requests.len(), 8);
     assert!(requests.is_sorted_by_key(|r| r.at));
 }
@@ -50,7 +50,7 @@ fn a_trace_for_large_units_is_widened() {
 fn a_job_file_and_one_of_its_sections() {
     let mut opened =
         WorkloadSpec::parse(&data("db.fio")).unwrap().open(Target::blocks(64 << 20, 512), 1).unwrap();
-    let [log, tables] = &mut opened.phases[0][..] else { panic!("two jobs run together") };
+    let [log, tables] = &mut opened.streams[..] else { panic!("two jobs run together") };
     assert_eq!((log.name.as_str(), tables.work.pacing()), ("log", Pacing::Closed { depth: 16 }));
     let log = all(log);
     assert_eq!(log.iter().filter(|r| r.op == Op::Flush).count(), 1024);
@@ -60,7 +60,7 @@ fn a_job_file_and_one_of_its_sections() {
     assert!(tables.iter().all(|r| r.offset >= 16 << 20 && r.end() <= 32 << 20));
     let one =
         WorkloadSpec::parse(&data("db.fio:log")).unwrap().open(Target::blocks(64 << 20, 512), 1).unwrap();
-    assert_eq!(one.phases[0].len(), 1);
+    assert_eq!(one.streams.len(), 1);
 }
 
 /// A directory of this test's own, removed at its end.

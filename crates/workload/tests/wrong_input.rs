@@ -99,3 +99,50 @@ fn what_is_wrong_is_named_with_its_place() {
         assert_eq!(parse(text, format).map(|_| ()), Err(expected.to_owned()), "{format}: {text}");
     }
 }
+
+/// Three good MSR lines, a bad one among them, the last cut off, behind a byte order mark.
+#[test]
+fn bad_lines_may_be_skipped_and_a_cut_end_is_forgiven() {
+    let good = "128166372003061629,web,0,Read,7014609920,24576,41286\n";
+    let read = |text: &str, options: &ReadOptions| {
+        let read = read_from(text.as_bytes(), Path::new("x.csv"), options);
+        read.map(|(columns, report)| (columns.len(), report.to_string())).map_err(|error| error.to_string())
+    };
+    let plain = ReadOptions::default();
+    let cut = format!("\u{feff}{good}{good}128166372003061629,web,0,Re");
+    let report = "msr: 2 requests from 3 lines (left out: 1 cut off at the end)";
+    assert_eq!(read(&cut, &plain), Ok((2, report.to_owned())));
+    let text = format!("{good}{good}{good}{good}nonsense\n{good}");
+    assert!(read(&text, &plain).unwrap_err().starts_with("x.csv:5: Timestamp 'nonsense' is wrong"));
+    let one = ReadOptions { skip_bad: 1, ..ReadOptions::default() };
+    let report = "msr: 5 requests from 6 lines (left out: 1 bad (skip-bad))";
+    assert_eq!(read(&text, &one), Ok((5, report.to_owned())));
+    assert!(read(&format!("{text}worse\n{good}"), &one).unwrap_err().starts_with("x.csv:7: "));
+    let wrong = ReadOptions { format: Some(Format::Alibaba), ..ReadOptions::default() };
+    let error = read(good, &wrong).unwrap_err();
+    assert!(error.ends_with("; the file was read as alibaba, and looks like :msr"), "{error}");
+}
+
+/// The beginning of a long text is read without the rest of it.
+#[test]
+fn the_beginning_can_be_read_alone() {
+    struct Endless(u64);
+    impl std::io::Read for Endless {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            let line = b"128166372003061629,web,0,Read,7014609920,24576,41286\n";
+            self.0 += 1;
+            assert!(self.0 < 100_000, "it read on and on");
+            let count = into.len().min(line.len()) / line.len() * line.len();
+            into[..count].copy_from_slice(&line[..count]);
+            Ok(if count == 0 {
+                into[..1].copy_from_slice(b"\n");
+                1
+            } else {
+                count
+            })
+        }
+    }
+    let options = ReadOptions { lines_max: Some(1000), ..ReadOptions::default() };
+    let (columns, _) = read_from(Endless(0), Path::new("x.csv"), &options).unwrap();
+    assert!((1000..20_000).contains(&columns.len()), "{}", columns.len());
+}

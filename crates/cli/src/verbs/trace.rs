@@ -14,22 +14,26 @@ use nvlab_workload::{AnyBlockWorkload, Pacing, Serves, Workload};
 use serde_json::{Value, json};
 use std::path::Path;
 
+/// Lines that `trace head` reads, at least: requests are sorted by time, and recorders write them a little out of order.
+const HEAD_LINES: u64 = 65_536;
+
 pub fn trace(output: &Output, verb: Trace) -> Result<(), Failure> {
     match verb {
         Trace::Info { trace } => {
-            let (columns, report) = read(output, &trace, &[])?;
+            let (columns, report) = read(output, &trace, &[], None)?;
             output.note(report);
             print_info(output, &TraceInfo::of(&columns));
             Ok(())
         }
         Trace::Convert { from, to, volumes } => {
             let (to, format) = target(&to)?;
-            let (columns, report) = read(output, &from, &volumes)?;
+            let (columns, report) = read(output, &from, &volumes, None)?;
             output.note(report);
             write(output, &columns, &to, format)
         }
+        Trace::Split { from, dir, format } => split(output, &from, &dir, &format),
         Trace::Head { trace, count } => {
-            let (columns, _) = read(output, &trace, &[])?;
+            let (columns, _) = read(output, &trace, &[], Some(HEAD_LINES.max(count as u64)))?;
             print_head(output, &columns, count);
             Ok(())
         }
@@ -42,28 +46,50 @@ pub fn trace(output: &Output, verb: Trace) -> Result<(), Failure> {
 }
 
 /// A trace as it was recorded, and the report of reading it.
-fn read(output: &Output, text: &str, volumes: &[String]) -> Result<(Columns, String), Failure> {
+fn read(
+    output: &Output,
+    text: &str,
+    volumes: &[String],
+    lines_max: Option<u64>,
+) -> Result<(Columns, String), Failure> {
     let mut spec = ReplaySpec::parse(text)?;
     let plain = ReplaySpec {
         format: spec.format,
         volumes: spec.volumes.clone(),
         action: spec.action,
+        skip_bad: spec.skip_bad,
         ..ReplaySpec::new(spec.path.clone())
     };
     if plain != spec {
         return Err(Failure::Input(format!(
-            "'{text}': traces are looked at and converted as they were recorded; only volume= and action= are of \
-             use here"
+            "'{text}': traces are looked at and converted as they were recorded; only volume=, \
+             action= and skip-bad= are of use here"
         )));
     }
     spec.volumes.extend(volumes.iter().cloned());
-    // Inspecting a trace does not create a folder of results.
-    let cache = Some(output.out.join(".cache")).filter(|_| output.out.is_dir());
+    spec.lines_max = lines_max;
+    // Inspecting a trace does not create a folder of results, and a part of one is not kept.
+    let cache = Some(output.out.join(".cache")).filter(|_| output.out.is_dir() && lines_max.is_none());
     let read = cache::read(&spec, cache.as_deref())?;
     if let Some(aside) = read.aside {
         output.warn(aside);
     }
     Ok((read.columns, read.report))
+}
+
+/// Writes every volume to a file of its own.
+fn split(output: &Output, from: &str, dir: &Path, format: &str) -> Result<(), Failure> {
+    let (columns, report) = read(output, from, &[], None)?;
+    output.note(report);
+    std::fs::create_dir_all(dir).map_err(|error| Failure::Input(format!("{}: {error}", dir.display())))?;
+    for name in columns.volumes().to_vec() {
+        let mut of_volume = columns.clone();
+        of_volume.keep_volumes(std::slice::from_ref(&name), from)?;
+        let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "-");
+        let (to, format) = target(&format!("{}/{plain}.{format}", dir.display()))?;
+        write(output, &of_volume, &to, format)?;
+    }
+    Ok(())
 }
 
 /// The file and format after `FILE[:FORMAT]`.

@@ -2,7 +2,7 @@
 
 use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Controller, PageMap};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
 use nvlab_units::{BlockId, Extent, Geometry, Interruption, Rate, Rng, Span, Time};
 
 /// Erases of a die between two looks at its wear: at most one block is moved then.
@@ -23,6 +23,8 @@ fn device(streams: Streams, free_blocks_min: u32, wear: WearLevelling) -> PageMa
     let timing = FlashTiming {
         read: vec![Span::from_us(60)],
         units_per_read: 4,
+        reads: PlaneReads::ONE,
+        decode: Span::ZERO,
         program: Span::from_us(600),
         erase: Span::from_ms(5),
         transfer: Rate::from_bytes_per_second(1_600_000_000),

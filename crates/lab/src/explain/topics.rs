@@ -258,7 +258,8 @@ what the host suspended.",
         ],
         title: "Workloads: what is asked of a device",
         text: "\
--w takes a generator, a fio job file or a trace.
+-w takes a generator, a fio job file or a trace. Several -w (or one with ' + '
+between them) run together on one device, each with its own depth or rate, and so do the jobs of a file.
 
 Generators: 'KIND key=value ...'
   uniform                      evenly over the device
@@ -267,8 +268,7 @@ Generators: 'KIND key=value ...'
   zipf        theta=0.99       in proportion to 1 / rank^theta
   hotcold     hot=20/80        20 % of the space gets 80 % of the accesses
   selfsimilar h=0.2            the same within the hot part, and so on
-  jesd219                      JEDEC's enterprise endurance workload: .5 to 64 KiB, half to 5 % of the space;
-                               its tbw and dwpd are those of data sheets
+  jesd219                      JEDEC's enterprise endurance workload: tbw and dwpd as in data sheets
 with  rw=randwrite read=70% trim=5% bs=4KiB qd=32 threads=4 rate=20k/s span=1GiB offset=10% flush=N
       fua=yes align=4KiB until=60s; qd is that of each thread. Threads matter to designs with stages
       (`nvlab explain stacks`): to others, threads=4 qd=8 is the same as qd=32.
@@ -290,10 +290,12 @@ file, and what it writes
 It prepares its volume itself, unmeasured: use --precondition fresh, or full for a device that
 was in use.
 
-fio job files: db.fio, or db.fio:SECTION if it has several; k is 1024, as in fio.
+fio job files: db.fio for all its jobs, or db.fio:SECTION for one; k is 1024, as in fio. What does not matter
+to a simulated device is left out, with a note.
 
 Traces: FILE[:FORMAT], plain, .gz or .zst (see `nvlab explain formats`), with
   scale-time=0.5 first=1h loop=3 copies=4 compact wrap align=4KiB qd=32 volume=NAME
+  skip-bad=10: so many lines that fit no request are left out
   clip-trims: with compact, what is only trimmed is squeezed out too: a mkfs discards all there is
   think=keep: the program behind the trace, on this device. What it computed between an answer and
     the next request stays as recorded; a request waits for all that had been answered when it was

@@ -1,7 +1,10 @@
 //! A workload, read from the text after `-w`: opened on any design with any seed.
 
 use super::cache;
+use nvlab_units::Rng;
 use nvlab_units::quantity::display_bytes;
+use nvlab_workload::block::fio_job::FioJobFile;
+use nvlab_workload::block::together::{Tenant, Together};
 use nvlab_workload::columns::Columns;
 use nvlab_workload::replay::Replay;
 use nvlab_workload::spec::Kind;
@@ -14,16 +17,27 @@ use std::sync::Arc;
 /// The smallest request of a host: devices read and write parts of their units.
 const SECTOR_BYTES: u64 = 512;
 
-/// A workload, read.
+/// Between two workloads that run together.
+const AND: &str = " + ";
+
+/// A workload, read: one, or several that run together.
 #[derive(Clone, Debug)]
 pub struct Source {
+    text: String,
+    parts: Vec<Part>,
+    hash: Option<u64>,
+    /// Warnings that do not affect the result.
+    asides: Vec<String>,
+}
+
+/// One of the workloads.
+#[derive(Clone, Debug)]
+struct Part {
     spec: WorkloadSpec,
     trace: Option<Columns>,
     /// The report of reading the trace.
     report: String,
     hash: Option<u64>,
-    /// Warnings that do not affect the result.
-    asides: Vec<String>,
 }
 
 /// A workload on a device.
@@ -38,37 +52,33 @@ pub struct Opened {
 }
 
 impl Source {
-    /// Reads a workload, to be shared by all tasks that run it. A trace is converted into the folder `cache` at its first
-    /// use and read from there later.
+    /// Reads a workload, to be shared by all tasks that run it; of several, ` + ` stands between them. A trace is converted
+    /// into the folder `cache` at its first use and read from there later.
     pub fn read(text: &str, cache: Option<&Path>) -> Result<Arc<Source>, WorkloadError> {
-        let spec = WorkloadSpec::parse(text)?;
-        let mut source = Source { spec, trace: None, report: String::new(), hash: None, asides: Vec::new() };
-        match &source.spec.kind {
-            Kind::Job { path, .. } => source.hash = Some(hash_of(path)?),
-            Kind::Compile(config) => source.hash = Some(config.hash()?),
-            Kind::Trace(spec) => {
-                let read = cache::read(spec, cache)?;
-                source.hash = Some(read.columns.origin.hash);
-                source.trace = Some(read.columns);
-                source.report = read.report;
-                source.asides = read.aside.into_iter().collect();
-            }
-            _ => {}
-        }
-        Ok(Arc::new(source))
+        let mut asides = Vec::new();
+        let parts = text.split(AND).map(|text| Part::read(text, cache, &mut asides));
+        let parts = parts.collect::<Result<Vec<Part>, WorkloadError>>()?;
+        let hashes: Vec<u64> = parts.iter().filter_map(|part| part.hash).collect();
+        let hash = match &hashes[..] {
+            [] => None,
+            [hash] => Some(*hash),
+            hashes => Some(xxhash_rust::xxh3::xxh3_64(format!("{hashes:x?}").as_bytes())),
+        };
+        let texts: Vec<&str> = parts.iter().map(|part| part.spec.text.as_str()).collect();
+        Ok(Arc::new(Source { text: texts.join(AND), parts, hash, asides }))
     }
 
     /// The text it was read from.
     pub fn text(&self) -> &str {
-        &self.spec.text
+        &self.text
     }
 
     /// True if it is a trace.
     pub fn is_trace(&self) -> bool {
-        self.trace.is_some()
+        matches!(&self.parts[..], [part] if part.trace.is_some())
     }
 
-    /// The hash of its file, if it has one.
+    /// The hash of its files, if it has some.
     pub fn hash(&self) -> Option<u64> {
         self.hash
     }
@@ -78,30 +88,35 @@ impl Source {
         &self.asides
     }
 
-    /// The share of requests that write blocks, 0 to 1; 1 if it is not known.
+    /// The share of requests that write blocks, 0 to 1; 1 if it is not known; of several workloads the largest.
     pub(crate) fn write_share(&self) -> f64 {
-        self.spec.write_share()
+        self.parts.iter().map(|part| part.spec.write_share()).fold(0.0, f64::max)
     }
 
     /// Opens it on a device of `capacity_bytes`: which serves what `serves` says.
     pub fn open(&self, capacity_bytes: u64, serves: Serves, seed: u64) -> Result<Opened, WorkloadError> {
-        if let (Kind::Trace(spec), Some(columns)) = (&self.spec.kind, &self.trace) {
-            let replay = Replay::new(columns.clone(), spec, capacity_bytes, seed)?;
-            let work = Work::Requests(AnyBlockWorkload::Replay(replay));
-            let about = format!("{}; replayed: {}, {}", self.report, work.describe(), paced(&work));
+        let target = Target { capacity_bytes, unit_bytes: SECTOR_BYTES, serves };
+        if let [Part { spec: WorkloadSpec { kind: Kind::Trace(_), .. }, report, .. }] = &self.parts[..] {
+            let (mut streams, _) = self.streams(target, seed, Part::open)?;
+            let work = streams.remove(0).work;
+            let about = format!("{report}; replayed: {}, {}", work.describe(), paced(&work));
             return Ok(Opened { work, about, notes: Vec::new() });
         }
-        let (stream, mut notes) = self.open_stream(&self.spec, capacity_bytes, serves, seed)?;
-        let Stream { name, work, ramp_time } = stream;
-        if ramp_time > Span::ZERO {
-            notes.push(format!("the first {ramp_time} (ramp_time) count too: the device is preconditioned"));
+        let (streams, mut notes) = self.streams(target, seed, Part::open)?;
+        for stream in streams.iter().filter(|stream| stream.ramp_time > Span::ZERO) {
+            let ramp = stream.ramp_time;
+            notes.push(format!("the first {ramp} (ramp_time) count too: the device is preconditioned"));
         }
+        notes.dedup();
+        let name = streams[0].name.clone();
+        let work = self.joined(streams)?;
         let described = work.describe();
         let described = described.lines().take(2).collect::<Vec<_>>().join("; ");
         let (footprint, pace) = (work.footprint(), paced(&work));
         let span = display_bytes(footprint.end - footprint.start);
-        let about = match (&work, &self.spec.kind) {
+        let about = match (&work, &self.parts[0].spec.kind) {
             (Work::Accesses(_) | Work::Commits(_), _) => format!("{described}, {pace}"),
+            (Work::Requests(AnyBlockWorkload::Together(_)), _) => format!("{described} over {span}"),
             (Work::Requests(_), Kind::Job { .. }) => format!("job {name}: {pace} over {span}"),
             (Work::Requests(_), _) if described.is_empty() => format!("{pace} over {span}"),
             (Work::Requests(_), _) => format!("{described}; {pace} over {span}"),
@@ -110,59 +125,105 @@ impl Source {
     }
 
     /// Opens the copy whose writes bring the device to its steady state; `None` if the workload has none
-    /// ([`WorkloadSpec::preparing`]).
+    /// ([`WorkloadSpec::preparing`]), or streams that wait for others: they make the state that they need.
     pub(crate) fn open_own(
         &self,
         capacity_bytes: u64,
         serves: Serves,
         seed: u64,
     ) -> Result<Option<Work>, WorkloadError> {
-        let Some(spec) = self.spec.preparing() else { return Ok(None) };
-        let (stream, _) = self.open_stream(&spec, capacity_bytes, serves, seed)?;
-        Ok(Some(stream.work))
-    }
-
-    fn open_stream(
-        &self,
-        spec: &WorkloadSpec,
-        capacity_bytes: u64,
-        serves: Serves,
-        seed: u64,
-    ) -> Result<(Stream, Vec<String>), WorkloadError> {
         let target = Target { capacity_bytes, unit_bytes: SECTOR_BYTES, serves };
-        let opened = spec.open(target, seed)?;
-        Ok((self.only(opened.phases)?, opened.notes))
+        let (streams, _) = self.streams(target, seed, Part::open_own)?;
+        if streams.is_empty() || streams.iter().any(|stream| !stream.after.is_empty()) {
+            return Ok(None);
+        }
+        self.joined(streams).map(Some)
     }
 
-    /// The only stream there is. Several closed loops at once need to know each other's completions, which one
-    /// stream of requests does not: refused rather than approximated.
-    fn only(&self, phases: Vec<Vec<Stream>>) -> Result<Stream, WorkloadError> {
-        let mut streams: Vec<Stream> = phases.into_iter().flatten().collect();
-        if streams.len() == 1 {
-            return Ok(streams.remove(0));
+    /// The streams of all parts, and notes.
+    fn streams(
+        &self,
+        target: Target,
+        seed: u64,
+        open: Open,
+    ) -> Result<(Vec<Stream>, Vec<String>), WorkloadError> {
+        let (mut streams, mut notes) = (Vec::new(), Vec::new());
+        for (index, part) in self.parts.iter().enumerate() {
+            // Equal parts draw different numbers.
+            let seed = if index == 0 { seed } else { Rng::stream(seed, &format!("part {index}")).bits() };
+            let opened = open(part, target, seed)?;
+            let earlier = streams.len();
+            streams.extend(opened.streams.into_iter().map(|mut stream| {
+                stream.after.iter_mut().for_each(|before| *before += earlier);
+                stream
+            }));
+            notes.extend(opened.notes);
         }
-        let mut names: Vec<&str> = streams.iter().map(|stream| section_of(&stream.name)).collect();
-        let count = names.len();
-        names.dedup();
-        names.truncate(6);
-        let file = self.text().split_whitespace().next().unwrap_or_default();
-        let reason = match self.spec.kind {
-            Kind::Job { section: None, .. } if names.len() > 1 => format!(
-                "its {count} jobs ({}) cannot be run together yet; run one: '{file}:{}'",
-                names.join(", "),
-                names[0]
-            ),
-            _ => format!("its {count} copies cannot be run together yet; set numjobs=1 and raise iodepth"),
-        };
-        Err(WorkloadError::DoesNotFit { what: file.to_string(), reason })
+        Ok((streams, notes))
+    }
+
+    /// What streams ask of a device: several become one workload.
+    fn joined(&self, mut streams: Vec<Stream>) -> Result<Work, WorkloadError> {
+        if let [Stream { think: None, delay: Span::ZERO, .. }] = &streams[..] {
+            return Ok(streams.remove(0).work);
+        }
+        let tenants = streams.into_iter().map(|stream| {
+            let Stream { name, work, after, delay, think, .. } = stream;
+            let fits = |workload: &AnyBlockWorkload| {
+                !workload.carries_payload() && workload.pacing() != Pacing::Program
+            };
+            let workload = work.requests().filter(fits).ok_or_else(|| WorkloadError::DoesNotFit {
+                what: format!("workload '{name}'"),
+                reason: "it cannot run together with others: only generators, databases, jobs and traces \
+                         without think=keep can"
+                    .to_string(),
+            })?;
+            Ok(Tenant { name, workload, after, delay, think })
+        });
+        let tenants = tenants.collect::<Result<Vec<Tenant>, WorkloadError>>()?;
+        Ok(Work::Requests(AnyBlockWorkload::Together(Together::new(tenants))))
     }
 }
 
-/// The section of a copy: `log` of `log.3`.
-fn section_of(name: &str) -> &str {
-    match name.rsplit_once('.') {
-        Some((section, copy)) if !copy.is_empty() && copy.bytes().all(|b| b.is_ascii_digit()) => section,
-        _ => name,
+/// How a part is opened.
+type Open = fn(&Part, Target, u64) -> Result<nvlab_workload::Opened, WorkloadError>;
+
+impl Part {
+    fn read(text: &str, cache: Option<&Path>, asides: &mut Vec<String>) -> Result<Part, WorkloadError> {
+        let spec = WorkloadSpec::parse(text)?;
+        let mut part = Part { spec, trace: None, report: String::new(), hash: None };
+        match &part.spec.kind {
+            Kind::Job { path, .. } => {
+                part.hash = Some(xxhash_rust::xxh3::xxh3_64(FioJobFile::hashed(path)?.as_bytes()));
+            }
+            Kind::Compile(config) => part.hash = Some(config.hash()?),
+            Kind::Trace(spec) => {
+                let read = cache::read(spec, cache)?;
+                part.hash = Some(read.columns.origin.hash);
+                part.trace = Some(read.columns);
+                part.report = read.report;
+                asides.extend(read.aside);
+            }
+            _ => {}
+        }
+        Ok(part)
+    }
+
+    fn open(&self, target: Target, seed: u64) -> Result<nvlab_workload::Opened, WorkloadError> {
+        let (Kind::Trace(spec), Some(columns)) = (&self.spec.kind, &self.trace) else {
+            return self.spec.open(target, seed);
+        };
+        let replay = Replay::new(columns.clone(), spec, target.capacity_bytes, seed)?;
+        let work = Work::Requests(AnyBlockWorkload::Replay(replay));
+        let streams = vec![Stream::new(self.spec.text.clone(), work)];
+        Ok(nvlab_workload::Opened { streams, notes: vec![self.report.clone()] })
+    }
+
+    fn open_own(&self, target: Target, seed: u64) -> Result<nvlab_workload::Opened, WorkloadError> {
+        match self.spec.preparing() {
+            Some(spec) => spec.open(target, seed),
+            None => Ok(nvlab_workload::Opened { streams: Vec::new(), notes: Vec::new() }),
+        }
     }
 }
 
@@ -176,10 +237,4 @@ fn paced(work: &Work) -> String {
         },
         (Pacing::Program, _) => "at the pace of the recorded program".to_string(),
     }
-}
-
-fn hash_of(path: &Path) -> Result<u64, WorkloadError> {
-    let bytes =
-        std::fs::read(path).map_err(|source| WorkloadError::File { path: path.to_path_buf(), source })?;
-    Ok(xxhash_rust::xxh3::xxh3_64(&bytes))
 }

@@ -102,20 +102,24 @@ fn a_trace_is_converted_once_and_reads_the_same() {
 }
 
 #[test]
-fn several_jobs_at_once_are_refused_with_a_way_out() {
+fn several_jobs_and_workloads_run_together() {
     let dir = folder("jobs");
-    let file = dir.join("db.fio");
+    let file = dir.join("db.fio").display().to_string();
     std::fs::write(&file, "[global]\nsize=1m\n[log]\nrw=write\n[data]\nrw=randread\n").unwrap();
     let open = |text: &str| Source::read(text, None).unwrap().open(1 << 30, Serves::Blocks, 1);
-    let error = open(&file.display().to_string()).unwrap_err().to_string();
-    assert!(error.contains("its 2 jobs (log, data) cannot be run together yet; run one: '"), "{error}");
-    std::fs::write(dir.join("copies.fio"), "[a]\nrw=write\nsize=1m\nnumjobs=4\n").unwrap();
-    let error = open(&dir.join("copies.fio").display().to_string()).unwrap_err().to_string();
+    assert_eq!(open(&file).unwrap().about, "2 streams: log, data over 1 MiB");
+    assert!(open(&format!("{file}:log")).unwrap().about.starts_with("job log: closed loop"));
+    let both = open(&format!("{file} + zipf")).unwrap();
+    assert_eq!(both.about, "3 streams: log, data, zipf over 1 GiB");
+    assert!(open("zipf + iozone").unwrap_err().to_string().contains("cannot run together with others"));
+    // What a variable stands for is part of what a result depends on.
+    std::fs::write(&file, "[a]\nrw=write\nsize=${NVLAB_TEST_SIZE}\n").unwrap();
+    let error = Source::read(&file, None).unwrap().open(1 << 30, Serves::Blocks, 1).unwrap_err().to_string();
     assert!(
-        error.ends_with("its 4 copies cannot be run together yet; set numjobs=1 and raise iodepth"),
+        error
+            .ends_with("db.fio:3: size is the variable NVLAB_TEST_SIZE, which is not set in the environment"),
         "{error}"
     );
-    assert!(open(&format!("{}:log", file.display())).unwrap().about.starts_with("job log: closed loop"));
     std::fs::remove_dir_all(&dir).unwrap();
 }
 

@@ -4,6 +4,7 @@
 mod durable;
 mod lines;
 mod software;
+mod tenants;
 
 use super::Style;
 use super::metric::busy_flash;
@@ -211,6 +212,9 @@ impl Page {
         }
         if let Some(software) = &run.software {
             software::lines(software).into_iter().for_each(|(label, text)| self.line(label, &text));
+        }
+        for tenant in &run.tenants {
+            self.line("Stream", &tenants::line(tenant));
         }
         if let Some(memory) = &run.memory {
             self.line("Buffer", &buffer(run, memory));

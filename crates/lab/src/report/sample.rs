@@ -167,6 +167,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         mount: None,
         durable: None,
         software: None,
+        tenants: Vec::new(),
         series: (0..2).map(window).collect(),
     }
 }

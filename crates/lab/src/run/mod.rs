@@ -19,6 +19,7 @@ mod program;
 mod settle;
 mod staged;
 mod summary;
+mod tenants;
 pub mod transactions;
 
 pub use device::BuildError;
@@ -28,7 +29,7 @@ pub use preparation::{Preparation, State};
 pub use summary::{key, summarize};
 
 use crate::design::{Design, Ftl};
-use crate::result::{MountResult, Precondition, ProgramResult, RunResult, SoftwareResult};
+use crate::result::{MountResult, Precondition, ProgramResult, RunResult, SoftwareResult, TenantResult};
 use device::{Carrying, Device, InMemory, NoBytes, Observed, Visit};
 use meter::Meter;
 use nvlab_access::{Attached, BlockDevice, MemoryWindow};
@@ -212,6 +213,10 @@ pub fn run_requests(
     keeping: Option<Keeping<'_>>,
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
+    if design.path.software.is_some() && workload.tenants().is_some() {
+        let why = "several streams at once pass no software";
+        return Err(RunError::Unstaged { design: plan.design_name.clone(), why });
+    }
     let keeps = keeps_payload(design) && workload.carries_payload();
     let own = own.map(|own| own as &mut dyn BlockWorkload);
     let is_prepared = plan.state.state != State::Fresh;
@@ -338,18 +343,24 @@ impl Visit for Requests<'_> {
         let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
         let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
         let watch = Watch { meter: Some(&mut meter), go_on };
-        let (driven, program, software) = driven(&mut device, workload, design, origin, &plan.limit, watch);
-        let progress = checked(plan, driven, origin)?;
+        let driven = driven(&mut device, workload, design, origin, &plan.limit, watch);
+        let Driven { progress, program, software, tenants } = driven;
+        let progress = checked(plan, progress, origin)?;
         let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter)?;
         let mount = mount(device, plan, &progress)?;
         let closed_loop = workload.pacing() != Pacing::Open;
         let client_bytes = workload.client_bytes();
-        Ok(RunResult { client_bytes, closed_loop, program, software, mount, ..result })
+        Ok(RunResult { client_bytes, closed_loop, program, software, tenants, mount, ..result })
     }
 }
 
-/// What was driven, and what is known of the program or the software that issued the requests.
-type Driven = (Result<Progress, DriveError>, Option<ProgramResult>, Option<SoftwareResult>);
+/// What was driven, and what is known of the program, the software or the streams that issued the requests.
+struct Driven {
+    progress: Result<Progress, DriveError>,
+    program: Option<ProgramResult>,
+    software: Option<SoftwareResult>,
+    tenants: Vec<TenantResult>,
+}
 
 fn driven<D: BlockDevice + Observed>(
     device: &mut D,
@@ -361,22 +372,27 @@ fn driven<D: BlockDevice + Observed>(
 ) -> Driven {
     let queue = design.path.queue;
     let pass = staged::Pass { origin, queue, limit };
+    let plain = |progress| (progress, None, None, Vec::new());
     let driven = match (&design.path.software, workload.program()) {
-        (None, None) => {
-            drive::drive(device, workload, origin, queue, limit, watch).map(|progress| (progress, None, None))
-        }
+        (None, None) => match workload.tenants() {
+            Some(tenants) => tenants::drive(device, tenants, origin, queue, limit, watch)
+                .map(|(progress, tenants)| (progress, None, None, tenants)),
+            None => drive::drive(device, workload, origin, queue, limit, watch).map(plain),
+        },
         (None, Some(program)) => program::drive(device, workload, &program, pass, watch)
-            .map(|(progress, program)| (progress, Some(program), None)),
+            .map(|(progress, program)| (progress, Some(program), None, Vec::new())),
         (Some(software), None) => staged::drive(device, workload, None, software, pass, watch)
-            .map(|(progress, software)| (progress, None, Some(software))),
+            .map(|(progress, software)| (progress, None, Some(software), Vec::new())),
         (Some(software), Some(program)) => {
             program::drive_staged(device, workload, &program, software, pass, watch)
-                .map(|((progress, software), program)| (progress, Some(program), Some(software)))
+                .map(|((progress, software), program)| (progress, Some(program), Some(software), Vec::new()))
         }
     };
     match driven {
-        Ok((progress, program, software)) => (Ok(progress), program, software),
-        Err(error) => (Err(error), None, None),
+        Ok((progress, program, software, tenants)) => {
+            Driven { progress: Ok(progress), program, software, tenants }
+        }
+        Err(error) => Driven { progress: Err(error), program: None, software: None, tenants: Vec::new() },
     }
 }
 

@@ -8,9 +8,9 @@
 //! Between two windows nothing is in flight: there the device can be kept, and its preparation continued by another run
 //! with the same result ([`Settling`]).
 
-use super::OnProgress;
 use super::device::Observed;
 use super::drive::{DriveError, Limit, Progress, Watch, drive};
+use super::{OnProgress, tenants};
 use crate::result::Precondition;
 use nvlab_access::{Attached, BlockDevice};
 use nvlab_controller::PageMap;
@@ -162,7 +162,14 @@ pub(super) fn unmeasured<D: BlockDevice + Observed>(
     limit: &Limit,
     go_on: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Progress, DriveError> {
-    drive(device, workload, at, DEPTH, limit, Watch { meter: None, go_on })
+    let watch = Watch { meter: None, go_on };
+    match workload.tenants() {
+        // Each keeps its pace: what they write in proportion depends on it.
+        Some(tenants) => {
+            tenants::drive(device, tenants, at, DEPTH, limit, watch).map(|(progress, _)| progress)
+        }
+        None => drive(device, workload, at, DEPTH, limit, watch),
+    }
 }
 
 /// Writes one window; returns its write amplification, `None` if the workload wrote less than a window.
@@ -183,12 +190,16 @@ fn window<D: BlockDevice + Observed>(
     let go_on = &mut |progress: &Progress| on_progress(&text, share(progress).min(0.99));
     let mut drawn = 0;
     let footprint = workload.footprint();
-    let fill = |batch: &mut Batch| {
-        let count = workload.fill(batch);
-        drawn += count as u64;
-        count
+    let progress = if workload.tenants().is_some() {
+        unmeasured(device, workload, settling.done.now, limit, go_on)?
+    } else {
+        let fill = |batch: &mut Batch| {
+            let count = workload.fill(batch);
+            drawn += count as u64;
+            count
+        };
+        unmeasured(device, &mut Unmeasured { footprint, fill }, settling.done.now, limit, go_on)?
     };
-    let progress = unmeasured(device, &mut Unmeasured { footprint, fill }, settling.done.now, limit, go_on)?;
     settling.drawn += drawn;
     (settling.done.now, settling.done.requests) = (progress.now, settling.done.requests + progress.requests);
     if progress.written_bytes < window {
@@ -240,7 +251,10 @@ pub(super) fn settle<D: BlockDevice + Observed>(
                 break;
             }
         }
-        between(device, settling, steps);
+        // How far each of several tenants is could not be told by the number of requests drawn.
+        if workload.tenants().is_none() {
+            between(device, settling, steps);
+        }
     }
     Ok(settling.written_bytes)
 }

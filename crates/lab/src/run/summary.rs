@@ -83,6 +83,7 @@ pub fn summarize(
         mount: None,
         durable: None,
         software: None,
+        tenants: Vec::new(),
         series: Vec::new(),
     }
 }
@@ -101,7 +102,8 @@ pub fn key(design: &Design, plan: &RunPlan) -> String {
     format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes()))
 }
 
-fn op_result(totals: &OpTotals, seconds: f64) -> OpResult {
+/// The figures of one kind of request in a time of `seconds`.
+pub(super) fn op_result(totals: &OpTotals, seconds: f64) -> OpResult {
     OpResult {
         count: totals.count(),
         bytes: totals.bytes,

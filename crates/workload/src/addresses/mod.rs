@@ -1,5 +1,7 @@
 //! Distributions of addresses over numbered slots: which block, page or record comes next.
 
+mod normal;
+mod partly;
 mod scatter;
 mod self_similar;
 mod sequential;
@@ -8,6 +10,8 @@ mod uniform;
 mod zipf;
 mod zones;
 
+pub use normal::Normal;
+pub use partly::{AnyAddresses, Jumps, Partly};
 pub use scatter::Scatter;
 pub use self_similar::SelfSimilar;
 pub use sequential::Sequential;

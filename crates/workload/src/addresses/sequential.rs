@@ -1,4 +1,4 @@
-//! One slot after another, wrapping around at the end.
+//! One slot after another, wrapping around at the end; also with gaps, or backwards.
 
 use super::Addresses;
 use crate::Op;
@@ -8,13 +8,21 @@ use crate::Op;
 pub struct Sequential {
     next: [u64; 4],
     slots: u64,
+    skip: i64,
 }
 
 impl Sequential {
     /// Over `0..slots`.
     pub fn new(slots: u64) -> Sequential {
+        Sequential::skipping(slots, 0)
+    }
+
+    /// The same with `skip` slots left out after each request; so many back if it is negative, which begins at the end if
+    /// one request after another goes back.
+    pub fn skipping(slots: u64, skip: i64) -> Sequential {
         assert!(slots > 0, "no slots");
-        Sequential { next: [0; 4], slots }
+        let first = if skip < -1 { slots - 1 } else { 0 };
+        Sequential { next: [first; 4], slots, skip }
     }
 }
 
@@ -22,8 +30,10 @@ impl Addresses for Sequential {
     #[inline]
     fn slot(&mut self, op: Op, units: u64) -> u64 {
         let next = &mut self.next[op as usize];
-        let slot = if *next + units > self.slots { 0 } else { *next };
-        *next = slot + units;
+        let wrapped = if self.skip < -1 { self.slots.saturating_sub(units) } else { 0 };
+        let slot = if next.saturating_add(units) > self.slots { wrapped } else { *next };
+        // Before the first slot it is far behind the last: wrapped at the next request.
+        *next = (slot + units).wrapping_add_signed(self.skip);
         slot
     }
 }

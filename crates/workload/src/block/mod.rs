@@ -4,6 +4,7 @@ pub mod fio_job;
 pub mod generator;
 pub mod iozone;
 pub mod replay;
+pub mod together;
 pub mod tpcc;
 
 use crate::addresses::Ranks;
@@ -13,6 +14,7 @@ use iozone::Iozone;
 use replay::{Program, Replay};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use together::{Tenant, Together};
 use tpcc::Tpcc;
 
 /// A source of requests for blocks.
@@ -48,6 +50,11 @@ pub trait BlockWorkload: Workload {
         None
     }
 
+    /// The streams of a workload that consists of several, each with its own pace.
+    fn tenants(&mut self) -> Option<&mut [Tenant]> {
+        None
+    }
+
     /// The program that issues these requests, row by row: with [`Pacing::Program`](crate::Pacing::Program).
     fn program(&self) -> Option<Arc<Program>> {
         None
@@ -78,6 +85,8 @@ pub enum AnyBlockWorkload {
     Iozone(Iozone),
     /// A trace.
     Replay(Replay),
+    /// Several at once.
+    Together(Together),
 }
 
 impl Deref for AnyBlockWorkload {
@@ -88,6 +97,7 @@ impl Deref for AnyBlockWorkload {
             AnyBlockWorkload::Tpcc(workload) => &**workload,
             AnyBlockWorkload::Iozone(workload) => workload,
             AnyBlockWorkload::Replay(workload) => workload,
+            AnyBlockWorkload::Together(workload) => workload,
         }
     }
 }
@@ -99,6 +109,7 @@ impl DerefMut for AnyBlockWorkload {
             AnyBlockWorkload::Tpcc(workload) => &mut **workload,
             AnyBlockWorkload::Iozone(workload) => workload,
             AnyBlockWorkload::Replay(workload) => workload,
+            AnyBlockWorkload::Together(workload) => workload,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 /// No trace has longer lines.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// What is wrong in a line; file and line number are added by the loop over the lines.
@@ -50,8 +51,10 @@ impl<R: Read> Lines<R> {
     /// The first lines, without consuming them.
     pub fn head(&mut self, count: usize, path: &Path) -> Result<Vec<Vec<u8>>, WorkloadError> {
         self.read_more(path)?;
-        let text = &self.buffer[..self.end];
-        let whole = if self.ended { text } else { &text[..memchr::memrchr(b'\n', text).unwrap_or(0)] };
+        let text = &self.buffer[self.start..self.end];
+        // The last line may be cut off: it counts if it is the only one.
+        let only = if self.ended { text.len() } else { 0 };
+        let whole = &text[..memchr::memrchr(b'\n', text).unwrap_or(only)];
         Ok(whole
             .split(|&b| b == b'\n')
             .map(trim_end)
@@ -61,20 +64,25 @@ impl<R: Read> Lines<R> {
             .collect())
     }
 
-    /// Calls `each` with every line that is not blank. Stops at its first error.
+    /// Calls `each` with every line that is not blank, and whether the line ends with a line feed. Stops at its first error,
+    /// and after a block if there were at least `at_most` lines.
     pub fn for_each(
         &mut self,
         path: &Path,
-        mut each: impl FnMut(&[u8]) -> Result<(), BadLine>,
+        at_most: Option<u64>,
+        mut each: impl FnMut(&[u8], bool) -> Result<(), BadLine>,
     ) -> Result<(), WorkloadError> {
         loop {
+            if at_most.is_some_and(|most| self.line >= most) {
+                return Ok(());
+            }
             let mut from = self.start;
             while let Some(length) = memchr::memchr(b'\n', &self.buffer[from..self.end]) {
                 self.line += 1;
                 let line = trim_end(&self.buffer[from..from + length]);
                 from += length + 1;
                 if !line.is_empty() {
-                    each(line).map_err(|bad| at(path, self.line, *bad))?;
+                    each(line, true).map_err(|bad| at(path, self.line, *bad))?;
                 }
             }
             self.start = from;
@@ -82,7 +90,7 @@ impl<R: Read> Lines<R> {
                 let line = trim_end(&self.buffer[self.start..self.end]);
                 if !line.is_empty() {
                     self.line += 1;
-                    each(line).map_err(|bad| at(path, self.line, *bad))?;
+                    each(line, false).map_err(|bad| at(path, self.line, *bad))?;
                 }
                 self.start = self.end;
                 return Ok(());
@@ -104,6 +112,7 @@ impl<R: Read> Lines<R> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
+        let is_first = self.end == 0 && self.line == 0;
         while self.end < self.buffer.len() && !self.ended {
             match self.reader.read(&mut self.buffer[self.end..]) {
                 Ok(0) => self.ended = true,
@@ -111,6 +120,10 @@ impl<R: Read> Lines<R> {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(source) => return Err(WorkloadError::File { path: path.to_owned(), source }),
             }
+        }
+        // A byte order mark is no part of the first line.
+        if is_first && self.buffer[..self.end].starts_with(BYTE_ORDER_MARK) {
+            self.start = BYTE_ORDER_MARK.len();
         }
         Ok(())
     }
@@ -340,7 +353,7 @@ mod tests {
         let mut lines = Lines::new(Trickle(text.as_bytes()));
         let mut seen = Vec::new();
         lines
-            .for_each(Path::new("x"), |line| {
+            .for_each(Path::new("x"), None, |line, _| {
                 seen.push(line.to_vec());
                 Ok(())
             })
@@ -349,7 +362,8 @@ mod tests {
         assert_eq!(seen[77_777], b"77777");
         assert_eq!(seen[100_000], b"last");
         let long = vec![b'x'; 600_000];
-        let error = Lines::new(&long[..]).for_each(Path::new("x"), |_| Ok(())).unwrap_err().to_string();
+        let error =
+            Lines::new(&long[..]).for_each(Path::new("x"), None, |_, _| Ok(())).unwrap_err().to_string();
         assert!(
             error.starts_with("x:1: line 'xxx") && error.ends_with("a line has at most 64 KiB"),
             "{error}"

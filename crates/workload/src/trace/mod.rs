@@ -132,11 +132,15 @@ pub struct ReadOptions {
     pub volumes: Vec<String>,
     /// blkparse only: the action to keep. `D`, issued to the driver, is what a device sees.
     pub action: u8,
+    /// Lines that fit no request are left out, up to this many; the next is an error.
+    pub skip_bad: u64,
+    /// Only so many lines are read, at least: enough for a look at the beginning.
+    pub lines_max: Option<u64>,
 }
 
 impl Default for ReadOptions {
     fn default() -> ReadOptions {
-        ReadOptions { format: None, volumes: Vec::new(), action: b'D' }
+        ReadOptions { format: None, volumes: Vec::new(), action: b'D', skip_bad: 0, lines_max: None }
     }
 }
 
@@ -164,6 +168,10 @@ pub struct ReadReport {
     pub reordered: u64,
     /// Trims of more than 2 GiB, split into pieces.
     pub trims_cut: u64,
+    /// Lines that fit no request, left out as `skip_bad` allows.
+    pub bad_lines: u64,
+    /// The last line was cut off, and was left out.
+    pub ends_cut: bool,
 }
 
 impl ReadReport {
@@ -173,6 +181,8 @@ impl ReadReport {
             (self.other_volumes, "of other volumes"),
             (self.without_bytes, "of 0 bytes"),
             (self.without_data, "without data (RWBS N: write zeroes or commands)"),
+            (self.bad_lines, "bad (skip-bad)"),
+            (u64::from(self.ends_cut), "cut off at the end"),
             (self.other_lines, "that are not requests of the chosen kind"),
         ]
         .iter()
@@ -261,13 +271,15 @@ fn read_stream(
     let mut report = ReadReport { compression: source.compression(), ..ReadReport::default() };
     let hash = source.hash();
     let mut lines = Lines::new(source.decompressed().map_err(file_error)?);
+    let head = lines.head(4, path)?;
     let format = match options.format {
         Some(format) => format,
-        None => find_format(&lines.head(4, path)?, path)?,
+        None => find_format(&head, path)?,
     };
     report.format = Some(format);
     let rows = Rows::new(&options.volumes, report);
-    let mut parsed = match format {
+    let path = &Text { path, options };
+    let parsed = match format {
         Format::Msr => parse(msr::Msr::default(), lines, rows, path),
         Format::Spc => parse(spc::Spc, lines, rows, path),
         Format::Blkparse => parse(blkparse::Blkparse::new(options.action), lines, rows, path),
@@ -276,19 +288,27 @@ fn read_stream(
         Format::Alibaba => parse(alibaba::Alibaba, lines, rows, path),
         Format::Tencent => parse(tencent::Tencent, lines, rows, path),
         Format::Nvt => unreachable!("column files were dealt with above"),
-    }?;
+    };
+    let mut parsed = parsed.map_err(|error| suggested(error, format, &head))?;
     parsed.0.origin = Origin { format: format.name().to_owned(), hash: hash.get() };
     Ok(parsed)
+}
+
+/// A text and how to read it.
+struct Text<'a> {
+    path: &'a Path,
+    options: &'a ReadOptions,
 }
 
 fn parse<F: LineFormat>(
     mut format: F,
     mut lines: Lines<impl Read>,
     mut rows: Rows,
-    path: &Path,
+    text: &Text<'_>,
 ) -> Result<(Columns, ReadReport), WorkloadError> {
+    let Text { path, options } = *text;
     let mut first = true;
-    lines.for_each(path, |line| {
+    lines.for_each(path, options.lines_max, |line, is_whole| {
         if std::mem::take(&mut first) && line.eq_ignore_ascii_case(F::COLUMNS.as_bytes()) {
             rows.report.other_lines += 1;
             return Ok(());
@@ -300,10 +320,32 @@ fn parse<F: LineFormat>(
                 "at most 2^30 requests; read single volumes with volume=NAME",
             ));
         }
-        format.line(line, &mut rows)
+        match format.line(line, &mut rows) {
+            Ok(()) => Ok(()),
+            Err(bad) => rows.forgive(bad, is_whole, options.skip_bad),
+        }
     })?;
     rows.report.lines = lines.line;
     rows.finish(&path.display().to_string(), F::TICK_PS, Origin::default())
+}
+
+/// An error in the first lines of a text that fit another format says so.
+fn suggested(error: WorkloadError, format: Format, head: &[Vec<u8>]) -> WorkloadError {
+    let others: Vec<Format> = candidates(head).into_iter().filter(|&other| other != format).collect();
+    match error {
+        WorkloadError::Line { file, line, column, found, allowed }
+            if line <= head.len() as u64 + 1 && !others.is_empty() =>
+        {
+            let allowed =
+                format!("{allowed}; the file was read as {format}, and looks like {}", list(&others));
+            WorkloadError::Line { file, line, column, found, allowed }
+        }
+        error => error,
+    }
+}
+
+fn list(formats: &[Format]) -> String {
+    formats.iter().map(|format| format!(":{format}")).collect::<Vec<_>>().join(", ")
 }
 
 fn read_nvt<R: Read>(
@@ -337,26 +379,7 @@ fn find_format(head: &[Vec<u8>], path: &Path) -> Result<Format, WorkloadError> {
     if let Some(format) = Format::from_file_name(path).filter(|&format| format != Format::Nvt) {
         return Ok(format);
     }
-    fn fits<F: LineFormat>(head: &[Vec<u8>]) -> bool {
-        let mut format = F::default();
-        let mut rows = Rows::new(&[], ReadReport::default());
-        let skip =
-            usize::from(head.first().is_some_and(|line| line.eq_ignore_ascii_case(F::COLUMNS.as_bytes())));
-        !head.is_empty() && head[skip..].iter().all(|line| format.line(line, &mut rows).is_ok())
-    }
-    let candidates: Vec<Format> = [
-        (Format::Msr, fits::<msr::Msr>(head)),
-        (Format::Spc, fits::<spc::Spc>(head)),
-        (Format::Blkparse, fits::<blkparse::Blkparse>(head)),
-        (Format::Mqsim, fits::<mqsim::Mqsim>(head)),
-        (Format::Alibaba, fits::<alibaba::Alibaba>(head)),
-        (Format::Tencent, fits::<tencent::Tencent>(head)),
-    ]
-    .into_iter()
-    .filter_map(|(format, fits)| fits.then_some(format))
-    .collect();
-    let list =
-        |formats: &[Format]| formats.iter().map(|format| format!(":{format}")).collect::<Vec<_>>().join(", ");
+    let candidates = candidates(head);
     let file = path.display().to_string();
     match candidates[..] {
         [format] => Ok(format),
@@ -372,4 +395,26 @@ fn find_format(head: &[Vec<u8>], path: &Path) -> Result<Format, WorkloadError> {
             file,
         }),
     }
+}
+
+/// The formats that the first lines of a text fit.
+fn candidates(head: &[Vec<u8>]) -> Vec<Format> {
+    fn fits<F: LineFormat>(head: &[Vec<u8>]) -> bool {
+        let mut format = F::default();
+        let mut rows = Rows::new(&[], ReadReport::default());
+        let skip =
+            usize::from(head.first().is_some_and(|line| line.eq_ignore_ascii_case(F::COLUMNS.as_bytes())));
+        !head.is_empty() && head[skip..].iter().all(|line| format.line(line, &mut rows).is_ok())
+    }
+    [
+        (Format::Msr, fits::<msr::Msr>(head)),
+        (Format::Spc, fits::<spc::Spc>(head)),
+        (Format::Blkparse, fits::<blkparse::Blkparse>(head)),
+        (Format::Mqsim, fits::<mqsim::Mqsim>(head)),
+        (Format::Alibaba, fits::<alibaba::Alibaba>(head)),
+        (Format::Tencent, fits::<tencent::Tencent>(head)),
+    ]
+    .into_iter()
+    .filter_map(|(format, fits)| fits.then_some(format))
+    .collect()
 }

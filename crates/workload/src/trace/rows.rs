@@ -65,6 +65,19 @@ impl Rows {
         Ok(())
     }
 
+    /// Leaves out a bad line: the last one if it was cut off behind others, or one of those that may be skipped.
+    #[cold]
+    pub fn forgive(&mut self, bad: BadLine, is_whole: bool, skip_bad: u64) -> Result<(), BadLine> {
+        if self.report.bad_lines < skip_bad {
+            self.report.bad_lines += 1;
+        } else if !is_whole && !self.ticks.is_empty() {
+            self.report.ends_cut = true;
+        } else {
+            return Err(bad);
+        }
+        Ok(())
+    }
+
     /// Marks the request just added as force unit access.
     pub fn mark_fua(&mut self) {
         if let Some(last) = self.op.last_mut() {

@@ -2,9 +2,21 @@
 
 use crate::Span;
 
+/// Picoseconds of a second, and of a microsecond.
+pub(super) const SECOND_PS: u64 = 1_000_000_000_000;
+pub(super) const MICROSECOND_PS: u64 = 1_000_000;
+
+/// A product of whole numbers with suffixes, as `8*1g`, with or without brackets.
+pub(super) fn size(text: &str, kb_base: u64) -> Option<u64> {
+    let text = text.trim();
+    let text = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(text);
+    let mut factors = text.split('*').map(|factor| plain_size(factor.trim(), kb_base));
+    factors.try_fold(1u64, |product, factor| product.checked_mul(factor?))
+}
+
 /// A whole number with a suffix. With `kb_base` 1024, `k` is 1024 and `ki` 1000; with 1000 it is the other way
 /// round, as usual. `0x` begins a hexadecimal number.
-pub(super) fn size(text: &str, kb_base: u64) -> Option<u64> {
+fn plain_size(text: &str, kb_base: u64) -> Option<u64> {
     let text = text.to_ascii_lowercase();
     if let Some(digits) = text.strip_prefix("0x") {
         return u64::from_str_radix(digits, 16).ok();
@@ -30,21 +42,23 @@ pub(super) fn size(text: &str, kb_base: u64) -> Option<u64> {
     number.checked_mul(base.pow(power))
 }
 
-/// A time; without a unit it is seconds.
-pub(super) fn time(text: &str) -> Option<Span> {
+/// A time; without a unit it is so many times `unit_ps`.
+pub(super) fn time(text: &str, unit_ps: u64) -> Option<Span> {
     let text = text.to_ascii_lowercase();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..end].parse().ok()?;
     let ps = match text[end..].trim_start() {
-        "us" | "usec" => 1_000_000u64,
+        "us" | "usec" => MICROSECOND_PS,
         "ms" | "msec" => 1_000_000_000,
-        "" | "s" | "sec" => 1_000_000_000_000,
+        "" => unit_ps,
+        "s" | "sec" => SECOND_PS,
         "m" => 60_000_000_000_000,
         "h" => 3_600_000_000_000_000,
         "d" => 86_400_000_000_000_000,
         _ => return None,
     };
-    number.checked_mul(ps).map(Span::from_ps)
+    // Longer than simulated time: without an end.
+    Some(Span::from_ps(number.saturating_mul(ps)))
 }
 
 #[cfg(test)]
@@ -65,6 +79,8 @@ mod tests {
             ("1t", 1 << 40),
             ("10b", 10),
             ("0x1000", 4096),
+            ("8*1m", 8 << 20),
+            ("(2 * 4k)", 8192),
         ] {
             assert_eq!(size(text, 1024), Some(bytes), "{text}");
         }
@@ -79,8 +95,9 @@ mod tests {
         for (text, ms) in
             [("60", 60_000), ("60s", 60_000), ("2m", 120_000), ("1h", 3_600_000), ("500ms", 500)]
         {
-            assert_eq!(time(text), Some(Span::from_ms(ms)), "{text}");
+            assert_eq!(time(text, SECOND_PS), Some(Span::from_ms(ms)), "{text}");
         }
-        assert_eq!(time("10 parsecs"), None);
+        assert_eq!(time("2000", MICROSECOND_PS), Some(Span::from_ms(2)));
+        assert_eq!(time("10 parsecs", SECOND_PS), None);
     }
 }

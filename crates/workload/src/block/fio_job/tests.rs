@@ -22,28 +22,26 @@ fn all(workload: &mut AnyGenerator) -> Vec<Request> {
     requests
 }
 
+/// The requests of the only job of a text on 16 MiB.
+fn requests(text: &str) -> Vec<Request> {
+    all(&mut parse(text).open(16 * MIB, 1).unwrap()[0].workload)
+}
+
 #[test]
 fn a_usual_job_file() {
     let file = parse(
-        "; comment\n[global]\nioengine=libaio\ndirect=1\nbs=4k\nsize=1m\nfilename=/dev/sdb\niodepth=8\n\n\
+        "; comment\n[global]\nioengine=libaio\ndirect=1\nbs=4k ; as always\nsize=1m\nfilename=/dev/sdb\niodepth=8\n\n\
          [fill]\nrw=write\n\n[mixed]\nstonewall\nrw=randrw\nrwmixread=70\nnumjobs=2\n",
     );
-    assert_eq!(
-        file.notes,
-        [
-            "direct does not matter to a simulated device; left out",
-            "filename does not matter to a simulated device; left out",
-        ]
-    );
-    let mut phases = file.open(16 * MIB, 1).unwrap();
-    let names: Vec<Vec<&str>> =
-        phases.iter().map(|phase| phase.iter().map(|s| s.name.as_str()).collect()).collect();
-    assert_eq!(names, [vec!["fill"], vec!["mixed.0", "mixed.1"]]);
-    assert_eq!(phases[0][0].workload.pacing(), Pacing::Closed { depth: 8 });
-    let fill = all(&mut phases[0][0].workload);
+    assert_eq!(file.notes, ["left out, as a simulated device does not know it: direct"]);
+    let mut streams = file.open(16 * MIB, 1).unwrap();
+    let names: Vec<(&str, &[usize])> = streams.iter().map(|s| (s.name.as_str(), &s.after[..])).collect();
+    assert_eq!(names, [("fill", &[][..]), ("mixed.0", &[0]), ("mixed.1", &[0])]);
+    assert_eq!(streams[0].workload.pacing(), Pacing::Closed { depth: 8 });
+    let fill = all(&mut streams[0].workload);
     assert!(fill.iter().enumerate().all(|(i, r)| r.offset == i as u64 * 4096 && r.op == Op::Write));
     assert_eq!(fill.len(), 256);
-    let (first, second) = (all(&mut phases[1][0].workload), all(&mut phases[1][1].workload));
+    let (first, second) = (all(&mut streams[1].workload), all(&mut streams[2].workload));
     assert_eq!((first[0].stream, second[0].stream), (1, 2));
     assert_ne!(
         first.iter().map(|r| r.offset).collect::<Vec<_>>(),
@@ -57,14 +55,140 @@ fn a_usual_job_file() {
 }
 
 #[test]
+fn sizes_differ_by_kind_of_request() {
+    let text = "[a]\nrw=randrw\nbs=8k,64k\nnumber_ios=500\n";
+    let sizes = |requests: &[Request], op| {
+        let mut sizes: Vec<u32> = requests.iter().filter(|r| r.op == op).map(|r| r.bytes).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    };
+    let found = requests(text);
+    assert_eq!((sizes(&found, Op::Read), sizes(&found, Op::Write)), (vec![8192], vec![65536]));
+    let found = requests("[a]\nrw=randrw\nbssplit=4k/50:8k/50,16k\nnumber_ios=500\n");
+    assert_eq!((sizes(&found, Op::Read), sizes(&found, Op::Write)), (vec![4096, 8192], vec![16384]));
+    let found = requests("[a]\nrw=randwrite\nbsrange=4k-16k\nnumber_ios=500\n");
+    assert_eq!(sizes(&found, Op::Write), [4096, 8192, 12288, 16384]);
+    let found = requests("[a]\nrw=randwrite\nbsrange=512-2k\nblockalign=4k\nnumber_ios=500\n");
+    assert!(found.iter().all(|r| r.offset % 4096 == 0) && found.iter().any(|r| r.bytes == 512));
+}
+
+#[test]
+fn random_may_be_partly_sequential_and_sequential_may_skip() {
+    let follows = |text: &str| {
+        let found = requests(text);
+        let next = found.windows(2).filter(|two| two[1].offset == two[0].end()).count();
+        (next as f64 / found.len() as f64 * 100.0).round()
+    };
+    let random = "[a]\nrw=randwrite\nnorandommap\nnumber_ios=10000\n";
+    assert!(follows(random) < 1.0);
+    let share = follows(&format!("{random}percentage_random=30\n"));
+    assert!((68.0..72.0).contains(&share), "{share} % follow");
+    assert_eq!(follows(&random.replace("randwrite", "randwrite:8")), 88.0);
+    let offsets = |text: &str| requests(text)[..4].iter().map(|r| r.offset / 4096).collect::<Vec<_>>();
+    assert_eq!(offsets("[a]\nrw=write:4k\nsize=1m\n"), [0, 2, 4, 6]);
+    assert_eq!(offsets("[a]\nrw=read:-8k\nsize=1m\n"), [255, 254, 253, 252]);
+}
+
+/// The share of accesses below a tenth of the space, and around its middle.
+#[test]
+fn distributions_are_fios() {
+    let within = |distribution: &str, from: f64, to: f64| {
+        let text =
+            format!("[a]\nrw=randread\nbs=512\nrandom_distribution={distribution}\nnumber_ios=30000\n");
+        let span = 16.0 * MIB as f64;
+        let is_within = |r: &&Request| (from..to).contains(&(r.offset as f64 / span));
+        let found = requests(&text);
+        found.iter().filter(is_within).count() as f64 / found.len() as f64
+    };
+    let near = |found: f64, expected: f64| assert!((found - expected).abs() < 0.012, "{found}, {expected}");
+    // A deviation of 10 %: 68.3 % lie within one on either side.
+    near(within("normal:10", 0.4, 0.6), 0.683);
+    near(within("zoned:50/5:30/15:20/", 0.0, 0.05), 0.5);
+    near(within("zoned:50/5:30/15:20/", 0.2, 1.0), 0.2);
+    near(within("zoned_abs:60/1m:40/7m", 0.0, 1.0 / 16.0), 0.6);
+    near(within("zoned_abs:60/1m:40/7m", 0.5, 1.0), 0.0);
+    near(within("zoned:100/10:0/90,0/10:100/90", 0.0, 0.1), 1.0);
+}
+
+#[test]
+fn rates_hold_for_each_kind_of_request() {
+    let per_second = |text: &str| {
+        let found = requests(&format!("[a]\n{text}runtime=1s\ntime_based\n"));
+        found.len() as f64
+    };
+    assert_eq!(per_second("rw=randread\nrate=4m\n"), 1024.0);
+    assert_eq!(per_second("rw=randrw\nrwmixread=75\nrate_iops=300,300\n"), 400.0);
+    assert_eq!(per_second("rw=randwrite\nrate_iops=300,200\n"), 200.0);
+    assert_eq!(per_second("rw=randwrite\nrate_iops=300\nrate=400k\n"), 100.0);
+}
+
+#[test]
+fn pauses_delays_and_order_are_read() {
+    let file = parse(
+        "[a]\nthinktime=2000\nthinktime_blocks=8\n[b]\nwait_for=a\nstartdelay=3\n[c]\nioengine=cpuio\n[d]\n\
+         stonewall\n",
+    );
+    assert!(file.notes.contains(&"[c]: ioengine=cpuio requests nothing of a device; left out".to_owned()));
+    let streams = file.open(MIB, 1).unwrap();
+    assert_eq!(streams[0].think, Some(Think { time: Span::from_ms(2), every: 8 }));
+    assert_eq!((&streams[1].after[..], streams[1].delay), (&[0][..], Span::from_ms(3000)));
+    assert_eq!(streams[2].after, [0, 1]);
+    assert_eq!(
+        reason("[a]\n[b]\nwait_for=aa\n"),
+        "t.fio:2: wait_for: there is no section 'aa'; did you mean 'a'?"
+    );
+}
+
+#[test]
+fn files_are_included_and_variables_replaced() {
+    let dir = std::env::temp_dir().join(format!("nvlab-fio-include-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let (main, more) = (dir.join("main.fio"), dir.join("more.fio"));
+    std::fs::write(&main, "[global]\ninclude more.fio\n[a]\nnumber_ios=7\n").unwrap();
+    std::fs::write(&more, "rw=randwrite\nbs=2*$pagesize\n").unwrap();
+    let file = FioJobFile::read(&main).unwrap();
+    let found = all(&mut file.open(MIB, 1).unwrap()[0].workload);
+    assert_eq!((found.len(), found[0].bytes, found[0].op), (7, 8192, Op::Write));
+    let text = "[global]\nrw=randwrite\nbs=2*4096\n[a]\nnumber_ios=7\n";
+    assert_eq!(FioJobFile::hashed(&main).unwrap(), text);
+    std::fs::write(&more, "bs=banana\n").unwrap();
+    let error = FioJobFile::read(&main).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}:1: bs 'banana' is wrong", more.display())), "{error}");
+    std::fs::write(&more, "include main.fio\n").unwrap();
+    assert!(FioJobFile::read(&main).unwrap_err().to_string().contains("more than 16 files deep"));
+    std::fs::remove_dir_all(&dir).unwrap();
+    let variable = "[a]\nrw=write\nbs=${PATH_OF_NOTHING}4k\n";
+    assert_eq!(requests(variable)[0].bytes, 4096);
+    let expected = "t.fio:2: size is the variable NVLAB_NOT_SET, which is not set in the environment";
+    assert_eq!(reason("[a]\nsize=${NVLAB_NOT_SET}\n"), expected);
+}
+
+#[test]
+fn all_errors_of_a_file_are_reported_at_once() {
+    let text = "[global]\nbs=4x\n[a]\nrw=red\niodpeth=4\n[b]\nrwmixread=120\nnumjobs=0\n";
+    let lines: Vec<String> = reason(text).lines().map(|line| line.chars().take(20).collect()).collect();
+    assert_eq!(
+        lines,
+        [
+            "t.fio:5: unknown opt",
+            "t.fio:4: rw 'red' is",
+            "t.fio:2: bs '4x' is ",
+            "t.fio:7: rwmixread '",
+            "t.fio:8: numjobs '0'"
+        ]
+    );
+}
+
+#[test]
 fn options_reach_the_generator() {
     let file = parse(
         "[a]\nrw=randwrite\nbs=8k\noffset=1m\nsize=25%\nrate_iops=1000\nruntime=2s\ntime_based\nfsync=4\nsync=1\n\
          random_distribution=zipf:1.2\nnorandommap\n",
     );
     assert_eq!(file.notes, ["[a]: a rate makes it an open loop; iodepth does not bound it here"]);
-    let mut phases = file.open(16 * MIB, 1).unwrap();
-    let workload = &mut phases[0][0].workload;
+    let mut streams = file.open(16 * MIB, 1).unwrap();
+    let workload = &mut streams[0].workload;
     assert_eq!((workload.footprint(), workload.pacing()), (MIB..5 * MIB, Pacing::Open));
     assert_eq!(workload.time_limit(), Some(Span::from_ms(2000)));
     let requests = all(workload);
@@ -77,7 +201,7 @@ fn options_reach_the_generator() {
 fn engines_decide_whether_depth_counts() {
     let pacing_and_notes = |engine: &str| {
         let file = parse(&format!("[a]\n{engine}iodepth=8\n"));
-        (file.open(MIB, 1).unwrap()[0][0].workload.pacing(), file.notes)
+        (file.open(MIB, 1).unwrap()[0].workload.pacing(), file.notes)
     };
     assert_eq!(pacing_and_notes("ioengine=libaio\n"), (Pacing::Closed { depth: 8 }, vec![]));
     let note = "[a]: ioengine=psync keeps one request under way, whatever iodepth says".to_owned();
@@ -91,7 +215,7 @@ fn engines_decide_whether_depth_counts() {
 
 #[test]
 fn ends_are_fios() {
-    let count = |text: &str| all(&mut parse(text).open(16 * MIB, 1).unwrap()[0][0].workload).len();
+    let count = |text: &str| all(&mut parse(text).open(16 * MIB, 1).unwrap()[0].workload).len();
     assert_eq!(count("[a]\nrw=randwrite\nsize=1m\nloops=3\n"), 768);
     assert_eq!(count("[a]\nrw=randwrite\nsize=1m\nio_size=2m\n"), 512);
     assert_eq!(count("[a]\nrw=randwrite\nsize=1m\nnumber_ios=10\n"), 10);
@@ -102,8 +226,7 @@ fn ends_are_fios() {
 
 #[test]
 fn the_seed_of_the_file_wins() {
-    let offsets =
-        |text: &str, seed| all(&mut parse(text).open(MIB, seed).unwrap()[0][0].workload)[..8].to_vec();
+    let offsets = |text: &str, seed| all(&mut parse(text).open(MIB, seed).unwrap()[0].workload)[..8].to_vec();
     let text = "[a]\nrw=randwrite\n";
     assert_ne!(offsets(text, 1), offsets(text, 2));
     let text = "[a]\nrw=randwrite\nrandseed=7\n";
@@ -113,8 +236,8 @@ fn the_seed_of_the_file_wins() {
 #[test]
 fn copies_may_lie_apart() {
     let file = parse("[a]\nrw=write\nsize=1m\nnumjobs=3\noffset_increment=2m\n");
-    let phases = file.open(16 * MIB, 1).unwrap();
-    let footprints: Vec<_> = phases[0].iter().map(|stream| stream.workload.footprint()).collect();
+    let streams = file.open(16 * MIB, 1).unwrap();
+    let footprints: Vec<_> = streams.iter().map(|stream| stream.workload.footprint()).collect();
     assert_eq!(footprints, [0..MIB, 2 * MIB..3 * MIB, 4 * MIB..5 * MIB]);
     assert_eq!(
         file.notes,
@@ -138,44 +261,28 @@ fn what_is_wrong_is_explained_with_its_line() {
         ("[a]\nrw=read\niodpeth=4\n", "t.fio:3: unknown option 'iodpeth'; did you mean 'iodepth'?"),
         ("[a]\nfrobnicate=4\n", "t.fio:2: unknown option 'frobnicate'"),
         (
-            "[a]\nthinktime=5\n",
-            "t.fio:2: thinktime is not done here: a workload does not learn when its requests complete; use rate_iops",
-        ),
-        (
             "[global]\nbs=4x\n[a]\nrw=read\n",
-            "t.fio:2: bs '4x' is wrong: one size by fio's rule, as 4k, 1m or 2g",
+            "t.fio:2: bs '4x' is wrong: sizes by fio's rule, as 4k, 1m or 2g; of reads, writes and trims",
         ),
         (
             "[a]\nrw=red\n",
-            "t.fio:2: rw 'red' is wrong: read, write, trim, rw, trimwrite, or these with rand before",
+            "t.fio:2: rw 'red' is wrong: read, write, trim, rw, trimwrite, or these with rand before; behind a colon, how \
+             many requests share a random place (randread:8) or how much is skipped after a sequential one (write:4k, \
+             read:-8k)",
         ),
         ("[a]\nrwmixread=120\n", "t.fio:2: rwmixread '120' is wrong: a whole number from 0 to 100"),
-        (
-            "[a]\nbs=4k,8k\n",
-            "t.fio:2: bs '4k,8k' is wrong: one size for all operations; sizes per operation are not done here",
-        ),
-        (
-            "[a]\nrw=randread\nrandom_distribution=normal:20\n",
-            "t.fio:3: random_distribution 'normal:20' is wrong: random, zipf:THETA, pareto:H or zoned:...; normal \
-             and zoned_abs are not done here",
-        ),
         (
             "[a]\nrw=randread\nrandom_distribution=zoned:60/10:30/20\n",
             "t.fio:3: random_distribution 'zoned:60/10:30/20' is wrong: zoned:ACCESSES/SPACE:... in percent, each \
              making 100, as zoned:60/10:30/20:10/70",
         ),
-        ("[a]\ntime_based\n", "t.fio:2: time_based '' is wrong: it needs runtime, as in runtime=60s"),
         ("[a\nrw=read\n", "t.fio:1: '[a' is not a section: write [name]"),
-        ("[a]\nsize=${SIZE}\n", "t.fio:2: size uses a variable; only plain values are read"),
-        (
-            "[a]\ninclude other.fio\n",
-            "t.fio:2: include is not done here: put the lines of the other file in its place",
-        ),
         ("[global]\nrw=read\n", "t.fio:2: the file has no job: add a section such as [job1]"),
         (
-            "[a]\niodepth_batch=4\n",
-            "t.fio:2: iodepth_batch is not done here: requests are submitted one by one",
+            "[a]\nread_iolog=x\n",
+            "t.fio:2: read_iolog is not done here: give the log as the workload: -w FILE:iolog",
         ),
+        ("[a]\nioengine=exec\n", "t.fio:2: no job of the file requests anything of a device"),
     ] {
         assert_eq!(reason(text), expected);
     }
@@ -184,11 +291,28 @@ fn what_is_wrong_is_explained_with_its_line() {
 }
 
 #[test]
+fn what_is_left_out_is_noted_with_the_reason() {
+    let file = parse(
+        "[a]\nrw=write\niodepth_batch=4\nverify=crc32c\nverify_fatal=1\nthread\nhttp_host=x\ntime_based\n",
+    );
+    assert_eq!(
+        file.notes,
+        [
+            "left out, as a simulated device does not know it: http_host, thread",
+            "left out: verify, verify_fatal: nvlab checks content itself (nvlab cut)",
+            "left out: iodepth_batch: requests are submitted one by one",
+            "[a]: time_based needs runtime; left out",
+        ]
+    );
+}
+
+#[test]
 fn the_lists_do_not_overlap() {
-    for known in KNOWN {
-        assert!(!IGNORED.contains(known), "{known}");
-        assert!(!REFUSED.iter().any(|(refused, _)| refused == known), "{known}");
-        assert_eq!(canonical(known), *known);
+    let left_out = || lists::LEFT_OUT.iter().chain(lists::REFUSED).map(|(name, _)| *name);
+    for known in lists::KNOWN.split_whitespace() {
+        assert!(!lists::has(lists::IGNORED, known), "{known}");
+        assert!(left_out().all(|name| name != known), "{known}");
+        assert_eq!(lists::canonical(known), known);
     }
-    assert!(IGNORED.iter().all(|ignored| !REFUSED.iter().any(|(refused, _)| refused == ignored)));
+    assert!(left_out().all(|name| !lists::has(lists::IGNORED, name)));
 }

@@ -1,7 +1,7 @@
 //! A generator whose distribution is known only at run time.
 
 use super::Generator;
-use crate::addresses::{SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zones};
+use crate::addresses::{Normal, Partly, SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zones};
 use crate::block::BlockWorkload;
 use std::ops::{Deref, DerefMut};
 
@@ -20,6 +20,10 @@ pub enum AnyGenerator {
     Zones(Generator<Zones>),
     /// Self-similar.
     SelfSimilar(Generator<SelfSimilar>),
+    /// A bell around the middle.
+    Normal(Generator<Normal>),
+    /// Any, with sequential runs.
+    Partly(Generator<Partly>),
 }
 
 impl Deref for AnyGenerator {
@@ -32,6 +36,8 @@ impl Deref for AnyGenerator {
             AnyGenerator::Zipf(generator) => generator,
             AnyGenerator::Zones(generator) => generator,
             AnyGenerator::SelfSimilar(generator) => generator,
+            AnyGenerator::Normal(generator) => generator,
+            AnyGenerator::Partly(generator) => generator,
         }
     }
 }
@@ -45,6 +51,8 @@ impl DerefMut for AnyGenerator {
             AnyGenerator::Zipf(generator) => generator,
             AnyGenerator::Zones(generator) => generator,
             AnyGenerator::SelfSimilar(generator) => generator,
+            AnyGenerator::Normal(generator) => generator,
+            AnyGenerator::Partly(generator) => generator,
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct Plan {
     pub region: Range<u64>,
     /// Sizes of requests.
     pub sizes: Sizes,
+    /// Sizes of reads; `None`: as the others.
+    pub read_sizes: Option<Sizes>,
     /// Bytes that addresses are multiples of, counted from the start of the region.
     pub slot_bytes: u32,
     /// Which operations.
@@ -61,6 +63,7 @@ impl Plan {
         Plan {
             region,
             sizes: Sizes::Fixed(block_bytes),
+            read_sizes: None,
             slot_bytes: block_bytes,
             mix: Mix::Share { read: 0.0, trim: 0.0 },
             pace: Pace::Closed { depth: 1 },
@@ -80,12 +83,16 @@ impl Plan {
     }
 }
 
+/// Changes the seed for the sizes of reads, where they are drawn apart.
+const READS: u64 = 0x7265_6164;
+
 /// A generated workload.
 #[derive(Clone, Debug)]
 pub struct Generator<A> {
     addresses: A,
     arrivals: Arrivals,
     sizes: SizeSource,
+    read_sizes: Option<SizeSource>,
     operations: Rng,
     mix: mix::Drawn,
     base: u64,
@@ -117,6 +124,7 @@ impl<A: Addresses> Generator<A> {
         let mix = plan.mix.drawn();
         let is_alike =
             matches!(plan.pace, Pace::Closed { .. }) && plan.flush_every == 0 && !plan.flush_at_end;
+        let is_alike = is_alike && plan.read_sizes.is_none();
         let alike = |(op, bytes)| Request {
             bytes,
             op,
@@ -128,6 +136,7 @@ impl<A: Addresses> Generator<A> {
             addresses,
             arrivals: Arrivals::new(plan.pace, plan.time_limit, seed),
             sizes: SizeSource::new(&plan.sizes, seed),
+            read_sizes: plan.read_sizes.as_ref().map(|sizes| SizeSource::new(sizes, seed ^ READS)),
             operations: Rng::stream(seed, "operations"),
             base: plan.region.start,
             unit,
@@ -195,7 +204,10 @@ impl<A: Addresses> Generator<A> {
             return self.flush_once_at_end();
         };
         let (op, then_write) = self.mix.next(&mut self.operations);
-        let bytes = self.sizes.next();
+        let bytes = match &mut self.read_sizes {
+            Some(sizes) if op == Op::Read => sizes.next(),
+            _ => self.sizes.next(),
+        };
         let slot = self.addresses.slot(op, (bytes as u64).div_ceil(self.unit));
         let mut from = slot * self.unit;
         if from + bytes as u64 > self.span {
@@ -268,7 +280,9 @@ impl<A: Addresses> BlockWorkload for Generator<A> {
     }
 
     fn draws(&self) -> Option<Draws> {
-        let is_plain = |bytes: &u32| *bytes as u64 == self.unit && self.mix.only_reads_and_writes();
+        let is_plain = |bytes: &u32| {
+            *bytes as u64 == self.unit && self.read_sizes.is_none() && self.mix.only_reads_and_writes()
+        };
         let bytes = self.sizes.only().filter(is_plain)?;
         let (start, slots) = (self.base, self.span / bytes as u64);
         Some(Draws { start, bytes, slots, ranks: self.addresses.ranks()? })

@@ -1,7 +1,10 @@
 //! The text of a generator: `'zipf theta=0.99 read=70% bs=4KiB qd=32 span=1GiB'`, and making it for a device.
 
 use super::{AnyGenerator, Generator, Mix, Plan, Sizes, jesd219};
-use crate::addresses::{SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zone, Zones, hot};
+use crate::addresses::{
+    AnyAddresses, Jumps, Normal, Partly, SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zone,
+    Zones, hot,
+};
 use crate::arrivals::{Limits, Pace};
 use crate::words::Words;
 use crate::{WorkloadError, suggest};
@@ -28,7 +31,10 @@ pub enum Distribution {
     /// Every block once per pass, in random order.
     Shuffled,
     /// One after another.
-    Sequential,
+    Sequential {
+        /// Bytes left out after each request; so many back if negative.
+        skip_bytes: i64,
+    },
     /// In proportion to `1 / rank^theta`.
     Zipf {
         /// The exponent.
@@ -49,6 +55,11 @@ pub enum Distribution {
         h: f64,
         /// Whether ranks are scattered.
         scatter: bool,
+    },
+    /// A bell around the middle.
+    Normal {
+        /// The standard deviation, as a share of the space.
+        deviation: f64,
     },
 }
 
@@ -90,6 +101,10 @@ pub struct GeneratorSpec {
     pub mix: Mix,
     /// How large.
     pub sizes: Sizes,
+    /// How large reads are; `None`: as the others.
+    pub read_sizes: Option<Sizes>,
+    /// Which requests go to a new place of the distribution, the others following the last one; `None`: all.
+    pub jumps: Option<Jumps>,
     /// Requests begin at multiples of this many bytes, counted from `offset`; `None`: of the smallest request.
     pub align: Option<u32>,
     /// When; the depth of a closed loop is that of all threads together.
@@ -119,6 +134,8 @@ impl Default for GeneratorSpec {
             distribution: Distribution::Uniform,
             mix: Mix::Share { read: 0.0, trim: 0.0 },
             sizes: Sizes::Fixed(DEFAULT_BLOCK_BYTES),
+            read_sizes: None,
+            jumps: None,
             align: None,
             pace: Pace::Closed { depth: 1 },
             threads: 1,
@@ -176,6 +193,8 @@ impl GeneratorSpec {
             distribution,
             mix: mix(&words, is_random)?,
             sizes,
+            read_sizes: None,
+            jumps: None,
             align: align.transpose()?.or(of_kind),
             pace: Pace::parse(&words, "20k/s")?.of_each(threads),
             threads,
@@ -200,38 +219,77 @@ impl GeneratorSpec {
             .plan(capacity)
             .map_err(|reason| WorkloadError::DoesNotFit { what: what.to_owned(), reason })?;
         let slots = plan.slots();
-        Ok(match self.distribution {
-            Distribution::Uniform => {
-                AnyGenerator::Uniform(Generator::new(&plan, Uniform::new(slots, seed), seed))
+        let addresses = self.addresses(slots, seed);
+        if let Some(jumps) = self.jumps {
+            return Ok(AnyGenerator::Partly(Generator::new(
+                &plan,
+                Partly::new(slots, addresses, jumps, seed),
+                seed,
+            )));
+        }
+        Ok(match addresses {
+            AnyAddresses::Uniform(addresses) => AnyGenerator::Uniform(Generator::new(&plan, addresses, seed)),
+            AnyAddresses::Shuffled(addresses) => {
+                AnyGenerator::Shuffled(Generator::new(&plan, addresses, seed))
             }
-            Distribution::Shuffled => {
-                AnyGenerator::Shuffled(Generator::new(&plan, Shuffled::new(slots, seed), seed))
+            AnyAddresses::Sequential(addresses) => {
+                AnyGenerator::Sequential(Generator::new(&plan, addresses, seed))
             }
-            Distribution::Sequential => {
-                AnyGenerator::Sequential(Generator::new(&plan, Sequential::new(slots), seed))
-            }
-            Distribution::Zipf { theta, scatter } => {
-                let addresses = ZipfAddresses::new(slots, theta, scatter, seed);
-                AnyGenerator::Zipf(Generator::new(&plan, addresses, seed))
-            }
-            Distribution::Zones { ref zones, scatter } => {
-                AnyGenerator::Zones(Generator::new(&plan, Zones::new(slots, zones, scatter, seed), seed))
-            }
-            Distribution::SelfSimilar { h, scatter } => {
-                let addresses = SelfSimilar::new(slots, h, scatter, seed);
+            AnyAddresses::Zipf(addresses) => AnyGenerator::Zipf(Generator::new(&plan, addresses, seed)),
+            AnyAddresses::Zones(addresses) => AnyGenerator::Zones(Generator::new(&plan, addresses, seed)),
+            AnyAddresses::SelfSimilar(addresses) => {
                 AnyGenerator::SelfSimilar(Generator::new(&plan, addresses, seed))
             }
+            AnyAddresses::Normal(addresses) => AnyGenerator::Normal(Generator::new(&plan, addresses, seed)),
         })
+    }
+
+    fn addresses(&self, slots: u64, seed: u64) -> AnyAddresses {
+        match self.distribution {
+            Distribution::Uniform => AnyAddresses::Uniform(Uniform::new(slots, seed)),
+            Distribution::Shuffled => AnyAddresses::Shuffled(Shuffled::new(slots, seed)),
+            Distribution::Sequential { skip_bytes } => {
+                AnyAddresses::Sequential(Sequential::skipping(slots, skip_bytes / self.slot_bytes() as i64))
+            }
+            Distribution::Zipf { theta, scatter } => {
+                AnyAddresses::Zipf(ZipfAddresses::new(slots, theta, scatter, seed))
+            }
+            Distribution::Zones { ref zones, scatter } => {
+                AnyAddresses::Zones(Zones::new(slots, zones, scatter, seed))
+            }
+            Distribution::SelfSimilar { h, scatter } => {
+                AnyAddresses::SelfSimilar(SelfSimilar::new(slots, h, scatter, seed))
+            }
+            Distribution::Normal { deviation } => AnyAddresses::Normal(Normal::new(slots, deviation, seed)),
+        }
     }
 
     /// Bytes that addresses are multiples of.
     pub(crate) fn slot_bytes(&self) -> u32 {
-        self.align.unwrap_or_else(|| self.sizes.smallest())
+        self.align.unwrap_or_else(|| self.smallest())
+    }
+
+    /// The smallest request.
+    pub(crate) fn smallest(&self) -> u32 {
+        let reads = self.read_sizes.as_ref().map_or(u32::MAX, Sizes::smallest);
+        self.sizes.smallest().min(reads)
+    }
+
+    fn largest(&self) -> u32 {
+        self.sizes.largest().max(self.read_sizes.as_ref().map_or(0, Sizes::largest))
+    }
+
+    /// The mean request.
+    pub(crate) fn mean_bytes(&self) -> f64 {
+        match (&self.read_sizes, self.mix) {
+            (Some(reads), Mix::Share { read, .. }) => read * reads.mean() + (1.0 - read) * self.sizes.mean(),
+            _ => self.sizes.mean(),
+        }
     }
 
     fn plan(&self, capacity: u64) -> Result<Plan, String> {
         let exact = quantity::exact_bytes;
-        let (unit, largest) = (self.slot_bytes() as u64, self.sizes.largest() as u64);
+        let (unit, largest) = (self.slot_bytes() as u64, self.largest() as u64);
         let offset = self.offset.of(capacity, unit);
         if !offset.is_multiple_of(unit) {
             return Err(format!(
@@ -254,10 +312,11 @@ impl GeneratorSpec {
         {
             return Err(format!("{} blocks are too few for {} zones", span / unit, zones.len()));
         }
-        let by_bytes = self.limits.bytes.map(|bytes| (bytes as f64 / self.sizes.mean()).ceil() as u64);
+        let by_bytes = self.limits.bytes.map(|bytes| (bytes as f64 / self.mean_bytes()).ceil() as u64);
         Ok(Plan {
             region: offset..offset + span,
             sizes: self.sizes.clone(),
+            read_sizes: self.read_sizes.clone(),
             slot_bytes: self.slot_bytes(),
             mix: self.mix,
             pace: self.pace,
@@ -276,7 +335,7 @@ fn distribution(words: &Words) -> Result<Distribution, WorkloadError> {
     Ok(match words.head.as_str() {
         "uniform" => Distribution::Uniform,
         "shuffled" => Distribution::Shuffled,
-        "sequential" => Distribution::Sequential,
+        "sequential" => Distribution::Sequential { skip_bytes: 0 },
         "zipf" => {
             let theta = words
                 .decimal("theta", "a number above 0, at most 10", |theta| theta > 0.0 && theta <= 10.0)?;

@@ -7,8 +7,19 @@ use crate::{Span, WorkloadError, suggest};
 use nvlab_units::quantity;
 use std::path::PathBuf;
 
-const KEYS: [&str; 10] =
-    ["scale-time", "first", "loop", "copies", "compact", "align", "qd", "volume", "action", "think"];
+const KEYS: [&str; 11] = [
+    "scale-time",
+    "first",
+    "loop",
+    "copies",
+    "compact",
+    "align",
+    "qd",
+    "volume",
+    "action",
+    "think",
+    "skip-bad",
+];
 /// With think=keep the requests are those of one program, once, at its own pace.
 const NOT_WITH_THINK: [&str; 4] = ["scale-time", "loop", "copies", "qd"];
 const FLAGS: [&str; 3] = ["compact", "clip-trims", "wrap"];
@@ -26,6 +37,10 @@ pub struct ReplaySpec {
     pub volumes: Vec<String>,
     /// blkparse only: the action to replay.
     pub action: u8,
+    /// Lines that fit no request are left out, up to this many.
+    pub skip_bad: u64,
+    /// Only so many lines are read, at least; `None`: all.
+    pub lines_max: Option<u64>,
     /// Only what begins before this, in recorded time.
     pub first: Option<Span>,
     /// Times are multiplied by this: 0.5 is twice as fast.
@@ -58,6 +73,8 @@ impl ReplaySpec {
             format: None,
             volumes: Vec::new(),
             action: b'D',
+            skip_bad: 0,
+            lines_max: None,
             first: None,
             scale_time: 1.0,
             loops: 1,
@@ -124,6 +141,8 @@ impl ReplaySpec {
             format,
             volumes: volumes.unwrap_or_default(),
             action,
+            skip_bad: words.number("skip-bad", 0..=u64::MAX)?.unwrap_or(0),
+            lines_max: None,
             first: words.quantity("first", quantity::span)?,
             scale_time,
             loops: words.number("loop", 1..=u32::MAX as u64)?.unwrap_or(1),
@@ -140,7 +159,8 @@ impl ReplaySpec {
 
     /// Reads the file.
     pub fn read(&self) -> Result<(Columns, ReadReport), WorkloadError> {
-        let options = ReadOptions { format: self.format, volumes: self.volumes.clone(), action: self.action };
+        let ReplaySpec { format, action, skip_bad, lines_max, .. } = *self;
+        let options = ReadOptions { format, volumes: self.volumes.clone(), action, skip_bad, lines_max };
         trace::read(&self.path, &options)
     }
 }

@@ -228,7 +228,7 @@ fn texts_are_read_and_slips_explained() {
         (
             "a.csv compat",
             "workload 'a.csv compat': unknown key 'compat'; did you mean 'compact'? (known: scale-time, first, \
-             loop, copies, compact, align, qd, volume, action, think, clip-trims, wrap)",
+             loop, copies, compact, align, qd, volume, action, think, skip-bad, clip-trims, wrap)",
         ),
         ("a.csv wrap=yes", "workload 'a.csv wrap=yes': 'wrap' has no value: write wrap alone"),
         (

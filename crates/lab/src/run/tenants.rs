@@ -1,0 +1,280 @@
+//! Several streams on one device at the same time, each with its own pace ([`nvlab_workload::block::together`]).
+//!
+//! A closed stream wants its next request when there is room in its own depth, an open one at the request's time; a pause
+//! counts from the completion of all requests before it. The stream that wants a request earliest is served next, of several
+//! that with the lowest number, and the device takes no more than its queue from all together. As with a single stream,
+//! latency counts from the moment at which a stream wanted the request, and the device is called in the order in which
+//! requests begin.
+
+use super::device::Observed;
+use super::drive::{DriveError, Limit, Outstanding, Progress, Watch, ask, finished, serve};
+use super::meter::OpTotals;
+use super::summary::op_result;
+use crate::result::TenantResult;
+use nvlab_access::BlockDevice;
+use nvlab_units::Time;
+use nvlab_workload::block::together::Tenant;
+use nvlab_workload::{Batch, Op, Pacing, Request};
+
+/// Requests between two looks at the counters of the device.
+const BATCH: u64 = 32;
+
+/// Whether a stream has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Others must end first.
+    Waiting,
+    /// It wants its next request then.
+    Wanting(Time),
+    /// It has no further request.
+    Ended,
+}
+
+/// A stream and what it has in flight.
+struct Lane<'a> {
+    tenant: &'a mut Tenant,
+    batch: Batch,
+    taken: usize,
+    state: State,
+    /// The requests of a closed stream in flight.
+    in_flight: Option<Outstanding>,
+    depth: u32,
+    begin: Time,
+    /// When the last of its requests is done.
+    last: Time,
+    /// No request before this: a pause.
+    resumes: Time,
+    since_pause: u32,
+    /// Times of requests count from this one.
+    first_at: Time,
+    totals: [OpTotals; 4],
+}
+
+impl<'a> Lane<'a> {
+    fn new(tenant: &'a mut Tenant, queue: u32) -> Lane<'a> {
+        let depth = match tenant.workload.pacing() {
+            Pacing::Closed { depth } => depth.min(queue),
+            Pacing::Open | Pacing::Program => 0,
+        };
+        Lane {
+            tenant,
+            batch: Batch::new(),
+            taken: 0,
+            state: State::Waiting,
+            in_flight: None,
+            depth,
+            begin: Time::ZERO,
+            last: Time::ZERO,
+            resumes: Time::ZERO,
+            since_pause: 0,
+            first_at: Time::ZERO,
+            totals: Default::default(),
+        }
+    }
+
+    /// Begins at `at`; if not `measured`, with its first request.
+    fn start(&mut self, at: Time, measured: bool) {
+        (self.begin, self.last, self.resumes) = (at, at, at);
+        self.in_flight = (self.depth > 0).then(|| Outstanding::new(self.depth, at));
+        self.refill();
+        if !measured {
+            self.first_at = self.batch.requests().first().map_or(Time::ZERO, |request| request.at);
+        }
+        self.want();
+    }
+
+    fn refill(&mut self) {
+        self.batch.clear();
+        self.taken = 0;
+        self.tenant.workload.fill(&mut self.batch);
+    }
+
+    fn request(&self) -> Request {
+        self.batch.requests()[self.taken]
+    }
+
+    /// Finds out when the next request is wanted.
+    fn want(&mut self) {
+        if self.taken == self.batch.len() {
+            self.refill();
+        }
+        if self.batch.is_empty() {
+            self.state = State::Ended;
+            return;
+        }
+        let wanted = match &self.in_flight {
+            Some(in_flight) => in_flight.room_at().max(self.resumes),
+            None => self.begin + self.request().at.since(self.first_at),
+        };
+        let deadline = self.tenant.workload.time_limit().map(|limit| self.begin + limit);
+        let is_over = deadline.is_some_and(|deadline| wanted >= deadline);
+        self.state = if is_over { State::Ended } else { State::Wanting(wanted) };
+    }
+
+    /// Its next request, wanted at `wanted`, is done at `end`.
+    fn served(&mut self, wanted: Time, end: Time) {
+        let request = self.request();
+        let totals = &mut self.totals[request.op as usize];
+        totals.bytes += request.bytes as u64;
+        totals.latency.add(end.since(wanted));
+        self.last = self.last.max(end);
+        self.taken += 1;
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.add(end);
+            self.since_pause += 1;
+            if let Some(think) = self.tenant.think.filter(|think| self.since_pause >= think.every) {
+                self.resumes = self.last + think.time;
+                self.since_pause = 0;
+            }
+        }
+        self.want();
+    }
+
+    fn result(&self, origin: Time) -> TenantResult {
+        let seconds = self.last.since(self.begin).seconds().max(1e-12);
+        let op = |op: Op| op_result(&self.totals[op as usize], seconds);
+        TenantResult {
+            name: self.tenant.name.clone(),
+            from_s: self.begin.since(origin).seconds(),
+            to_s: self.last.since(origin).seconds(),
+            read: op(Op::Read),
+            write: op(Op::Write),
+        }
+    }
+}
+
+/// Starts the streams for which those they wait for have ended, from `origin` on.
+fn start_ready(lanes: &mut [Lane], origin: Time, measured: bool) {
+    for index in 0..lanes.len() {
+        let lane = &lanes[index];
+        let after = &lane.tenant.after;
+        if lane.state != State::Waiting || after.iter().any(|&before| lanes[before].state != State::Ended) {
+            continue;
+        }
+        let ready = after.iter().map(|&before| lanes[before].last).fold(origin, Time::max);
+        let at = ready + lane.tenant.delay;
+        lanes[index].start(at, measured);
+    }
+}
+
+/// The stream that wants a request earliest.
+fn earliest(lanes: &[Lane]) -> Option<(Time, usize)> {
+    let wanting = lanes.iter().enumerate().filter_map(|(index, lane)| match lane.state {
+        State::Wanting(wanted) => Some((wanted, index)),
+        State::Waiting | State::Ended => None,
+    });
+    wanting.min()
+}
+
+/// Drives `device` with `tenants` from `origin` on until all of them have ended, or the limit is reached. `queue` is how many
+/// requests the device takes at a time.
+pub(super) fn drive<D: BlockDevice + Observed>(
+    device: &mut D,
+    tenants: &mut [Tenant],
+    origin: Time,
+    queue: u32,
+    limit: &Limit,
+    Watch { mut meter, go_on }: Watch<'_>,
+) -> Result<(Progress, Vec<TenantResult>), DriveError> {
+    let mut lanes: Vec<Lane> = tenants.iter_mut().map(|tenant| Lane::new(tenant, queue)).collect();
+    let measured = meter.is_some();
+    let mut under_way = Outstanding::new(queue, origin);
+    let mut progress = Progress { now: origin, ..Progress::default() };
+    let (mut ask_at, mut uncounted) = (super::drive::ASK_EVERY, 0);
+    let deadline = origin.ps().saturating_add(limit.time.ps());
+    start_ready(&mut lanes, origin, measured);
+    while !limit.is_reached(&progress) {
+        let Some((wanted, index)) = earliest(&lanes) else {
+            progress.ended = true;
+            break;
+        };
+        let begin = wanted.max(under_way.room_at()).max(progress.now);
+        if begin.ps() >= deadline {
+            break;
+        }
+        let lane = &mut lanes[index];
+        let request = lane.request();
+        progress = Progress { now: begin, ..progress.after(&[request]) };
+        let end = serve(device, begin, &request, &*lane.tenant.workload)
+            .map_err(|why| DriveError::failed(progress.requests, 0, &request, begin, why))?;
+        under_way.add(end);
+        lane.served(wanted, end);
+        if lane.state == State::Ended {
+            start_ready(&mut lanes, origin, measured);
+        }
+        uncounted += 1;
+        if let Some(meter) = &mut meter {
+            meter.served(&request, wanted, end);
+            if uncounted == BATCH {
+                meter.batch(|| device.counters(), BATCH, begin);
+                uncounted = 0;
+            }
+        }
+        ask(go_on, &progress, &mut ask_at)?;
+    }
+    let results = lanes.iter().map(|lane| lane.result(origin)).collect();
+    Ok((finished(progress, under_way.last())?, results))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::design::Design;
+    use crate::plan::{Settings, Source, Task};
+    use crate::result::{RunResult, TenantResult};
+    use crate::run::State as Condition;
+
+    /// Runs a job file, or a text, on a small device.
+    fn run(text: &str) -> RunResult {
+        let source = Source::read(text, None).unwrap();
+        let design = Design::load("bench-4g", &[]).unwrap();
+        let settings = Settings { seed: 1, until: None, state: Condition::Fresh };
+        let task = Task::new(design, "bench-4g".into(), &source, settings).unwrap();
+        task.run(&mut |_, _| true).unwrap()
+    }
+
+    fn job(name: &str, text: &str) -> RunResult {
+        let file = std::env::temp_dir().join(format!("nvlab-tenants-{}-{name}.fio", std::process::id()));
+        std::fs::write(&file, text).unwrap();
+        let result = run(&file.display().to_string());
+        std::fs::remove_file(&file).unwrap();
+        result
+    }
+
+    #[test]
+    fn one_stream_of_several_is_what_it_would_be_alone() {
+        let alone = run("uniform qd=4 until=5000io");
+        let pause = "[a]\nrw=randwrite\nnorandommap\nioengine=libaio\niodepth=4\nnumber_ios=5000\n";
+        let paused = job("alone", &format!("{pause}thinktime=1\nthinktime_blocks=4000000\n"));
+        assert_eq!(paused.tenants.len(), 1);
+        assert_eq!((paused.write.count, alone.write.count), (5000, 5000));
+        assert!((paused.write.per_s / alone.write.per_s - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn stonewall_waits_and_pauses_are_kept() {
+        let text = "[global]\nrw=randwrite\nbs=4k\nnumber_ios=1000\n[a]\n[b]\nthinktime=1000\n[c]\nstonewall\n\
+                    startdelay=2\n[d]\nwait_for=c\n";
+        let result = job("phases", text);
+        let [a, b, c, d] = &result.tenants[..] else { panic!("{:?}", result.tenants) };
+        assert_eq!((a.from_s, b.from_s), (0.0, 0.0));
+        // One write after the other, with a pause of a millisecond between two of them.
+        let writes = |tenant: &TenantResult| tenant.write.latency.mean_ns * 1000e-9;
+        assert!((a.to_s - writes(a)).abs() < 1e-6, "{} of {}", writes(a), a.to_s);
+        assert!((b.to_s - writes(b) - 0.999).abs() < 1e-6, "{} of {}", writes(b), b.to_s);
+        assert!((c.from_s - b.to_s - 2.0).abs() < 1e-9, "{} after {}", c.from_s, b.to_s);
+        assert!((d.from_s - c.to_s).abs() < 1e-9);
+        assert_eq!(result.write.count, 4000);
+    }
+
+    #[test]
+    fn each_stream_has_its_own_rate_and_the_device_serves_both() {
+        let text = "uniform rate=1000/s arrivals=regular until=2s + uniform rw=randread rate=3000/s until=2s arrivals=regular";
+        let result = run(text);
+        let [writes, reads] = &result.tenants[..] else { panic!("{:?}", result.tenants) };
+        assert_eq!((writes.write.count, reads.read.count), (2000, 6000));
+        assert_eq!((result.write.count, result.read.count), (2000, 6000));
+        assert_eq!((writes.read.count, reads.write.count), (0, 0));
+        let again = run(text);
+        assert_eq!(serde_json::to_string(&again).unwrap(), serde_json::to_string(&result).unwrap());
+    }
+}

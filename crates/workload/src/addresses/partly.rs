@@ -1,0 +1,87 @@
+//! Random addresses with sequential runs between them (fio's `percentage_random` and `rw=randread:8`).
+
+use super::{Addresses, Normal, SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zones};
+use crate::Op;
+use nvlab_units::Rng;
+
+/// Addresses of any distribution.
+#[derive(Clone, Debug)]
+pub enum AnyAddresses {
+    /// Uniform.
+    Uniform(Uniform),
+    /// Every slot once per pass.
+    Shuffled(Shuffled),
+    /// One after another.
+    Sequential(Sequential),
+    /// Zipf.
+    Zipf(ZipfAddresses),
+    /// Zones.
+    Zones(Zones),
+    /// Self-similar.
+    SelfSimilar(SelfSimilar),
+    /// A bell.
+    Normal(Normal),
+}
+
+impl Addresses for AnyAddresses {
+    fn slot(&mut self, op: Op, units: u64) -> u64 {
+        match self {
+            AnyAddresses::Uniform(addresses) => addresses.slot(op, units),
+            AnyAddresses::Shuffled(addresses) => addresses.slot(op, units),
+            AnyAddresses::Sequential(addresses) => addresses.slot(op, units),
+            AnyAddresses::Zipf(addresses) => addresses.slot(op, units),
+            AnyAddresses::Zones(addresses) => addresses.slot(op, units),
+            AnyAddresses::SelfSimilar(addresses) => addresses.slot(op, units),
+            AnyAddresses::Normal(addresses) => addresses.slot(op, units),
+        }
+    }
+}
+
+/// Which requests go to a new place; the others follow the last request of their kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Jumps {
+    /// This share of them, 0 to 1.
+    Share(f64),
+    /// Every so many-th, at least 1.
+    Every(u32),
+}
+
+/// Addresses of a distribution, with sequential runs between them.
+#[derive(Clone, Debug)]
+pub struct Partly {
+    inner: AnyAddresses,
+    jumps: Jumps,
+    rng: Rng,
+    /// The slot behind the last request, and how many requests follow it still, for each kind of request.
+    runs: [(u64, u32); 4],
+    slots: u64,
+}
+
+impl Partly {
+    /// Over `0..slots`, for which `inner` was made.
+    pub fn new(slots: u64, inner: AnyAddresses, jumps: Jumps, seed: u64) -> Partly {
+        assert!(jumps != Jumps::Every(0), "no request would go to a new place");
+        Partly { inner, jumps, rng: Rng::stream(seed, "jumps"), runs: [(0, 0); 4], slots }
+    }
+}
+
+impl Addresses for Partly {
+    fn slot(&mut self, op: Op, units: u64) -> u64 {
+        let (next, left) = self.runs[op as usize];
+        let follows = match self.jumps {
+            Jumps::Share(share) => !self.rng.chance(share),
+            Jumps::Every(_) => left > 0,
+        };
+        let slot = match follows && next + units <= self.slots {
+            true => next,
+            false if follows => 0,
+            false => self.inner.slot(op, units),
+        };
+        let left = match self.jumps {
+            Jumps::Every(every) if !follows => every - 1,
+            _ => left.saturating_sub(1),
+        };
+        self.runs[op as usize] = (slot + units, left);
+        slot
+    }
+}

@@ -1,0 +1,137 @@
+//! The names of fio's options: which are implemented, which do not matter here, and which are left out for a reason. Lists
+//! without reasons are words with spaces between them.
+
+/// Options that are implemented.
+pub(super) const KNOWN: &str = "\
+    rw rwmixread rwmixwrite percentage_random bs bsrange bssplit blockalign bs_unaligned size io_size filesize \
+    fill_device offset offset_increment iodepth numjobs rate rate_iops rate_process thinktime thinktime_blocks \
+    random_distribution norandommap fsync fdatasync end_fsync sync stonewall wait_for_previous wait_for startdelay \
+    runtime time_based ramp_time loops number_ios randseed kb_base ioengine filename";
+
+/// Options that do not matter here.
+pub(super) const IGNORED: &str = "\
+    direct buffered name description directory group_reporting thread randrepeat allrandrepeat random_generator \
+    refill_buffers zero_buffers scramble_buffers buffer_pattern buffer_compress_percentage buffer_compress_chunk \
+    dedupe_percentage dedupe_mode dedupe_global dedupe_working_set_percentage invalidate fallocate create_on_open \
+    create_only create_serialize create_fsync allow_file_create unlink unlink_each_loop overwrite gtod_reduce \
+    gtod_cpu clocksource disable_lat disable_slat disable_clat disable_bw clat_percentiles lat_percentiles \
+    slat_percentiles percentile_list block_error_percentiles write_bw_log write_lat_log write_iops_log \
+    write_hist_log log_avg_msec log_hist_msec log_hist_coarseness log_offset log_max_value log_compression \
+    log_store_compressed log_unix_epoch log_alternate_epoch log_prio per_job_logs bwavgtime iopsavgtime \
+    status_interval eta cpus_allowed cpus_allowed_policy cpumask numa_cpu_nodes numa_mem_policy nice prio prioclass \
+    cmdprio cmdprio_percentage cmdprio_class cmdprio_bssplit mem iomem iomem_align mem_align hugepage-size lockmem \
+    userspace_reap hipri hipri_percentage fixedbufs registerfiles sqthread_poll sqthread_poll_cpu force_async \
+    uncached nowait nonvectored new_group unified_rw_reporting stats unit_base significant_figures disk_util \
+    allow_mounted_write openfiles file_service_type filename_format unique_filename opendir lockfile softrandommap \
+    ioscheduler uid gid cgroup cgroup_weight cgroup_nodelete exec_prerun exec_postrun pre_read fadvise_hint \
+    write_hint max_latency continue_on_error ignore_error error_dump profile threads buffer_pattern_percent \
+    steadystate_check_interval offset_align number_of_files replay_align idle_prof minimal terse-version output- \
+    format busy_poll skip_bad grace_time direct_write_to_pmem busy_wait_polling cmd_type readfua writefua verb \
+    program arguments std_redirect cpuload cpumode cpuchunks exit_on_io_done donorname inplace volume brick pool \
+    rbdname rbd_name clientname clustername conf touch_objects protocol hostname port listen pingpong ttl interface \
+    nodelay serverip bindname gpu_dev_ids gpu_dev_id cuda_io uri nfs_url namenode chunk_size single_instance \
+    use_direct cont svc mode object_class xnvme_async xnvme_sync xnvme_admin xnvme_be xnvme_mem xnvme_dev_nsid \
+    xnvme_dev_subnqn xnvme_iovec max_open_zones job_max_open_zones read_beyond_wp sg_write_mode stream_id \
+    md_per_io_size pi_act pi_chk apptag";
+
+/// What engines call their own options: they begin so.
+pub(super) const IGNORED_PREFIXES: &[&str] =
+    &["http_", "https", "rdma_", "libblkio_", "dfs_", "md_", "daos_"];
+
+/// Options that are left out although they would change something, with what to do instead.
+pub(super) const LEFT_OUT: &[(&str, &str)] = &[
+    ("thinktime_spin", "thinking takes no processor time here"),
+    ("thinktime_blocks_type", "blocks are counted when they are issued"),
+    ("thinktime_iotime", "use thinktime_blocks"),
+    ("latency_target", "the depth does not follow latencies; give iodepth"),
+    ("latency_window", "the depth does not follow latencies; give iodepth"),
+    ("latency_percentile", "the depth does not follow latencies; give iodepth"),
+    ("latency_run", "the depth does not follow latencies; give iodepth"),
+    ("rate_min", "a job is not stopped for being slow; look at the result"),
+    ("rate_iops_min", "a job is not stopped for being slow; look at the result"),
+    ("rate_cycle", "the rate holds for every gap between requests"),
+    ("rate_ignore_thinktime", "requests of a rate do not wait for thinktime"),
+    ("iodepth_batch", "requests are submitted one by one"),
+    ("iodepth_batch_submit", "requests are submitted one by one"),
+    ("iodepth_batch_complete", "requests are reaped one by one"),
+    ("iodepth_batch_complete_min", "requests are reaped one by one"),
+    ("iodepth_batch_complete_max", "requests are reaped one by one"),
+    ("iodepth_low", "the queue is filled up at once"),
+    ("serialize_overlap", "requests for the same blocks may be in flight together"),
+    ("io_submit_mode", "requests are submitted by one thread"),
+    ("bs_is_seq_rand", "sizes are those of reads and of writes"),
+    ("nrfiles", "one device is one file"),
+    ("exitall", "every job ends by itself; give all of them runtime and time_based"),
+    ("exit_what", "every job ends by itself; give all of them runtime and time_based"),
+    ("exitall_on_error", "every job ends by itself"),
+    ("verify", "nvlab checks content itself (nvlab cut)"),
+    ("do_verify", "nvlab checks content itself (nvlab cut)"),
+    ("verify_pattern", "nvlab checks content itself (nvlab cut)"),
+    ("verify_interval", "nvlab checks content itself (nvlab cut)"),
+    ("verify_offset", "nvlab checks content itself (nvlab cut)"),
+    ("verify_fatal", "nvlab checks content itself (nvlab cut)"),
+    ("verify_dump", "nvlab checks content itself (nvlab cut)"),
+    ("verify_async", "nvlab checks content itself (nvlab cut)"),
+    ("verify_async_cpus", "nvlab checks content itself (nvlab cut)"),
+    ("verify_backlog", "nvlab checks content itself (nvlab cut)"),
+    ("verify_backlog_batch", "nvlab checks content itself (nvlab cut)"),
+    ("verify_only", "nvlab checks content itself (nvlab cut)"),
+    ("verify_state_save", "nvlab checks content itself (nvlab cut)"),
+    ("verify_state_load", "nvlab checks content itself (nvlab cut)"),
+    ("experimental_verify", "nvlab checks content itself (nvlab cut)"),
+    ("write_iolog", "use nvlab trace make"),
+    ("sync_file_range", "a device does not know files; use fsync"),
+    ("write_barrier", "use fsync"),
+    ("rw_sequencer", "each kind of request has its own position"),
+    ("trim_percentage", "use rw=randtrimwrite"),
+    ("trim_verify_zero", "use rw=randtrimwrite"),
+    ("trim_backlog", "use rw=randtrimwrite"),
+    ("trim_backlog_batch", "use rw=randtrimwrite"),
+    ("zonemode", "zoned devices are not simulated: the job goes over all of its region"),
+    ("zonesize", "zoned devices are not simulated: the job goes over all of its region"),
+    ("zonerange", "zoned devices are not simulated: the job goes over all of its region"),
+    ("zoneskip", "zoned devices are not simulated: the job goes over all of its region"),
+    ("zonecapacity", "zoned devices are not simulated: the job goes over all of its region"),
+    ("flow", "jobs do not balance each other; use rate_iops"),
+    ("flow_id", "jobs do not balance each other; use rate_iops"),
+    ("flow_sleep", "jobs do not balance each other; use rate_iops"),
+    ("flow_watermark", "jobs do not balance each other; use rate_iops"),
+    ("steadystate", "nvlab brings the device to its steady state itself (--precondition steady)"),
+    ("steadystate_duration", "nvlab brings the device to its steady state itself (--precondition steady)"),
+    ("steadystate_ramp_time", "nvlab brings the device to its steady state itself (--precondition steady)"),
+];
+
+/// Options without which a job means something else altogether, with what to do instead.
+pub(super) const REFUSED: &[(&str, &str)] = &[("read_iolog", "give the log as the workload: -w FILE:iolog")];
+
+/// Engines whose jobs request nothing of a device: processor time, networks, and operations on files without their data.
+pub(super) const NO_REQUESTS: &str = "\
+    cpuio exec net netsplice filecreate filestat filedelete dircreate dirstat dirdelete e4defrag falloc ftruncate";
+
+/// The canonical name of an option that has several.
+pub(super) fn canonical(key: &str) -> &str {
+    match key {
+        "readwrite" => "rw",
+        "blocksize" => "bs",
+        "blocksize_range" => "bsrange",
+        "blocksize_unaligned" => "bs_unaligned",
+        "ba" => "blockalign",
+        "io_limit" => "io_size",
+        "timeout" => "runtime",
+        "fileoffset" => "offset",
+        "start_delay" => "startdelay",
+        "fill_fs" => "fill_device",
+        "nr_files" => "nrfiles",
+        "ratemin" => "rate_min",
+        "ss" => "steadystate",
+        "ss_dur" => "steadystate_duration",
+        "ss_ramp" => "steadystate_ramp_time",
+        "iodepth_batch_min" => "iodepth_batch_complete_min",
+        other => other,
+    }
+}
+
+/// True if `list` has the word.
+pub(super) fn has(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|listed| listed == word)
+}
