@@ -227,7 +227,7 @@ mod tests {
     fn run(text: &str) -> RunResult {
         let source = Source::read(text, None).unwrap();
         let design = Design::load("bench-4g", &[]).unwrap();
-        let settings = Settings { seed: 1, until: None, state: Condition::Fresh };
+        let settings = Settings { seed: 1, until: None, state: Condition::Fresh.into() };
         let task = Task::new(design, "bench-4g".into(), &source, settings).unwrap();
         task.run(&mut |_, _| true).unwrap()
     }

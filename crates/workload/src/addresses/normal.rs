@@ -1,7 +1,6 @@
 //! A bell around the middle of the space (fio's `normal`).
 
-use super::{Addresses, Ranks};
-use crate::Op;
+use super::Ranks;
 use nvlab_units::Rng;
 
 /// Normally distributed addresses.
@@ -18,17 +17,6 @@ impl Normal {
     pub fn new(slots: u64, deviation: f64, seed: u64) -> Normal {
         assert!(slots > 0 && deviation > 0.0 && deviation <= 1.0, "deviation {deviation} over {slots}");
         Normal { rng: Rng::stream(seed, "addresses"), slots, deviation }
-    }
-}
-
-impl Addresses for Normal {
-    #[inline]
-    fn slot(&mut self, _op: Op, _units: u64) -> u64 {
-        self.rank()
-    }
-
-    fn ranks(&self) -> Option<Box<dyn Ranks>> {
-        Some(Box::new(self.clone()))
     }
 }
 
