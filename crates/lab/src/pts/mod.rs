@@ -29,7 +29,7 @@ use cells::{Cell, OUTSTANDING, Prepared, Rounds};
 use nvlab_access::BlockDevice;
 use nvlab_units::quantity::display_bytes;
 use nvlab_units::{Histogram, Span, Time};
-use nvlab_workload::{Op, Serves, Work};
+use nvlab_workload::{Op, Pacing, Serves, Work};
 use serde::Serialize;
 use steady::{ROUNDS_MAX, WINDOW, Window};
 use thiserror::Error;
@@ -226,7 +226,9 @@ struct Bench<'a> {
 /// What was measured in a while.
 struct Measured {
     now: Time,
-    count: u64,
+    /// Requests that were answered; as many as the loop is deep are still in flight.
+    completed: u64,
+    /// Bytes of all.
     bytes: u64,
     span: Span,
     latency: Histogram,
@@ -240,8 +242,8 @@ impl Measured {
             block_bytes: cell.block_bytes,
             read_percent: cell.read_percent,
             is_sequential: cell.is_sequential,
-            iops: self.count as f64 / seconds,
-            bytes_per_s: self.bytes as f64 / seconds,
+            iops: self.completed as f64 / seconds,
+            bytes_per_s: (self.completed * cell.block_bytes) as f64 / seconds,
             latency_mean_us: crate::run::meter::latency(&self.latency).mean_ns / 1e3,
             latency_p99_us: us(self.latency.quantile(0.99)),
             latency_max_us: us(self.latency.max()),
@@ -283,8 +285,11 @@ impl Bench<'_> {
         let [read, write] = [&totals[Op::Read as usize], &totals[Op::Write as usize]];
         let mut latency = read.latency.clone();
         latency.merge(&write.latency);
-        let (count, bytes) = (read.count() + write.count(), read.bytes + write.bytes);
-        Ok(Measured { now: progress.now, count, bytes, span: progress.now.since(now), latency })
+        let Pacing::Closed { depth } = work.pacing() else { unreachable!("{text} is a closed loop") };
+        let in_flight = depth.min(self.design.path.queue) as u64;
+        let completed = (read.count() + write.count()).saturating_sub(in_flight);
+        let bytes = read.bytes + write.bytes;
+        Ok(Measured { now: progress.now, completed, bytes, span: progress.now.since(now), latency })
     }
 
     /// Prepares a purged device; returns when it is ready, and how it was done.
@@ -437,7 +442,7 @@ impl Visit for Saturating<'_, '_> {
             let units = (after.host_units - before.host_units).max(1);
             points.push(SaturationPoint {
                 written_bytes: written,
-                iops: measured.count as f64 / measured.span.seconds().max(1e-12),
+                iops: measured.completed as f64 / measured.span.seconds().max(1e-12),
                 latency_mean_us: crate::run::meter::latency(&measured.latency).mean_ns / 1e3,
                 write_amplification: (after.programmed_units - before.programmed_units) as f64 / units as f64,
             });
