@@ -1,6 +1,5 @@
 //! The configuration of a flash array: shape, times, endurance, faults. Plain data, filled from a datasheet.
 
-use super::planes::PlaneReads;
 use nvlab_units::{Geometry, Interruption, Rate, Span};
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +53,36 @@ pub struct FlashTiming {
     pub interruption: Interruption,
     /// Relocation stays inside the die: the data does not cross the channel.
     pub copy_back: bool,
+}
+
+/// How a die reads its planes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaneReads {
+    /// Planes over which the units of a page are spread. 1: one read of the cells at a time, whatever the part.
+    pub planes: u32,
+    /// One command senses the same page of all planes (multi-plane read).
+    pub together: bool,
+    /// Each plane senses its own page at the same time as the others (independent multi-plane read).
+    pub independent: bool,
+    /// What a plane can do while its data crosses the channel.
+    pub registers: Registers,
+}
+
+impl PlaneReads {
+    /// One plane at a time, and transfers delay no sense.
+    pub const ONE: PlaneReads =
+        PlaneReads { planes: 1, together: false, independent: false, registers: Registers::Unlimited };
+}
+
+/// The page registers of a plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Registers {
+    /// The next sense begins when the data has crossed the channel.
+    One,
+    /// Cache read: the next page is sensed while the previous one crosses the channel.
+    Two,
+    /// Transfers never delay a sense.
+    Unlimited,
 }
 
 /// The mode in which a block of a part with several bits per cell is used with one: faster, more durable and smaller.

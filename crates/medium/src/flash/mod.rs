@@ -17,7 +17,8 @@ mod programmed;
 mod retry;
 
 pub use cells::{Cells, FlashStats, SlcOperations};
-pub use config::{BitErrors, CellRules, Endurance, Faults, FlashConfig, FlashTiming, SlcMode};
+pub use config::{
+    BitErrors, CellRules, Endurance, Faults, FlashConfig, FlashTiming, PlaneReads, Registers, SlcMode,
+};
 pub use nand::{Nand, SPARE_BYTES};
 pub use nor::{Nor, NorConfig};
-pub use planes::{PlaneReads, Registers};

@@ -8,39 +8,9 @@
 //! Layout of a page of the array: plane by plane, then page by page of the word line, so that consecutive units lie in
 //! the same page of all planes, which one command can sense. With one plane the pages of a word line alternate.
 
-use super::config::FlashTiming;
+use super::config::{FlashTiming, PlaneReads, Registers};
 use nvlab_units::{Bus, Interruption, Lane, Served, Span, Time};
 use serde::{Deserialize, Serialize};
-
-/// How a die reads its planes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlaneReads {
-    /// Planes over which the units of a page are spread. 1: one read of the cells at a time, whatever the part.
-    pub planes: u32,
-    /// One command senses the same page of all planes (multi-plane read).
-    pub together: bool,
-    /// Each plane senses its own page at the same time as the others (independent multi-plane read).
-    pub independent: bool,
-    /// What a plane can do while its data crosses the channel.
-    pub registers: Registers,
-}
-
-impl PlaneReads {
-    /// One plane at a time, and transfers delay no sense.
-    pub const ONE: PlaneReads =
-        PlaneReads { planes: 1, together: false, independent: false, registers: Registers::Unlimited };
-}
-
-/// The page registers of a plane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Registers {
-    /// The next sense begins when the data has crossed the channel.
-    One,
-    /// Cache read: the next page is sensed while the previous one crosses the channel.
-    Two,
-    /// Transfers never delay a sense.
-    Unlimited,
-}
 
 /// The page of a word line and the planes that one read of the cells senses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

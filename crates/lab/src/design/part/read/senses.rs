@@ -1,0 +1,54 @@
+//! How a flash part reads its planes, and what its reads interrupt.
+
+use super::super::PlaneSenses;
+use super::Reader;
+use nvlab_medium::flash::Registers;
+
+impl Reader<'_> {
+    /// How often an operation may be suspended.
+    pub(super) fn suspends(&mut self) -> Option<u32> {
+        let (path, suspend) = (self.path("suspends"), self.path("suspend"));
+        if !self.context.has(&path) {
+            return Some(u32::MAX);
+        }
+        let limit = self.count("suspends");
+        if !self.context.has(&suspend) {
+            let problem = format!("`{path}` limits suspensions, but reads suspend nothing");
+            self.context.wrong(&path, problem, "say how long it takes: suspend = \"20 us\"; or leave it out");
+            return None;
+        }
+        limit
+    }
+
+    pub(super) fn plane_reads(&mut self, planes: Option<u32>) -> Option<PlaneSenses> {
+        if self.kind != "nand" {
+            return Some(PlaneSenses::One);
+        }
+        let reads = match self.text("plane_reads")?.as_str() {
+            "multi" => PlaneSenses::Multi,
+            "independent" => PlaneSenses::Independent,
+            _ => PlaneSenses::One,
+        };
+        if reads != PlaneSenses::One && planes? == 1 {
+            let path = self.path("plane_reads");
+            self.context.wrong(
+                &path,
+                format!("`{path}`: the part has one plane"),
+                "planes = 4, or plane_reads = \"one\"",
+            );
+            return None;
+        }
+        Some(reads)
+    }
+
+    pub(super) fn registers(&mut self) -> Option<Registers> {
+        if self.kind != "nand" {
+            return Some(Registers::Unlimited);
+        }
+        Some(match self.text("registers")?.as_str() {
+            "one" => Registers::One,
+            "two" => Registers::Two,
+            _ => Registers::Unlimited,
+        })
+    }
+}
