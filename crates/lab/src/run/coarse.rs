@@ -207,7 +207,7 @@ fn settle_twin(
     let share = |progress: &Progress| progress.written_bytes as f64 / capacity as f64;
     let go_on = &mut |progress: &Progress| (steps.on_progress)("filling a coarse twin", share(progress));
     let filled = match scale.all == spare {
-        true => vec![0..capacity],
+        true => std::iter::once(0..capacity).collect(),
         false => vec![0..scale.all * unit_bytes as u64, spare * unit_bytes as u64..capacity],
     };
     let mut fill = sequential_fill(&filled);

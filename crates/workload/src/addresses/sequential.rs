@@ -19,7 +19,7 @@ impl Sequential {
 
     /// The same with `skip` slots left out after each request; so many back if it is negative, which begins at the end if
     /// one request after another goes back.
-    pub fn skipping(slots: u64, skip: i64) -> Sequential {
+    pub(crate) fn skipping(slots: u64, skip: i64) -> Sequential {
         assert!(slots > 0, "no slots");
         let first = if skip < -1 { slots - 1 } else { 0 };
         Sequential { next: [first; 4], slots, skip }

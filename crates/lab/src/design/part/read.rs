@@ -97,10 +97,8 @@ impl Reader<'_> {
         let transfer = if nand { self.rate("transfer") } else { Some(Rate::from_bytes_per_second(0)) };
         let endurance = self.count("endurance");
         let endurance_spread = self.share("endurance_spread");
-        let retention_years = match self.context.has(&self.path("retention_years")) {
-            true => Some(self.count("retention_years")?),
-            false => None,
-        };
+        let has_retention = self.context.has(&self.path("retention_years"));
+        let retention_years = has_retention.then(|| self.count("retention_years"));
         let faults = self.faults();
         let price = self.price();
         let interruption = match (suspend?, resume?) {
@@ -141,7 +139,7 @@ impl Reader<'_> {
             transfer: transfer?,
             endurance: endurance?,
             endurance_spread,
-            retention_years,
+            retention_years: retention_years.map_or(Some(None), |years| years.map(Some))?,
             faults,
             price,
         })
@@ -238,25 +236,6 @@ impl Reader<'_> {
             _ => {
                 let problem = format!("`{block_path}` is not a whole number of pages of {page} B");
                 self.context.wrong(&block_path, problem, "a block is so many pages");
-                None
-            }
-        }
-    }
-
-    fn read_times(&mut self, one_shot: Option<u32>) -> Option<Vec<Span>> {
-        let path = self.path("read");
-        let Datum::Times(times) = self.context.get(&path, Some(self.kind))? else { return None };
-        match (times.len() as u32, one_shot?) {
-            (1, _) => Some(times),
-            (count, shot) if count == shot => Some(times),
-            (count, shot) => {
-                let problem =
-                    format!("`{path}` has {count} times, but one program operation writes {shot} page(s)");
-                self.context.wrong(
-                    &path,
-                    problem,
-                    "one time for all pages, or one for each (see `one_shot`)",
-                );
                 None
             }
         }

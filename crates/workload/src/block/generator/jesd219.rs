@@ -9,7 +9,7 @@
 //!    4 KiB and carry 2 % of the bytes; on a device with 4 KiB units they program 3.2 % more than the host wrote.
 //! 2. The mean request is 7818.24 B.
 
-use super::{Distribution, Sizes};
+use super::Sizes;
 use crate::addresses::Zone;
 
 /// Its name as a kind of generator.
@@ -42,7 +42,6 @@ pub(super) fn sizes() -> Sizes {
     Sizes::Split(SIZES.to_vec())
 }
 
-pub(super) fn distribution() -> Distribution {
-    let zones = ZONES.map(|(accesses, space)| Zone { accesses, space });
-    Distribution::Zones { zones: zones.to_vec(), scatter: false }
+pub(super) fn zones() -> Vec<Zone> {
+    ZONES.map(|(accesses, space)| Zone { accesses, space }).to_vec()
 }

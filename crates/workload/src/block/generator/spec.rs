@@ -352,7 +352,7 @@ fn distribution(words: &Words) -> Result<Distribution, WorkloadError> {
             let scatter = words.yes_no("scatter")?.unwrap_or(true);
             Distribution::SelfSimilar { h: h.unwrap_or(DEFAULT_SELF_SIMILAR), scatter }
         }
-        jesd219::KIND => jesd219::distribution(),
+        jesd219::KIND => Distribution::Zones { zones: jesd219::zones(), scatter: false },
         other => {
             let hint = suggest::hint(other, KINDS);
             return Err(words.error(format!("unknown kind '{other}'{hint} (known: {})", KINDS.join(", "))));

@@ -2,9 +2,31 @@
 
 use super::super::PlaneSenses;
 use super::Reader;
+use crate::toml_reader::datum::Datum;
 use nvlab_medium::flash::Registers;
+use nvlab_units::Span;
 
 impl Reader<'_> {
+    /// The time of a read: one for all pages of a word line, or one for each.
+    pub(super) fn read_times(&mut self, one_shot: Option<u32>) -> Option<Vec<Span>> {
+        let path = self.path("read");
+        let Datum::Times(times) = self.context.get(&path, Some(self.kind))? else { return None };
+        match (times.len() as u32, one_shot?) {
+            (1, _) => Some(times),
+            (count, shot) if count == shot => Some(times),
+            (count, shot) => {
+                let problem =
+                    format!("`{path}` has {count} times, but one program operation writes {shot} page(s)");
+                self.context.wrong(
+                    &path,
+                    problem,
+                    "one time for all pages, or one for each (see `one_shot`)",
+                );
+                None
+            }
+        }
+    }
+
     /// How often an operation may be suspended.
     pub(super) fn suspends(&mut self) -> Option<u32> {
         let (path, suspend) = (self.path("suspends"), self.path("suspend"));
