@@ -4,9 +4,9 @@
 use serde::Serialize;
 
 /// Rounds of the measurement window.
-pub const WINDOW: usize = 5;
+pub(super) const WINDOW: usize = 5;
 /// Rounds after which a test ends, steady or not.
-pub const ROUNDS_MAX: usize = 25;
+pub(super) const ROUNDS_MAX: usize = 25;
 const RANGE_MAX: f64 = 0.2;
 const SLOPE_MAX: f64 = 0.1;
 

@@ -187,7 +187,7 @@ fn begun<D: BlockDevice + Observed>(
         let mut fill = scattered_fill(device, filled, preparation.seed);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     } else {
-        let mut fill = sequential_fill(&[0..filled]);
+        let mut fill = sequential_fill(filled, 0..0);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     };
     let report = Precondition { host_bytes: filled, ..report };
@@ -237,10 +237,10 @@ fn settled<D: BlockDevice + Observed>(
 ) -> Result<Settling, DriveError> {
     let within = preparation.span_bytes(device.capacity_bytes());
     let footprint = workload.as_ref().map_or(0..within, |workload| workload.footprint());
-    if let (Some(workload), false) = (workload, settling.uniform) {
-        if settle(device, workload, &mut settling, steps)? > 0 {
-            return Ok(settling);
-        }
+    if let (Some(workload), false) = (workload, settling.uniform)
+        && settle(device, workload, &mut settling, steps)? > 0
+    {
+        return Ok(settling);
     }
     let mut writes = uniform_writes(footprint, device.unit_bytes(), preparation.seed);
     match settling.uniform {

@@ -80,17 +80,17 @@ fn share_of(capacity_bytes: u64, share: f64) -> u64 {
 
 impl Preparation {
     /// Bytes that are written once, from the beginning.
-    pub fn fill_bytes(&self, capacity_bytes: u64) -> u64 {
+    pub(crate) fn fill_bytes(&self, capacity_bytes: u64) -> u64 {
         share_of(capacity_bytes, self.fill)
     }
 
     /// Bytes, from the beginning, that the writes to the steady state go to.
-    pub fn span_bytes(&self, capacity_bytes: u64) -> u64 {
+    pub(crate) fn span_bytes(&self, capacity_bytes: u64) -> u64 {
         share_of(capacity_bytes, self.span.unwrap_or(self.fill))
     }
 
     /// The seed of the device and its preparation in a run with this seed.
-    pub fn device_seed(&self, run_seed: u64) -> u64 {
+    pub(crate) fn device_seed(&self, run_seed: u64) -> u64 {
         if self.state == State::Fresh { run_seed } else { self.seed }
     }
 
