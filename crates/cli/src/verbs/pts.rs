@@ -55,7 +55,7 @@ pub fn run(output: &Output, args: &Pts) -> Result<(), Failure> {
     }
     if let Some(file) = &args.html {
         std::fs::write(file, page::page(&result))
-            .map_err(|error| Failure::machine(&format!("{} cannot be written", file.display()), &error))?;
+            .map_err(|error| Failure::machine(format!("{} cannot be written", file.display()), &error))?;
         output.note(format_args!("written: {}", file.display()));
     }
     for test in result.tests.iter().filter(|test| !test.is_steady()) {

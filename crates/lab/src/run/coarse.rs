@@ -206,11 +206,12 @@ fn settle_twin(
     let unit_bytes = Observed::unit_bytes(&twin.device);
     let share = |progress: &Progress| progress.written_bytes as f64 / capacity as f64;
     let go_on = &mut |progress: &Progress| (steps.on_progress)("filling a coarse twin", share(progress));
-    let filled = match scale.all == spare {
-        true => std::iter::once(0..capacity).collect(),
-        false => vec![0..scale.all * unit_bytes as u64, spare * unit_bytes as u64..capacity],
+    // In one go if nothing is left out.
+    let (first, rest) = match scale.all == spare {
+        true => (capacity, 0..0),
+        false => (scale.all * unit_bytes as u64, spare * unit_bytes as u64..capacity),
     };
-    let mut fill = sequential_fill(&filled);
+    let mut fill = sequential_fill(first, rest);
     let done = unmeasured(&mut twin.device, &mut fill, nvlab_units::Time::ZERO, &Limit::NONE, go_on)?;
     let host_bytes = done.written_bytes;
     let last = scale.places.len() as u64 - 1;

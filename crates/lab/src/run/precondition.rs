@@ -192,7 +192,7 @@ fn begun<D: BlockDevice + Observed>(
         let mut fill = scattered_fill(device, filled, preparation.seed);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     } else {
-        let mut fill = sequential_fill(std::slice::from_ref(&(0..filled)));
+        let mut fill = sequential_fill(filled, 0..0);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     };
     let report = Precondition { host_bytes: filled, ..report };

@@ -134,10 +134,10 @@ impl<F: FnMut(&mut Batch) -> usize> BlockWorkload for Unmeasured<F> {
     }
 }
 
-/// Large sequential writes over ranges of a device.
-pub(super) fn sequential_fill(ranges: &[Range<u64>]) -> impl BlockWorkload + use<> {
-    let mut ranges: Vec<Range<u64>> =
-        ranges.iter().rev().filter(|range| !range.is_empty()).cloned().collect();
+/// Large sequential writes over the first bytes of a device, and over a later range.
+pub(super) fn sequential_fill(first: u64, then: Range<u64>) -> impl BlockWorkload + use<> {
+    let ranges = [then, 0..first];
+    let mut ranges: Vec<Range<u64>> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
     let end = ranges.iter().map(|range| range.end).max().unwrap_or(0);
     let fill = move |batch: &mut Batch| {
         let before = batch.len();
