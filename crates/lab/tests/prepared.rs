@@ -6,7 +6,7 @@ use nvlab_lab::prepared::{Patience, Shelf};
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::RunError;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Small enough for a test, large enough (2^20 units) to be settled by way of a twin.
@@ -30,12 +30,12 @@ fn run(task: &Task, shelf: Option<&Shelf>) -> RunResult {
 }
 
 /// A shelf that keeps everything, in a folder of its own.
-fn shelf(folder: &PathBuf, bytes_max: u64) -> Shelf {
+fn shelf(folder: &Path, bytes_max: u64) -> Shelf {
     let patience = Patience { worth: Duration::ZERO, part_every: Duration::ZERO };
     Shelf::new(folder.clone(), bytes_max).with_patience(patience)
 }
 
-fn files(folder: &PathBuf) -> Vec<PathBuf> {
+fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder).map_or(Vec::new(), |all| all.map(|entry| entry.unwrap().path()).collect());
     files.sort();
