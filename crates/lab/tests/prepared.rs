@@ -32,7 +32,7 @@ fn run(task: &Task, shelf: Option<&Shelf>) -> RunResult {
 /// A shelf that keeps everything, in a folder of its own.
 fn shelf(folder: &Path, bytes_max: u64) -> Shelf {
     let patience = Patience { worth: Duration::ZERO, part_every: Duration::ZERO };
-    Shelf::new(folder.clone(), bytes_max).with_patience(patience)
+    Shelf::new(folder.to_path_buf(), bytes_max).with_patience(patience)
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
