@@ -352,9 +352,9 @@ pub enum Trace {
         from: String,
         /// Folder for the files VOLUME.FORMAT; none of them may exist
         dir: PathBuf,
-        /// Extension: selects the format, and compression (msr.gz)
+        /// Extension of the files: selects the format, and compression (msr.gz)
         #[arg(long, default_value = "nvt", value_name = "EXTENSION")]
-        format: String,
+        extension: String,
     },
     /// Print the first requests
     Head {

@@ -19,6 +19,7 @@ fn questions_have_the_answers_that_are_documented() {
     trycmd::TestCases::new()
         .env("NO_COLOR", "1")
         .env("NVLAB_OUT", runs.display().to_string())
+        .env("NVLAB_CACHE", runs.join("devices").display().to_string())
         .register_bin("nvlab", std::path::Path::new(env!("CARGO_BIN_EXE_nvlab")))
         .case("../../docs/questions.md")
         .run();

@@ -8,7 +8,7 @@
 //!
 //! The format: `MAGIC`, the XXH3-128 of the rest (16 B, little endian), then in postcard's encoding what the caller keeps beside
 //! the device, its dead owners ([`PageMap::dead_owners`]) and the device. Not compressed: the maps are nearly random
-//! numbers (zstd at level 1 saves 8 % of `ssd-tlc` under Zipf writes and takes ten times as long as the disk cache).
+//! numbers (zstd at level 1 saves 12 % of `ssd-tlc` after random writes and takes 0.6 s; a copy in the page cache takes 0.07 s).
 
 use nvlab_access::Attached;
 use nvlab_controller::PageMap;

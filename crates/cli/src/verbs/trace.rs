@@ -31,7 +31,7 @@ pub fn trace(output: &Output, verb: Trace) -> Result<(), Failure> {
             output.note(report);
             write(output, &columns, &to, format)
         }
-        Trace::Split { from, dir, format } => split(output, &from, &dir, &format),
+        Trace::Split { from, dir, extension } => split(output, &from, &dir, &extension),
         Trace::Head { trace, count } => {
             let (columns, _) = read(output, &trace, &[], Some(HEAD_LINES.max(count as u64)))?;
             print_head(output, &columns, count);

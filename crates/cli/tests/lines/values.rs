@@ -115,7 +115,7 @@ pub fn always(verb: &str) -> &'static [(&'static str, &'static str)] {
 
 /// True for what a line may change or replace, according to the help.
 pub fn is_output(verb: &str, option: &str, value: &str) -> bool {
-    matches!(option, "--html" | "--out" | "--save" | "--state")
+    matches!(option, "--html" | "--timeline" | "--out" | "--save" | "--state")
         || (verb, option, value) == ("image", "", "FILE")
 }
 
