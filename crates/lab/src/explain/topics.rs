@@ -258,8 +258,8 @@ what the host suspended.",
         ],
         title: "Workloads: what is asked of a device",
         text: "\
--w takes a generator, a fio job file or a trace. Several -w (or one with ' + '
-between them) run together on one device, each with its own depth or rate, and so do the jobs of a file.
+-w takes a generator, a fio job file or a trace. Several -w (or one with ' + ' between them)
+run together on one device, each with its own depth or rate, and so do the jobs of a file.
 
 Generators: 'KIND key=value ...'
   uniform                      evenly over the device
@@ -290,8 +290,8 @@ file, and what it writes
 It prepares its volume itself, unmeasured: use --precondition fresh, or full for a device that
 was in use.
 
-fio job files: db.fio for all its jobs, or db.fio:SECTION for one; k is 1024, as in fio. What does not matter
-to a simulated device is left out, with a note.
+fio job files: db.fio for all its jobs, or db.fio:SECTION for one; k is 1024, as in fio. What does
+not matter to a simulated device is left out, with a note.
 
 Traces: FILE[:FORMAT], plain, .gz or .zst (see `nvlab explain formats`), with
   scale-time=0.5 first=1h loop=3 copies=4 compact wrap align=4KiB qd=32 volume=NAME

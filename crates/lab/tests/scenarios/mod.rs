@@ -1,5 +1,6 @@
 //! Small devices under short runs, one for each thing a key may be about.
 
+mod cache;
 mod lines;
 
 use nvlab_lab::design::{Design, DesignErrors};
@@ -111,22 +112,8 @@ pub const SCENARIOS: &[Scenario] = &[
         until: "12000 io",
         state: State::Full,
     },
-    Scenario {
-        name: "SLC cache",
-        builtin: "tlc-pslc",
-        sets: &[
-            "media.tlc.pages=48",
-            "media.slc.pages=16",
-            "media.tlc.blocks=32",
-            "ftl.spare=40 %",
-            "ftl.buffer.size=2 MiB",
-            "ftl.cache.size_min=10 %",
-            "ftl.cache.fold_after=2 ms",
-        ],
-        workload: "uniform read=30% bs=16KiB rate=2k/s",
-        until: "20000 io",
-        state: State::Full,
-    },
+    cache::OF_SHARES,
+    cache::IN_BYTES,
     Scenario {
         name: "hot and cold",
         builtin: "hot-cold",
