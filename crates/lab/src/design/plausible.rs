@@ -206,6 +206,7 @@ mod tests {
                     "media.tlc.blocks=60",
                     "media.tlc.transfer=400 MB/s",
                     "ftl.buffer.size=64 MiB",
+                    "media.dram.size=1 GiB",
                 ],
                 "are ever fed",
             ),

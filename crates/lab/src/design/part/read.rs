@@ -73,6 +73,14 @@ impl Reader<'_> {
         }
     }
 
+    /// `Some(None)`: the part says nothing of it.
+    fn retention_years(&mut self) -> Option<Option<u32>> {
+        match self.context.has(&self.path("retention_years")) {
+            true => self.count("retention_years").map(Some),
+            false => Some(None),
+        }
+    }
+
     fn flash(&mut self) -> Option<Flash> {
         let nand = self.kind == "nand";
         let cell = if nand { self.text("cell") } else { Some(String::new()) };
@@ -97,8 +105,7 @@ impl Reader<'_> {
         let transfer = if nand { self.rate("transfer") } else { Some(Rate::from_bytes_per_second(0)) };
         let endurance = self.count("endurance");
         let endurance_spread = self.share("endurance_spread");
-        let has_retention = self.context.has(&self.path("retention_years"));
-        let retention_years = has_retention.then(|| self.count("retention_years"));
+        let retention_years = self.retention_years();
         let faults = self.faults();
         let price = self.price();
         let interruption = match (suspend?, resume?) {
@@ -139,7 +146,7 @@ impl Reader<'_> {
             transfer: transfer?,
             endurance: endurance?,
             endurance_spread,
-            retention_years: retention_years.map_or(Some(None), |years| years.map(Some))?,
+            retention_years: retention_years?,
             faults,
             price,
         })
