@@ -25,14 +25,6 @@ pub const OF_SHARES: Scenario = Scenario {
 pub const IN_BYTES: Scenario = Scenario {
     name: "SLC cache in bytes",
     builtin: concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scenarios/cache-in-bytes.toml"),
-    sets: &[
-        "media.tlc.pages=48",
-        "media.slc.pages=16",
-        "media.tlc.blocks=32",
-        "ftl.spare=40 %",
-        "ftl.buffer.size=2 MiB",
-    ],
-    workload: "uniform read=30% bs=16KiB rate=2k/s",
-    until: "20000 io",
-    state: State::Full,
+    sets: &[],
+    ..OF_SHARES
 };
