@@ -36,18 +36,12 @@ impl Cell {
         Cell { value: Value::String(shown.clone()), shown }
     }
     /// A dash and no value if there is nothing.
-    pub fn or_dash<T>(value: Option<T>, cell: impl FnOnce(T) -> (String, Value)) -> Cell {
-        value.map_or_else(|| Cell::new("-", Value::Null), |value| Cell::from(cell(value)))
+    pub fn or_dash<T>(value: Option<T>, cell: impl FnOnce(T) -> Cell) -> Cell {
+        value.map_or_else(|| Cell::new("-", Value::Null), cell)
     }
     /// Text and value differ.
     pub fn new(shown: impl Into<String>, value: impl Into<Value>) -> Cell {
         Cell { shown: shown.into(), value: value.into() }
-    }
-}
-
-impl From<(String, Value)> for Cell {
-    fn from((shown, value): (String, Value)) -> Cell {
-        Cell { shown, value }
     }
 }
 

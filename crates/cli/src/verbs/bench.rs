@@ -91,7 +91,7 @@ fn row(row: &BenchRow) -> Vec<Cell> {
         Cell::new(row.depth.to_string(), row.depth),
         Cell::new(row.requests.to_string(), row.requests),
         Cell::new(format!("{:.2}", row.rate() / 1e6), row.rate()),
-        Cell::new(goal.map_or("-".to_string(), |goal| format!("{:.0}", goal / 1e6)), goal),
+        Cell::or_dash(goal, |goal| Cell::new(format!("{:.0}", goal / 1e6), goal)),
         Cell::new(format!("{:.3}", row.write_amplification), row.write_amplification),
         Cell::new(format!("{:.1}", row.programs_rate() / 1e6), row.programs_rate()),
         Cell::new(format!("{:.2}", row.memory_per_unit), row.memory_per_unit),

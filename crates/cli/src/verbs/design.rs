@@ -35,7 +35,7 @@ fn list(output: &Output) -> Result<(), Failure> {
         rows.push(vec![
             Cell::text(*name),
             Cell::new(number::bytes(design.capacity_bytes() as f64).to_string(), design.capacity_bytes()),
-            Cell::new(usd.map_or("-".to_string(), |usd| number::usd(usd).to_string()), usd),
+            Cell::or_dash(usd, |usd| Cell::new(number::usd(usd).to_string(), usd)),
             Cell::text(design.about),
         ]);
     }
@@ -133,10 +133,7 @@ fn diff(output: &Output, a: &str, b: &str) -> Result<(), Failure> {
         output.print("no difference: the two behave alike");
         return Ok(());
     }
-    let cell = |value: Option<String>| match value {
-        Some(value) => Cell::text(value),
-        None => Cell::new("-", Value::Null),
-    };
+    let cell = |value: Option<String>| Cell::or_dash(value, Cell::text);
     let rows =
         differences.into_iter().map(|d| vec![Cell::text(d.path), cell(d.left), cell(d.right)]).collect();
     let named = |name, head: String| Column { name, head: head.into(), right: false };

@@ -44,9 +44,9 @@ fn list(output: &Output) {
             Cell::new(display_bytes(row.bytes), row.bytes),
             Cell::new(read, ns(fastest)),
             Cell::new(row.write.to_string(), ns(row.write)),
-            Cell::or_dash(row.erase, |erase| (erase.to_string(), ns(erase).into())),
-            Cell::or_dash(row.endurance, |cycles| (cycles.to_string(), cycles.into())),
-            Cell::or_dash(row.price, |price| (price.to_string(), price.of(1 << 30).into())),
+            Cell::or_dash(row.erase, |erase| Cell::new(erase.to_string(), ns(erase))),
+            Cell::or_dash(row.endurance, |cycles| Cell::new(cycles.to_string(), cycles)),
+            Cell::or_dash(row.price, |price| Cell::new(price.to_string(), price.of(1 << 30))),
             Cell::new(slowest.to_string(), ns(slowest)),
             Cell::text(row.about),
         ]

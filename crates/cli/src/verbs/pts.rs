@@ -69,8 +69,6 @@ pub fn run(output: &Output, args: &Pts) -> Result<(), Failure> {
 
 /// One test as tables.
 fn print(output: &Output, design: &str, test: &TestResult) {
-    let style = output.style();
-    let show = |table: &Table| output.print(table.render(output.format, style.width, style.color));
     let is_human = output.format == Format::Human;
     for rounds in &test.rounds {
         if is_human {
@@ -81,13 +79,13 @@ fn print(output: &Output, design: &str, test: &TestResult) {
             (true, Test::Iops) => matrix(rounds),
             _ => list(rounds),
         };
-        show(&table);
+        output.table(&table);
     }
     if !test.saturation.is_empty() {
         if is_human {
             output.print(format_args!("{} · {design}\n  purged, random writes of 4 KiB", test.test.title()));
         }
-        show(&saturation(test, is_human));
+        output.table(&saturation(test, is_human));
     }
 }
 

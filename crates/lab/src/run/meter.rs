@@ -32,6 +32,13 @@ impl OpTotals {
     pub fn count(&self) -> u64 {
         self.latency.count()
     }
+
+    /// One more, of so many bytes.
+    #[inline]
+    pub fn count_one(&mut self, bytes: u32, latency: Span) {
+        self.bytes += bytes as u64;
+        self.latency.add(latency);
+    }
 }
 
 /// What a window keeps of one kind: a histogram takes 22 KB, its non-empty buckets a few hundred bytes.
@@ -139,9 +146,7 @@ impl Meter {
     /// A request was served: wanted at `wanted`, done at `end`.
     #[inline]
     pub fn served(&mut self, request: &Request, wanted: Time, end: Time) {
-        let totals = &mut self.current[request.op as usize];
-        totals.bytes += request.bytes as u64;
-        totals.latency.add(end.since(wanted));
+        self.current[request.op as usize].count_one(request.bytes, end.since(wanted));
     }
 
     /// `requests` were served since the last call, about 32, by a device that has counted what `counters` returns.
@@ -160,9 +165,7 @@ impl Meter {
             AccessKind::Load => Op::Read,
             AccessKind::Store => Op::Write,
         };
-        let totals = &mut self.current[op as usize];
-        totals.bytes += access.bytes as u64;
-        totals.latency.add(latency);
+        self.current[op as usize].count_one(access.bytes.into(), latency);
     }
 
     /// A transaction took `latency` from its arrival.

@@ -56,9 +56,14 @@ pub(crate) struct Settling {
 impl Settling {
     /// Before the first window.
     pub fn new(done: Progress, report: Precondition) -> Settling {
+        Settling::done(done, Precondition { converged: false, ..report })
+    }
+
+    /// Nothing to settle: `report` is all there is to say.
+    pub fn done(done: Progress, report: Precondition) -> Settling {
         Settling {
             done,
-            report: Precondition { converged: false, ..report },
+            report,
             drawn: 0,
             uniform: false,
             rounds: 0,
@@ -66,14 +71,6 @@ impl Settling {
             windows: Vec::new(),
             erases_before: None,
         }
-    }
-
-    /// Nothing to settle: `report` is all there is to say.
-    pub fn done(done: Progress, report: Precondition) -> Settling {
-        let converged = report.converged;
-        let mut settling = Settling::new(done, report);
-        settling.report.converged = converged;
-        settling
     }
 
     /// The same with uniform writes, from the beginning.

@@ -114,9 +114,7 @@ impl<'a> Lane<'a> {
     /// Its next request, wanted at `wanted`, is done at `end`.
     fn served(&mut self, wanted: Time, end: Time) {
         let request = self.request();
-        let totals = &mut self.totals[request.op as usize];
-        totals.bytes += request.bytes as u64;
-        totals.latency.add(end.since(wanted));
+        self.totals[request.op as usize].count_one(request.bytes, end.since(wanted));
         self.last = self.last.max(end);
         self.taken += 1;
         if let Some(in_flight) = &mut self.in_flight {

@@ -7,7 +7,6 @@ use crate::table::{Cell, Column, Table};
 use nvlab_lab::heap::{self, Counted, Row, Settings};
 use nvlab_nvheap::Delays;
 use nvlab_workload::objects::Workload;
-use serde_json::Value;
 
 pub fn bench(output: &Output, args: &HeapBench) -> Result<(), Failure> {
     let delays = Delays { read_ns: args.read_ns, write_ns: args.write_ns, is_waited_for: false };
@@ -59,9 +58,8 @@ pub fn bench(output: &Output, args: &HeapBench) -> Result<(), Failure> {
 
 fn row(row: &Row) -> Vec<Cell> {
     let ns = |ns: f64| Cell::new(format!("{ns:.0}"), ns);
-    let counted = |of: fn(&Counted) -> f64| match &row.counted {
-        Some(counted) => Cell::new(format!("{:.2}", of(counted)), of(counted)),
-        None => Cell::new("-", Value::Null),
+    let counted = |of: fn(&Counted) -> f64| {
+        Cell::or_dash(row.counted.as_ref(), |counted| Cell::new(format!("{:.2}", of(counted)), of(counted)))
     };
     vec![
         Cell::text(row.workload.name()),
