@@ -232,7 +232,7 @@ pub struct Simulation {
     #[arg(long, value_name = "LIMIT")]
     pub until: Option<Until>,
     /// Bring the device to a known state first: fresh | full | scattered | steady, with ,fill=30% ,span=30% ,idle=10s
-    /// ,seed=N after it (nvlab explain steady-state)
+    /// ,twin=no ,seed=N after it (nvlab explain steady-state)
     #[arg(long, default_value = "steady", value_name = "STATE")]
     pub precondition: Preparation,
     /// Run again even if the same run is among the results

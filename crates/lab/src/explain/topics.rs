@@ -111,8 +111,8 @@ The report says how many times the capacity was written until then. With hot and
 can take hundreds of capacities, since the cold data must find its place.
 A page-mapped device of 2^20 units and more, under a generator that draws every address anew, is
 settled as a twin first: up to 64 units are one in it, so it takes as many times fewer writes. Then
-each is split into its units and half capacities are written at full size until one agrees. The
-report says so.",
+each is split into its units and an eighth of a capacity is written at full size, then longer
+windows until one agrees. The report says so; twin=no does without (steady,twin=no).",
     },
     Topic {
         names: &["pts", "snia"],

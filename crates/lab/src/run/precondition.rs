@@ -179,7 +179,7 @@ fn begun<D: BlockDevice + Observed>(
     let is_steady = preparation.state == State::Steady;
     let capacity = device.capacity_bytes();
     let filled = preparation.fill_bytes(capacity);
-    let draws = workload.as_ref().filter(|_| is_steady).and_then(|workload| workload.draws());
+    let draws = workload.as_ref().filter(|_| is_steady && preparation.twin).and_then(|workload| workload.draws());
     let twin = draws.map(|draws| coarse::settled(device, draws, filled, &report, steps)).transpose()?;
     if let Some(settling) = twin.flatten() {
         return Ok(settling);

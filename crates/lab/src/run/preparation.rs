@@ -48,6 +48,8 @@ pub struct Preparation {
     pub span: Option<f64>,
     /// Time that passes between the preparation and the first measured request.
     pub idle: Span,
+    /// False: the writes to its steady state are all at full size, never to a coarse twin.
+    pub twin: bool,
     /// Seed of the device's random choices and of the writes that prepare it. A fresh device takes that of the run.
     pub seed: u64,
 }
@@ -59,7 +61,7 @@ const GRAIN_BYTES: u64 = 1 << 20;
 
 impl From<State> for Preparation {
     fn from(state: State) -> Preparation {
-        Preparation { state, fill: 1.0, span: None, idle: Span::ZERO, seed: SEED }
+        Preparation { state, fill: 1.0, span: None, idle: Span::ZERO, twin: true, seed: SEED }
     }
 }
 
@@ -114,6 +116,9 @@ impl fmt::Display for Preparation {
         if self.idle > Span::ZERO {
             write!(f, ",idle={}", exact_span(self.idle).replace(' ', ""))?;
         }
+        if !self.twin {
+            f.write_str(",twin=no")?;
+        }
         if self.seed != SEED {
             write!(f, ",seed={}", self.seed)?;
         }
@@ -131,8 +136,8 @@ impl FromStr for Preparation {
                 None if number == 0 => {
                     found.state = State::parse(word).ok_or_else(|| {
                         format!(
-                            "`{word}` is no state: write fresh, full, scattered or steady, then fill=, span=, idle= or seed= \
-                             after commas"
+                            "`{word}` is no state: write fresh, full, scattered or steady, then fill=, span=, idle=, twin= or \
+                             seed= after commas"
                         )
                     })?;
                 }
@@ -141,10 +146,12 @@ impl FromStr for Preparation {
                 Some(("idle", value)) => {
                     found.idle = span(value).map_err(|error| format!("idle: {error}"))?;
                 }
+                Some(("twin", "no")) => found.twin = false,
+                Some(("twin", "yes")) => found.twin = true,
                 Some(("seed", value)) => {
                     found.seed = value.parse().map_err(|_| format!("seed: `{value}` is no whole number"))?;
                 }
-                _ => return Err(format!("`{word}` is none of fill=30%, span=30%, idle=10s and seed=N")),
+                _ => return Err(format!("`{word}` is none of fill=30%, span=30%, idle=10s, twin=no and seed=N")),
             }
         }
         found.checked()
@@ -170,6 +177,9 @@ impl Preparation {
         if self.span.is_some() && self.state != State::Steady {
             return Err("span is where the writes to the steady state go: it needs steady".into());
         }
+        if !self.twin && self.state != State::Steady {
+            return Err("twin=no is about the writes to the steady state: it needs steady".into());
+        }
         if self.span.is_some_and(|span| span > self.fill) {
             return Err("span reaches beyond what is filled: it must not be above fill".into());
         }
@@ -183,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for text in ["fresh", "full", "scattered", "steady", "steady,fill=30%,span=12.5%,idle=10s,seed=7"] {
+        for text in ["fresh", "full", "scattered", "steady", "steady,fill=30%,span=12.5%,idle=10s,seed=7", "steady,twin=no"] {
             let read: Preparation = text.parse().unwrap();
             assert_eq!(read.to_string().parse::<Preparation>(), Ok(read), "{text}");
         }
@@ -203,6 +213,8 @@ mod tests {
             "steady,full",
             "fresh,fill=30%",
             "full,span=10%",
+            "full,twin=no",
+            "steady,twin=maybe",
             "steady,fill=10%,span=20%",
             "fill=0%",
             "fill=120%",

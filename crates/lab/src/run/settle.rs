@@ -3,7 +3,8 @@
 //! Write amplification is measured in windows of half a capacity, from the moment every block has been erased twice on
 //! average (earlier the cleaner has had little to do); it is constant when the later half of all windows and the earlier half
 //! agree within 1 %. The span grows with the search, so that a slow drift is not missed. A device whose state was taken from
-//! that of a coarse twin ([`super::coarse`]) is there when a window agrees with the one before, the first with the twin's.
+//! that of a coarse twin ([`super::coarse`]) is there when a window agrees with the one before, the first, of an eighth of a
+//! capacity, with the twin's; each window is twice as long as the one before, up to half a capacity.
 //!
 //! Between two windows nothing is in flight: there the device can be kept, and its preparation continued by another run
 //! with the same result ([`Settling`]).
@@ -23,6 +24,8 @@ const WINDOWS_MAX: u64 = 100;
 /// Windows on each side of the comparison, at least.
 const WINDOWS_MIN: usize = 2;
 const AGREE: f64 = 0.01;
+/// Share of a capacity of the first window after a twin, as a power of one half.
+const FIRST_AFTER_TWIN: u64 = 3;
 /// Erases of the mean block before windows count.
 const ERASES_BEFORE: u64 = 2;
 pub(super) const DEPTH: u32 = 32;
@@ -257,16 +260,18 @@ pub(super) fn settle<D: BlockDevice + Observed>(
 }
 
 /// Writes to a device that came from its twin until a window agrees with the one before, the first with the write
-/// amplification of the twin, which `settling` begins with.
+/// amplification of the twin, which `settling` begins with. The first is short: at its end a device as amplified as 4 has
+/// programmed half of its blocks, and a state that is not steady shows at once, before the device has come closer to it.
 pub(super) fn settle_from<D: BlockDevice + Observed>(
     device: &mut D,
     workload: &mut dyn BlockWorkload,
     settling: &mut Settling,
     steps: &mut Steps<'_>,
 ) -> Result<(), DriveError> {
-    let bytes = device.capacity_bytes() / 2;
-    let limit = Limit { written_bytes: bytes, ..Limit::NONE };
     while settling.rounds < WINDOWS_MAX {
+        let shorter = FIRST_AFTER_TWIN.saturating_sub(settling.rounds).max(1);
+        let bytes = device.capacity_bytes() >> shorter;
+        let limit = Limit { written_bytes: bytes, ..Limit::NONE };
         let Some(found) = window(device, workload, settling, (bytes, &limit), steps)? else { break };
         settling.report.last_windows = [settling.report.last_windows[1], found];
         let [a, b] = settling.report.last_windows;
