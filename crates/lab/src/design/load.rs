@@ -49,6 +49,8 @@ built_in!(
     "optane-like",
     "p4500-1tb",
     "pcie-flash-2007",
+    "qlc-16tb",
+    "qlc-61tb",
     "qlc-pslc",
     "rvm-battery-ram",
     "rvm-disk",
