@@ -123,7 +123,11 @@ impl Expected {
 
 /// Lines that are expected at the same time, at most: twice the requests that are prefetched together.
 const EXPECTED: usize = 64;
-const NOTHING_EXPECTED: [Cell<Expected>; EXPECTED] = [const { Cell::new(Expected::NOTHING) }; EXPECTED];
+
+/// No line is expected.
+fn nothing_expected() -> [Cell<Expected>; EXPECTED] {
+    std::array::from_fn(|_| Cell::new(Expected::NOTHING))
+}
 
 /// A memory with Start-Gap in front of it.
 #[derive(Clone, Debug)]
@@ -168,7 +172,7 @@ impl<M: InPlace> StartGap<M> {
             lines: lines as u32,
             reciprocal: u64::MAX / lines + 1,
             line_shift: config.line_bytes.trailing_zeros(),
-            expected: NOTHING_EXPECTED,
+            expected: nothing_expected(),
             ready: Time::ZERO,
             moved: 0,
             line: vec![0; if M::KEEPS { config.line_bytes as usize } else { 0 }],
@@ -226,7 +230,7 @@ impl<M: InPlace> StartGap<M> {
             }
             self.regions[region as usize] = Region::after(moves, self.lines);
         }
-        self.expected = NOTHING_EXPECTED;
+        self.expected = nothing_expected();
         self.ready = end;
         Ok(end)
     }
@@ -304,7 +308,7 @@ impl<M: InPlace> StartGap<M> {
         let before = (moves + 1).saturating_sub(self.ring).to_le_bytes();
         let noted = self.medium.update(copied.end, offset, &before, &(moves + 1).to_le_bytes())?;
         self.regions[region as usize] = Region::after(moves + 1, self.lines);
-        self.expected = NOTHING_EXPECTED;
+        self.expected = nothing_expected();
         self.ready = noted.end;
         self.moved += 1;
         Ok(())

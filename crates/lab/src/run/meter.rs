@@ -35,7 +35,7 @@ impl OpTotals {
 
     /// One more, of so many bytes.
     #[inline]
-    pub fn count_one(&mut self, bytes: u32, latency: Span) {
+    pub(super) fn count_one(&mut self, bytes: u32, latency: Span) {
         self.bytes += bytes as u64;
         self.latency.add(latency);
     }

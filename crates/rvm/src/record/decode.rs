@@ -63,7 +63,7 @@ impl<'a> Record<'a> {
     /// Calls `each` with segment, offset and length of every range of the record that seems to begin `bytes`, and returns the
     /// record's length. Nothing is checked: good for guesses. `None` if `bytes` do not hold a whole record; only compact headers
     /// of a plain body are read.
-    pub fn glance(bytes: &[u8], mut each: impl FnMut(u32, u64, usize)) -> Option<usize> {
+    pub(crate) fn glance(bytes: &[u8], mut each: impl FnMut(u32, u64, usize)) -> Option<usize> {
         let header = bytes.first_chunk::<HEADER_BYTES>()?;
         let length = Record::length(header)?;
         let body = Cow::Borrowed(bytes.get(HEADER_BYTES..length)?);
