@@ -4,6 +4,7 @@ use crate::BlockDevice;
 use nvlab_controller::{Background, Controller, ControllerError, Powered, RecoveryReport};
 use nvlab_units::{Bus, Extent, Rate, Served, Span, Time};
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
 
 /// The path between host and device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,7 +26,8 @@ pub struct HostPath {
 pub struct Attached<C> {
     controller: C,
     path: HostPath,
-    unit_bytes: u64,
+    /// Not zero, so that dividing by it needs no check: what [`Controller::prefetch`] does not need is then not computed.
+    unit_bytes: NonZeroU64,
     /// log2 of the unit, if it is a power of two.
     shift: Option<u32>,
     up: Bus,
@@ -39,7 +41,7 @@ pub struct Attached<C> {
 impl<C: Controller> Attached<C> {
     /// Puts a controller behind a path.
     pub fn new(controller: C, path: HostPath) -> Attached<C> {
-        let unit_bytes = controller.unit_bytes() as u64;
+        let unit_bytes = NonZeroU64::new(controller.unit_bytes() as u64).expect("units of at least a byte");
         let shift = unit_bytes.is_power_of_two().then(|| unit_bytes.trailing_zeros());
         let (up, down, free_at) = (Bus::new(), Bus::new(), Time::ZERO);
         Attached {
@@ -84,19 +86,19 @@ impl<C: Controller> Attached<C> {
     #[inline]
     fn touched(&self, offset: u64, bytes: u32) -> Extent {
         let first = self.units(offset);
-        extent(first, self.units(offset + bytes as u64 + self.unit_bytes - 1))
+        extent(first, self.units(offset + bytes as u64 + self.unit_bytes.get() - 1))
     }
 
-    /// True if a range is just the units it overlaps.
+    /// The units of a range that is whole units; otherwise `None`.
     #[inline]
-    fn is_whole(&self, offset: u64, bytes: u32, extent: Extent) -> bool {
-        match self.shift {
-            Some(_) => (offset | bytes as u64) & (self.unit_bytes - 1) == 0,
-            None => {
-                extent.start as u64 * self.unit_bytes == offset
-                    && extent.count as u64 * self.unit_bytes == bytes as u64
-            }
-        }
+    fn whole(&self, offset: u64, bytes: u32) -> Option<Extent> {
+        let unit = self.unit_bytes.get();
+        let is_whole = match self.shift {
+            Some(_) => (offset | bytes as u64) & (unit - 1) == 0,
+            None => offset.is_multiple_of(unit) && (bytes as u64).is_multiple_of(unit),
+        };
+        let first = self.units(offset);
+        is_whole.then(|| extent(first, first + self.units(bytes as u64)))
     }
 
     /// When the device has taken up a request that is issued at `at`.
@@ -118,6 +120,28 @@ impl<C: Controller> Attached<C> {
         link.book(now, at, rate.transfer(bytes as u64)).end
     }
 
+    /// Reads the units that a range covers only in part.
+    #[cold]
+    fn read_parts(
+        &mut self,
+        at: Time,
+        offset: u64,
+        bytes: u32,
+        into: &mut [u8],
+    ) -> Result<Time, ControllerError> {
+        let extent = self.touched(offset, bytes);
+        if !C::KEEPS {
+            return Ok(self.controller.read(at, extent, into)?.end);
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.resize(extent.count as usize * self.unit_bytes.get() as usize, 0);
+        let served = self.controller.read(at, extent, &mut scratch);
+        let lead = (offset - extent.start as u64 * self.unit_bytes.get()) as usize;
+        into[..bytes as usize].copy_from_slice(&scratch[lead..lead + bytes as usize]);
+        self.scratch = scratch;
+        Ok(served?.end)
+    }
+
     /// Reads the units that a write covers only in part, merges and writes whole units.
     #[cold]
     fn write_parts(
@@ -128,11 +152,11 @@ impl<C: Controller> Attached<C> {
         data: &[u8],
     ) -> Result<Time, ControllerError> {
         let extent = self.touched(offset, bytes);
-        let unit = self.unit_bytes as usize;
+        let unit = self.unit_bytes.get() as usize;
         let keeps = !data.is_empty();
         let mut whole = std::mem::take(&mut self.scratch);
         whole.resize(if keeps { extent.count as usize * unit } else { 0 }, 0);
-        let lead = (offset - extent.start as u64 * self.unit_bytes) as usize;
+        let lead = (offset - extent.start as u64 * self.unit_bytes.get()) as usize;
         let tail = !(lead + bytes as usize).is_multiple_of(unit);
         let mut ready = at;
         let last = extent.count - 1;
@@ -146,7 +170,7 @@ impl<C: Controller> Attached<C> {
         if keeps {
             whole[lead..lead + bytes as usize].copy_from_slice(data);
         }
-        self.unaligned_bytes += extent.count as u64 * self.unit_bytes - bytes as u64;
+        self.unaligned_bytes += extent.count as u64 * self.unit_bytes.get() - bytes as u64;
         let written = self.controller.write(ready, extent, &whole);
         self.scratch = whole;
         Ok(written?.end)
@@ -187,7 +211,7 @@ impl<C: Controller> Powered for Attached<C> {
 
 impl<C: Controller> BlockDevice for Attached<C> {
     fn capacity_bytes(&self) -> u64 {
-        self.controller.capacity_units() as u64 * self.unit_bytes
+        self.controller.capacity_units() as u64 * self.unit_bytes.get()
     }
 
     // Always: with many kinds of controllers the compiler stops inlining it by itself, which costs a read 15 %.
@@ -200,18 +224,9 @@ impl<C: Controller> BlockDevice for Attached<C> {
         into: &mut [u8],
     ) -> Result<Served, ControllerError> {
         let start = self.accept(at);
-        let extent = self.touched(offset, bytes);
-        let whole = extent.count as u64 * self.unit_bytes == bytes as u64;
-        let end = if whole || !C::KEEPS {
-            self.controller.read(start, extent, into)?.end
-        } else {
-            let mut scratch = std::mem::take(&mut self.scratch);
-            scratch.resize(extent.count as usize * self.unit_bytes as usize, 0);
-            let served = self.controller.read(start, extent, &mut scratch);
-            let lead = (offset - extent.start as u64 * self.unit_bytes) as usize;
-            into[..bytes as usize].copy_from_slice(&scratch[lead..lead + bytes as usize]);
-            self.scratch = scratch;
-            served?.end
+        let end = match self.whole(offset, bytes) {
+            Some(extent) => self.controller.read(start, extent, into)?.end,
+            None => self.read_parts(start, offset, bytes, into)?,
         };
         Ok(Served { start, end: self.transfer(at, end, bytes, true) })
     }
@@ -220,18 +235,16 @@ impl<C: Controller> BlockDevice for Attached<C> {
     fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
         let start = self.accept(at);
         let arrived = self.transfer(at, start, bytes, false);
-        let extent = self.touched(offset, bytes);
-        let end = if self.is_whole(offset, bytes, extent) {
-            self.controller.write(arrived, extent, data)?.end
-        } else {
-            self.write_parts(arrived, offset, bytes, data)?
+        let end = match self.whole(offset, bytes) {
+            Some(extent) => self.controller.write(arrived, extent, data)?.end,
+            None => self.write_parts(arrived, offset, bytes, data)?,
         };
         Ok(Served { start, end })
     }
 
     fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError> {
         let start = self.accept(at);
-        let first = self.units(offset + self.unit_bytes - 1);
+        let first = self.units(offset + self.unit_bytes.get() - 1);
         let end = self.units(offset + bytes as u64);
         if first >= end {
             return Ok(Served { start, end: start });
@@ -245,8 +258,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
     }
 
     fn view(&self, offset: u64, bytes: u32) -> Option<&[u8]> {
-        let extent = self.touched(offset, bytes);
-        if self.is_whole(offset, bytes, extent) { self.controller.view(extent) } else { None }
+        self.controller.view(self.whole(offset, bytes)?)
     }
 
     #[inline]

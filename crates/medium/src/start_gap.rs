@@ -107,6 +107,28 @@ impl Region {
     }
 }
 
+/// A line that will be written soon.
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    line: u32,
+    region: u32,
+    /// The address of its slot in the memory below.
+    slot: u64,
+}
+
+impl Expected {
+    /// No line has that number: more are refused.
+    const NOTHING: Expected = Expected { line: u32::MAX, region: 0, slot: 0 };
+}
+
+/// Lines that are expected at the same time, at most: twice the requests that are prefetched together.
+const EXPECTED: usize = 64;
+
+/// No line is expected.
+fn nothing_expected() -> [Cell<Expected>; EXPECTED] {
+    std::array::from_fn(|_| Cell::new(Expected::NOTHING))
+}
+
 /// A memory with Start-Gap in front of it.
 #[derive(Clone, Debug)]
 pub struct StartGap<M> {
@@ -126,6 +148,10 @@ pub struct StartGap<M> {
     /// Bytes of all lines.
     capacity_bytes: u64,
     permutation: Option<Permutation>,
+    /// Lines that will be written soon, each with its place: a write then takes a look instead of the four rounds of the
+    /// permutation, which [`InPlace::prefetch`] computes for several lines at the same time. An entry may be of another line;
+    /// it is never wrong, since a move empties them all.
+    expected: [Cell<Expected>; EXPECTED],
     /// A move is in progress until then; nothing overtakes it.
     ready: Time,
     moved: u64,
@@ -146,6 +172,7 @@ impl<M: InPlace> StartGap<M> {
             lines: lines as u32,
             reciprocal: u64::MAX / lines + 1,
             line_shift: config.line_bytes.trailing_zeros(),
+            expected: nothing_expected(),
             ready: Time::ZERO,
             moved: 0,
             line: vec![0; if M::KEEPS { config.line_bytes as usize } else { 0 }],
@@ -203,6 +230,7 @@ impl<M: InPlace> StartGap<M> {
             }
             self.regions[region as usize] = Region::after(moves, self.lines);
         }
+        self.expected = nothing_expected();
         self.ready = end;
         Ok(end)
     }
@@ -237,24 +265,33 @@ impl<M: InPlace> StartGap<M> {
     /// The address of a byte in the memory below.
     #[inline]
     fn place_of(&self, offset: u64) -> u64 {
-        let line = offset >> self.line_shift;
+        self.find(offset >> self.line_shift).slot + self.inside(offset)
+    }
+
+    /// Where a line is.
+    #[inline(always)]
+    fn find(&self, line: u64) -> Expected {
         let permuted = self.permutation.as_ref().map_or(line as u32, |permutation| permutation.apply(line));
-        self.place_of_permuted(offset, permuted).1
-    }
-
-    /// The region of a byte that will be written, and its address in the memory below.
-    #[inline(always)]
-    fn place_to_write(&self, offset: u64) -> (u64, u64) {
-        let line = offset >> self.line_shift;
-        let permuted =
-            self.permutation.as_ref().map_or(line as u32, |permutation| permutation.expected(line));
-        self.place_of_permuted(offset, permuted)
-    }
-
-    #[inline(always)]
-    fn place_of_permuted(&self, offset: u64, permuted: u32) -> (u64, u64) {
         let (region, slot) = self.slot_of(permuted);
-        (region, self.slot_offset(region, slot) + (offset & (self.config.line_bytes as u64 - 1)))
+        Expected { line: line as u32, region: region as u32, slot: self.slot_offset(region, slot) }
+    }
+
+    /// Where a line is that will be written, perhaps one that was expected.
+    #[inline(always)]
+    fn find_expected(&self, line: u64) -> Expected {
+        let expected = self.expected[line as usize % EXPECTED].get();
+        if expected.line == line as u32 { expected } else { self.find_unexpected(line) }
+    }
+
+    #[cold]
+    fn find_unexpected(&self, line: u64) -> Expected {
+        self.find(line)
+    }
+
+    /// The address of a byte in its line.
+    #[inline(always)]
+    fn inside(&self, offset: u64) -> u64 {
+        offset & (self.config.line_bytes as u64 - 1)
     }
 
     /// Moves the line before the gap into it.
@@ -271,14 +308,16 @@ impl<M: InPlace> StartGap<M> {
         let before = (moves + 1).saturating_sub(self.ring).to_le_bytes();
         let noted = self.medium.update(copied.end, offset, &before, &(moves + 1).to_le_bytes())?;
         self.regions[region as usize] = Region::after(moves + 1, self.lines);
+        self.expected = nothing_expected();
         self.ready = noted.end;
         self.moved += 1;
         Ok(())
     }
 
+    /// True if a range is inside one line.
     #[inline]
     fn is_in_one_line(&self, offset: u64, bytes: u64) -> bool {
-        bytes > 0 && (offset ^ (offset + bytes - 1)) >> self.line_shift == 0
+        bytes > 0 && offset < self.capacity_bytes && (offset ^ (offset + bytes - 1)) >> self.line_shift == 0
     }
 
     /// Writes a part of one line, and moves the gap of its region if it is time. `old` and `new` are empty if they are not
@@ -292,7 +331,8 @@ impl<M: InPlace> StartGap<M> {
         new: &[u8],
     ) -> Result<Served, MediumError> {
         let start = at.max(self.ready);
-        let (region, to) = self.place_to_write(offset);
+        let Expected { region, slot, .. } = self.find_expected(offset >> self.line_shift);
+        let to = slot + self.inside(offset);
         let one = match old.is_empty() {
             true => self.medium.write(start, to, bytes, new)?,
             false => self.medium.update(start, to, old, new)?,
@@ -300,7 +340,7 @@ impl<M: InPlace> StartGap<M> {
         let writes = &mut self.regions[region as usize].writes;
         *writes += 1;
         if *writes >= self.config.interval {
-            self.step(one.end, region)?;
+            self.step(one.end, region as u64)?;
         }
         Ok(one)
     }
@@ -341,11 +381,11 @@ impl<M: InPlace> InPlace for StartGap<M> {
 
     #[inline]
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
-        check_range(offset, bytes, self.capacity())?;
         let start = at.max(self.ready);
         if self.is_in_one_line(offset, bytes) {
             return self.medium.read(start, self.place_of(offset), bytes, into);
         }
+        check_range(offset, bytes, self.capacity())?;
         let mut all: Option<Served> = None;
         for piece in pieces(offset, bytes, self.config.line_bytes as u64) {
             let from = self.locate(piece.0);
@@ -359,15 +399,15 @@ impl<M: InPlace> InPlace for StartGap<M> {
     #[inline(always)]
     fn prefetch(&self, offset: u64) {
         let line = offset >> self.line_shift;
-        let permuted = self.permutation.as_ref().map_or(line as u32, |permutation| permutation.expect(line));
-        self.medium.prefetch(self.place_of_permuted(offset, permuted).1);
+        let found = self.find(line);
+        self.expected[line as usize % EXPECTED].set(found);
+        self.medium.prefetch(found.slot + self.inside(offset));
     }
 
     // Always: as a call, with its result in memory, a write of a line takes half as many instructions again.
     #[inline(always)]
     fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
         if self.is_in_one_line(offset, bytes) {
-            check_range(offset, bytes, self.capacity_bytes)?;
             return self.put_in_line(at, (offset, bytes), &[], data);
         }
         self.put(at, (offset, bytes), &[], data)
@@ -377,7 +417,6 @@ impl<M: InPlace> InPlace for StartGap<M> {
         assert_eq!(old.len(), new.len(), "{} B are to replace {} B", new.len(), old.len());
         let bytes = new.len() as u64;
         if self.is_in_one_line(offset, bytes) {
-            check_range(offset, bytes, self.capacity_bytes)?;
             return self.put_in_line(at, (offset, bytes), old, new);
         }
         self.put(at, (offset, bytes), old, new)
@@ -407,13 +446,7 @@ struct Permutation {
     /// The bits of the left and of the right half.
     masks: [u64; 2],
     keys: [u64; 4],
-    /// Lines that will be written soon, each with its place: a write then takes a look instead of the four rounds, which
-    /// [`InPlace::prefetch`] computes for several lines at the same time. An entry may be of another line; it is never wrong.
-    expected: [Cell<(u32, u32)>; EXPECTED],
 }
-
-/// Lines that are expected at the same time, at most: twice the requests that are prefetched together.
-const EXPECTED: usize = 64;
 
 impl Permutation {
     fn new(count: u64, seed: u64) -> Permutation {
@@ -422,28 +455,7 @@ impl Permutation {
         let keys = std::array::from_fn(|_| rng.bits());
         let (left_bits, right_bits) = (bits / 2, bits.div_ceil(2));
         let masks = [(1 << left_bits) - 1, (1 << right_bits) - 1];
-        let expected = std::array::from_fn(|_| Cell::new((u32::MAX, 0)));
-        Permutation { count, right_bits, masks, keys, expected }
-    }
-
-    /// The place of a line that will be needed soon.
-    #[inline]
-    fn expect(&self, line: u64) -> u32 {
-        let place = self.apply(line);
-        self.expected[line as usize % EXPECTED].set((line as u32, place));
-        place
-    }
-
-    /// The place of a line that may have been expected.
-    #[inline]
-    fn expected(&self, line: u64) -> u32 {
-        let (expected, place) = self.expected[line as usize % EXPECTED].get();
-        if expected == line as u32 { place } else { self.unexpected(line) }
-    }
-
-    #[cold]
-    fn unexpected(&self, line: u64) -> u32 {
-        self.apply(line)
+        Permutation { count, right_bits, masks, keys }
     }
 
     /// The place of a line; both are numbers of 32 bits, more lines are refused.

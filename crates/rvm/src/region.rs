@@ -160,14 +160,14 @@ pub struct Transaction<'r> {
 #[derive(Debug)]
 #[must_use = "the transaction is not durable yet"]
 pub struct Pending {
-    core: Arc<Core>,
-    position: u64,
+    /// The log, and where the record ends in it; `None`: it is durable already.
+    record: Option<(Arc<Core>, u64)>,
 }
 
 impl Pending {
     /// Waits until the transaction is durable.
     pub fn wait(self) -> Result<()> {
-        self.core.wait_for(self.position)
+        self.record.map_or(Ok(()), |(core, position)| core.wait_for(position))
     }
 }
 
@@ -190,6 +190,7 @@ impl<'r> Transaction<'r> {
     }
 
     /// Some bytes of the first region, to be changed: they are part of the commit.
+    #[inline]
     pub fn set_range(&mut self, range: Range<usize>) -> Result<&mut [u8]> {
         self.set_range_in(Part::FIRST, range)
     }
@@ -205,6 +206,7 @@ impl<'r> Transaction<'r> {
     }
 
     /// Some bytes of a region, to be changed: they are part of the commit.
+    #[inline]
     pub fn set_range_in(&mut self, part: Part, range: Range<usize>) -> Result<&mut [u8]> {
         let region = self.regions.get_mut(part);
         if region.watch.as_ref().is_some_and(Watch::is_active) {
@@ -221,12 +223,14 @@ impl<'r> Transaction<'r> {
     }
 
     /// Writes bytes to the first region.
+    #[inline]
     pub fn write(&mut self, offset: usize, data: &[u8]) -> Result<()> {
         self.set_range(offset..offset.saturating_add(data.len()))?.copy_from_slice(data);
         Ok(())
     }
 
     /// A value in the first region, to be changed. Its offset is a multiple of its alignment.
+    #[inline]
     pub fn get_mut<T: Plain>(&mut self, offset: usize) -> Result<&mut T> {
         if !offset.is_multiple_of(align_of::<T>()) {
             return Err(misaligned::<T>(offset));
@@ -249,15 +253,15 @@ impl<'r> Transaction<'r> {
     /// Commits, so that the region can be used again before the transaction is durable. Who waits shares the force with
     /// all others that wait.
     pub fn commit_later(mut self) -> Result<Pending> {
-        let core = self.regions.first.core.clone();
         let raw = self.raw.as_mut().expect("a transaction under way");
         // SAFETY: the regions are borrowed exclusively.
         let position = unsafe {
             self.regions.name_changes(raw)?;
-            core.append(raw, Flush::Yes)?
+            self.regions.first.core.append(raw, Flush::Yes)?
         };
         self.regions.first.spare = self.raw.take();
-        Ok(Pending { core, position })
+        let core = &self.regions.first.core;
+        Ok(Pending { record: (!core.is_durable(position)).then(|| (core.clone(), position)) })
     }
 
     /// Undoes the transaction. Fails if it began without restore.

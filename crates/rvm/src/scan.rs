@@ -37,6 +37,11 @@ impl Reader<'_> {
         Ok(Some(&self.window[at..at + bytes]))
     }
 
+    /// What has been read from `position` on.
+    fn following(&self, position: u64) -> &[u8] {
+        self.window.get((position - self.start) as usize..).unwrap_or(&[])
+    }
+
     /// The bytes of the record that seems to begin at `position`, if it is not longer than `most`.
     fn record(&mut self, position: u64, most: u64) -> Result<Option<&[u8]>> {
         let Some(header) = self.get(position, HEADER_BYTES)? else { return Ok(None) };
@@ -48,12 +53,13 @@ impl Reader<'_> {
     }
 }
 
-/// Calls `each` with position and contents of every record from the head on and returns the tail: where the next one does
-/// not check. With `until`, the records up to there must check. The log is locked for one read at a time.
+/// Calls `each` with position and contents of every record from the head on, and what has been read behind it, which is not
+/// checked yet. Returns the tail: where the next record does not check. With `until`, the records up to there must check. The
+/// log is locked for one read at a time.
 pub fn scan(
     log: &Mutex<Box<dyn Log>>,
     until: Option<u64>,
-    mut each: impl FnMut(u64, &Record<'_>) -> Result<()>,
+    mut each: impl FnMut(u64, &Record<'_>, &[u8]) -> Result<()>,
 ) -> Result<u64> {
     let (status, capacity) = {
         let log = lock(log);
@@ -63,13 +69,13 @@ pub fn scan(
     let mut reader = Reader { log, window: Vec::new(), start: 0, end };
     let mut position = status.head;
     loop {
-        let checked = match reader.record(position, u64::MAX)? {
-            Some(bytes) => Record::check(bytes, Place::new(&status, position)),
-            None => None,
-        };
+        let bytes = reader.record(position, u64::MAX)?.map(<[u8]>::len);
+        let checked = bytes.and_then(|bytes| {
+            Record::check(&reader.following(position)[..bytes], Place::new(&status, position))
+        });
         match checked {
             Some(Ok(record)) => {
-                each(position, &record)?;
+                each(position, &record, reader.following(position + record.bytes as u64))?;
                 position += record.bytes as u64;
             }
             Some(Err(why)) => return Err(damaged(reader.log, position, why)),

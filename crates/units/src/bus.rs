@@ -29,7 +29,8 @@ impl Bus {
     /// back by more than a booking, and `at` is not before it.
     #[inline]
     pub fn book(&mut self, now: Time, at: Time, span: Span) -> Served {
-        if self.last.1 <= now && self.earlier.is_empty() && !span.is_zero() {
+        // Nothing that was booked before still counts.
+        if self.last.1 <= now && !span.is_zero() {
             self.last = (at, at + span);
             return Served { start: at, end: self.last.1 };
         }

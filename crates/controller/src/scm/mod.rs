@@ -175,18 +175,20 @@ impl<M: InPlace> Scm<M> {
         extent: Extent,
         mut serve: impl FnMut(&mut Self, Time, Part) -> Result<Time, MediumError>,
     ) -> Result<Served, (u64, MediumError)> {
-        let (offset, bytes) = self.bytes_of(extent);
+        let (mut offset, mut left) = self.bytes_of(extent);
         let mut end = at;
-        let mut done = 0;
-        while done < bytes {
-            let part = self.part(offset + done, bytes - done, done);
+        let mut first = 0;
+        while left > 0 {
+            let part = self.part(offset, left, first);
             let tag = self.next_tag;
             let begin = at.max(self.tags[tag]);
-            let ends = serve(self, begin, part).map_err(|source| (offset + done, source))?;
+            let ends = serve(self, begin, part).map_err(|source| (offset, source))?;
             self.tags[tag] = ends;
             self.next_tag = if tag + 1 == self.tags.len() { 0 } else { tag + 1 };
             end = end.max(ends);
-            done += part.bytes;
+            offset += part.bytes;
+            first += part.bytes;
+            left -= part.bytes;
         }
         Ok(Served { start: at, end })
     }

@@ -6,6 +6,7 @@
 
 use super::device::Observed;
 use super::meter::Meter;
+use super::outstanding::Outstanding;
 use nvlab_access::BlockDevice;
 use nvlab_controller::ControllerError;
 use nvlab_units::{Span, Time};
@@ -154,74 +155,6 @@ impl DriveError {
     }
 }
 
-/// Completions of the requests in flight, earliest first: a tree of losers (Knuth, volume 3, section 5.4.1).
-/// Replacing the earliest costs one comparison per level and no unpredictable branch.
-#[derive(Clone, Debug)]
-pub struct Outstanding {
-    /// Node 1 is the root, the children of `n` are `2 n` and `2 n + 1`. A leaf holds the end of its request in picoseconds,
-    /// an inner node the leaf that ends later of the two that met there. One vector, since two tables, or losers with
-    /// their ends beside them, take more instructions per level.
-    nodes: Vec<u64>,
-    earliest: Entry,
-    depth: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    end: Time,
-    leaf: usize,
-}
-
-impl Outstanding {
-    /// At most `depth` requests, at least one. Initially all of them ended at `origin`.
-    pub fn new(depth: u32, origin: Time) -> Outstanding {
-        let depth = depth.max(1) as usize;
-        let leaves = depth.next_power_of_two();
-        // Leaves beyond the depth never win; the others are alike, so any may be the winner of any match. Here the leftmost
-        // leaf wins: the loser at a node is the leftmost leaf of its right child.
-        let mut nodes = vec![Time::MAX.ps(); 2 * leaves];
-        for (node, loser) in nodes[..leaves].iter_mut().enumerate().skip(1) {
-            let mut leaf = 2 * node + 1;
-            while leaf < leaves {
-                leaf *= 2;
-            }
-            *loser = leaf as u64;
-        }
-        nodes[leaves..][..depth].fill(origin.ps());
-        Outstanding { nodes, earliest: Entry { end: origin, leaf: leaves }, depth }
-    }
-
-    /// When another request may begin.
-    #[inline]
-    pub(super) fn room_at(&self) -> Time {
-        self.earliest.end
-    }
-
-    /// Adds a request that ends at `end`, in the place of the one that ended first.
-    #[inline]
-    pub fn add(&mut self, end: Time) {
-        let mut winner = Entry { end, leaf: self.earliest.leaf };
-        self.nodes[winner.leaf] = end.ps();
-        let mut node = winner.leaf / 2;
-        while node > 0 {
-            let leaf = self.nodes[node] as usize;
-            let met = Entry { end: Time::from_ps(self.nodes[leaf]), leaf };
-            let beaten = met.end < winner.end;
-            self.nodes[node] = if beaten { winner.leaf } else { met.leaf } as u64;
-            winner = if beaten { met } else { winner };
-            node /= 2;
-        }
-        self.earliest = winner;
-    }
-
-    /// When the last one is done.
-    #[inline]
-    pub fn last(&self) -> Time {
-        let leaves = &self.nodes[self.nodes.len() / 2..];
-        Time::from_ps(*leaves[..self.depth].iter().max().expect("at least one request"))
-    }
-}
-
 /// Requests between two calls of `go_on`.
 pub(super) const ASK_EVERY: u64 = 8192;
 
@@ -364,32 +297,4 @@ pub(super) fn serve<D: BlockDevice>(
         Op::Flush => device.flush(at)?,
     };
     Ok(served.end)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use nvlab_units::Rng;
-
-    #[test]
-    fn the_earliest_completion_makes_room() {
-        let mut rng = Rng::new(2);
-        for depth in [1, 2, 3, 7, 32] {
-            let mut heap = Outstanding::new(depth, Time::ZERO);
-            let mut plain: Vec<Time> = Vec::new();
-            for _ in 0..1000 {
-                let room = heap.room_at();
-                if plain.len() >= depth as usize {
-                    plain.sort();
-                    assert_eq!(room, plain.remove(0));
-                } else {
-                    assert_eq!(room, Time::ZERO);
-                }
-                let end = Time::from_ns(rng.below(1000));
-                heap.add(end);
-                plain.push(end);
-            }
-            assert_eq!(heap.last(), *plain.iter().max().unwrap());
-        }
-    }
 }

@@ -13,6 +13,7 @@ pub mod drive;
 mod kept;
 mod media;
 pub mod meter;
+mod outstanding;
 pub mod precondition;
 mod preparation;
 mod program;

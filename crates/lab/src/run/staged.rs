@@ -10,7 +10,8 @@
 //! request: one issues all.
 
 use super::device::Observed;
-use super::drive::{self, ASK_EVERY, DriveError, Limit, Outstanding, Progress, Watch};
+use super::drive::{self, ASK_EVERY, DriveError, Limit, Progress, Watch};
+use super::outstanding::Outstanding;
 use crate::design::Software;
 use crate::result::{SoftwareResult, StageResult};
 use nvlab_access::BlockDevice;

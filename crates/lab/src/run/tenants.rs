@@ -7,8 +7,9 @@
 //! requests begin.
 
 use super::device::Observed;
-use super::drive::{DriveError, Limit, Outstanding, Progress, Watch, ask, finished, serve};
+use super::drive::{DriveError, Limit, Progress, Watch, ask, finished, serve};
 use super::meter::OpTotals;
+use super::outstanding::Outstanding;
 use super::summary::op_result;
 use crate::result::TenantResult;
 use nvlab_access::BlockDevice;

@@ -298,16 +298,20 @@ impl<S: Store> Pcm<S> {
         let (mut line, last) = (offset >> self.plan_shift, (offset + bytes - 1) >> self.plan_shift);
         self.stats.lines_worn += last - line + 1;
         // Most writes are inside one line.
-        loop {
-            let writes = &mut self.wear[line as usize];
-            *writes = writes.saturating_add(1);
-            if S::KEEPS {
-                self.store.write(wear_record(&self.config, line), &writes.to_le_bytes());
-            }
-            if line == last {
-                return steps;
-            }
+        self.wear_line(line);
+        while line < last {
             line += 1;
+            self.wear_line(line);
+        }
+        steps
+    }
+
+    #[inline(always)]
+    fn wear_line(&mut self, line: u64) {
+        let writes = &mut self.wear[line as usize];
+        *writes = writes.saturating_add(1);
+        if S::KEEPS {
+            self.store.write(wear_record(&self.config, line), &writes.to_le_bytes());
         }
     }
 
@@ -316,13 +320,8 @@ impl<S: Store> Pcm<S> {
         let steps = self.select.steps(offset, bytes, content);
         if steps > 0 && !self.wear.is_empty() {
             // Lines are a power of two, so the shift is that of the line.
-            let line = offset >> self.plan_shift;
-            let writes = &mut self.wear[line as usize];
-            *writes = writes.saturating_add(1);
+            self.wear_line(offset >> self.plan_shift);
             self.stats.lines_worn += 1;
-            if S::KEEPS {
-                self.store.write(wear_record(&self.config, line), &writes.to_le_bytes());
-            }
         }
         self.stats.steps += steps;
         self.stats.steps_spared += aligned_count(offset, bytes, self.select.step_shift) - steps;

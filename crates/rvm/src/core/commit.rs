@@ -102,9 +102,14 @@ impl Core {
         Ok((state, tail))
     }
 
+    /// Whether everything before `position` is durable.
+    pub(crate) fn is_durable(&self, position: u64) -> bool {
+        self.durable.load(Ordering::Acquire) >= position
+    }
+
     /// Waits until everything before `position` is durable.
     pub(crate) fn wait_for(&self, position: u64) -> Result<()> {
-        if self.durable.load(Ordering::Acquire) >= position {
+        if self.is_durable(position) {
             return Ok(());
         }
         self.wait_or_force(self.state(), position).map(|_| ())
@@ -202,7 +207,6 @@ impl Core {
 /// As for [`RawTransaction::set_range`]; nobody changes the regions meanwhile.
 unsafe fn find_missed(transaction: &RawTransaction) -> Result<()> {
     for (index, memory) in transaction.memories.iter().enumerate() {
-        debug_assert!(memory.active.load(Ordering::Relaxed) > 0);
         let ranges = transaction.ranges.iter().filter(|covered| covered.memory as usize == index);
         // SAFETY: as the caller promises.
         unsafe { memory.find_missed(ranges.map(|covered| covered.start..covered.end))? };

@@ -20,8 +20,10 @@ pub struct Memory {
     pub(super) offset: u64,
     /// Pages known to be its own, a bit each.
     own: Vec<AtomicU64>,
-    /// Transactions that have ranges in it.
-    pub(super) active: AtomicU32,
+    /// Whether it is in debug mode.
+    debug: bool,
+    /// Transactions that have ranges in it; counted in debug mode only.
+    active: AtomicU32,
     /// What it holds without uncommitted changes; kept in debug mode only.
     committed: Mutex<Vec<u8>>,
 }
@@ -48,7 +50,7 @@ impl Memory {
         }
         let committed = Mutex::new(if debug { mapping.as_slice().to_vec() } else { Vec::new() });
         let (own, active) = (own_pages(mapping.len()), AtomicU32::new(0));
-        Ok(Memory { mapping, segment, name: name.into(), offset: range.start, own, active, committed })
+        Ok(Memory { mapping, segment, name: name.into(), offset: range.start, own, debug, active, committed })
     }
 
     /// Moves it to an address at a page boundary, in place of whatever is mapped there.
@@ -138,6 +140,22 @@ impl Memory {
             committed.extend_from_slice(&self.mapping.as_slice()[old..]);
         }
         Ok(())
+    }
+
+    /// A transaction has its first range in it.
+    #[inline]
+    pub(super) fn enter(&self) {
+        if self.debug {
+            self.active.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A transaction with ranges in it has ended.
+    #[inline]
+    pub(super) fn leave(&self) {
+        if self.debug {
+            self.active.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Debug mode: fails if bytes outside `ranges` (in order) differ from what was committed, unless another transaction

@@ -33,7 +33,7 @@ fn recover(log: &mut Mutex<Box<dyn Log>>, segments: &dyn Segments) -> Result<Rec
     let mut recovery = Recovery::default();
     let mut names = BTreeMap::new();
     let head = exclusive(log).status().head;
-    let tail = scan(log, None, |_, record| {
+    let tail = scan(log, None, |_, record, _| {
         match &record.contents {
             Contents::Name(number, name) => drop(names.insert(*number, name.to_string())),
             Contents::Commit(_) => recovery.commits += 1,
@@ -50,8 +50,10 @@ fn recover(log: &mut Mutex<Box<dyn Log>>, segments: &dyn Segments) -> Result<Rec
         };
         Ok((segment.clone(), Arc::from(segments.open(segment)?)))
     };
-    scan(log, Some(tail), |_, record| changes.apply(record, &mut find))?;
-    recovery.segments = changes.0.len() as u32;
+    scan(log, Some(tail), |position, record, following| {
+        changes.apply(position, record, following, &mut find)
+    })?;
+    recovery.segments = changes.segments() as u32;
     recovery.applied_bytes = changes.finish()?;
     exclusive(log).reset(tail)?;
     Ok(recovery)

@@ -4,6 +4,7 @@
 use super::memory::PAGE_BYTES;
 use crate::{Error, Result, Store};
 use nvlab_os::Mapping;
+use nvlab_os::stores::{LINE, prefetch_for_store};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use std::sync::Arc;
 const PAGES_MAX: usize = 16 << 10;
 /// Adjacent pages are written together up to this many bytes.
 const WRITE_BYTES_MAX: usize = 1 << 20;
+/// The processor itself gets the rest of a longer change.
+const PREFETCH_BYTES_MAX: usize = 256;
 
 type Page = Box<[u8; PAGE_BYTES as usize]>;
 
@@ -93,6 +96,15 @@ impl Pages {
             (at, rest) = (at + piece.len() as u64, after);
         }
         Ok(())
+    }
+
+    /// Gets the lines at `offset` for [`Pages::insert`] to store to, if that stores directly.
+    pub fn prefetch(&self, offset: u64, bytes: usize) {
+        let Some(memory) = &self.memory else { return };
+        let lines = memory.as_slice().get(offset as usize..).unwrap_or(&[]).chunks(LINE);
+        lines
+            .take(bytes.min(PREFETCH_BYTES_MAX).div_ceil(LINE))
+            .for_each(|line| prefetch_for_store(line.as_ptr()));
     }
 
     fn load(&mut self, number: u64) -> Result<&mut Page> {

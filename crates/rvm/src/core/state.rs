@@ -133,7 +133,7 @@ impl Core {
         if woken {
             self.watch_force(ended);
         }
-        if self.durable.load(Ordering::Acquire) >= position {
+        if self.is_durable(position) {
             return None;
         }
         let mut state = self.state();

@@ -2,11 +2,10 @@
 
 use super::changed::changed;
 use super::memory::Memory;
-use crate::record::{Headers, RECORD_BYTES_MAX};
+use crate::record::{Headers, RECORD_BYTES_MAX, extend};
 use crate::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Whether a transaction can be undone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,7 +79,7 @@ impl RawTransaction {
     /// Forgets the ranges; keeps the buffers.
     pub(super) fn clear(&mut self) {
         for memory in self.memories.drain(..) {
-            memory.active.fetch_sub(1, Ordering::Relaxed);
+            memory.leave();
         }
         self.ranges.clear();
         self.old.clear();
@@ -196,7 +195,7 @@ impl RawTransaction {
             return Err(Error::TooLarge { needed, most: self.record_bytes_max });
         }
         if !is_known {
-            memory.active.fetch_add(1, Ordering::Relaxed);
+            memory.enter();
             self.memories.push(memory.clone());
         }
         if self.keeps_old {
@@ -224,6 +223,7 @@ impl RawTransaction {
     ///
     /// # Safety
     /// Nobody changes them meanwhile.
+    #[inline]
     unsafe fn keep(&mut self, memory: u32, range: Range<usize>) {
         if range.start >= range.end {
             return;
@@ -234,7 +234,7 @@ impl RawTransaction {
         // SAFETY: as the caller promises; the range is about to be changed.
         unsafe {
             memory.make_own(range.clone());
-            self.old_bytes.extend_from_slice(memory.slice(range));
+            extend(&mut self.old_bytes, memory.slice(range));
         }
     }
 

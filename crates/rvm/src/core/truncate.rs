@@ -4,7 +4,6 @@
 //! Order: the epoch is forced; its changes are written to the segments, which are synced; the head moves. After
 //! a power failure anywhere in between, recovery applies the same records again, with the same result.
 
-use super::pages::Pages;
 use super::state::{Core, State};
 use crate::scan::scan;
 use crate::{Result, Store};
@@ -49,9 +48,9 @@ impl Core {
 
     fn apply_epoch(&self, end: u64) -> Result<u64> {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        changes.0.values_mut().try_for_each(Pages::measure)?;
-        scan(&self.log, Some(end), |_, record| {
-            changes.apply(record, &mut |number| Ok(self.segment(number)))
+        changes.measure()?;
+        scan(&self.log, Some(end), |position, record, following| {
+            changes.apply(position, record, following, &mut |number| Ok(self.segment(number)))
         })?;
         let bytes = changes.finish()?;
         self.log().truncate(end)?;

@@ -60,6 +60,21 @@ impl<'a> Record<'a> {
         Some(Record::parse(word(header), body))
     }
 
+    /// Calls `each` with segment, offset and length of every range of the record that seems to begin `bytes`, and returns the
+    /// record's length. Nothing is checked: good for guesses. `None` if `bytes` do not hold a whole record; only compact headers
+    /// of a plain body are read.
+    pub(crate) fn glance(bytes: &[u8], mut each: impl FnMut(u32, u64, usize)) -> Option<usize> {
+        let header = bytes.first_chunk::<HEADER_BYTES>()?;
+        let length = Record::length(header)?;
+        let body = Cow::Borrowed(bytes.get(HEADER_BYTES..length)?);
+        if word(header) & (NAME | ORIGINAL | COMPRESSED) == 0 {
+            let modifications = Modifications { body, headers: Headers::Compact, compressed: false };
+            // Where the list is wrong, the guesses end.
+            let _ = modifications.each(|change| each(change.segment, change.offset, change.data.len()));
+        }
+        Some(length)
+    }
+
     fn parse(flags: u32, body: &'a [u8]) -> Result<Record<'a>, String> {
         let contents = if flags & NAME != 0 {
             let (segment, rest) = take_u32(body).ok_or("it ends within the number of a segment")?;

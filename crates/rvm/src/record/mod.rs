@@ -25,7 +25,7 @@ mod decode;
 mod encode;
 
 pub use decode::{Contents, Modification, Modifications, Record};
-pub use encode::{Encoder, segment_name};
+pub use encode::{Encoder, extend, segment_name};
 
 use crate::Status;
 use crc_fast::{CrcAlgorithm, Digest};
