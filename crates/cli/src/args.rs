@@ -493,7 +493,7 @@ pub enum Parts {
 #[derive(Args)]
 pub struct Report {
     /// Result directories, as run and compare keep them
-    #[arg(required = true)]
+    #[arg(required_unless_present = "schema")]
     pub runs: Vec<PathBuf>,
     /// The file to write; replaced if it exists
     #[arg(long, default_value = "report.html", value_name = "FILE")]
@@ -501,6 +501,9 @@ pub struct Report {
     /// Open it in the browser
     #[arg(long)]
     pub open: bool,
+    /// Print the JSON Schema of results instead: of result.json, run --json and compare --json
+    #[arg(long, conflicts_with_all = ["runs", "html", "open"])]
+    pub schema: bool,
 }
 
 #[derive(Args)]

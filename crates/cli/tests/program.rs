@@ -64,7 +64,7 @@ fn documents_for_programs_are_documents() {
     }
     let output = folder.run(&small(&["--json", "--assert", "waf < 9"]));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["schema"], "nvlab.run/1");
+    assert_eq!(document["schema"], "nvlab.run/2");
     assert_eq!(document["asserts"][0]["holds"], true);
     assert_eq!(document["requests_served"], 2000);
     for line in folder.run(&small(&["--format", "jsonl", "-n", "2"])).stdout.lines() {

@@ -9,6 +9,7 @@
 //! | [`human`] | one run as calm, aligned text |
 //! | [`compare`] | several designs side by side: human, md, csv, json, jsonl |
 //! | [`mod@metric`] | the one table of metrics: names, units, which way is better |
+//! | `document` | what programs read, and its JSON Schema |
 //! | [`assertion`] | `waf < 2.5`, checked against a run |
 //! | [`mod@html`] | results as one self-contained HTML file |
 //! | `timeline` | one run over time, as Chrome's trace events |
@@ -17,6 +18,7 @@
 
 pub mod assertion;
 pub mod compare;
+mod document;
 pub mod html;
 pub mod human;
 pub mod metric;
@@ -31,6 +33,7 @@ pub(crate) mod sample;
 
 pub use assertion::{Assertion, Verdict};
 pub use compare::compare_text;
+pub use document::{Assertion as AssertionDocument, RunDocument, RunsDocument, schema};
 pub use html::html;
 pub use human::run_text;
 pub use metric::metric;

@@ -1,25 +1,31 @@
 //! What a run measured: plain data, in base units, the unit in the name. `result.json` is this, field by
 //! field; a field is never renamed within a schema version.
 
+mod price;
+
+pub use price::{Price, PricePart};
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON document.
-pub const SCHEMA: &str = "nvlab.run/1";
+pub const SCHEMA: &str = "nvlab.run/2";
 /// Raised only when the same design, workload and seed may produce other numbers than before.
 pub(crate) const RESULTS_VERSION: u32 = 4;
 /// Seconds of a year of 365.25 days.
 pub(crate) const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
 
 /// Everything a run measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
-    /// [`SCHEMA`].
+    /// Names this kind of document and its version.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: String,
     /// 32 hexadecimal digits that name design, workload, seed, preconditioning and results version.
     pub key: String,
     /// Version of nvlab.
     pub nvlab: String,
-    /// `RESULTS_VERSION`.
+    /// Raised when the same design, workload and seed may produce other numbers than before.
     pub results_version: u32,
     /// The design.
     pub design: DesignInfo,
@@ -120,7 +126,7 @@ impl RunResult {
 }
 
 /// One of several streams of requests. Rates are over its own time, from its beginning to its last completion.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TenantResult {
     /// Its name: a section of a job file, or the text of a workload.
     pub name: String,
@@ -135,7 +141,7 @@ pub struct TenantResult {
 }
 
 /// A recorded program on this device (`think=keep`).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramResult {
     /// Time with a request in flight, s.
     pub waiting_s: f64,
@@ -148,7 +154,7 @@ pub struct ProgramResult {
 }
 
 /// The host's software as stages. Times are means for a request; latency = software + device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SoftwareResult {
     /// Name of the stack.
     pub stack: String,
@@ -179,7 +185,7 @@ pub struct SoftwareResult {
 }
 
 /// One stage of the host's software; times are means for a request, ns.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageResult {
     /// Its name.
     pub name: String,
@@ -201,7 +207,7 @@ impl StageResult {
 }
 
 /// The design of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DesignInfo {
     /// Name, with what `--set` changed: `ssd-tlc`, `ssd-tlc ftl.clean.kind=fifo`.
     pub name: String,
@@ -218,7 +224,7 @@ pub struct DesignInfo {
 }
 
 /// How the device was brought to its state.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Precondition {
     /// `fresh`, `full`, `scattered` or `steady`.
     pub kind: String,
@@ -255,7 +261,7 @@ fn one() -> u32 {
 }
 
 /// Throughput and latency of one kind of request.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpResult {
     /// Requests.
     pub count: u64,
@@ -268,11 +274,11 @@ pub struct OpResult {
     /// Latency from the moment the host wanted the request.
     pub latency: Latency,
     /// Upper bound of each latency bucket (ns) and how many requests fell into it; empty buckets left out.
-    pub histogram: Vec<(u64, u64)>,
+    pub histogram_ns: Vec<(u64, u64)>,
 }
 
 /// Latency percentiles, ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// Mean.
     pub mean_ns: f64,
@@ -291,7 +297,7 @@ pub struct Latency {
 }
 
 /// Units programmed per unit the host wrote, by cause; the parts add up to the total.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WriteAmplification {
     /// All of it; 0 if the host wrote nothing.
     pub total: f64,
@@ -361,7 +367,7 @@ impl WriteAmplification {
 }
 
 /// What one kind of flash did during the run: an array, or the blocks of one that are used with one bit per cell.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MediumResult {
     /// Its name in the design.
     pub name: String,
@@ -398,7 +404,7 @@ pub struct MediumResult {
 }
 
 /// What the flash did during the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlashResult {
     /// Cell reads, programs, erases, of all arrays; the wear of blocks below is that of the data array.
     pub reads: u64,
@@ -435,7 +441,7 @@ pub struct FlashResult {
 }
 
 /// What a memory did: words on one side, pages of flash on the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryResult {
     /// Words loaded and stored.
     pub loads: u64,
@@ -460,7 +466,7 @@ pub struct MemoryResult {
 }
 
 /// What a page map's cache of blocks in SLC mode did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheResult {
     /// Share of the units the host wrote that went to it; 0 if the host wrote nothing.
     pub written_share: f64,
@@ -471,7 +477,7 @@ pub struct CacheResult {
 }
 
 /// What a cache of lines did: words, or lines as blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinesResult {
     /// Lines of the cache.
     pub lines: u32,
@@ -501,7 +507,7 @@ impl LinesResult {
 }
 
 /// What the PRAM of a controller's tables and of a file system's metadata did during the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PramResult {
     /// Bytes of the memory, of the controller's tables in it, and of the driver's part.
     pub size_bytes: u64,
@@ -538,7 +544,7 @@ pub struct PramResult {
 }
 
 /// What a driver that separates a file system's metadata did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RouteResult {
     /// `fat12`, `fat16`, `fat32`, `exfat` (refused: everything goes to the controller) or `unknown`.
     pub file_system: String,
@@ -557,7 +563,7 @@ pub struct RouteResult {
 }
 
 /// What a log of recoverable memory did. The writes of the run are its commits, their bytes those of the records.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DurableResult {
     /// What the log is on: `flash`, `flash-disk`, `battery-ram`, `disk`, `hybrid`.
     pub log: String,
@@ -582,7 +588,7 @@ pub struct DurableResult {
 }
 
 /// Shares of the time of a run of transactions on recoverable memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DurableTime {
     /// The program: it computes, or waits for the next transaction.
     pub compute: f64,
@@ -599,7 +605,7 @@ pub struct DurableTime {
 }
 
 /// What a mount after a power cut costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MountResult {
     /// Simulated time, s.
     pub time_s: f64,
@@ -608,7 +614,7 @@ pub struct MountResult {
 }
 
 /// Shares of the time from the first access until the last operation that was queued is done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeSplit {
     /// Loads, of the controller's time.
     pub read: f64,
@@ -627,7 +633,7 @@ pub struct TimeSplit {
 }
 
 /// When the flash will be worn out at this workload's rate; of several media, the first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lifetime {
     /// Years until the mean block reaches its rated cycles; `None` if nothing was programmed.
     pub years: Option<f64>,
@@ -652,19 +658,8 @@ impl Lifetime {
     }
 }
 
-/// What the media cost, USD, without controller, board and margin.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Price {
-    /// All media; `None` if a price is missing.
-    pub total_usd: Option<f64>,
-    /// Per GiB the host can address.
-    pub usd_per_gib: Option<f64>,
-    /// Each medium: name, bytes, USD.
-    pub parts: Vec<(String, u64, Option<f64>)>,
-}
-
 /// A window of the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
     /// From and to, s since the run began.
     pub from_s: f64,

@@ -77,7 +77,10 @@ fn devices_from_a_twin_are_shared_by_seeds_mixes_and_depths() {
         let task = task(TWIN, workload, seed, "steady");
         let kept = run(&task, Some(&shelf));
         assert_eq!(kept.precondition, first.precondition);
-        assert_ne!(kept.read.histogram, first.read.histogram, "another seed or mix draws other requests");
+        assert_ne!(
+            kept.read.histogram_ns, first.read.histogram_ns,
+            "another seed or mix draws other requests"
+        );
         assert_eq!(kept, run(&task, None));
         assert_eq!(files(&folder).len(), 1);
     }

@@ -43,6 +43,28 @@ pub enum WorkloadError {
         /// What is allowed there.
         allowed: String,
     },
+    /// One row of a table is wrong.
+    #[error("{file}: row {row}: {column} '{found}' is wrong: {allowed}")]
+    Row {
+        /// The file.
+        file: String,
+        /// The row, from 1.
+        row: u64,
+        /// The column.
+        column: String,
+        /// The value found there.
+        found: String,
+        /// What is allowed there.
+        allowed: String,
+    },
+    /// A table does not have the columns of a trace, or cannot be read.
+    #[error("{file}: {reason}")]
+    Table {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// One line of a job file uses something that does not exist or is not supported.
     #[error("{file}:{line}: {reason}")]
     Job {

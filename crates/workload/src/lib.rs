@@ -38,7 +38,7 @@
 //! | [`block::replay`] | a trace as a workload: cut, scaled, squeezed, wrapped, tiled |
 //! | [`block::fio_job`] | fio job files, the subset that affects a device |
 //! | [`block::together`] | several streams on one device, each with its own pace |
-//! | [`block::iozone`] | IOzone's modes on a FAT volume, with payload |
+//! | [`block::fat`] | clients of a FAT volume, with payload: IOzone's modes, a logger |
 //! | [`block::tpcc`] | TPC-C's transactions on a database of pages, behind a buffer pool |
 //! | [`memory`] | loads and stores by transactions: |
 //! | [`memory::tpca`] | TPC-A |
@@ -51,7 +51,7 @@
 //! | [`objects`] | operations on objects that a program keeps, and stores of them |
 //! | [`addresses`] | uniform, shuffled, sequential, Zipf, hot/cold ... |
 //! | [`arrivals`] | when requests or transactions arrive, and when they end |
-//! | [`trace`] | readers and writers of eight trace formats, plain or compressed |
+//! | [`trace`] | readers and writers of nine trace formats, plain or compressed |
 //! | [`columns`] | a trace in memory, one array per column; [`nvt`] is its file format |
 //! | [`info`] | the output of `nvlab trace info` and `nvlab trace head` |
 //! | [`suggest`] | "did you mean ...?" |

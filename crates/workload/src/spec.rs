@@ -7,14 +7,16 @@
 //! compile sources=crates cpu=670ms              source files into a persistent heap, a transaction for each
 //! tpcc warehouses=80 pool=400MiB mix=full       a database's requests to a device
 //! iozone mode=rewrite record=4KiB fill=50%     a client's file on a FAT volume
+//! logger record=200B rate=1/s fill=50%         small records, each forced, to files on a FAT volume
 //! db.fio      db.fio:writer                    a fio job file, or one section of it
 //! web.csv.gz:msr compact first=1h              a trace, its format by name, by content or after the colon
 //! ```
 
 use crate::arrivals::Limits;
+use crate::block::fat::iozone::{self, IozoneConfig};
+use crate::block::fat::logger::{self, LoggerConfig};
 use crate::block::fio_job::{FioJobFile, FioStream};
 use crate::block::generator::{self, GeneratorSpec, Mix};
-use crate::block::iozone::{self, IozoneConfig};
 use crate::block::replay::{Replay, ReplaySpec};
 use crate::block::tpcc::{self, TpccConfig};
 use crate::durable::compile::{self, CompileConfig};
@@ -44,8 +46,10 @@ pub enum Kind {
     Generator(GeneratorSpec),
     /// A database on a device.
     Tpcc(TpccConfig),
-    /// A client of a FAT volume.
+    /// IOzone on a FAT volume.
     Iozone(IozoneConfig),
+    /// A logger on a FAT volume.
+    Logger(LoggerConfig),
     /// A fio job file.
     Job {
         /// The file.
@@ -135,6 +139,7 @@ impl WorkloadSpec {
             kind if generator::KINDS.contains(&kind) => Kind::Generator(GeneratorSpec::parse(text)?),
             tpcc::KIND => Kind::Tpcc(TpccConfig::parse(text)?),
             iozone::KIND => Kind::Iozone(IozoneConfig::parse(text)?),
+            logger::KIND => Kind::Logger(LoggerConfig::parse(text)?),
             tpca::KIND => Kind::Tpca(TpcaConfig::parse(text)?),
             random_words::KIND => Kind::Words(WordsConfig::parse(text)?),
             debit_credit::KIND => Kind::DebitCredit(DebitCreditConfig::parse(text)?),
@@ -159,9 +164,12 @@ impl WorkloadSpec {
         match &self.kind {
             Kind::Tpca(_) | Kind::Words(_) => Serves::Words,
             Kind::DebitCredit(_) | Kind::Compiler(_) | Kind::Compile(_) => Serves::Commits,
-            Kind::Generator(_) | Kind::Tpcc(_) | Kind::Iozone(_) | Kind::Job { .. } | Kind::Trace(_) => {
-                Serves::Blocks
-            }
+            Kind::Generator(_)
+            | Kind::Tpcc(_)
+            | Kind::Iozone(_)
+            | Kind::Logger(_)
+            | Kind::Job { .. }
+            | Kind::Trace(_) => Serves::Blocks,
         }
     }
 
@@ -181,7 +189,11 @@ impl WorkloadSpec {
             }
             Kind::Iozone(config) => {
                 target.check_unit(&what, 512)?;
-                Work::Requests(AnyBlockWorkload::Iozone(config.open(&what, capacity, seed)?))
+                Work::Requests(AnyBlockWorkload::Fat(config.open(&what, capacity, seed)?))
+            }
+            Kind::Logger(config) => {
+                target.check_unit(&what, 512)?;
+                Work::Requests(AnyBlockWorkload::Fat(config.open(&what, capacity)?))
             }
             Kind::Job { path, section } => return open_job(path, section.as_deref(), target, seed),
             Kind::Trace(spec) => return open_trace(spec, target, seed),
@@ -214,6 +226,7 @@ impl WorkloadSpec {
         let kind = match &self.kind {
             Kind::Trace(_)
             | Kind::Iozone(_)
+            | Kind::Logger(_)
             | Kind::DebitCredit(_)
             | Kind::Compiler(_)
             | Kind::Compile(_) => return None,
@@ -232,7 +245,7 @@ impl WorkloadSpec {
                 (1.0 - read - trim).max(0.0)
             }
             Kind::Generator(GeneratorSpec { mix: Mix::TrimThenWrite, .. }) => 0.5,
-            Kind::Tpcc(_) | Kind::Iozone(_) | Kind::Job { .. } | Kind::Trace(_) => 1.0,
+            Kind::Tpcc(_) | Kind::Iozone(_) | Kind::Logger(_) | Kind::Job { .. } | Kind::Trace(_) => 1.0,
             Kind::Tpca(_) | Kind::Words(_) | Kind::DebitCredit(_) | Kind::Compiler(_) | Kind::Compile(_) => {
                 0.0
             }
@@ -244,6 +257,7 @@ fn unknown(text: &str, head: &str) -> WorkloadError {
     let programs = [
         tpcc::KIND,
         iozone::KIND,
+        logger::KIND,
         tpca::KIND,
         random_words::KIND,
         debit_credit::KIND,
@@ -312,7 +326,7 @@ mod tests {
         assert_eq!(
             WorkloadSpec::parse("zpif").unwrap_err().to_string(),
             "workload 'zpif': 'zpif' is neither a kind of generator nor a file; did you mean 'zipf'? (kinds: \
-             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, jesd219, tpcc, iozone, tpca, words, debit-credit, compiler, compile; files: a trace, or a fio job ending in .fio)"
+             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, jesd219, tpcc, iozone, logger, tpca, words, debit-credit, compiler, compile; files: a trace, or a fio job ending in .fio)"
         );
     }
 

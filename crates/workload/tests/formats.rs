@@ -317,7 +317,7 @@ proptest! {
     #[test]
     fn every_format_gives_back_what_was_written(columns in any_trace()) {
         for format in Format::ALL {
-            let keeps_all = matches!(format, Format::Blkparse | Format::FioIolog | Format::Nvt);
+            let keeps_all = matches!(format, Format::Blkparse | Format::FioIolog | Format::Nvt | Format::Parquet);
             let mut expected = columns.clone();
             expected.retain(|r| keeps_all || matches!(r.op, Op::Read | Op::Write));
             let mut text = Vec::new();
@@ -331,7 +331,7 @@ proptest! {
             again.check();
             let tick = format.resolution_ps();
             let first = expected.at_ps()[0] / tick;
-            let keeps_fua = matches!(format, Format::Blkparse | Format::Nvt);
+            let keeps_fua = matches!(format, Format::Blkparse | Format::Nvt | Format::Parquet);
             prop_assert_eq!(again.len(), expected.len());
             for (before, after) in expected.iter().zip(again.iter()) {
                 prop_assert_eq!((before.at.ps() / tick - first) * tick, after.at.ps(), "{}", format);

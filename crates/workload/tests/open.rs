@@ -79,6 +79,7 @@ fn conversion_through_files_and_compression() {
     let (columns, _) = read(Path::new(&data("small_alibaba.csv")), &ReadOptions::default()).unwrap();
     for (name, format) in [
         ("a.nvt", Format::Nvt),
+        ("a.parquet", Format::Parquet),
         ("a.csv.gz", Format::Alibaba),
         ("a.csv.zst", Format::Alibaba),
         ("a.iolog", Format::FioIolog),

@@ -4,12 +4,16 @@ use crate::args::Report;
 use crate::failure::Failure;
 use crate::output::Output;
 use nvlab_lab::columns_out::read_run;
-use nvlab_lab::report::html;
+use nvlab_lab::report::{html, schema};
 use nvlab_lab::result::RunResult;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 pub fn report(output: &Output, args: &Report) -> Result<(), Failure> {
+    if args.schema {
+        output.print(schema());
+        return Ok(());
+    }
     let results =
         args.runs.iter().map(|path| read_run(path).map_err(|error| Failure::Input(error.to_string())));
     let results = results.collect::<Result<Vec<_>, _>>()?;

@@ -7,9 +7,11 @@ use crate::output::Output;
 use crate::runs;
 use nvlab_lab::engine::Done;
 use nvlab_lab::plan::Named;
-use nvlab_lab::report::{Assertion, Format, compare_text, run_text, timeline};
+use nvlab_lab::report::{
+    Assertion, AssertionDocument, Format, RunDocument, RunsDocument, compare_text, run_text, timeline,
+};
 use nvlab_lab::result::RunResult;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     // Errors that can be found without running anything are reported first.
@@ -40,39 +42,29 @@ pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     }
 }
 
-/// The outcome of an assertion on one run.
-struct Checked {
-    holds: bool,
-    text: String,
-}
-
-fn check(asserts: &[Assertion], done: &[Done]) -> Result<Vec<Checked>, Failure> {
+fn check(asserts: &[Assertion], done: &[Done]) -> Result<Vec<AssertionDocument>, Failure> {
     let mut checked = Vec::new();
     for run in done {
         for assert in asserts {
             let verdict = assert.check(&run.result).map_err(Failure::Input)?;
             let seed = if done.len() > 1 { format!(" (seed {})", run.result.seed) } else { String::new() };
-            checked.push(Checked { holds: verdict.holds, text: format!("{}{seed}", verdict.text) });
+            checked.push(AssertionDocument { holds: verdict.holds, text: format!("{}{seed}", verdict.text) });
         }
     }
     Ok(checked)
 }
 
-fn print(output: &Output, done: &[Done], verdicts: &[Checked]) -> Result<(), Failure> {
+fn print(output: &Output, done: &[Done], asserts: &[AssertionDocument]) -> Result<(), Failure> {
     let results: Vec<RunResult> = done.iter().map(|run| run.result.clone()).collect();
     match (output.format, results.as_slice()) {
         (Format::Human, [only]) => output.print(run_text(only, output.style())),
-        (Format::Json, [only]) => output.print(format!("{:#}", document(only, verdicts))),
-        (Format::Json, _) => {
-            let runs: Vec<Value> = results.iter().map(|run| document(run, &[])).collect();
-            output.print(format!(
-                "{:#}",
-                json!({ "schema": "nvlab.runs/1", "runs": runs, "asserts": asserts(verdicts) })
-            ));
-        }
-        (Format::JsonLines, _) => {
-            for run in &results {
-                output.print(document(run, &[]));
+        (Format::Json, [run]) => output.print(document(&RunDocument { run, asserts })),
+        (Format::Json, runs) => output.print(document(&RunsDocument::new(runs, asserts))),
+        (Format::JsonLines, runs) => {
+            for run in runs {
+                let asserts = if runs.len() == 1 { asserts } else { &[] };
+                let line = serde_json::to_string(&RunDocument { run, asserts });
+                output.print(line.expect("a result is plain data"));
             }
         }
         (format, _) => {
@@ -80,7 +72,7 @@ fn print(output: &Output, done: &[Done], verdicts: &[Checked]) -> Result<(), Fai
             output.print(text);
         }
     }
-    for verdict in verdicts.iter().filter(|verdict| verdict.holds) {
+    for verdict in asserts.iter().filter(|verdict| verdict.holds) {
         output.note(&verdict.text);
     }
     runs::say_where(output, done);
@@ -90,15 +82,6 @@ fn print(output: &Output, done: &[Done], verdicts: &[Checked]) -> Result<(), Fai
     Ok(())
 }
 
-/// A result as in `result.json`, with its assertions.
-fn document(run: &RunResult, verdicts: &[Checked]) -> Value {
-    let mut document = serde_json::to_value(run).expect("a result is plain data");
-    if !verdicts.is_empty() {
-        document["asserts"] = asserts(verdicts);
-    }
-    document
-}
-
-fn asserts(verdicts: &[Checked]) -> Value {
-    verdicts.iter().map(|verdict| json!({ "holds": verdict.holds, "text": verdict.text })).collect()
+fn document(document: &impl Serialize) -> String {
+    serde_json::to_string_pretty(document).expect("a result is plain data")
 }

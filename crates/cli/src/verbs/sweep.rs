@@ -11,7 +11,8 @@ use nvlab_lab::report::metric::{self, Metric};
 use nvlab_lab::run::Preparation;
 use nvlab_lab::sweep::file::SweepError;
 use nvlab_lab::sweep::front::{Objectives, groups};
-use nvlab_lab::sweep::space::RunSpec;
+use nvlab_lab::sweep::scale::Scale;
+use nvlab_lab::sweep::space::{Axis, RunSpec};
 use nvlab_lab::sweep::table::{SCHEMA, SweepTable};
 use nvlab_lab::sweep::{Batch, Outcome, Point, PointError, SEED, Sweep, page};
 use serde_json::Value;
@@ -177,7 +178,13 @@ fn show(
     };
     let axes: Vec<_> =
         sweep.space.axes.iter().filter(|axis| axis.name != SEED && axis.values.len() > 1).collect();
-    let mut columns: Vec<Column> = axes.iter().map(|axis| column(&axis.name, false)).collect();
+    let scales: Vec<Scale> = axes.iter().map(|axis| sweep.space.scale(&axis.name)).collect();
+    let head = |(axis, scale): (&&Axis, &Scale)| Column {
+        name: scale.column.clone().into(),
+        head: axis.name.clone().into(),
+        right: false,
+    };
+    let mut columns: Vec<Column> = axes.iter().zip(&scales).map(head).collect();
     columns.extend(shown.iter().map(|metric| Column {
         name: metric.column().into(),
         head: metric.title.clone().into(),
@@ -185,7 +192,10 @@ fn show(
     }));
     columns.push(Column::text("front", "front"));
     let rows = groups.iter().map(|group| {
-        let values = axes.iter().map(|axis| Cell::text(group.value(&axis.name).unwrap_or_default()));
+        let values = axes.iter().zip(&scales).map(|(axis, scale)| {
+            let text = group.value(&axis.name).unwrap_or_default();
+            Cell::new(text, scale.value(text))
+        });
         let metrics = shown.iter().map(|metric| match group.mean(metric) {
             Some(value) => Cell::new(metric.unit.shown(value).to_string(), value),
             None => Cell::new("–", Value::Null),

@@ -46,7 +46,7 @@ const FILES: [&str; 11] = [
     "missing/new.file",
     "runs",
 ];
-const WORKLOADS: [&str; 20] = [
+const WORKLOADS: [&str; 21] = [
     "uniform",
     "uniform bs=8KiB threads=3 qd=2",
     "zipf read=50% qd=4",
@@ -61,6 +61,7 @@ const WORKLOADS: [&str; 20] = [
     "debit-credit accounts=100 until=200transactions",
     "compiler files=5",
     "iozone mode=write record=4KiB file=1MiB",
+    "logger record=200B rate=1/s until=100records",
     "tpcc",
     "trace.csv:msr",
     "trace.csv:msr compact first=1s",

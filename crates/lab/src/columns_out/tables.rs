@@ -51,7 +51,7 @@ pub(super) fn histograms(run: &RunResult) -> io::Result<Vec<u8>> {
         [("read", &run.read), ("write", &run.write), ("trim", &run.trim), ("flush", &run.flush)];
     let rows: Vec<(&str, u64, u64)> = ops
         .iter()
-        .flat_map(|(name, op)| op.histogram.iter().map(|&(upper, count)| (*name, upper, count)))
+        .flat_map(|(name, op)| op.histogram_ns.iter().map(|&(upper, count)| (*name, upper, count)))
         .collect();
     let names: StringArray = rows.iter().map(|row| Some(row.0)).collect();
     let uppers: UInt64Array = rows.iter().map(|row| Some(row.1)).collect();

@@ -253,6 +253,7 @@ what the host suspended.",
             "tpca",
             "tpcc",
             "iozone",
+            "logger",
             "fio",
             "heap",
         ],
@@ -282,13 +283,18 @@ A database: 'tpcc key=value ...' makes the page requests of TPC-C behind a buffe
   checkpoint=off|N (write all changed pages every N transactions) log=off|on (forced at commit)
   warm-up=full|off|N qd=1 rate=1k/s (of transactions) until=1e6 transactions
 
-A client of a FAT volume: 'iozone key=value ...' makes what a FAT implementation asks for one
+Clients of a FAT volume: 'iozone key=value ...' makes what a FAT implementation asks for one
 file, and what it writes
   mode=write|rewrite|read|reread|random-read|random-write record=4KiB file=16MiB
   fat=12|16|32 (default: by size) cluster=4KiB fill=50% (clusters in use) cache=256KiB (of sectors)
   sync=record|close (when FATs and directories are written) span=SIZE
 It prepares its volume itself, unmeasured: use --precondition fresh, or full for a device that
 was in use.
+
+'logger key=value ...' appends small records to files there and forces each: the sector of the data,
+the directory entry, and the FATs when a cluster is full, then a flush
+  record=200B rate=1/s (without it: one after the other) file=1MiB (then the next is begun) files=8
+  (then the oldest is deleted) until=100k records|1d; fat, cluster=32KiB, fill, cache, span as above
 
 fio job files: db.fio for all its jobs, or db.fio:SECTION for one; k is 1024, as in fio. What does
 not matter to a simulated device is left out, with a note.
@@ -364,10 +370,15 @@ Traces, by the ending of the file or after a colon (web.csv.gz:msr):
   mqsim      MQSim text
   alibaba    Alibaba block traces (2020)
   tencent    Tencent cloud block storage
+  parquet    a table: time_UNIT (s, ms, us, ns, ps; or a timestamp `time`), op (read, write, trim,
+             flush), offset_bytes or offset_sectors, length_bytes or length_sectors; optionally
+             volume, fua, response_UNIT; other columns are left aside
   nvt        our own column file: what `nvlab trace convert` makes of the others
 
 Results on stdout, by --format: human (tables), json (one document), jsonl (one per line), csv,
-md. Numbers in json are in base units with the unit in the name.",
+md. Numbers in json are in base units with the unit in the name; `nvlab report --schema` prints the
+JSON Schema (docs/results.schema.json). Columns of csv and of the tables of sweeps have the names of
+metrics with their units, which -m takes too, and so has every axis: ftl.unit_bytes, ftl.spare.",
     },
     Topic {
         names: &["exit-codes", "exit-code", "exit", "status"],

@@ -13,7 +13,9 @@ use super::Style;
 use super::metric::busy_flash;
 use super::number::{self, Shown};
 use super::reasons::reasons;
-use crate::result::{FlashResult, MemoryResult, OpResult, RunResult, TimeSplit, WriteAmplification};
+use crate::result::{
+    FlashResult, MemoryResult, OpResult, PricePart, RunResult, TimeSplit, WriteAmplification,
+};
 
 /// Where the text of a labelled line begins.
 const INDENT: usize = 18;
@@ -303,7 +305,7 @@ impl Page {
 
     fn cost(&mut self, run: &RunResult) {
         let price = &run.price;
-        let part = |(name, _, usd): &(String, u64, Option<f64>)| {
+        let part = |PricePart { name, usd, .. }: &PricePart| {
             let usd = usd.map_or("no price".to_string(), number::three);
             keep(&format!("{name} {usd}"))
         };

@@ -1,7 +1,8 @@
 //! The one table of metrics: what `--metrics`, `--assert` and the columns of tables know.
 //!
 //! A name is a path of lower-case words: `waf`, `waf.clean`, `read.p99`, `write.p99_9`. Also understood:
-//! `p99.9` for `p99_9`, `p99.write` for `write.p99`, and the short names in `ALIASES`.
+//! `p99.9` for `p99_9`, `p99.write` for `write.p99`, the names of columns (`write.p99_ns`), and the short names in
+//! `ALIASES`.
 
 use super::number::{self, Shown};
 use crate::result::{
@@ -152,7 +153,9 @@ pub fn find(name: &str) -> Result<Metric, String> {
     let wanted = name.trim().to_lowercase().replace("p99.99", "p99_99").replace("p99.9", "p99_9");
     let wanted = ALIASES.iter().find(|(alias, _)| *alias == wanted).map_or(wanted.as_str(), |(_, name)| name);
     let turned = wanted.split_once('.').map(|(a, b)| format!("{b}.{a}"));
-    let fits = |metric: &&Metric| metric.name == wanted || Some(&metric.name) == turned.as_ref();
+    let fits = |metric: &&Metric| {
+        metric.name == wanted || metric.column() == wanted || Some(&metric.name) == turned.as_ref()
+    };
     if let Some(metric) = all.iter().find(fits) {
         return Ok(metric.clone());
     }
@@ -256,8 +259,8 @@ fn table_bytes(run: &RunResult) -> Option<f64> {
 /// The price of a byte of a memory's RAM.
 fn ram_usd(run: &RunResult) -> Option<f64> {
     let is_flash = |name: &String| run.media.iter().any(|medium| medium.name == *name);
-    let ram = run.memory.and_then(|_| run.price.parts.iter().find(|(name, ..)| !is_flash(name)));
-    ram.and_then(|(_, bytes, usd)| Some((*usd)? / *bytes as f64))
+    let ram = run.memory.and_then(|_| run.price.parts.iter().find(|part| !is_flash(&part.name)));
+    ram.and_then(|ram| Some(ram.usd? / ram.bytes as f64))
 }
 
 /// The share of die time in which dies are busy.
@@ -455,8 +458,9 @@ mod tests {
     fn names_are_unique_and_found() {
         let all = metrics();
         let mut names: Vec<&str> = all.iter().map(|metric| metric.name.as_str()).collect();
-        for name in &names {
-            assert_eq!(find(name).unwrap().name, *name);
+        for metric in &all {
+            assert_eq!(find(&metric.name).unwrap().name, metric.name);
+            assert_eq!(find(&metric.column()).unwrap().name, metric.name);
         }
         for (alias, name) in ALIASES {
             assert_eq!(find(alias).unwrap().name, *name);

@@ -22,7 +22,7 @@ fn operations(count: u64, seconds: f64, scale: u64) -> OpResult {
     let bytes = count * 4096;
     let histogram = vec![(58_000 * scale, count / 2), (12_700_000 * scale, count - count / 2)];
     let (per_s, bytes_per_s) = (count as f64 / seconds, bytes as f64 / seconds);
-    OpResult { count, bytes, per_s, bytes_per_s, latency: latency(scale), histogram }
+    OpResult { count, bytes, per_s, bytes_per_s, latency: latency(scale), histogram_ns: histogram }
 }
 
 fn flash() -> FlashResult {
@@ -149,11 +149,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         flash: Some(flash()),
         closed_loop: true,
         lifetime: lifetime(),
-        price: Price {
-            total_usd: Some(62.3),
-            usd_per_gib: Some(0.546),
-            parts: vec![("tlc".into(), 129 << 30, Some(55.2)), ("dram".into(), 256 << 20, Some(7.1))],
-        },
+        price: price(),
         controller_memory_bytes: 240 << 20,
         transfers: None,
         buffer_wait_s: 0.0,
@@ -170,6 +166,12 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         tenants: Vec::new(),
         series: (0..2).map(window).collect(),
     }
+}
+
+fn price() -> Price {
+    let parts = [("tlc", 129 << 30, 55.2), ("dram", 256 << 20, 7.1)];
+    let parts = parts.map(|(name, bytes, usd)| PricePart { name: name.into(), bytes, usd: Some(usd) });
+    Price { total_usd: Some(62.3), usd_per_gib: Some(0.546), parts: parts.to_vec() }
 }
 
 /// A histogram of `count` latencies: mostly around `typical_ns`, some behind a program or an erase.
@@ -205,7 +207,7 @@ fn operation_of(histogram: &Histogram, seconds: f64) -> OpResult {
             p99_99_ns: at(0.9999),
             max_ns: histogram.max().ns(),
         },
-        histogram: histogram.buckets().map(|(span, count)| (span.ns(), count)).collect(),
+        histogram_ns: histogram.buckets().map(|(span, count)| (span.ns(), count)).collect(),
     }
 }
 

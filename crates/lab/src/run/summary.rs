@@ -4,16 +4,20 @@ use super::RunPlan;
 use super::device::{ArrayInsides, FlashInsides, Insides};
 use super::media::{media, years_of};
 use super::meter::{OpTotals, TRANSACTION, Totals, latency};
-use crate::design::{Design, Part};
+use crate::design::{Design, Part, PriceItem};
 use crate::result::{
-    DesignInfo, FlashResult, Lifetime, OpResult, Precondition, Price, RESULTS_VERSION, RunResult, SCHEMA,
-    SECONDS_PER_YEAR, WriteAmplification,
+    DesignInfo, FlashResult, Lifetime, OpResult, Precondition, Price, PricePart, RESULTS_VERSION, RunResult,
+    SCHEMA, SECONDS_PER_YEAR, WriteAmplification,
 };
 use nvlab_units::{Span, Total};
 use nvlab_workload::Op;
 
 /// With more blocks than this the result only keeps their histogram.
 const CYCLES_KEPT: usize = 65_536;
+
+fn price_part(item: PriceItem) -> PricePart {
+    PricePart { name: item.medium, bytes: item.bytes, usd: item.usd }
+}
 
 /// Everything but the series and the wall time: what a device did in a run of `span`, of which it was busy with requests
 /// for `busy_span`.
@@ -69,7 +73,7 @@ pub fn summarize(
         price: Price {
             total_usd: price.total_usd(),
             usd_per_gib: price.usd_per_gib(),
-            parts: price.items.into_iter().map(|item| (item.medium, item.bytes, item.usd)).collect(),
+            parts: price.items.into_iter().map(price_part).collect(),
         },
         controller_memory_bytes: insides.memory_bytes,
         transfers: insides.transfers,
@@ -110,7 +114,7 @@ pub(super) fn op_result(totals: &OpTotals, seconds: f64) -> OpResult {
         per_s: totals.count() as f64 / seconds,
         bytes_per_s: totals.bytes as f64 / seconds,
         latency: latency(&totals.latency),
-        histogram: totals.latency.buckets().map(|(bound, count)| (bound.ns(), count)).collect(),
+        histogram_ns: totals.latency.buckets().map(|(bound, count)| (bound.ns(), count)).collect(),
     }
 }
 

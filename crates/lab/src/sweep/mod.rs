@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`space`] | axes, points, what is run at a point: also of experiments |
 //! | [`file`](mod@file) | the file of a sweep, and axes as they are written on a command line |
+//! | [`scale`] | what the values of an axis are: numbers in a base unit, or texts |
 //! | [`skip`] | rules for points that are not run |
 //! | [`table`] | the results as one table: Parquet, CSV, JSON |
 //! | [`front`] | price, lifetime and speed of points, and their Pareto front |
@@ -18,6 +19,7 @@
 pub mod file;
 pub mod front;
 pub mod page;
+pub mod scale;
 pub mod skip;
 pub mod space;
 pub mod table;

@@ -1,5 +1,6 @@
 //! A space of runs: what is run at every point, along which axes.
 
+use super::scale::Scale;
 use crate::plan::Until;
 use crate::run::Preparation;
 use nvlab_units::quantity;
@@ -129,6 +130,11 @@ impl Space {
             .iter()
             .flat_map(|axis| axis.values.iter().filter_map(|value| axis.value_of(value, key)))
             .collect()
+    }
+
+    /// What the values of a key are in a table for programs.
+    pub fn scale(&self, key: &str) -> Scale {
+        Scale::of(key, &self.values_of(key))
     }
 
     /// Refuses axes that do not identify points uniquely.

@@ -1,9 +1,11 @@
 //! The results of a sweep as one table: a row for each point, a column for each key that was varied, for each metric, for the
 //! key of the run and for the reason if there is no result.
 //!
+//! A key is a column of numbers in a base unit if all of its values are such: 7 % is 0.07, and `ftl.unit_bytes` 4096.
 //! Values of metrics are in base units, the unit in the column's name; a metric for which a run has no value is missing.
 //! The columns do not depend on the results.
 
+use super::scale::Scale;
 use super::{Outcome, Sweep};
 use crate::columns_out::parquet_of;
 use crate::report::compare::csv_row;
@@ -19,7 +21,7 @@ pub const SCHEMA: &str = "nvlab.sweep/1";
 
 /// The results of a sweep.
 pub struct SweepTable {
-    keys: Vec<String>,
+    keys: Vec<Scale>,
     metrics: Vec<Metric>,
     rows: Vec<Row>,
 }
@@ -46,13 +48,14 @@ impl SweepTable {
             }
         };
         let rows = outcomes.iter().map(row).collect();
+        let keys = keys.iter().map(|key| sweep.space.scale(key)).collect();
         SweepTable { keys, metrics, rows }
     }
 
     fn names(&self) -> Vec<String> {
         let metrics = self.metrics.iter().map(Metric::column);
         let last = ["run", "error"].map(str::to_string);
-        self.keys.iter().cloned().chain(metrics).chain(last).collect()
+        self.keys.iter().map(|key| key.column.clone()).chain(metrics).chain(last).collect()
     }
 
     /// Comma-separated, with a line of names; a missing value is empty.
@@ -61,7 +64,10 @@ impl SweepTable {
             let metrics =
                 row.metrics.iter().map(|value| value.map_or(String::new(), |value| value.to_string()));
             let last = [&row.run, &row.error].map(|text| text.clone().unwrap_or_default());
-            csv_row(&row.values.iter().cloned().chain(metrics).chain(last).collect::<Vec<_>>())
+            let values = self.keys.iter().zip(&row.values).map(|(key, value)| {
+                key.number(value).map_or_else(|| value.clone(), |number| number.to_string())
+            });
+            csv_row(&values.chain(metrics).chain(last).collect::<Vec<_>>())
         };
         csv_row(&self.names()) + &self.rows.iter().map(row).collect::<String>()
     }
@@ -71,7 +77,7 @@ impl SweepTable {
         let text = |text: &Option<String>| text.clone().map_or(Value::Null, Value::from);
         let row = |row: &Row| {
             let metrics = row.metrics.iter().map(|value| value.map_or(Value::Null, Value::from));
-            let values = row.values.iter().cloned().map(Value::from);
+            let values = self.keys.iter().zip(&row.values).map(|(key, value)| key.value(value));
             let cells = values.chain(metrics).chain([text(&row.run), text(&row.error)]);
             Value::Object(self.names().into_iter().zip(cells).collect::<Map<_, _>>())
         };
@@ -84,12 +90,18 @@ impl SweepTable {
         let texts = |of: &dyn Fn(&Row) -> Option<String>| -> ArrayRef {
             Arc::new(self.rows.iter().map(of).collect::<StringArray>())
         };
+        let numbers = |of: &dyn Fn(&Row) -> Option<f64>| -> ArrayRef {
+            Arc::new(self.rows.iter().map(of).collect::<Float64Array>())
+        };
         let mut columns: Vec<ArrayRef> = Vec::new();
         for at in 0..self.keys.len() {
-            columns.push(texts(&|row| Some(row.values[at].clone())));
+            columns.push(match self.keys[at].is_numeric() {
+                true => numbers(&|row| self.keys[at].number(&row.values[at])),
+                false => texts(&|row| Some(row.values[at].clone())),
+            });
         }
         for at in 0..self.metrics.len() {
-            columns.push(Arc::new(self.rows.iter().map(|row| row.metrics[at]).collect::<Float64Array>()));
+            columns.push(numbers(&|row| row.metrics[at]));
         }
         columns.push(texts(&|row| row.run.clone()));
         columns.push(texts(&|row| row.error.clone()));

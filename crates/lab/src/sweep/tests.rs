@@ -133,16 +133,16 @@ fn a_table_has_a_row_for_each_point() {
     let csv = table.csv();
     let mut lines = csv.lines();
     assert!(
-        lines
-            .next()
-            .unwrap()
-            .starts_with("design,workload,ftl.clean.kind,ftl.spare,ftl.buffer.size,ftl.unit,seed,")
+        lines.next().unwrap().starts_with(
+            "design,workload,ftl.clean.kind,ftl.spare,ftl.buffer.size_bytes,ftl.unit_bytes,seed,"
+        )
     );
     assert_eq!(lines.clone().count(), outcomes.len());
     assert_eq!(lines.filter(|line| line.ends_with(",no")).count(), outcomes.len() / 5);
     let json: serde_json::Value = serde_json::from_str(&table.json()).unwrap();
     let rows = json["rows"].as_array().unwrap();
     assert_eq!((rows.len(), rows[0]["waf"].as_f64()), (outcomes.len(), Some(2.97)));
+    assert_eq!((&rows[0]["ftl.spare"], &rows[0]["seed"]), (&0.07.into(), &1.into()));
     assert!(rows[4]["waf"].is_null() && rows[4]["error"] == "no");
     assert_eq!(table.parquet().unwrap(), SweepTable::new(&sweep, &outcomes).parquet().unwrap());
 }

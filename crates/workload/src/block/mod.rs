@@ -1,16 +1,16 @@
 //! Requests for blocks of a device: generators, recorded traces, and programs whose files or databases lie on it.
 
+pub mod fat;
 pub mod fio_job;
 pub mod generator;
-pub mod iozone;
 pub mod replay;
 pub mod together;
 pub mod tpcc;
 
 use crate::addresses::Ranks;
 use crate::{Batch, Request, Workload};
+use fat::FatClient;
 use generator::AnyGenerator;
-use iozone::Iozone;
 use replay::{Program, Replay};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -81,8 +81,8 @@ pub enum AnyBlockWorkload {
     Generator(Box<AnyGenerator>),
     /// TPC-C.
     Tpcc(Box<Tpcc>),
-    /// IOzone.
-    Iozone(Iozone),
+    /// A client of a FAT volume.
+    Fat(FatClient),
     /// A trace.
     Replay(Replay),
     /// Several at once.
@@ -95,7 +95,7 @@ impl Deref for AnyBlockWorkload {
         match self {
             AnyBlockWorkload::Generator(workload) => &***workload,
             AnyBlockWorkload::Tpcc(workload) => &**workload,
-            AnyBlockWorkload::Iozone(workload) => workload,
+            AnyBlockWorkload::Fat(workload) => workload,
             AnyBlockWorkload::Replay(workload) => workload,
             AnyBlockWorkload::Together(workload) => workload,
         }
@@ -107,7 +107,7 @@ impl DerefMut for AnyBlockWorkload {
         match self {
             AnyBlockWorkload::Generator(workload) => &mut ***workload,
             AnyBlockWorkload::Tpcc(workload) => &mut **workload,
-            AnyBlockWorkload::Iozone(workload) => workload,
+            AnyBlockWorkload::Fat(workload) => workload,
             AnyBlockWorkload::Replay(workload) => workload,
             AnyBlockWorkload::Together(workload) => workload,
         }

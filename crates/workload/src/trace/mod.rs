@@ -1,4 +1,4 @@
-//! Recorded traces: seven text formats, plain or compressed, and our own column file.
+//! Recorded traces: seven text formats, plain or compressed, Parquet, and our own column file.
 //!
 //! A reader converts text to [`Columns`]; a writer converts them back. Both report what they skipped.
 //!
@@ -18,6 +18,7 @@ mod lines;
 mod mqsim;
 mod msr;
 mod objects;
+mod parquet;
 mod rows;
 mod source;
 mod spc;
@@ -35,7 +36,7 @@ use lines::{BadLine, Lines};
 use rows::Rows;
 use source::Source;
 use std::fmt;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::Path;
 
 /// The trace formats.
@@ -57,11 +58,13 @@ pub enum Format {
     Tencent,
     /// Our own column file, [`crate::nvt`].
     Nvt,
+    /// A Parquet table.
+    Parquet,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Format; 8] = [
+    pub const ALL: [Format; 9] = [
         Format::Msr,
         Format::Spc,
         Format::Blkparse,
@@ -70,6 +73,7 @@ impl Format {
         Format::Alibaba,
         Format::Tencent,
         Format::Nvt,
+        Format::Parquet,
     ];
 
     /// The name, as written after the colon.
@@ -83,6 +87,7 @@ impl Format {
             Format::Alibaba => "alibaba",
             Format::Tencent => "tencent",
             Format::Nvt => "nvt",
+            Format::Parquet => "parquet",
         }
     }
 
@@ -112,7 +117,7 @@ impl Format {
             Format::Mqsim => mqsim::Mqsim::TICK_PS,
             Format::Alibaba => alibaba::Alibaba::TICK_PS,
             Format::Tencent => tencent::Tencent::TICK_PS,
-            Format::Nvt => 1,
+            Format::Nvt | Format::Parquet => 1,
         }
     }
 }
@@ -151,7 +156,7 @@ pub struct ReadReport {
     pub format: Option<Format>,
     /// `gzip` or `zstd`, if it was compressed.
     pub compression: Option<&'static str>,
-    /// Lines read; 0 for a column file.
+    /// Lines or rows read; 0 for a column file.
     pub lines: u64,
     /// Requests kept.
     pub requests: u64,
@@ -202,7 +207,8 @@ impl fmt::Display for ReadReport {
         }
         write!(f, ": {} requests", self.requests)?;
         if self.lines > 0 {
-            write!(f, " from {} lines", self.lines)?;
+            let of = if self.format == Some(Format::Parquet) { "rows" } else { "lines" };
+            write!(f, " from {} {of}", self.lines)?;
         }
         f.write_str(&self.left_out())?;
         if self.reordered > 0 {
@@ -239,8 +245,18 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport),
         };
     }
     let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
-    let file = std::fs::File::open(path).map_err(file_error)?;
+    let mut file = std::fs::File::open(path).map_err(file_error)?;
     let length = file.metadata().map_err(file_error)?.len();
+    let mut magic = [0; parquet::MAGIC.len()];
+    let begins = file.read(&mut magic).and_then(|count| file.rewind().map(|()| &magic[..count]));
+    if begins.map_err(file_error)? == parquet::MAGIC {
+        // A look at the beginning does not read the whole file.
+        let hash = match options.lines_max {
+            None => source::hash_of(&mut file).map_err(file_error)?,
+            Some(_) => 0,
+        };
+        return parquet::read(file, hash, path, options);
+    }
     read_stream(file, length as usize, path, options)
 }
 
@@ -264,8 +280,14 @@ fn read_stream(
     if nvt::is_nvt(source.head()) {
         return read_nvt(source, expected_bytes, path, options);
     }
-    if options.format == Some(Format::Nvt) {
-        let reason = "it does not begin like a column file".to_owned();
+    if source.head().starts_with(parquet::MAGIC) {
+        let hash = source.hash();
+        let bytes = bytes::Bytes::from(source.all(expected_bytes).map_err(file_error)?);
+        return parquet::read(bytes, hash.get(), path, options);
+    }
+    if let Some(format @ (Format::Nvt | Format::Parquet)) = options.format {
+        let what = if format == Format::Nvt { "a column file" } else { "a Parquet file" };
+        let reason = format!("it does not begin like {what}");
         return Err(WorkloadError::Damaged { file: path.display().to_string(), reason });
     }
     let mut report = ReadReport { compression: source.compression(), ..ReadReport::default() };
@@ -287,7 +309,7 @@ fn read_stream(
         Format::Mqsim => parse(mqsim::Mqsim, lines, rows, path),
         Format::Alibaba => parse(alibaba::Alibaba, lines, rows, path),
         Format::Tencent => parse(tencent::Tencent, lines, rows, path),
-        Format::Nvt => unreachable!("column files were dealt with above"),
+        Format::Nvt | Format::Parquet => unreachable!("tables were dealt with above"),
     };
     let mut parsed = parsed.map_err(|error| suggested(error, format, &head))?;
     parsed.0.origin = Origin { format: format.name().to_owned(), hash: hash.get() };
@@ -376,7 +398,9 @@ fn find_format(head: &[Vec<u8>], path: &Path) -> Result<Format, WorkloadError> {
     if head.first().is_some_and(|line| line.starts_with(b"fio version ")) {
         return Ok(Format::FioIolog);
     }
-    if let Some(format) = Format::from_file_name(path).filter(|&format| format != Format::Nvt) {
+    if let Some(format) =
+        Format::from_file_name(path).filter(|format| !matches!(format, Format::Nvt | Format::Parquet))
+    {
         return Ok(format);
     }
     let candidates = candidates(head);

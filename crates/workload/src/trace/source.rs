@@ -1,7 +1,8 @@
 //! Bytes of a trace file: hashed as stored on disk, decompressed if their first bytes indicate compression.
 
 use std::cell::Cell;
-use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result, Seek};
 use std::rc::Rc;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -77,6 +78,20 @@ impl<R: Read> Source<R> {
             self.reader.consume(taken);
         }
     }
+}
+
+/// xxh3 of a file, which is then at its beginning.
+pub(crate) fn hash_of(file: &mut File) -> Result<u64> {
+    let mut state = Xxh3::new();
+    let mut block = vec![0; BUFFER_BYTES];
+    loop {
+        match file.read(&mut block)? {
+            0 => break,
+            count => state.update(&block[..count]),
+        }
+    }
+    file.rewind()?;
+    Ok(state.digest())
 }
 
 struct Hashing<R> {

@@ -2,7 +2,7 @@
 //! error.
 
 use super::writer::{Volume, Writer};
-use super::{Format, alibaba, blkparse, fio_iolog, mqsim, msr, spc, tencent};
+use super::{Format, alibaba, blkparse, fio_iolog, mqsim, msr, parquet, spc, tencent};
 use crate::columns::Columns;
 use crate::{Op, Span, WorkloadError, nvt};
 use std::fmt;
@@ -46,15 +46,16 @@ impl fmt::Display for WriteReport {
 pub fn write_file(columns: &Columns, format: Format, path: &Path) -> Result<WriteReport, WorkloadError> {
     let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
     let file = std::fs::File::create_new(path).map_err(file_error)?;
+    let is_text = !matches!(format, Format::Nvt | Format::Parquet);
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
     match ending {
-        "gz" if format != Format::Nvt => {
+        "gz" if is_text => {
             let mut out = flate2::write::GzEncoder::new(file, flate2::Compression::new(6));
             let report = write(columns, format, &mut out, path)?;
             out.finish().and_then(|file| file.sync_all()).map_err(file_error)?;
             Ok(report)
         }
-        "zst" if format != Format::Nvt => {
+        "zst" if is_text => {
             let mut out = zstd::Encoder::new(file, 3).map_err(file_error)?;
             let report = write(columns, format, &mut out, path)?;
             out.finish().and_then(|file| file.sync_all()).map_err(file_error)?;
@@ -72,7 +73,7 @@ pub fn write_file(columns: &Columns, format: Format, path: &Path) -> Result<Writ
 pub fn write(
     columns: &Columns,
     format: Format,
-    out: impl Write,
+    out: impl Write + Send,
     path: &Path,
 ) -> Result<WriteReport, WorkloadError> {
     match format {
@@ -83,9 +84,12 @@ pub fn write(
         Format::Mqsim => write_lines(mqsim::Mqsim, format, columns, out, path),
         Format::Alibaba => write_lines(alibaba::Alibaba, format, columns, out, path),
         Format::Tencent => write_lines(tencent::Tencent, format, columns, out, path),
-        Format::Nvt => {
-            nvt::encode(columns, out)
-                .map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
+        Format::Nvt | Format::Parquet => {
+            let written = match format {
+                Format::Nvt => nvt::encode(columns, out),
+                _ => parquet::write(columns, out),
+            };
+            written.map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
             Ok(WriteReport { requests: columns.len() as u64, ..WriteReport::default() })
         }
     }

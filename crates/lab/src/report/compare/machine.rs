@@ -1,10 +1,7 @@
 //! A comparison for other programs: Markdown, CSV, JSON. CSV and JSON are in base units.
 
 use super::{Cell, Comparison, Parts, Row};
-use serde_json::{Map, Value, json};
-
-/// Version of the JSON document.
-pub(super) const SCHEMA: &str = "nvlab.compare/1";
+use crate::report::document::{self, COMPARISON, COMPARISON_ROW, ComparisonRow, Design, MetricEntry, Value};
 
 impl Comparison {
     pub(super) fn markdown(&self) -> String {
@@ -50,52 +47,47 @@ impl Comparison {
     }
 
     pub(super) fn json(&self) -> String {
-        let designs: Vec<Value> = self.rows.iter().map(|row| self.design(row)).collect();
-        let metrics = self.columns.iter().map(|column| {
-            json!({"name": column.name, "field": column.column(), "title": column.title, "about": column.about})
-        });
-        let document = json!({
-            "schema": SCHEMA,
-            "workload": self.workload,
-            "baseline": self.rows[0].name,
-            "metrics": metrics.collect::<Vec<_>>(),
-            "designs": designs,
-            "sentences": self.sentences(),
-            "notes": self.notes,
-        });
-        format!("{document:#}\n")
+        let document = document::Comparison {
+            schema: COMPARISON,
+            workload: &self.workload,
+            baseline: &self.rows[0].name,
+            metrics: self.columns.iter().map(MetricEntry::of).collect(),
+            designs: self.rows.iter().map(|row| self.design(row)).collect(),
+            sentences: self.sentences(),
+            notes: &self.notes,
+        };
+        serde_json::to_string_pretty(&document).expect("a comparison is plain data") + "\n"
     }
 
     pub(super) fn json_lines(&self) -> String {
         let line = |row: &Row| {
-            let mut value = json!({"schema": SCHEMA, "workload": self.workload});
-            if let (Value::Object(line), Value::Object(design)) = (&mut value, self.design(row)) {
-                line.extend(design);
-            }
-            format!("{value}\n")
+            let (workload, design) = (self.workload.as_str(), self.design(row));
+            let row = ComparisonRow { schema: COMPARISON_ROW, workload, design };
+            serde_json::to_string(&row).expect("a comparison is plain data") + "\n"
         };
         self.rows.iter().map(line).collect()
     }
 
-    fn design(&self, row: &Row) -> Value {
-        let mut values = Map::new();
-        for (cell, column) in row.cells.iter().zip(&self.columns) {
-            values.insert(column.column(), cell.as_ref().map_or(Value::Null, cell_value));
+    fn design<'a>(&self, row: &'a Row) -> Design<'a> {
+        let values = self.columns.iter().zip(&row.cells);
+        Design {
+            design: &row.name,
+            seeds: &row.seeds,
+            keys: &row.keys,
+            values: values.map(|(column, cell)| (column.column(), cell.as_ref().map(value))).collect(),
         }
-        json!({"design": row.name, "seeds": row.seeds, "keys": row.keys, "values": values})
     }
 }
 
-/// `write.p99_ns`.
-fn cell_value(cell: &Cell) -> Value {
-    json!({
-        "mean": cell.estimate.mean,
-        "interval": cell.estimate.interval,
-        "values": cell.values,
-        "ratio": cell.ratio.map(|ratio| ratio.mean),
-        "ratio_interval": cell.ratio.map(|ratio| ratio.interval),
-        "same": cell.same,
-    })
+fn value(cell: &Cell) -> Value<'_> {
+    Value {
+        mean: cell.estimate.mean,
+        interval: cell.estimate.interval,
+        values: &cell.values,
+        ratio: cell.ratio.map(|ratio| ratio.mean),
+        ratio_interval: cell.ratio.map(|ratio| ratio.interval),
+        same: cell.same,
+    }
 }
 
 fn markdown_row(cells: impl Iterator<Item = String>) -> String {

@@ -79,7 +79,7 @@ fn for_other_programs() {
     let json: serde_json::Value = serde_json::from_str(&text(Format::Json)).unwrap();
     assert_eq!(
         (json["schema"].as_str(), json["baseline"].as_str()),
-        (Some(machine::SCHEMA), Some("a, \"b\"|"))
+        (Some("nvlab.compare/2"), Some("a, \"b\"|"))
     );
     let values = &json["designs"][1]["values"];
     assert_eq!((values["cycles.max"]["same"].as_bool(), values["trim.p99_ns"].is_null()), (Some(true), true));

@@ -39,10 +39,10 @@ pub(super) fn latency(page: &mut Page, runs: &[Labelled<'_>]) {
         for (name, op) in human::operations(labelled.run) {
             let mut cells = vec![labelled.marked(), name.to_string()];
             let shares = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
-            cells.extend(shares.map(|share| quantile(&op.histogram, share)));
+            cells.extend(shares.map(|share| quantile(&op.histogram_ns, share)));
             cells.push(time_ns(op.latency.max_ns as f64));
             table.row(&cells);
-            let points = exceeded(&op.histogram);
+            let points = exceeded(&op.histogram_ns);
             let line =
                 Series::new(&line(runs, labelled, name), points).color(labelled.color).dash(dash(name));
             series.push(line.steps());

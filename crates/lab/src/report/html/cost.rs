@@ -3,6 +3,7 @@
 use super::labels::{Labelled, or_dash};
 use crate::report::page::{Page, Table, escape};
 use crate::report::{metric::metric, number};
+use crate::result::PricePart;
 
 /// The table of costs.
 pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
@@ -19,7 +20,7 @@ pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
     let mut table = Table::new("", 2, &heads);
     for labelled in runs {
         let run = labelled.run;
-        let part = |(name, bytes, usd): &(String, u64, Option<f64>)| {
+        let part = |PricePart { name, bytes, usd }: &PricePart| {
             let usd = usd.map_or("no price".to_string(), |usd| number::usd(usd).to_string());
             format!("<span class=\"keep\">{} {}: {usd}</span>", escape(name), number::bytes(*bytes as f64))
         };

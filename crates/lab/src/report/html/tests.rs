@@ -47,7 +47,7 @@ fn nothing_breaks_out() {
     (run.workload, run.workload_about, run.nvlab) = (evil.to_string(), evil.to_string(), evil.to_string());
     run.precondition.kind = evil.to_string();
     run.key = format!("{evil}{}", run.key);
-    run.price.parts[0].0 = evil.to_string();
+    run.price.parts[0].name = evil.to_string();
     let (mut plain, mut software) = (plain, sample::software());
     plain.software = Some(software.clone());
     (software.stack, software.stages[0].name) = (evil.to_string(), evil.to_string());

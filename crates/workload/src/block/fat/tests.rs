@@ -1,18 +1,20 @@
-//! Tests of IOzone: the requests against the volume they leave.
+//! Tests of the clients: the requests against the volume they leave.
 
+use super::iozone::{IozoneConfig, Mode};
+use super::logger::LoggerConfig;
 use super::*;
-use crate::{Op, Target, WorkloadSpec};
+use crate::{Op, Target, Time, WorkloadSpec};
 use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
 
 const VOLUME: u64 = 8 << 20;
 
-fn opened(text: &str) -> Iozone {
+fn opened(text: &str) -> FatClient {
     IozoneConfig::parse(text).unwrap().open(text, VOLUME, 1).unwrap()
 }
 
 /// Replays requests onto an image.
-fn replay(iozone: &mut Iozone, image: &mut [u8], prepare: bool) -> Vec<Request> {
+fn replay(iozone: &mut FatClient, image: &mut [u8], prepare: bool) -> Vec<Request> {
     let mut all = Vec::new();
     let mut batch = Batch::new();
     loop {
@@ -141,4 +143,50 @@ fn a_volume_may_be_larger_than_memory() {
     assert!(open(text, 1 << 35).is_ok());
     let why = open(text, 3 << 40).unwrap_err().to_string();
     assert!(why.contains("a FAT volume has fewer than 2^32 sectors of 512 B: span=2TB, or less"), "{why}");
+}
+
+/// What a record costs: its sector, the sector of the directory entry, both FATs when a cluster is full; and the files that
+/// are left are the last ones.
+#[test]
+fn a_logger_forces_every_record() {
+    let text = "logger record=200B rate=2/s file=64KiB files=3 cluster=4KiB until=1000records";
+    let mut logger = LoggerConfig::parse(text).unwrap().open(text, VOLUME).unwrap();
+    assert_eq!((logger.pacing(), logger.client_bytes()), (Pacing::Open, Some(200_000)));
+    let mut image = vec![0; VOLUME as usize];
+    let before = replay(&mut logger, &mut image, true);
+    assert!(bytes(&before, Op::Write) > 2 * 65_400);
+    let measured = replay(&mut logger, &mut image, false);
+    let at = |record: u64| Time::from_ps(record * 500_000_000_000);
+    let flushes: Vec<&Request> = measured.iter().filter(|request| request.op == Op::Flush).collect();
+    assert_eq!(flushes.len(), 1000);
+    assert!((0..1000).all(|record| flushes[record as usize].at == at(record)));
+    for record in 0..1000 {
+        let writes = measured.iter().filter(|request| request.op == Op::Write && request.at == at(record));
+        let sectors = writes.map(|request| request.bytes as usize / 512).sum::<usize>();
+        // One sector or two for the data; the entry; when a cluster or a file is full, FATs and two entries.
+        assert!((2..=9).contains(&sectors), "{sectors} sectors for record {record}");
+    }
+    let written = bytes(&measured, Op::Write) as f64 / 512.0 / 1000.0;
+    // A record lies in 1 + 199/512 sectors on average; every 20.5 records take a new cluster.
+    let expected = 1.0 + 199.0 / 512.0 + 1.0 + 2.0 / 20.48;
+    assert!((written / expected - 1.0).abs() < 0.02, "{written} sectors a record, expected {expected}");
+    let volume = fatfs::FileSystem::new(Cursor::new(image), fatfs::FsOptions::new()).unwrap();
+    let directory = volume.root_dir().open_dir("logger").unwrap();
+    let files: Vec<(String, u64)> =
+        directory.iter().map(|entry| entry.unwrap()).map(|e| (e.file_name(), e.len())).skip(2).collect();
+    // 327 records fill a file: two are full at the beginning, three more in the measured part, and 19 records follow.
+    let full = 327 * 200;
+    let mut names: Vec<_> = files.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect();
+    names.sort_unstable();
+    assert_eq!(names, [("log00003.txt", full), ("log00004.txt", full), ("log00005.txt", 19 * 200)]);
+}
+
+#[test]
+fn a_logger_is_told_what_is_allowed() {
+    let said = |text: &str| LoggerConfig::parse(text).unwrap_err().to_string();
+    assert!(said("logger record=2MiB").contains("from 1 B to 1 MiB"));
+    assert!(said("logger until=10s").contains("a number of records up to 2^19"));
+    assert!(said("logger rate=0/s").contains("more than 0 per second"));
+    assert!(said("logger record=4KiB file=1KiB").contains("at least one record"));
+    assert_eq!(LoggerConfig::parse("logger rate=10/s until=1min").unwrap().records, 600);
 }

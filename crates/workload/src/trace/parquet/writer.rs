@@ -1,0 +1,64 @@
+//! Writing a table.
+
+use super::BATCH_ROWS;
+use crate::columns::{Columns, FUA_BIT, op_of};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use std::io::{Error, Result, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Rows of a row group: what a reader holds at least.
+const GROUP_ROWS: usize = 1 << 20;
+
+/// Writes a trace; equal traces give equal bytes.
+pub(in crate::trace) fn write(columns: &Columns, out: impl Write + Send) -> Result<()> {
+    let numbers = |name, kind| Field::new(name, kind, false);
+    let mut fields = vec![
+        numbers("time_ps", DataType::UInt64),
+        numbers("op", DataType::Utf8),
+        numbers("offset_bytes", DataType::UInt64),
+        numbers("length_bytes", DataType::UInt32),
+        numbers("volume", DataType::Utf8),
+        numbers("fua", DataType::Boolean),
+    ];
+    if columns.response_ps().is_some() {
+        fields.push(numbers("response_ps", DataType::UInt64));
+    }
+    let schema = Arc::new(Schema::new(fields));
+    let level = ZstdLevel::try_new(3).map_err(Error::other)?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(level))
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .build();
+    let mut writer = ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(Error::other)?;
+    for first in (0..columns.len()).step_by(BATCH_ROWS) {
+        let rows = first..columns.len().min(first + BATCH_ROWS);
+        let batch = RecordBatch::try_new(schema.clone(), arrays(columns, rows)).map_err(Error::other)?;
+        writer.write(&batch).map_err(Error::other)?;
+    }
+    writer.close().map_err(Error::other)?;
+    Ok(())
+}
+
+fn arrays(columns: &Columns, rows: Range<usize>) -> Vec<ArrayRef> {
+    let ops = columns.op[rows.clone()].iter().map(|&code| Some(op_of(code).name()));
+    let fua = columns.op[rows.clone()].iter().map(|&code| Some(code & FUA_BIT != 0));
+    let volumes = columns.volume[rows.clone()].iter();
+    let volumes = volumes.map(|&number| Some(columns.volumes[number as usize].as_str()));
+    let mut arrays: Vec<ArrayRef> = vec![
+        Arc::new(UInt64Array::from_iter_values(columns.at_ps[rows.clone()].iter().copied())),
+        Arc::new(ops.collect::<StringArray>()),
+        Arc::new(UInt64Array::from_iter_values(columns.offset[rows.clone()].iter().copied())),
+        Arc::new(UInt32Array::from_iter_values(columns.bytes[rows.clone()].iter().copied())),
+        Arc::new(volumes.collect::<StringArray>()),
+        Arc::new(fua.collect::<BooleanArray>()),
+    ];
+    if let Some(responses) = columns.response_ps() {
+        arrays.push(Arc::new(UInt64Array::from_iter_values(responses[rows].iter().copied())));
+    }
+    arrays
+}
