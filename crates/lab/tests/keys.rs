@@ -50,6 +50,7 @@ const STRUCTURE: &[&str] = &[
     "ftl.map.in",
     "ftl.buffer.in",
     "ftl.cache.kind",
+    "ftl.map.kind",
     "ftl.cache.in",
     "ftl.data_area",
     "ftl.route.kind",

@@ -24,7 +24,7 @@ use super::{NOTHING, PageMap, PageMapConfig};
 use crate::ControllerError;
 use nvlab_medium::Store;
 use nvlab_units::geometry::Divider;
-use nvlab_units::{Extent, Geometry, Ppa, Time};
+use nvlab_units::{Extent, Geometry, Ppa, Served, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -126,13 +126,14 @@ impl<S: Store> PageMap<S> {
     }
 
     /// A host read: each translation page is looked up, then its units are read.
+    #[cold]
     #[inline(never)]
     pub(super) fn read_on_demand(
         &mut self,
         start: Time,
         extent: Extent,
         into: &mut [u8],
-    ) -> Result<Time, ControllerError> {
+    ) -> Result<Served, ControllerError> {
         ControllerError::check_extent(extent, self.config.logical_units)?;
         let (mut done, mut end) = (0, start);
         while done < extent.count {
@@ -150,7 +151,8 @@ impl<S: Store> PageMap<S> {
             end = end.max(self.read_extent(ready, part, &mut rest[..bytes])?);
             done += count;
         }
-        Ok(end)
+        self.stats.host_read_units += extent.count as u64;
+        Ok(Served { start, end })
     }
 
     /// Looks up the entry of a unit that is about to be written, the first one of its request or of its translation page.

@@ -356,9 +356,7 @@ impl<S: Store> Controller for PageMap<S> {
         let start = at + self.config.overhead;
         self.fold_when_idle(start);
         if self.demand.is_some() {
-            let end = self.read_on_demand(start, extent, into)?;
-            self.stats.host_read_units += extent.count as u64;
-            return Ok(Served { start, end });
+            return self.read_on_demand(start, extent, into);
         }
         if extent.count == 1 && !S::KEEPS {
             return self.read_one(start, extent);
