@@ -23,7 +23,6 @@ const LABELS: [&str; 6] =
 const NO_FIGURE: &[(&str, &str)] = &[
     ("media.*.cell", "bounds the pages of a word line that are programmed in one shot"),
     ("media.*.oob", "bounds the codewords of a page"),
-    ("ftl.map.entry", "says whether the map fits its memory"),
     ("ftl.transaction_pages", "room in the memory; no workload begins a transaction of the hardware"),
     ("media.*.hold", "outages; no run has one"),
     ("media.*.atomic", "what a power cut tears"),
