@@ -37,6 +37,8 @@ const NO_FIGURE_OF: &[(&str, &str)] = &[
     ("media.*.read_next", "ram"),
     // Only a log has no link, and it has one request under way.
     ("path.queue", "direct"),
+    // Says whether the table fits its memory.
+    ("ftl.map.entry", "envy"),
     ("ftl.clean.dead_band", "hybrid"),
     ("ftl.clean.dead_band", "gathering"),
 ];
