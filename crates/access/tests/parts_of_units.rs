@@ -44,6 +44,7 @@ fn device(path: HostPath) -> Attached<PageMap<MemStore>> {
         verify_reads: false,
         buffer: None,
         checkpoint_units: None,
+        demand: None,
         overhead: Span::ZERO,
         seed: 1,
     };

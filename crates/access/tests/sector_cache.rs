@@ -48,6 +48,7 @@ fn device() -> Attached<PageMap<MemStore>> {
         verify_reads: false,
         buffer: None,
         checkpoint_units: None,
+        demand: None,
         overhead: Span::ZERO,
         seed: 1,
     };

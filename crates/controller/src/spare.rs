@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Trim = 0xb1,
     /// Host data in the last page of a merge: the block holds everything its logical block held then.
     Merged = 0xe1,
+    /// Translation page `lpa`: entries of a map that is read on demand.
+    Map = 0xe9,
     /// Nothing: the page was programmed before it was full.
     Padding = 0xa1,
 }
@@ -75,7 +77,7 @@ impl Spare {
     }
 
     fn parse(bytes: &[u8; SPARE_BYTES]) -> Option<Spare> {
-        let kind = [Kind::Data, Kind::Checkpoint, Kind::Trim, Kind::Merged, Kind::Padding]
+        let kind = [Kind::Data, Kind::Checkpoint, Kind::Trim, Kind::Merged, Kind::Map, Kind::Padding]
             .into_iter()
             .find(|kind| *kind as u8 == bytes[0] & !DAMAGED)?;
         let damaged = bytes[0] & DAMAGED != 0;

@@ -1,8 +1,10 @@
 //! What a run measured: plain data, in base units, the unit in the name. `result.json` is this, field by
 //! field; a field is never renamed within a schema version.
 
+mod map;
 mod price;
 
+pub use map::MapResult;
 pub use price::{Price, PricePart};
 
 use schemars::JsonSchema;
@@ -91,6 +93,9 @@ pub struct RunResult {
     /// What a cache of lines in front of the controller did; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<LinesResult>,
+    /// What a map that is read from flash on demand did; `None` if it is all in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<MapResult>,
     /// Bytes of its file that a file-system client read or wrote; `None` if the workload has no such client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_bytes: Option<u64>,

@@ -197,6 +197,7 @@ fn device(cleaning: Cleaning, blocks: u32, pages: u32, logical_units: u32) -> Pa
         verify_reads: false,
         buffer: None,
         checkpoint_units: None,
+        demand: None,
         overhead: Span::ZERO,
         seed: 1,
     };

@@ -23,7 +23,6 @@ const LABELS: [&str; 6] =
 const NO_FIGURE: &[(&str, &str)] = &[
     ("media.*.cell", "bounds the pages of a word line that are programmed in one shot"),
     ("media.*.oob", "bounds the codewords of a page"),
-    ("ftl.map.entry", "says whether the map fits its memory"),
     ("ftl.transaction_pages", "room in the memory; no workload begins a transaction of the hardware"),
     ("media.*.hold", "outages; no run has one"),
     ("media.*.atomic", "what a power cut tears"),
@@ -38,6 +37,8 @@ const NO_FIGURE_OF: &[(&str, &str)] = &[
     ("media.*.read_next", "ram"),
     // Only a log has no link, and it has one request under way.
     ("path.queue", "direct"),
+    // Says whether the table fits its memory.
+    ("ftl.map.entry", "envy"),
     ("ftl.clean.dead_band", "hybrid"),
     ("ftl.clean.dead_band", "gathering"),
 ];
@@ -50,6 +51,7 @@ const STRUCTURE: &[&str] = &[
     "ftl.map.in",
     "ftl.buffer.in",
     "ftl.cache.kind",
+    "ftl.map.kind",
     "ftl.cache.in",
     "ftl.data_area",
     "ftl.route.kind",

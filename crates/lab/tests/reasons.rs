@@ -84,3 +84,37 @@ fn years_beyond_retention_are_of_wear_alone() {
     let busy = run("ssd-tlc", SMALL, "uniform rw=randwrite bs=4KiB qd=32", "1 x capacity", State::Full);
     assert_eq!(busy.lifetime.limited_by_retention(), None);
 }
+
+/// Within what memory covers of the map reads are as fast as with all of it; beyond, a miss is another read of the flash.
+#[test]
+fn reads_beyond_what_the_memory_covers_wait_for_the_map() {
+    const DEMAND: &[&str] = &[
+        "array.ways=1",
+        "media.tlc.blocks=32",
+        "ftl.capacity=4 GiB",
+        "ftl.buffer.size=2 MiB",
+        "ftl.map.cache=32 KiB",
+        "ftl.map.host_buffer=992 KiB",
+    ];
+    let read = |span: &str, sets: &[&str]| {
+        let sets = [DEMAND, sets].concat();
+        let workload = format!("uniform rw=randread bs=4KiB qd=1 span={span}");
+        run("dramless-hmb-512gb", &sets, &workload, "40k io", State::Full)
+    };
+    // 1 MiB of memory covers 1 GiB: a quarter of the device.
+    let (all, within, host) =
+        (read("4GiB", &[]), read("512MiB", &[]), read("512MiB", &["ftl.map.cache=1 MiB"]));
+    says(&all, "the map does not fit in memory");
+    assert!(reasons(&within).iter().all(|reason| !reason.contains("map")), "{:?}", reasons(&within));
+    let hits = |run: &RunResult| run.map.unwrap().hit_share();
+    assert!((hits(&all) - 0.25).abs() < 0.02 && hits(&within) > 0.99, "{} {}", hits(&all), hits(&within));
+    let mean = |run: &RunResult| run.read.latency.mean_ns;
+    // 65 us to read and decode a unit on average, 2.56 us to transfer it; all is on the chip in one, nearly all in the host's
+    // memory in the other.
+    let (missing, fetching) = (mean(&all) - mean(&within), mean(&within) - mean(&host));
+    assert!(
+        (missing / (0.75 * 67_560.0 - 1000.0 * 0.75) - 1.0).abs() < 0.05,
+        "{missing} ns more with misses"
+    );
+    assert!((fetching / 1000.0 - 1.0).abs() < 0.1, "{fetching} ns more from the host's memory");
+}

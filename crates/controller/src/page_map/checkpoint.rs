@@ -29,6 +29,8 @@ use serde::{Deserialize, Serialize};
 /// The state of the controller's checkpoints.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct State {
+    /// Turns are written, with a journal of trims beside them.
+    on: bool,
     /// Host units between two pieces; `None`: no checkpoints.
     every: Option<u64>,
     since: u64,
@@ -78,7 +80,7 @@ struct Piece {
 
 /// What a piece waits for before it is programmed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-enum Wait {
+pub(super) enum Wait {
     /// That these pages, partly filled at the snapshot, are programmed: frontier, block and page.
     Staged(Vec<(u32, u32, u32)>),
     /// That every die has reached its ticket.
@@ -91,6 +93,14 @@ impl State {
     pub fn keeps(&self, block: BlockId) -> bool {
         self.pool.contains(&block)
     }
+    /// There is something to do at every page of the host's, until [`State::deactivate`].
+    pub fn activate(&mut self) {
+        self.active = true;
+        self.since = 0;
+    }
+    pub fn deactivate(&mut self) {
+        self.active = false;
+    }
     /// True if a step of the turn can be done at the host's next page.
     #[inline]
     pub fn is_active(&self) -> bool {
@@ -100,6 +110,7 @@ impl State {
     pub fn new(config: &PageMapConfig, geometry: &Geometry) -> State {
         let pieces = config.pieces(geometry);
         State {
+            on: config.checkpoint_units.is_some() || config.demand.is_some(),
             every: config.checkpoint_units.map(|units| (units / pieces.count as u64).max(1)),
             since: 0,
             number: 0,
@@ -114,7 +125,7 @@ impl State {
 
     /// True if checkpoints are enabled.
     pub fn is_on(&self) -> bool {
-        self.every.is_some()
+        self.on
     }
 
     /// Adds `written` units; returns true if enough were written since the last piece was begun.
@@ -141,15 +152,14 @@ impl<S: Store> PageMap<S> {
     /// Begins the next piece, and the next turn if all of the last one are written. If the piece before is still waiting
     /// for pages to fill, they are padded.
     pub(super) fn begin_piece(&mut self, at: Time) -> Result<(), ControllerError> {
+        if self.demand.is_some() {
+            return self.begin_turn_of_directory(at);
+        }
         match &self.checkpoint.phase {
             Phase::Idle => self.begin_turn(at)?,
             Phase::Writing(Turn { piece: Some(Piece { wait: Wait::Staged(pages), .. }), .. }) => {
-                for page in pages.clone() {
-                    if self.is_staged(&page) {
-                        self.pad(at, page.0, true)?;
-                    }
-                }
-                return Ok(());
+                let pages = pages.clone();
+                return self.pad_staged(at, &pages);
             }
             Phase::Writing(Turn { piece: Some(_), .. }) | Phase::Committing(..) => return Ok(()),
             Phase::Writing(_) => {}
@@ -177,28 +187,63 @@ impl<S: Store> PageMap<S> {
 
     /// Takes the snapshot of the next piece of the turn.
     fn take_snapshot(&mut self) {
-        let Phase::Writing(turn) = &mut self.checkpoint.phase else { return };
+        let wait = self.wait_for_staged();
+        let Phase::Writing(turn) = &self.checkpoint.phase else { return };
         let pieces = &self.checkpoint.pieces;
         let mut bytes = Vec::new();
         if S::KEEPS {
-            let open = self.frontiers.iter().filter(|frontier| frontier.block != NO_BLOCK);
-            let open = open.map(|frontier| BlockId(frontier.block)).collect();
-            let moment = Moment { stamp: self.stamp, sequence: self.sequence, open };
+            let moment = Moment { stamp: self.stamp, sequence: self.sequence, open: self.blocks_open() };
             let units = pieces.units(turn.next);
             let map = &self.l2p[units.start as usize..units.end as usize];
             let length = pieces.pages_of(turn.next) as u64 * self.geometry.page_bytes();
             bytes = pieces.encode(&moment, map, length as usize);
         }
+        let Phase::Writing(turn) = &mut self.checkpoint.phase else { return };
+        turn.piece = Some(Piece { bytes, page: 0, wait });
+        self.checkpoint.since = 0;
+        self.checkpoint.active = true;
+    }
+
+    /// The blocks that are open.
+    pub(super) fn blocks_open(&self) -> Vec<BlockId> {
+        let open = self.frontiers.iter().filter(|frontier| frontier.block != NO_BLOCK);
+        open.map(|frontier| BlockId(frontier.block)).collect()
+    }
+
+    /// What a snapshot taken now waits for.
+    pub(super) fn wait_for_staged(&self) -> Wait {
         let per_page = self.geometry.units_per_page;
         let partly = |&(_, frontier): &(u32, &Frontier)| {
             frontier.block != NO_BLOCK && !frontier.next.is_multiple_of(per_page)
         };
         let staged = (0..).zip(&self.frontiers).filter(partly);
-        let staged =
-            staged.map(|(index, frontier)| (index, frontier.block, frontier.next / per_page)).collect();
-        turn.piece = Some(Piece { bytes, page: 0, wait: Wait::Staged(staged) });
-        self.checkpoint.since = 0;
-        self.checkpoint.active = true;
+        Wait::Staged(staged.map(|(index, open)| (index, open.block, open.next / per_page)).collect())
+    }
+
+    /// True if what a snapshot waits for is programmed.
+    pub(super) fn waited(&mut self, at: Time, wait: &mut Wait) -> bool {
+        if let Wait::Staged(pages) = wait {
+            pages.retain(|page| self.is_staged(page));
+            if pages.is_empty() {
+                *wait = Wait::Programs(self.array.last_programs());
+            }
+        }
+        if let Wait::Programs(tickets) = wait
+            && self.array.passed(tickets, at)
+        {
+            *wait = Wait::Nothing;
+        }
+        matches!(wait, Wait::Nothing)
+    }
+
+    /// Pads the pages that a snapshot waits for.
+    pub(super) fn pad_staged(&mut self, at: Time, pages: &[(u32, u32, u32)]) -> Result<(), ControllerError> {
+        for page in pages {
+            if self.is_staged(page) {
+                self.pad(at, page.0, true)?;
+            }
+        }
+        Ok(())
     }
 
     /// True if a page that was partly filled at a snapshot is not yet programmed.
@@ -210,7 +255,7 @@ impl<S: Store> PageMap<S> {
     /// Sets erased blocks aside for the first two checkpoints: with superblocks, taking them later could require
     /// cleaning a whole superblock.
     pub(super) fn fill_pool(&mut self) {
-        if !self.checkpoint.is_on() {
+        if !self.checkpoint.is_on() || self.demand.is_some() {
             return;
         }
         for _ in 0..2 * self.config.blocks_of_checkpoint(&self.geometry) {
@@ -221,7 +266,10 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Performs one step of the turn: programs a page of a piece, or looks whether it may.
-    pub(super) fn step_checkpoint(&mut self, at: Time) {
+    pub(super) fn step_checkpoint(&mut self, at: Time) -> Result<(), ControllerError> {
+        if self.demand.is_some() {
+            return self.step_turn(at);
+        }
         match std::mem::replace(&mut self.checkpoint.phase, Phase::Idle) {
             Phase::Idle => self.checkpoint.active = false,
             Phase::Writing(mut turn) => match turn.piece.take() {
@@ -234,23 +282,11 @@ impl<S: Store> PageMap<S> {
             Phase::Committing(turn, tickets) if self.array.passed(&tickets, at) => self.adopt_turn(at, turn),
             committing => self.checkpoint.phase = committing,
         }
+        Ok(())
     }
 
     fn step_piece(&mut self, at: Time, mut turn: Turn, mut piece: Piece) {
-        if let Wait::Staged(pages) = &mut piece.wait {
-            let mut pages = std::mem::take(pages);
-            pages.retain(|page| self.is_staged(page));
-            piece.wait = match pages.is_empty() {
-                true => Wait::Programs(self.array.last_programs()),
-                false => Wait::Staged(pages),
-            };
-        }
-        if let Wait::Programs(tickets) = &piece.wait
-            && self.array.passed(tickets, at)
-        {
-            piece.wait = Wait::Nothing;
-        }
-        if !matches!(piece.wait, Wait::Nothing) {
+        if !self.waited(at, &mut piece.wait) {
             turn.piece = Some(piece);
             self.checkpoint.phase = Phase::Writing(turn);
             return;
@@ -260,13 +296,16 @@ impl<S: Store> PageMap<S> {
 
     /// Writes the rest of the turn in progress, or a whole one, and promises its end.
     pub(super) fn finish_turn(&mut self, at: Time) -> Result<(), ControllerError> {
+        if self.demand.is_some() {
+            return self.finish_directory(at);
+        }
         self.hurry_turn(at)?;
         let mut now = at;
         while !matches!(self.checkpoint.phase, Phase::Idle) {
             // Pads what a snapshot waits for.
             self.begin_piece(now)?;
             now = self.array.finish_all(now);
-            self.step_checkpoint(now);
+            self.step_checkpoint(now)?;
         }
         Ok(())
     }

@@ -352,6 +352,9 @@ impl<S: Store> PageMap<S> {
                 *owner = unit.lpa;
                 l2p[unit.lpa as usize] = to;
             }
+            if self.demand.is_some() {
+                run.iter().for_each(|unit| self.note_change(unit.lpa));
+            }
             self.live.set_many(first, run.len() as u32);
             let (from, to) = (run[0].from, run[run.len() - 1].from);
             self.live.clear_many(from, to + 1 - from);
@@ -395,6 +398,7 @@ impl<S: Store> PageMap<S> {
             let moved = Unit { kind: Kind::Data, lpa, damaged, sequence, slot: NO_SLOT, data: &data };
             let address = self.place(index, moved, from);
             self.l2p[lpa as usize] = address;
+            self.note_change(lpa);
             self.live.set(address);
             self.live.clear(from);
             self.table.gain_many(block, 1);

@@ -65,13 +65,16 @@ fn flash(fine: &FlashConfig, k: u32) -> FlashConfig {
 impl<S: Store> PageMap<S> {
     /// A factory-new twin of this controller, which must be new too, and the number of units that are one in it: a multiple
     /// of `multiple`, the units of a request, and a divisor of `start`, the first unit that requests go to. `None` if the state of a twin would not be that of this controller: with payload, superblocks, a cache
-    /// of blocks in SLC mode, programs that may fail, or too few units in a block.
+    /// of blocks in SLC mode, a map that is not all in memory (which of its pages are, and where, a twin does not tell), programs that may fail, or too few units in a block.
     ///
     /// Of its units, the first [`PageMapConfig::logical_units`] of this controller divided by the factor, rounded down,
     /// stand for units of this controller; what it has beyond them stands for the blocks of checkpoints.
     pub fn twin(&self, multiple: u32, start: u32) -> Option<(PageMap, u32)> {
         let nand = self.array.nand().config();
-        let plain = !S::KEEPS && self.cache.is_none() && self.config.allocation == Allocation::Dynamic;
+        let plain = !S::KEEPS
+            && self.cache.is_none()
+            && self.demand.is_none()
+            && self.config.allocation == Allocation::Dynamic;
         if !plain || nand.faults.program_failure > 0.0 {
             return None;
         }

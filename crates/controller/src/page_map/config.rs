@@ -32,10 +32,73 @@ pub struct PageMapConfig {
     /// Host units in the course of which the whole map is written to flash, piece by piece; `None`: recovery scans the
     /// whole array.
     pub checkpoint_units: Option<u64>,
+    /// A map that is read from flash on demand; `None`: all of it is in memory.
+    pub demand: Option<DemandMap>,
     /// Time the controller itself takes for a request, before it accesses the medium.
     pub overhead: Span,
     /// Seed of random choices (d-choices).
     pub seed: u64,
+}
+
+/// A map of which only a part is in memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DemandMap {
+    /// Map entries of a translation page, which is a unit; at most a quarter of its bytes.
+    pub entries: u32,
+    /// Translation pages that fit on the controller's chip; at least one.
+    pub cache_pages: u32,
+    /// Translation pages that fit into a buffer in the host's memory, besides.
+    pub host_pages: u32,
+    /// Time to read from that buffer.
+    pub host_read: Span,
+}
+
+impl DemandMap {
+    /// Translation pages of a device.
+    pub fn pages(&self, logical_units: u32) -> u32 {
+        logical_units.div_ceil(self.entries)
+    }
+
+    /// Blocks of all translation pages and of those that fit in memory, rounded up.
+    fn blocks(&self, logical_units: u32, units_per_block: u64) -> (u64, u64) {
+        let pages = self.pages(logical_units) as u64;
+        let cached = (self.cache_pages as u64 + self.host_pages as u64).min(pages);
+        (pages.div_ceil(units_per_block), cached.div_ceil(units_per_block))
+    }
+
+    /// Blocks of the log of translation pages: twice what they take, so that half of a block is dead when it is rewritten,
+    /// and what turns write of changed ones in between; blocks being filled, and directories.
+    pub(super) fn log_blocks(&self, logical_units: u32, geometry: &Geometry) -> u64 {
+        let (all, cached) = self.blocks(logical_units, geometry.units_per_block() as u64);
+        2 * all + 6 * cached + 2 * geometry.dies() as u64 + 6
+    }
+
+    /// Erased pages of the log below which a turn begins.
+    pub(super) fn left_at_turn(&self, logical_units: u32, geometry: &Geometry) -> u64 {
+        let (all, cached) = self.blocks(logical_units, geometry.units_per_block() as u64);
+        (all.div_ceil(2) + 3 * cached + geometry.dies() as u64 + 3) * geometry.pages_per_block as u64
+    }
+
+    /// Blocks that a turn should free.
+    pub(super) fn freed_by_turn(&self, logical_units: u32, units_per_block: u64) -> u64 {
+        let (all, cached) = self.blocks(logical_units, units_per_block);
+        all.div_ceil(2) + 2 * cached + 2
+    }
+
+    /// Checks that it can work with units of a size.
+    fn check(&self, unit_bytes: u32) -> Result<(), String> {
+        if self.cache_pages == 0 {
+            return Err("the cache of the map holds no translation page: at least one unit".into());
+        }
+        if self.entries == 0 || self.entries > unit_bytes / 4 {
+            return Err(format!(
+                "a translation page of {unit_bytes} B holds 1 to {} entries, not {}",
+                unit_bytes / 4,
+                self.entries
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// What is opened, filled, cleaned and erased as a whole.
@@ -119,9 +182,13 @@ impl PageMapConfig {
         }
         // Blocks not available for host data: the erased reserve, one open block per stream, two checkpoints and the
         // journals of trims.
-        let map_blocks = match self.checkpoint_units {
-            Some(_) => 2 * self.blocks_of_checkpoint(geometry) + 3,
-            None => 0,
+        if let Some(map) = &self.demand {
+            map.check(geometry.unit_bytes)?;
+        }
+        let map_blocks = match (&self.demand, self.checkpoint_units) {
+            (Some(map), _) => map.log_blocks(self.logical_units, geometry) + 3,
+            (None, Some(_)) => 2 * self.blocks_of_checkpoint(geometry) + 3,
+            (None, None) => 0,
         };
         let set_apart =
             (self.free_blocks_min + self.streams.count()) as u64 * geometry.dies() as u64 + map_blocks;
@@ -155,9 +222,12 @@ impl PageMapConfig {
         Ok(())
     }
 
-    /// How the map is divided, over blocks of `geometry`.
+    /// How the map, or the directory of its translation pages, is divided, over blocks of `geometry`.
     pub(super) fn pieces(&self, geometry: &Geometry) -> Pieces {
         let open = geometry.dies() * self.streams.count();
+        if let Some(map) = &self.demand {
+            return Pieces::whole(map.pages(self.logical_units), open, geometry);
+        }
         let every = self.checkpoint_units.unwrap_or(u64::MAX);
         let buffer = self.buffer.map_or(0, |buffer| buffer.units);
         Pieces::new(self.logical_units, open, every, buffer, geometry)

@@ -55,7 +55,7 @@ impl<S: Store> PageMap<S> {
         erased
     }
 
-    fn erase_from(&mut self, not_before: Time, block: BlockId) {
+    pub(super) fn erase_from(&mut self, not_before: Time, block: BlockId) {
         let die = self.geometry.die_of(block);
         self.dies[die as usize].erases += 1;
         self.remove_from_cache(block);

@@ -1,7 +1,7 @@
 //! A page map: any logical unit to any physical unit, written out of place, cleaned by copying.
 //!
-//! It is not a model of one vendor's firmware. What drives do beyond this (internal RAID, a map that does not fit
-//! in memory) belongs in another controller.
+//! It is not a model of one vendor's firmware. What drives do beyond this (internal RAID) belongs in
+//! another controller.
 //!
 //! Invariants
 //! 1. A physical unit is live iff `l2p[p2l[unit]] == unit`; a bit per unit records the same.
@@ -28,6 +28,8 @@
 //! | `coarse` | its steady state from that of a coarse twin |
 //! | `kept` | a controller in a file |
 //! | `checkpoint`, `pieces`, `pieces_found` | checkpoints, written in pieces; the form of a piece; the map from them |
+//! | `demand`, `residency` | a map that is not all in memory; which of its pages are |
+//! | `map_log`, `directory`, `directory_found` | its pages on flash; where they are; the map from them |
 //! | `trim`, [`recover`] | the journal of trims; recovery from both |
 
 mod array;
@@ -37,14 +39,19 @@ mod checkpoint;
 mod clean;
 mod coarse;
 pub mod config;
+mod demand;
+mod directory;
+mod directory_found;
 mod erase;
 mod frontier;
 mod kept;
 mod live;
+mod map_log;
 mod pieces;
 mod pieces_found;
 mod read;
 pub mod recover;
+mod residency;
 mod spread;
 pub mod stats;
 mod trim;
@@ -54,9 +61,9 @@ mod write;
 pub use crate::cleaning::Cleaning;
 pub use crate::wear::WearLevelling;
 pub use cache::{CacheFull, CacheTakes, SlcCache};
-pub use config::{Allocation, PageMapConfig, Streams, WriteBuffer};
+pub use config::{Allocation, DemandMap, PageMapConfig, Streams, WriteBuffer};
 pub use recover::PageMapMedia;
-pub use stats::PageMapStats;
+pub use stats::{MapStats, PageMapStats};
 pub use trim::trims_pending_max;
 
 use crate::cleaning::Policy;
@@ -66,6 +73,7 @@ use crate::{Background, Controller, ControllerError, Powered, RecoveryReport};
 use array::Array;
 use buffer::Buffer;
 use cache::Cache;
+use demand::Demand;
 use frontier::{Frontier, NO_BLOCK};
 use live::Live;
 use nvlab_medium::flash::Nand;
@@ -100,6 +108,8 @@ pub struct PageMap<S: Store = ()> {
     rounds: Vec<Round>,
     buffer: Buffer,
     cache: Option<Cache>,
+    /// Of a map that is not all in memory.
+    demand: Option<Box<Demand>>,
     /// A block was retired since the reserve of erased blocks was last checked.
     retired: bool,
     /// Without a buffer: when the programs of the current request are done.
@@ -162,6 +172,7 @@ impl<S: Store> PageMap<S> {
         if map.array.members_per_block() > 1 {
             map.fill_pool();
         }
+        map.fill_log(Time::ZERO).map_err(|error| error.to_string())?;
         Ok(map)
     }
 
@@ -191,6 +202,7 @@ impl<S: Store> PageMap<S> {
             rounds: vec![Round::new(dies); (streams - 1).max(1) as usize],
             buffer: Buffer::new(config.buffer),
             cache: None,
+            demand: Demand::new(&config, &geometry),
             retired: false,
             acknowledged: Time::ZERO,
             promised: Time::ZERO,
@@ -240,9 +252,11 @@ impl<S: Store> PageMap<S> {
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
-    /// Bytes of memory the controller's tables take.
+    /// Bytes of memory the controller's tables take in this program.
     pub fn memory_bytes(&self) -> u64 {
-        (self.l2p.len() + self.p2l.len()) as u64 * 4 + self.live.memory_bytes() + self.table.memory_bytes()
+        let map = (self.l2p.len() + self.p2l.len()) as u64 * 4;
+        let demand = self.demand.as_ref().map_or(0, |demand| demand.memory_bytes());
+        map + self.live.memory_bytes() + self.table.memory_bytes() + demand
     }
 
     /// The erased space of a die, in whole blocks.
@@ -299,12 +313,14 @@ impl<S: Store> PageMap<S> {
             assert_eq!(free, state == BlockState::Free, "{block:?} is {state:?}");
             let open = self.frontiers.iter().any(|frontier| frontier.block == block.0);
             assert_eq!(open, state == BlockState::Open, "{block:?} is {state:?}");
-            let erased = state == BlockState::Free || self.checkpoint.keeps(block);
+            let in_log = self.demand.as_ref().is_some_and(|demand| demand.log.pool.contains(&block));
+            let erased = state == BlockState::Free || self.checkpoint.keeps(block) || in_log;
             assert!(!erased || self.array.is_erased(block), "{block:?} is not erased");
         }
         assert!(
             self.frontiers.iter().all(|f| f.block == NO_BLOCK || f.next < self.geometry.units_per_block())
         );
+        self.check_log();
     }
 }
 
@@ -339,6 +355,9 @@ impl<S: Store> Controller for PageMap<S> {
     fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
         let start = at + self.config.overhead;
         self.fold_when_idle(start);
+        if self.demand.is_some() {
+            return self.read_on_demand(start, extent, into);
+        }
         if extent.count == 1 && !S::KEEPS {
             return self.read_one(start, extent);
         }
@@ -390,11 +409,15 @@ impl<S: Store> Controller for PageMap<S> {
         for lpa in extent.units() {
             let unit = std::mem::replace(&mut self.l2p[lpa as usize], NOTHING);
             if unit != NOTHING {
+                self.note_change(lpa);
                 self.invalidate(unit);
             }
         }
         self.stats.host_trim_units += extent.count as u64;
         self.note_trim(start, extent);
+        if self.demand.is_some() {
+            self.rewrite_waiting(start)?;
+        }
         Ok(Served { start, end: start })
     }
 
@@ -436,6 +459,6 @@ impl<S: Store> Powered for PageMap<S> {
     }
     /// With a journal of trims, which checkpoints need.
     fn trims_last(&self) -> bool {
-        self.config.trim && self.config.checkpoint_units.is_some()
+        self.config.trim && self.checkpoint.is_on()
     }
 }

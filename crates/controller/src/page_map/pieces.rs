@@ -62,6 +62,18 @@ impl Pieces {
         }
     }
 
+    /// A map of `logical_units` in one piece.
+    pub fn whole(logical_units: u32, open: u32, geometry: &Geometry) -> Pieces {
+        let header_bytes = HEADER_BYTES + 4 * open as u64;
+        let pages = (header_bytes + 4 * logical_units as u64).div_ceil(geometry.page_bytes()) as u32;
+        Pieces { count: 1, pages, pages_last: pages, entries: logical_units, header_bytes, logical_units }
+    }
+
+    /// A map whose entries are all of one moment, wherever they were found.
+    pub fn undivided(logical_units: u32) -> Pieces {
+        Pieces { count: 1, pages: 0, pages_last: 0, entries: logical_units, header_bytes: 0, logical_units }
+    }
+
     /// Pages of a piece.
     pub fn pages_of(&self, piece: u32) -> u32 {
         if piece + 1 == self.count { self.pages_last } else { self.pages }
@@ -114,7 +126,7 @@ impl Pieces {
 }
 
 /// The moment a piece tells of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Moment {
     /// The stamp of the next program, and the number of the host's next write.
     pub stamp: u64,

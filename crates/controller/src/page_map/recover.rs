@@ -121,15 +121,20 @@ impl<S: Store> PageMap<S> {
         let mut map = PageMap::empty(config, media.nand)?;
         let before = map.array.nand().stats().reads;
         let (firsts, mut now) = map.read_first_units(at);
-        let checkpoint = map.newest_checkpoint(&mut now, &firsts)?;
+        let checkpoint = match &map.demand {
+            Some(_) => map.newest_directory(&mut now, &firsts)?,
+            None => map.newest_checkpoint(&mut now, &firsts)?,
+        };
         let mut newest = vec![(0, 0); map.l2p.len()];
         if let Some(checkpoint) = &checkpoint {
             map.adopt(checkpoint, &firsts);
         }
         now = map.scan(now, &firsts, checkpoint.as_ref(), &mut newest);
         now = map.replay_trims(now, &firsts, media.trims, checkpoint.as_ref(), &mut newest)?;
+        map.note_found(checkpoint.as_ref());
         let rebuilt = map.rebuild_tables(now, &firsts);
-        let restored = rebuilt.and_then(|()| map.restore(now, media.held, checkpoint.as_ref(), &newest));
+        let filled = rebuilt.and_then(|()| map.fill_log(now));
+        let restored = filled.and_then(|()| map.restore(now, media.held, checkpoint.as_ref(), &newest));
         restored.map_err(|error| error.to_string())?;
         let nand_reads = map.array.nand().stats().reads - before;
         if let Some(cache) = cache {
@@ -209,7 +214,8 @@ impl<S: Store> PageMap<S> {
                     spare.stamp >= checkpoint.oldest().stamp || checkpoint.oldest().open.contains(&of_map)
                 }
             };
-            if !unknown || self.table.state(of_map) == BlockState::Map {
+            let is_map = matches!(firsts[block.0 as usize], First::Says(Spare { kind: Kind::Map, .. }));
+            if !unknown || is_map || self.table.state(of_map) == BlockState::Map {
                 continue;
             }
             end = end.max(self.read_block(at, block));

@@ -45,8 +45,43 @@ pub struct PageMapStats {
     pub retired_blocks: u64,
     /// Units lost: their only copy could not be read when it had to be moved. A unit that moves again counts again.
     pub lost_units: u64,
+    /// What a map that is read on demand did.
+    pub map: MapStats,
     /// Host time spent waiting for room in the write buffer.
     pub buffer_wait: Total,
+}
+
+/// Of a map that is read on demand. Its programs are among the units of the map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapStats {
+    /// Translation pages looked up for reads and writes: one for each that a request touches.
+    pub reads: u64,
+    /// See `reads`.
+    pub writes: u64,
+    /// Those that were in memory, and of these those in the host's.
+    pub read_hits: u64,
+    /// See `read_hits`.
+    pub write_hits: u64,
+    /// See `read_hits`.
+    pub host_hits: u64,
+    /// Translation pages read from flash for the host.
+    pub loads: u64,
+    /// Translation pages read from flash to be rewritten.
+    pub rewrite_reads: u64,
+    /// Changed translation pages programmed from memory.
+    pub write_backs: u64,
+    /// Translation pages that were not in memory and were rewritten because units had moved.
+    pub rewrites: u64,
+    /// Translation pages moved to free blocks of their log.
+    pub moved: u64,
+    /// Units of directories.
+    pub directory_units: u64,
+    /// Units of padding in pages of translation pages.
+    pub padding_units: u64,
+    /// Time that reads waited for the map, and that unbuffered writes did.
+    pub read_wait: Total,
+    /// See `read_wait`.
+    pub write_wait: Total,
 }
 
 impl PageMapStats {

@@ -101,6 +101,9 @@ impl<S: Store> PageMap<S> {
     #[cold]
     pub(super) fn program_failed(&mut self, at: Time, index: u32) -> Result<Queued, ControllerError> {
         self.checkpoint.forget_staged();
+        if let Some(demand) = &mut self.demand {
+            demand.turn.forget_staged();
+        }
         let die = self.die_of_frontier(index);
         let frontier = &mut self.frontiers[index as usize];
         let block = BlockId(std::mem::replace(&mut frontier.block, NO_BLOCK));
@@ -136,7 +139,8 @@ impl<S: Store> PageMap<S> {
             let Staged { lpa, slot, .. } = *staged;
             let unit = Unit { kind: Kind::Data, lpa, damaged, sequence, slot, data };
             let address = self.place(index, unit, staged.replaces);
-            self.l2p[staged.lpa as usize] = address;
+            self.l2p[lpa as usize] = address;
+            self.note_change(lpa);
             self.live.set(address);
             self.table.gain(target);
             self.invalidate(failed);
@@ -174,6 +178,7 @@ impl<S: Store> PageMap<S> {
         let there = owner == Some(lpa)
             && matches!(state, Some(BlockState::Open | BlockState::Closed | BlockState::Cleaning));
         self.l2p[lpa as usize] = if there { replaces } else { NOTHING };
+        self.note_change(lpa);
         if !there {
             self.stats.lost_units += 1;
             return;

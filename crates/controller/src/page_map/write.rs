@@ -26,7 +26,11 @@ impl<S: Store> PageMap<S> {
         for i in 0..extent.count {
             let bytes = self.geometry.unit_bytes as usize;
             let data = if S::KEEPS { &data[i as usize * bytes..][..bytes] } else { &[] };
-            now = self.write_unit(now, extent.start + i, data, None)?;
+            let lpa = extent.start + i;
+            if self.demand.is_some() {
+                now = self.look_up_to_write(now, i == 0, lpa)?;
+            }
+            now = self.write_unit(now, lpa, data, None)?;
             if self.retired {
                 self.replenish(now);
             }
@@ -37,7 +41,7 @@ impl<S: Store> PageMap<S> {
                 now = self.drain(now)?;
                 (0..self.geometry.dies()).try_for_each(|die| self.pace(now, die, 0))?;
                 if self.checkpoint.is_active() {
-                    self.step_checkpoint(now);
+                    self.step_checkpoint(now)?;
                 }
             }
             now = now.max(self.acknowledged);
@@ -45,6 +49,9 @@ impl<S: Store> PageMap<S> {
         if S::KEEPS {
             let array = &mut self.array;
             self.buffer.release(|queued| array.is_done(queued, at));
+        }
+        if self.demand.is_some() {
+            self.rewrite_waiting(now)?;
         }
         if self.checkpoint.is_due(extent.count) {
             self.begin_piece(now)?;
@@ -84,6 +91,7 @@ impl<S: Store> PageMap<S> {
         self.sequence += restored.is_none() as u64;
         self.stats.cache_units += (self.cache.is_some() && self.array.is_slc(block)) as u64;
         self.l2p[lpa as usize] = address;
+        self.note_change(lpa);
         self.live.set(address);
         self.table.gain(block);
         self.table.set_birth(block, sequence);
@@ -102,7 +110,7 @@ impl<S: Store> PageMap<S> {
             self.pace(now, die, self.geometry.units_per_page)?;
             self.pass_turn(now, stream)?;
             if self.checkpoint.is_active() {
-                self.step_checkpoint(now);
+                self.step_checkpoint(now)?;
             }
         }
         Ok(now)

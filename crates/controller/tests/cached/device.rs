@@ -108,6 +108,7 @@ impl Setup {
                 store: Span::from_us(1),
             }),
             checkpoint_units: Some(90),
+            demand: None,
             overhead: Span::from_us(2),
             seed: 1,
         }

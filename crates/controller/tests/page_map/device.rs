@@ -2,7 +2,7 @@
 
 pub use crate::array::{Ask, Model, UNIT, content, draw, perform, seen};
 use nvlab_controller::page_map::{
-    Allocation, CacheFull, CacheTakes, Cleaning, PageMapConfig, PageMapMedia, SlcCache, Streams,
+    Allocation, CacheFull, CacheTakes, Cleaning, DemandMap, PageMapConfig, PageMapMedia, SlcCache, Streams,
     WearLevelling, WriteBuffer,
 };
 use nvlab_controller::{PageMap, RecoveryReport};
@@ -31,6 +31,8 @@ pub struct Setup {
     pub spare_blocks: u32,
     /// Blocks in SLC mode, which hold a third of a page's units, or of the pages if a page is a unit.
     pub cache: Option<SlcCache>,
+    /// A map that is not all in memory.
+    pub demand: Option<DemandMap>,
 }
 
 impl Setup {
@@ -87,6 +89,7 @@ impl Setup {
                 store: Span::from_us(1),
             }),
             checkpoint_units: self.checkpoint,
+            demand: self.demand.clone(),
             overhead: Span::from_us(2),
             seed: 1,
         }
@@ -99,6 +102,11 @@ impl Setup {
         let Some(cache) = self.cache else { return PageMap::new(self.config(), nand).unwrap() };
         let nand = nand.with_slc_mode(self.slc_mode());
         PageMap::new(self.config(), nand).unwrap().with_cache(cache).unwrap()
+    }
+
+    /// Whether a flushed trim is durable.
+    pub fn trims_last(&self) -> bool {
+        self.checkpoint.is_some() || self.demand.is_some()
     }
 
     pub fn slc_mode(&self) -> SlcMode {
@@ -140,6 +148,7 @@ pub fn setups() -> Vec<Setup> {
                         static_wear: (j + l) % 2 == 0,
                         spare_blocks: 0,
                         cache: None,
+                        demand: None,
                     });
                 }
             }
@@ -171,6 +180,24 @@ pub fn cached_setups() -> Vec<Setup> {
         let when_full = if i % 2 == 1 { CacheFull::FoldOldest } else { CacheFull::WriteDirectly };
         setup.cache = Some(SlcCache { blocks_min, blocks_max, blocks_spared, fold_after, takes, when_full });
         setup.units_per_page = if i % 2 == 0 { 6 } else { 1 };
+    }
+    setups
+}
+
+/// The same with a map of which few pages are in memory; pages have four units.
+pub fn demand_setups() -> Vec<Setup> {
+    let caches = [(1, 0), (3, 0), (2, 4), (200, 0)];
+    let mut setups: Vec<Setup> = setups().into_iter().filter(|setup| setup.units_per_page == 4).collect();
+    for (i, setup) in setups.iter_mut().enumerate() {
+        let (cache_pages, host_pages) = caches[i % caches.len()];
+        let host_read = Span::from_us(1);
+        setup.demand = Some(DemandMap { entries: UNIT as u32 / 4, cache_pages, host_pages, host_read });
+        // For the log of translation pages.
+        setup.spare_blocks = match (setup.dies, cache_pages) {
+            (1, _) => 16,
+            (_, 200) => 15,
+            _ => 9,
+        };
     }
     setups
 }

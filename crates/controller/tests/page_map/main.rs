@@ -4,6 +4,7 @@
 mod array;
 mod cache;
 mod checksums;
+mod demand;
 mod device;
 mod dies;
 mod model;

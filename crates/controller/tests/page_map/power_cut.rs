@@ -31,7 +31,7 @@ pub fn used(setup: &Setup, seed: u64) -> Moment {
         now = perform(&mut device, &mut model, now, draw(&mut rng, units)).unwrap();
     }
     now = perform(&mut device, &mut model, now, Ask::Flush).unwrap();
-    model.durable(Extent { start: 0, count: units }, setup.checkpoint.is_some());
+    model.durable(Extent { start: 0, count: units }, setup.trims_last());
     device.settle(now);
     Moment { device, model, at: now, end: now, last: Ask::Flush }
 }
@@ -39,7 +39,7 @@ pub fn used(setup: &Setup, seed: u64) -> Moment {
 pub fn acknowledge(setup: &Setup, model: &mut Model, ask: Ask, units: u32) {
     match ask {
         // With checkpoints a flushed trim is durable; without, it is advice.
-        Ask::Flush => model.durable(Extent { start: 0, count: units }, setup.checkpoint.is_some()),
+        Ask::Flush => model.durable(Extent { start: 0, count: units }, setup.trims_last()),
         Ask::Write(extent) if setup.buffer != Some(false) => model.durable(extent, false),
         _ => {}
     }

@@ -1,7 +1,9 @@
 //! A page map that takes its state over from a coarse twin: every invariant holds, blocks are as full and as worn as the
 //! twin's, and it goes on as if it had written everything itself.
 
-use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
+use nvlab_controller::page_map::{
+    Allocation, Cleaning, DemandMap, PageMapConfig, Streams, WearLevelling, WriteBuffer,
+};
 use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
 use nvlab_units::{BlockId, Extent, Geometry, Interruption, Rate, Rng, Span, Time};
@@ -46,6 +48,7 @@ fn device(
         verify_reads: false,
         buffer: Some(WriteBuffer { units: 12 * units_per_page, protected: true, store: Span::from_us(1) }),
         checkpoint_units,
+        demand: None,
         overhead: Span::ZERO,
         seed: 1,
     };
@@ -129,6 +132,10 @@ fn a_device_whose_twin_would_differ_has_none() {
     let failing = PageMap::new(plain.config().clone(), Nand::new(flash.clone(), ())).unwrap();
     assert!(failing.twin(1, 0).is_none(), "programs that fail");
     flash.faults = Faults::NONE;
+    let demand = DemandMap { entries: 1024, cache_pages: 16, host_pages: 0, host_read: Span::ZERO };
+    let config = PageMapConfig { demand: Some(demand), ..plain.config().clone() };
+    let on_demand = PageMap::new(config, Nand::new(flash.clone(), ())).unwrap();
+    assert!(on_demand.twin(1, 0).is_none(), "a map that is not all in memory");
     let config = PageMapConfig { allocation: Allocation::Superblock, buffer: None, ..plain.config().clone() };
     let superblocks =
         PageMap::new(PageMapConfig { logical_units: 150_000, ..config }, Nand::new(flash, ())).unwrap();

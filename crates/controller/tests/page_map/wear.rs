@@ -44,6 +44,7 @@ fn device(streams: Streams, free_blocks_min: u32, wear: WearLevelling) -> PageMa
         verify_reads: false,
         buffer: Some(WriteBuffer { units: 32 * DIES * 8, protected: true, store: Span::from_us(1) }),
         checkpoint_units: None,
+        demand: None,
         overhead: Span::ZERO,
         seed: 1,
     };

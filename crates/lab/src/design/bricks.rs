@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`memories`] | media by name: where data and map lie; which kinds share which keys |
+//! | [`map`] | a map that is not all in memory |
 //! | [`array`] | how the chips are wired |
 //! | [`space`] | how much of the array the host can address |
 //! | [`service`] | trim, checked reads, the controller's own time |
@@ -13,6 +14,7 @@
 pub mod array;
 pub mod buffer;
 pub mod cleaning;
+pub mod map;
 pub mod memories;
 pub mod path;
 pub mod service;

@@ -5,7 +5,7 @@
 mod media;
 mod memory;
 
-use super::bricks::{array, buffer, cleaning, memories, path, service, slc, space, wear};
+use super::bricks::{array, buffer, cleaning, map, memories, path, service, slc, space, wear};
 use super::key::Keys;
 use super::{kinds, resolve, route};
 use std::sync::LazyLock;
@@ -13,9 +13,10 @@ use std::sync::LazyLock;
 pub use super::key::{Key, Preset, leaf, matches, parent};
 
 /// Keys that several kinds share, and of what is around a controller: table by table in any order.
-const SHARED: [&[Key]; 10] = [
+const SHARED: [&[Key]; 11] = [
     array::KEYS,
     memories::KEYS,
+    map::KEYS,
     space::KEYS,
     service::KEYS,
     buffer::KEYS,
@@ -39,7 +40,7 @@ const ORDER: &[(&str, &str)] = &[
     ("ftl.wear", "kind threshold"),
     ("power", "on_cut"),
     ("ftl.cache", "kind in size_min size_max spared fold_after when_full"),
-    ("ftl.map", "lookup"),
+    ("ftl.map", "lookup kind cache host_buffer host_read"),
     ("ftl.route", "kind in size update trim overhead first"),
     ("path", "kind rate width queue"),
     ("path.overhead", "host device"),

@@ -39,6 +39,29 @@ u is the share of live units in the blocks that were cleaned. It is the measure 
 4.",
     },
     Topic {
+        names: &["map", "dftl", "hmb", "dramless"],
+        title: "A map that does not fit in memory: drives without DRAM, cards",
+        text: "\
+\x20 ftl.map = { kind = \"demand\", cache = \"512 KiB\", host_buffer = \"64 MiB\", host_read = \"1 us\" }
+
+The map lies in flash, in translation pages: units with the entries of neighbouring units (unit /
+ftl.map.entry of them: 4 MiB of data for units of 4 KiB). Those used last are in `cache`, the next
+in `host_buffer`, a part of the host's memory (HMB, NVMe 1.2). A request looks up each translation
+page it touches: on the chip at once, in the host's memory after `host_read`, otherwise after a read
+of the flash, which occupies its die as any other. Random reads beyond what the memory covers take
+two reads each: half of the rate, twice the time. Buffered writes do not wait, but their look-ups
+read too.
+
+Changed pages are programmed when they leave memory, with others changed long ago as one page of the
+array; pages of units that the cleaner moved are rewritten, many together. For uniform random writes
+of which memory covers a share h: 1 - h programs of a translation page for each unit written, and
+about 1 - h for each unit moved. They are `waf.map`; `map.hits`, `map.loaded`, `map.programmed` and
+`map.wait` say the rest. The pages have blocks of their own, which are recycled.
+
+Memory is lost with the power, and not needed: every `ftl.map.checkpoint` all changed pages and the
+directory of the pages are programmed; a mount reads the directory and scans what was written since.",
+    },
+    Topic {
         names: &["lifetime"],
         title: "Lifetime: how long the flash lasts at the rate of this workload",
         text: "\

@@ -3,6 +3,7 @@
 
 mod durable;
 mod lines;
+mod map;
 mod precondition;
 mod software;
 mod tenants;
@@ -188,6 +189,9 @@ impl Page {
         }
         if let Some(lines) = &run.lines {
             self.line("Cache", &lines::line(lines));
+        }
+        if let Some(map) = &run.map {
+            self.line("Map", &map::line(map));
         }
         if run.buffer_wait_s > 0.0 {
             let wait = number::time_s(run.buffer_wait_s / run.write.count.max(1) as f64);

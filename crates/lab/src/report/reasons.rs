@@ -18,6 +18,9 @@ const IN_FLIGHT_FEW: f64 = 0.5;
 /// Share of the time of writes, or of a request, that is worth a word.
 const MOST: f64 = 0.5;
 
+/// Share of the time of reads spent on the map that is worth a word: with nothing else to wait for, a miss is half.
+const PART: f64 = 0.2;
+
 /// What limits a run, most decisive first; empty if nothing can be said.
 pub fn reasons(run: &RunResult) -> Vec<String> {
     // Transactions, programs and stages of software have figures of their own.
@@ -30,6 +33,7 @@ pub fn reasons(run: &RunResult) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(cache(run));
     found.extend(buffer(run));
+    found.extend(map(run));
     let limit = link(run, &design).or_else(|| flash_full(run)).or_else(|| load.few());
     let is_limited = limit.is_some();
     found.extend(limit);
@@ -104,6 +108,22 @@ fn buffer(run: &RunResult) -> Option<String> {
     (run.buffer_wait_s > 0.0 && share >= MOST).then(|| {
         format!(
             "the write buffer was full: writes spent {} of their time waiting for what is behind it",
+            number::share(share.min(1.0))
+        )
+    })
+}
+
+/// A map in flash that most of the time of requests was spent waiting for. Buffered writes do not wait for it.
+fn map(run: &RunResult) -> Option<String> {
+    let map = run.map.as_ref()?;
+    let missed = |hits: u64, of: u64| number::share(1.0 - hits as f64 / of.max(1) as f64);
+    let reading = run.read.count as f64 * run.read.latency.mean_ns / 1e9;
+    let share = map.read_wait_s / reading.max(1e-12);
+    (run.read.count > 0 && share >= PART).then(|| {
+        format!(
+            "the map does not fit in memory: {} of the look-ups of reads missed it, and reads spent {} of their time \
+             waiting for it",
+            missed(map.read_hits, map.reads),
             number::share(share.min(1.0))
         )
     })

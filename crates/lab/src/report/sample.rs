@@ -160,6 +160,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         pram: None,
         media: Vec::new(),
         lines: None,
+        map: None,
         mount: None,
         durable: None,
         software: None,

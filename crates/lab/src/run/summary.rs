@@ -81,6 +81,7 @@ pub fn summarize(
         memory: insides.memory,
         cache: insides.cache,
         lines: insides.lines,
+        map: insides.map,
         client_bytes: None,
         program: None,
         pram: insides.pram.clone(),

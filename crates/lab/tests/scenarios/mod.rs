@@ -2,6 +2,7 @@
 
 mod cache;
 mod lines;
+mod map;
 
 use nvlab_lab::design::{Design, DesignErrors};
 use nvlab_lab::plan::{Settings, Source, Task};
@@ -114,6 +115,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     cache::OF_SHARES,
     cache::IN_BYTES,
+    map::ON_DEMAND,
     Scenario {
         name: "hot and cold",
         builtin: "hot-cold",

@@ -2,6 +2,7 @@
 
 use super::super::bricks::array::{self, Wiring};
 use super::super::bricks::buffer;
+use super::super::bricks::map as map_brick;
 use super::super::bricks::memories::{self, Media, Memory};
 use super::super::bricks::slc::{self, PageCache, SlcBlocks};
 use super::super::bricks::{cleaning, service, space, wear};
@@ -69,8 +70,9 @@ pub const KEYS: &[Key] = &[
     key("ftl.map.entry", &["page"], Shape::Size { min: 1, max: 64 }, Is("4 B"), "\"4 B\"")
         .about("Memory for one map entry."),
     key("ftl.map.checkpoint", &["page"], Shape::SizeOrNone, Is("none"), "\"4 GiB\"").about(
-        "Host bytes in the course of which the whole map is written to flash, piece by piece; \"none\": no checkpoints, \
-         recovery scans the whole array.",
+        "Host bytes in the course of which the whole map is written to flash, piece by piece (`kind = \"demand\"`: what has \
+         changed of it, and the directory). \"none\": no checkpoints, recovery scans the whole array (`demand`: what was \
+         written since the blocks of the map were last recycled).",
     ),
 ];
 
@@ -137,7 +139,14 @@ impl Kind for PageMapped {
             .map_or(0, |buffer| buffer.bytes / self.unit_bytes as u64 * 16 + payload.kept(buffer.bytes));
         // A mount looks for the newest version of every unit; a checkpoint is a copy of the map.
         let recovery = payload.kept(16 * logical + 4 * logical);
-        4 * raw
+        // Residency and places of translation pages.
+        let demand = config.demand.as_ref().map_or(0, |map| {
+            let pages = map.pages(config.logical_units) as u64;
+            let cached = (map.cache_pages as u64 + map.host_pages as u64).min(pages);
+            13 * pages + 22 * cached + 4 * geometry.blocks() as u64
+        });
+        demand
+            + 4 * raw
             + raw / 8
             + 4 * logical
             + footprint::blocks(geometry, geometry.units_per_block() as u64 + 1)
@@ -167,6 +176,7 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
     let unit = context.size("ftl.unit", KIND);
     let map = memories::ram(context, media, "ftl.map.in", "");
     let entry_bytes = context.size("ftl.map.entry", KIND);
+    let demand = map_brick::read(context, KIND);
     let checkpoint_bytes = context.get("ftl.map.checkpoint", Some(KIND));
     let blocks = flash.as_ref().map_or(1, |(_, flash)| flash.blocks_per_plane);
     let cleaning = cleaning::of_blocks(context, KIND, blocks);
@@ -190,7 +200,8 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
         None => None,
     };
     let ((trim, verify_reads, overhead), (dynamic, static_threshold)) = (service?, wear?);
-    let (map, buffer) = (map?.0, buffer?);
+    let (map, buffer, entry) = (map?.0, buffer?, entry_bytes?);
+    let (demand, map_bytes) = map_brick::of_device(context, demand?, (logical_units, unit, entry))?;
     let config = PageMapConfig {
         logical_units,
         allocation: allocation?,
@@ -209,12 +220,13 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
             Datum::Size(bytes) => Some((bytes / unit).max(1)),
             _ => None,
         },
+        demand,
         overhead,
         seed: 0,
     };
     let page = PageMapped {
         medium,
-        map: Memory { medium: map, bytes: logical_units as u64 * entry_bytes? },
+        map: Memory { medium: map, bytes: map_bytes },
         buffer: buffer.map(|buffer| buffer.memory),
         cache,
         unit_bytes: unit as u32,

@@ -32,7 +32,7 @@ pub use carrying::Carrying;
 pub use power::Device;
 
 use crate::design::Design;
-use crate::result::{CacheResult, LinesResult, MemoryResult, PramResult};
+use crate::result::{CacheResult, LinesResult, MapResult, MemoryResult, PramResult};
 use nvlab_access::{Attached, HostPath};
 use nvlab_controller::{Background, Controller, ControllerError, PageMap};
 use nvlab_medium::Store;
@@ -109,6 +109,8 @@ pub struct Insides<'a> {
     pub cache: Option<CacheResult>,
     /// What its cache of lines did, if it has one.
     pub lines: Option<LinesResult>,
+    /// What its map did, if it is read on demand.
+    pub map: Option<MapResult>,
     /// What only a memory has.
     pub memory: Option<MemoryResult>,
     /// What its PRAM did, if it has one.
@@ -132,6 +134,7 @@ impl Insides<'_> {
             buffer_wait: Total::default(),
             cache: None,
             lines: None,
+            map: None,
             memory: None,
             pram: None,
             transfers: None,

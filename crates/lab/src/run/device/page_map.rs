@@ -3,9 +3,9 @@
 use super::backing::{Backing, nand};
 use super::{Causes, Counters, FlashInsides, Insides, Observed, Twin};
 use crate::design::{Design, PageMapped};
-use crate::result::CacheResult;
+use crate::result::{CacheResult, MapResult};
 use nvlab_access::{Attached, HostPath};
-use nvlab_controller::page_map::PageMapStats;
+use nvlab_controller::page_map::{MapStats, PageMapStats};
 use nvlab_controller::{Controller, ControllerError, PageMap};
 use nvlab_medium::Store;
 use nvlab_units::{Span, Time};
@@ -28,6 +28,23 @@ fn cache<S: Store>(map: &PageMap<S>) -> CacheResult {
         host => stats.cache_units as f64 / host as f64,
     };
     CacheResult { written_share, folded_blocks: stats.folds, blocks: map.cache_blocks() }
+}
+
+fn map(stats: &MapStats) -> MapResult {
+    MapResult {
+        reads: stats.reads,
+        read_hits: stats.read_hits,
+        writes: stats.writes,
+        write_hits: stats.write_hits,
+        host_hits: stats.host_hits,
+        loaded: stats.loads,
+        loaded_to_rewrite: stats.rewrite_reads,
+        written_back: stats.write_backs,
+        rewritten: stats.rewrites,
+        moved: stats.moved,
+        read_wait_s: stats.read_wait.seconds(),
+        write_wait_s: stats.write_wait.seconds(),
+    }
 }
 
 fn causes(stats: &PageMapStats) -> Causes {
@@ -72,6 +89,7 @@ impl<S: Store> Observed for PageMap<S> {
             retired_blocks: stats.retired_blocks,
             host_bytes: Some(stats.host_write_units * Observed::unit_bytes(self) as u64),
             cache: self.cache().map(|_| cache(self)),
+            map: self.config().demand.as_ref().map(|_| map(&stats.map)),
             memory_bytes: self.memory_bytes(),
             buffer_wait: stats.buffer_wait,
             flash: FlashInsides::of_nand(nand),

@@ -109,6 +109,7 @@ impl World {
             verify_reads: false,
             buffer: Some(WriteBuffer { units: buffer, protected: true, store: Span::from_us(1) }),
             checkpoint_units: Some(150),
+            demand: None,
             overhead: Span::from_us(2),
             seed: 1,
         };

@@ -1,0 +1,147 @@
+//! The map from its translation pages, at recovery: the newest whole directory, and the pages it names.
+
+use super::pieces::{Checkpoint, Found, Pieces};
+use super::recover::{First, damaged};
+use super::spare::{self, Kind};
+use super::{NOTHING, PageMap};
+use crate::table::BlockState;
+use nvlab_medium::Store;
+use nvlab_units::{BlockId, Ppa, Time};
+use std::collections::BTreeMap;
+
+/// A directory being put together: its bytes, the units of it that were found, and the blocks of the medium they lie in.
+struct Parts {
+    bytes: Vec<u8>,
+    found: Vec<bool>,
+    blocks: Vec<BlockId>,
+}
+
+impl<S: Store> PageMap<S> {
+    /// Reads the blocks of directories, and adopts the newest whole one with the log that it names. Its translation pages
+    /// are not read now: a controller reads them when they are needed.
+    pub(super) fn newest_directory(
+        &mut self,
+        now: &mut Time,
+        firsts: &[First],
+    ) -> Result<Option<Checkpoint>, String> {
+        let is_one = |first: &First| matches!(first, First::Says(spare) if spare.kind == Kind::Checkpoint);
+        let blocks = (0..).map(BlockId).zip(firsts).filter(|(_, first)| is_one(first));
+        let blocks: Vec<BlockId> = blocks.map(|(block, _)| block).collect();
+        let mut turns: BTreeMap<u64, Parts> = BTreeMap::new();
+        for block in blocks {
+            *now = self.read_block(*now, block);
+            self.gather(block, &mut turns)?;
+        }
+        self.checkpoint.number = turns.keys().last().copied().unwrap_or(0);
+        let pieces = self.checkpoint.pieces;
+        for parts in turns.into_values().rev().filter(|parts| parts.found.iter().all(|found| *found)) {
+            let Some(directory) = pieces.decode(0, &parts.bytes) else { continue };
+            let checkpoint = self.adopt_directory(directory, parts.blocks)?;
+            self.sequence = self.sequence.max(checkpoint.sequence());
+            return Ok(Some(checkpoint));
+        }
+        Ok(None)
+    }
+
+    /// Adds the units of directories in a block of the medium to those found so far.
+    fn gather(&mut self, block: BlockId, turns: &mut BTreeMap<u64, Parts>) -> Result<(), String> {
+        let unit_bytes = self.geometry.unit_bytes as usize;
+        let units = (self.checkpoint.pieces.pages_of_all() * self.geometry.units_per_page as u64) as usize;
+        let mut data = vec![0; unit_bytes];
+        for unit in self.written_units(block) {
+            let Ok(spare) = spare::peek(self.array.nand(), unit, &mut data) else { continue };
+            self.stamp = self.stamp.max(spare.stamp + 1);
+            if spare.kind != Kind::Checkpoint || spare.lpa as usize >= units {
+                continue;
+            }
+            if spare.damaged {
+                return Err(damaged("a directory of the map", unit));
+            }
+            let parts = turns.entry(spare.sequence).or_insert_with(|| Parts {
+                bytes: vec![0; units * unit_bytes],
+                found: vec![false; units],
+                blocks: Vec::new(),
+            });
+            parts.bytes[spare.lpa as usize * unit_bytes..][..unit_bytes].copy_from_slice(&data);
+            parts.found[spare.lpa as usize] = true;
+            if parts.blocks.last() != Some(&block) {
+                parts.blocks.push(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adopts a directory that lies in these blocks of the medium, and the map it names.
+    fn adopt_directory(
+        &mut self,
+        (moment, places): Found,
+        members: Vec<BlockId>,
+    ) -> Result<Checkpoint, String> {
+        let mut blocks: Vec<BlockId> =
+            members.into_iter().map(|member| self.array.block_with(member)).collect();
+        blocks.sort_unstable_by_key(|block| block.0);
+        blocks.dedup();
+        blocks.iter().for_each(|&block| self.table.set_state(block, BlockState::Map));
+        self.demand_mut().turn.adopt(blocks.into_iter());
+        let mut map = Vec::with_capacity(self.l2p.len());
+        let mut data = vec![0; self.geometry.unit_bytes as usize];
+        for (page, place) in (0..).zip(places) {
+            let entries = self.demand_mut().units(page).len();
+            if place as u64 >= self.geometry.units() {
+                map.resize(map.len() + entries, NOTHING);
+                continue;
+            }
+            match spare::peek(self.array.nand(), self.array.place(Ppa(place)), &mut data) {
+                Ok(spare) if spare.kind == Kind::Map && spare.lpa == page && !spare.damaged => {}
+                _ => return Err(damaged("a translation page of the map", Ppa(place))),
+            }
+            let entry = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
+            map.extend(data.chunks_exact(4).take(entries).map(entry));
+            self.place_page(page, place);
+        }
+        self.adopt_log();
+        Ok(Checkpoint::new(Pieces::undivided(self.config.logical_units), vec![(moment, map)]))
+    }
+
+    /// The blocks with translation pages of the directory are those of the log.
+    fn adopt_log(&mut self) {
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            if self.demand_mut().log.live[block.0 as usize] == 0 {
+                continue;
+            }
+            // A program in it failed before the cut: it is read like the others, but not used again.
+            if self.table.state(block) != BlockState::Bad {
+                self.table.set_state(block, BlockState::Map);
+            }
+            self.demand_mut().log.closed.push((block, None));
+        }
+    }
+
+    /// Notes the entries that differ from those of the directory.
+    pub(super) fn note_found(&mut self, checkpoint: Option<&Checkpoint>) {
+        if self.demand.is_none() {
+            return;
+        }
+        for lpa in 0..self.l2p.len() {
+            let known = checkpoint.map_or(NOTHING, |checkpoint| checkpoint.map[lpa]);
+            if known != self.l2p[lpa] {
+                self.note_change(lpa as u32);
+            }
+        }
+    }
+
+    /// Checks the invariants of the log; for tests.
+    pub(super) fn check_log(&self) {
+        let Some(demand) = &self.demand else { return };
+        let mut live = vec![0; self.geometry.blocks() as usize];
+        for &place in demand.log.places.iter().filter(|place| **place != NOTHING) {
+            live[self.block_of(place).0 as usize] += 1;
+        }
+        assert_eq!(live, demand.log.live);
+        let closed = demand.log.closed.iter().map(|&(block, _)| block);
+        let blocks: Vec<BlockId> = closed.chain(demand.log.open_blocks()).collect();
+        for block in (0..self.geometry.blocks()).map(BlockId).filter(|block| live[block.0 as usize] > 0) {
+            assert!(blocks.contains(&block), "{block:?} holds translation pages outside of the log");
+        }
+    }
+}
