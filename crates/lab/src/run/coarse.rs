@@ -211,7 +211,7 @@ fn settle_twin(
         true => (capacity, 0..0),
         false => (scale.all * unit_bytes as u64, spare * unit_bytes as u64..capacity),
     };
-    let mut fill = sequential_fill(first, rest);
+    let mut fill = sequential_fill(unit_bytes, first, rest);
     let done = unmeasured(&mut twin.device, &mut fill, nvlab_units::Time::ZERO, &Limit::NONE, go_on)?;
     let host_bytes = done.written_bytes;
     let last = scale.places.len() as u64 - 1;

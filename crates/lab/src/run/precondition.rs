@@ -179,7 +179,8 @@ fn begun<D: BlockDevice + Observed>(
     let is_steady = preparation.state == State::Steady;
     let capacity = device.capacity_bytes();
     let filled = preparation.fill_bytes(capacity);
-    let draws = workload.as_ref().filter(|_| is_steady && preparation.twin).and_then(|workload| workload.draws());
+    let draws =
+        workload.as_ref().filter(|_| is_steady && preparation.twin).and_then(|workload| workload.draws());
     let twin = draws.map(|draws| coarse::settled(device, draws, filled, &report, steps)).transpose()?;
     if let Some(settling) = twin.flatten() {
         return Ok(settling);
@@ -192,7 +193,7 @@ fn begun<D: BlockDevice + Observed>(
         let mut fill = scattered_fill(device, filled, preparation.seed);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     } else {
-        let mut fill = sequential_fill(filled, 0..0);
+        let mut fill = sequential_fill(device.unit_bytes(), filled, 0..0);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     };
     let report = Precondition { host_bytes: filled, ..report };

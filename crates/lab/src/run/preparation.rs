@@ -151,7 +151,11 @@ impl FromStr for Preparation {
                 Some(("seed", value)) => {
                     found.seed = value.parse().map_err(|_| format!("seed: `{value}` is no whole number"))?;
                 }
-                _ => return Err(format!("`{word}` is none of fill=30%, span=30%, idle=10s, twin=no and seed=N")),
+                _ => {
+                    return Err(format!(
+                        "`{word}` is none of fill=30%, span=30%, idle=10s, twin=no and seed=N"
+                    ));
+                }
             }
         }
         found.checked()
@@ -193,7 +197,14 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for text in ["fresh", "full", "scattered", "steady", "steady,fill=30%,span=12.5%,idle=10s,seed=7", "steady,twin=no"] {
+        for text in [
+            "fresh",
+            "full",
+            "scattered",
+            "steady",
+            "steady,fill=30%,span=12.5%,idle=10s,seed=7",
+            "steady,twin=no",
+        ] {
             let read: Preparation = text.parse().unwrap();
             assert_eq!(read.to_string().parse::<Preparation>(), Ok(read), "{text}");
         }

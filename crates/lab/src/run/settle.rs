@@ -29,6 +29,8 @@ const FIRST_AFTER_TWIN: u64 = 3;
 /// Erases of the mean block before windows count.
 const ERASES_BEFORE: u64 = 2;
 pub(super) const DEPTH: u32 = 32;
+/// Bytes of the requests that fill a device, at least.
+const FILL_BYTES: u32 = 1 << 20;
 
 /// Who follows a preparation.
 pub(crate) struct Steps<'a> {
@@ -134,15 +136,17 @@ impl<F: FnMut(&mut Batch) -> usize> BlockWorkload for Unmeasured<F> {
     }
 }
 
-/// Large sequential writes over the first bytes of a device, and over a later range.
-pub(super) fn sequential_fill(first: u64, then: Range<u64>) -> impl BlockWorkload + use<> {
+/// Large sequential writes over the first bytes of a device, and over a later range. They are of whole units: a unit written in
+/// two parts is written twice, and the dead versions would stay among data that is never written again.
+pub(super) fn sequential_fill(unit_bytes: u32, first: u64, then: Range<u64>) -> impl BlockWorkload + use<> {
+    let piece = FILL_BYTES.next_multiple_of(unit_bytes) as u64;
     let ranges = [then, 0..first];
     let mut ranges: Vec<Range<u64>> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
     let end = ranges.iter().map(|range| range.end).max().unwrap_or(0);
     let fill = move |batch: &mut Batch| {
         let before = batch.len();
         while let Some(range) = ranges.last_mut().filter(|_| batch.room() > 0) {
-            let bytes = (range.end - range.start).min(1 << 20) as u32;
+            let bytes = (range.end - range.start).min(piece) as u32;
             batch.push(Request { offset: range.start, bytes, op: Op::Write, ..Request::default() });
             range.start += bytes as u64;
             if range.is_empty() {

@@ -15,8 +15,14 @@ use nvlab_workload::Op;
 /// With more blocks than this the result only keeps their histogram.
 const CYCLES_KEPT: usize = 65_536;
 
-fn price_part(item: PriceItem) -> PricePart {
-    PricePart { name: item.medium, bytes: item.bytes, usd: item.usd }
+fn price(design: &Design) -> Price {
+    let price = design.price();
+    let part = |item: PriceItem| PricePart { name: item.medium, bytes: item.bytes, usd: item.usd };
+    Price {
+        total_usd: price.total_usd(),
+        usd_per_gib: price.usd_per_gib(),
+        parts: price.items.into_iter().map(part).collect(),
+    }
 }
 
 /// Everything but the series and the wall time: what a device did in a run of `span`, of which it was busy with requests
@@ -33,7 +39,6 @@ pub fn summarize(
     let seconds = span.seconds().max(1e-12);
     let op = |op: Op| op_result(&totals[op as usize], seconds);
     let host_bytes = insides.host_bytes.unwrap_or(totals[Op::Write as usize].bytes);
-    let price = design.price();
     let media = media(design, insides, seconds);
     RunResult {
         schema: SCHEMA.into(),
@@ -70,11 +75,7 @@ pub fn summarize(
         lifetime: lifetime(insides, years_of(&media), design, host_bytes, seconds),
         closed_loop: false,
         media,
-        price: Price {
-            total_usd: price.total_usd(),
-            usd_per_gib: price.usd_per_gib(),
-            parts: price.items.into_iter().map(price_part).collect(),
-        },
+        price: price(design),
         controller_memory_bytes: insides.memory_bytes,
         transfers: insides.transfers,
         buffer_wait_s: insides.buffer_wait.seconds(),
