@@ -143,6 +143,29 @@ fn trim_end(line: &[u8]) -> &[u8] {
     }
 }
 
+/// 10^0 to 10^8.
+const POWERS_OF_TEN: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// How many of eight bytes are decimal digits, from the first on, and their value: eight at a time, since reading numbers digit
+/// by digit was half of the time that a trace takes.
+#[inline]
+fn leading_digits(bytes: &[u8; 8]) -> (usize, u64) {
+    // A digit becomes 0 to 9, and its sum with 0x76 stays below 0x80; what a byte above them carries comes after the first that
+    // is no digit, and is not looked at.
+    let values = u64::from_le_bytes(*bytes) ^ 0x3030_3030_3030_3030;
+    let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080;
+    let digits = others.trailing_zeros() as usize / 8;
+    if digits == 0 {
+        return (0, 0);
+    }
+    // The last digit comes to the top, zeros before the first; then pairs, fours and all eight are added up.
+    let aligned = values << (64 - 8 * digits);
+    let pairs = aligned.wrapping_mul(10).wrapping_add(aligned >> 8);
+    let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
+    let high = ((pairs >> 16) & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
+    (digits, low.wrapping_add(high) >> 32)
+}
+
 /// The fields of one line, from left to right. `SEPARATOR` is a byte between two fields, except that a blank
 /// means any run of blanks and tabs.
 pub(crate) struct Fields<'a, const SEPARATOR: u8> {
@@ -201,16 +224,40 @@ impl<'a, const SEPARATOR: u8> Fields<'a, SEPARATOR> {
         }
     }
 
+    /// True if the last field was taken.
+    #[inline]
+    pub fn is_at_end(&self) -> bool {
+        self.at > self.line.len()
+    }
+
+    /// The fields that are left.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.line.get(self.at..).unwrap_or_default()
+    }
+
+    /// Passes fields of which `rest` begins with the first `count` bytes, and their separator.
+    #[inline]
+    pub fn skip(&mut self, count: usize) {
+        self.at += count + 1;
+    }
+
     /// The next field as a whole number.
     #[inline]
     pub fn integer(&mut self, column: &'static str) -> Result<u64, BadLine> {
         self.skip_blanks();
         let mut value = 0u64;
         let mut at = self.at;
-        while let Some(digit) =
-            self.line.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10)
-        {
-            value = value.wrapping_mul(10).wrapping_add(digit as u64);
+        while let Some(eight) = self.line.get(at..).and_then(<[u8]>::first_chunk) {
+            let (digits, number) = leading_digits(eight);
+            value = value.wrapping_mul(POWERS_OF_TEN[digits]).wrapping_add(number);
+            at += digits;
+            if digits < 8 {
+                break;
+            }
+        }
+        while let Some(digit) = self.line.get(at).and_then(|&byte| digit(byte)) {
+            value = value.wrapping_mul(10).wrapping_add(digit);
             at += 1;
         }
         // 19 digits cannot overflow.
@@ -309,6 +356,26 @@ mod tests {
             );
         }
         assert_eq!(read(""), Err("the line ends before it".to_owned()));
+    }
+
+    #[test]
+    fn digits_are_read_eight_at_a_time() {
+        for number in [0, 7, 10, 99, 12_345, 1_234_567, 12_345_678, 99_999_999, 128_166_372_003_061_629] {
+            for rest in ["", ",", ",123456789", ";", " ", "\u{ff}\u{ff}", "/:"] {
+                let text = format!("{number}{rest}");
+                let mut bytes = [0xff; 8];
+                let length = text.len().min(8);
+                bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
+                let digits = number.to_string().len().min(8);
+                let value: u64 = text[..digits].parse().unwrap();
+                assert_eq!(leading_digits(&bytes), (digits, value), "{text}");
+            }
+            let line = format!("{number},1");
+            assert_eq!(Fields::<b','>::new(line.as_bytes()).integer("n").unwrap(), number);
+        }
+        for byte in (0..=255u8).filter(|byte| !byte.is_ascii_digit()) {
+            assert_eq!(leading_digits(&[b'4', b'2', byte, b'1', byte, byte, b'9', byte]), (2, 42), "{byte}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! A volume is called `host_disk`, like the files: `src1_0`.
 
 use super::LineFormat;
-use super::lines::{Bad, BadLine, Fields, whole_number};
+use super::lines::{Bad, BadLine, Fields};
 use super::rows::Rows;
 use super::writer::{Volume, Writer};
 use crate::{Op, Request, Span};
@@ -14,6 +14,8 @@ use std::io::Write;
 #[derive(Default)]
 pub(super) struct Msr {
     name: Vec<u8>,
+    /// `Hostname,DiskNumber,` of the line before, and their volume.
+    last: (Vec<u8>, Option<u16>),
     /// The response time of the next request to be written.
     response: Span,
 }
@@ -23,6 +25,32 @@ const FIRST_TICK: u64 = 128_166_372_000_000_000;
 
 impl Msr {
     pub const TICK_PS: u64 = 100_000;
+
+    /// The volume of a disk, which is remembered: most lines are of the volume of the line before.
+    #[cold]
+    fn volume(&mut self, (host, disk): (&[u8], &[u8]), rows: &mut Rows) -> Result<Option<u16>, BadLine> {
+        let Msr { name, last: (known, volume), .. } = self;
+        (name.clear(), known.clear());
+        for part in [host, b"_", disk] {
+            name.extend_from_slice(part);
+        }
+        *volume = rows.volumes.named(name)?;
+        for part in [host, b",", disk, b","] {
+            known.extend_from_slice(part);
+        }
+        Ok(*volume)
+    }
+}
+
+/// `Hostname,DiskNumber`.
+#[cold]
+fn host_and_disk<'a>(fields: &mut Fields<'a, b','>) -> Result<(&'a [u8], &'a [u8]), BadLine> {
+    let host = fields.text("Hostname")?;
+    let disk = fields.text("DiskNumber")?;
+    match disk.iter().all(u8::is_ascii_digit) {
+        true => Ok((host, disk)),
+        false => Err(Bad::bytes("DiskNumber", disk, "a whole number")),
+    }
 }
 
 impl LineFormat for Msr {
@@ -33,11 +61,14 @@ impl LineFormat for Msr {
     fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine> {
         let mut fields = Fields::<b','>::new(line);
         let ticks = fields.integer("Timestamp")?;
-        let host = fields.text("Hostname")?;
-        let disk = fields.text("DiskNumber")?;
-        if !disk.iter().all(u8::is_ascii_digit) {
-            return Err(Bad::bytes("DiskNumber", disk, "a whole number"));
-        }
+        // With the comma behind them: disk 1 is not the beginning of disk 10.
+        let known = &self.last.0;
+        let other = if !known.is_empty() && fields.rest().starts_with(known) {
+            fields.skip(known.len() - 1);
+            None
+        } else {
+            Some(host_and_disk(&mut fields)?)
+        };
         let op = match fields.text("Type")? {
             b"Read" => Op::Read,
             b"Write" => Op::Write,
@@ -45,13 +76,12 @@ impl LineFormat for Msr {
         };
         let offset = fields.integer("Offset")?;
         let bytes = fields.integer("Size")?;
-        let response = fields.next().map(|response| whole_number(response, "ResponseTime")).transpose()?;
+        let response = if fields.is_at_end() { None } else { Some(fields.integer("ResponseTime")?) };
         fields.end(Self::COLUMNS)?;
-        self.name.clear();
-        self.name.extend_from_slice(host);
-        self.name.push(b'_');
-        self.name.extend_from_slice(disk);
-        let volume = rows.volumes.named(&self.name)?;
+        let volume = match other {
+            None => self.last.1,
+            Some(disk) => self.volume(disk, rows)?,
+        };
         rows.push(ticks, offset, bytes, op, volume)?;
         if let Some(response) = response {
             rows.answered(response);

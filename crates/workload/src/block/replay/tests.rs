@@ -223,7 +223,7 @@ fn texts_are_read_and_slips_explained() {
         (
             "a.csv:mrs",
             "workload 'a.csv:mrs': unknown trace format 'mrs'; did you mean 'msr'? (known: msr, spc, blkparse, \
-             iolog, mqsim, alibaba, tencent, nvt)",
+             iolog, mqsim, alibaba, tencent, nvt, parquet)",
         ),
         (
             "a.csv compat",
