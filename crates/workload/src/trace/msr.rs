@@ -30,7 +30,8 @@ impl Msr {
     #[cold]
     fn volume(&mut self, (host, disk): (&[u8], &[u8]), rows: &mut Rows) -> Result<Option<u16>, BadLine> {
         let Msr { name, last: (known, volume), .. } = self;
-        (name.clear(), known.clear());
+        name.clear();
+        known.clear();
         for part in [host, b"_", disk] {
             name.extend_from_slice(part);
         }
