@@ -102,6 +102,7 @@ impl Core {
             durable: AtomicU64::new(status.head),
             processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
             forces_ended: AtomicU32::new(0),
+            asleep: AtomicU32::new(0),
             space: Condvar::new(),
             segments,
             changes: Mutex::default(),

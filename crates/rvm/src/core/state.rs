@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// How long a thread that was woken early watches the end of a force.
 const WATCH_MAX: Duration = Duration::from_micros(100);
+/// A thread that polls the end of a force sleeps after this.
+const POLL_MAX: Duration = Duration::from_micros(300);
 
 /// Shared by all handles. Lock order: `state` before `log`.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub struct Core {
     /// Counts ended forces; who waits for one sleeps until it changes. A thread that was released needs no lock, and all are
     /// woken by one system call: with the lock or one by one, eight threads would take as long as a force.
     pub(super) forces_ended: AtomicU32,
+    /// Number of threads that sleep until a force ends, or are about to: waking nobody still costs a system call.
+    pub(super) asleep: AtomicU32,
     /// How many threads can run at once.
     pub(super) processors: u32,
     /// The head moved, or a truncation ended or is wanted.
@@ -66,7 +70,7 @@ pub(super) struct State {
     pub last_batch: u32,
     /// The thread about to force waits for this many.
     pub expected: u32,
-    /// Number of threads that wait for a force: waking nobody still costs a system call.
+    /// Number of threads that wait for a force.
     pub waiting_for_force: u32,
     /// One of them will force if the company it waits for stays away.
     pub is_guarded: bool,
@@ -126,12 +130,12 @@ impl Core {
         state.waiting_for_force += 1;
         // It changes only while somebody holds the lock.
         let ended = self.forces_ended.load(Ordering::Relaxed);
+        let is_crowd = state.last_batch > self.processors && state.force_time < POLL_MAX;
         drop(state);
-        let longest = longest.map(|longest| Timespec::try_from(longest).expect("a short time"));
-        // An error says that it was not asleep or woke too early.
-        let woken = futex::wait(&self.forces_ended, futex::Flags::PRIVATE, ended, longest.as_ref()).is_ok();
-        if woken {
-            self.watch_force(ended);
+        if !is_crowd {
+            self.sleep_until_force(ended, longest);
+        } else if !self.poll_force(ended, longest.unwrap_or(POLL_MAX)) && longest.is_none() {
+            self.sleep_until_force(ended, None);
         }
         if self.is_durable(position) {
             return None;
@@ -141,6 +145,30 @@ impl Core {
             state.waiting_for_force -= 1;
         }
         Some(state)
+    }
+
+    /// Polls until more than `ended` forces have, and lets every other thread run meanwhile; false if it takes too long.
+    fn poll_force(&self, ended: u32, longest: Duration) -> bool {
+        let until = Instant::now() + longest;
+        while self.forces_ended.load(Ordering::Acquire) == ended {
+            if Instant::now() > until {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
+    }
+
+    /// Sleeps until more than `ended` forces have, or for so long. It may wake earlier.
+    fn sleep_until_force(&self, ended: u32, longest: Option<Duration>) {
+        let longest = longest.map(|longest| Timespec::try_from(longest).expect("a short time"));
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        // An error says that it was not asleep or woke too early.
+        let woken = futex::wait(&self.forces_ended, futex::Flags::PRIVATE, ended, longest.as_ref()).is_ok();
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        if woken {
+            self.watch_force(ended);
+        }
     }
 
     /// Watches the force under way for as long as a sync of a fast drive takes, if `ended` have ended so far.
@@ -164,18 +192,18 @@ impl Core {
 
     /// Wakes those that wait for a force. `state` need not be held while they are woken, which takes long.
     pub(super) fn wake_force(&self, mut state: MutexGuard<'_, State>) {
-        self.forces_ended.fetch_add(1, Ordering::Relaxed);
-        let waiting = std::mem::take(&mut state.waiting_for_force);
+        self.forces_ended.fetch_add(1, Ordering::SeqCst);
+        state.waiting_for_force = 0;
         drop(state);
-        if waiting > 0 {
-            self.wake(waiting);
-        }
+        self.wake(u32::MAX >> 1);
     }
 
-    /// Wakes `count` of those that wait for a force. Who is not released yet watches it for a while and sleeps again.
+    /// Wakes up to `count` of those that sleep until a force ends. Who is not released yet watches it for a while and sleeps again.
     pub(super) fn wake(&self, count: u32) {
-        // Fails only for a bad address.
-        let _ = futex::wake(&self.forces_ended, futex::Flags::PRIVATE, count);
+        if self.asleep.load(Ordering::SeqCst) > 0 {
+            // Fails only for a bad address.
+            let _ = futex::wake(&self.forces_ended, futex::Flags::PRIVATE, count);
+        }
     }
 
     /// Wakes those that wait for space, and the background thread.
