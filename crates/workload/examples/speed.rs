@@ -1,6 +1,7 @@
 //! How fast requests are generated, parsed and replayed: `cargo run --release -p nvlab-workload --example speed`.
-//! Prints a sum of what was computed with every figure. The argument is the size in requests (default 4 M).
+//! Prints a sum of what was computed with every figure. The arguments: the size in requests (default 4 M), and the one trace format to measure, if not all is wanted.
 
+use cpu_time::ProcessTime;
 use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::info::TraceInfo;
 use nvlab_workload::memory::tpca::TpcaConfig;
@@ -10,22 +11,22 @@ use nvlab_workload::{
     AnyBlockWorkload, Batch, BlockWorkload, MemoryWorkload, Target, Workload, WorkloadSpec, nvt,
 };
 use std::path::Path;
+use std::time::Instant;
 
-/// CPU time of this program, which other programs on the machine do not lengthen.
-fn cpu_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").expect("Linux keeps scheduling figures");
-    let ns = text.split_whitespace().next().and_then(|text| text.parse::<u64>().ok());
-    ns.expect("the first figure is time on the processor") as f64 * 1e-9
-}
-
+/// Prints nanoseconds of CPU time a request, of all threads together, and requests a second of CPU time and of wall time.
 fn timed<T>(name: &str, rows: u64, bytes: usize, work: impl FnOnce() -> (T, u64)) -> T {
-    let begun = cpu_seconds();
+    let (began, cpu) = (Instant::now(), ProcessTime::now());
     let (result, sum) = work();
-    let seconds = cpu_seconds() - begun;
-    let (ns, rate) = (seconds * 1e9 / rows as f64, rows as f64 / seconds / 1e6);
+    let (cpu, wall) = (cpu.elapsed().as_secs_f64(), began.elapsed().as_secs_f64());
+    let millions = rows as f64 / 1e6;
     let volume =
-        if bytes > 0 { format!(", {:.0} MB/s", bytes as f64 / seconds / 1e6) } else { String::new() };
-    println!("{name:<44} {ns:>6.2} ns  {rate:>7.1} M/s{volume}  (sum {sum:016x})");
+        if bytes > 0 { format!(", {:.0} MB/CPU-s", bytes as f64 / cpu / 1e6) } else { String::new() };
+    println!(
+        "{name:<36} {:>7.2} ns {:>7.1} M/CPU-s {:>7.1} M/s{volume}  (sum {sum:016x})",
+        cpu * 1e3 / millions,
+        millions / cpu,
+        millions / wall
+    );
     result
 }
 
@@ -92,10 +93,16 @@ fn generators(rows: u64) {
 fn main() {
     let rows: u64 =
         std::env::args().nth(1).map_or(4_000_000, |text| text.parse().expect("a number of requests"));
-    generators(rows);
+    let only = std::env::args().nth(2);
+    if only.is_none() {
+        generators(rows);
+    }
     let mut workload = requests("hotcold read=60% bs=4KiB/60%,16KiB/40% rate=20k/s");
     let columns = Columns::from_workload(&mut *workload, rows, Origin::default());
     for format in Format::ALL {
+        if only.as_deref().is_some_and(|only| only != format.name()) {
+            continue;
+        }
         let mut text = Vec::new();
         timed(&format!("write {format}"), rows, 0, || {
             let report = write(&columns, format, &mut text, Path::new("t")).unwrap();
@@ -116,6 +123,9 @@ fn main() {
                 ((), read_from(&zst[..], Path::new("t"), &options).unwrap().0.len() as u64)
             });
         }
+    }
+    if only.is_some() {
+        return;
     }
     let mut file = Vec::new();
     nvt::encode(&columns, &mut file).unwrap();

@@ -1,13 +1,14 @@
 //! Alibaba block traces: `device_id,opcode,offset,length,timestamp` with `R`/`W`, bytes and microseconds.
 
-use super::LineFormat;
-use super::lines::{Bad, BadLine, Fields};
+use super::fields::Fields;
+use super::lines::{Bad, BadLine, Line};
+use super::parse::LineFormat;
 use super::rows::Rows;
 use super::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Alibaba;
 
 impl Alibaba {
@@ -19,7 +20,7 @@ impl LineFormat for Alibaba {
     const COLUMNS: &'static str = "device_id,opcode,offset,length,timestamp";
 
     #[inline]
-    fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine> {
+    fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine> {
         let mut fields = Fields::<b','>::new(line);
         let device = fields.integer("device_id")?;
         let op = match fields.text("opcode")? {

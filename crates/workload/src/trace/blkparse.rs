@@ -8,13 +8,15 @@
 //! data: skipped and counted), then `F` (forced to the medium), `A` (read ahead), `S` (sync), `M` (metadata) and
 //! others. One action is kept, `D` by default; the summary after the events is recognised and skipped.
 
-use super::LineFormat;
-use super::lines::{Bad, BadLine, Fields};
+use super::fields::Fields;
+use super::lines::{Bad, BadLine, Line};
+use super::parse::LineFormat;
 use super::rows::Rows;
 use super::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 
+#[derive(Clone)]
 pub(super) struct Blkparse {
     action: u8,
     in_summary: bool,
@@ -74,13 +76,14 @@ impl LineFormat for Blkparse {
     const TICK_PS: u64 = Blkparse::TICK_PS;
     const COLUMNS: &'static str = "device cpu sequence seconds process action RWBS sector + sectors [name]";
 
-    fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine> {
-        if self.in_summary || Self::is_summary(line) {
-            if !Self::is_summary(line) {
-                return Err(Bad::bytes("line", line, "only counts may follow the first line of the summary"));
+    fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine> {
+        let text = line.text();
+        if self.in_summary || Self::is_summary(text) {
+            if !Self::is_summary(text) {
+                return Err(Bad::bytes("line", text, "only counts may follow the first line of the summary"));
             }
             // The list of input files precedes the events.
-            self.in_summary = !line.trim_ascii_start().starts_with(b"Input file ");
+            self.in_summary = !text.trim_ascii_start().starts_with(b"Input file ");
             rows.report.other_lines += 1;
             return Ok(());
         }
@@ -129,6 +132,10 @@ impl LineFormat for Blkparse {
             rows.mark_fua();
         }
         Ok(())
+    }
+
+    fn is_free(&self) -> bool {
+        !self.in_summary
     }
 }
 

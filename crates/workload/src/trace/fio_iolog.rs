@@ -8,14 +8,15 @@
 //! A file is a volume; [`crate::replay`] lays them out one after another. `wait` waits OFFSET microseconds before
 //! the next line; version 3 has times instead of `wait`. `sync` and `datasync` are flushes.
 
-use super::LineFormat;
-use super::lines::{Bad, BadLine, Fields, whole_number};
+use super::fields::{Fields, whole_number};
+use super::lines::{Bad, BadLine, Line};
+use super::parse::LineFormat;
 use super::rows::Rows;
 use super::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct FioIolog {
     /// 0 before the first line.
     version: u8,
@@ -51,10 +52,10 @@ impl LineFormat for FioIolog {
     const TICK_PS: u64 = FioIolog::TICK_PS;
     const COLUMNS: &'static str = "[microseconds] file action [offset length]";
 
-    fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine> {
+    fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine> {
         if self.version == 0 {
             rows.report.other_lines += 1;
-            return self.first_line(line);
+            return self.first_line(line.text());
         }
         let mut fields = Fields::<b' '>::new(line);
         if self.version == 3 {
@@ -94,6 +95,11 @@ impl LineFormat for FioIolog {
             return Ok(());
         }
         rows.push(self.now_us, numbers.0, numbers.1, op, volume)
+    }
+
+    fn is_free(&self) -> bool {
+        // The first line says what the others mean.
+        false
     }
 }
 

@@ -13,12 +13,14 @@
 mod alibaba;
 mod blkparse;
 mod built_in;
+mod fields;
 mod fio_iolog;
 mod lines;
 mod mqsim;
 mod msr;
 mod objects;
 mod parquet;
+mod parse;
 mod rows;
 mod source;
 mod spc;
@@ -32,7 +34,8 @@ pub use write::{WriteReport, write, write_file};
 
 use crate::columns::{Columns, Origin};
 use crate::{WorkloadError, nvt};
-use lines::{BadLine, Lines};
+use lines::{Blocks, Line};
+use parse::{LineFormat, parse};
 use rows::Rows;
 use source::Source;
 use std::fmt;
@@ -180,6 +183,20 @@ pub struct ReadReport {
 }
 
 impl ReadReport {
+    /// Adds the counts of a part.
+    fn add(&mut self, part: &ReadReport) {
+        for (count, added) in [
+            (&mut self.other_volumes, part.other_volumes),
+            (&mut self.without_bytes, part.without_bytes),
+            (&mut self.other_lines, part.other_lines),
+            (&mut self.without_data, part.without_data),
+            (&mut self.reordered, part.reordered),
+            (&mut self.trims_cut, part.trims_cut),
+        ] {
+            *count += added;
+        }
+    }
+
     /// ` (12 left out: other volumes; ...)`, or nothing.
     fn left_out(&self) -> String {
         let parts: Vec<String> = [
@@ -221,17 +238,6 @@ impl fmt::Display for ReadReport {
     }
 }
 
-/// A text format: how to read one line.
-trait LineFormat: Default {
-    /// The unit of its times, in picoseconds.
-    const TICK_PS: u64;
-    /// The column names, for messages; also accepted as a first line.
-    const COLUMNS: &'static str;
-
-    /// Reads one line that is not blank.
-    fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine>;
-}
-
 /// Reads a trace: a file, a built-in one (`builtin:raw`), or a program that keeps objects (`heap:durable-sps`).
 pub fn read(path: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport), WorkloadError> {
     if let Some(name) = built_in::name(path) {
@@ -262,7 +268,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport),
 
 /// Reads a trace from a stream; `path` is its name in messages, and its suffix may determine the format.
 pub fn read_from(
-    reader: impl Read,
+    reader: impl Read + Send,
     path: &Path,
     options: &ReadOptions,
 ) -> Result<(Columns, ReadReport), WorkloadError> {
@@ -270,7 +276,7 @@ pub fn read_from(
 }
 
 fn read_stream(
-    reader: impl Read,
+    reader: impl Read + Send,
     expected_bytes: usize,
     path: &Path,
     options: &ReadOptions,
@@ -292,63 +298,26 @@ fn read_stream(
     }
     let mut report = ReadReport { compression: source.compression(), ..ReadReport::default() };
     let hash = source.hash();
-    let mut lines = Lines::new(source.decompressed().map_err(file_error)?);
-    let head = lines.head(4, path)?;
+    let mut blocks = Blocks::new(source.decompressed().map_err(file_error)?);
+    let head = blocks.head(4).map_err(file_error)?;
     let format = match options.format {
         Some(format) => format,
         None => find_format(&head, path)?,
     };
     report.format = Some(format);
-    let rows = Rows::new(&options.volumes, report);
-    let path = &Text { path, options };
     let parsed = match format {
-        Format::Msr => parse(msr::Msr::default(), lines, rows, path),
-        Format::Spc => parse(spc::Spc, lines, rows, path),
-        Format::Blkparse => parse(blkparse::Blkparse::new(options.action), lines, rows, path),
-        Format::FioIolog => parse(fio_iolog::FioIolog::default(), lines, rows, path),
-        Format::Mqsim => parse(mqsim::Mqsim, lines, rows, path),
-        Format::Alibaba => parse(alibaba::Alibaba, lines, rows, path),
-        Format::Tencent => parse(tencent::Tencent, lines, rows, path),
+        Format::Msr => parse(msr::Msr::default(), blocks, report, path, options),
+        Format::Spc => parse(spc::Spc, blocks, report, path, options),
+        Format::Blkparse => parse(blkparse::Blkparse::new(options.action), blocks, report, path, options),
+        Format::FioIolog => parse(fio_iolog::FioIolog::default(), blocks, report, path, options),
+        Format::Mqsim => parse(mqsim::Mqsim, blocks, report, path, options),
+        Format::Alibaba => parse(alibaba::Alibaba, blocks, report, path, options),
+        Format::Tencent => parse(tencent::Tencent, blocks, report, path, options),
         Format::Nvt | Format::Parquet => unreachable!("tables were dealt with above"),
     };
     let mut parsed = parsed.map_err(|error| suggested(error, format, &head))?;
     parsed.0.origin = Origin { format: format.name().to_owned(), hash: hash.get() };
     Ok(parsed)
-}
-
-/// A text and how to read it.
-struct Text<'a> {
-    path: &'a Path,
-    options: &'a ReadOptions,
-}
-
-fn parse<F: LineFormat>(
-    mut format: F,
-    mut lines: Lines<impl Read>,
-    mut rows: Rows,
-    text: &Text<'_>,
-) -> Result<(Columns, ReadReport), WorkloadError> {
-    let Text { path, options } = *text;
-    let mut first = true;
-    lines.for_each(path, options.lines_max, |line, is_whole| {
-        if std::mem::take(&mut first) && line.eq_ignore_ascii_case(F::COLUMNS.as_bytes()) {
-            rows.report.other_lines += 1;
-            return Ok(());
-        }
-        if rows.is_full() {
-            return Err(lines::Bad::bytes(
-                "line",
-                line,
-                "at most 2^30 requests; read single volumes with volume=NAME",
-            ));
-        }
-        match format.line(line, &mut rows) {
-            Ok(()) => Ok(()),
-            Err(bad) => rows.forgive(bad, is_whole, options.skip_bad),
-        }
-    })?;
-    rows.report.lines = lines.line;
-    rows.finish(&path.display().to_string(), F::TICK_PS, Origin::default())
 }
 
 /// An error in the first lines of a text that fit another format says so.
@@ -428,7 +397,7 @@ fn candidates(head: &[Vec<u8>]) -> Vec<Format> {
         let mut rows = Rows::new(&[], ReadReport::default());
         let skip =
             usize::from(head.first().is_some_and(|line| line.eq_ignore_ascii_case(F::COLUMNS.as_bytes())));
-        !head.is_empty() && head[skip..].iter().all(|line| format.line(line, &mut rows).is_ok())
+        !head.is_empty() && head[skip..].iter().all(|line| format.line(Line::new(line), &mut rows).is_ok())
     }
     [
         (Format::Msr, fits::<msr::Msr>(head)),

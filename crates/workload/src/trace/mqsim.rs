@@ -1,14 +1,15 @@
 //! MQSim ASCII trace: `nanoseconds device lba sectors kind`, separated by blanks; sectors of 512 B;
 //! 0 is a write and 1 a read (the opposite of Tencent's).
 
-use super::LineFormat;
-use super::lines::{Bad, BadLine, Fields};
+use super::fields::Fields;
+use super::lines::{Bad, BadLine, Line};
+use super::parse::LineFormat;
 use super::rows::Rows;
 use super::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Mqsim;
 
 impl Mqsim {
@@ -20,7 +21,7 @@ impl LineFormat for Mqsim {
     const COLUMNS: &'static str = "nanoseconds device lba sectors kind";
 
     #[inline]
-    fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine> {
+    fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine> {
         let mut fields = Fields::<b' '>::new(line);
         let ns = fields.integer("nanoseconds")?;
         let device = fields.integer("device")?;

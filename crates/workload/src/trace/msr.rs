@@ -4,14 +4,15 @@
 //!
 //! A volume is called `host_disk`, like the files: `src1_0`.
 
-use super::LineFormat;
-use super::lines::{Bad, BadLine, Fields};
+use super::fields::Fields;
+use super::lines::{Bad, BadLine, Line};
+use super::parse::LineFormat;
 use super::rows::Rows;
 use super::writer::{Volume, Writer};
 use crate::{Op, Request, Span};
 use std::io::Write;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Msr {
     name: Vec<u8>,
     /// `Hostname,DiskNumber,` of the line before, and their volume.
@@ -59,7 +60,7 @@ impl LineFormat for Msr {
     const COLUMNS: &'static str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 
     #[inline]
-    fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine> {
+    fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine> {
         let mut fields = Fields::<b','>::new(line);
         let ticks = fields.integer("Timestamp")?;
         // With the comma behind them: disk 1 is not the beginning of disk 10.

@@ -158,6 +158,48 @@ impl Rows {
         self.ticks.len() as u64 >= ROWS_MAX
     }
 
+    /// Adds the rows of the next part, which is ready for another one then. False: they have to be read again, one by one, and
+    /// the part is as it was.
+    pub fn append(&mut self, part: &mut Part) -> bool {
+        let Part { rows: read, codes, others } = part;
+        if (self.ticks.len() + read.ticks.len()) as u64 > ROWS_MAX {
+            return false;
+        }
+        for name in &read.volumes.names[codes.len()..] {
+            match self.volumes.named(name.as_bytes()) {
+                Ok(Some(code)) => codes.push(code),
+                _ => return false,
+            }
+        }
+        for name in &read.volumes.others[*others..] {
+            if self.volumes.named(name.as_bytes()).is_err() {
+                return false;
+            }
+        }
+        *others = read.volumes.others.len();
+        if read.report.reordered == 0 && read.ticks.first().is_none_or(|&first| first >= self.latest) {
+            self.latest = self.latest.max(read.latest);
+        } else {
+            // More of them may come after a later one than the part could know.
+            read.report.reordered = 0;
+            for &ticks in &read.ticks {
+                read.report.reordered += u64::from(ticks < self.latest);
+                self.latest = self.latest.max(ticks);
+            }
+        }
+        if self.response.len() == self.ticks.len() {
+            self.response.extend_from_slice(&read.response);
+        }
+        self.ticks.extend_from_slice(&read.ticks);
+        self.offset.extend_from_slice(&read.offset);
+        self.bytes.extend_from_slice(&read.bytes);
+        self.op.extend_from_slice(&read.op);
+        self.volume.extend(read.volume.iter().map(|&volume| codes[volume as usize]));
+        self.report.add(&read.report);
+        part.clear();
+        true
+    }
+
     /// Sorts by time if necessary, makes times relative to the first and returns the columns.
     pub fn finish(
         mut self,
@@ -222,6 +264,39 @@ impl Rows {
         if self.response.len() == order.len() {
             self.response = permuted(&self.response, &order);
         }
+    }
+}
+
+/// Rows of a block, read before those of the blocks before it are known. It is used for one block after another.
+pub(super) struct Part {
+    rows: Rows,
+    /// The numbers that its volumes have in the whole, as far as they are known.
+    codes: Vec<u16>,
+    /// How many of the names of volumes it skipped are known to the whole.
+    others: usize,
+}
+
+impl Part {
+    pub fn new(wanted: &[String]) -> Part {
+        Part { rows: Rows::new(wanted, ReadReport::default()), codes: Vec::new(), others: 0 }
+    }
+
+    /// What a block is read into.
+    pub fn rows(&mut self) -> &mut Rows {
+        &mut self.rows
+    }
+
+    /// Forgets the rows, and keeps the names of volumes.
+    pub fn clear(&mut self) {
+        let Rows { ticks, offset, bytes, op, volume, response, report, latest, .. } = &mut self.rows;
+        for column in [ticks, offset, response] {
+            column.clear();
+        }
+        bytes.clear();
+        op.clear();
+        volume.clear();
+        *report = ReadReport::default();
+        *latest = 0;
     }
 }
 

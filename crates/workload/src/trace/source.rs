@@ -1,9 +1,9 @@
 //! Bytes of a trace file: hashed as stored on disk, decompressed if their first bytes indicate compression.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result, Seek};
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::Xxh3;
 
 const BUFFER_BYTES: usize = 256 << 10;
@@ -12,12 +12,12 @@ const EXPECTED_BYTES_MAX: usize = 1 << 30;
 
 /// The hash of everything read so far; shared with the reader below a decompressor.
 #[derive(Clone, Default)]
-pub(crate) struct SourceHash(Rc<Cell<u64>>);
+pub(crate) struct SourceHash(Arc<AtomicU64>);
 
 impl SourceHash {
     /// xxh3 of the bytes. Complete once the stream has ended.
     pub fn get(&self) -> u64 {
-        self.0.get()
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -54,9 +54,9 @@ impl<R: Read> Source<R> {
     }
 
     /// The text. One dynamic call per block of 256 KiB.
-    pub fn decompressed<'a>(self) -> Result<Box<dyn Read + 'a>>
+    pub fn decompressed<'a>(self) -> Result<Box<dyn Read + Send + 'a>>
     where
-        R: 'a,
+        R: Send + 'a,
     {
         Ok(match self.compression() {
             Some("gzip") => Box::new(Explained(flate2::bufread::MultiGzDecoder::new(self.reader), "gzip")),
@@ -106,7 +106,7 @@ impl<R: Read> Read for Hashing<R> {
         if count > 0 {
             self.state.update(&into[..count]);
         } else {
-            self.hash.0.set(self.state.digest());
+            self.hash.0.store(self.state.digest(), Ordering::Relaxed);
         }
         Ok(count)
     }

@@ -1,14 +1,15 @@
 //! SPC, as in the UMass collection: `asu,lba,size,opcode,timestamp`; sectors of 512 B, size in bytes, `r`/`w`
 //! in either case, seconds with decimals. Further columns are allowed by the specification and not used.
 
-use super::LineFormat;
-use super::lines::{Bad, BadLine, Fields};
+use super::fields::Fields;
+use super::lines::{Bad, BadLine, Line};
+use super::parse::LineFormat;
 use super::rows::Rows;
 use super::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Spc;
 
 impl Spc {
@@ -20,7 +21,7 @@ impl LineFormat for Spc {
     const COLUMNS: &'static str = "asu,lba,size,opcode,timestamp";
 
     #[inline]
-    fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine> {
+    fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine> {
         let mut fields = Fields::<b','>::new(line);
         let unit = fields.integer("asu")?;
         let offset = fields.sectors("lba")?;

@@ -3,14 +3,15 @@
 //!
 //! A second holds thousands of requests: only their order is known, not their times.
 
-use super::LineFormat;
-use super::lines::{Bad, BadLine, Fields};
+use super::fields::Fields;
+use super::lines::{Bad, BadLine, Line};
+use super::parse::LineFormat;
 use super::rows::Rows;
 use super::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Tencent;
 
 impl Tencent {
@@ -22,7 +23,7 @@ impl LineFormat for Tencent {
     const COLUMNS: &'static str = "timestamp,offset,size,io_type,volume_id";
 
     #[inline]
-    fn line(&mut self, line: &[u8], rows: &mut Rows) -> Result<(), BadLine> {
+    fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine> {
         let mut fields = Fields::<b','>::new(line);
         let seconds = fields.integer("timestamp")?;
         let offset = fields.sectors("offset")?;
