@@ -30,8 +30,9 @@ class _Terminal:
 
     def show(self, text: str) -> None:
         try:
-            columns = os.get_terminal_size(sys.__stderr__.fileno() if sys.__stderr__ else 2).columns
-        except OSError:
+            # A terminal that does not know its size says 0.
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or 100
+        except (OSError, ValueError):
             columns = 100
         text = text[: max(20, columns - 1)]
         sys.stderr.write("\r" + text.ljust(self._width))

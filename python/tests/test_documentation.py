@@ -31,3 +31,8 @@ def test_everything_public_is_described() -> None:
         for member, value in vars(item).items() if isinstance(item, type) else ():
             if not member.startswith("_") and callable(value) and name != "Latency":
                 assert (value.__doc__ or "").strip(), f"{name}.{member}"
+
+
+def test_examples_of_the_manual() -> None:
+    failed, attempted = doctest.testfile(str(ROOT / "docs/python.md"), module_relative=False, optionflags=FLAGS)
+    assert (failed, attempted > 15) == (0, True)

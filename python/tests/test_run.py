@@ -188,7 +188,9 @@ def _interrupted_s(code: str, after_s: float) -> float:
 )
 def test_ctrl_c_ends_a_run(design: str, workload: str, state: str, after_s: float) -> None:
     code = INTERRUPTED.format(design=design, workload=workload, state=state)
-    # Of three, so that other work on the machine does not count.
-    seconds = min(_interrupted_s(code, after_s) for _ in range(3))
-    print(f"{design} after {after_s} s: {seconds:.3f} s")
-    assert seconds < 0.2
+    # Again if it takes longer, so that other work on the machine does not count.
+    seconds = []
+    while len(seconds) < 3 and not (seconds and seconds[-1] < 0.2):
+        seconds.append(_interrupted_s(code, after_s))
+    print(f"{design} after {after_s} s: {seconds}")
+    assert min(seconds) < 0.2
