@@ -19,7 +19,7 @@ your own drive: nvlab design new mine.toml (nvlab is target/release/nvlab; make 
 endef
 export WHAT NEXT
 
-.PHONY: run install ftls test fuzz test-real check-theory bench bench-durable bench-heap lint deny docs
+.PHONY: run install ftls test fuzz test-real check-theory bench bench-durable bench-heap lint deny docs wheel python
 
 run: ; @echo "$$WHAT"; $(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html && echo "$$NEXT"
 
@@ -43,6 +43,11 @@ bench: ; @$(NVLAB) bench && scripts/instructions.sh
 bench-durable: ; @cargo run --release --quiet --locked --manifest-path bench/durable/Cargo.toml --
 
 bench-heap: ; @cargo run --release --quiet --locked --manifest-path bench/heap/Cargo.toml --
+
+# A wheel of the Python package, in target/wheels; `python` installs the package from here and from the wheel, and tries both.
+wheel: ; @scripts/wheel.sh
+
+python: ; @scripts/python-check.sh
 
 lint: ; cargo fmt --all --check && cargo clippy --workspace --all-targets --locked -- -D warnings
 

@@ -7,6 +7,7 @@
 use crate::args::{FormatName, Global, When};
 use crate::failure::STATUS_PIPE;
 use crate::table::Table;
+use nvlab_lab::prepared;
 use nvlab_lab::report::{Format, Style};
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -33,9 +34,7 @@ pub struct Output {
 
 /// The folder for prepared devices; `None` without a home.
 fn cache(global: &Global) -> Option<(PathBuf, u64)> {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let user = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-    let folder = global.cache.clone().or_else(|| Some(user()?.join("nvlab")));
+    let folder = global.cache.clone().or_else(prepared::user_folder);
     folder.filter(|_| !global.no_cache).map(|folder| (folder, global.cache_size))
 }
 

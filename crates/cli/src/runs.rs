@@ -41,7 +41,7 @@ fn examples(verb: &str, designs: &str) -> String {
 /// prepared devices are kept in that of the user.
 pub fn engine(output: &Output) -> Engine {
     let cache = output.cache.as_ref().map(|_| output.out.join(".cache"));
-    let engine = Engine::new(output.out.clone(), output.jobs, cache, interrupted().clone());
+    let engine = Engine::new(Some(output.out.clone()), output.jobs, cache, interrupted().clone());
     match &output.cache {
         Some((folder, bytes_max)) => engine.and_devices_on(Shelf::new(folder.clone(), *bytes_max)),
         None => engine,
@@ -168,9 +168,10 @@ pub fn run_each(
 /// Prints where the results of runs are kept.
 pub fn say_where(output: &Output, done: &[Done]) {
     let reused = done.iter().filter(|run| run.reused).count();
+    let place = |run: &Done| run.dir.as_ref().unwrap_or(&output.out).display().to_string();
     output.note(match (done, reused) {
-        ([only], 0) => format!("kept in {}", only.dir.display()),
-        ([only], _) => format!("already done: {}", only.dir.display()),
+        ([only], 0) => format!("kept in {}", place(only)),
+        ([only], _) => format!("already done: {}", place(only)),
         (all, 0) => format!("{} runs, kept in {}", all.len(), output.out.display()),
         (all, reused) => {
             format!("{} runs, {reused} of them already done, kept in {}", all.len(), output.out.display())

@@ -18,7 +18,7 @@
 
 mod tables;
 
-pub(crate) use tables::parquet_of;
+pub use tables::{histograms, parquet_of, series};
 
 use crate::report::repeat_command;
 use crate::result::{RunResult, SCHEMA};
@@ -36,7 +36,7 @@ const MANIFEST_SCHEMA: &str = "nvlab.manifest/1";
 
 /// Keeps a run below `dir`, which is created if missing. Returns the run's directory; if the run is already there,
 /// its directory is left as it is.
-pub(crate) fn write_run_dir(dir: &Path, run: &RunResult) -> io::Result<PathBuf> {
+pub fn write_run_dir(dir: &Path, run: &RunResult) -> io::Result<PathBuf> {
     if run.key.len() < 8 || !run.key.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{}` is not a key", run.key)));
     }
@@ -114,8 +114,8 @@ fn write_files(dir: &Path, run: &RunResult) -> io::Result<()> {
         (RESULT, json),
         ("design.resolved.toml", run.design.resolved_toml.clone().into_bytes()),
         ("workload.txt", format!("{}\n", run.workload).into_bytes()),
-        ("series.parquet", tables::series(run)?),
-        ("hist.parquet", tables::histograms(run)?),
+        ("series.parquet", parquet_of(&series(run))?),
+        ("hist.parquet", parquet_of(&histograms(run))?),
     ];
     let mut listed = Vec::new();
     for (name, bytes) in &files {

@@ -23,7 +23,7 @@ use thiserror::Error;
 /// Finds, runs and keeps.
 #[derive(Debug)]
 pub struct Engine {
-    out: PathBuf,
+    out: Option<PathBuf>,
     elsewhere: Vec<PathBuf>,
     jobs: usize,
     cache: Option<PathBuf>,
@@ -37,8 +37,8 @@ pub struct Engine {
 pub struct Done {
     /// Its result.
     pub result: RunResult,
-    /// Where it is kept.
-    pub dir: PathBuf,
+    /// Where it is kept, if it is.
+    pub dir: Option<PathBuf>,
     /// It was already among the results.
     pub reused: bool,
 }
@@ -109,9 +109,9 @@ pub enum EngineError {
 }
 
 impl Engine {
-    /// Keeps results below `out` and runs `jobs` tasks at a time; traces are converted once into the folder `cache`. It
-    /// stops as soon as `stop` is true.
-    pub fn new(out: PathBuf, jobs: usize, cache: Option<PathBuf>, stop: Arc<AtomicBool>) -> Engine {
+    /// Keeps results below `out`, if there is one, and runs `jobs` tasks at a time; traces are converted once into the folder
+    /// `cache`. It stops as soon as `stop` is true.
+    pub fn new(out: Option<PathBuf>, jobs: usize, cache: Option<PathBuf>, stop: Arc<AtomicBool>) -> Engine {
         Engine { out, elsewhere: Vec::new(), jobs, cache, shelf: None, stop, sources: Mutex::default() }
     }
 
@@ -132,11 +132,6 @@ impl Engine {
         self.shelf.as_ref()
     }
 
-    /// Where results are kept.
-    pub fn out(&self) -> &Path {
-        &self.out
-    }
-
     /// The workload described by a text, read once.
     pub fn source(&self, text: &str) -> Result<Arc<Source>, WorkloadError> {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +145,7 @@ impl Engine {
 
     /// The result of a task, if it is kept.
     pub fn find(&self, task: &Task) -> Option<Done> {
-        std::iter::once(&self.out).chain(&self.elsewhere).find_map(|out| find(out, task))
+        self.out.iter().chain(&self.elsewhere).find_map(|out| find(out, task))
     }
 
     /// Runs tasks and returns the outcome of each, in their order; with `force` also those whose results are kept.
@@ -161,8 +156,9 @@ impl Engine {
         observer: Observer<'_>,
     ) -> Result<Vec<Result<Done, TaskError>>, EngineError> {
         // Checked before hours of simulation, not after.
-        fs::create_dir_all(&self.out)
-            .map_err(|source| EngineError::Keep { dir: self.out.clone(), source })?;
+        if let Some(out) = &self.out {
+            fs::create_dir_all(out).map_err(|source| EngineError::Keep { dir: out.clone(), source })?;
+        }
         let threads = self.jobs.min(tasks.len()).max(1);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(|error| EngineError::Threads(error.to_string()))?;
@@ -189,7 +185,7 @@ impl Engine {
         }
         let kept = self.find(task);
         if let (Some(done), false) = (&kept, force) {
-            tell(Event::Found(&done.dir));
+            done.dir.iter().for_each(|dir| tell(Event::Found(dir)));
             return Ok(done.clone());
         }
         tell(Event::Began);
@@ -203,16 +199,18 @@ impl Engine {
             | RunError::Failed { source: DriveError::Stopped(_), .. } => TaskError::Stopped,
             error => TaskError::Run(error),
         })?;
-        let keep = |source| TaskError::Keep { dir: self.out.clone(), source };
-        if let Some(before) = kept.filter(|before| before.dir.starts_with(&self.out)) {
-            match set_aside(&before, &result).map_err(keep)? {
+        let Some(out) = &self.out else { return Ok(Done { result, dir: None, reused: false }) };
+        let keep = |source| TaskError::Keep { dir: out.clone(), source };
+        let before = kept.as_ref().and_then(|kept| Some((kept, kept.dir.as_ref()?)));
+        if let Some((before, dir)) = before.filter(|(_, dir)| dir.starts_with(out)) {
+            match set_aside(&before.result, dir, &result).map_err(keep)? {
                 None => tell(Event::Same),
                 Some(aside) => tell(Event::SetAside(&aside)),
             }
         }
-        let dir = write_run_dir(&self.out, &result).map_err(keep)?;
+        let dir = write_run_dir(out, &result).map_err(keep)?;
         tell(Event::Kept(&dir));
-        Ok(Done { result, dir, reused: false })
+        Ok(Done { result, dir: Some(dir), reused: false })
     }
 }
 
@@ -229,18 +227,18 @@ fn find(out: &Path, task: &Task) -> Option<Done> {
         }
         let result = read_run(&dir).ok()?;
         let same = result.key == task.key && result.design.name == task.plan.design_name;
-        same.then_some(Done { result, dir, reused: true })
+        same.then_some(Done { result, dir: Some(dir), reused: true })
     })
 }
 
 /// Makes way for the result of a repeated run: an equal result stays, a different one is renamed to the folder returned.
-fn set_aside(before: &Done, result: &RunResult) -> io::Result<Option<PathBuf>> {
+fn set_aside(before: &RunResult, dir: &Path, result: &RunResult) -> io::Result<Option<PathBuf>> {
     let timeless = |run: &RunResult| RunResult { wall_s: 0.0, ..run.clone() };
-    if timeless(&before.result) == timeless(result) {
+    if timeless(before) == timeless(result) {
         return Ok(None);
     }
-    let mut names = (1..).map(|number| PathBuf::from(format!("{}.before-{number}", before.dir.display())));
+    let mut names = (1..).map(|number| PathBuf::from(format!("{}.before-{number}", dir.display())));
     let aside = names.find(|path| !path.exists()).expect("there are more numbers than folders");
-    fs::rename(&before.dir, &aside)?;
+    fs::rename(dir, &aside)?;
     Ok(Some(aside))
 }

@@ -4,14 +4,43 @@
 mod topics;
 
 use crate::design::keys::{self, Key, Preset};
+use crate::report::metric::{self, Better};
 use crate::toml_reader::datum::Shape;
 use nvlab_workload::suggest::nearest;
 use std::fmt::Write as _;
 use topics::{TOPICS, Topic};
 
+/// What `nvlab explain` says: everything there is without a topic, else on a topic of [`explain`], on `metrics` or on one of
+/// them. The error names the nearest topic.
+pub fn text(topic: Option<&str>) -> Result<String, String> {
+    match topic {
+        None => Ok(contents() + "\nMetrics: nvlab explain metrics\n"),
+        Some("metrics" | "metric") => Ok(metrics()),
+        Some(topic) => explain(topic).or_else(|| about_metric(topic)).ok_or_else(|| suggestion(topic)),
+    }
+}
+
+fn metrics() -> String {
+    let mut text = String::from("Metrics: columns of compare (-m) and names in --assert\n\n");
+    for metric in metric::metrics() {
+        let _ = writeln!(text, "  {:22} {}", metric.name, metric.about);
+    }
+    text
+}
+
+fn about_metric(name: &str) -> Option<String> {
+    let metric = metric::find(name).ok()?;
+    let better = match metric.better {
+        Better::Less => "\n  less is better",
+        Better::More => "\n  more is better",
+        Better::Neither => "",
+    };
+    Some(format!("{}\n\n  {}{better}\n", metric.name, metric.about))
+}
+
 /// The text on a topic: a design key (`ftl.clean.kind`), a table of them (`ftl.clean`), a value of one (`fifo`), or an
 /// article (`waf`, `workloads`, `zipf`, `formats`, `exit-codes`). `None`: there is no such topic; see [`suggestion`].
-pub fn explain(topic: &str) -> Option<String> {
+fn explain(topic: &str) -> Option<String> {
     let topic = topic.trim();
     if let Some(found) = find_topic(topic) {
         return Some(format!("{}\n\n{}\n", found.title, found.text));
@@ -43,7 +72,7 @@ fn find_topic(name: &str) -> Option<&'static Topic> {
 }
 
 /// What to say when there is no such topic.
-pub fn suggestion(topic: &str) -> String {
+fn suggestion(topic: &str) -> String {
     let names = TOPICS.iter().flat_map(|topic| topic.names.iter().copied());
     match nearest(topic, names.chain(keys::all().map(|key| key.path))) {
         Some(near) => format!("there is nothing on `{topic}`; did you mean `{near}`?"),
@@ -52,7 +81,7 @@ pub fn suggestion(topic: &str) -> String {
 }
 
 /// Everything there is to explain: `nvlab explain` without a topic.
-pub fn contents() -> String {
+fn contents() -> String {
     let mut text = String::from("Topics\n");
     for topic in TOPICS {
         let _ = writeln!(text, "  {:20} {}", topic.names[0], topic.title);

@@ -54,6 +54,13 @@ impl Default for Patience {
     }
 }
 
+/// Where prepared devices of this user are kept: `nvlab` in `$XDG_CACHE_HOME` or `~/.cache`; `None` without a home.
+pub fn user_folder() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    caches.map(|caches| caches.join("nvlab"))
+}
+
 impl Shelf {
     /// In a folder, which is created when something is kept; all files together take at most `bytes_max`.
     pub fn new(folder: PathBuf, bytes_max: u64) -> Shelf {

@@ -79,6 +79,13 @@ impl Place {
         let end = self.span.start.min(self.source.text.len());
         1 + self.source.text.as_bytes()[..end].iter().filter(|&&byte| byte == b'\n').count()
     }
+
+    /// The character of the line, counted from 1.
+    pub fn column(&self) -> usize {
+        let end = self.span.start.min(self.source.text.len());
+        let line = self.source.text[..end].rfind('\n').map_or(0, |newline| newline + 1);
+        1 + self.source.text[line..end].chars().count()
+    }
 }
 
 /// A value as it was written, before anybody knows what it should be.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Lowest first: a crate may use those of a lower layer, never others. Crates to come have their place here already.
-const LAYERS: [(&str, u32); 15] = [
+const LAYERS: [(&str, u32); 16] = [
     ("nvlab-units", 0),
     ("nvlab-os", 0),
     ("nvlab-medium", 1),
@@ -27,6 +27,7 @@ const LAYERS: [(&str, u32); 15] = [
     ("nvlab-serve", 8),
     ("nvlab-window-preload", 8),
     ("nvlab-cli", 9),
+    ("nvlab-python", 10),
     ("nvlab-tests", 10),
 ];
 const FILE_LINES_MAX: usize = 400;

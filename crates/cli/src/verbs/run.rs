@@ -76,8 +76,8 @@ fn print(output: &Output, done: &[Done], asserts: &[AssertionDocument]) -> Resul
         output.note(&verdict.text);
     }
     runs::say_where(output, done);
-    if let (Format::Human, [only]) = (output.format, done) {
-        output.note(format_args!("as a page: nvlab report {}", only.dir.display()));
+    if let (Format::Human, [Done { dir: Some(dir), .. }]) = (output.format, done) {
+        output.note(format_args!("as a page: nvlab report {}", dir.display()));
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use nvlab_lab::sweep::front::{Objectives, groups};
 use nvlab_lab::sweep::scale::Scale;
 use nvlab_lab::sweep::space::{Axis, RunSpec};
 use nvlab_lab::sweep::table::{SCHEMA, SweepTable};
-use nvlab_lab::sweep::{Batch, Outcome, Point, PointError, SEED, Sweep, page};
+use nvlab_lab::sweep::{Batch, Outcome, Point, PointError, SEED, Sweep, outcomes, page};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -44,17 +44,7 @@ pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
         return dry_run(output, &sweep, &engine, &mine, &batch, &places);
     }
     let ran = runs::run_each(output, &engine, &batch.tasks(), &batch.titles, args.force)?;
-    let outcome = |(point, place): (&&Point, Result<usize, PointError>)| {
-        let result = match place {
-            Err(why) => Err(why.to_string()),
-            Ok(at) => match &ran[at] {
-                Ok(done) => Ok(done.result.clone()),
-                Err(why) => Err(why.to_string()),
-            },
-        };
-        Outcome { point: (*point).clone(), result }
-    };
-    let outcomes: Vec<Outcome> = mine.iter().zip(places).map(outcome).collect();
+    let outcomes = outcomes(&mine, places, &ran);
     let reused = ran.iter().filter(|done| done.as_ref().is_ok_and(|done| done.reused)).count();
     let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.result.is_err()).collect();
     for outcome in &failed {

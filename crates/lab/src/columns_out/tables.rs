@@ -7,11 +7,16 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
+/// Names and versions of the tables of a run.
+const SERIES: &str = "nvlab.series/1";
+const HISTOGRAMS: &str = "nvlab.hist/1";
+
 /// The windows of a run. What a window does not have (the latency of reads when nothing was read) is null.
-pub(super) fn series(run: &RunResult) -> io::Result<Vec<u8>> {
+pub fn series(run: &RunResult) -> RecordBatch {
     type Counts = fn(&Window) -> u64;
     let real = |get: fn(&Window) -> f64| -> ArrayRef {
         Arc::new(run.series.iter().map(|window| Some(get(window))).collect::<Float64Array>())
@@ -28,7 +33,7 @@ pub(super) fn series(run: &RunResult) -> io::Result<Vec<u8>> {
         run.series.iter().map(|window| Some(window.write_amplification).filter(|wa| *wa > 0.0)).collect();
     of_run(
         run,
-        "nvlab.series/1",
+        SERIES,
         vec![
             ("from_s", real(|w| w.from_s)),
             ("to_s", real(|w| w.to_s)),
@@ -46,7 +51,7 @@ pub(super) fn series(run: &RunResult) -> io::Result<Vec<u8>> {
 }
 
 /// The latency buckets of every kind of request, ascending within a kind.
-pub(super) fn histograms(run: &RunResult) -> io::Result<Vec<u8>> {
+pub fn histograms(run: &RunResult) -> RecordBatch {
     let ops: [(&str, &OpResult); 4] =
         [("read", &run.read), ("write", &run.write), ("trim", &run.trim), ("flush", &run.flush)];
     let rows: Vec<(&str, u64, u64)> = ops
@@ -58,40 +63,48 @@ pub(super) fn histograms(run: &RunResult) -> io::Result<Vec<u8>> {
     let counts: UInt64Array = rows.iter().map(|row| Some(row.2)).collect();
     of_run(
         run,
-        "nvlab.hist/1",
+        HISTOGRAMS,
         vec![("op", Arc::new(names)), ("upper_ns", Arc::new(uppers)), ("count", Arc::new(counts))],
     )
 }
 
-fn of_run(run: &RunResult, schema_name: &str, columns: Vec<(&str, ArrayRef)>) -> io::Result<Vec<u8>> {
+fn of_run(run: &RunResult, schema_name: &str, columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     // Nullable where a value may be missing, the same for every run: readers may put many runs into one table.
     let may_miss = |name: &str| name.contains("_p") || name == "write_amplification";
     let field = |(name, array): &(&str, ArrayRef)| -> Field {
         let kind: DataType = array.data_type().clone();
         Field::new(*name, kind, may_miss(name))
     };
-    let fields = columns.iter().map(field).collect();
+    let fields: Vec<Field> = columns.iter().map(field).collect();
     let arrays = columns.into_iter().map(|(_, array)| array).collect();
-    parquet_of(fields, arrays, &[("nvlab.schema", schema_name), ("nvlab.key", &run.key)])
+    let pairs = [("nvlab.schema", schema_name), ("nvlab.key", run.key.as_str())];
+    let metadata: HashMap<String, String> =
+        pairs.into_iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let schema = Schema::new_with_metadata(fields, metadata);
+    RecordBatch::try_new(Arc::new(schema), arrays).expect("the columns have a value for each row")
 }
 
-/// Columns as a Parquet file; equal columns give equal bytes.
-pub(crate) fn parquet_of(
-    fields: Vec<Field>,
-    columns: Vec<ArrayRef>,
-    metadata: &[(&str, &str)],
-) -> io::Result<Vec<u8>> {
-    let schema = Arc::new(Schema::new(fields));
-    let batch = RecordBatch::try_new(schema.clone(), columns).map_err(io::Error::other)?;
-    let pair = |(key, value): &(&str, &str)| KeyValue::new(key.to_string(), value.to_string());
+/// A table as a Parquet file; equal tables give equal bytes. The metadata of its schema are those of the file.
+pub fn parquet_of(batch: &RecordBatch) -> io::Result<Vec<u8>> {
+    let mut metadata: Vec<(&String, &String)> = batch.schema_ref().metadata().iter().collect();
+    metadata.sort_by_key(|(key, _)| order(key));
+    let pair = |(key, value): (&String, &String)| KeyValue::new(key.clone(), value.clone());
+    // The same table, without metadata of Arrow's own.
+    let schema = Arc::new(batch.schema().as_ref().clone().with_metadata(HashMap::new()));
+    let batch = RecordBatch::try_new(schema.clone(), batch.columns().to_vec()).map_err(io::Error::other)?;
     let level = ZstdLevel::try_new(3).map_err(io::Error::other)?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
-        .set_key_value_metadata(Some(metadata.iter().map(pair).collect()))
+        .set_key_value_metadata(Some(metadata.into_iter().map(pair).collect()))
         .build();
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut bytes, schema, Some(properties)).map_err(io::Error::other)?;
     writer.write(&batch).map_err(io::Error::other)?;
     writer.close().map_err(io::Error::other)?;
     Ok(bytes)
+}
+
+/// The schema of a table stands first in its file.
+fn order(key: &str) -> (bool, &str) {
+    (key != "nvlab.schema", key)
 }

@@ -19,8 +19,13 @@ impl Named {
         let (name, mut changes) = split(argument);
         changes.extend(sets.iter().cloned());
         let design = Design::load(name, &changes)?;
+        Ok(Named::new(name, changes, design))
+    }
+
+    /// A design that has been read already.
+    pub fn new(name: &str, changes: Vec<String>, design: Design) -> Named {
         let words: Vec<&str> = std::iter::once(name).chain(changes.iter().map(String::as_str)).collect();
-        Ok(Named { name: words.join(" "), changes, design })
+        Named { name: words.join(" "), changes, design }
     }
 }
 

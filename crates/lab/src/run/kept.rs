@@ -14,6 +14,7 @@ use crate::prepared::Shelf;
 use crate::result::{Precondition, RESULTS_VERSION};
 use nvlab_access::Attached;
 use nvlab_controller::PageMap;
+use nvlab_os::loaded;
 use nvlab_units::Time;
 use nvlab_workload::BlockWorkload;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -83,7 +84,7 @@ fn part_of(key: &str) -> String {
 
 /// What tells this build of the program from others: a device is laid out as in the program that kept it.
 fn program() -> String {
-    let meta = std::env::current_exe().and_then(std::fs::metadata);
+    let meta = loaded::own_file().and_then(std::fs::metadata);
     let changed = meta.as_ref().ok().and_then(|meta| meta.modified().ok()?.duration_since(UNIX_EPOCH).ok());
     format!("{} {:?}", env!("CARGO_PKG_VERSION"), (meta.map(|meta| meta.len()).ok(), changed))
 }

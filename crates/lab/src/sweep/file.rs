@@ -23,7 +23,7 @@
 //! ```
 
 use super::skip::Skip;
-use super::space::{Axis, RunSpec, Space, design_axis, key_axis, list_axis};
+use super::space::{Axis, DESIGN, RunSpec, Space, design_axis, key_axis, list_axis};
 use super::{SEED, Sweep, WORKLOAD};
 use crate::plan::Until;
 use crate::run::Preparation;
@@ -103,7 +103,7 @@ impl Sweep {
     /// A sweep of a design as a command line describes it: `params` are `KEY=V1,V2,...`, `KEY=LO..HI:STEP` or
     /// `KEY=LO..HI*FACTOR`.
     pub fn of_params(run: RunSpec, params: &[String]) -> Result<Sweep, SweepError> {
-        let mut axes = Vec::new();
+        let mut axes: Vec<(String, Vec<String>)> = Vec::new();
         for param in params {
             let asked = |problem: String| SweepError::Asked(format!("-p {param}: {problem}"));
             let (key, values) = param.split_once('=').ok_or_else(|| asked("write KEY=VALUES".to_string()))?;
@@ -111,9 +111,33 @@ impl Sweep {
                 true => range(values).map_err(asked)?,
                 false => values.split(',').map(|value| value.trim().to_string()).collect(),
             };
-            axes.push(key_axis(key.trim(), values));
+            axes.push((key.trim().to_string(), values));
         }
         let name = run.design.rsplit('/').next().unwrap_or_default().trim_end_matches(".toml").to_string();
+        Sweep::of_axes(name, run, axes)
+    }
+
+    /// A sweep over axes: keys of the design, or `design`, `workload` and `seed`, each with its values.
+    pub fn of_axes(
+        name: String,
+        mut run: RunSpec,
+        axes: Vec<(String, Vec<String>)>,
+    ) -> Result<Sweep, SweepError> {
+        let mut built = Vec::new();
+        for (key, values) in axes {
+            let text = match key.as_str() {
+                DESIGN => &mut run.design,
+                WORKLOAD => &mut run.workload,
+                SEED => &mut run.seed,
+                _ => {
+                    built.push(key_axis(&key, values));
+                    continue;
+                }
+            };
+            *text = format!("{{{key}}}");
+            built.extend(list_axis(&key, values));
+        }
+        let axes = built;
         let space = Space { run, axes };
         space.check().map_err(SweepError::Asked)?;
         Ok(Sweep { name, space, skips: Vec::new() })
@@ -205,7 +229,7 @@ fn axis(table: &Table) -> Read<Axis> {
 }
 
 /// The values of `LO .. HI : STEP` or `LO .. HI * FACTOR`; all have the unit of the first.
-fn range(text: &str) -> Result<Vec<String>, String> {
+pub fn range(text: &str) -> Result<Vec<String>, String> {
     let usage = || format!("`{text}` is no range: write LO .. HI : STEP, or LO .. HI * FACTOR");
     let (low, rest) = text.split_once("..").ok_or_else(usage)?;
     let (high, by, factor) = match (rest.split_once(':'), rest.split_once('*')) {

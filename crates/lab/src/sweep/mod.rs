@@ -31,7 +31,7 @@ pub use file::SweepError;
 pub use space::{Point, Space};
 
 use crate::design::DesignErrors;
-use crate::engine::Engine;
+use crate::engine::{Done, Engine, TaskError};
 use crate::plan::{Named, Settings, Task};
 use crate::result::RunResult;
 use nvlab_workload::WorkloadError;
@@ -116,6 +116,25 @@ impl FromStr for Shard {
     }
 }
 
+/// The outcomes of points, in their order: each has the task in its place, or a reason why it has none.
+pub fn outcomes(
+    points: &[&Point],
+    places: Vec<Result<usize, PointError>>,
+    ran: &[Result<Done, TaskError>],
+) -> Vec<Outcome> {
+    let outcome = |(point, place): (&&Point, Result<usize, PointError>)| {
+        let result = match place {
+            Err(why) => Err(why.to_string()),
+            Ok(at) => match &ran[at] {
+                Ok(done) => Ok(done.result.clone()),
+                Err(why) => Err(why.to_string()),
+            },
+        };
+        Outcome { point: (*point).clone(), result }
+    };
+    points.iter().zip(places).map(outcome).collect()
+}
+
 /// Tasks without duplicates: figures share points.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -129,7 +148,17 @@ pub struct Batch {
 impl Batch {
     /// Adds the run of a point; returns its number among the tasks.
     pub fn add(&mut self, engine: &Engine, point: &Point, title: &str) -> Result<usize, PointError> {
-        let named = Named::load(&point.design, &point.sets)?;
+        self.add_of(Named::load(&point.design, &point.sets)?, engine, point, title)
+    }
+
+    /// The same, with the design of the point.
+    pub fn add_of(
+        &mut self,
+        named: Named,
+        engine: &Engine,
+        point: &Point,
+        title: &str,
+    ) -> Result<usize, PointError> {
         let settings = Settings { seed: point.seed, until: point.until, state: point.state };
         let task = Task::new(named.design, named.name, &engine.source(&point.workload)?, settings)?;
         let identity = (task.key.clone(), task.plan.design_name.clone());

@@ -43,7 +43,7 @@ pub struct Axis {
 }
 
 /// The name of the axis of designs.
-const DESIGN: &str = "design";
+pub(super) const DESIGN: &str = "design";
 
 /// An axis of designs.
 pub(super) fn design_axis(values: Vec<String>) -> Axis {

@@ -10,9 +10,10 @@ use super::{Outcome, Sweep};
 use crate::columns_out::parquet_of;
 use crate::report::compare::csv_row;
 use crate::report::metric::{Metric, metrics};
-use arrow_array::{ArrayRef, Float64Array, StringArray};
-use arrow_schema::{DataType, Field};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
@@ -87,6 +88,11 @@ impl SweepTable {
 
     /// Parquet: zstd, one row group, every column nullable.
     pub fn parquet(&self) -> io::Result<Vec<u8>> {
+        parquet_of(&self.batch())
+    }
+
+    /// In memory, as Arrow.
+    pub fn batch(&self) -> RecordBatch {
         let texts = |of: &dyn Fn(&Row) -> Option<String>| -> ArrayRef {
             Arc::new(self.rows.iter().map(of).collect::<StringArray>())
         };
@@ -110,6 +116,8 @@ impl SweepTable {
             Field::new(name, kind, true)
         };
         let fields: Vec<Field> = self.names().into_iter().zip(&columns).map(field).collect();
-        parquet_of(fields, columns, &[("nvlab.schema", SCHEMA)])
+        let metadata = HashMap::from([("nvlab.schema".to_string(), SCHEMA.to_string())]);
+        let schema = Schema::new_with_metadata(fields, metadata);
+        RecordBatch::try_new(Arc::new(schema), columns).expect("the columns have a value for each row")
     }
 }

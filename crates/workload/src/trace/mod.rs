@@ -30,6 +30,7 @@ mod writer;
 
 /// What names begin with that are no files.
 pub(crate) const PREFIXES: [&str; 2] = [built_in::PREFIX, objects::PREFIX];
+pub use parquet::record_batch;
 pub use write::{WriteReport, write, write_file};
 
 use crate::columns::{Columns, Origin};

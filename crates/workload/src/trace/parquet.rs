@@ -19,6 +19,7 @@ mod column;
 mod tests;
 mod writer;
 
+pub use writer::record_batch;
 pub(super) use writer::write;
 
 use super::lines::Bad;

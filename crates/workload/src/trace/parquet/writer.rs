@@ -3,7 +3,7 @@
 use super::BATCH_ROWS;
 use crate::columns::{Columns, FUA_BIT, op_of};
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt32Array, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -14,8 +14,13 @@ use std::sync::Arc;
 /// Rows of a row group: what a reader holds at least.
 const GROUP_ROWS: usize = 1 << 20;
 
-/// Writes a trace; equal traces give equal bytes.
-pub(in crate::trace) fn write(columns: &Columns, out: impl Write + Send) -> Result<()> {
+/// Some requests of a trace as a table.
+pub fn record_batch(columns: &Columns, rows: Range<usize>) -> RecordBatch {
+    RecordBatch::try_new(schema_of(columns), arrays(columns, rows))
+        .expect("a column has a value for each row")
+}
+
+fn schema_of(columns: &Columns) -> SchemaRef {
     let numbers = |name, kind| Field::new(name, kind, false);
     let mut fields = vec![
         numbers("time_ps", DataType::UInt64),
@@ -28,17 +33,20 @@ pub(in crate::trace) fn write(columns: &Columns, out: impl Write + Send) -> Resu
     if columns.response_ps().is_some() {
         fields.push(numbers("response_ps", DataType::UInt64));
     }
-    let schema = Arc::new(Schema::new(fields));
+    Arc::new(Schema::new(fields))
+}
+
+/// Writes a trace; equal traces give equal bytes.
+pub(in crate::trace) fn write(columns: &Columns, out: impl Write + Send) -> Result<()> {
     let level = ZstdLevel::try_new(3).map_err(Error::other)?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
         .set_max_row_group_row_count(Some(GROUP_ROWS))
         .build();
-    let mut writer = ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(Error::other)?;
+    let mut writer = ArrowWriter::try_new(out, schema_of(columns), Some(properties)).map_err(Error::other)?;
     for first in (0..columns.len()).step_by(BATCH_ROWS) {
         let rows = first..columns.len().min(first + BATCH_ROWS);
-        let batch = RecordBatch::try_new(schema.clone(), arrays(columns, rows)).map_err(Error::other)?;
-        writer.write(&batch).map_err(Error::other)?;
+        writer.write(&record_batch(columns, rows)).map_err(Error::other)?;
     }
     writer.close().map_err(Error::other)?;
     Ok(())

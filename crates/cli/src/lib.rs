@@ -7,6 +7,8 @@
 //! | `runs` | what is printed while the engine runs |
 //! | `output`, `table`, `progress` | stdout, stderr, lists, bars |
 //! | `failure` | why it failed, and the exit status |
+//!
+//! A library, so that the program `nvlab` and the command of the Python package are the same: both call [`run`].
 
 mod args;
 mod failure;
@@ -20,8 +22,8 @@ use args::{Cli, When};
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 use failure::{Failure, STATUS_FAULT, STATUS_INTERRUPTED};
 use output::{Output, say};
+use std::ffi::OsString;
 use std::panic;
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 /// The version.
@@ -29,16 +31,17 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The commit it was built from; empty outside a checkout.
 pub const COMMIT: &str = env!("NVLAB_COMMIT");
 
-fn main() -> ExitCode {
-    panic::set_hook(Box::new(|fault| say(fault_text(&fault.to_string()))));
-    match panic::catch_unwind(start) {
-        Ok(status) => ExitCode::from(status),
-        Err(_) => ExitCode::from(STATUS_FAULT),
-    }
+/// Runs the program with its arguments, the first of them its own name, and returns the exit status. It takes over the
+/// process: the handler of Ctrl-C, and what a panic prints.
+pub fn run(arguments: Vec<OsString>) -> u8 {
+    let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let command = words.join(" ");
+    panic::set_hook(Box::new(move |fault| say(fault_text(&fault.to_string(), &command))));
+    panic::catch_unwind(|| start(arguments, &words)).unwrap_or(STATUS_FAULT)
 }
 
-fn start() -> u8 {
-    let cli = match parse() {
+fn start(arguments: Vec<OsString>, words: &[String]) -> u8 {
+    let cli = match parse(arguments, words) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version go to stdout and are not errors.
@@ -67,13 +70,10 @@ fn start() -> u8 {
 }
 
 /// `--color` also applies to help and usage errors, which are printed before it is parsed.
-fn parse() -> Result<Cli, clap::Error> {
-    let arguments: Vec<String> =
-        std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect();
+fn parse(arguments: Vec<OsString>, words: &[String]) -> Result<Cli, clap::Error> {
     let asked = |word: &str| {
         let together = format!("--color={word}");
-        arguments.contains(&together)
-            || arguments.windows(2).any(|pair| pair[0] == "--color" && pair[1] == word)
+        words.contains(&together) || words.windows(2).any(|pair| pair[0] == "--color" && pair[1] == word)
     };
     let when = match (asked("always"), asked("never")) {
         (true, _) => When::Always,
@@ -85,19 +85,17 @@ fn parse() -> Result<Cli, clap::Error> {
         When::Never => ColorChoice::Never,
         When::Auto => ColorChoice::Auto,
     };
-    let matches = Cli::command().color(choice).try_get_matches()?;
+    let matches = Cli::command().color(choice).try_get_matches_from(arguments)?;
     Cli::from_arg_matches(&matches)
 }
 
 /// The message for a bug in nvlab.
-fn fault_text(fault: &str) -> String {
-    let arguments: Vec<String> = std::env::args().collect();
+fn fault_text(fault: &str, command: &str) -> String {
     let commit = if COMMIT.is_empty() { String::new() } else { format!(" ({COMMIT})") };
     format!(
-        "error: this is a fault of nvlab, not of your input\n  {}\n  nvlab {VERSION}{commit}\n  {}\nPlease report it \
-         with the lines above and the files they name.",
-        fault.replace('\n', "\n  "),
-        arguments.join(" ")
+        "error: this is a fault of nvlab, not of your input\n  {}\n  nvlab {VERSION}{commit}\n  {command}\nPlease report \
+         it with the lines above and the files they name.",
+        fault.replace('\n', "\n  ")
     )
 }
 
@@ -105,7 +103,7 @@ fn fault_text(fault: &str) -> String {
 mod tests {
     #[test]
     fn a_fault_says_what_to_report() {
-        let text = super::fault_text("panicked at x.rs:1:2:\nboom");
+        let text = super::fault_text("panicked at x.rs:1:2:\nboom", "nvlab run");
         assert!(text.starts_with(
             "error: this is a fault of nvlab, not of your input\n  panicked at x.rs:1:2:\n  boom\n  nvlab 0."
         ));

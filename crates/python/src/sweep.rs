@@ -1,0 +1,207 @@
+//! Sweeps and the claims of papers.
+
+use crate::design::Design;
+use crate::error::Trouble;
+use crate::frame::Frame;
+use crate::run::Settings;
+use crate::watch::Watch;
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use nvlab_lab::engine::{Done, TaskError};
+use nvlab_lab::reproduce::{self, Experiment, Judged, Measured, judge};
+use nvlab_lab::run::Preparation;
+use nvlab_lab::sweep::file::range;
+use nvlab_lab::sweep::space::RunSpec;
+use nvlab_lab::sweep::table::SweepTable;
+use nvlab_lab::sweep::{Batch, Point, PointError, Shard, Sweep, outcomes, page};
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What is swept: a file, or axes over designs.
+#[pyclass(frozen, module = "nvlab._nvlab")]
+#[derive(Clone)]
+struct Space {
+    sweep: Sweep,
+    /// Designs that are not found by their name.
+    designs: HashMap<String, Design>,
+}
+
+#[pymethods]
+impl Space {
+    /// Axes with their values over designs, one of which is an axis if there are several.
+    #[staticmethod]
+    fn of_axes(
+        designs: Vec<PyRef<'_, Design>>,
+        workload: &str,
+        axes: Vec<(String, Vec<String>)>,
+        seed: u64,
+        until: Option<String>,
+        precondition: &str,
+    ) -> Result<Space, Trouble> {
+        let names: Vec<String> = designs.iter().map(|design| design.named.name.clone()).collect();
+        let run = RunSpec {
+            design: names[0].clone(),
+            sets: Vec::new(),
+            workload: workload.to_string(),
+            state: precondition.parse::<Preparation>()?,
+            until,
+            seed: seed.to_string(),
+        };
+        let several = (names.len() > 1).then(|| ("design".to_string(), names.clone()));
+        let axes = several.into_iter().chain(axes).collect();
+        let sweep = Sweep::of_axes(names[0].clone(), run, axes)?;
+        let designs = designs.iter().map(|design| (design.named.name.clone(), Design::clone(design)));
+        Ok(Space { sweep, designs: designs.collect() })
+    }
+
+    /// The file of a sweep.
+    #[staticmethod]
+    fn of_file(path: PathBuf) -> Result<Space, Trouble> {
+        Ok(Space { sweep: Sweep::load(&path)?, designs: HashMap::new() })
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.sweep.name
+    }
+
+    /// What is varied: key, and its column in the table.
+    #[getter]
+    fn keys(&self) -> Vec<(String, String)> {
+        let keys = self.sweep.space.keys().into_iter();
+        keys.map(|key| (key.clone(), self.sweep.space.scale(&key).column)).collect()
+    }
+
+    /// The points without those that are skipped.
+    fn count(&self) -> Result<usize, Trouble> {
+        Ok(self.sweep.points()?.len())
+    }
+
+    /// Runs the points, or a shard of them; returns the table, how many have no result, and the page.
+    fn run(
+        slf: PyRef<'_, Space>,
+        py: Python<'_>,
+        settings: PyRef<'_, Settings>,
+        shard: Option<&str>,
+        report: Option<Py<PyAny>>,
+    ) -> PyResult<(Frame, usize, String)> {
+        let shard = shard.map(str::parse::<Shard>).transpose().map_err(Trouble::Input)?;
+        let (space, settings) = (slf.clone(), settings.clone());
+        Watch::over(py, report, move |watch| space.table(watch, &settings, shard))
+    }
+}
+
+impl Space {
+    fn table(
+        &self,
+        watch: &Watch,
+        settings: &Settings,
+        shard: Option<Shard>,
+    ) -> Result<(Frame, usize, String), Trouble> {
+        let engine = settings.engine(watch);
+        let points = self.sweep.points()?;
+        let is_mine = |at: &usize| shard.is_none_or(|shard| shard.takes(*at));
+        let mine: Vec<&Point> = (0..points.len()).filter(is_mine).map(|at| &points[at]).collect();
+        let mut batch = Batch::default();
+        let mut add = |point: &&Point| match self.designs.get(&point.design) {
+            None => batch.add(&engine, point, ""),
+            Some(design) => batch.add_of(design.changed(&point.sets)?.into_named(), &engine, point, ""),
+        };
+        let places: Vec<Result<usize, PointError>> = mine.iter().map(&mut add).collect();
+        if let (false, true) = (mine.is_empty(), batch.tasks.is_empty()) {
+            return Err(places.into_iter().find_map(Result::err).expect("no point has a task").into());
+        }
+        let ran = watch.run(&engine, &batch.tasks(), &batch.titles, settings.force)?;
+        let outcomes = outcomes(&mine, places, &ran);
+        let failed = outcomes.iter().filter(|outcome| outcome.result.is_err()).count();
+        let page = page::page(&self.sweep, &outcomes, &[]);
+        Ok((Frame(SweepTable::new(&self.sweep, &outcomes).batch()), failed, page))
+    }
+}
+
+/// Values of `LO .. HI : STEP` or `LO .. HI * FACTOR`.
+#[pyfunction]
+fn range_values(text: &str) -> Result<Vec<String>, Trouble> {
+    Ok(range(text)?)
+}
+
+/// The claims of a paper and what was measured of them: the table, a summary, whether all that can pass do, the page.
+#[pyfunction]
+fn reproduce_claims(
+    py: Python<'_>,
+    system: &str,
+    only: Vec<String>,
+    smoke: bool,
+    settings: PyRef<'_, Settings>,
+    report: Option<Py<PyAny>>,
+) -> PyResult<(Frame, String, bool, String)> {
+    let (settings, system) = (settings.clone(), system.to_string());
+    Watch::over(py, report, move |watch| claims(watch, &settings, &system, &only, smoke))
+}
+
+fn claims(
+    watch: &Watch,
+    settings: &Settings,
+    system: &str,
+    only: &[String],
+    smoke: bool,
+) -> Result<(Frame, String, bool, String), Trouble> {
+    let experiments = reproduce::find(system, only, smoke)?;
+    let engine = settings.engine(watch);
+    let mut batch = Batch::default();
+    let mut places: Vec<Vec<usize>> = Vec::new();
+    for experiment in &experiments {
+        let place = |point| batch.add(&engine, point, &experiment.name);
+        places.push(experiment.space.points()?.iter().map(place).collect::<Result<_, _>>()?);
+    }
+    let ran = watch.run(&engine, &batch.tasks(), &batch.titles, settings.force)?;
+    let measured: Vec<Measured<'_>> = experiments.iter().zip(&places).map(|of| measured(of, &ran)).collect();
+    let judged: Vec<(&Experiment, Vec<Judged<'_>>)> =
+        measured.iter().map(|measured| (measured.experiment, judge(measured))).collect();
+    let all = || judged.iter().flat_map(|(_, judged)| judged);
+    let differs =
+        all().any(|one| matches!(one.verdict, reproduce::Verdict::Differs | reproduce::Verdict::Missing));
+    let page = reproduce::page::page(&format!("Reproduction of {system}"), "", &measured);
+    Ok((Frame(claim_table(&judged)), reproduce::summary(all()), !differs, page))
+}
+
+fn measured<'a>(
+    (experiment, places): (&'a Experiment, &Vec<usize>),
+    ran: &'a [Result<Done, TaskError>],
+) -> Measured<'a> {
+    let results = places.iter().map(|&at| ran[at].as_ref().ok().map(|done| &done.result)).collect();
+    Measured { experiment, results }
+}
+
+fn claim_table(judged: &[(&Experiment, Vec<Judged<'_>>)]) -> RecordBatch {
+    let rows: Vec<(&str, &Judged<'_>)> =
+        judged.iter().flat_map(|(of, judged)| judged.iter().map(|one| (of.name.as_str(), one))).collect();
+    let texts = |of: &dyn Fn(&(&str, &Judged<'_>)) -> String| -> ArrayRef {
+        Arc::new(rows.iter().map(|row| Some(of(row))).collect::<StringArray>())
+    };
+    let numbers = |of: &dyn Fn(&Judged<'_>) -> Option<f64>| -> ArrayRef {
+        Arc::new(rows.iter().map(|row| of(row.1)).collect::<Float64Array>())
+    };
+    let columns = vec![
+        ("figure", texts(&|row| row.0.to_string())),
+        ("where", texts(&|row| row.1.row.place.clone())),
+        ("basis", texts(&|row| row.1.row.basis.name().to_string())),
+        ("expected", numbers(&|one| one.row.expected)),
+        ("measured", numbers(&|one| one.measured)),
+        ("low", numbers(&|one| one.row.band.map(|band| band[0]))),
+        ("high", numbers(&|one| one.row.band.map(|band| band[1]))),
+        ("unit", texts(&|row| row.1.row.measure.unit.clone())),
+        ("verdict", texts(&|row| row.1.shown())),
+        ("claim", texts(&|row| row.1.row.claim.clone())),
+        ("note", texts(&|row| row.1.row.note.clone())),
+    ];
+    let columns = columns.into_iter().map(|(name, array)| (name, array, true));
+    RecordBatch::try_from_iter_with_nullable(columns).expect("a column has a value for each row")
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Space>()?;
+    module.add_function(wrap_pyfunction!(range_values, module)?)?;
+    module.add_function(wrap_pyfunction!(reproduce_claims, module)?)
+}

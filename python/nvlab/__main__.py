@@ -1,0 +1,5 @@
+"""`python -m nvlab`: the command."""
+
+from ._command import main
+
+main()

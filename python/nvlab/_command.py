@@ -1,0 +1,43 @@
+"""The `nvlab` command, and what runs as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from . import _nvlab
+from ._errors import CommandError
+
+
+def main() -> None:
+    """The command line: the same program as the one built by Cargo."""
+    import signal
+
+    # The program has a handler of its own; Python's would wait for an interpreter that is not running.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(_nvlab.main(["nvlab", *sys.argv[1:]]))
+
+
+def cli(arguments: Sequence[str | os.PathLike[str]], *, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Runs `nvlab` with arguments in a process of its own and returns what it printed; with `check`, a status other than 0 is a
+    `CommandError`. Everything that the command line does is reached by it.
+
+    >>> cli(["explain", "waf"]).stdout.splitlines()[0]
+    'Write amplification: bytes programmed for each byte the host wrote'
+    """
+    words = [sys.executable, "-m", "nvlab", *(os.fspath(word) for word in arguments)]
+    done = subprocess.run(words, text=True, capture_output=True, check=False)
+    if check and done.returncode != 0:
+        raise CommandError(done.stderr.strip() or f"nvlab ended with status {done.returncode}", done.returncode)
+    return done
+
+
+def document_of(arguments: Sequence[str]) -> dict[str, Any]:
+    """The JSON document that a command prints."""
+    printed = cli([*arguments, "--json"]).stdout
+    document: dict[str, Any] = json.loads(printed) if printed.strip() else {}
+    return document

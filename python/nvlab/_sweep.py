@@ -1,0 +1,113 @@
+"""Sweeps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Unpack
+
+from . import _nvlab
+from ._design import Design, design as read_design
+from ._errors import InputError, Unsupported
+from ._progress import Reporter
+from ._run import AnyDesign, AnyWorkload, Options, State, settings, text_of_workload
+from ._table import Table
+from ._text import Value, text_of
+from ._trace import Trace
+from ._workload import Workload
+
+#: Shown of a sweep, besides what was varied.
+_SHOWN = ("iops_per_s", "write.mean_ns", "write.p99_ns", "read.p99_ns", "waf", "lifetime_years", "price_usd")
+
+
+class SweepTable(Table):
+    """The results of a sweep: a row for each point, with what was varied, every metric, the key of the run, and an error where
+    there is no result."""
+
+    def __init__(self, frame: _nvlab.Frame, shown: Sequence[str], about: str, failed: int, page: str) -> None:
+        super().__init__(frame, shown, about)
+        #: Points without a result; column `error` says why.
+        self.failed = failed
+        self._page = page
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Writes table, curves and front as a self-contained HTML page; one that exists is replaced."""
+        path = Path(path)
+        path.write_text(self._page, encoding="utf-8")
+        return path
+
+    def _like(self, frame: _nvlab.Frame) -> Table:
+        return Table(frame, self._shown, self.about)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuilt, (self._frame.to_ipc(), self._shown, self.about, self.failed, self._page))
+
+
+def _rebuilt(ipc: bytes, shown: list[str], about: str, failed: int, page: str) -> SweepTable:
+    return SweepTable(_nvlab.Frame.from_ipc(ipc), shown, about, failed, page)
+
+
+def sweep(
+    design: AnyDesign | Sequence[AnyDesign],
+    axes: Mapping[str, Sequence[Value]] | None = None,
+    workload: AnyWorkload | Sequence[AnyWorkload] | None = None,
+    *,
+    until: str | None = None,
+    seed: int = 1,
+    repeat: int = 1,
+    precondition: State = "steady",
+    on: str = "local",
+    shard: str | None = None,
+    include: Sequence[str | os.PathLike[str]] = (),
+    **options: Unpack[Options],
+) -> SweepTable:
+    """Simulates every point of a parameter space, on all cores; several designs, several workloads and `repeat` seeds are axes,
+    too. Alone, the path of a sweep's file (`explain("sweeps")`).
+
+    With `out`, a sweep that was interrupted or killed goes on where it was. `shard="1/4"` runs every fourth point; `include`
+    takes results kept elsewhere. A point that cannot be run is a row with its error.
+
+    >>> import nvlab as nv
+    >>> t = nv.sweep("bench-4g", {"ftl.spare": ["10 %", "20 %"]}, "uniform qd=8", until="20000 io",
+    ...              precondition="full", cache=False)
+    >>> t["ftl.spare"]
+    [0.1, 0.2]
+    """
+    if on != "local":
+        raise Unsupported(f"on={on!r}: this version runs sweeps on this machine (on=\"local\"), and shards of them")
+    if axes is None and workload is None:
+        if not isinstance(design, (str, os.PathLike)):
+            raise InputError("a sweep of a design needs axes and a workload")
+        space = _nvlab.Space.of_file(Path(design))
+    else:
+        if workload is None:
+            raise InputError("a sweep of a design needs a workload")
+        space = _space(design, axes or {}, workload, until, range(seed, seed + repeat), precondition)
+    with Reporter(options.get("progress")) as reporter:
+        frame, failed, page = space.run(settings(options, include), shard, reporter.report)
+    keys = [column for _, column in space.keys]
+    shown = keys + [name for name in _SHOWN if any(value is not None for value in frame.column(name))]
+    shown += ["error"] if failed else []
+    about = f"sweep of {space.name}" + (f", {failed} points without a result" if failed else "")
+    return SweepTable(frame, shown, about, failed, page)
+
+
+def _space(
+    design: AnyDesign | Sequence[AnyDesign],
+    axes: Mapping[str, Sequence[Value]],
+    workload: AnyWorkload | Sequence[AnyWorkload],
+    until: str | None,
+    seeds: range,
+    precondition: State,
+) -> _nvlab.Space:
+    designs = [design] if isinstance(design, (Design, str, os.PathLike)) else list(design)
+    workloads = [workload] if isinstance(workload, (Workload, Trace, str, os.PathLike)) else list(workload)
+    texts = [text_of_workload(one) for one in workloads]
+    named = [(key, [text_of(value) for value in values]) for key, values in axes.items()]
+    if len(texts) > 1:
+        named.insert(0, ("workload", texts))
+    if len(seeds) > 1:
+        named.append(("seed", [str(seed) for seed in seeds]))
+    inner = [read_design(one)._inner for one in designs]
+    return _nvlab.Space.of_axes(inner, texts[0], named, seeds[0], until, precondition)

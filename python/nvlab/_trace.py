@@ -1,0 +1,142 @@
+"""Traces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import _nvlab
+from ._command import document_of
+from ._html import facts
+from ._table import Table
+from ._text import Value
+from ._workload import Workload, workload
+
+#: What `head` reads at least: recorders write requests a little out of order.
+_HEAD_LINES = 65_536
+
+
+class TraceInfo:
+    """The statistics of a trace: requests and bytes of each kind, footprint, sizes, skew, gaps and rates; each figure is an
+    attribute with its unit in the name. One that the trace does not have is `None`."""
+
+    def __init__(self, origin: str, counts: list[tuple[str, int]], figures: list[tuple[str, float | None]]) -> None:
+        self.origin = origin
+        self._figures: dict[str, int | float | None] = {**dict(counts), **dict(figures)}
+
+    def __getattr__(self, name: str) -> Any:
+        figures: dict[str, int | float | None] = self.__dict__.get("_figures", {})
+        if name in figures:
+            return figures[name]
+        raise AttributeError(f"a trace has no figure `{name}`: {', '.join(figures)}")
+
+    def to_dict(self) -> dict[str, int | float | None]:
+        """All figures by name."""
+        return dict(self._figures)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._figures]
+
+    def __repr__(self) -> str:
+        return f"TraceInfo({', '.join(f'{name}={value!r}' for name, value in self._figures.items())})"
+
+    def _repr_html_(self) -> str:
+        return facts((name, "–" if value is None else f"{value:,.6g}") for name, value in self._figures.items())
+
+
+class Trace:
+    """A recorded trace: what is in it, and a workload for runs. It is read when it is first looked at."""
+
+    def __init__(self, text: str, volumes: Sequence[str], options: dict[str, Value | None]) -> None:
+        self._plain = text
+        self._volumes = list(volumes)
+        self._whole: _nvlab.Trace | None = None
+        if volumes:
+            options = {"volume": ",".join(volumes), **options}
+        #: The workload that replays it.
+        self.workload: Workload = workload(text, **options)
+
+    @property
+    def text(self) -> str:
+        """The text after `-w`."""
+        return self.workload.text
+
+    def _read(self) -> _nvlab.Trace:
+        if self._whole is None:
+            self._whole = _nvlab.Trace(self._plain, self._volumes, None, None)
+        return self._whole
+
+    def __len__(self) -> int:
+        """Requests."""
+        return len(self._read())
+
+    @property
+    def volumes(self) -> list[str]:
+        """The names of its volumes."""
+        return self._read().volumes
+
+    @property
+    def about(self) -> str:
+        """What was read and left out, in one line."""
+        return self._read().report
+
+    def info(self) -> TraceInfo:
+        """Its statistics."""
+        return TraceInfo(*self._read().info())
+
+    def head(self, count: int = 10) -> Table:
+        """The first requests: `time_ps`, `op`, `offset_bytes`, `length_bytes`, `volume`, `fua`. Only the beginning is read."""
+        if self._whole is not None:
+            return Table(self._whole.rows(0, count))
+        part = _nvlab.Trace(self._plain, self._volumes, max(_HEAD_LINES, count), None)
+        return Table(part.rows(0, count))
+
+    def batches(self, rows: int = 1 << 20) -> Iterator[Table]:
+        """All requests, in tables of so many rows."""
+        whole = self._read()
+        for start in range(0, len(whole), rows):
+            yield Table(whole.rows(start, rows))
+
+    def convert(self, to: str | os.PathLike[str]) -> dict[str, Any]:
+        """Writes it to a new file `FILE[:FORMAT]`, as `nvlab trace convert` does; says what the format cannot express."""
+        volumes = [f"--volumes={','.join(self._volumes)}"] if self._volumes else []
+        return document_of(["trace", "convert", self._plain, os.fspath(to), *volumes])
+
+    def split(self, folder: str | os.PathLike[str], extension: str = "nvt") -> Path:
+        """Writes each volume to a file of its own in a folder."""
+        document_of(["trace", "split", self._plain, os.fspath(folder), "--extension", extension])
+        return Path(folder)
+
+    def __repr__(self) -> str:
+        return f"trace({self.text!r})"
+
+    def _repr_html_(self) -> str:
+        return self.info()._repr_html_()
+
+
+def trace(
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    volumes: Sequence[str] = (),
+    **options: Value | None,
+) -> Trace:
+    """A recorded trace: MSR Cambridge, SPC, blkparse, fio iologs, MQSim, Alibaba, Tencent, Parquet, nvt; plain, .gz, .zst
+    (`explain("traces")`). The format is known by the file's name, or given. Options are those of its replay, as for
+    `workload`: `compact=True`, `align="4KiB"`, `qd=32`."""
+    text = os.fspath(path)
+    return Trace(f"{text}:{format}" if format else text, volumes, options)
+
+
+def make_trace(
+    source: str | Workload,
+    to: str | os.PathLike[str],
+    *,
+    capacity: str = "16 GiB",
+    requests: int = 1_000_000,
+    seed: int = 1,
+) -> dict[str, Any]:
+    """Writes a generated workload as a trace, made for a device of some bytes."""
+    words = ["trace", "make", str(source), os.fspath(to), "--capacity", capacity, "-n", str(requests)]
+    return document_of([*words, "--seed", str(seed)])

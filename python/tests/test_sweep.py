@@ -1,0 +1,98 @@
+"""Sweeps, reproductions."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import nvlab as nv
+import pytest
+from conftest import QUICK
+
+
+def test_a_point_is_a_row(table: nv.SweepTable) -> None:
+    assert len(table) == 6 and table.failed == 0
+    assert table["ftl.clean.kind"] == ["greedy"] * 3 + ["fifo"] * 3
+    assert table["ftl.spare"] == [0.1, 0.2, 0.3] * 2
+    # More room to clean in, less to move.
+    greedy = table.polars()["waf"].to_list()[:3]
+    assert greedy == sorted(greedy, reverse=True)
+    assert pickle.loads(pickle.dumps(table)).arrow() == table.arrow()
+    assert "ftl.spare" in str(table) and "<table>" in table._repr_html_()
+
+
+def test_axes_of_designs_workloads_and_seeds() -> None:
+    big = nv.design("bench-4g").set("ftl.spare", "28 %")
+    table = nv.sweep(["bench-4g", big], {}, ["zipf qd=4", "uniform qd=4"], repeat=2, **QUICK)
+    assert len(table) == 8
+    assert table["design"] == ["bench-4g"] * 4 + ["bench-4g ftl.spare=28 %"] * 4
+    assert table["workload"][:4] == ["zipf qd=4"] * 2 + ["uniform qd=4"] * 2
+    assert table["seed"] == [1.0, 2.0] * 4
+    # The design's own change counts at every point.
+    assert len(set(table["capacity_bytes"][:4])) == len(set(table["capacity_bytes"][4:])) == 1
+    assert table["capacity_bytes"][0] > table["capacity_bytes"][4]  # type: ignore[operator]
+
+
+def test_a_point_that_cannot_is_a_row_with_its_error() -> None:
+    table = nv.sweep("bench-4g", {"ftl.clean.kind": ["greedy", "gredy"]}, "zipf", **QUICK)
+    assert table.failed == 1 and table["error"][0] is None and "gredy" in str(table["error"][1])
+    with pytest.raises(nv.DesignError):
+        nv.sweep("bench-4g", {"ftl.clean.kind": ["gredy"]}, "zipf", **QUICK)
+    with pytest.raises(nv.Unsupported):
+        nv.sweep("bench-4g", {"ftl.spare": [0.1]}, "zipf", on="dask")
+
+
+def test_a_sweep_goes_on_where_it_was(folder: Path) -> None:
+    axes = {"ftl.spare": ["10 %", "20 %", "30 %"]}
+    calls: list[int] = []
+
+    def stop(done: int, *_: object) -> None:
+        calls.append(done)
+
+    parts = [nv.sweep("bench-4g", axes, "zipf", shard=f"{n}/2", out=folder / f"{n}", **QUICK) for n in (1, 2)]
+    assert [len(part) for part in parts] == [2, 1]
+    runs = sum(1 for path in folder.glob("[12]/*/result.json"))
+    assert runs == 3
+    whole = nv.sweep(
+        "bench-4g", axes, "zipf", include=[folder / "1", folder / "2"], out=folder / "all", progress=stop, **QUICK
+    )
+    assert not list((folder / "all").glob("*/result.json")), "nothing was left to run"
+    assert whole.arrow() == nv.sweep("bench-4g", axes, "zipf", **QUICK).arrow()
+
+
+def test_the_file_of_a_sweep(folder: Path) -> None:
+    file = folder / "spare.toml"
+    file.write_text(
+        '[sweep]\ndesign = "bench-4g"\nworkload = "zipf qd=4"\nuntil = "20000 io"\nprecondition = "fresh"\n'
+        '[[axis]]\nkey = "ftl.spare"\nrange = "10 % .. 20 % : 10 %"\n'
+    )
+    table = nv.sweep(file)
+    assert table["ftl.spare"] == [0.1, 0.2]
+    assert "<html" in table.report(folder / "sweep.html").read_text()
+    file.write_text("[sweep]\ncolour = 1\n")
+    with pytest.raises(nv.DesignError) as caught:
+        nv.sweep(file)
+    assert caught.value.path == str(file)
+
+
+def test_fronts() -> None:
+    table = nv.Table.of_columns(
+        {"waf": [1.0, 2.0, 3.0, None], "iops_per_s": [10.0, 30.0, 20.0, 99.0]}
+    )
+    assert table.pareto("waf", "iops") == [0, 1]
+    with pytest.raises(nv.InputError, match="neither less nor more"):
+        nv.Table.of_columns({"seed": [1.0], "requests": [1.0]}).pareto("requests")
+
+
+def test_claims_of_a_paper() -> None:
+    found = nv.reproduce("003", only=["sector"])
+    assert set(found.table["figure"]) == {"sector"}
+    rows = {row["claim"]: row for row in found.table}
+    whole = rows["a whole sector of 512 B"]
+    assert whole["expected"] == 2560 and whole["unit"] == "us" and whole["verdict"] == "input"
+    assert whole["low"] <= whole["measured"] <= whole["high"]  # type: ignore[operator]
+    verdicts = [str(verdict) for verdict in found.table["verdict"]]
+    assert found.holds == (not any(verdict.startswith(("differs", "missing")) for verdict in verdicts))
+    assert f"{sum(verdict == 'pass' for verdict in verdicts)} pass" in found.summary
+    with pytest.raises(nv.InputError, match="there is nothing to reproduce"):
+        nv.reproduce("999")
