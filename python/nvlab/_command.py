@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _nvlab
 from ._errors import CommandError
+
+if TYPE_CHECKING:
+    import subprocess
 
 
 def main() -> None:
@@ -29,6 +30,8 @@ def cli(arguments: Sequence[str | os.PathLike[str]], *, check: bool = True) -> s
     >>> cli(["explain", "waf"]).stdout.splitlines()[0]
     'Write amplification: bytes programmed for each byte the host wrote'
     """
+    import subprocess
+
     words = [sys.executable, "-m", "nvlab", *(os.fspath(word) for word in arguments)]
     done = subprocess.run(words, text=True, capture_output=True, check=False)
     if check and done.returncode != 0:
@@ -38,6 +41,8 @@ def cli(arguments: Sequence[str | os.PathLike[str]], *, check: bool = True) -> s
 
 def document_of(arguments: Sequence[str]) -> dict[str, Any]:
     """The JSON document that a command prints."""
+    import json
+
     printed = cli([*arguments, "--json"]).stdout
     document: dict[str, Any] = json.loads(printed) if printed.strip() else {}
     return document

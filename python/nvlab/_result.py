@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -136,6 +135,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """What `nvlab run --json` prints; `nvlab report --schema` describes it."""
+        import json
+
         document: dict[str, Any] = json.loads(self._run.document())
         return document
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import TypeAlias, overload
@@ -23,6 +22,8 @@ def text_of(value: Value) -> str:
     if isinstance(value, (int, float)):
         return repr(value)
     if isinstance(value, Sequence):
+        import json
+
         items = [json.dumps(item) if isinstance(item, str) else text_of(item) for item in value]
         return f"[{', '.join(items)}]"
     # Numbers of numpy and others are none of the above, and say what they are.

@@ -10,8 +10,8 @@ use nvlab_workload::suggest::nearest;
 use std::fmt::Write as _;
 use topics::{TOPICS, Topic};
 
-/// What `nvlab explain` says: everything there is without a topic, else on a topic of [`explain`], on `metrics` or on one of
-/// them. The error names the nearest topic.
+/// What `nvlab explain` says: everything there is without a topic, else about a design key (`ftl.clean.kind`), a table of
+/// them, a value of one, an article (`waf`, `workloads`), `metrics`, or one of them. The error names the nearest topic.
 pub fn text(topic: Option<&str>) -> Result<String, String> {
     match topic {
         None => Ok(contents() + "\nMetrics: nvlab explain metrics\n"),
@@ -39,7 +39,7 @@ fn about_metric(name: &str) -> Option<String> {
 }
 
 /// The text on a topic: a design key (`ftl.clean.kind`), a table of them (`ftl.clean`), a value of one (`fifo`), or an
-/// article (`waf`, `workloads`, `zipf`, `formats`, `exit-codes`). `None`: there is no such topic; see [`suggestion`].
+/// article (`waf`, `workloads`, `zipf`, `formats`, `exit-codes`). `None`: there is no such topic.
 fn explain(topic: &str) -> Option<String> {
     let topic = topic.trim();
     if let Some(found) = find_topic(topic) {

@@ -2,19 +2,19 @@
 //! `python/nvlab`, which is typed and documented.
 //!
 //! 1. Nothing crosses per operation: a call takes texts and numbers and returns results and tables.
-//! 2. Every simulation runs detached from the interpreter ([`watch`]): other Python threads go on, Ctrl-C ends it.
-//! 3. Errors are those of the lab, converted field by field ([`error`]); no text is parsed.
+//! 2. Every simulation runs detached from the interpreter (`watch`): other Python threads go on, Ctrl-C ends it.
+//! 3. Errors are those of the lab, converted field by field (`error`); no text is parsed.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`design`] | designs, parts, what can be explained |
-//! | [`trace`] | traces |
-//! | [`run`] | runs and their results |
-//! | [`sweep`] | sweeps, claims of papers |
-//! | [`heap`], [`rvm`] | persistent objects, recoverable memory |
-//! | [`frame`] | tables, by the Arrow C stream interface |
-//! | [`watch`] | work without the interpreter, progress, interruption |
-//! | [`error`] | exceptions |
+//! | `design` | designs, parts, what can be explained |
+//! | `trace` | traces |
+//! | `run` | runs and their results |
+//! | `sweep` | sweeps, claims of papers |
+//! | `heap`, `rvm` | persistent objects, recoverable memory |
+//! | `frame` | tables, by the Arrow C stream interface |
+//! | `watch` | work without the interpreter, progress, interruption |
+//! | `error` | exceptions |
 
 mod design;
 mod error;
