@@ -39,6 +39,7 @@ from ._parts import Fact, Part, explain, part, parts
 from ._reproduce import Reproduction, reproduce
 from ._result import Latency, Metrics, Result, load, write_report
 from ._run import Comparison, compare, run
+from ._search import Search, search
 from ._sweep import SweepTable, sweep
 from ._table import Metric, Table, metrics
 from ._text import arange, geomspace, linspace
@@ -72,6 +73,7 @@ __all__ = [
     "Reproduction",
     "Result",
     "RunError",
+    "Search",
     "SweepTable",
     "Table",
     "Trace",
@@ -97,6 +99,7 @@ __all__ = [
     "reproduce",
     "run",
     "schema",
+    "search",
     "sweep",
     "template",
     "trace",

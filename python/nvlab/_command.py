@@ -20,6 +20,8 @@ def main() -> None:
 
     # The program has a handler of its own; Python's would wait for an interpreter that is not running.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # `nvlab sweep --on` starts another one of this interpreter.
+    os.environ["NVLAB_INTERPRETER"] = sys.executable
     sys.exit(_nvlab.main(["nvlab", *sys.argv[1:]]))
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import Any, TypeAlias, Unpack
 
 from . import _nvlab
 from ._design import Design, design as read_design
-from ._errors import InputError, Unsupported
+from ._errors import InputError
 from ._progress import Reporter
 from ._run import AnyDesign, AnyWorkload, Options, State, settings, text_of_workload
 from ._table import Table
 from ._text import Value, text_of
 from ._trace import Trace
 from ._workload import Workload
+
+#: Where points run: `"local"`, `"dask"`, `"dask:tcp://HOST:PORT"`, or a client of Dask.distributed.
+On: TypeAlias = Any
 
 #: Shown of a sweep, besides what was varied.
 _SHOWN = ("iops_per_s", "write.mean_ns", "write.p99_ns", "read.p99_ns", "waf", "lifetime_years", "price_usd")
@@ -57,7 +60,7 @@ def sweep(
     seed: int = 1,
     repeat: int = 1,
     precondition: State = "steady",
-    on: str = "local",
+    on: On = "local",
     shard: str | None = None,
     include: Sequence[str | os.PathLike[str]] = (),
     **options: Unpack[Options],
@@ -68,14 +71,15 @@ def sweep(
     With `out`, a sweep that was interrupted or killed goes on where it was. `shard="1/4"` runs every fourth point; `include`
     takes results kept elsewhere. A point that cannot be run is a row with its error.
 
+    `on="dask"` runs the points in a process for each core, `on="dask:tcp://HOST:PORT"` or a client of Dask.distributed on its
+    cluster; the table is the same, byte by byte. A script that is not a notebook needs `if __name__ == "__main__":` for the former.
+
     >>> import nvlab as nv
     >>> t = nv.sweep("bench-4g", {"ftl.spare": ["10 %", "20 %"]}, "uniform qd=8", until="20000 io",
     ...              precondition="full", cache=False)
     >>> t["ftl.spare"]
     [0.1, 0.2]
     """
-    if on != "local":
-        raise Unsupported(f"on={on!r}: this version runs sweeps on this machine (on=\"local\"), and shards of them")
     if axes is None and workload is None:
         if not isinstance(design, (str, os.PathLike)):
             raise InputError("a sweep of a design needs axes and a workload")
@@ -85,12 +89,39 @@ def sweep(
             raise InputError("a sweep of a design needs a workload")
         space = _space(design, axes or {}, workload, until, range(seed, seed + repeat), precondition)
     with Reporter(options.get("progress")) as reporter:
-        frame, failed, page = space.run(settings(options, include), shard, reporter.report)
+        if on == "local":
+            frame, failed, page = space.run(settings(options, include), shard, {}, reporter.report)
+        else:
+            if shard is not None:
+                raise InputError("shards are for machines without a cluster: shard and on exclude each other")
+            if options.get("force"):
+                raise InputError("what is kept is not run again on a cluster: give another folder as out")
+            frame, failed, page = _elsewhere(space, on, options, include, reporter)
     keys = [column for _, column in space.keys]
     shown = keys + [name for name in _SHOWN if any(value is not None for value in frame.column(name))]
     shown += ["error"] if failed else []
     about = f"sweep of {space.name}" + (f", {failed} points without a result" if failed else "")
     return SweepTable(frame, shown, about, failed, page)
+
+
+def _elsewhere(
+    space: _nvlab.Space,
+    on: Any,
+    options: Options,
+    include: Sequence[str | os.PathLike[str]],
+    reporter: Reporter,
+) -> tuple[_nvlab.Frame, int, str]:
+    """Runs on a cluster what is not kept yet, then makes the table from what is kept."""
+    import tempfile
+
+    from ._dask import run_on
+
+    with tempfile.TemporaryDirectory() as folder:
+        # Results come back one by one and are kept at once, if only until the table is made.
+        kept: Options = {**options, "out": options.get("out") or folder}
+        errands = space.errands(settings(kept, include))
+        failed = run_on(on, errands, kept, reporter.report)
+        return space.run(settings(kept, include), None, failed, reporter.report)
 
 
 def _space(

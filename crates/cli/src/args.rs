@@ -318,6 +318,9 @@ pub struct Sweep {
     /// Also take results kept in DIR: those of shards that ran elsewhere (repeatable)
     #[arg(long, value_name = "DIR")]
     pub from: Vec<PathBuf>,
+    /// Run the points elsewhere: dask (a process for each core) | dask:tcp://HOST:PORT
+    #[arg(long, value_name = "CLUSTER", conflicts_with_all = ["shard", "force"])]
+    pub on: Option<String>,
     /// Print the points and which of them are done, run nothing
     #[arg(long)]
     pub dry_run: bool,

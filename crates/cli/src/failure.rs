@@ -70,6 +70,7 @@ impl From<PointError> for Failure {
         match error {
             PointError::Design(errors) => Failure::Design(errors),
             PointError::Workload(error) => Failure::Workload(error),
+            PointError::Elsewhere(why) => Failure::Check(why),
         }
     }
 }

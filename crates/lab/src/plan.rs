@@ -22,6 +22,7 @@ pub mod until;
 mod tests;
 
 pub use named::Named;
+pub(crate) use named::split;
 pub use source::Source;
 pub use until::Until;
 

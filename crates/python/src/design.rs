@@ -72,7 +72,7 @@ impl Design {
     }
 
     /// What [`Design::new`] makes it again from.
-    fn parts(&self) -> (String, Option<String>, Vec<String>) {
+    pub fn parts(&self) -> (String, Option<String>, Vec<String>) {
         (self.source.clone(), self.text.clone(), self.named.changes.clone())
     }
 

@@ -6,9 +6,10 @@ use crate::frame::Frame;
 use crate::run::Settings;
 use crate::watch::Watch;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
-use nvlab_lab::engine::{Done, TaskError};
+use nvlab_lab::engine::{Done, Engine, TaskError};
 use nvlab_lab::reproduce::{self, Experiment, Judged, Measured, judge};
 use nvlab_lab::run::Preparation;
+use nvlab_lab::sweep::elsewhere::{design_of, errands};
 use nvlab_lab::sweep::file::range;
 use nvlab_lab::sweep::space::RunSpec;
 use nvlab_lab::sweep::table::SweepTable;
@@ -78,40 +79,75 @@ impl Space {
         Ok(self.sweep.points()?.len())
     }
 
-    /// Runs the points, or a shard of them; returns the table, how many have no result, and the page.
+    /// Runs the points, or a shard of them, but those that failed elsewhere, with the reason; returns the table, how many have no
+    /// result, and the page.
     fn run(
         slf: PyRef<'_, Space>,
         py: Python<'_>,
         settings: PyRef<'_, Settings>,
         shard: Option<&str>,
+        failed: HashMap<usize, String>,
         report: Option<Py<PyAny>>,
     ) -> PyResult<(Frame, usize, String)> {
         let shard = shard.map(str::parse::<Shard>).transpose().map_err(Trouble::Input)?;
         let (space, settings) = (slf.clone(), settings.clone());
-        Watch::over(py, report, move |watch| space.table(watch, &settings, shard))
+        Watch::over(py, report, move |watch| space.table(watch, &settings, shard, &failed))
+    }
+
+    /// The points whose results are not kept yet, as workers elsewhere get them.
+    fn errands(&self, py: Python<'_>, settings: PyRef<'_, Settings>) -> PyResult<String> {
+        let (space, settings) = (self.clone(), settings.clone());
+        Watch::over(py, None, move |watch| {
+            let engine = settings.engine(watch);
+            let points = space.sweep.points()?;
+            let mine: Vec<&Point> = points.iter().collect();
+            let (batch, places) = space.batch(&engine, &mine, &HashMap::new())?;
+            let design = |point: &Point| match space.designs.get(&point.design) {
+                None => design_of(point),
+                Some(design) => design.changed(&point.sets).expect("it was built a moment ago").parts(),
+            };
+            let errands = errands(&engine, &mine, &places, &batch, design);
+            Ok(serde_json::to_string(&errands).expect("texts and numbers"))
+        })
     }
 }
 
 impl Space {
+    /// The tasks of points, but of those that failed elsewhere; an error if no point could be run at all.
+    fn batch(
+        &self,
+        engine: &Engine,
+        points: &[&Point],
+        failed: &HashMap<usize, String>,
+    ) -> Result<(Batch, Vec<Result<usize, PointError>>), Trouble> {
+        let mut batch = Batch::default();
+        let mut add = |(at, point): (usize, &&Point)| match (failed.get(&at), self.designs.get(&point.design))
+        {
+            (Some(why), _) => Err(PointError::Elsewhere(why.clone())),
+            (None, None) => batch.add(engine, point, ""),
+            (None, Some(design)) => {
+                batch.add_of(design.changed(&point.sets)?.into_named(), engine, point, "")
+            }
+        };
+        let places: Vec<Result<usize, PointError>> = points.iter().enumerate().map(&mut add).collect();
+        if let (false, true) = (points.is_empty(), batch.tasks.is_empty() && failed.is_empty()) {
+            return Err(places.into_iter().find_map(Result::err).expect("no point has a task").into());
+        }
+        Ok((batch, places))
+    }
+
     fn table(
         &self,
         watch: &Watch,
         settings: &Settings,
         shard: Option<Shard>,
+        failed: &HashMap<usize, String>,
     ) -> Result<(Frame, usize, String), Trouble> {
         let engine = settings.engine(watch);
         let points = self.sweep.points()?;
         let is_mine = |at: &usize| shard.is_none_or(|shard| shard.takes(*at));
         let mine: Vec<&Point> = (0..points.len()).filter(is_mine).map(|at| &points[at]).collect();
-        let mut batch = Batch::default();
-        let mut add = |point: &&Point| match self.designs.get(&point.design) {
-            None => batch.add(&engine, point, ""),
-            Some(design) => batch.add_of(design.changed(&point.sets)?.into_named(), &engine, point, ""),
-        };
-        let places: Vec<Result<usize, PointError>> = mine.iter().map(&mut add).collect();
-        if let (false, true) = (mine.is_empty(), batch.tasks.is_empty()) {
-            return Err(places.into_iter().find_map(Result::err).expect("no point has a task").into());
-        }
+        let (batch, places) = self.batch(&engine, &mine, failed)?;
         let ran = watch.run(&engine, &batch.tasks(), &batch.titles, settings.force)?;
         let outcomes = outcomes(&mine, places, &ran);
         let failed = outcomes.iter().filter(|outcome| outcome.result.is_err()).count();

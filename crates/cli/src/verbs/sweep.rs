@@ -1,5 +1,7 @@
 //! `nvlab sweep`: every point of a parameter space, as a table and a page.
 
+mod cluster;
+
 use crate::args::Sweep as Args;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -14,8 +16,9 @@ use nvlab_lab::sweep::front::{Objectives, groups};
 use nvlab_lab::sweep::scale::Scale;
 use nvlab_lab::sweep::space::{Axis, RunSpec};
 use nvlab_lab::sweep::table::{SCHEMA, SweepTable};
-use nvlab_lab::sweep::{Batch, Outcome, Point, PointError, SEED, Sweep, outcomes, page};
+use nvlab_lab::sweep::{Batch, Outcome, Point, PointError, SEED, Sweep, elsewhere, outcomes, page};
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
@@ -34,14 +37,17 @@ pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
     let engine = runs::engine(output).and_results_in(args.from.clone());
     let mine = |at: &usize| args.shard.is_none_or(|shard| shard.takes(*at));
     let mine: Vec<&Point> = (0..points.len()).filter(mine).map(|at| &points[at]).collect();
-    let mut batch = Batch::default();
-    let places: Vec<Result<usize, PointError>> =
-        mine.iter().map(|point| batch.add(&engine, point, "")).collect();
+    let (mut batch, mut places) = tasks(&engine, &mine, &HashMap::new());
     if let (false, true) = (mine.is_empty(), batch.tasks.is_empty()) {
         return Err(places.into_iter().find_map(Result::err).expect("no point has a task").into());
     }
     if args.dry_run {
         return dry_run(output, &sweep, &engine, &mine, &batch, &places);
+    }
+    if let Some(on) = &args.on {
+        let errands = elsewhere::errands(&engine, &mine, &places, &batch, elsewhere::design_of);
+        let failed = cluster::run(output, on, &errands)?;
+        (batch, places) = tasks(&engine, &mine, &failed);
     }
     let ran = runs::run_each(output, &engine, &batch.tasks(), &batch.titles, args.force)?;
     let outcomes = outcomes(&mine, places, &ran);
@@ -70,6 +76,21 @@ pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
         0 => Ok(()),
         count => Err(Failure::Points(format!("{count} of {} points have no result", outcomes.len()))),
     }
+}
+
+/// The tasks of points, but of those that failed elsewhere.
+fn tasks(
+    engine: &Engine,
+    points: &[&Point],
+    failed: &HashMap<usize, String>,
+) -> (Batch, Vec<Result<usize, PointError>>) {
+    let mut batch = Batch::default();
+    let add = |(at, point): (usize, &&Point)| match failed.get(&at) {
+        Some(why) => Err(PointError::Elsewhere(why.clone())),
+        None => batch.add(engine, point, ""),
+    };
+    let places = points.iter().enumerate().map(add).collect();
+    (batch, places)
 }
 
 fn read(args: &Args) -> Result<Sweep, Failure> {

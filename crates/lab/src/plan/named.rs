@@ -30,7 +30,7 @@ impl Named {
 }
 
 /// The design and its changes. A comma that no `KEY=` follows belongs to the value before it.
-fn split(argument: &str) -> (&str, Vec<String>) {
+pub(crate) fn split(argument: &str) -> (&str, Vec<String>) {
     let mut parts = argument.split(',');
     let name = parts.next().unwrap_or_default();
     let mut sets: Vec<String> = Vec::new();

@@ -15,7 +15,9 @@
 //! | [`table`] | the results as one table: Parquet, CSV, JSON |
 //! | [`front`] | price, lifetime and speed of points, and their Pareto front |
 //! | [`page`] | table, curves and front as a page |
+//! | [`elsewhere`] | points as workers on other machines get them |
 
+pub mod elsewhere;
 pub mod file;
 pub mod front;
 pub mod page;
@@ -74,6 +76,9 @@ pub enum PointError {
     /// Its workload is wrong, or does not fit the design.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
+    /// Its run failed on another machine.
+    #[error("{0}")]
+    Elsewhere(String),
 }
 
 impl Sweep {

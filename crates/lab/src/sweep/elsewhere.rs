@@ -1,0 +1,71 @@
+//! Points that run on other machines: each is described by texts alone, and its key tells whether a worker understood the same.
+
+use super::{Batch, Point, PointError};
+use crate::design::BUILT_IN;
+use crate::engine::Engine;
+use crate::plan::{Until, split};
+use serde::{Deserialize, Serialize};
+use std::fs;
+
+/// A point as a worker elsewhere runs it. A workload that is a file is read there, under the same path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Errand {
+    /// The number of the point in its sweep.
+    pub point: usize,
+    /// For progress and messages.
+    pub title: String,
+    /// The key of its run: that of the result that comes back.
+    pub key: String,
+    /// The design.
+    pub design: DesignTexts,
+    /// The workload.
+    pub workload: String,
+    /// Seed.
+    pub seed: u64,
+    /// When the run ends.
+    pub until: Option<String>,
+    /// How the device is prepared.
+    pub state: String,
+}
+
+/// The name or path of a design, what is in that file, and what is changed of it.
+pub type DesignTexts = (String, Option<String>, Vec<String>);
+
+/// The design of a point, as texts.
+pub fn design_of(point: &Point) -> DesignTexts {
+    let (name, mut changes) = split(&point.design);
+    changes.extend(point.sets.iter().cloned());
+    let is_file = BUILT_IN.iter().all(|(known, _)| *known != name);
+    let text = is_file.then(|| fs::read_to_string(name).ok()).flatten();
+    (name.to_string(), text, changes)
+}
+
+/// The points whose results are not kept yet; of those that are the same run, the first. `places` are their tasks.
+pub fn errands(
+    engine: &Engine,
+    points: &[&Point],
+    places: &[Result<usize, PointError>],
+    batch: &Batch,
+    mut design: impl FnMut(&Point) -> DesignTexts,
+) -> Vec<Errand> {
+    let mut seen = vec![false; batch.tasks.len()];
+    let mut errands = Vec::new();
+    for (number, (point, place)) in points.iter().zip(places).enumerate() {
+        let Ok(at) = place else { continue };
+        let task = &batch.tasks[*at];
+        if std::mem::replace(&mut seen[*at], true) || engine.find(task).is_some() {
+            continue;
+        }
+        errands.push(Errand {
+            point: number,
+            title: batch.titles[*at].clone(),
+            key: task.key.clone(),
+            design: design(point),
+            workload: point.workload.clone(),
+            seed: point.seed,
+            until: point.until.map(Until::argument),
+            state: point.state.to_string(),
+        });
+    }
+    errands
+}

@@ -1,0 +1,183 @@
+"""Runs on the workers of a cluster of Dask.distributed.
+
+A worker gets a design and a workload as texts, and sends back a result with its key, which must be the one that was expected: a
+worker with another version of nvlab, or with another file under the workload's path, is found out. Results are kept as they come;
+who runs what, and how often, changes none of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _nvlab
+from ._errors import InputError, RunError, Unsupported
+
+if TYPE_CHECKING:
+    from ._progress import Report
+    from ._run import Options
+
+#: Points handed out for each thread of the cluster: enough that no worker waits, few enough that a million points fit in memory.
+_AHEAD = 4
+#: How often a point is tried that takes its worker with it.
+_TRIES = 3
+
+#: A result (as `Run.parts` gives it), or why there is none.
+Answer = tuple[str, float] | str
+
+
+def work(errand: dict[str, Any], cache: str | None, cache_bytes: int) -> Answer:
+    """Runs a point, on a worker; results are not kept there, prepared devices are."""
+    folder = Path(cache) if cache is not None else None
+    settings = _nvlab.Settings(None, [], 1, folder, cache_bytes, False)
+    name, text, sets = errand["design"]
+    design = _nvlab.Design(name, text, sets)
+    found, _ = _nvlab.simulate(
+        [design], errand["workload"], [errand["seed"]], errand["until"], errand["state"], settings, None
+    )
+    if isinstance(found[0], BaseException):
+        return str(found[0])
+    result, wall_s, _, _ = found[0][0].parts()
+    return result, wall_s
+
+
+@contextmanager
+def _client(on: Any) -> Iterator[Any]:
+    """A client, closed afterwards if it was made here."""
+    try:
+        import distributed
+    except ImportError:
+        raise Unsupported("a sweep on a cluster needs Dask.distributed: pip install 'nvlab[dask]'") from None
+    if isinstance(on, distributed.Client):
+        yield on
+        return
+    if not isinstance(on, str) or (on != "dask" and not on.startswith("dask:")):
+        raise InputError(f'on={on!r}: "local", "dask", "dask:tcp://HOST:PORT" or a client of Dask.distributed')
+    if on == "dask":
+        cluster = distributed.LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=len(os.sched_getaffinity(0)), threads_per_worker=1, dashboard_address=None
+        )
+        with cluster, distributed.Client(cluster) as client:  # type: ignore[no-untyped-call]
+            yield client
+        return
+    try:
+        client = distributed.Client(on.removeprefix("dask:"), timeout="20s")  # type: ignore[no-untyped-call]
+    except (OSError, TimeoutError, ValueError) as error:
+        raise Unsupported(f"there is no scheduler at {on.removeprefix('dask:')}: {error}") from None
+    with client:
+        yield client
+
+
+def run_on(on: Any, errands: str, options: Options, report: Report | None) -> dict[int, str]:
+    """Runs points (JSON, as `Space.errands` gives them) on a cluster and keeps their results below `options["out"]`; returns why
+    the others have none."""
+    waiting: list[dict[str, Any]] = json.loads(errands)
+    if not waiting:
+        return {}
+    failed: dict[int, str] = {}
+    with _client(on) as client:
+        _run_all(client, waiting, options, report, failed)
+    return failed
+
+
+def _run_all(
+    client: Any, waiting: list[dict[str, Any]], options: Options, report: Report | None, failed: dict[int, str]
+) -> None:
+    import distributed
+
+    out = Path(options["out"] or ".")
+    cache = _worker_cache(options)
+    asked, done = len(waiting), 0
+    ahead = max(1, sum(client.nthreads().values())) * _AHEAD
+    rest = iter(waiting)
+    tries: dict[int, int] = {}
+    futures: dict[Any, dict[str, Any]] = {}
+    running = distributed.as_completed(loop=client.loop, with_results=False)
+
+    def submit(errand: dict[str, Any]) -> None:
+        future = client.submit(work, errand, cache, options.get("cache_bytes", 4 << 30), pure=False, retries=0)
+        futures[future] = errand
+        running.add(future)
+
+    try:
+        for errand in (errand for _, errand in zip(range(ahead), rest)):
+            submit(errand)
+        for future in running:
+            errand = futures.pop(future)
+            number = errand["point"]
+            try:
+                answer = _answer(future)
+            except distributed.KilledWorker as lost:
+                tries[number] = tries.get(number, 0) + 1
+                if tries[number] < _TRIES:
+                    submit(errand)
+                    continue
+                answer = f"{tries[number]} workers died while they ran it: {lost}"
+            if isinstance(answer, str):
+                failed[number] = answer
+            else:
+                _keep(errand, answer, out)
+            done += 1
+            if report is not None:
+                report(done, asked, [])
+            for errand in (errand for _, errand in zip(range(1), rest)):
+                submit(errand)
+    finally:
+        # What is not done when this ends early is not wanted any more.
+        client.cancel(list(futures), force=True)
+
+
+def _answer(future: Any) -> Answer:
+    import distributed
+
+    if future.status == "cancelled":
+        raise RunError("the cluster is gone; what was done is kept, and the same sweep goes on where it was")
+    try:
+        answer: Answer = future.result(timeout=60)
+    except (distributed.CancelledError, distributed.comm.CommClosedError) as error:
+        raise RunError(f"the cluster is gone ({error}); what was done is kept") from None
+    return answer
+
+
+def _keep(errand: dict[str, Any], answer: tuple[str, float], out: Path) -> None:
+    run = _nvlab.Run.from_parts(answer[0], answer[1], None, False)
+    if run.key != errand["key"]:
+        raise RunError(
+            f"{errand['title']}: a worker ran {run.key} where {errand['key']} was asked for: it has another version of nvlab, "
+            "or other files"
+        )
+    run.save(out)
+
+
+def _worker_cache(options: Options) -> str | None:
+    """Where workers keep prepared devices: what was asked for, else the folder of each worker's user."""
+    cache = options.get("cache")
+    if cache is False:
+        return None
+    own = cache or os.environ.get("NVLAB_CACHE") or _nvlab.user_folder()
+    return None if own is None else os.fspath(own)
+
+
+def main() -> None:
+    """Called by `nvlab sweep --on`: reads what to do from stdin, and prints why points failed."""
+    asked = json.load(sys.stdin)
+    from ._errors import Error
+    from ._progress import Reporter
+
+    options: Options = {"out": asked["out"], "cache": asked["cache"] or False, "cache_bytes": asked["cache_bytes"]}
+    try:
+        with Reporter(asked["progress"] and None) as reporter:
+            failed = run_on(asked["on"], json.dumps(asked["errands"]), options, reporter.report)
+    except Error as error:
+        print(json.dumps({"error": str(error), "unsupported": isinstance(error, Unsupported)}))
+    else:
+        print(json.dumps({"failed": failed}))
+
+
+if __name__ == "__main__":
+    main()
