@@ -16,15 +16,24 @@ const GROUP_ROWS: usize = 1 << 20;
 
 /// Writes a trace; equal traces give equal bytes.
 pub(in crate::trace) fn write(columns: &Columns, out: impl Write + Send) -> Result<()> {
+    write_table(columns, true, out)
+}
+
+/// Writes a trace of one volume that the name of its folder says: the column would be there twice.
+pub(super) fn write_part(columns: &Columns, out: impl Write + Send) -> Result<()> {
+    write_table(columns, false, out)
+}
+
+fn write_table(columns: &Columns, names_volumes: bool, out: impl Write + Send) -> Result<()> {
     let numbers = |name, kind| Field::new(name, kind, false);
     let mut fields = vec![
         numbers("time_ps", DataType::UInt64),
         numbers("op", DataType::Utf8),
         numbers("offset_bytes", DataType::UInt64),
         numbers("length_bytes", DataType::UInt32),
-        numbers("volume", DataType::Utf8),
-        numbers("fua", DataType::Boolean),
     ];
+    fields.extend(names_volumes.then(|| numbers("volume", DataType::Utf8)));
+    fields.push(numbers("fua", DataType::Boolean));
     if columns.response_ps().is_some() {
         fields.push(numbers("response_ps", DataType::UInt64));
     }
@@ -37,14 +46,15 @@ pub(in crate::trace) fn write(columns: &Columns, out: impl Write + Send) -> Resu
     let mut writer = ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(Error::other)?;
     for first in (0..columns.len()).step_by(BATCH_ROWS) {
         let rows = first..columns.len().min(first + BATCH_ROWS);
-        let batch = RecordBatch::try_new(schema.clone(), arrays(columns, rows)).map_err(Error::other)?;
+        let batch = RecordBatch::try_new(schema.clone(), arrays(columns, names_volumes, rows))
+            .map_err(Error::other)?;
         writer.write(&batch).map_err(Error::other)?;
     }
     writer.close().map_err(Error::other)?;
     Ok(())
 }
 
-fn arrays(columns: &Columns, rows: Range<usize>) -> Vec<ArrayRef> {
+fn arrays(columns: &Columns, names_volumes: bool, rows: Range<usize>) -> Vec<ArrayRef> {
     let ops = columns.op[rows.clone()].iter().map(|&code| Some(op_of(code).name()));
     let fua = columns.op[rows.clone()].iter().map(|&code| Some(code & FUA_BIT != 0));
     let volumes = columns.volume[rows.clone()].iter();
@@ -54,9 +64,11 @@ fn arrays(columns: &Columns, rows: Range<usize>) -> Vec<ArrayRef> {
         Arc::new(ops.collect::<StringArray>()),
         Arc::new(UInt64Array::from_iter_values(columns.offset[rows.clone()].iter().copied())),
         Arc::new(UInt32Array::from_iter_values(columns.bytes[rows.clone()].iter().copied())),
-        Arc::new(volumes.collect::<StringArray>()),
-        Arc::new(fua.collect::<BooleanArray>()),
     ];
+    if names_volumes {
+        arrays.push(Arc::new(volumes.collect::<StringArray>()));
+    }
+    arrays.push(Arc::new(fua.collect::<BooleanArray>()));
     if let Some(responses) = columns.response_ps() {
         arrays.push(Arc::new(UInt64Array::from_iter_values(responses[rows].iter().copied())));
     }
