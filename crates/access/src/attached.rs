@@ -65,6 +65,10 @@ impl<C: Controller> Attached<C> {
     pub fn controller_mut(&mut self) -> &mut C {
         &mut self.controller
     }
+    /// The controller, without the path.
+    pub fn into_controller(self) -> C {
+        self.controller
+    }
     /// Bytes written beyond those the host requested, because it wrote parts of units.
     pub fn unaligned_bytes(&self) -> u64 {
         self.unaligned_bytes

@@ -353,9 +353,10 @@ pub enum Trace {
     Split {
         /// TRACE[:FORMAT]
         from: String,
-        /// Folder for the files VOLUME.FORMAT; none of them may exist
+        /// Folder for the files VOLUME.FORMAT, or volume=VOLUME/part-0.parquet; none of them may exist
         dir: PathBuf,
-        /// Extension of the files: selects the format, and compression (msr.gz)
+        /// Extension of the files: selects the format, and compression (msr.gz). parquet keeps the times of the whole trace:
+        /// the folder is again a trace
         #[arg(long, default_value = "nvt", value_name = "EXTENSION")]
         extension: String,
     },

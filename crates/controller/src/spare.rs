@@ -30,6 +30,8 @@ pub(crate) enum Kind {
 
 /// A flag in the byte of the kind: the data did not match its checksum when it was copied here.
 const DAMAGED: u8 = 2;
+/// Where the fields end and the checksum begins.
+const FIELDS_END: usize = 24;
 
 /// The spare area of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,13 +49,45 @@ pub(crate) struct Spare {
 impl Spare {
     /// Encodes the spare area for `data`.
     pub fn encode(&self, data: &[u8]) -> [u8; SPARE_BYTES] {
+        self.encode_with(|bytes| crc(bytes, data))
+    }
+
+    /// [`Spare::encode`] for many units with the same data, without reading it each time: a checksum is linear, so that of
+    /// every byte in front of the data is looked up.
+    pub fn encoder(data: &[u8]) -> impl Fn(&Spare) -> [u8; SPARE_BYTES] {
+        let of_zeros = crc(&[0; SPARE_BYTES], data);
+        let changes: Vec<[u32; 256]> = (0..FIELDS_END)
+            .map(|place| {
+                let mut changes = [0; 256];
+                for byte in 1..256usize {
+                    let lowest = byte & byte.wrapping_neg();
+                    changes[byte] = if byte == lowest {
+                        let mut bytes = [0; SPARE_BYTES];
+                        bytes[place] = byte as u8;
+                        crc(&bytes, data) ^ of_zeros
+                    } else {
+                        changes[lowest] ^ changes[byte ^ lowest]
+                    };
+                }
+                changes
+            })
+            .collect();
+        move |spare| {
+            spare.encode_with(|bytes| {
+                let changed = bytes.iter().zip(&changes).map(|(&byte, changes)| changes[byte as usize]);
+                changed.fold(of_zeros, |crc, change| crc ^ change)
+            })
+        }
+    }
+
+    fn encode_with(&self, crc: impl FnOnce(&[u8; SPARE_BYTES]) -> u32) -> [u8; SPARE_BYTES] {
         let mut bytes = [0; SPARE_BYTES];
         bytes[0] = self.kind as u8 | if self.damaged { DAMAGED } else { 0 };
         bytes[4..8].copy_from_slice(&self.lpa.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.stamp.to_le_bytes());
-        let crc = crc(&bytes, data);
-        bytes[24..28].copy_from_slice(&crc.to_le_bytes());
+        bytes[16..FIELDS_END].copy_from_slice(&self.stamp.to_le_bytes());
+        let crc = crc(&bytes);
+        bytes[FIELDS_END..].copy_from_slice(&crc.to_le_bytes());
         let guard = guard(&bytes);
         bytes[1..4].copy_from_slice(&guard);
         bytes
@@ -144,6 +178,7 @@ mod tests {
             assert_eq!(Spare::of_damaged(&bytes), None, "bit {bit}");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
+        assert_eq!(Spare::encoder(&data)(&spare), bytes);
         data[3] ^= 4;
         assert_eq!(Spare::decode(&bytes, &data), None);
         let damaged = Spare { damaged: true, ..spare };

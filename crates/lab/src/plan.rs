@@ -121,7 +121,7 @@ impl Task {
         let open = || self.source.open(capacity, serves, seed).unwrap_or_else(reopened).work;
         let work = self.work.clone().unwrap_or_else(open);
         let own = own_of(&self.design, &self.source, &self.plan.state).unwrap_or_else(reopened);
-        let workload = format!("{}\n{:?}", self.source.text(), self.source.hash());
+        let workload = workload_key(&self.source);
         let keeping = shelf.map(|shelf| Keeping { shelf, workload: &workload });
         let mut result = run::run(&self.design, &self.plan, work, own, keeping, on_progress)?;
         result.key = self.key.clone();
@@ -133,9 +133,14 @@ impl Task {
     }
 }
 
+/// What the writes of a workload depend on.
+pub(crate) fn workload_key(source: &Source) -> String {
+    format!("{}\n{:?}", source.text(), source.hash())
+}
+
 /// The copy of a workload whose writes bring the device to its steady state, if that is asked for: in the part of the
 /// device that they go to.
-fn own_of(
+pub(crate) fn own_of(
     design: &Design,
     source: &Source,
     preparation: &Preparation,

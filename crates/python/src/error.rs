@@ -57,6 +57,7 @@ impl From<PointError> for Trouble {
         match error {
             PointError::Design(errors) => Trouble::Design(errors),
             PointError::Workload(error) => Trouble::Workload(error),
+            PointError::Elsewhere(why) => Trouble::Input(why),
         }
     }
 }

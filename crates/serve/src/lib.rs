@@ -61,7 +61,7 @@ pub mod window;
 
 pub use clock::TimeMode;
 pub use error::ServeError;
-pub use served::{Drive, DriveOptions};
+pub use served::{Aging, Drive, DriveOptions};
 pub use state_folder::file_name;
 pub use sys::process::{end_with_parent, kill_group};
 pub use sys::signals::{Signals, Woken, process_file};

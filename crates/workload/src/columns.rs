@@ -170,7 +170,7 @@ impl Columns {
 
     /// Keeps the volumes called `names`, renumbered in their old order, and makes times relative to the first
     /// remaining request. A name that does not exist is an error.
-    pub fn keep_volumes(&mut self, names: &[String], what: &str) -> Result<(), WorkloadError> {
+    pub(crate) fn keep_volumes(&mut self, names: &[String], what: &str) -> Result<(), WorkloadError> {
         if let Some(missing) = names.iter().find(|&name| !self.volumes.contains(name)) {
             return Err(no_volume(what, missing, self.volumes.iter().map(String::as_str)));
         }

@@ -291,12 +291,15 @@ fn open_job(path: &Path, section: Option<&str>, target: Target, seed: u64) -> Re
     for job in file.phases.iter().flatten() {
         target.check_unit(&format!("{}: [{}]", file.file, job.name), job.block_bytes())?;
     }
-    let streams = file.open(target.capacity_bytes, seed)?.into_iter().map(|stream| {
+    let opened = file.open(target.capacity_bytes, seed)?;
+    let mut notes = file.notes;
+    notes.extend(opened.iter().filter_map(|stream| stream.note.clone()));
+    let streams = opened.into_iter().map(|stream| {
         let work = Work::Requests(AnyBlockWorkload::Generator(Box::new(stream.workload)));
         let FioStream { name, ramp_time, after, delay, think, .. } = stream;
         Stream { name, work, ramp_time, after, delay, think }
     });
-    Ok(Opened { streams: streams.collect(), notes: file.notes })
+    Ok(Opened { streams: streams.collect(), notes })
 }
 
 fn open_trace(spec: &ReplaySpec, target: Target, seed: u64) -> Result<Opened, WorkloadError> {

@@ -2,6 +2,7 @@
 
 use super::size;
 use clap::{ArgGroup, Args};
+use nvlab_lab::run::Preparation;
 use nvlab_serve::TimeMode;
 use nvlab_serve::nbd::TlsMode;
 use std::ffi::OsString;
@@ -18,6 +19,7 @@ Examples:
   nvlab serve ssd-tlc --nbd disk.sock --state dir --control control.sock
   nvlab serve ssd-tlc --nbd --time fast -- sh -c 'nbdcopy image.raw \"$NVLAB_URI\"'
   nvlab serve ssd-tlc --nbd 127.0.0.1:10809 --tls require --tls-certificates pki --tls-verify-peer
+  nvlab serve ssd-tlc --nbd --precondition steady,fill=30%,idle=10s -- ./program
   nvlab serve ssd-tlc --fuse mnt --time fast -- sh -c 'mkfs.ext4 -q \"$NVLAB_DEV\"'
   nvlab serve envy --mem --time fast -- sh -c './program \"$NVLAB_WINDOW\"'
   nvlab serve envy --mem --state dir --size 1GiB --resident 64MiB -- ./program";
@@ -57,6 +59,10 @@ pub struct Serve {
     /// Seed of the device's random choices; a device reopened from its state keeps its own
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
+    /// Bring a new device to a state before it is served, as for run: steady | full | scattered, with ,fill=30% ,span=30%
+    /// ,idle=10s after it; what that writes reads as zeros, and its seed takes the place of --seed
+    #[arg(long, value_name = "STATE", conflicts_with = "mem")]
+    pub precondition: Option<Preparation>,
     /// Bytes of the memory, a multiple of 4 KiB [default: those of the state, or 256 MiB]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "mem")]
     pub size: Option<u64>,

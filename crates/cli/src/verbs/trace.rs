@@ -9,7 +9,7 @@ use nvlab_lab::report::Format;
 use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::info::{self, HEAD_COLUMNS, TraceInfo};
 use nvlab_workload::replay::ReplaySpec;
-use nvlab_workload::trace::{self, Format as TraceFormat};
+use nvlab_workload::trace::{self, Format as TraceFormat, WriteReport};
 use nvlab_workload::{AnyBlockWorkload, Pacing, Serves, Workload};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -78,16 +78,14 @@ fn read(
 }
 
 /// Writes every volume to a file of its own.
-fn split(output: &Output, from: &str, dir: &Path, format: &str) -> Result<(), Failure> {
+fn split(output: &Output, from: &str, dir: &Path, ending: &str) -> Result<(), Failure> {
     let (columns, report) = read(output, from, &[], None)?;
     output.note(report);
     std::fs::create_dir_all(dir).map_err(|error| Failure::Input(format!("{}: {error}", dir.display())))?;
-    for name in columns.volumes().to_vec() {
-        let mut of_volume = columns.clone();
-        of_volume.keep_volumes(std::slice::from_ref(&name), from)?;
-        let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "-");
-        let (to, format) = target(&format!("{}/{plain}.{format}", dir.display()))?;
-        write(output, &of_volume, &to, format)?;
+    // The ending names the format, and its compression.
+    let (_, format) = target(&format!("{}/volume.{ending}", dir.display()))?;
+    for (to, report) in trace::write_volumes(&columns, (format, ending), dir)? {
+        say(output, &to, format, &report);
     }
     Ok(())
 }
@@ -114,6 +112,12 @@ pub(super) fn target(text: &str) -> Result<(std::path::PathBuf, TraceFormat), Fa
 
 fn write(output: &Output, columns: &Columns, to: &Path, format: TraceFormat) -> Result<(), Failure> {
     let report = trace::write_file(columns, format, to)?;
+    say(output, to, format, &report);
+    Ok(())
+}
+
+/// Says what was written.
+fn say(output: &Output, to: &Path, format: TraceFormat, report: &WriteReport) {
     let bytes = std::fs::metadata(to).map_or(0, |meta| meta.len());
     match output.format {
         Format::Json | Format::JsonLines => output.print(json!({
@@ -132,7 +136,6 @@ fn write(output: &Output, columns: &Columns, to: &Path, format: TraceFormat) -> 
             nvlab_units::quantity::display_bytes(bytes)
         )),
     }
-    Ok(())
 }
 
 /// The requests of a generated workload.

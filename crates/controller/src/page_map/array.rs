@@ -102,6 +102,14 @@ impl Superblocks {
     }
 }
 
+impl Array<()> {
+    /// The same array with a store ([`Nand::with_store`]).
+    pub fn with_store<S: Store>(self, store: S) -> Array<S> {
+        let Array { nand, superblocks, last_program } = self;
+        Array { nand: nand.with_store(store), superblocks, last_program }
+    }
+}
+
 impl<S: Store> Array<S> {
     pub fn new(nand: Nand<S>, allocation: Allocation) -> Array<S> {
         let geometry = nand.geometry();

@@ -88,6 +88,11 @@ impl Turn {
         self.blocks = blocks.map(|block| (block, None)).collect();
     }
 
+    /// The next directory begins in a block of its own: those there are cannot be read.
+    pub fn begin_block(&mut self) {
+        self.page = u32::MAX;
+    }
+
     /// Blocks of directories and blocks about to be erased.
     pub fn blocks(&self) -> usize {
         self.blocks.len() + self.emptied.len()

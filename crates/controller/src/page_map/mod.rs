@@ -27,6 +27,7 @@
 //! | [`cache`] | blocks in SLC mode in front of the others |
 //! | `coarse` | its steady state from that of a coarse twin |
 //! | `kept` | a controller in a file |
+//! | `payload` | a controller that was used without payload, given a store |
 //! | `checkpoint`, `pieces`, `pieces_found` | checkpoints, written in pieces; the form of a piece; the map from them |
 //! | `demand`, `residency` | a map that is not all in memory; which of its pages are |
 //! | `map_log`, `directory`, `directory_found` | its pages on flash; where they are; the map from them |
@@ -47,6 +48,7 @@ mod frontier;
 mod kept;
 mod live;
 mod map_log;
+mod payload;
 mod pieces;
 mod pieces_found;
 mod read;

@@ -6,10 +6,10 @@ use nvlab_controller::page_map::{
     WearLevelling, WriteBuffer,
 };
 use nvlab_controller::{PageMap, RecoveryReport};
-use nvlab_medium::MemStore;
 use nvlab_medium::flash::{
     CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads, Registers, SlcMode,
 };
+use nvlab_medium::{MemStore, Store};
 use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
 
 const TWO_PLANES: PlaneReads =
@@ -95,10 +95,16 @@ impl Setup {
         }
     }
 
+    pub fn store(&self) -> MemStore {
+        MemStore::new(Nand::<MemStore>::store_bytes(&self.flash().geometry))
+    }
+
     pub fn device(&self) -> PageMap<MemStore> {
-        let flash = self.flash();
-        let store = MemStore::new(Nand::<MemStore>::store_bytes(&flash.geometry));
-        let nand = Nand::new(flash, store);
+        self.device_over(self.store())
+    }
+
+    pub fn device_over<S: Store>(&self, store: S) -> PageMap<S> {
+        let nand = Nand::new(self.flash(), store);
         let Some(cache) = self.cache else { return PageMap::new(self.config(), nand).unwrap() };
         let nand = nand.with_slc_mode(self.slc_mode());
         PageMap::new(self.config(), nand).unwrap().with_cache(cache).unwrap()

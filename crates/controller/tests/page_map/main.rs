@@ -8,6 +8,7 @@ mod demand;
 mod device;
 mod dies;
 mod model;
+mod payload;
 mod pieces;
 mod power_cut;
 mod trims;

@@ -22,11 +22,14 @@ pub struct Moment {
 
 /// A device that has been written for a while.
 pub fn used(setup: &Setup, seed: u64) -> Moment {
-    let mut device = setup.device();
+    used_on(setup, seed, setup.device(), Time::ZERO)
+}
+
+/// The same with a device all of whose units hold zeros or nothing.
+pub fn used_on(setup: &Setup, seed: u64, mut device: PageMap<MemStore>, mut now: Time) -> Moment {
     let units = device.capacity_units();
     let mut model = Model::new(units);
     let mut rng = Rng::stream(seed, "before");
-    let mut now = Time::ZERO;
     for _ in 0..200 {
         now = perform(&mut device, &mut model, now, draw(&mut rng, units)).unwrap();
     }
@@ -78,8 +81,7 @@ fn cut_and_check(setup: &Setup, moment: &Moment, cut: Time, seed: u64) -> u64 {
 }
 
 /// Returns the units restored by protected buffers and the blocks retired on the way.
-fn cut_everywhere(setup: &Setup, seed: u64) -> (u64, u64) {
-    let mut moment = used(setup, seed);
+fn cut_everywhere(setup: &Setup, seed: u64, mut moment: Moment) -> (u64, u64) {
     let mut rng = Rng::stream(seed, "cuts");
     let units = moment.device.capacity_units();
     let mut restored = 0;
@@ -102,6 +104,11 @@ fn cut_everywhere(setup: &Setup, seed: u64) -> (u64, u64) {
 
 /// Goes through set-ups on two threads; returns the sums of what [`cut_everywhere`] returns.
 pub fn explore(setups: &[Setup]) -> (u64, u64) {
+    explore_from(setups, used)
+}
+
+/// The same from the moments that `begin` makes.
+pub fn explore_from(setups: &[Setup], begin: fn(&Setup, u64) -> Moment) -> (u64, u64) {
     let work = std::sync::Mutex::new(setups.iter().enumerate());
     let sums = std::sync::Mutex::new((0, 0));
     std::thread::scope(|scope| {
@@ -109,7 +116,7 @@ pub fn explore(setups: &[Setup]) -> (u64, u64) {
             scope.spawn(|| {
                 loop {
                     let Some((index, setup)) = work.lock().unwrap().next() else { break };
-                    let (restored, retired) = cut_everywhere(setup, index as u64);
+                    let (restored, retired) = cut_everywhere(setup, index as u64, begin(setup, index as u64));
                     let mut sums = sums.lock().unwrap();
                     (sums.0, sums.1) = (sums.0 + restored, sums.1 + retired);
                 }

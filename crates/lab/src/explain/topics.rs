@@ -135,7 +135,9 @@ can take hundreds of capacities, since the cold data must find its place.
 A page-mapped device of 2^20 units and more, under a generator that draws every address anew, is
 settled as a twin first: up to 64 units are one in it, so it takes as many times fewer writes. Then
 each is split into its units and an eighth of a capacity is written at full size, then longer
-windows until one agrees. The report says so; twin=no does without (steady,twin=no).",
+windows until one agrees. The report says so; twin=no does without (steady,twin=no).
+`nvlab serve DESIGN --precondition ...` serves a new device in such a state, after uniform writes of
+its unit; what they wrote reads as zeros.",
     },
     Topic {
         names: &["pts", "snia"],

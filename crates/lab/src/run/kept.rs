@@ -8,7 +8,7 @@
 use super::device::{Device, Observed};
 use super::drive::DriveError;
 use super::settle::{Settling, Steps};
-use super::{OnProgress, RunPlan, precondition};
+use super::{OnProgress, Preparation, precondition};
 use crate::design::{Design, Ftl};
 use crate::prepared::Shelf;
 use crate::result::{Precondition, RESULTS_VERSION};
@@ -17,7 +17,7 @@ use nvlab_controller::PageMap;
 use nvlab_os::loaded;
 use nvlab_units::Time;
 use nvlab_workload::BlockWorkload;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// Keeping a device on its way may take one part of the time in this many.
@@ -49,12 +49,17 @@ pub(super) enum Kept {
 }
 
 impl Keys {
-    pub fn new(design: &Design, plan: &RunPlan, workload: &str, own: Option<&dyn BlockWorkload>) -> Keys {
+    pub fn new(
+        design: &Design,
+        preparation: &Preparation,
+        workload: &str,
+        own: Option<&dyn BlockWorkload>,
+    ) -> Keys {
         let base = format!(
             "{}\n{RESULTS_VERSION}\n{}\n{}",
             program(),
             design.canonical_text(),
-            plan.state.without_idle()
+            preparation.without_idle()
         );
         let key = |writes: String| {
             format!("{:032x}", xxhash_rust::xxh3::xxh3_128(format!("{base}\n{writes}").as_bytes()))
@@ -64,6 +69,16 @@ impl Keys {
             twin: draws.map(|draws| key(format!("twin of {draws:?}"))),
             full: key(own.map_or(String::new(), |_| workload.to_string())),
         }
+    }
+
+    /// Calls `go` with the device of these keys, if it was kept, prepared or on its way, and with what its run begins with;
+    /// nobody else in this program prepares it meanwhile.
+    pub fn begin<R>(self, shelf: &Shelf, go: impl FnOnce(Option<Attached<PageMap>>, Begin<'_>) -> R) -> R {
+        let turn = shelf.turn(self.all().next().expect("there is a key"));
+        let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let (device, kept) = find(shelf, &self).unzip();
+        let keeper = Some(Keeper::new(shelf, self));
+        go(device, Begin { kept, keeper, turn: Some(turn) })
     }
 
     fn all(&self) -> impl Iterator<Item = &String> {
@@ -94,22 +109,8 @@ pub(super) fn is_kept(design: &Design) -> bool {
     matches!(design.ftl, Ftl::Page(_)) && design.route.is_none()
 }
 
-/// The turn of a run whose device others may want, too.
-pub(super) struct Turn {
-    turn: Arc<Mutex<()>>,
-}
-
-impl Turn {
-    pub fn of(shelf: &Shelf, keys: &Keys) -> Turn {
-        Turn { turn: shelf.turn(keys.all().next().expect("there is a key")) }
-    }
-    pub fn wait(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The device of a run, if it was kept, prepared or on its way.
-pub(super) fn find(shelf: &Shelf, keys: &Keys) -> Option<(Attached<PageMap>, Kept)> {
+fn find(shelf: &Shelf, keys: &Keys) -> Option<(Attached<PageMap>, Kept)> {
     let prepared = keys.all().find_map(|key| shelf.find::<(Precondition, Time)>(key));
     if let Some((device, (report, ready))) = prepared {
         return Some((device, Kept::Prepared(report, ready)));
@@ -171,13 +172,16 @@ impl Begin<'_> {
     pub fn prepared<D: Device>(
         self,
         device: &mut D,
-        plan: &RunPlan,
+        preparation: &Preparation,
         own: Option<&mut dyn BlockWorkload>,
         on_progress: OnProgress<'_>,
     ) -> Result<(Precondition, Time), DriveError> {
         let Begin { kept, mut keeper, turn } = self;
         let settling = match kept {
-            Some(Kept::Prepared(report, ready)) => return Ok((report, ready)),
+            Some(Kept::Prepared(report, ready)) => {
+                // Another run may have been idle for another time.
+                return Ok((Precondition { kind: preparation.to_string(), ..report }, ready));
+            }
             Some(Kept::Settling(settling)) => Some(settling),
             None => None,
         };
@@ -185,7 +189,7 @@ impl Begin<'_> {
             keeper.iter_mut().for_each(|keeper| keeper.part(device, settling));
         };
         let mut steps = Steps { on_progress, between };
-        let (report, ready) = precondition::prepared(device, &plan.state, own, settling, &mut steps)?;
+        let (report, ready) = precondition::prepared(device, preparation, own, settling, &mut steps)?;
         keeper.into_iter().for_each(|keeper| keeper.whole(device, &report, ready));
         drop(turn);
         Ok((report, ready))

@@ -6,6 +6,7 @@
 //! Only [`device::build()`] depends on the kind of controller; everything here is generic. A new kind is a file in
 //! [`device`] and an arm there.
 
+pub mod aged;
 mod coarse;
 mod commits;
 pub mod device;
@@ -231,21 +232,15 @@ pub fn run_requests(
         };
         return ran.map_err(|why| unbuildable(plan, why))?;
     };
-    let keys = kept::Keys::new(design, plan, keeping.workload, own.as_deref());
-    let turn = kept::Turn::of(keeping.shelf, &keys);
-    let turn = turn.wait();
-    let found = kept::find(keeping.shelf, &keys);
-    let keeper = Some(kept::Keeper::new(keeping.shelf, keys));
-    let begin = kept::Begin { kept: None, keeper, turn: Some(turn) };
-    let requests = Requests { design, plan, workload, own, begin, on_progress };
-    let ran = match found {
-        Some((device, kept)) => {
-            let begin = kept::Begin { kept: Some(kept), ..requests.begin };
-            return Requests { begin, ..requests }.visit(device, Time::ZERO);
+    let keys = kept::Keys::new(design, &plan.state, keeping.workload, own.as_deref());
+    keys.begin(keeping.shelf, |device, begin| {
+        let own = own.map(|own| own as &mut dyn BlockWorkload);
+        let requests = Requests { design, plan, workload, own, begin, on_progress };
+        match device {
+            Some(device) => requests.visit(device, Time::ZERO),
+            None => device::build(design, seed, &NoBytes, requests).map_err(|why| unbuildable(plan, why))?,
         }
-        None => device::build(design, seed, &NoBytes, requests),
-    };
-    ran.map_err(|why| unbuildable(plan, why))?
+    })
 }
 
 /// True if a run keeps the payload of its workload: FSMS and PRAM interpret it, and the time of a mount is compared with
@@ -335,7 +330,7 @@ impl Visit for Requests<'_> {
         let Requests { design, plan, workload, own, begin, on_progress } = self;
         let mut device = Carrying::new(device);
         let clock = std::time::Instant::now();
-        let prepared = begin.prepared(&mut device, plan, own, on_progress);
+        let prepared = begin.prepared(&mut device, &plan.state, own, on_progress);
         let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
         let origin = ready + plan.state.idle;
         let origin = precondition::prepare(&mut device, workload, origin, on_progress)

@@ -92,7 +92,7 @@ impl Preparation {
     }
 
     /// The seed of the device and its preparation in a run with this seed.
-    pub(crate) fn device_seed(&self, run_seed: u64) -> u64 {
+    pub fn device_seed(&self, run_seed: u64) -> u64 {
         if self.state == State::Fresh { run_seed } else { self.seed }
     }
 

@@ -169,6 +169,10 @@ impl<S: Store> Nand<S> {
     pub fn is_programmed(&self, block: BlockId, page: u32) -> bool {
         self.programmed.holds(block, page) == Some(true)
     }
+    /// True if a unit can be read, as far as is known without trying.
+    pub fn is_readable(&self, unit: Ppa) -> bool {
+        self.readable(unit).is_ok()
+    }
     /// The latest time passed to the array: a power cut cannot come before it. A controller of several arrays
     /// cuts all of them at the latest of these.
     pub fn latest(&self) -> Time {
@@ -187,6 +191,16 @@ impl<S: Store> Nand<S> {
     pub fn mark_bad(&mut self, block: BlockId) {
         self.cells.mark_bad(block);
         self.record_block(block);
+    }
+
+    /// Enters what a programmed unit holds, without a program and in no time: for an array that was used without payload
+    /// ([`Nand::with_store`]).
+    pub fn inscribe(&mut self, unit: Ppa, data: &[u8], spare: &[u8; SPARE_BYTES]) {
+        debug_assert!(self.readable(unit).is_ok(), "unit {unit:?} is not programmed");
+        if !data.is_empty() {
+            self.store.write(unit.0 as u64 * self.geometry().unit_bytes as u64, data);
+        }
+        self.store.write(self.spare_offset(unit), spare);
     }
 
     #[inline]
@@ -471,6 +485,18 @@ impl<S: Store> Nand<S> {
     /// True if a queued operation is done at `at`; promises nothing.
     pub fn is_done(&mut self, die: u32, ticket: Ticket, at: Time) -> bool {
         self.cells.die(die).is_done(ticket, at)
+    }
+}
+
+impl Nand {
+    /// The same array with a fresh store, which it records its state in. What is programmed reads as zeros, and its spare
+    /// areas too, until they are inscribed ([`Nand::inscribe`]).
+    pub fn with_store<S: Store>(self, store: S) -> Nand<S> {
+        let Nand { cells, store: (), programmed, modes, slots, damaged, latest, .. } = self;
+        let (unsettled, erasing) = Default::default();
+        let mut nand = Nand { cells, store, programmed, modes, slots, unsettled, erasing, damaged, latest };
+        nand.record_all();
+        nand
     }
 }
 

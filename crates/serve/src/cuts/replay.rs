@@ -76,7 +76,8 @@ impl Replayer<'_> {
     }
 
     fn device(&self, seed: u64) -> Result<(Box<dyn ServedDevice>, Time), ServeError> {
-        build(self.design, &DeviceState::open(None, self.design, seed)?)
+        let built = build(self.design, &DeviceState::open(None, self.design, seed)?, None)?;
+        Ok((built.device, built.ready))
     }
 
     /// Replays one operation, not before the reply to the one before at `done`; returns when it began and was answered.

@@ -4,13 +4,13 @@
 mod tests;
 
 use super::battery::Battery;
-use nvlab_controller::page_map::PageMapMedia;
+use nvlab_controller::page_map::{PageMapConfig, PageMapMedia};
 use nvlab_controller::{Background, Controller, ControllerError, PageMap, Powered, RecoveryReport};
 use nvlab_lab::design::PageMapped;
 use nvlab_lab::run::device::{Backing, BuildError, Counters, Insides, Observed, new_page_map};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
-use nvlab_units::{Extent, Served, Span, Time};
+use nvlab_units::{Extent, Geometry, Served, Span, Time};
 
 /// The name of the battery's medium.
 pub(super) const BATTERY: &str = "battery";
@@ -19,6 +19,17 @@ pub(super) const BATTERY: &str = "battery";
 pub struct Backed<S: Store> {
     map: PageMap<S>,
     battery: Option<Battery<S>>,
+}
+
+/// The battery of a protected buffer, if there is one.
+fn battery<B: Backing>(
+    backing: &B,
+    config: &PageMapConfig,
+    geometry: &Geometry,
+) -> Result<Option<Battery<B::Store>>, B::Error> {
+    let Some(buffer) = config.buffer.filter(|buffer| buffer.protected) else { return Ok(None) };
+    let store = backing.store(BATTERY, Battery::<B::Store>::bytes(buffer.units, geometry))?;
+    Ok(Some(Battery::new(store, buffer.units, geometry)))
 }
 
 impl<S: Store> Backed<S> {
@@ -32,11 +43,7 @@ impl<S: Store> Backed<S> {
         refused: impl FnOnce(String) -> B::Error,
     ) -> Result<(Backed<S>, Time), B::Error> {
         let config = page.config(seed);
-        let mut battery = None;
-        if let Some(buffer) = config.buffer.filter(|buffer| buffer.protected) {
-            let store = backing.store(BATTERY, Battery::<S>::bytes(buffer.units, nand.geometry()))?;
-            battery = Some(Battery::new(store, buffer.units, nand.geometry()));
-        }
+        let battery = battery(backing, &config, nand.geometry())?;
         if !backing.is_used() {
             return Ok((Backed { map: new_page_map(page, seed, nand)?, battery }, Time::ZERO));
         }
@@ -49,6 +56,19 @@ impl<S: Store> Backed<S> {
         let (backed, report) =
             Backed { map: found.0, battery }.emptied(Time::ZERO, found.1).map_err(BuildError::Recovery)?;
         Ok((backed, Time::ZERO + report.time))
+    }
+
+    /// A controller that was used without payload, over fresh media, at rest at `at`; returns also when it is ready.
+    pub(super) fn aged<B: Backing<Store = S>>(
+        backing: &B,
+        map: PageMap,
+        at: Time,
+    ) -> Result<(Backed<S>, Time), B::Error> {
+        let battery = battery(backing, map.config(), map.nand().geometry())?;
+        let store = backing.store("nand", Nand::<S>::store_bytes(map.nand().geometry()))?;
+        let given = map.with_payload(store, at);
+        let (map, ready) = given.map_err(|error| BuildError::Design(error.to_string()))?;
+        Ok((Backed { map, battery }, ready))
     }
 
     /// Programs what the buffer held before the host is served, so that the battery need not hold it any more.

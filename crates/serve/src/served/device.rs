@@ -1,9 +1,13 @@
 //! A device of any kind behind one dynamic call per request, and its construction from a design.
 
+use super::aged::Aging;
 use super::state::DeviceState;
 use crate::ServeError;
+use nvlab_access::Attached;
 use nvlab_controller::ControllerError;
 use nvlab_lab::design::Design;
+use nvlab_lab::result::Precondition;
+use nvlab_lab::run::aged::{self, Aged};
 use nvlab_lab::run::device::{self, Device, Observed, Visit};
 use nvlab_units::Time;
 
@@ -42,22 +46,57 @@ pub trait ServedDevice: Send {
     fn observed_mut(&mut self) -> &mut dyn Observed;
 }
 
-/// Builds the device of a design over its media: new, or recovered from them. The second value is when it is ready.
+/// A device, and when it is ready.
+pub(crate) struct Built {
+    pub device: Box<dyn ServedDevice>,
+    pub ready: Time,
+    /// How it was prepared, if it was.
+    pub prepared: Option<Precondition>,
+}
+
+impl Built {
+    fn new(mut device: impl Device + Send + 'static, ready: Time) -> Built {
+        device.settle(ready);
+        Built { device: Box::new(Plugged(Some(device))), ready, prepared: None }
+    }
+}
+
+/// Builds the device of a design over its media: new, or recovered from them; a new one is brought to a state.
 pub(crate) fn build(
     design: &Design,
     state: &DeviceState,
-) -> Result<(Box<dyn ServedDevice>, Time), ServeError> {
-    device::build(design, state.seed(), state, Boxed).map_err(|error| state.blame(error))
+    aging: Option<Aging<'_>>,
+) -> Result<Built, ServeError> {
+    let built = match aging {
+        Some(aging) if aged::is_page_map(design) => {
+            let Aged { device, report, ready } =
+                aged::page_map(design, &aging.preparation, aging.shelf, aging.on_progress)?;
+            let (map, ready) = state.aged_page_map(device.into_controller(), ready)?;
+            let built = Built::new(Attached::new(map, device::link(design)), ready);
+            Ok(Built { prepared: Some(report), ..built })
+        }
+        aging => {
+            state.will_be_written(aging.is_some());
+            device::build(design, state.seed(), state, Boxed { design, aging }).and_then(|built| built)
+        }
+    };
+    built.map_err(|error| state.blame(error))
 }
 
 /// Boxes a device of any kind.
-struct Boxed;
+struct Boxed<'d, 'a> {
+    design: &'d Design,
+    aging: Option<Aging<'a>>,
+}
 
-impl Visit for Boxed {
-    type Output = (Box<dyn ServedDevice>, Time);
-    fn visit<D: Device + Send + 'static>(self, mut device: D, ready: Time) -> Self::Output {
-        device.settle(ready);
-        (Box::new(Plugged(Some(device))), ready)
+impl Visit for Boxed<'_, '_> {
+    type Output = Result<Built, ServeError>;
+    fn visit<D: Device + Send + 'static>(self, device: D, ready: Time) -> Self::Output {
+        let Some(aging) = self.aging else { return Ok(Built::new(device, ready)) };
+        let aged = aged::prepare(device, self.design, &aging.preparation, aging.on_progress)?;
+        let Aged { mut device, report, ready } = aged;
+        let down = device.power_down(ready).map_err(|error| ServeError::Failed(error.to_string()))?;
+        Ok(Built { prepared: Some(report), ..Built::new(device, down) })
     }
 }
 

@@ -8,20 +8,21 @@
 //!    of the controller is unknown: it is never called again, its media stay as they are, and the next start recovers them as
 //!    after a kill.
 
+mod outcome;
 mod ranges;
 
 pub use ranges::Zero;
 pub(crate) use ranges::pieces;
 
 use super::lateness::Collected;
-use super::{Counts, Cut, DeviceState, DriveError, Lateness, ServedDevice, Start, Wear, build};
+use super::{Aging, Built, Counts, Cut, DeviceState, DriveError, Lateness, ServedDevice, Start, Wear, build};
 use crate::ServeError;
 use crate::clock::{Clock, TimeMode, wait_until};
 use nvlab_controller::ControllerError;
 use nvlab_lab::design::Design;
-use nvlab_lab::result::{Precondition, RunResult};
+use nvlab_lab::result::Precondition;
+use nvlab_lab::run::State;
 use nvlab_lab::run::meter::Totals;
-use nvlab_lab::run::{Limit, RunPlan, State, summarize};
 use nvlab_os::stores::publish;
 use nvlab_units::{Rng, Span, Time};
 use nvlab_workload::columns::{Columns, Origin};
@@ -71,6 +72,7 @@ pub struct Drive {
     /// Its bytes can be read in place.
     shows: bool,
     start: Start,
+    prepared: Option<Precondition>,
     time: TimeMode,
     /// How often the power came back; changed under the lock.
     power: Arc<AtomicU64>,
@@ -119,8 +121,21 @@ struct Inner {
 impl Drive {
     /// Builds the device of a design, or recovers it. `name`: of the design, with its changes.
     pub fn open(name: &str, design: &Design, options: &DriveOptions) -> Result<Drive, ServeError> {
-        let state = DeviceState::open(options.state.as_deref(), design, options.seed)?;
-        let (mut device, ready) = build(design, &state)?;
+        Drive::open_aged(name, design, options, None)
+    }
+
+    /// The same; a new device is brought to a state first. Its seed is then that of its preparation.
+    pub fn open_aged(
+        name: &str,
+        design: &Design,
+        options: &DriveOptions,
+        aging: Option<Aging<'_>>,
+    ) -> Result<Drive, ServeError> {
+        let seed = aging.as_ref().map_or(options.seed, |aging| aging.preparation.device_seed(options.seed));
+        let state = DeviceState::open(options.state.as_deref(), design, seed)?;
+        let is_aged =
+            |aging: &Aging| state.start() == Start::Fresh && aging.preparation.state != State::Fresh;
+        let Built { mut device, ready, prepared } = build(design, &state, aging.filter(is_aged))?;
         state.mark_open()?;
         device.observed_mut().reset_stats();
         let origin = Origin { format: "nvlab serve".into(), hash: 0 };
@@ -150,6 +165,7 @@ impl Drive {
             trims_last: device.trims_last(),
             shows: device.view(0, device.unit_bytes()).is_some(),
             start: inner.state.start(),
+            prepared,
             time: options.time,
             power,
             late: Collected::default(),
@@ -180,6 +196,11 @@ impl Drive {
     /// How it was found.
     pub fn start(&self) -> Start {
         self.start
+    }
+
+    /// How it was prepared, if it is new and was.
+    pub fn prepared(&self) -> Option<&Precondition> {
+        self.prepared.as_ref()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -332,36 +353,6 @@ impl Drive {
     /// The requests so far, if they were recorded.
     pub fn take_record(&self) -> Option<Columns> {
         self.inner().record.take()
-    }
-
-    /// The result since the device was opened, or since the power came back last; `None` if it was lost or cannot finish what
-    /// it accepted.
-    pub fn result(&self) -> Option<RunResult> {
-        let mut inner = self.inner();
-        let now = inner.clock.now();
-        let plan = RunPlan {
-            design_name: self.name.clone(),
-            workload_text: "served".into(),
-            workload_about: "what programs asked of a served device".into(),
-            seed: inner.state.seed(),
-            state: State::Fresh.into(),
-            until: None,
-            limit: Limit::NONE,
-            requests_asked: None,
-        };
-        let kind = match self.start {
-            Start::Fresh => "fresh",
-            Start::Closed | Start::Killed => "as it was left",
-        };
-        let prepared = Precondition::none(kind);
-        let (origin, totals) = (inner.origin, inner.totals.clone());
-        let wall_s = inner.clock.running().as_secs_f64();
-        let device = inner.device.as_mut()?;
-        let idle = device.observed_mut().idle_at(now).ok()?;
-        let (span, busy) = (now.since(origin), idle.since(origin));
-        let result =
-            summarize(&self.design, &plan, &device.observed().insides(busy), prepared, &totals, span, busy);
-        Some(RunResult { wall_s, ..result })
     }
 
     /// Powers it off in good order. It must not be in use.

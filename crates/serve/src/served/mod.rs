@@ -6,11 +6,13 @@
 //! | module | what |
 //! |---|---|
 //! | `device` | [`ServedDevice`]: a device of any kind behind one interface |
+//! | `aged` | a new device in the state of one that was used |
 //! | `state` | the folder with the media |
 //! | `battery`, `backed` | what a protected write buffer holds, outside this process; a page map with it |
 //! | [`drive`] | a device with a clock, a power plug and counts, for several clients |
 //! | `counts`, `lateness`, `error` | its counts; how late its replies were; why it does not serve a request |
 
+mod aged;
 mod backed;
 mod battery;
 mod counts;
@@ -20,9 +22,10 @@ mod error;
 mod lateness;
 mod state;
 
+pub use aged::Aging;
 pub use counts::{Counts, Cut, Wear};
 pub use device::ServedDevice;
-pub(crate) use device::build;
+pub(crate) use device::{Built, build};
 pub use drive::{Drive, DriveOptions, Due, Session, Zero};
 pub use error::DriveError;
 pub use lateness::Lateness;

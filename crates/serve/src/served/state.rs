@@ -15,13 +15,14 @@ use super::backed::{BATTERY, Backed};
 use crate::ServeError;
 use crate::mapped_store::MappedStore;
 use crate::state_folder::{Stage, StateFolder, check_format};
-use nvlab_lab::design::{Design, PageMapped};
+use nvlab_controller::PageMap;
+use nvlab_lab::design::{Design, PageMapped, Payload};
 use nvlab_lab::run::device::{Backing, BuildError};
 use nvlab_medium::flash::Nand;
 use nvlab_os::Mapping;
 use nvlab_units::Time;
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::path::Path;
 
@@ -53,6 +54,8 @@ pub struct DeviceState {
     kept: Option<Kept>,
     start: Start,
     seed: u64,
+    /// All of the device will be written.
+    filled: Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -74,7 +77,7 @@ impl DeviceState {
     /// seed.
     pub fn open(folder: Option<&Path>, design: &Design, seed: u64) -> Result<DeviceState, ServeError> {
         let Some(folder) = folder else {
-            return Ok(DeviceState { kept: None, start: Start::Fresh, seed });
+            return Ok(DeviceState { kept: None, start: Start::Fresh, seed, filled: Cell::default() });
         };
         let locked = StateFolder::open(folder, "device.json")?;
         let values: Vec<String> = design.canonical_text().lines().map(String::from).collect();
@@ -93,7 +96,7 @@ impl DeviceState {
         if start == Start::Fresh {
             kept.folder.write(&*kept.record.borrow())?;
         }
-        Ok(DeviceState { kept: Some(kept), start, seed })
+        Ok(DeviceState { kept: Some(kept), start, seed, filled: Cell::default() })
     }
 
     /// How it was found.
@@ -104,6 +107,20 @@ impl DeviceState {
     /// The seed of the device's random choices.
     pub fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// Whether all of a new device will be written before it is served.
+    pub(crate) fn will_be_written(&self, filled: bool) {
+        self.filled.set(filled);
+    }
+
+    /// A page map that was used without payload, over its media; returns also when it is ready.
+    pub(crate) fn aged_page_map(
+        &self,
+        map: PageMap,
+        at: Time,
+    ) -> Result<(Backed<MappedStore>, Time), ServeError> {
+        Backed::aged(self, map, at)
     }
 
     /// From now on an end without [`DeviceState::mark_closed`] is a power cut.
@@ -155,6 +172,10 @@ impl Backing for DeviceState {
     }
     fn is_used(&self) -> bool {
         self.start != Start::Fresh
+    }
+    fn payload(&self) -> Payload {
+        // Files need not fit in memory.
+        if self.filled.get() && self.kept.is_none() { Payload::All } else { Payload::AsWritten }
     }
     fn page_map(
         &self,

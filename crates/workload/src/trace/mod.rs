@@ -31,7 +31,7 @@ mod writer;
 /// What names begin with that are no files.
 pub(crate) const PREFIXES: [&str; 2] = [built_in::PREFIX, objects::PREFIX];
 pub use parquet::record_batch;
-pub use write::{WriteReport, write, write_file};
+pub use write::{WriteReport, write, write_file, write_volumes};
 
 use crate::columns::{Columns, Origin};
 use crate::{WorkloadError, nvt};
@@ -239,7 +239,8 @@ impl fmt::Display for ReadReport {
     }
 }
 
-/// Reads a trace: a file, a built-in one (`builtin:raw`), or a program that keeps objects (`heap:durable-sps`).
+/// Reads a trace: a file, a folder with Parquet files, a built-in one (`builtin:raw`), or a program that keeps objects
+/// (`heap:durable-sps`).
 pub fn read(path: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport), WorkloadError> {
     if let Some(name) = built_in::name(path) {
         let bytes = built_in::bytes(name)?;
@@ -250,6 +251,9 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport),
             Some(bytes) => read_stream(bytes, bytes.len(), path, options),
             None => objects::make(name, options),
         };
+    }
+    if path.is_dir() {
+        return parquet::read_folder(path, options);
     }
     let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
     let mut file = std::fs::File::open(path).map_err(file_error)?;

@@ -11,27 +11,31 @@
 //! | `fua` | optional: true for a write with force unit access |
 //! | `response_s` ... `response_ps` | optional: time from a request to its response |
 //!
-//! 1. A file is read in batches of rows: what is held besides the result does not grow with the file.
+//! 1. A file is read in batches of rows: what is held besides the result does not grow with the file. Nor with the files of a
+//!    folder (`folder`), of which each has a smaller batch the more there are.
 //! 2. Written are `time_ps`, `op`, `offset_bytes`, `length_bytes`, `volume`, `fua`, and `response_ps` if known: nothing is lost.
 
 mod column;
+mod folder;
 #[cfg(test)]
 mod tests;
 mod writer;
 
+pub(super) use folder::{read_folder, write_folder};
 pub use writer::record_batch;
 pub(super) use writer::write;
 
-use super::lines::Bad;
-use super::rows::Rows;
+use super::lines::{Bad, BadLine};
+use super::rows::{Rows, Volumes};
 use super::{ReadOptions, ReadReport};
 use crate::columns::{Columns, Origin};
 use crate::{Op, WorkloadError};
-use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Schema, TimeUnit};
 use column::{flags, texts, whole};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
 use parquet::file::reader::ChunkReader;
 use std::path::Path;
 
@@ -141,110 +145,157 @@ pub(super) fn read<R: ChunkReader + 'static>(
     path: &Path,
     options: &ReadOptions,
 ) -> Result<(Columns, ReadReport), WorkloadError> {
-    let file = path.display().to_string();
-    let refuse = |reason: String| WorkloadError::Table { file: file.clone(), reason };
-    // The types of the file itself, not those of the library that wrote it: no dictionaries, one kind of text.
-    let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(reader, plain)
-        .map_err(|error| refuse(error.to_string()))?;
-    let layout = Layout::of(builder.schema()).map_err(&refuse)?;
-    let mask = ProjectionMask::roots(builder.parquet_schema(), layout.all());
-    let batches = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
-    let layout = layout.projected();
+    let mut table = Table::open(reader, path, BATCH_ROWS)?;
     let report = ReadReport { format: Some(super::Format::Parquet), ..ReadReport::default() };
-    let mut table =
-        Table { rows: Rows::new(&options.volumes, report), first_row: 0, file: &file, tick_ps: 1 };
-    for batch in batches.map_err(|error| refuse(error.to_string()))? {
-        let batch = batch.map_err(|error| refuse(error.to_string()))?;
-        table.add(&layout, &batch, options)?;
-        table.first_row += batch.num_rows() as u64;
-        if options.lines_max.is_some_and(|most| table.first_row >= most) {
+    let mut rows = Rows::new(&options.volumes, report);
+    let mut read = Vec::new();
+    let mut number = 0;
+    while table.batch(table.tick_ps, &mut rows.volumes, &mut read)? {
+        for row in read.drain(..) {
+            number += 1;
+            put(row, &mut rows, options).map_err(|bad| table.wrong(number, *bad))?;
+        }
+        if options.lines_max.is_some_and(|most| number >= most) {
             break;
         }
     }
-    let Table { mut rows, tick_ps, first_row, .. } = table;
-    rows.report.lines = first_row;
+    rows.report.lines = number;
     let origin = Origin { format: super::Format::Parquet.name().to_owned(), hash };
-    rows.finish(&file, tick_ps, origin)
+    rows.finish(&table.file, table.tick_ps, origin)
 }
 
-/// The requests read so far.
-struct Table<'a> {
-    rows: Rows,
-    /// The number of the batch's first row, from 0.
-    first_row: u64,
-    file: &'a str,
+/// A row that was read; `volume` is `None` if it is not selected.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    ticks: u64,
+    offset: u64,
+    length: u64,
+    op: Op,
+    volume: Option<u16>,
+    fua: bool,
+    response: Option<u64>,
+}
+
+/// A table being read, batch by batch.
+struct Table {
+    file: String,
+    batches: ParquetRecordBatchReader,
+    layout: Layout,
+    /// Its times are whole numbers of this.
     tick_ps: u64,
+    /// The volume of every row, if its place in a folder says it.
+    volume: Option<String>,
+    row_count: u64,
+    /// Rows in the batches read.
+    read: u64,
 }
 
-impl Table<'_> {
-    fn add(
+impl Table {
+    fn open<R: ChunkReader + 'static>(
+        reader: R,
+        path: &Path,
+        batch_rows: usize,
+    ) -> Result<Table, WorkloadError> {
+        let file = path.display().to_string();
+        let refuse = |reason: String| WorkloadError::Table { file: file.clone(), reason };
+        // The types of the file itself, not those of the library that wrote it: no dictionaries, one kind of text.
+        let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(reader, plain)
+            .map_err(|error| refuse(error.to_string()))?;
+        let layout = Layout::of(builder.schema()).map_err(&refuse)?;
+        // Times in floating point are kept in nanoseconds.
+        let is_float = builder.schema().field(layout.time.index).data_type().is_floating();
+        let tick_ps = if is_float { layout.time.unit.min(1_000) } else { layout.time.unit };
+        let row_count = builder.metadata().file_metadata().num_rows().try_into().unwrap_or(0);
+        let mask = ProjectionMask::roots(builder.parquet_schema(), layout.all());
+        let batches = builder.with_projection(mask).with_batch_size(batch_rows).build();
+        let batches = batches.map_err(|error| refuse(error.to_string()))?;
+        let layout = layout.projected();
+        Ok(Table { file, batches, layout, tick_ps, volume: None, row_count, read: 0 })
+    }
+
+    /// What is wrong with a row, counted from 1.
+    fn wrong(&self, row: u64, bad: Bad) -> WorkloadError {
+        let (column, found, allowed) = (bad.column.to_owned(), bad.found, bad.allowed);
+        WorkloadError::Row { file: self.file.clone(), row, column, found, allowed }
+    }
+
+    /// Reads the next batch into `into`, with times in ticks of `tick_ps`; returns false at the end.
+    fn batch(
         &mut self,
-        layout: &Layout,
-        batch: &RecordBatch,
-        options: &ReadOptions,
-    ) -> Result<(), WorkloadError> {
+        tick_ps: u64,
+        volumes: &mut Volumes,
+        into: &mut Vec<Result<Row, BadLine>>,
+    ) -> Result<bool, WorkloadError> {
+        let Some(batch) = self.batches.next() else { return Ok(false) };
+        let batch = batch
+            .map_err(|error| WorkloadError::Table { file: self.file.clone(), reason: error.to_string() })?;
+        let (first_row, layout) = (self.read, &self.layout);
+        self.read += batch.num_rows() as u64;
         let schema = batch.schema();
-        let name = |index: usize| schema.field(index).name().as_str();
-        let wrong = |index: usize, first_row: u64, file: &str, problem: column::Problem| WorkloadError::Row {
-            file: file.to_owned(),
-            row: first_row + problem.row as u64 + 1,
-            column: name(index).to_owned(),
-            found: problem.found,
-            allowed: problem.allowed,
+        let at = |index: usize| {
+            let (file, column) = (self.file.clone(), schema.field(index).name().clone());
+            move |column::Problem { row, found, allowed }| WorkloadError::Row {
+                file,
+                row: first_row + row as u64 + 1,
+                column,
+                found,
+                allowed,
+            }
         };
-        let (first_row, file) = (self.first_row, self.file);
-        let at = |index: usize| move |problem| wrong(index, first_row, file, problem);
         let numbers = |column: Scaled, tick: u64| {
             whole(batch.column(column.index), column.unit, tick).map_err(at(column.index))
         };
-        // Times in floating point are kept in nanoseconds.
-        let is_float = batch.column(layout.time.index).data_type().is_floating();
-        self.tick_ps = if is_float { layout.time.unit.min(1_000) } else { layout.time.unit };
-        let times = numbers(layout.time, self.tick_ps)?;
+        let times = numbers(layout.time, tick_ps)?;
         let offsets = numbers(layout.offset, 1)?;
         let lengths = numbers(layout.length, 1)?;
         let ops = texts(batch.column(layout.op)).map_err(at(layout.op))?;
-        let volumes = layout.volume.map(|index| texts(batch.column(index)).map_err(at(index))).transpose()?;
+        let named = layout.volume.map(|index| texts(batch.column(index)).map_err(at(index))).transpose()?;
         let fua = layout.fua.map(|index| flags(batch.column(index)).map_err(at(index))).transpose()?;
-        let response = layout.response.map(|column| numbers(column, self.tick_ps)).transpose()?;
-        for row in 0..batch.num_rows() {
-            let volume = volumes.as_ref().map_or(&b"0"[..], |volumes| &volumes[row]);
-            let result = (|| {
-                if self.rows.is_full() {
-                    return Err(Bad::new(
-                        "op",
-                        "",
-                        "at most 2^30 requests; read single volumes with volume=NAME",
-                    ));
-                }
-                let op = op_of(&ops[row])
-                    .ok_or_else(|| Bad::bytes("op", &ops[row], "read, write, trim or flush"))?;
-                let volume = self.rows.volumes.named(volume)?;
-                if op == Op::Flush {
-                    self.rows.flush(times[row], volume);
-                } else {
-                    self.rows.push(times[row], offsets[row], lengths[row], op, volume)?;
-                }
-                if volume.is_some() && lengths[row] + u64::from(op == Op::Flush) > 0 {
-                    if op == Op::Write && fua.as_ref().is_some_and(|fua| fua[row]) {
-                        self.rows.mark_fua();
-                    }
-                    response.iter().for_each(|response| self.rows.answered(response[row]));
-                }
-                Ok(())
-            })();
-            let result = result.or_else(|bad| self.rows.forgive(bad, true, options.skip_bad));
-            result.map_err(|bad| WorkloadError::Row {
-                file: file.to_owned(),
-                row: first_row + row as u64 + 1,
-                column: bad.column.to_owned(),
-                found: bad.found,
-                allowed: bad.allowed,
-            })?;
+        let response = layout.response.map(|column| numbers(column, tick_ps)).transpose()?;
+        let of_all = self.volume.as_deref().unwrap_or("0").as_bytes();
+        into.extend((0..batch.num_rows()).map(|row| {
+            let op = op_of(&ops[row]);
+            let op = op.ok_or_else(|| Bad::bytes("op", &ops[row], "read, write, trim or flush"))?;
+            let volume = match (&self.volume, &named) {
+                (None, Some(named)) => &named[row],
+                _ => of_all,
+            };
+            Ok(Row {
+                ticks: times[row],
+                offset: offsets[row],
+                length: lengths[row],
+                op,
+                volume: volumes.named(volume)?,
+                fua: fua.as_ref().is_some_and(|fua| fua[row]),
+                response: response.as_ref().map(|response| response[row]),
+            })
+        }));
+        Ok(true)
+    }
+}
+
+/// Adds a row to the requests, or leaves it out if it is bad and may be left out.
+fn put(row: Result<Row, BadLine>, rows: &mut Rows, options: &ReadOptions) -> Result<(), BadLine> {
+    let result = row.and_then(|row| {
+        if rows.is_full() {
+            let allowed = "at most 2^30 requests; read single volumes with volume=NAME";
+            return Err(Bad::new("op", "", allowed));
+        }
+        let Row { ticks, offset, length, op, volume, fua, response } = row;
+        match op {
+            Op::Flush => rows.flush(ticks, volume),
+            _ => rows.push(ticks, offset, length, op, volume)?,
+        }
+        if volume.is_some() && length + u64::from(op == Op::Flush) > 0 {
+            if op == Op::Write && fua {
+                rows.mark_fua();
+            }
+            response.into_iter().for_each(|response| rows.answered(response));
         }
         Ok(())
-    }
+    });
+    result.or_else(|bad| rows.forgive(bad, true, options.skip_bad))
 }
 
 fn op_of(text: &[u8]) -> Option<Op> {

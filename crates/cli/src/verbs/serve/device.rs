@@ -4,16 +4,18 @@ use super::ended;
 use crate::args::Serve;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::progress::Progress;
 use crate::verbs::trace::target;
 use nvlab_lab::plan::Named;
+use nvlab_lab::prepared::Shelf;
 use nvlab_lab::report::{Format, run_text};
-use nvlab_lab::result::RunResult;
+use nvlab_lab::result::{Precondition, RunResult};
 use nvlab_serve::fuse::FuseMount;
 use nvlab_serve::management::{Endpoint, ManagementServer};
 use nvlab_serve::nbd::{Address, Export, NbdServer, Options, Security, TlsMode};
 use nvlab_serve::served::Start;
 use nvlab_serve::{
-    Drive, DriveOptions, ServeError, Signals, Woken, end_with_parent, file_name, process_file,
+    Aging, Drive, DriveOptions, ServeError, Signals, Woken, end_with_parent, file_name, process_file,
 };
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::trace::{self, Format as TraceFormat};
@@ -187,17 +189,53 @@ fn open(
             ignore_flush: args.ignore_flush,
             record: args.record.is_some(),
         };
-        let drive = Drive::open(&named.name, &named.design, &options)?;
+        let drive = open_one(output, args, named, &options)?;
         let size = display_bytes(drive.capacity_bytes());
         let how = match drive.start() {
-            Start::Fresh => "new",
-            Start::Closed => "as it was left",
-            Start::Killed => "its server had been killed; recovered as after a power cut",
+            Start::Fresh => drive.prepared().map_or("new".to_string(), prepared),
+            Start::Closed => "as it was left".to_string(),
+            Start::Killed => "its server had been killed; recovered as after a power cut".to_string(),
         };
         output.note(format_args!("{}: {size}, {how}", drive.name()));
+        if args.precondition.is_some() && drive.start() != Start::Fresh {
+            output.note(format_args!("{}: --precondition is for new devices only", drive.name()));
+        }
         drives.push(Arc::new(drive));
     }
     Ok(drives)
+}
+
+/// Opens a device; a new one in the state that was asked for.
+fn open_one(output: &Output, args: &Serve, named: &Named, options: &DriveOptions) -> Result<Drive, Failure> {
+    let Some(preparation) = args.precondition else {
+        return Ok(Drive::open(&named.name, &named.design, options)?);
+    };
+    let shelf = output.cache.as_ref().map(|(folder, bytes_max)| Shelf::new(folder.clone(), *bytes_max));
+    let lines = output.loudness >= 0 && !output.progress;
+    let progress = Progress::new(output.progress, named.name.chars().count(), lines);
+    let mut bar = progress.begin(&named.name);
+    let on_progress = &mut |phase: &str, share: f64| {
+        bar.at(phase, share);
+        true
+    };
+    let aging = Aging { preparation, shelf: shelf.as_ref(), on_progress };
+    let opened = Drive::open_aged(&named.name, &named.design, options, Some(aging));
+    drop(bar);
+    progress.end();
+    shelf.as_ref().and_then(Shelf::trouble).iter().for_each(|trouble| output.warn(trouble));
+    Ok(opened?)
+}
+
+/// How a new device was prepared, in words.
+fn prepared(report: &Precondition) -> String {
+    let Precondition { kind, last_windows: [_, amplification], converged, .. } = report;
+    match (*amplification > 0.0, converged) {
+        (false, _) => format!("new, then {kind}"),
+        (true, true) => format!("new, then {kind}: write amplification {amplification:.2}"),
+        (true, false) => {
+            format!("new, then {kind}: not steady yet, write amplification {amplification:.2} so far")
+        }
+    }
 }
 
 fn mount(folder: &Path, names: &[String], drives: &[Arc<Drive>]) -> Result<FuseMount, Failure> {

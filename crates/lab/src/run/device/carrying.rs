@@ -18,6 +18,10 @@ impl<D: Device> Carrying<D> {
     pub fn new(device: D) -> Carrying<D> {
         Carrying { device, zeros: Vec::new(), left: Vec::new() }
     }
+    /// The device.
+    pub fn into_inner(self) -> D {
+        self.device
+    }
 }
 
 impl<D: Device> BlockDevice for Carrying<D> {

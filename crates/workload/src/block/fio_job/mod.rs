@@ -17,7 +17,8 @@
 //!    trims each, so a mixed job issues as many requests as the kind with the lowest rate for its share allows.
 //! 7. `include FILE`, `${NAME}` of the environment, `$pagesize`, `$mb_memory` and `$ncpus` are replaced in the text before it
 //!    is read. What they stand for is part of what a result depends on ([`FioJobFile::hashed`]).
-//! 8. Sizes, places and rates of reads, writes and trims (`bs=4k,64k`) may differ; where one distribution must do for a mixed
+//! 8. A job that reaches beyond the end of the device ends there, with a note: its sizes were meant for another one.
+//! 9. Sizes, places and rates of reads, writes and trims (`bs=4k,64k`) may differ; where one distribution must do for a mixed
 //!    job, it is that of writes.
 
 mod job;
@@ -33,6 +34,7 @@ use super::generator::{Amount, AnyGenerator, GeneratorSpec};
 use super::together::Think;
 use crate::{Span, WorkloadError, suggest};
 use nvlab_units::Rng;
+use nvlab_units::quantity::exact_bytes;
 use std::path::Path;
 
 /// A parsed job file.
@@ -89,6 +91,8 @@ pub struct FioStream {
     pub delay: Span,
     /// How it pauses.
     pub think: Option<Think>,
+    /// What was changed so that it fits the device.
+    pub note: Option<String>,
 }
 
 impl FioJobFile {
@@ -215,7 +219,12 @@ impl FioJob {
         let rest = capacity.saturating_sub(offset);
         let size = self.size.map(|size| size.of(capacity, unit));
         let zones = self.spec.span.map(|zones| zones.of(capacity, unit));
-        let span = [size, zones].into_iter().flatten().min().unwrap_or(rest);
+        let asked = [size, zones].into_iter().flatten().min().unwrap_or(rest);
+        let span = if asked > rest { rest / unit * unit } else { asked };
+        let note = (asked > span && span > 0).then(|| {
+            let ends = [offset.saturating_add(asked), capacity].map(exact_bytes);
+            format!("[{}]: it would reach to {} and ends with the device, at {}", self.name, ends[0], ends[1])
+        });
         spec.span = Some(Amount::Bytes(span));
         spec.stream = stream;
         if !self.time_based {
@@ -225,6 +234,6 @@ impl FioJob {
         let seed = Rng::stream(self.seed.unwrap_or(seed), &name).bits();
         let workload = spec.open(&format!("{file}: [{}]", self.name), capacity, seed)?;
         let (ramp_time, delay, think) = (self.ramp_time, self.delay, self.think);
-        Ok(FioStream { name, workload, ramp_time, after: Vec::new(), delay, think })
+        Ok(FioStream { name, workload, ramp_time, after: Vec::new(), delay, think, note })
     }
 }

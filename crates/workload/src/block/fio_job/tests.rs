@@ -286,8 +286,26 @@ fn what_is_wrong_is_explained_with_its_line() {
     ] {
         assert_eq!(reason(text), expected);
     }
-    let error = parse("[a]\nrw=write\nsize=32m\n").open(16 * MIB, 1).unwrap_err();
-    assert_eq!(error.to_string(), "t.fio: [a]: it reaches to 32 MiB and the device ends at 16 MiB");
+    let error = parse("[a]\nrw=write\noffset=16m\nsize=1m\n").open(16 * MIB, 1).unwrap_err();
+    assert_eq!(error.to_string(), "t.fio: [a]: requests of 4 KiB do not fit into 0 B");
+}
+
+#[test]
+fn a_job_ends_with_the_device() {
+    let mut streams = parse("[a]\nrw=write\nsize=32m\noffset=2k\nbs=1m\n").open(16 * MIB, 1).unwrap();
+    let note = "[a]: it would reach to 32770 KiB and ends with the device, at 16 MiB";
+    assert_eq!(streams[0].note.as_deref(), Some(note));
+    let found = all(&mut streams[0].workload);
+    assert_eq!((found.len(), found[0].offset, found[14].offset), (15, 2048, 2048 + 14 * MIB));
+    assert_eq!(parse("[a]\nsize=16m\n").open(16 * MIB, 1).unwrap()[0].note, None);
+}
+
+/// Requests begin where the job says, whatever their size.
+#[test]
+fn an_offset_need_not_be_a_multiple_of_the_size() {
+    let found = requests("[a]\nrw=randwrite\nbs=16k\noffset=120k\nsize=1m\n");
+    assert_eq!(found.len(), 64);
+    assert!(found.iter().all(|request| (request.offset - 120 * 1024).is_multiple_of(16384)));
 }
 
 #[test]

@@ -17,6 +17,8 @@ const KEYS: [&str; 14] = [
     "rw", "read", "trim", "bs", "align", "qd", "threads", "rate", "arrivals", "span", "offset", "flush",
     "fua", "until",
 ];
+/// Regions begin at multiples of this.
+const SECTOR_BYTES: u64 = 512;
 const THREADS_MAX: u64 = 1024;
 const DEFAULT_BLOCK_BYTES: u32 = 4096;
 const DEFAULT_THETA: f64 = 0.99;
@@ -291,12 +293,8 @@ impl GeneratorSpec {
         let exact = quantity::exact_bytes;
         let (unit, largest) = (self.slot_bytes() as u64, self.largest() as u64);
         let offset = self.offset.of(capacity, unit);
-        if !offset.is_multiple_of(unit) {
-            return Err(format!(
-                "offset {} is not a multiple of the block of {}",
-                exact(offset),
-                exact(unit)
-            ));
+        if !offset.is_multiple_of(SECTOR_BYTES) {
+            return Err(format!("offset {} is not a multiple of {}", exact(offset), exact(SECTOR_BYTES)));
         }
         let rest = capacity.saturating_sub(offset);
         let span = self.span.map_or(rest, |span| span.of(capacity, unit));

@@ -324,7 +324,7 @@ fn wrong_texts_are_explained() {
 fn what_does_not_fit_is_explained() {
     for (text, expected) in [
         ("uniform span=2MiB", "w: it reaches to 2 MiB and the device ends at 1 MiB"),
-        ("uniform offset=1KiB", "w: offset 1 KiB is not a multiple of the block of 4 KiB"),
+        ("uniform offset=1000B", "w: offset 1 kB is not a multiple of 512 B"),
         ("uniform bs=2MiB", "w: requests of 2 MiB do not fit into 1 MiB"),
         ("hotcold span=4KiB", "w: 1 blocks are too few for 2 zones"),
         ("uniform offset=4MiB", "w: requests of 4 KiB do not fit into 0 B"),

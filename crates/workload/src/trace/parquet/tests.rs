@@ -1,6 +1,7 @@
 //! Tables as others write them, and what is said of wrong ones.
 
 use super::*;
+use arrow_array::RecordBatch;
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, LargeStringArray, StringArray,
     TimestampMicrosecondArray, UInt64Array,
@@ -141,4 +142,120 @@ fn wrong_tables_are_told_row_and_column() {
     let cut = file(table(&[1, 2], &["r", "w"], &[1, 1]));
     let cut = read(cut.slice(..cut.len() / 2), 0, Path::new("t.parquet"), &ReadOptions::default());
     assert!(cut.unwrap_err().to_string().starts_with("t.parquet: "));
+}
+
+/// A folder of its own, removed at the end.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("nvlab-parquet-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Folder(path)
+    }
+    fn put(&self, name: &str, columns: Vec<(&str, ArrayRef)>) {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, file(columns)).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn table(time: (&'static str, &[i64]), op: &str) -> Vec<(&'static str, ArrayRef)> {
+    let rows = time.1.len();
+    vec![
+        (time.0, whole(time.1)),
+        ("op", ops(&vec![op; rows])),
+        ("offset_bytes", whole(time.1)),
+        ("length_bytes", whole(&vec![512; rows])),
+    ]
+}
+
+/// Several files of one volume, times in different units, names that had to be escaped.
+#[test]
+fn files_below_a_folder_are_one_trace() {
+    let folder = Folder::new("merge");
+    folder.put("volume=a%2Fb/part-0.parquet", table(("time_ms", &[10, 12, 20]), "w"));
+    folder.put("volume=a%2Fb/part-1.parquet", table(("time_ms", &[21, 30]), "w"));
+    folder.put("volume=7/x/part-0.parquet", table(("time_us", &[11_000, 12_000, 25_500]), "r"));
+    folder.put("plain.parquet", table(("time_ns", &[9_999_999, 40_000_000]), "t"));
+    folder.put("_metadata/volume=8/part-0.parquet", table(("time_ns", &[0]), "t"));
+    std::fs::write(folder.0.join("_SUCCESS"), "").unwrap();
+    let (columns, report) = crate::trace::read(&folder.0, &ReadOptions::default()).unwrap();
+    columns.check();
+    assert_eq!(report.to_string(), "parquet: 10 requests from 10 rows");
+    let name = |number: u16| columns.volumes()[number as usize].as_str();
+    let all: Vec<(u64, &str, Op)> =
+        columns.iter().map(|r| (r.at.ps() / 1000, name(r.volume), r.op)).collect();
+    let (w, r, t) = (Op::Write, Op::Read, Op::Trim);
+    assert_eq!(
+        all,
+        [
+            (0, "plain", t),
+            (1, "a/b", w),
+            (1_000_001, "7", r),
+            (2_000_001, "7", r),
+            (2_000_001, "a/b", w),
+            (10_000_001, "a/b", w),
+            (11_000_001, "a/b", w),
+            (15_500_001, "7", r),
+            (20_000_001, "a/b", w),
+            (30_000_001, "plain", t)
+        ]
+    );
+    let one = ReadOptions { volumes: vec!["a/b".to_owned()], ..ReadOptions::default() };
+    let (columns, report) = crate::trace::read(&folder.0, &one).unwrap();
+    assert_eq!((columns.len(), report.other_volumes, report.lines), (5, 5, 10));
+    let few = ReadOptions { lines_max: Some(3), ..ReadOptions::default() };
+    assert_eq!(crate::trace::read(&folder.0, &few).unwrap().0.len(), 3);
+    // What a file says of itself counts where its place says nothing.
+    let mut named = table(("time_ns", &[1, 2]), "t");
+    named.push(("volume", ops(&["p", "q"])));
+    folder.put("plain.parquet", named);
+    let (columns, _) = crate::trace::read(&folder.0, &ReadOptions::default()).unwrap();
+    assert!(columns.volumes().contains(&"q".to_owned()) && !columns.volumes().contains(&"plain".to_owned()));
+}
+
+#[test]
+fn a_split_trace_is_read_as_before() {
+    let mut columns = Columns::new(Origin::default());
+    let others = ["b c", "%41"].map(|name| columns.add_volume(name));
+    let mut rng = nvlab_units::Rng::new(3);
+    for i in 0..5000 {
+        let volume = [0, others[0], others[1]][rng.below(3) as usize];
+        let (op, bytes) = [(Op::Write, 4096), (Op::Read, 512), (Op::Flush, 0)][rng.below(3) as usize];
+        let at = crate::Time::from_ps(i * 7);
+        let request =
+            crate::Request { at, op, bytes, offset: rng.below(1 << 40), volume, ..Default::default() };
+        columns.push_answered(request, crate::Span::from_ps(i));
+    }
+    let folder = Folder::new("split");
+    let format = (crate::trace::Format::Parquet, "parquet");
+    let written = crate::trace::write_volumes(&columns, format, &folder.0).unwrap();
+    assert_eq!(written.len(), 3);
+    assert!(folder.0.join("volume=b%20c/part-0.parquet").is_file());
+    assert!(crate::trace::write_volumes(&columns, format, &folder.0).is_err(), "they exist");
+    let (found, report) = crate::trace::read(&folder.0, &ReadOptions::default()).unwrap();
+    assert_eq!(report.reordered, 0);
+    let rows = |columns: &Columns| -> Vec<_> {
+        let name = |number: u16| columns.volumes()[number as usize].clone();
+        let responses = columns.response_ps().unwrap().to_vec();
+        let requests = columns.iter().map(|r| (r.at, r.offset, r.bytes, r.op, name(r.volume)));
+        requests.zip(responses).collect()
+    };
+    assert!(rows(&found) == rows(&columns));
+    // A single file that is cut off is named.
+    let part = folder.0.join("volume=0/part-0.parquet");
+    std::fs::write(&part, b"PAR1").unwrap();
+    let error = crate::trace::read(&folder.0, &ReadOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("volume=0/part-0.parquet: "), "{error}");
+    let empty = Folder::new("empty");
+    std::fs::create_dir_all(&empty.0).unwrap();
+    let error = crate::trace::read(&empty.0, &ReadOptions::default()).unwrap_err().to_string();
+    assert!(error.ends_with("no file below it ends in .parquet"), "{error}");
 }

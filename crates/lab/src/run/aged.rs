@@ -1,0 +1,124 @@
+//! Devices in a known state for something else than a run: to be served.
+//!
+//! Without a workload to measure there is none to prepare the device with: writes of one unit, uniformly distributed over
+//! the part that is to be steady, do. A page map is prepared without payload, as for a run, and shares its kept devices with
+//! runs of `uniform` writes of a unit; any other device is written to where it is ([`prepare`]).
+
+use super::device::{BuildError, Carrying, Device, NoBytes, Visit};
+use super::drive::DriveError;
+use super::{OnProgress, Preparation, State, device, kept, precondition};
+use crate::design::Design;
+use crate::plan::{Source, own_of, workload_key};
+use crate::prepared::Shelf;
+use crate::result::Precondition;
+use nvlab_access::Attached;
+use nvlab_controller::PageMap;
+use nvlab_units::Time;
+use nvlab_workload::{AnyBlockWorkload, BlockWorkload, Work, WorkloadError};
+use std::any::Any;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// The unit that a `uniform` workload writes unless told otherwise.
+const UNIT_BYTES: u32 = 4096;
+
+/// Why a device cannot be brought to its state.
+#[derive(Debug, Error)]
+pub enum AgeError {
+    /// It cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// It failed a request.
+    #[error("while preconditioning: {0}")]
+    Drive(#[from] DriveError),
+    /// It cannot be written so.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+}
+
+/// A device in its state.
+pub struct Aged<D> {
+    /// The device.
+    pub device: D,
+    /// How it was prepared.
+    pub report: Precondition,
+    /// When its time of idleness is over.
+    pub ready: Time,
+}
+
+/// True if the device of a design is prepared without payload ([`page_map`]).
+pub fn is_page_map(design: &Design) -> bool {
+    kept::is_kept(design)
+}
+
+/// The writes that bring a device to its state, and their text.
+fn writes(
+    design: &Design,
+    preparation: &Preparation,
+) -> Result<(Arc<Source>, Option<AnyBlockWorkload>), WorkloadError> {
+    let text = match design.ftl.unit_bytes() {
+        UNIT_BYTES => "uniform".to_string(),
+        bytes => format!("uniform bs={bytes}B"),
+    };
+    let source = Source::read(&text, None)?;
+    let own = own_of(design, &source, preparation)?.and_then(Work::requests);
+    Ok((source, own))
+}
+
+/// The page map of a design in a state, without payload; kept on the shelf, or taken from there. `on_progress` returns false
+/// to stop.
+pub fn page_map(
+    design: &Design,
+    preparation: &Preparation,
+    shelf: Option<&Shelf>,
+    on_progress: OnProgress<'_>,
+) -> Result<Aged<Attached<PageMap>>, AgeError> {
+    let (source, mut own) = writes(design, preparation)?;
+    let own = own.as_mut().map(|own| &mut **own as &mut dyn BlockWorkload);
+    let seed = preparation.device_seed(preparation.seed);
+    let Some(shelf) = shelf.filter(|_| preparation.state != State::Fresh) else {
+        let prepare = Prepare { preparation, own, begin: kept::Begin::default(), on_progress };
+        return device::build(design, seed, &NoBytes, prepare)?;
+    };
+    let keys = kept::Keys::new(design, preparation, &workload_key(&source), own.as_deref());
+    keys.begin(shelf, |device, begin| {
+        let own = own.map(|own| own as &mut dyn BlockWorkload);
+        let prepare = Prepare { preparation, own, begin, on_progress };
+        match device {
+            Some(device) => prepare.visit(device, Time::ZERO),
+            None => device::build(design, seed, &NoBytes, prepare)?,
+        }
+    })
+}
+
+/// Brings a new device of any design to a state, by writing to it; zeros if it keeps what is written.
+pub fn prepare<D: Device>(
+    device: D,
+    design: &Design,
+    preparation: &Preparation,
+    on_progress: OnProgress<'_>,
+) -> Result<Aged<D>, AgeError> {
+    let (_, mut own) = writes(design, preparation)?;
+    let own = own.as_mut().map(|own| &mut **own as &mut dyn BlockWorkload);
+    let mut device = Carrying::new(device);
+    let (report, ready) = precondition::precondition(&mut device, preparation, own, on_progress)?;
+    Ok(Aged { device: device.into_inner(), report, ready: ready + preparation.idle })
+}
+
+struct Prepare<'a> {
+    preparation: &'a Preparation,
+    own: Option<&'a mut dyn BlockWorkload>,
+    begin: kept::Begin<'a>,
+    on_progress: OnProgress<'a>,
+}
+
+impl Visit for Prepare<'_> {
+    type Output = Result<Aged<Attached<PageMap>>, AgeError>;
+    fn visit<D: Device + 'static>(self, mut device: D, _: Time) -> Self::Output {
+        let Prepare { preparation, own, begin, on_progress } = self;
+        let (report, ready) = begin.prepared(&mut device, preparation, own, on_progress)?;
+        let device: Box<dyn Any> = Box::new(device);
+        let device = device.downcast().expect("a page map without payload behind a link");
+        Ok(Aged { device: *device, report, ready: ready + preparation.idle })
+    }
+}

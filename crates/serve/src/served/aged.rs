@@ -1,0 +1,29 @@
+//! Bringing a new device to a state before it is served, as `nvlab run --precondition` does before it measures.
+//!
+//! What is written meanwhile reads as zeros, and it occupies the medium: [`nvlab_lab::run::aged`]. It takes the time of the
+//! modelled device, not that of the wall clock: the device's own clock goes on from there.
+
+use crate::ServeError;
+use nvlab_lab::prepared::Shelf;
+use nvlab_lab::run::aged::AgeError;
+use nvlab_lab::run::{OnProgress, Preparation};
+
+/// The state a new device is brought to.
+pub struct Aging<'a> {
+    /// The state.
+    pub preparation: Preparation,
+    /// Where prepared devices are kept.
+    pub shelf: Option<&'a Shelf>,
+    /// Told what is done; returns false to stop.
+    pub on_progress: OnProgress<'a>,
+}
+
+impl From<AgeError> for ServeError {
+    fn from(error: AgeError) -> ServeError {
+        match error {
+            AgeError::Build(error) => error.into(),
+            AgeError::Workload(error) => ServeError::Options(error.to_string()),
+            AgeError::Drive(error) => ServeError::Failed(format!("while preconditioning: {error}")),
+        }
+    }
+}
