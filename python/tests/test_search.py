@@ -12,7 +12,7 @@ pytest.importorskip("optuna", reason="Optuna is not installed")
 SPACE = {
     "ftl.spare": nv.arange("8 %", "40 %", "4 %"),
     "ftl.clean.kind": ["greedy", "fifo", "cost-benefit"],
-    "ftl.clean.reserve": [3, 4, 6],
+    "ftl.free_blocks_min": [2, 4, 16],
 }
 SETTINGS = {"until": "1 x capacity", "precondition": "full"}
 OBJECTIVES = ["capacity", "waf"]
@@ -54,7 +54,7 @@ def test_a_third_of_the_grid_finds_the_front(grid: nv.SweepTable) -> None:
 
 def test_points_that_are_behind_are_given_up() -> None:
     found = nv.search(
-        "bench-4g", {**SPACE, "ftl.clean.reserve": [3]}, "zipf qd=8", OBJECTIVES, runs=27, glance="0.2 x capacity", **SETTINGS
+        "bench-4g", {**SPACE, "ftl.free_blocks_min": [2]}, "zipf qd=8", OBJECTIVES, runs=27, glance="0.2 x capacity", **SETTINGS
     )
     assert len(found) == found.points == 27, "every point was looked at, none twice"
     given_up = [row for row in found if row["given_up"]]
