@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
 from . import _nvlab
 from ._design import Design, design as read_design
 from ._errors import Error, NvlabWarning
-from ._html import escape, grid
+from ._html import grid
 from ._progress import Progress, Reporter
 from ._result import Result, write_report
 from ._table import Metric, Table, metrics
@@ -189,7 +189,7 @@ class Comparison:
             if isinstance(metric, Metric) and any(metric.name in group[0].metrics for group in self._groups):
                 rows.append([metric.title, *(group[0].metrics.shown(metric.name) for group in self._groups)])
         heads = ["", *(group[0].design for group in self._groups)]
-        note = "; ".join(f"{escape(name)} is left out: {escape(why)}" for name, why in self.left_out.items())
+        note = "; ".join(f"{name} is left out: {why}" for name, why in self.left_out.items())
         return grid(heads, rows, note)
 
 

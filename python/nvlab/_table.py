@@ -49,8 +49,11 @@ class Table:
         return len(self._frame)
 
     def __getitem__(self, name: str) -> list[Cell]:
-        """The values of a column."""
-        return self._frame.column(name)
+        """The values of a column, in base units; a metric may be named without its unit."""
+        try:
+            return self._frame.column(self.column_of(name))
+        except InputError as error:
+            raise KeyError(str(error)) from None
 
     def __iter__(self) -> Iterator[dict[str, Cell]]:
         """Its rows."""
@@ -167,9 +170,15 @@ class Table:
     def __repr__(self) -> str:
         return f"<Table of {len(self)} rows and {len(self.columns)} columns>"
 
+    def _heads(self) -> list[str]:
+        """The columns that are shown: metrics without their unit, which the cells have."""
+        found = [_metrics().get(column) for column in self._shown]
+        return [column if metric is None else metric.name for column, metric in zip(self._shown, found, strict=True)]
+
     def _cells(self) -> list[list[str]]:
-        shown = [self._frame.rows(0, _ROWS_SHOWN).column(name) for name in self._shown]
-        return [[_text(value) for value in row] for row in zip(*shown, strict=True)]
+        first = self._frame.rows(0, _ROWS_SHOWN)
+        columns = [[_shown(column, value) for value in first.column(column)] for column in self._shown]
+        return [list(row) for row in zip(*columns, strict=True)]
 
     def _note(self) -> str:
         parts = [self.about] if self.about else []
@@ -180,23 +189,26 @@ class Table:
         return "; ".join(parts)
 
     def __str__(self) -> str:
-        rows = [self._shown, *self._cells()]
+        rows = [self._heads(), *self._cells()]
         widths = [max(len(row[at]) for row in rows) for at in range(len(self._shown))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         note = self._note()
         return "\n".join([*lines, *([f"({note})"] if note else [])])
 
     def _repr_html_(self) -> str:
-        return grid(self._shown, self._cells(), self._note())
+        return grid(self._heads(), self._cells(), self._note())
 
 
 def _rebuilt(ipc: bytes, shown: list[str], about: str) -> Table:
     return Table(_nvlab.Frame.from_ipc(ipc), shown, about)
 
 
-def _text(value: Cell) -> str:
+def _shown(column: str, value: Cell) -> str:
+    """A cell for people: a metric with its unit."""
     if value is None:
         return "–"
+    if isinstance(value, (int, float)) and column in _metrics():
+        return _nvlab.display_metric(column, value)
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

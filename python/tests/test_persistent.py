@@ -112,6 +112,18 @@ def test_what_a_heap_refuses(folder: Path) -> None:
         nvlab.heap.open(folder / "no heap")
 
 
+def test_heaps_are_opened_in_any_order(folder: Path) -> None:
+    """Each open heap has a brand of the extension's own; the file does not depend on which one made it."""
+    heaps = [nvlab.heap.open(folder / f"{number}") for number in range(4)]
+    for number, heap in enumerate(heaps):
+        heap["number"] = [number]
+        heap.close()
+    for number in (3, 1, 2, 0):
+        with nvlab.heap.open(folder / f"{number}") as heap, nvlab.heap.open(folder / f"{(number + 1) % 4}") as other:
+            assert heap.copy() == {"number": [number]} and other.copy() == {"number": [(number + 1) % 4]}
+    assert "undamaged" in nv.cli(["heap", "check", str(folder / "3")]).stdout
+
+
 def test_objects_of_a_transaction_that_was_undone(folder: Path) -> None:
     with nvlab.heap.open(folder / "heap") as heap:
         with pytest.raises(ZeroDivisionError), heap.transaction():

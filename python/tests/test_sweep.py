@@ -18,7 +18,9 @@ def test_a_point_is_a_row(table: nv.SweepTable) -> None:
     greedy = table.polars()["waf"].to_list()[:3]
     assert greedy == sorted(greedy, reverse=True)
     assert pickle.loads(pickle.dumps(table)).arrow() == table.arrow()
-    assert "ftl.spare" in str(table) and "<table>" in table._repr_html_()
+    assert str(table).splitlines()[0].split()[:4] == ["ftl.clean.kind", "ftl.spare", "iops", "write.mean"]
+    assert str(table).splitlines()[1].split()[-1] in ("years", "days") and "<table>" in table._repr_html_()
+    assert table["write.p99"] == table["write.p99_ns"]
 
 
 def test_axes_of_designs_workloads_and_seeds() -> None:

@@ -5,7 +5,7 @@ use nvlab_lab::design::sheets::{self, Sheet};
 use nvlab_lab::design::{self, BUILT_IN, DesignErrors};
 use nvlab_lab::explain;
 use nvlab_lab::plan::Named;
-use nvlab_lab::report::metric::{Better, Metric, Unit, metrics};
+use nvlab_lab::report::metric::{self, Better, Metric, Unit, metrics};
 use nvlab_units::{Span, quantity};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -235,6 +235,12 @@ fn unit(unit: Unit) -> &'static str {
     }
 }
 
+/// A value of a metric for people: `2.41 ms`.
+#[pyfunction]
+fn display_metric(name: &str, value: f64) -> Result<String, Trouble> {
+    Ok(metric::find(name)?.unit.shown(value).to_string())
+}
+
 /// Bytes for people: `114 GiB`.
 #[pyfunction]
 fn display_bytes(bytes: u64) -> String {
@@ -250,5 +256,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parts, module)?)?;
     module.add_function(wrap_pyfunction!(part, module)?)?;
     module.add_function(wrap_pyfunction!(metric_table, module)?)?;
+    module.add_function(wrap_pyfunction!(display_metric, module)?)?;
     module.add_function(wrap_pyfunction!(display_bytes, module)?)
 }
