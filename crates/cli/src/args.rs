@@ -274,6 +274,9 @@ pub struct Compare {
     /// Metrics (columns) to show, e.g. -m iops,write.p99,waf,price
     #[arg(short = 'm', long, value_delimiter = ',', value_name = "LIST")]
     pub metrics: Vec<String>,
+    /// Write the table to FILE as Parquet, in base units
+    #[arg(long, value_name = "FILE")]
+    pub parquet: Option<PathBuf>,
     /// Exit with 1 if true of a design, e.g. --fail-if 'write.p99 > 5 ms'; beside the first design:
     /// --fail-if 'waf > +5 %' (repeatable)
     #[arg(long, value_name = "EXPR")]

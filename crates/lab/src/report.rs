@@ -32,7 +32,7 @@ mod timeline;
 pub(crate) mod sample;
 
 pub use assertion::{Assertion, Verdict};
-pub use compare::compare_text;
+pub use compare::{compare_parquet, compare_text};
 pub use document::{Assertion as AssertionDocument, RunDocument, RunsDocument, schema};
 pub use html::html;
 pub use human::run_text;

@@ -397,7 +397,8 @@ Traces, by the ending of the file or after a colon (web.csv.gz:msr):
   tencent    Tencent cloud block storage
   parquet    a table: time_UNIT (s, ms, us, ns, ps; or a timestamp `time`), op (read, write, trim,
              flush), offset_bytes or offset_sectors, length_bytes or length_sectors; optionally
-             volume, fua, response_UNIT; other columns are left aside
+             volume, fua, response_UNIT; other columns are left aside. A folder of such files, a file or
+             a folder volume=NAME for each volume, is one trace (trace split --extension parquet)
   nvt        our own column file: what `nvlab trace convert` makes of the others
 
 Results on stdout, by --format: human (tables), json (one document), jsonl (one per line), csv,

@@ -56,14 +56,7 @@ pub fn compare_text<S: AsRef<str>>(
     metrics: &[S],
     format: Format,
 ) -> Result<String, String> {
-    if groups.is_empty() || groups.iter().any(Vec::is_empty) {
-        return Err("there is nothing to compare: every design needs at least one run".to_string());
-    }
-    let columns = match metrics {
-        [] => default_columns(groups),
-        names => names.iter().map(|name| metric::find(name.as_ref())).collect::<Result<_, _>>()?,
-    };
-    let comparison = Comparison::new(groups, columns);
+    let comparison = comparison(groups, metrics)?;
     Ok(match format {
         Format::Human => comparison.human(),
         Format::Markdown => comparison.markdown(),
@@ -71,6 +64,22 @@ pub fn compare_text<S: AsRef<str>>(
         Format::Json => comparison.json(),
         Format::JsonLines => comparison.json_lines(),
     })
+}
+
+/// The same table as Parquet: a row for each design, every column nullable, in base units with the unit in the name.
+pub fn compare_parquet<S: AsRef<str>>(groups: &[Vec<RunResult>], metrics: &[S]) -> Result<Vec<u8>, String> {
+    comparison(groups, metrics)?.parquet().map_err(|error| error.to_string())
+}
+
+fn comparison<S: AsRef<str>>(groups: &[Vec<RunResult>], metrics: &[S]) -> Result<Comparison, String> {
+    if groups.is_empty() || groups.iter().any(Vec::is_empty) {
+        return Err("there is nothing to compare: every design needs at least one run".to_string());
+    }
+    let columns = match metrics {
+        [] => default_columns(groups),
+        names => names.iter().map(|name| metric::find(name.as_ref())).collect::<Result<_, _>>()?,
+    };
+    Ok(Comparison::new(groups, columns))
 }
 
 /// Columns that a comparison of recorded programs leaves out.

@@ -178,7 +178,9 @@ fn begun<D: BlockDevice + Observed>(
     let report = Precondition::none(&preparation.to_string());
     let is_steady = preparation.state == State::Steady;
     let capacity = device.capacity_bytes();
-    let filled = preparation.fill_bytes(capacity);
+    // Whole units: see `sequential_fill`.
+    let unit = device.unit_bytes() as u64;
+    let filled = (preparation.fill_bytes(capacity) / unit).max(1) * unit;
     let draws =
         workload.as_ref().filter(|_| is_steady && preparation.twin).and_then(|workload| workload.draws());
     let twin = draws.map(|draws| coarse::settled(device, draws, filled, &report, steps)).transpose()?;

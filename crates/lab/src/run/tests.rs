@@ -134,5 +134,6 @@ fn transactions_need_a_memory_that_is_large_enough() {
 }
 
 mod endings;
+mod fills;
 mod staged;
 mod twins;

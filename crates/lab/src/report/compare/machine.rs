@@ -1,7 +1,12 @@
-//! A comparison for other programs: Markdown, CSV, JSON. CSV and JSON are in base units.
+//! A comparison for other programs: Markdown, CSV, JSON, Parquet. All but Markdown are in base units.
 
 use super::{Cell, Comparison, Parts, Row};
+use crate::columns_out::parquet_of;
 use crate::report::document::{self, COMPARISON, COMPARISON_ROW, ComparisonRow, Design, MetricEntry, Value};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, StringArray, UInt64Array};
+use arrow_schema::Field;
+use std::io;
+use std::sync::Arc;
 
 impl Comparison {
     pub(super) fn markdown(&self) -> String {
@@ -44,6 +49,34 @@ impl Comparison {
             text += &csv_row(&fields);
         }
         text
+    }
+
+    /// The columns of [`Comparison::csv`].
+    pub(super) fn parquet(&self) -> io::Result<Vec<u8>> {
+        let several = self.rows.iter().any(|row| row.seeds.len() > 1);
+        let names = self.rows.iter().map(|row| Some(row.name.as_str()));
+        let seeds = self.rows.iter().map(|row| row.seeds.len() as u64);
+        let mut columns: Vec<(String, ArrayRef)> = vec![
+            ("design".to_string(), Arc::new(names.collect::<StringArray>())),
+            ("seeds".to_string(), Arc::new(seeds.map(Some).collect::<UInt64Array>())),
+        ];
+        for (at, column) in self.columns.iter().enumerate() {
+            let cells = || self.rows.iter().map(|row| row.cells[at].as_ref());
+            let numbers = |get: fn(&Cell) -> f64| -> ArrayRef {
+                Arc::new(cells().map(|cell| cell.map(get)).collect::<Float64Array>())
+            };
+            let name = column.column();
+            columns.push((name.clone(), numbers(|cell| cell.estimate.mean)));
+            if several {
+                columns.push((format!("{name}_interval"), numbers(|cell| cell.estimate.interval)));
+                let same = cells().map(|cell| cell.map(|cell| cell.same)).collect::<BooleanArray>();
+                columns.push((format!("{name}_same"), Arc::new(same)));
+            }
+        }
+        let (names, arrays): (Vec<String>, Vec<ArrayRef>) = columns.into_iter().unzip();
+        let fields = names.into_iter().zip(&arrays);
+        let fields = fields.map(|(name, array)| Field::new(name, array.data_type().clone(), true)).collect();
+        parquet_of(fields, arrays, &[("nvlab.schema", COMPARISON)])
     }
 
     pub(super) fn json(&self) -> String {

@@ -118,3 +118,33 @@ fn faults_and_warnings() {
     assert!(text.contains("\n! the workloads differ"), "{text}");
     assert!(text.contains("\n! same, seed 1: not steady after 581 GiB"), "{text}");
 }
+
+/// Parquet has the columns and values of the CSV.
+#[test]
+fn parquet_holds_what_csv_says() {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float64Type, UInt64Type};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    for seeds in [1, 3] {
+        let groups = [runs("a", 2.5, 100.0, seeds), runs("b", 1.5, 120.0, seeds)];
+        let metrics = ["waf", "write.mean", "trim.p99"];
+        let csv = compare_text(&groups, &metrics, Format::Csv).unwrap();
+        let bytes = bytes::Bytes::from(compare_parquet(&groups, &metrics).unwrap());
+        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap().build().unwrap();
+        let batches: Vec<_> = reader.map(Result::unwrap).collect();
+        let [table] = &batches[..] else { panic!("{} batches", batches.len()) };
+        let heads: Vec<String> = table.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let mut lines = csv.lines();
+        assert_eq!(lines.next().unwrap(), heads.join(","));
+        for (row, line) in lines.enumerate() {
+            let cells = table.columns().iter().map(|array| match array.data_type() {
+                _ if array.is_null(row) => String::new(),
+                arrow_schema::DataType::Utf8 => array.as_string::<i32>().value(row).to_string(),
+                arrow_schema::DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).to_string(),
+                arrow_schema::DataType::Boolean => array.as_boolean().value(row).to_string(),
+                _ => array.as_primitive::<Float64Type>().value(row).to_string(),
+            });
+            assert_eq!(line, cells.collect::<Vec<_>>().join(","));
+        }
+    }
+}
