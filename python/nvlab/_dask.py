@@ -66,7 +66,7 @@ def _client(on: Any) -> Iterator[Any]:
             yield client
         return
     try:
-        client = distributed.Client(on.removeprefix("dask:"), timeout="20s")  # type: ignore[no-untyped-call]
+        client = distributed.Client(on.removeprefix("dask:"), timeout="5s")  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
         raise Unsupported(f"there is no scheduler at {on.removeprefix('dask:')}: {error}") from None
     with client:

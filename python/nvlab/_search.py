@@ -128,7 +128,7 @@ class _Study:
         self._optuna = optuna
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         start = min(10, max(4, self.size // 5))
-        sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=start, warn_independent_sampling=False)
+        sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=start)
         directions = ["minimize" if one.better == "less" else "maximize" for one in objectives]
         self._study = optuna.create_study(directions=directions, sampler=sampler)
 

@@ -3,8 +3,9 @@
 use super::{Cell, Comparison, Parts, Row};
 use crate::columns_out::parquet_of;
 use crate::report::document::{self, COMPARISON, COMPARISON_ROW, ComparisonRow, Design, MetricEntry, Value};
-use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, StringArray, UInt64Array};
-use arrow_schema::Field;
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_schema::{Field, Schema};
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
@@ -75,8 +76,12 @@ impl Comparison {
         }
         let (names, arrays): (Vec<String>, Vec<ArrayRef>) = columns.into_iter().unzip();
         let fields = names.into_iter().zip(&arrays);
-        let fields = fields.map(|(name, array)| Field::new(name, array.data_type().clone(), true)).collect();
-        parquet_of(fields, arrays, &[("nvlab.schema", COMPARISON)])
+        let fields: Vec<Field> =
+            fields.map(|(name, array)| Field::new(name, array.data_type().clone(), true)).collect();
+        let metadata = HashMap::from([("nvlab.schema".to_string(), COMPARISON.to_string())]);
+        let schema = Schema::new_with_metadata(fields, metadata);
+        let batch = RecordBatch::try_new(Arc::new(schema), arrays).map_err(io::Error::other)?;
+        parquet_of(&batch)
     }
 
     pub(super) fn json(&self) -> String {
