@@ -312,6 +312,9 @@ pub struct Sweep {
     /// Metrics (columns and curves) to show, e.g. -m iops,write.p99,waf,price
     #[arg(short = 'm', long, value_delimiter = ',', value_name = "LIST")]
     pub metrics: Vec<String>,
+    /// The two or three metrics of the Pareto front, e.g. --front price.gib,read.p99 [default: price, lifetime and p99]
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    pub front: Vec<String>,
     /// Run only shard I of N, and keep its results; a run without this option makes the table
     #[arg(long, value_name = "I/N", env = "NVLAB_SHARD", hide_env_values = true)]
     pub shard: Option<Shard>,
