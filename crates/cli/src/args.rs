@@ -258,6 +258,12 @@ pub struct Run {
     /// Write the run over time to FILE, for ui.perfetto.dev and other readers of Chrome's trace events
     #[arg(long, value_name = "FILE", conflicts_with = "repeat")]
     pub timeline: Option<PathBuf>,
+    /// A live page at http://HOST:PORT/ to watch, slow down and change the run; it begins in real time, and its result is not kept
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["repeat", "force"])]
+    pub http: Option<String>,
+    /// Let --http listen on addresses that other machines can reach
+    #[arg(long, requires = "http")]
+    pub allow_remote: bool,
 }
 
 #[derive(Args)]
