@@ -19,7 +19,7 @@ your own drive: nvlab design new mine.toml (nvlab is target/release/nvlab; make 
 endef
 export WHAT NEXT
 
-.PHONY: run install ftls test fuzz test-real check-theory bench bench-durable bench-heap lint deny docs wheel python
+.PHONY: run install ftls test fuzz test-real browser check-theory bench bench-durable bench-heap lint deny docs wheel python
 
 run: ; @echo "$$WHAT"; $(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html && echo "$$NEXT"
 
@@ -35,6 +35,8 @@ test: ; cargo test --workspace --locked
 fuzz: ; NVLAB_FUZZ_COUNT=20000 cargo test -p nvlab-cli --locked --test fuzz -- --nocapture
 
 test-real: ; cargo build --release --quiet --locked -p nvlab-cli && cargo build --release --quiet --locked -p nvlab-nvheap --example todo && tests/real/all.sh $${CARGO_TARGET_DIR:-target}/release/nvlab
+
+browser: ; cargo build --release --quiet --locked -p nvlab-cli && python3 tests/browser/pages.py $${CARGO_TARGET_DIR:-target}/release/nvlab $${CARGO_TARGET_DIR:-target}/screenshots
 
 check-theory: ; @$(NVLAB) check-theory
 

@@ -258,6 +258,12 @@ pub struct Run {
     /// Write the run over time to FILE, for ui.perfetto.dev and other readers of Chrome's trace events
     #[arg(long, value_name = "FILE", conflicts_with = "repeat")]
     pub timeline: Option<PathBuf>,
+    /// A live page at http://HOST:PORT/ to watch, slow down and change the run; it begins in real time, and its result is not kept
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["repeat", "force"])]
+    pub http: Option<String>,
+    /// Let --http listen on addresses that other machines can reach
+    #[arg(long, requires = "http")]
+    pub allow_remote: bool,
 }
 
 #[derive(Args)]
@@ -315,6 +321,9 @@ pub struct Sweep {
     /// Metrics (columns and curves) to show, e.g. -m iops,write.p99,waf,price
     #[arg(short = 'm', long, value_delimiter = ',', value_name = "LIST")]
     pub metrics: Vec<String>,
+    /// The two or three metrics of the Pareto front, e.g. --front price.gib,read.p99 [default: price, lifetime and p99]
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    pub front: Vec<String>,
     /// Run only shard I of N, and keep its results; a run without this option makes the table
     #[arg(long, value_name = "I/N", env = "NVLAB_SHARD", hide_env_values = true)]
     pub shard: Option<Shard>,

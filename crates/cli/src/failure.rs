@@ -79,7 +79,9 @@ impl From<TaskError> for Failure {
     fn from(error: TaskError) -> Failure {
         let text = error.to_string();
         match error {
-            TaskError::Run(RunError::Unbuildable { .. } | RunError::Nothing { .. }) => Failure::Input(text),
+            TaskError::Run(
+                RunError::Unbuildable { .. } | RunError::Nothing { .. } | RunError::Unwatched { .. },
+            ) => Failure::Input(text),
             TaskError::Run(RunError::NoMemory { .. }) | TaskError::Keep { .. } => Failure::Machine(text),
             TaskError::Run(_) => Failure::Check(text),
             TaskError::Stopped => Failure::Interrupted(text),

@@ -29,6 +29,7 @@ pub use until::Until;
 use crate::design::Design;
 use crate::prepared::Shelf;
 use crate::result::RunResult;
+use crate::run::watched::{Onlooker, run_watched};
 use crate::run::{self, Keeping, Preparation, RunError, RunPlan, State};
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::{Work, WorkloadError};
@@ -116,20 +117,37 @@ impl Task {
         shelf: Option<&Shelf>,
         on_progress: run::OnProgress<'_>,
     ) -> Result<RunResult, RunError> {
-        let (capacity, serves) = (self.design.capacity_bytes(), self.design.ftl.kind().serves());
-        let seed = self.plan.seed;
-        let open = || self.source.open(capacity, serves, seed).unwrap_or_else(reopened).work;
-        let work = self.work.clone().unwrap_or_else(open);
-        let own = own_of(&self.design, &self.source, &self.plan.state).unwrap_or_else(reopened);
+        let (work, own) = self.works();
         let workload = workload_key(&self.source);
         let keeping = shelf.map(|shelf| Keeping { shelf, workload: &workload });
-        let mut result = run::run(&self.design, &self.plan, work, own, keeping, on_progress)?;
+        run::run(&self.design, &self.plan, work, own, keeping, on_progress).map(|result| self.named(result))
+    }
+
+    /// Runs it in sight of an onlooker, who may change it: the result is not that of the key then.
+    pub fn run_watched(
+        &self,
+        onlooker: &mut dyn Onlooker,
+        on_progress: run::OnProgress<'_>,
+    ) -> Result<RunResult, RunError> {
+        let ran = run_watched(&self.design, &self.plan, self.works(), onlooker, on_progress);
+        ran.map(|result| self.named(result))
+    }
+
+    /// The workload, and its copy that prepares the device.
+    fn works(&self) -> (Work, Option<Work>) {
+        let (capacity, serves) = (self.design.capacity_bytes(), self.design.ftl.kind().serves());
+        let open = || self.source.open(capacity, serves, self.plan.seed).unwrap_or_else(reopened).work;
+        let work = self.work.clone().unwrap_or_else(open);
+        (work, own_of(&self.design, &self.source, &self.plan.state).unwrap_or_else(reopened))
+    }
+
+    fn named(&self, mut result: RunResult) -> RunResult {
         result.key = self.key.clone();
         if result.flush.count > 0 && !self.source.is_trace() {
             // The number of requests of a generator does not include its flushes.
             result.requests_asked = None;
         }
-        Ok(result)
+        result
     }
 }
 

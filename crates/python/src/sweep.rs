@@ -151,7 +151,7 @@ impl Space {
         let ran = watch.run(&engine, &batch.tasks(), &batch.titles, settings.force)?;
         let outcomes = outcomes(&mine, places, &ran);
         let failed = outcomes.iter().filter(|outcome| outcome.result.is_err()).count();
-        let page = page::page(&self.sweep, &outcomes, &[]);
+        let page = page::page(&self.sweep, &outcomes, &[], &[]);
         Ok((Frame(SweepTable::new(&self.sweep, &outcomes).batch()), failed, page))
     }
 }

@@ -77,6 +77,8 @@ pub(crate) fn sleep_precisely() {
 pub(crate) struct Clock {
     mode: TimeMode,
     start: Instant,
+    /// It stands still since then.
+    paused: Option<Instant>,
     /// How far the device is ahead of the wall clock.
     ahead: Span,
     /// The device is not called at an earlier time.
@@ -89,7 +91,7 @@ impl Clock {
         if mode != TimeMode::Fast {
             spin();
         }
-        Clock { mode, start: Instant::now(), ahead: begin.since(Time::ZERO), last: begin }
+        Clock { mode, start: Instant::now(), paused: None, ahead: begin.since(Time::ZERO), last: begin }
     }
 
     /// The device's time now.
@@ -97,9 +99,21 @@ impl Clock {
         self.wall().max(self.last)
     }
 
-    /// Wall-clock time since it was created.
+    /// Wall-clock time since it was created, without pauses.
     pub(crate) fn running(&self) -> Duration {
-        self.start.elapsed()
+        self.paused.map_or_else(|| self.start.elapsed(), |paused| paused - self.start)
+    }
+
+    /// It stands still from now on.
+    pub(crate) fn pause(&mut self) {
+        self.paused.get_or_insert_with(Instant::now);
+    }
+
+    /// It goes on from where it stands.
+    pub(crate) fn resume(&mut self) {
+        if let Some(paused) = self.paused.take() {
+            self.start += paused.elapsed();
+        }
     }
 
     /// The device is busy until then and not called before.
@@ -136,7 +150,7 @@ impl Clock {
             TimeMode::Slower(times) => times as u128,
         };
         // Rounded up: with a fraction lost here, which counts `times` over, a reply would be early.
-        let ps = (self.start.elapsed().as_nanos() * 1000).div_ceil(times);
+        let ps = (self.running().as_nanos() * 1000).div_ceil(times);
         Time::ZERO + Span::from_ps(u64::try_from(ps).unwrap_or(u64::MAX)) + self.ahead
     }
 }
@@ -185,6 +199,19 @@ mod tests {
         for wrong in ["x0", "x", "slow", "x1000001", "X2"] {
             assert!(wrong.parse::<TimeMode>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_paused_clock_stands_still() {
+        let mut clock = Clock::new(TimeMode::Slower(1), Time::ZERO);
+        clock.pause();
+        let then = clock.now();
+        std::thread::sleep(Duration::from_millis(30));
+        clock.pause();
+        assert_eq!(clock.now(), then);
+        clock.resume();
+        assert!(clock.now() >= then && clock.now().since(then) < Span::from_us(25_000));
+        clock.resume();
     }
 
     #[test]

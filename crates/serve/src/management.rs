@@ -12,7 +12,8 @@
 
 use crate::ServeError;
 use crate::http::metrics::metrics;
-use crate::http::{REQUEST_MAX, Site};
+use crate::http::watched::Watched;
+use crate::http::{REQUEST_MAX, Reply, Site};
 use crate::nbd::Address;
 use crate::net::connections::{Connection, ConnectionLimits, Connections};
 use crate::net::listen::listen;
@@ -43,6 +44,7 @@ pub enum Endpoint {
 pub struct ManagementServer {
     connections: Arc<Connections>,
     address: Address,
+    fragment: String,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -52,11 +54,30 @@ impl ManagementServer {
         &self.address
     }
 
+    /// The address of the live page, with the token that allows changes.
+    pub fn page(&self) -> String {
+        format!("http://{}/{}", self.address, self.fragment)
+    }
+
     /// Listens at an address.
     pub fn open(
         endpoint: Endpoint,
         address: &Address,
         drives: Vec<Arc<Drive>>,
+    ) -> Result<ManagementServer, ServeError> {
+        ManagementServer::listen(endpoint, address, drives, Vec::new())
+    }
+
+    /// A live page of something else than served devices.
+    pub fn open_page(address: &Address, shown: Arc<dyn Watched>) -> Result<ManagementServer, ServeError> {
+        ManagementServer::listen(Endpoint::Http, address, Vec::new(), vec![shown])
+    }
+
+    fn listen(
+        endpoint: Endpoint,
+        address: &Address,
+        drives: Vec<Arc<Drive>>,
+        others: Vec<Arc<dyn Watched>>,
     ) -> Result<ManagementServer, ServeError> {
         let (listener, address) = listen(address)?;
         let name = match endpoint {
@@ -66,18 +87,20 @@ impl ManagementServer {
         let limits = ConnectionLimits { handshake: PATIENCE, ..ConnectionLimits::default() };
         let connections = Connections::new(name, limits, Log::default());
         let connections = Arc::new(connections.map_err(ServeError::io("cannot make an event counter"))?);
-        let site = Arc::new(Site::new(drives, address.is_remote()));
+        let site = Arc::new(Site::new(drives, others, address.is_remote())?);
+        let fragment = site.fragment();
         let of_thread = Arc::clone(&connections);
+        let of_streams = Arc::clone(&connections);
         let body = move || {
             of_thread.serve(&listener, move |connection| {
                 // A client that disconnects early needs no report.
-                let _ = answer(endpoint, connection, &site);
+                let _ = answer(endpoint, connection, &of_streams, &site);
                 Ok(())
             });
         };
         let thread = std::thread::Builder::new().name(format!("nvlab-{name}")).spawn(body);
         let thread = thread.map_err(ServeError::io("cannot start a thread"))?;
-        Ok(ManagementServer { connections, address, thread: Some(thread) })
+        Ok(ManagementServer { connections, address, fragment, thread: Some(thread) })
     }
 }
 
@@ -91,7 +114,12 @@ impl Drop for ManagementServer {
     }
 }
 
-fn answer(endpoint: Endpoint, connection: &Connection, site: &Site) -> io::Result<()> {
+fn answer(
+    endpoint: Endpoint,
+    connection: &Connection,
+    connections: &Connections,
+    site: &Site,
+) -> io::Result<()> {
     // The time for a whole request is limited by `Connections`.
     connection.stream.limit(None, Some(PATIENCE))?;
     let (end, bytes_max): (&[u8], _) = match endpoint {
@@ -106,7 +134,10 @@ fn answer(endpoint: Endpoint, connection: &Connection, site: &Site) -> io::Resul
     connection.set_busy();
     let reply = match endpoint {
         Endpoint::Control => control(request.lines().next().unwrap_or_default(), site.drives()),
-        Endpoint::Http => site.answer(&request),
+        Endpoint::Http => match site.answer(&request) {
+            Reply::Whole(reply) => reply,
+            Reply::Stream(head) => return site.stream(&head, connection, connections, PATIENCE),
+        },
     };
     connection.write_all(reply.as_bytes())
 }
@@ -114,7 +145,9 @@ fn answer(endpoint: Endpoint, connection: &Connection, site: &Site) -> io::Resul
 /// Reads up to `end`, the end of the stream, or `bytes_max`.
 fn read_until(stream: &Stream, end: &[u8], bytes_max: usize) -> io::Result<String> {
     let (mut bytes, mut piece) = (Vec::new(), [0; 512]);
-    while !bytes.ends_with(end) && bytes.len() < bytes_max {
+    // The end may lie between two pieces; what follows it is seen as well, and refused.
+    let ended = |bytes: &[u8]| bytes.windows(end.len()).any(|window| window == end);
+    while !ended(&bytes) && bytes.len() < bytes_max {
         match stream.read(&mut piece)? {
             0 => break,
             count => bytes.extend_from_slice(&piece[..count]),

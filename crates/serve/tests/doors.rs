@@ -10,7 +10,7 @@ use nvlab_serve::nbd::Address;
 use nvlab_serve::served::{Drive, DriveOptions};
 use nvlab_serve::{ServeError, TimeMode};
 use std::fs::OpenOptions;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -74,30 +74,143 @@ fn metrics_are_served_as_http() {
     assert!(ask(&path, "GET /other HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
 }
 
+/// A door to a live page, and how to ask it.
+struct Page {
+    path: std::path::PathBuf,
+    door: ManagementServer,
+    _folder: Folder,
+}
+
+impl Page {
+    fn of(name: &str, drive: &Arc<Drive>) -> Page {
+        let folder = Folder::new(name);
+        let path = folder.0.join("http");
+        let address = Address::Unix(path.clone());
+        let door = ManagementServer::open(Endpoint::Http, &address, vec![Arc::clone(drive)]).unwrap();
+        Page { path, door, _folder: folder }
+    }
+
+    fn post(&self, what: &str) -> String {
+        let page = self.door.page();
+        let (_, token) = page.split_once("#t=").unwrap();
+        let head = format!("POST /{what} HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n");
+        ask(&self.path, &format!("{head}X-Nvlab-Token: {token}\r\nContent-Length: 0\r\n\r\n"))
+    }
+
+    fn events(&self) -> BufReader<UnixStream> {
+        let mut stream = UnixStream::connect(&self.path).unwrap();
+        stream.write_all(b"GET /events HTTP/1.1\r\nHost: 127.0.0.1:7070\r\n\r\n").unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        BufReader::new(stream)
+    }
+}
+
+/// The next event.
+fn event(events: &mut BufReader<UnixStream>) -> serde_json::Value {
+    let mut line = String::new();
+    while !line.starts_with("data: ") {
+        line.clear();
+        assert_ne!(events.read_line(&mut line).unwrap(), 0, "the stream ended");
+    }
+    serde_json::from_str::<serde_json::Value>(&line["data: ".len()..]).unwrap()["devices"][0].take()
+}
+
 #[test]
-fn the_live_page_says_what_is_going_on_without_scripts() {
-    let folder = Folder::new("page");
-    let (drive, path) = (drive(), folder.0.join("http"));
-    let _door =
-        ManagementServer::open(Endpoint::Http, &Address::Unix(path.clone()), vec![Arc::clone(&drive)])
-            .unwrap();
-    let look = || ask(&path, "GET / HTTP/1.1\r\nHost: 127.0.0.1:7070\r\n\r\n");
-    assert!(look().contains("power on.</p>"));
-    drive.write(drive.session(), 0, &[1; 1 << 20], true).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(600));
-    let page = look();
-    assert!(page.contains("<th scope=\"row\">write</th>") && page.contains(">1.00 MiB</td>"), "{page}");
-    assert!(page.contains("write amplification 1.") && page.contains("cycles on average"), "{page}");
-    drive.cut().unwrap();
-    let page = look();
-    assert!(page.contains("1 power cut so far, the last after 1 operations"), "{page}");
-    // It loads nothing, and server and page state the same policy.
-    let (head, body) = page.split_once("\r\n\r\n").unwrap();
-    assert_eq!((body.matches("href").count(), body.matches("src=").count()), (0, 0), "{page}");
-    assert!(head.contains(&nvlab_lab::report::page::policy()), "{page}");
+fn events_say_what_is_going_on() {
+    let drive = drive();
+    let page = Page::of("events", &drive);
+    let mut events = page.events();
+    let first = event(&mut events);
+    assert_eq!(
+        (&first["name"], &first["paused"], &first["cut_count"]),
+        (&"mlc".into(), &false.into(), &0.into())
+    );
+    assert!(first["write"]["p99_s"].is_null() && first["map"]["live"].is_string(), "{first}");
+    drive.write(drive.session(), 0, &[1; 1 << 20], false).unwrap();
+    let second = event(&mut events);
     assert!(
-        head.contains("default-src 'none'") && !body.contains("<script") && !body.contains("style="),
-        "{page}"
+        second["write"]["bytes"] == 1 << 20 && second["write"]["p99_s"].as_f64().unwrap() > 0.0,
+        "{second}"
+    );
+    assert!(second["buffer"][0].as_u64().unwrap() <= second["buffer"][1].as_u64().unwrap(), "{second}");
+    assert!(second["map"]["live"] != first["map"]["live"] && second["wa_all"].as_f64().unwrap() >= 1.0);
+    assert!(page.post("cut").contains("\r\n\r\nthe power failed after 1 operations"));
+    let third = event(&mut events);
+    assert_eq!((&third["cut_count"], &third["cuts"][0]["operations"]), (&1.into(), &1.into()));
+    assert!(page.post("rate?per_s=5").starts_with("HTTP/1.1 409"), "programs ask");
+}
+
+#[test]
+fn a_page_without_the_token_changes_nothing() {
+    let drive = drive();
+    let page = Page::of("token", &drive);
+    for headers in [
+        "",
+        "X-Nvlab-Token: 00000000000000000000000000000000\r\n",
+        "Origin: http://evil.example\r\n",
+        "Host: evil.example\r\n",
+    ] {
+        let reply = ask(&page.path, &format!("POST /cut HTTP/1.1\r\n{headers}\r\n"));
+        assert!(reply.starts_with("HTTP/1.1 403"), "{headers}: {reply}");
+    }
+    assert!(
+        ask(&page.path, "GET /events HTTP/1.1\r\nHost: evil.example\r\n\r\n").starts_with("HTTP/1.1 403")
+    );
+    assert!(drive.cuts().is_empty());
+    assert!(page.post("cut").starts_with("HTTP/1.1 200") && drive.cuts().len() == 1);
+}
+
+#[test]
+fn requests_wait_for_the_end_of_a_pause_or_for_the_power() {
+    let drive = drive();
+    let page = Page::of("pause", &drive);
+    assert!(page.post("pause").ends_with("paused\n"));
+    let session = drive.session();
+    let asks = || {
+        let drive = Arc::clone(&drive);
+        std::thread::spawn(move || drive.read(session, 0, &mut [0; 512]).is_ok())
+    };
+    let first = asks();
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(!first.is_finished() && drive.operations() == 0 && event(&mut page.events())["paused"] == true);
+    assert!(page.post("resume").ends_with("resumed\n"));
+    assert!(first.join().unwrap() && drive.operations() == 1);
+    page.post("pause");
+    let second = asks();
+    std::thread::sleep(Duration::from_millis(100));
+    drive.cut().unwrap();
+    assert!(!second.join().unwrap(), "its session ended with the power");
+    drive.resume();
+    assert!(drive.read(drive.session(), 0, &mut [0; 512]).is_ok());
+}
+
+/// A page that does not read is left; the device and the other pages go on, and pages beyond the limit are refused.
+#[test]
+fn a_slow_page_holds_up_nobody() {
+    let drive = drive();
+    let page = Page::of("slow", &drive);
+    let begun = Instant::now();
+    let slow: Vec<_> = (0..16).map(|_| page.events()).collect();
+    std::thread::sleep(Duration::from_millis(300));
+    let mut refused = String::new();
+    page.events().read_to_string(&mut refused).unwrap();
+    assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+    // All of them have sent some events by now that nobody reads.
+    for _ in 0..20 {
+        drive.write(drive.session(), 0, &[1; 4096], false).unwrap();
+    }
+    assert!(ask(&page.path, "GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    drop(slow);
+    // Those that left make room.
+    std::thread::sleep(Duration::from_millis(1500));
+    event(&mut page.events());
+    let closing = Instant::now();
+    drop(page);
+    assert!(
+        closing.elapsed() < Duration::from_secs(3),
+        "streams end with the server: {:?}",
+        closing.elapsed()
     );
 }
 

@@ -1,17 +1,23 @@
 //! `nvlab run`: one design under one workload.
 
 use super::report::write_html;
+use super::serve::http_address;
 use crate::args::Run;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::runs;
-use nvlab_lab::engine::Done;
-use nvlab_lab::plan::Named;
+use nvlab_lab::engine::{Done, TaskError};
+use nvlab_lab::plan::{Named, Task};
 use nvlab_lab::report::{
     Assertion, AssertionDocument, Format, RunDocument, RunsDocument, compare_text, run_text, timeline,
 };
 use nvlab_lab::result::RunResult;
+use nvlab_lab::run::{DriveError, RunError};
+use nvlab_serve::http::run::WatchedRun;
+use nvlab_serve::management::ManagementServer;
 use serde::Serialize;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     // Errors that can be found without running anything are reported first.
@@ -22,18 +28,73 @@ pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     let source = runs::workload(output, &engine, &args.simulation, "run", &args.design)?;
     let tasks = runs::tasks(output, &[named], &source, &args.simulation, args.repeat)?;
     let tasks = tasks.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+    if let (Some(address), [task]) = (&args.http, tasks.as_slice()) {
+        return watch(output, args, (address, task), &asserts);
+    }
     let done = runs::run_all(output, &engine, &tasks.iter().collect::<Vec<_>>(), args.simulation.force)?;
     let done = done.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let verdicts = check(&asserts, &done)?;
-    print(output, &done, &verdicts)?;
-    if let (Some(file), [only]) = (&args.timeline, done.as_slice()) {
-        let written = std::fs::write(file, timeline(&only.result).to_string());
+    let results: Vec<RunResult> = done.iter().map(|run| run.result.clone()).collect();
+    let verdicts = check(&asserts, &results)?;
+    print(output, &results, &verdicts)?;
+    runs::say_where(output, &done);
+    if let (Format::Human, [Done { dir: Some(dir), .. }]) = (output.format, done.as_slice()) {
+        output.note(format_args!("as a page: nvlab report {}", dir.display()));
+    }
+    end(output, args, &results, &verdicts)
+}
+
+/// Runs a task in sight of a live page.
+fn watch(
+    output: &Output,
+    args: &Run,
+    (address, task): (&str, &Task),
+    asserts: &[Assertion],
+) -> Result<(), Failure> {
+    let address = http_address(address, args.allow_remote)?;
+    let plan = &task.plan;
+    let run = WatchedRun::new(&plan.design_name, task.design.capacity_bytes(), runs::interrupted().clone());
+    let door = ManagementServer::open_page(&address, run.clone())?;
+    output.note(format_args!("page     {}", door.page()));
+    output.note("the run is in real time at first; Ctrl-C ends it early, with what was measured so far");
+    let stop = runs::interrupted();
+    let ran = task.run_watched(&mut run.onlooker(), &mut |phase, done| {
+        run.prepares(phase, done);
+        phase == "running" || !stop.load(Ordering::Relaxed)
+    });
+    run.ended();
+    // Pages see the end before the server is gone.
+    std::thread::sleep(LAST_EVENT);
+    drop(door);
+    let result = match ran {
+        Err(RunError::Precondition { source: DriveError::Stopped(_), .. }) => {
+            return Err(Failure::Interrupted("interrupted while the device was prepared".to_string()));
+        }
+        ran => ran.map_err(TaskError::Run)?,
+    };
+    let results = [result];
+    let verdicts = check(asserts, &results)?;
+    print(output, &results, &verdicts)?;
+    output.note("not kept, since it could be changed while it ran; the same run without --http is kept");
+    end(output, args, &results, &verdicts)
+}
+
+/// The last event of a page is made within this time.
+const LAST_EVENT: Duration = Duration::from_millis(1200);
+
+/// Writes the files, and fails if an assertion does not hold.
+fn end(
+    output: &Output,
+    args: &Run,
+    results: &[RunResult],
+    verdicts: &[AssertionDocument],
+) -> Result<(), Failure> {
+    if let (Some(file), [only]) = (&args.timeline, results) {
+        let written = std::fs::write(file, timeline(only).to_string());
         written.map_err(|error| Failure::machine(file.display(), &error))?;
         output.note(format_args!("timeline: {} (open it in ui.perfetto.dev)", file.display()));
     }
     if let Some(file) = &args.simulation.html {
-        let results: Vec<RunResult> = done.into_iter().map(|run| run.result).collect();
-        write_html(output, file, &results)?;
+        write_html(output, file, results)?;
     }
     let failed: Vec<&str> = verdicts.iter().filter(|v| !v.holds).map(|v| v.text.as_str()).collect();
     match failed.as_slice() {
@@ -42,21 +103,20 @@ pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     }
 }
 
-fn check(asserts: &[Assertion], done: &[Done]) -> Result<Vec<AssertionDocument>, Failure> {
+fn check(asserts: &[Assertion], results: &[RunResult]) -> Result<Vec<AssertionDocument>, Failure> {
     let mut checked = Vec::new();
-    for run in done {
+    for run in results {
         for assert in asserts {
-            let verdict = assert.check(&run.result).map_err(Failure::Input)?;
-            let seed = if done.len() > 1 { format!(" (seed {})", run.result.seed) } else { String::new() };
+            let verdict = assert.check(run).map_err(Failure::Input)?;
+            let seed = if results.len() > 1 { format!(" (seed {})", run.seed) } else { String::new() };
             checked.push(AssertionDocument { holds: verdict.holds, text: format!("{}{seed}", verdict.text) });
         }
     }
     Ok(checked)
 }
 
-fn print(output: &Output, done: &[Done], asserts: &[AssertionDocument]) -> Result<(), Failure> {
-    let results: Vec<RunResult> = done.iter().map(|run| run.result.clone()).collect();
-    match (output.format, results.as_slice()) {
+fn print(output: &Output, results: &[RunResult], asserts: &[AssertionDocument]) -> Result<(), Failure> {
+    match (output.format, results) {
         (Format::Human, [only]) => output.print(run_text(only, output.style())),
         (Format::Json, [run]) => output.print(document(&RunDocument { run, asserts })),
         (Format::Json, runs) => output.print(document(&RunsDocument::new(runs, asserts))),
@@ -68,16 +128,12 @@ fn print(output: &Output, done: &[Done], asserts: &[AssertionDocument]) -> Resul
             }
         }
         (format, _) => {
-            let text = compare_text::<&str>(&[results], &[], format).map_err(Failure::Input)?;
+            let text = compare_text::<&str>(&[results.to_vec()], &[], format).map_err(Failure::Input)?;
             output.print(text);
         }
     }
     for verdict in asserts.iter().filter(|verdict| verdict.holds) {
         output.note(&verdict.text);
-    }
-    runs::say_where(output, done);
-    if let (Format::Human, [Done { dir: Some(dir), .. }]) = (output.format, done) {
-        output.note(format_args!("as a page: nvlab report {}", dir.display()));
     }
     Ok(())
 }

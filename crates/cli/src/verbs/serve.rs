@@ -2,6 +2,8 @@
 
 mod device;
 
+pub use device::http_address;
+
 use crate::args::Serve;
 use crate::failure::Failure;
 use crate::output::Output;

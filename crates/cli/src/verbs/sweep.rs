@@ -9,7 +9,7 @@ use crate::runs;
 use crate::table::{Cell, Column, Table};
 use nvlab_lab::engine::Engine;
 use nvlab_lab::plan::Until;
-use nvlab_lab::report::metric::{self, Metric};
+use nvlab_lab::report::metric::{self, Better, Metric};
 use nvlab_lab::run::Preparation;
 use nvlab_lab::sweep::file::SweepError;
 use nvlab_lab::sweep::front::{Objectives, groups};
@@ -29,6 +29,14 @@ pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
         .map(|name| metric::find(name))
         .collect::<Result<_, _>>()
         .map_err(Failure::Input)?;
+    let front = args.front.iter().map(|name| metric::find(name)).collect::<Result<Vec<Metric>, _>>();
+    let front = front.map_err(Failure::Input)?;
+    if !matches!(front.len(), 0 | 2 | 3) {
+        return Err(Failure::Input("--front compares points by two or three metrics".to_string()));
+    }
+    if let Some(metric) = front.iter().find(|metric| metric.better == Better::Neither) {
+        return Err(Failure::Input(format!("--front: neither more nor less of {} is better", metric.name)));
+    }
     let sweep = read(args)?;
     let points = sweep.points().map_err(Failure::Input)?;
     if points.is_empty() {
@@ -69,7 +77,7 @@ pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
         )),
         None => {
             output.note(format_args!("{} points, {reused} of them already done", outcomes.len()));
-            show(output, args, &sweep, &outcomes, &asked)?;
+            show(output, args, &sweep, &outcomes, [&asked, &front])?;
         }
     }
     match failed.len() {
@@ -167,15 +175,15 @@ fn show(
     args: &Args,
     sweep: &Sweep,
     outcomes: &[Outcome],
-    asked: &[Metric],
+    [asked, front]: [&[Metric]; 2],
 ) -> Result<(), Failure> {
-    let groups = groups(sweep, outcomes);
+    let groups = groups(sweep, outcomes, front);
     let shown: Vec<Metric> = match asked {
         [] => {
-            let objectives = Objectives::of(&groups);
+            let objectives = Objectives::of(&groups, front);
             let named = |name: &str| metric::find(name).expect("the metric is in the table of metrics");
             let all = ["iops", "write.mean", "write.p99", "read.p99", "waf"].map(named);
-            let all = all.into_iter().chain(objectives.all().map(Metric::clone));
+            let all = all.into_iter().chain(objectives.0);
             let mut metrics: Vec<Metric> = Vec::new();
             for metric in all {
                 let has = groups.iter().any(|group| group.mean(&metric).is_some());
@@ -220,7 +228,7 @@ fn show(
     let name = |ending: &str| output.out.join(format!("sweep-{}.{ending}", sweep.name));
     let parquet = files.parquet().map_err(|error| Failure::machine("the table", &error))?;
     let html = args.html.clone().unwrap_or_else(|| name("html"));
-    let page = page::page(sweep, outcomes, &shown);
+    let page = page::page(sweep, outcomes, &shown, front);
     for (file, bytes) in [
         (&name("parquet"), parquet),
         (&name("csv"), files.csv().into_bytes()),

@@ -80,6 +80,19 @@ impl Buffer {
         }
     }
 
+    /// Units whose slots cannot be taken yet: slots become free in the order in which they were taken.
+    pub fn fill(&self, mut is_done: impl FnMut(Queued) -> bool) -> u32 {
+        let slots = self.slots.len() as u64;
+        let is_free = |slot: u64| match self.slots[self.index(slot)] {
+            Slot { ticket: STAGED, .. } => false,
+            Slot { ticket, .. } if ticket == Ticket::default() => true,
+            Slot { at, ticket } => is_done(Queued { lane: at, ticket }),
+        };
+        // The slot to be taken next is the oldest.
+        let free = (self.taken..self.taken + slots).map(is_free).take_while(|free| *free).count();
+        slots as u32 - free as u32
+    }
+
     /// What the next slot waits for.
     #[inline]
     pub fn oldest(&self) -> Oldest {

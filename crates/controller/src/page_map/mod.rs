@@ -250,6 +250,22 @@ impl<S: Store> PageMap<S> {
     pub fn table(&self) -> &BlockTable {
         &self.table
     }
+    /// Units in the write buffer, and how many it has room for; `None` without a buffer.
+    pub fn buffered(&mut self, at: Time) -> Option<(u32, u32)> {
+        let array = &mut self.array;
+        self.buffer
+            .config()
+            .map(|buffer| (self.buffer.fill(|queued| array.is_done(queued, at)), buffer.units))
+    }
+    /// For each block of the medium the share of it that is live.
+    pub fn live_shares(&self) -> Vec<f32> {
+        let share = |member| {
+            let block = self.array.block_with(member);
+            let units = self.array.members_per_block() * self.nand().geometry().units_per_block();
+            self.table.live(block) as f32 / units as f32
+        };
+        self.array.every_member().map(share).collect()
+    }
     /// The sequence number of the host's next write or trim. Every unit written takes one, a trim takes one.
     pub fn sequence(&self) -> u64 {
         self.sequence

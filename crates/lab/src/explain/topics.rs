@@ -108,8 +108,8 @@ Every point is an ordinary run: a sweep that was interrupted or killed runs what
 is started again. --shard I/N runs every Nth point and keeps its results; without --shard, and with
 --from DIR for results kept elsewhere, the table is made. It has the same bytes however its points
 were run. A point without a result is a row with the reason, and the exit status is 3.
-A star marks the front: no other point under the same workload is as good in price, lifetime and
-speed, and better in one of them.",
+A star marks the Pareto front: no other point under the same workload is as good in price, lifetime
+and p99, or in the two or three metrics of --front, and better in one of them.",
     },
     Topic {
         names: &["steady-state", "steady", "precondition"],
@@ -405,6 +405,20 @@ Results on stdout, by --format: human (tables), json (one document), jsonl (one 
 md. Numbers in json are in base units with the unit in the name; `nvlab report --schema` prints the
 JSON Schema (docs/results.schema.json). Columns of csv and of the tables of sweeps have the names of
 metrics with their units, which -m takes too, and so has every axis: ftl.unit_bytes, ftl.spare.",
+    },
+    Topic {
+        names: &["live-page", "live", "http"],
+        title: "The live page: watching a device or a run, and changing it",
+        text: "\
+\x20 nvlab serve ssd-tlc --nbd --http 127.0.0.1:7070     a served device
+\x20 nvlab run ssd-tlc -w 'zipf qd=8' --http 127.0.0.1:7070     a run that issues its own requests
+
+The address that is printed ends with a token: with it the page can pause, resume and pull the plug,
+and of a run set the speed (seconds of the device in a second) and the requests per second of the
+device's time. Without the token it is to look at. A run begins in real time once its device is
+prepared. If nothing is changed its result is that of the same run without --http; it is not kept.
+  GET /events     two a second, each one JSON object; GET /metrics: for Prometheus
+  POST /cut, /pause, /resume, /rate?per_s=N, /speed?times=N (or none), with the header X-Nvlab-Token",
     },
     Topic {
         names: &["exit-codes", "exit-code", "exit", "status"],

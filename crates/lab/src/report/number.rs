@@ -117,7 +117,7 @@ pub fn time_ns(ns: f64) -> Shown {
 }
 
 /// A time in seconds: `3.10 s`, `21.4 ms`.
-pub fn time_s(seconds: f64) -> Shown {
+pub(crate) fn time_s(seconds: f64) -> Shown {
     time_ns(seconds * 1e9)
 }
 

@@ -244,7 +244,7 @@ pub(super) fn paced<D: BlockDevice + Observed>(
 }
 
 /// Whether a request begins as soon as there is room, and how many are in flight at a time.
-fn in_flight(pacing: Pacing, queue: u32) -> (bool, u32) {
+pub(super) fn in_flight(pacing: Pacing, queue: u32) -> (bool, u32) {
     match pacing {
         Pacing::Closed { depth } => (true, depth.min(queue)),
         Pacing::Open | Pacing::Program => (false, queue),

@@ -23,6 +23,7 @@ mod staged;
 mod summary;
 mod tenants;
 pub mod transactions;
+pub mod watched;
 
 pub use device::BuildError;
 pub use drive::{DriveError, Limit, Progress, Watch};
@@ -101,6 +102,14 @@ pub enum RunError {
         /// What the workload is instead.
         why: &'static str,
     },
+    /// A run that cannot be shown on a live page.
+    #[error("design {design}: {why}; leave --http out")]
+    Unwatched {
+        /// The design.
+        design: String,
+        /// Why.
+        why: &'static str,
+    },
     /// The log failed, or lost something.
     #[error("{design}: {why}")]
     Log {
@@ -155,7 +164,7 @@ pub enum RunError {
         until: String,
     },
     /// The device cannot be mounted after a power cut at the end of the run.
-    #[error("{design}: after a power cut at the end of the run nothing is mounted: {why}")]
+    #[error("{design}: after a power cut nothing is mounted: {why}")]
     Unmounted {
         /// The design.
         design: String,

@@ -1,5 +1,5 @@
-//! The groups of a sweep: points that differ only in their seed form one. Price, lifetime and speed of each, and the Pareto
-//! front of them.
+//! The groups of a sweep: points that differ only in their seed form one. Their objectives, and
+//! the Pareto front of them.
 
 use super::{Outcome, SEED, Sweep, WORKLOAD};
 use crate::report::metric::{self, Better, Metric};
@@ -41,43 +41,30 @@ impl Group<'_> {
     }
 }
 
-/// What points are compared by: price, lifetime, speed.
-pub struct Objectives {
-    /// USD for each GiB the host can address.
-    pub price: Metric,
-    /// Years; host bytes that may be written where the device set the pace, since the slower one then lives longer.
-    pub life: Metric,
-    /// Requests per second where the device set the pace, else the mean latency of the most frequent kind of request.
-    pub speed: Metric,
-}
+/// The metrics that points are compared by, two or three.
+pub struct Objectives(pub Vec<Metric>);
 
 impl Objectives {
-    /// Those that suit the runs.
-    pub fn of(groups: &[Group<'_>]) -> Objectives {
+    /// Those that were asked for; if none were, those that suit the runs: USD for each GiB the host can address; years, or
+    /// the host bytes that may be written where the device set the pace, since the slower one then lives longer; and the 99th
+    /// percentile of the latency of the most frequent kind of request.
+    pub fn of(groups: &[Group<'_>], asked: &[Metric]) -> Objectives {
+        if !asked.is_empty() {
+            return Objectives(asked.to_vec());
+        }
         let named = |name| metric::find(name).expect("the metric is in the table of metrics");
         let runs = || groups.iter().flat_map(|group| &group.runs);
         let closed = runs().all(|run| run.closed_loop);
         let writes: u64 = runs().map(|run| run.write.count).sum();
         let reads: u64 = runs().map(|run| run.read.count).sum();
-        Objectives {
-            price: named("price.gib"),
-            life: named(if closed { "lifetime.bytes" } else { "lifetime" }),
-            speed: named(match (closed, writes >= reads) {
-                (true, _) => "iops",
-                (false, true) => "write.mean",
-                (false, false) => "read.mean",
-            }),
-        }
-    }
-
-    /// All three.
-    pub fn all(&self) -> [&Metric; 3] {
-        [&self.price, &self.life, &self.speed]
+        let life = if closed { "lifetime.bytes" } else { "lifetime" };
+        let speed = if writes >= reads { "write.p99" } else { "read.p99" };
+        Objectives(["price.gib", life, speed].map(named).to_vec())
     }
 }
 
-/// Groups the points of a sweep and finds the front.
-pub fn groups<'a>(sweep: &'a Sweep, outcomes: &'a [Outcome]) -> Vec<Group<'a>> {
+/// Groups the points of a sweep and finds the front; `asked` are the objectives, if not the usual ones.
+pub fn groups<'a>(sweep: &'a Sweep, outcomes: &'a [Outcome], asked: &[Metric]) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     let mut places = std::collections::HashMap::new();
     for outcome in outcomes {
@@ -92,28 +79,28 @@ pub fn groups<'a>(sweep: &'a Sweep, outcomes: &'a [Outcome]) -> Vec<Group<'a>> {
         });
         groups[place].runs.extend(outcome.result.as_ref().ok());
     }
-    let objectives = Objectives::of(&groups);
-    let costs: Vec<Option<[f64; 3]>> = groups.iter().map(|group| costs(group, &objectives)).collect();
+    let objectives = Objectives::of(&groups, asked);
+    let costs: Vec<Option<Vec<f64>>> = groups.iter().map(|group| costs(group, &objectives)).collect();
     for at in 0..groups.len() {
         let rivals =
             (0..groups.len()).filter(|&other| groups[other].value(WORKLOAD) == groups[at].value(WORKLOAD));
-        groups[at].front = costs[at]
-            .is_some_and(|mine| !rivals.filter_map(|other| costs[other]).any(|theirs| beats(&theirs, &mine)));
+        groups[at].front = costs[at].as_ref().is_some_and(|mine| {
+            !rivals.filter_map(|other| costs[other].as_ref()).any(|theirs| beats(theirs, mine))
+        });
     }
     groups
 }
 
 /// The objectives as costs: less is better.
-fn costs(group: &Group<'_>, objectives: &Objectives) -> Option<[f64; 3]> {
+fn costs(group: &Group<'_>, objectives: &Objectives) -> Option<Vec<f64>> {
     let cost = |metric: &Metric| {
         let value = group.mean(metric)?;
         Some(if metric.better == Better::More { -value } else { value })
     };
-    let [price, life, speed] = objectives.all().map(cost);
-    Some([price?, life?, speed?])
+    objectives.0.iter().map(cost).collect()
 }
 
 /// True if `a` is nowhere worse than `b` and somewhere better.
-pub(super) fn beats<const N: usize>(a: &[f64; N], b: &[f64; N]) -> bool {
+pub(super) fn beats(a: &[f64], b: &[f64]) -> bool {
     a.iter().zip(b).all(|(a, b)| a <= b) && a.iter().zip(b).any(|(a, b)| a < b)
 }

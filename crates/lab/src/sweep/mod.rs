@@ -13,7 +13,7 @@
 //! | [`scale`] | what the values of an axis are: numbers in a base unit, or texts |
 //! | [`skip`] | rules for points that are not run |
 //! | [`table`] | the results as one table: Parquet, CSV, JSON |
-//! | [`front`] | price, lifetime and speed of points, and their Pareto front |
+//! | [`front`] | the objectives of points, and their Pareto front |
 //! | [`page`] | table, curves and front as a page |
 //! | [`elsewhere`] | points as workers on other machines get them |
 

@@ -1,4 +1,4 @@
-//! A sweep as a page: its table, curves along its axes, and price, lifetime and speed against each other.
+//! A sweep as a page: its table, curves along its axes, and its objectives against each other.
 
 use super::front::{Group, Objectives, beats, groups};
 use super::space::{Axis as VariedAxis, number_of};
@@ -9,22 +9,22 @@ use crate::report::page::{Axis, Curves, Dot, Page, Scatter, Series, Table, escap
 /// A plot with more lines than this is unreadable: another axis divides it into several plots.
 const LINES_MAX: usize = 7;
 
-/// The page; `metrics` are the columns of its table and what its curves show.
-pub fn page(sweep: &Sweep, outcomes: &[Outcome], metrics: &[Metric]) -> String {
-    let groups = groups(sweep, outcomes);
-    let objectives = Objectives::of(&groups);
+/// The page; `metrics` are the columns of its table and what its curves show, `asked` are the objectives, if not the usual ones.
+pub fn page(sweep: &Sweep, outcomes: &[Outcome], metrics: &[Metric], asked: &[Metric]) -> String {
+    let groups = groups(sweep, outcomes, asked);
+    let objectives = Objectives::of(&groups, asked);
     let mut page = Page::new(&format!("Sweep {}", sweep.name));
     page.lead(&lead(sweep, outcomes));
     let about = format!(
         "Each row is the mean over its seeds. A star marks the front: nothing else under the same workload is as good in {} \
          and better in one of them.",
-        objectives.all().map(|metric| escape(&metric.title)).join(", ")
+        escape(&titles(&objectives))
     );
     page.section("points", "Points", &about, &table(sweep, &groups, metrics));
     page.section("curves", "Curves", "", &curves(sweep, &groups, metrics));
     page.section(
         "front",
-        "Price, lifetime, speed",
+        &format!("Pareto front: {}", titles(&objectives)),
         "Lines join the points that no other point beats in both.",
         &scatters(sweep, &groups, &objectives),
     );
@@ -38,6 +38,10 @@ pub fn page(sweep: &Sweep, outcomes: &[Outcome], metrics: &[Metric]) -> String {
         page.section("failed", "Without a result", "", &table.html());
     }
     page.html()
+}
+
+fn titles(objectives: &Objectives) -> String {
+    objectives.0.iter().map(|metric| metric.title.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn lead(sweep: &Sweep, outcomes: &[Outcome]) -> String {
@@ -109,7 +113,7 @@ fn curves(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
             let up = Axis::linear(&metric.title).text(move |value| unit.shown(value).to_string());
             let place = at.iter().map(|(_, value)| *value).collect::<Vec<_>>().join(", ");
             let title = [metric.title.as_str(), &place].into_iter().filter(|text| !text.is_empty());
-            html += &Curves::new(&title.collect::<Vec<_>>().join(": "), across, up, series).html();
+            html += &Curves::new(&title.collect::<Vec<_>>().join(": "), across, up, series).html_and_table();
         }
     }
     html + "</div>\n"
@@ -164,16 +168,18 @@ fn scatters(sweep: &Sweep, groups: &[Group<'_>], objectives: &Objectives) -> Str
         [] => vec![None],
         texts => texts.iter().map(|text| Some(text.as_str())).collect(),
     };
-    let pairs = [
-        (&objectives.price, &objectives.speed),
-        (&objectives.price, &objectives.life),
-        (&objectives.life, &objectives.speed),
-    ];
+    let pairs: Vec<(&Metric, &Metric)> = match objectives.0.as_slice() {
+        [one, other] => vec![(one, other)],
+        metrics => {
+            let after = |at: usize| metrics[at + 1..].iter().map(move |other| (&metrics[at], other));
+            (0..metrics.len()).flat_map(after).collect()
+        }
+    };
     let mut html = String::from("<div class=\"plots\">\n");
     for workload in &workloads {
         let here: Vec<&Group<'_>> =
             groups.iter().filter(|group| group.value(WORKLOAD) == *workload).collect();
-        for (x, y) in pairs {
+        for &(x, y) in &pairs {
             let title = format!("{} and {}", x.title, y.title);
             let title = match workload.filter(|_| workloads.len() > 1) {
                 Some(workload) => format!("{title}: {workload}"),
@@ -200,5 +206,5 @@ fn scatter(sweep: &Sweep, groups: &[&Group<'_>], title: &str, x: &Metric, y: &Me
         let unit = metric.unit;
         Axis::linear(&metric.title).text(move |value| unit.shown(value).to_string())
     };
-    Scatter::new(title, axis(x), axis(y), dots.collect()).less_is_better(less[0], less[1]).html()
+    Scatter::new(title, axis(x), axis(y), dots.collect()).less_is_better(less[0], less[1]).html_and_table()
 }

@@ -167,18 +167,29 @@ fn the_front_is_what_no_other_beats() {
         run.lifetime.years = Some(1e3);
         run.lifetime.host_bytes = Some(1e20);
         run.write.per_s = 1e9;
-        run.write.latency.mean_ns = 1.0;
-        run.read.latency.mean_ns = 1.0;
+        (run.write.latency.p99_ns, run.read.latency.p99_ns) = (1, 1);
         outcome.result = Ok(run);
     }
-    let groups = groups(&sweep, &outcomes);
+    let groups = groups(&sweep, &outcomes, &[]);
     let front: Vec<_> =
         groups.iter().filter(|group| group.front && group.value(WORKLOAD) == Some("zipf qd=32")).collect();
     assert_eq!(front.len(), 1);
     assert_eq!(front[0].value("ftl.spare"), Some("7 %"));
     let price = metric::find("price.gib").unwrap();
     assert_eq!(front[0].mean(&price), Some(1e-3));
-    assert_eq!(Objectives::of(&groups).price.name, "price.gib");
-    let page = page::page(&sweep, &outcomes, &[metric::find("waf").unwrap()]);
+    let waf = metric::find("waf").unwrap();
+    let names = |asked: &[metric::Metric]| {
+        Objectives::of(&groups, asked).0.iter().map(|m| m.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[]), ["price.gib", "lifetime.bytes", "read.p99"], "most of its requests are reads");
+    let asked = [price, waf.clone()];
+    assert_eq!(names(&asked), ["price.gib", "waf"]);
+    let page = page::page(&sweep, &outcomes, std::slice::from_ref(&waf), &asked);
+    let figures = page.matches("<figure>").count();
+    assert_eq!(page.matches("<summary>Table</summary>").count(), figures, "a table behind every chart");
+    assert!(
+        page.contains("Pareto front: USD/GiB, WA</h2>")
+            && page.contains("tabindex=\"0\" role=\"img\"><title>")
+    );
     assert!(page.contains("★") && page.contains("<svg") && page.contains("ftl.spare"));
 }

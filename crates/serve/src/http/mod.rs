@@ -2,111 +2,219 @@
 //!
 //! | path | what |
 //! |---|---|
-//! | `/` | a page that refreshes itself and loads nothing else ([`page`]) |
-//! | `/metrics` | counts in the text format of Prometheus ([`metrics`]) |
+//! | `GET /` | the live page: one file with its style and script, it loads nothing else but the events |
+//! | `GET /events` | a stream of server-sent events: how each device is, twice a second ([`events`](mod@events)) |
+//! | `GET /metrics` | counts of served devices in the text format of Prometheus ([`metrics`]) |
+//! | `POST /cut`, `/pause`, `/resume`, `/rate?per_s=`, `/speed?times=` | changes what is shown ([`watched::Action`]); `device=N` selects one |
 //!
-//! Nothing can be changed here: power cuts are requested on the control socket. A request has at most 16 KiB and a few
-//! seconds. One whose Host is neither an address nor `localhost` is refused, unless the endpoint is open to other machines: a
-//! foreign page could have made the browser send it (DNS rebinding).
+//! 1. Who may ask for what is in [`request`](mod@request): Host and Origin are checked, changes need a token.
+//! 2. A browser never holds up a device: an event is made from a copy of its counts, outside its lock. A stream that does not
+//!    take an event in time is closed, and there are [`STREAMS_MAX`] of them at most.
+//!
+//! | module | what |
+//! |---|---|
+//! | `request` | what is asked, and whether it may be |
+//! | [`watched`] | what is shown and controlled: a served device or a run |
+//! | [`run`] | a run on a live page |
+//! | `events` | the stream |
+//! | [`metrics`] | for Prometheus |
+//! | `page/` | the page: HTML, style and script |
 
+mod events;
 pub mod metrics;
-pub mod page;
+mod request;
+pub mod run;
+pub mod watched;
 
+use crate::ServeError;
+use crate::net::connections::{Connection, Connections};
 use crate::served::Drive;
-use nvlab_lab::report::page::policy;
-use page::Page;
+use events::{EVERY, Events};
+use nvlab_lab::report::page::digest;
+use nvlab_os::file::random_u64;
+use request::Guard;
+pub(crate) use request::REQUEST_MAX;
 use std::fmt::Write as _;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use watched::{Action, Watched};
 
-/// Most bytes of a request with all its headers.
-pub(crate) const REQUEST_MAX: usize = 16 << 10;
+/// Streams at a time.
+const STREAMS_MAX: usize = 16;
+/// A stream looks this often whether the server stops.
+const LOOKS_EVERY: Duration = Duration::from_millis(100);
+
+const HTML: &str = include_str!("page/live.html");
+const STYLE: &str = include_str!("page/live.css");
+const SCRIPT: &str = include_str!("page/live.js");
 
 /// Answers requests about these devices.
 pub(crate) struct Site {
     drives: Vec<Arc<Drive>>,
-    page: Mutex<Page>,
-    /// Any Host is accepted.
-    remote: bool,
+    events: Events,
+    guard: Guard,
+    streams: AtomicUsize,
+    page: String,
+    policy: String,
 }
 
-/// A response.
-struct Answer {
-    status: &'static str,
-    kind: &'static str,
-    body: String,
+/// A reply to a request.
+pub(crate) enum Reply {
+    /// All of it.
+    Whole(String),
+    /// Its beginning; events follow.
+    Stream(String),
+}
+
+/// The end of a stream makes room for another.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Site {
-    pub(crate) fn new(drives: Vec<Arc<Drive>>, remote: bool) -> Site {
-        Site { drives, page: Mutex::default(), remote }
+    /// Of served devices, and of what else is shown.
+    pub(crate) fn new(
+        drives: Vec<Arc<Drive>>,
+        others: Vec<Arc<dyn Watched>>,
+        remote: bool,
+    ) -> Result<Site, ServeError> {
+        let random = || random_u64().map_err(ServeError::io("the system has no random numbers"));
+        let token = format!("{:016x}{:016x}", random()?, random()?);
+        let shown = drives.iter().map(|drive| Arc::clone(drive) as Arc<dyn Watched>).chain(others).collect();
+        let policy = format!(
+            "default-src 'none'; style-src {}; script-src {}; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+             frame-ancestors 'none'",
+            digest(STYLE),
+            digest(SCRIPT)
+        );
+        let page = HTML.replace("{style}", STYLE).replace("{script}", SCRIPT);
+        let (events, guard, streams) = (Events::new(shown), Guard { remote, token }, AtomicUsize::new(0));
+        Ok(Site { drives, events, guard, streams, page, policy })
     }
 
-    /// Its devices.
+    /// Its served devices.
     pub(crate) fn drives(&self) -> &[Arc<Drive>] {
         &self.drives
     }
 
-    /// The response to a request; `request` ends with an empty line, or was cut off.
-    pub(crate) fn answer(&self, request: &str) -> String {
-        let Answer { status, kind, body } = self.find(request);
-        let mut text =
-            format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
+    /// What makes the address of the page that of somebody who may change things. Browsers do not send it to servers.
+    pub(crate) fn fragment(&self) -> String {
+        format!("#t={}", self.guard.token)
+    }
+
+    /// The reply to a request, which ends with an empty line or was cut off.
+    pub(crate) fn answer(&self, text: &str) -> Reply {
+        let plain = "text/plain; charset=utf-8";
+        let is_head = text.starts_with("HEAD ");
+        let whole = |status: &str, kind: &str, body: &str| {
+            let head = self.head(status, kind, Some(body.len()));
+            Reply::Whole(if is_head { head } else { head + body })
+        };
+        let asked = match self.guard.admit(text) {
+            Ok(asked) => asked,
+            Err((status, why)) => return whole(status, plain, &format!("{why}\n")),
+        };
+        match (asked.changes, asked.path) {
+            (false, "/") => whole("200 OK", "text/html; charset=utf-8", &self.page),
+            (false, "/metrics") => {
+                whole("200 OK", "text/plain; version=0.0.4", &metrics::metrics(&self.drives))
+            }
+            (false, "/events") if is_head => whole("200 OK", "text/event-stream", ""),
+            (false, "/events") => Reply::Stream(self.head("200 OK", "text/event-stream", None)),
+            (true, _) => match self.change(&asked) {
+                Some(Ok(done)) => whole("200 OK", plain, &format!("{done}\n")),
+                Some(Err(why)) => whole("409 Conflict", plain, &format!("{why}\n")),
+                None => whole(
+                    "404 Not Found",
+                    plain,
+                    "write cut, pause, resume, rate?per_s=N or speed?times=N, with device=N\n",
+                ),
+            },
+            _ => whole("404 Not Found", plain, "there are /, /events and /metrics\n"),
+        }
+    }
+
+    /// Does what is asked; `None` if that is nothing that can be done.
+    fn change(&self, asked: &request::Request<'_>) -> Option<Result<String, String>> {
+        // `none`, or a positive number.
+        let number = |key: &str| match asked.value(key)? {
+            "none" => Some(None),
+            text => text.parse::<f64>().ok().filter(|n| (1e-6..=1e9).contains(n)).map(Some),
+        };
+        let action = match asked.path {
+            "/cut" => Action::Cut,
+            "/pause" => Action::Pause,
+            "/resume" => Action::Resume,
+            "/rate" => Action::Rate(number("per_s")?),
+            "/speed" => Action::Speed(number("times")?),
+            _ => return None,
+        };
+        let device = asked.value("device").map_or(Some(0), |number| number.parse::<usize>().ok())?;
+        Some(self.events.shown().get(device)?.act(action))
+    }
+
+    fn head(&self, status: &str, kind: &str, bytes: Option<usize>) -> String {
+        let mut text = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n");
+        if let Some(bytes) = bytes {
+            let _ = write!(text, "Content-Length: {bytes}\r\n");
+        }
         text +=
             "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n";
-        text += &format!("Content-Security-Policy: {}; frame-ancestors 'none'\r\n", policy());
-        text += "Connection: close\r\n\r\n";
-        if !request.starts_with("HEAD ") {
-            let _ = write!(text, "{body}");
-        }
+        let _ = write!(text, "Content-Security-Policy: {}\r\nConnection: close\r\n\r\n", self.policy);
         text
     }
 
-    fn find(&self, request: &str) -> Answer {
-        let plain = "text/plain; charset=utf-8";
-        let refused = |status, why: &str| Answer { status, kind: plain, body: format!("{why}\n") };
-        if !request.ends_with("\r\n\r\n") {
-            return match request.len() < REQUEST_MAX {
-                true => refused("400 Bad Request", "the request has no end"),
-                false => refused("431 Request Header Fields Too Large", "a request has at most 16 KiB"),
-            };
+    /// Sends events until the client leaves or is too slow, or the server stops.
+    pub(crate) fn stream(
+        &self,
+        head: &str,
+        connection: &Connection,
+        connections: &Connections,
+        patience: Duration,
+    ) -> io::Result<()> {
+        let place = Place(&self.streams);
+        if place.0.fetch_add(1, Ordering::Relaxed) >= STREAMS_MAX {
+            let why = "too many pages watch already\n";
+            let head = self.head("503 Service Unavailable", "text/plain; charset=utf-8", Some(why.len()));
+            return connection.write_all((head + why).as_bytes());
         }
-        let mut words = request.lines().next().unwrap_or_default().split(' ');
-        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        if !matches!(method, "GET" | "HEAD") {
-            return refused("405 Method Not Allowed", "only GET is here");
-        }
-        if !self.remote && !host(request).is_none_or(is_here) {
-            return refused("403 Forbidden", "name this machine by its address or as localhost");
-        }
-        let ok = |kind, body| Answer { status: "200 OK", kind, body };
-        match path.split('?').next().unwrap_or_default() {
-            "/" => {
-                // A panic can damage curves only.
-                let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
-                ok("text/html; charset=utf-8", page.html(&self.drives))
+        send(connection, head, patience)?;
+        let mut sent = 0;
+        while !connections.stopping().load(Ordering::Acquire) {
+            let (number, text) = self.events.latest();
+            if number != sent {
+                send(connection, &text, patience)?;
+                sent = number;
             }
-            "/metrics" => ok("text/plain; version=0.0.4", metrics::metrics(&self.drives)),
-            _ => refused("404 Not Found", "there are / and /metrics"),
+            if self.events.ended() {
+                break;
+            }
+            let next = Instant::now() + EVERY;
+            while Instant::now() < next && !connections.stopping().load(Ordering::Acquire) {
+                std::thread::sleep(LOOKS_EVERY);
+            }
         }
+        Ok(())
     }
 }
 
-/// The Host of a request.
-fn host(request: &str) -> Option<&str> {
-    let header =
-        |line: &'_ str| line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("host")).is_some();
-    let line = request.lines().skip(1).find(|line| header(line))?;
-    Some(line.split_once(':')?.1.trim())
-}
-
-/// An address or `localhost`, with or without a port.
-fn is_here(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+/// Sends all of a text within this time, however slowly the client takes it.
+fn send(connection: &Connection, text: &str, patience: Duration) -> io::Result<()> {
+    let (mut rest, until) = (text.as_bytes(), Instant::now() + patience);
+    while !rest.is_empty() {
+        match connection.stream.write_now(&[IoSlice::new(rest)])? {
+            0 if Instant::now() >= until => return Err(io::ErrorKind::TimedOut.into()),
+            0 => std::thread::sleep(Duration::from_millis(20)),
+            sent => rest = &rest[sent..],
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -114,41 +222,71 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_machine_by_its_own_names_is_answered() {
-        for here in ["127.0.0.1:7070", "localhost", "LOCALHOST:1", "[::1]:80", "10.0.0.1"] {
-            assert!(is_here(here), "{here}");
-        }
-        for elsewhere in
-            ["example.org", "localhost.example.org:80", "", "[example.org]", "127.0.0.1.example.org"]
+    fn the_page_is_one_file_that_its_policy_allows() {
+        let site = Site::new(Vec::new(), Vec::new(), false).unwrap();
+        let Reply::Whole(answer) = site.answer("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") else { panic!() };
+        let (head, page) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.contains("default-src 'none'; style-src 'sha256-") && head.contains("connect-src 'self';")
+        );
+        assert!(
+            page.contains(&format!("<style>{STYLE}</style>"))
+                && page.contains(&format!("<script>{SCRIPT}</script>"))
+        );
+        for text in
+            [" src=", " href=", "http:", "https:", "@import", "url(", "innerHTML", "eval(", "style=\""]
         {
-            assert!(!is_here(elsewhere), "{elsewhere}");
+            assert!(!page.contains(text), "{text}");
         }
-        let mut site = Site::new(Vec::new(), false);
-        let asked = |host: &str| format!("GET /metrics HTTP/1.1\r\nhOsT:{host}\r\n\r\n");
-        assert!(site.answer(&asked(" 127.0.0.1")).starts_with("HTTP/1.1 200 "));
-        assert!(site.answer(&asked("evil.example")).starts_with("HTTP/1.1 403 "));
-        site.remote = true;
-        assert!(site.answer(&asked("lab.example")).starts_with("HTTP/1.1 200 "));
+        assert!(!page.contains(&site.guard.token), "who can read the page cannot change anything");
+        let other = Site::new(Vec::new(), Vec::new(), false).unwrap();
+        assert!(site.fragment().len() == 35 && site.fragment() != other.fragment());
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
-        let site = Site::new(Vec::new(), false);
-        for (request, status) in [
-            ("GET / HTTP/1.1\r\n\r\n", "200"),
-            ("HEAD / HTTP/1.1\r\n\r\n", "200"),
-            ("GET /metrics?x HTTP/1.1\r\n\r\n", "200"),
-            ("POST / HTTP/1.1\r\n\r\n", "405"),
-            ("GET /other HTTP/1.1\r\n\r\n", "404"),
-            ("GET / HTTP/1.1\r\n", "400"),
-            ("\r\n\r\n", "405"),
-            ("", "400"),
+    fn a_client_that_takes_too_little_is_left() {
+        use crate::net::stream::Stream;
+        use std::io::Read;
+        use std::os::unix::net::UnixStream;
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let connection = Connection::new(Stream::Unix(ours));
+        let (text, begun) = ("x".repeat(8 << 20), Instant::now());
+        // A byte now and then is not enough.
+        let drip = std::thread::spawn(move || {
+            while begun.elapsed() < Duration::from_millis(900) && theirs.read(&mut [0; 1]).is_ok() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let sent = send(&connection, &text, Duration::from_millis(300));
+        assert_eq!(sent.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() < Duration::from_millis(800), "{:?}", begun.elapsed());
+        drip.join().unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_said() {
+        let site = Site::new(Vec::new(), Vec::new(), false).unwrap();
+        let answer = |line: &str| {
+            let request = format!("{line} HTTP/1.1\r\nX-Nvlab-Token: {}\r\n\r\n", site.guard.token);
+            match site.answer(&request) {
+                Reply::Whole(answer) => answer[9..12].to_string(),
+                Reply::Stream(_) => "stream".to_string(),
+            }
+        };
+        assert_eq!(answer("GET /events"), "stream");
+        for (line, status) in [
+            ("GET /metrics?x", "200"),
+            ("HEAD /events", "200"),
+            ("GET /other", "404"),
+            ("GET /cut", "404"),
+            ("POST /", "404"),
+            ("POST /cut?device=0", "404"),
+            ("POST /rate?per_s=-1", "404"),
+            ("POST /rate?per_s=inf", "404"),
+            ("POST /speed?times=NaN", "404"),
+            ("POST /cut?device=99999999999999999999999", "404"),
         ] {
-            let answer = site.answer(request);
-            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request:?}: {answer}");
+            assert_eq!(answer(line), status, "{line}");
         }
-        let long = "GET / HTTP/1.1\r\n".to_string() + &"x".repeat(REQUEST_MAX);
-        assert!(site.answer(&long).starts_with("HTTP/1.1 431 "));
-        assert!(site.answer("HEAD / HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n"));
     }
 }

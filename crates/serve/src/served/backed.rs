@@ -161,6 +161,12 @@ impl<S: Store> Observed for Backed<S> {
     fn insides(&self, span: Span) -> Insides<'_> {
         self.map.insides(span)
     }
+    fn buffered(&mut self, at: Time) -> Option<(u32, u32)> {
+        self.map.buffered(at)
+    }
+    fn live_shares(&self) -> Option<Vec<f32>> {
+        Some(self.map.live_shares())
+    }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         Observed::rest(&mut self.map, at)
     }

@@ -10,6 +10,7 @@
 
 mod outcome;
 mod ranges;
+mod watching;
 
 pub use ranges::Zero;
 pub(crate) use ranges::pieces;
@@ -30,9 +31,10 @@ use nvlab_workload::{Op, Request};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
+use watching::Gate;
 
 /// How a design is served.
 #[derive(Clone, Debug, Default)]
@@ -77,6 +79,9 @@ pub struct Drive {
     /// How often the power came back; changed under the lock.
     power: Arc<AtomicU64>,
     late: Collected,
+    /// See `watching`.
+    paused: AtomicBool,
+    gate: Gate,
     inner: Mutex<Inner>,
 }
 
@@ -169,6 +174,8 @@ impl Drive {
             time: options.time,
             power,
             late: Collected::default(),
+            paused: AtomicBool::new(false),
+            gate: Gate::default(),
             inner: Mutex::new(Inner { device: Some(device), ..inner }),
         })
     }
@@ -263,7 +270,7 @@ impl Drive {
         self.check(offset, into.len() as u64)?;
         let bytes = into.len() as u32;
         let request = asked(Op::Read, offset, bytes, false);
-        self.inner().serve(session, request, |device, at| device.read(at, offset, bytes, into))
+        self.entered(session).serve(session, request, |device, at| device.read(at, offset, bytes, into))
     }
 
     /// True if [`Drive::read_in_place`] can read this range.
@@ -282,7 +289,7 @@ impl Drive {
     ) -> Result<(Due, R), DriveError> {
         self.check(offset, bytes as u64)?;
         let request = asked(Op::Read, offset, bytes, false);
-        let mut inner = self.inner();
+        let mut inner = self.entered(session);
         let due = inner.serve(session, request, |device, at| device.read(at, offset, bytes, &mut []))?;
         let device = inner.device.as_deref().expect("a device that answered");
         let mut parts = Vec::with_capacity((bytes / self.unit_bytes) as usize);
@@ -299,12 +306,12 @@ impl Drive {
     pub fn write(&self, session: Session, offset: u64, data: &[u8], fua: bool) -> Result<Due, DriveError> {
         self.check(offset, data.len() as u64)?;
         let request = asked(Op::Write, offset, data.len() as u32, fua);
-        self.inner().serve(session, request, |device, at| device.write(at, offset, data))
+        self.entered(session).serve(session, request, |device, at| device.write(at, offset, data))
     }
 
     /// Everything answered before is durable when the reply is due.
     pub fn flush(&self, session: Session) -> Result<Due, DriveError> {
-        let mut inner = self.inner();
+        let mut inner = self.entered(session);
         let lies = inner.ignore_flush;
         let request = asked(Op::Flush, 0, 0, false);
         inner.serve(session, request, |device, at| if lies { Ok(at) } else { device.flush(at) })
@@ -338,16 +345,6 @@ impl Drive {
             lost: inner.lost.as_ref().map(|lost| lost.why().to_string()),
             wear: observed.map(|observed| Wear::of(observed, now.since(inner.origin))),
         }
-    }
-
-    /// The number of operations so far.
-    pub fn operations(&self) -> u64 {
-        self.inner().operations
-    }
-
-    /// Every cut so far.
-    pub fn cuts(&self) -> Vec<Cut> {
-        self.inner().cuts.clone()
     }
 
     /// The requests so far, if they were recorded.

@@ -10,6 +10,7 @@
 //! | `state` | the folder with the media |
 //! | `battery`, `backed` | what a protected write buffer holds, outside this process; a page map with it |
 //! | [`drive`] | a device with a clock, a power plug and counts, for several clients |
+//! | `view` | what it looks like to those who watch it |
 //! | `counts`, `lateness`, `error` | its counts; how late its replies were; why it does not serve a request |
 
 mod aged;
@@ -21,6 +22,7 @@ pub mod drive;
 mod error;
 mod lateness;
 mod state;
+mod view;
 
 pub use aged::Aging;
 pub use counts::{Counts, Cut, Wear};
@@ -30,3 +32,4 @@ pub use drive::{Drive, DriveOptions, Due, Session, Zero};
 pub use error::DriveError;
 pub use lateness::Lateness;
 pub use state::{DeviceState, Start};
+pub use view::{Inside, View};

@@ -55,7 +55,7 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     let mut page = None;
     if let Some(address) = &addresses.http {
         let door = ManagementServer::open(Endpoint::Http, address, drives.clone())?;
-        page = Some(format!("http://{}/", door.address()));
+        page = Some(door.page());
         doors.push(door);
     }
     let uri = server.as_ref().map(|server| server.uri().to_string());
@@ -68,6 +68,8 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     }
     let program = start(args, uri.as_deref(), file.as_deref())?;
     let status = attend(output, &signals, program, &drives)?;
+    // What waits for the end of a pause can be answered.
+    drives.iter().for_each(|drive| drive.resume());
     if let Some(server) = &mut server {
         server.stop();
     }
@@ -120,19 +122,28 @@ fn addresses(args: &Serve) -> Result<Addresses, Failure> {
             Address::Unix(folder.join(format!("nvlab-{}.sock", std::process::id())))
         }
     });
-    let http = args.http.as_deref().map(Address::parse);
-    if let Some(Address::Unix(path)) = &http {
+    let http = args.http.as_deref().map(|text| http_address(text, args.allow_remote)).transpose()?;
+    nbd.iter().try_for_each(|address| reachable(address, args.allow_remote))?;
+    Ok(Addresses { nbd, http })
+}
+
+/// The address of a live page.
+pub fn http_address(text: &str, allow_remote: bool) -> Result<Address, Failure> {
+    let address = Address::parse(text);
+    if let Address::Unix(path) = &address {
         return Err(Failure::Input(format!("--http {}: write HOST:PORT", path.display())));
     }
-    for address in nbd.iter().chain(&http).filter(|address| address.is_remote()) {
-        if !args.allow_remote {
-            let why = format!(
-                "{address} can be reached from other machines, and there is no password: add --allow-remote to allow that"
-            );
-            return Err(Failure::Input(why));
-        }
+    reachable(&address, allow_remote).map(|()| address)
+}
+
+/// Refuses an address that other machines can reach, unless that is allowed.
+fn reachable(address: &Address, allow_remote: bool) -> Result<(), Failure> {
+    match address.is_remote() && !allow_remote {
+        true => Err(Failure::Input(format!(
+            "{address} can be reached from other machines, and there is no password: add --allow-remote to allow that"
+        ))),
+        false => Ok(()),
     }
-    Ok(Addresses { nbd, http })
 }
 
 fn load(args: &Serve) -> Result<Vec<Named>, Failure> {

@@ -34,7 +34,7 @@ fn rare(share: f64) -> String {
 pub(super) fn latency(page: &mut Page, runs: &[Labelled<'_>]) {
     let heads = ["design", "request", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "all"];
     let mut table = Table::new("Latency that this share of the requests did not exceed", 2, &heads);
-    let mut series = Vec::new();
+    let (mut reached, mut series) = (Vec::new(), Vec::new());
     for labelled in runs {
         for (name, op) in human::operations(labelled.run) {
             let mut cells = vec![labelled.marked(), name.to_string()];
@@ -42,16 +42,36 @@ pub(super) fn latency(page: &mut Page, runs: &[Labelled<'_>]) {
             cells.extend(shares.map(|share| quantile(&op.histogram_ns, share)));
             cells.push(time_ns(op.latency.max_ns as f64));
             table.row(&cells);
-            let points = exceeded(&op.histogram_ns);
-            let line =
-                Series::new(&line(runs, labelled, name), points).color(labelled.color).dash(dash(name));
-            series.push(line.steps());
+            let line = |points| {
+                let line = Series::new(&line(runs, labelled, name), points);
+                line.color(labelled.color).dash(dash(name))
+            };
+            reached.push(line(not_exceeded(&op.histogram_ns)));
+            series.push(line(exceeded(&op.histogram_ns)).steps());
         }
     }
-    let (x, y) = (Axis::log("latency").text(time_ns), Axis::log("share of requests").text(rare));
-    let plot = Curves::new("Share of requests that took at least as long", x, y.including(1.0), series);
-    let about = "Both axes are logarithmic: a line one decade further down is ten times rarer.";
-    page.section("latency", "Latency", about, &(plot.html() + &details("Table", &table.html())));
+    let x = || Axis::log("latency").text(time_ns);
+    let y = Axis::linear("share of requests").text(|share| format!("{:.0} %", share * 100.0)).including(1.0);
+    let most = Curves::new("Share of requests that took no longer", x(), y, reached);
+    let (x, y) = (x(), Axis::log("share of requests").text(rare));
+    let rest = Curves::new("Share of requests that took at least as long", x, y.including(1.0), series);
+    let about = "The distribution, and its tail on a logarithmic scale: a line one decade further down is ten times rarer.";
+    let plots = format!("<div class=\"plots\">\n{}{}</div>\n", most.html(), rest.html());
+    page.section("latency", "Latency", about, &(plots + &details("Table", &table.html())));
+}
+
+/// For each bucket of a histogram its upper bound and the share of requests that took no longer; it rises from 0 at the first.
+fn not_exceeded(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
+    let total: u64 = histogram.iter().map(|(_, count)| count).sum();
+    let (mut points, mut so_far) = (Vec::new(), 0);
+    for (bound, count) in histogram.iter().filter(|(_, count)| *count > 0) {
+        if points.is_empty() {
+            points.push((*bound as f64, 0.0));
+        }
+        so_far += count;
+        points.push((*bound as f64, so_far as f64 / total as f64));
+    }
+    points
 }
 
 /// For each bucket of a histogram its upper bound and the share of requests that took at least as long.

@@ -69,7 +69,13 @@ fn the_distribution_of_latency_ends_at_the_rarest() {
     {
         assert!(page.contains(text), "{text}");
     }
-    for text in ["99 % latency", "Write amplification", "mean ", "ssd-tlc: erase count of each block: "] {
+    for text in [
+        "Share of requests that took no longer",
+        "99 % latency",
+        "Write amplification",
+        "mean ",
+        "ssd-tlc: erase count of each block: ",
+    ] {
         assert!(page.contains(text), "{text}");
     }
     assert!(!page.contains("nothing to show"));

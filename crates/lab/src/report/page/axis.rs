@@ -31,7 +31,7 @@ impl Axis {
     }
 
     /// The axis spans this value too, so that several plots can share a range.
-    pub fn including(mut self, value: f64) -> Axis {
+    pub(crate) fn including(mut self, value: f64) -> Axis {
         self.include.push(value);
         self
     }

@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::plot::{Frame, key, marker};
-use super::{COLORS, escape};
+use super::{COLORS, Table, details, escape};
 
 /// Lines with more points than this have markers on some of them only.
 const MARKED_MAX: usize = 24;
@@ -63,6 +63,29 @@ impl Curves {
     pub fn new(title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Curves {
         let y = y.including(0.0);
         Curves { title: title.to_string(), x, y, series }
+    }
+
+    /// The figure and, behind a disclosure, its values as a table: a row for each value of the axis to the right.
+    pub(crate) fn html_and_table(&self) -> String {
+        let mut across: Vec<f64> =
+            self.series.iter().flat_map(|series| &series.points).map(|(x, _)| *x).collect();
+        across.sort_by(f64::total_cmp);
+        across.dedup();
+        let names = self.series.iter().map(|series| match series.name.as_str() {
+            "" => self.y.label.as_str(),
+            name => name,
+        });
+        let heads: Vec<&str> = std::iter::once(self.x.label.as_str()).chain(names).collect();
+        let mut table = Table::new(&self.title, 1, &heads);
+        for x in &across {
+            let value = |series: &Series| {
+                let point = series.points.iter().find(|(at, y)| at == x && y.is_finite());
+                point.map_or("–".to_string(), |(_, y)| escape(&self.y.shown(*y)))
+            };
+            let cells = std::iter::once(escape(&self.x.shown(*x))).chain(self.series.iter().map(value));
+            table.row(&cells.collect::<Vec<_>>());
+        }
+        format!("<div>{}{}</div>\n", self.html(), details("Table", &table.html()))
     }
 
     /// The figure; a sentence if there is nothing to show.

@@ -1,4 +1,5 @@
-//! The kit for every page that nvlab writes: the report, a reproduction, a sweep, the live page of a served device.
+//! The kit for every page that nvlab writes: the report, a reproduction, a sweep. (The live page of a device has a script and is not one of
+//! them.)
 //!
 //! 1. A page is one file without scripts and without network access. Its Content-Security-Policy allows nothing but
 //!    its one style sheet, named by SHA-256; so there are no `style` attributes, and plots are SVG with classes.
@@ -74,7 +75,6 @@ pub(crate) const COLORS: usize = 7;
 /// A page under construction.
 pub struct Page {
     title: String,
-    refresh_s: Option<u32>,
     lead: String,
     sections: Vec<(String, String)>,
     body: String,
@@ -84,13 +84,7 @@ impl Page {
     /// An empty page; the title is also its heading.
     pub fn new(title: &str) -> Page {
         let (lead, body) = (String::new(), String::new());
-        Page { title: title.to_string(), refresh_s: None, lead, sections: Vec::new(), body }
-    }
-
-    /// Makes browsers reload the page every `every_s` seconds.
-    pub fn refresh(mut self, every_s: u32) -> Page {
-        self.refresh_s = Some(every_s);
-        self
+        Page { title: title.to_string(), lead, sections: Vec::new(), body }
     }
 
     /// Appends HTML to the head of the page, below the title and above the links to the sections.
@@ -113,14 +107,11 @@ impl Page {
         let link = |(id, heading): &(String, String)| format!("<a href=\"#{id}\">{heading}</a>\n");
         let links: String = self.sections.iter().map(link).collect();
         let links = if self.sections.len() > 1 { format!("<nav>\n{links}</nav>\n") } else { String::new() };
-        let refresh = self.refresh_s.map_or(String::new(), |seconds| {
-            format!("<meta http-equiv=\"refresh\" content=\"{seconds}\">\n")
-        });
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n{refresh}<title>{title}</title>\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
              <style>{STYLE}</style>\n</head>\n<body>\n<main>\n\
              <header>\n<h1>{title}</h1>\n{lead}{links}</header>\n{body}</main>\n</body>\n</html>\n",
             policy = policy(),
@@ -131,10 +122,14 @@ impl Page {
     }
 }
 
-/// What a page may load and do: nothing but use its own style sheet. Servers send the same in a header.
-pub fn policy() -> String {
-    let digest = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
-    format!("default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'")
+/// What a page may load and do: nothing but use its own style sheet.
+fn policy() -> String {
+    format!("default-src 'none'; style-src {}; base-uri 'none'; form-action 'none'", digest(STYLE))
+}
+
+/// What a policy calls a style sheet or script with exactly this text.
+pub fn digest(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
 
 /// HTML behind a disclosure.

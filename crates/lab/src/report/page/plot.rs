@@ -41,7 +41,7 @@ impl Frame {
             if slanted { 24.0 + widest(&across).min(NAME_MAX as f64 * CHARACTER) * 0.46 } else { 24.0 };
         let mut frame = Frame { x: across, y: up, left, right, top, bottom, svg: String::new() };
         frame.svg = format!(
-            "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"{}\">\n\
+            "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"group\" aria-label=\"{}\">\n\
              <text class=\"axis start\" x=\"2\" y=\"14\">{}</text>\n",
             bottom + below + 22.0,
             escape(about),
@@ -125,7 +125,8 @@ pub(super) fn key(drawing: &str, name: &str) -> String {
     )
 }
 
-/// A marker whose shape and colour follow from a number; `class` is added to its own.
+/// A marker whose shape and colour follow from a number; `class` is added to its own. One with a title can be reached with the
+/// keyboard unless it is only there to be pointed at (`hit`); its title is then shown above the plot.
 pub(super) fn marker(number: usize, class: &str, x: f64, y: f64, title: &str) -> String {
     let shape = match number % 5 {
         0 => "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
@@ -134,6 +135,15 @@ pub(super) fn marker(number: usize, class: &str, x: f64, y: f64, title: &str) ->
         3 => "m0 -5l5 5l-5 5l-5 -5z",
         _ => "m0 4.8l4.6 -8h-9.2z",
     };
-    let title = if title.is_empty() { String::new() } else { format!("<title>{}</title>", escape(title)) };
-    format!("<path class=\"{class} c{}\" d=\"M{x:.1} {y:.1}{shape}\">{title}</path>", number % COLORS)
+    let (color, title) = (number % COLORS, escape(title));
+    let path = format!("<path class=\"{class} c{color}\" d=\"M{x:.1} {y:.1}{shape}\"");
+    match (title.is_empty(), class) {
+        (true, _) => path + "/>",
+        (false, "hit") => format!("{path}><title>{title}</title></path>"),
+        (false, _) => format!(
+            "{path} tabindex=\"0\" role=\"img\"><title>{title}</title></path><text class=\"tip end\" x=\"{:.0}\" y=\"28\" \
+             aria-hidden=\"true\">{title}</text>",
+            WIDTH - 4.0
+        ),
+    }
 }

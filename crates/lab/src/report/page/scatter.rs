@@ -1,8 +1,8 @@
 //! Two objectives: a point for each candidate, and the front of those that nothing beats in both.
 
 use super::axis::Axis;
-use super::escape;
 use super::plot::{Frame, key, marker, wide};
+use super::{Table, details, escape};
 
 /// Points by two objectives.
 pub struct Scatter {
@@ -47,6 +47,19 @@ impl Scatter {
             axis.label += if less { " (less is better)" } else { " (more is better)" };
         }
         self
+    }
+
+    /// The figure and, behind a disclosure, its points as a table, those on the front first.
+    pub(crate) fn html_and_table(&self) -> String {
+        let mut dots: Vec<&Dot> = self.dots.iter().collect();
+        dots.sort_by(|a, b| (b.front, a.x).partial_cmp(&(a.front, b.x)).expect("values are numbers"));
+        let mut table = Table::new(&self.title, 2, &["point", "front", &self.x.label, &self.y.label]);
+        for dot in dots {
+            let front = if dot.front { "★" } else { "" };
+            let places = [self.x.shown(dot.x), self.y.shown(dot.y)].map(|text| escape(&text));
+            table.row(&[&escape(&dot.name), front, &places[0], &places[1]]);
+        }
+        format!("<div>{}{}</div>\n", self.html(), details("Table", &table.html()))
     }
 
     /// The figure; a sentence if there is nothing to show. Points on the front carry their names, others as far as there

@@ -118,6 +118,12 @@ impl<D: Device> Observed for Carrying<D> {
     fn insides(&self, span: Span) -> Insides<'_> {
         self.device.insides(span)
     }
+    fn buffered(&mut self, at: Time) -> Option<(u32, u32)> {
+        self.device.buffered(at)
+    }
+    fn live_shares(&self) -> Option<Vec<f32>> {
+        self.device.live_shares()
+    }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.device.rest(at)
     }

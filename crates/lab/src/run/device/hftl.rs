@@ -7,7 +7,7 @@ use crate::design::{Design, PramMapped};
 use nvlab_controller::hftl::{Hftl, HftlMedia, HftlStats};
 use nvlab_controller::{BesidePram, Controller};
 use nvlab_medium::Store;
-use nvlab_units::{Span, Time};
+use nvlab_units::{BlockId, Span, Time};
 
 /// The controller, with its PRAM.
 type InPram<B> = Hftl<<B as Backing>::Store, Pram<<B as Backing>::Store>>;
@@ -59,6 +59,11 @@ impl<S: Store> Observed for Hftl<S, Pram<S>> {
     }
     fn blocks(&self) -> u32 {
         self.nand().geometry().blocks()
+    }
+    fn live_shares(&self) -> Option<Vec<f32>> {
+        let (table, blocks) = (self.table(), self.nand().geometry().blocks());
+        let share = |block| table.live(BlockId(block)) as f32 / table.units_per_block() as f32;
+        Some((0..blocks).map(share).collect())
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         let (stats, nand) = (self.stats(), self.nand());

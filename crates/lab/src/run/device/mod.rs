@@ -190,6 +190,14 @@ pub trait Observed: Background {
     fn blocks(&self) -> u32;
     /// What it did in a run of this length.
     fn insides(&self, span: Span) -> Insides<'_>;
+    /// Units in its write buffer at `at`, which is not before its last operation, and how many it has room for.
+    fn buffered(&mut self, _at: Time) -> Option<(u32, u32)> {
+        None
+    }
+    /// For each block of the flash that holds the data the share that is live; `None` if the controller does not count that.
+    fn live_shares(&self) -> Option<Vec<f32>> {
+        None
+    }
     /// Leaves it idle from `at` until a cache that is emptied in idle time is empty; returns when
     /// ([`PageMap::rest`]).
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
@@ -255,6 +263,12 @@ impl<C: Controller + Observed + 'static> Observed for Attached<C> {
         let host_bytes = touched - self.unaligned_bytes();
         let unaligned = if touched == 0 { 0.0 } else { touched as f64 / host_bytes as f64 };
         Insides { unaligned, host_bytes: Some(host_bytes), ..insides }
+    }
+    fn buffered(&mut self, at: Time) -> Option<(u32, u32)> {
+        self.controller_mut().buffered(at)
+    }
+    fn live_shares(&self) -> Option<Vec<f32>> {
+        self.controller().live_shares()
     }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.controller_mut().rest(at)

@@ -96,6 +96,12 @@ impl<S: Store> Observed for PageMap<S> {
             ..Insides::of(causes(stats))
         }
     }
+    fn buffered(&mut self, at: Time) -> Option<(u32, u32)> {
+        PageMap::buffered(self, at)
+    }
+    fn live_shares(&self) -> Option<Vec<f32>> {
+        Some(PageMap::live_shares(self))
+    }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         PageMap::rest(self, at)
     }

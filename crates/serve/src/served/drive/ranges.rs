@@ -29,8 +29,9 @@ impl Drive {
         let mut due = None;
         for (offset, bytes) in pieces(offset, bytes, PIECE_BYTES) {
             let request = asked(Op::Trim, offset, bytes as u32, fua);
-            let trimmed =
-                self.inner().serve(session, request, |device, at| device.trim(at, offset, bytes as u32))?;
+            let trimmed = self
+                .entered(session)
+                .serve(session, request, |device, at| device.trim(at, offset, bytes as u32))?;
             due = due.max(trimmed);
         }
         Ok(due)

@@ -1,0 +1,239 @@
+//! What streams of events carry: every half second, how each device is and what it did since the event before.
+//!
+//! One event is made for all who watch, and only while somebody does: a device that nobody watches pays nothing. Streams have
+//! no queue: each sends the latest event, so that a slow client misses some and holds up nobody.
+
+use super::watched::Watched;
+use crate::served::View;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use nvlab_lab::run::meter::OpTotals;
+use nvlab_units::{Histogram, Span};
+use nvlab_workload::Op;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time between two events.
+pub(super) const EVERY: Duration = Duration::from_millis(500);
+/// Cells of a map at most; more blocks share cells.
+const CELLS_MAX: usize = 1 << 14;
+/// Power cuts that are listed.
+const CUTS_LISTED: usize = 10;
+
+/// The latest event.
+pub(super) struct Events {
+    shown: Vec<Arc<dyn Watched>>,
+    last: Mutex<Option<Made>>,
+}
+
+struct Made {
+    at: Instant,
+    number: u64,
+    text: Arc<str>,
+    views: Vec<View>,
+}
+
+impl Events {
+    pub fn new(shown: Vec<Arc<dyn Watched>>) -> Events {
+        Events { shown, last: Mutex::default() }
+    }
+
+    /// What is shown.
+    pub fn shown(&self) -> &[Arc<dyn Watched>] {
+        &self.shown
+    }
+
+    /// True if all of it has ended.
+    pub fn ended(&self) -> bool {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().is_some_and(|made| made.views.iter().all(|view| view.ended))
+    }
+
+    /// The latest event and its number, made now if the last one is too old.
+    pub fn latest(&self) -> (u64, Arc<str>) {
+        // A panic can damage an event only.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = last.as_ref().filter(|made| made.at.elapsed() < EVERY) {
+            return (made.number, Arc::clone(&made.text));
+        }
+        let (at, views) = (Instant::now(), self.shown.iter().map(|shown| shown.view()).collect::<Vec<_>>());
+        let number = last.as_ref().map_or(1, |made| made.number + 1);
+        let before = last.as_ref().map(|made| (at - made.at, &made.views));
+        let device = |(number, view): (usize, &View)| {
+            let before = before.map(|(since, views)| (since, &views[number]));
+            of(self.shown[number].name(), view, before)
+        };
+        let devices: Vec<Value> = views.iter().enumerate().map(device).collect();
+        let text = Arc::from(format!("id: {number}\ndata: {}\n\n", json!({ "devices": devices })));
+        *last = Some(Made { at, number, text, views });
+        let made = last.as_ref().expect("it was just made");
+        (number, Arc::clone(&made.text))
+    }
+}
+
+/// A device as of `view`, and what it did since the one before.
+fn of(name: &str, view: &View, before: Option<(Duration, &View)>) -> Value {
+    let none = View::default();
+    // After a power cut counts start anew. A rate is one of the device's time in a run, where it is not that of a wall.
+    let (seconds, old) = match before {
+        Some((wall, old)) if old.cuts.len() == view.cuts.len() => {
+            let device = view.now.since(old.now.min(view.now)).seconds();
+            (if view.is_run { device } else { wall.as_secs_f64() }, old)
+        }
+        Some((wall, _)) => (wall.as_secs_f64(), &none),
+        None => (0.0, view),
+    };
+    let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+    let op = |op: Op| {
+        let [old, new] = [&old.totals[op as usize], &view.totals[op as usize]];
+        let [p50, p99] = recent(old, new).map(|span| span.map(|span| span.seconds()));
+        json!({
+            "per_s": per_second(new.count().saturating_sub(old.count())),
+            "bytes_per_s": per_second(new.bytes.saturating_sub(old.bytes)),
+            "p50_s": p50, "p99_s": p99, "count": new.count(), "bytes": new.bytes,
+        })
+    };
+    let ratio = |over: u64, under: u64| (under > 0).then(|| over as f64 / under as f64);
+    let (host, programmed) = (view.counters.host_units, view.counters.programmed_units);
+    let since = |new: u64, old: u64| new.saturating_sub(old);
+    let (inside, was) = (&view.inside, &old.inside);
+    let cleaned = since(inside.cleaned.0, was.cleaned.0);
+    let live = since(inside.cleaned.1, was.cleaned.1);
+    let cuts = view.cuts.iter().enumerate().rev().take(CUTS_LISTED).map(|(number, cut)| {
+        json!({
+            "number": number + 1, "operations": cut.operations,
+            "at_s": cut.at.seconds(), "recovery_s": cut.recovery.seconds(),
+        })
+    });
+    json!({
+        "name": name, "is_run": view.is_run, "capacity_bytes": view.capacity_bytes, "now_s": view.now.seconds(),
+        "lost": view.lost, "paused": view.paused, "has_plug": view.has_plug, "ended": view.ended,
+        "phase": view.phase.as_ref().map(|(phase, _)| phase), "done": view.phase.as_ref().map(|(_, done)| done),
+        "rate": view.rate, "speed": view.speed,
+        "read": op(Op::Read), "write": op(Op::Write),
+        "wa": ratio(since(programmed, old.counters.programmed_units), since(host, old.counters.host_units)),
+        "wa_all": ratio(programmed, host),
+        // The share of a cleaned block that had to be moved first.
+        "clean_live": ratio(live, cleaned * inside.units_per_block as u64),
+        "cleaned": inside.cleaned.0, "erases": view.counters.erases,
+        "buffer": inside.buffer.map(|(used, room)| [used, room]),
+        "cuts": cuts.collect::<Vec<_>>(), "cut_count": view.cuts.len(),
+        "map": map(view),
+    })
+}
+
+/// The blocks as a map: a byte for each cell.
+fn map(view: &View) -> Value {
+    let inside = &view.inside;
+    let (blocks, dies) = (inside.cycles.len(), inside.dies.max(1) as usize);
+    if blocks == 0 {
+        return Value::Null;
+    }
+    let per_die = blocks / dies;
+    let shared = blocks.div_ceil(CELLS_MAX).clamp(1, per_die.max(1));
+    let cells = |level: &dyn Fn(usize, usize) -> u8| -> String {
+        let cells = (0..dies).flat_map(|die| {
+            let (first, end) = (die * per_die, (die + 1) * per_die);
+            (first..end).step_by(shared).map(move |from| (from, (from + shared).min(end)))
+        });
+        STANDARD.encode(cells.map(|(from, end)| level(from, end)).collect::<Vec<u8>>())
+    };
+    let (least, most) = (inside.cycles.iter().min(), inside.cycles.iter().max());
+    let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
+    let wear = |from: usize, end: usize| {
+        let worn = inside.cycles[from..end].iter().max().copied().unwrap_or(least);
+        ((worn - least) as u64 * 255 / (most - least).max(1) as u64) as u8
+    };
+    let live = inside.live.as_ref().filter(|live| live.len() == blocks).map(|live| {
+        let mean = |from: usize, end: usize| live[from..end].iter().sum::<f32>() / (end - from) as f32;
+        cells(&|from, end| (mean(from, end) * 255.0).round() as u8)
+    });
+    json!({
+        "dies": dies, "per_die": per_die, "shared": shared, "live": live, "wear": cells(&wear),
+        "wear_min": least, "wear_max": most, "rated": inside.rated,
+        "wear_mean": inside.cycles.iter().map(|&cycles| cycles as f64).sum::<f64>() / blocks as f64,
+    })
+}
+
+/// Median and 99th percentile of what was added; `None` if nothing was.
+fn recent(before: &OpTotals, now: &OpTotals) -> [Option<Span>; 2] {
+    let (before, now): (&Histogram, &Histogram) = (&before.latency, &now.latency);
+    let mut old = before.buckets().peekable();
+    let mut came = Vec::new();
+    for (bound, count) in now.buckets() {
+        // Buckets never shrink, so each old one is among the new.
+        let had = old.next_if(|&(old, _)| old == bound).map_or(0, |(_, count)| count);
+        came.push((bound, count.saturating_sub(had)));
+    }
+    let all = now.count().saturating_sub(before.count());
+    [0.5, 0.99].map(|share| {
+        let mut left = (all as f64 * share).ceil() as u64;
+        let reached = came.iter().find(|&&(_, count)| {
+            left = left.saturating_sub(count);
+            left == 0
+        });
+        reached.filter(|_| all > 0).map(|&(bound, _)| bound)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::served::Inside;
+    use nvlab_units::Time;
+
+    #[test]
+    fn percentiles_are_of_what_came_since() {
+        let [mut before, mut now] = [OpTotals::default(), OpTotals::default()];
+        for _ in 0..1000 {
+            before.latency.add(Span::from_us(7000));
+            now.latency.add(Span::from_us(7000));
+        }
+        assert_eq!(recent(&before, &now), [None; 2]);
+        (0..98).for_each(|_| now.latency.add(Span::from_us(10)));
+        (0..2).for_each(|_| now.latency.add(Span::from_us(300)));
+        let [p50, p99] = recent(&before, &now).map(Option::unwrap);
+        let near = |found: Span, us: u64| (found.ps() as f64 / (us as f64 * 1e6) - 1.0).abs() < 0.1;
+        assert!(near(p50, 10) && near(p99, 300), "{p50} {p99}");
+    }
+
+    #[test]
+    fn rates_are_between_two_events_and_begin_anew_with_the_power() {
+        let before = View::default();
+        let mut view = View::default();
+        view.totals[Op::Write as usize].bytes = 4000;
+        (0..8).for_each(|_| view.totals[Op::Write as usize].latency.add(Span::ZERO));
+        (view.counters.host_units, view.counters.programmed_units) = (2, 3);
+        let event = of("x", &view, Some((Duration::from_secs(2), &before)));
+        assert_eq!((&event["write"]["bytes_per_s"], &event["write"]["per_s"]), (&json!(2000.0), &json!(4.0)));
+        assert_eq!(
+            (&event["wa"], &event["wa_all"], &event["read"]["p99_s"]),
+            (&json!(1.5), &json!(1.5), &Value::Null)
+        );
+        let cut = crate::served::Cut { operations: 1, at: Time::ZERO, recovery: Span::ZERO };
+        let again = View { cuts: vec![cut], ..View::default() };
+        let event = of("x", &again, Some((Duration::from_secs(1), &view)));
+        assert_eq!((&event["write"]["bytes_per_s"], &event["cut_count"]), (&json!(0.0), &json!(1)));
+        // A run is measured in its own time.
+        let (then, now) =
+            (View { is_run: true, ..before }, View { is_run: true, now: Time::from_ns(500), ..view });
+        assert_eq!(of("x", &now, Some((Duration::from_secs(2), &then)))["write"]["per_s"], 8.0 / 500e-9);
+    }
+
+    #[test]
+    fn a_map_has_a_bounded_number_of_cells() {
+        let blocks = 100_000;
+        let inside = Inside {
+            live: Some(vec![0.5; blocks]),
+            cycles: (0..blocks as u32).collect(),
+            dies: 8,
+            ..Inside::default()
+        };
+        let map = map(&View { inside, ..View::default() });
+        let cells = STANDARD.decode(map["wear"].as_str().unwrap()).unwrap();
+        assert!(cells.len() <= CELLS_MAX + 8 && cells[0] == 0 && *cells.last().unwrap() == 255);
+        assert!(STANDARD.decode(map["live"].as_str().unwrap()).unwrap().iter().all(|cell| *cell == 128));
+        assert_eq!(super::map(&View::default()), Value::Null);
+    }
+}

@@ -1,0 +1,229 @@
+//! A run on a live page: slowed down to the wall clock, paused, at another rate, without power.
+//!
+//! The run shows itself between two of its requests; pages see what it showed last and never wait for it.
+
+use super::watched::{Action, Watched};
+use crate::served::{Cut, Inside, View};
+use nvlab_lab::run::watched::{Onlooker, Sight, Step};
+use nvlab_units::{Span, Time};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// It shows itself this often.
+const SHOWS_EVERY: Duration = Duration::from_millis(200);
+/// A wait for the wall clock that is longer shows what is waited with.
+const SHORT: Duration = Duration::from_millis(20);
+/// A run as fast as possible looks at the clock once in so many requests.
+const CLOCK_EVERY: u32 = 64;
+/// A request that is wanted no more than this ahead of the wall clock begins at once: waking takes longer.
+const AHEAD_S: f64 = 2e-3;
+
+/// What the pages want of a run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wishes {
+    paused: bool,
+    cut: bool,
+    rate: Option<f64>,
+    speed: Option<f64>,
+}
+
+/// A run that pages watch.
+pub struct WatchedRun {
+    name: String,
+    view: Mutex<View>,
+    wishes: Mutex<Wishes>,
+    changed: Condvar,
+    /// Grows with every change of the wishes.
+    changes: AtomicU64,
+    end: Arc<AtomicBool>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Both are plain data.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl WatchedRun {
+    /// A run in the time of the wall clock. It ends early as soon as `end` is true.
+    pub fn new(name: &str, capacity_bytes: u64, end: Arc<AtomicBool>) -> Arc<WatchedRun> {
+        let view = View { is_run: true, capacity_bytes, speed: Some(1.0), ..View::default() };
+        Arc::new(WatchedRun {
+            name: name.to_string(),
+            view: Mutex::new(view),
+            wishes: Mutex::new(Wishes { speed: Some(1.0), ..Wishes::default() }),
+            changed: Condvar::new(),
+            changes: AtomicU64::new(1),
+            end,
+        })
+    }
+
+    /// What watches the run for the pages.
+    pub fn onlooker(self: &Arc<WatchedRun>) -> impl Onlooker + use<> {
+        Eye {
+            run: Arc::clone(self),
+            seen: 0,
+            wishes: Wishes::default(),
+            since: None,
+            shown: Instant::now(),
+            calls: 0,
+        }
+    }
+
+    /// The run is preparing the device; `done` is the part of that.
+    pub fn prepares(&self, phase: &str, done: f64) {
+        if phase != "running" {
+            locked(&self.view).phase = Some((phase.to_string(), done));
+        }
+    }
+
+    /// The run has ended.
+    pub fn ended(&self) {
+        locked(&self.view).ended = true;
+    }
+
+    fn wish(&self, wish: impl FnOnce(&mut Wishes)) {
+        wish(&mut locked(&self.wishes));
+        self.changes.fetch_add(1, Ordering::Release);
+        self.changed.notify_all();
+    }
+}
+
+impl Watched for WatchedRun {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn view(&self) -> View {
+        let (mut view, wishes) = (locked(&self.view).clone(), *locked(&self.wishes));
+        (view.paused, view.rate, view.speed) = (wishes.paused, wishes.rate, wishes.speed);
+        view
+    }
+
+    fn act(&self, action: Action) -> Result<String, String> {
+        let view = locked(&self.view);
+        let (has_plug, begun, ended) = (view.has_plug, view.now > Time::ZERO, view.ended);
+        drop(view);
+        match action {
+            _ if ended => return Err("the run has ended".into()),
+            Action::Cut if !begun => return Err("the device is still being prepared".into()),
+            Action::Cut if !has_plug => {
+                return Err(
+                    "the device is too large to keep its bytes on this machine: its power cannot fail".into(),
+                );
+            }
+            Action::Cut => self.wish(|wishes| wishes.cut = true),
+            Action::Pause => self.wish(|wishes| wishes.paused = true),
+            Action::Resume => self.wish(|wishes| wishes.paused = false),
+            Action::Rate(rate) => self.wish(|wishes| wishes.rate = rate),
+            Action::Speed(speed) => self.wish(|wishes| wishes.speed = speed),
+        }
+        Ok(match action {
+            Action::Cut => "the power fails before the next request".into(),
+            Action::Pause => "paused".into(),
+            Action::Resume => "resumed".into(),
+            Action::Rate(Some(rate)) => format!("{rate} requests per second of the device's time"),
+            Action::Rate(None) => "requests as the workload says".into(),
+            Action::Speed(Some(1.0)) => "in real time".into(),
+            Action::Speed(Some(times)) => format!("{times} times as fast as the device"),
+            Action::Speed(None) => "as fast as possible".into(),
+        })
+    }
+}
+
+/// In the thread of the run.
+struct Eye {
+    run: Arc<WatchedRun>,
+    /// The changes that `wishes` has.
+    seen: u64,
+    wishes: Wishes,
+    /// A moment on the wall clock, and of the device: its time is kept from there on.
+    since: Option<(Instant, Time)>,
+    shown: Instant,
+    calls: u32,
+}
+
+impl Eye {
+    /// Takes over changed wishes; returns true if a cut is among them.
+    fn listen(&mut self) -> bool {
+        let changes = self.run.changes.load(Ordering::Acquire);
+        if changes == self.seen {
+            return false;
+        }
+        let mut wishes = locked(&self.run.wishes);
+        (self.seen, self.wishes) = (changes, *wishes);
+        // From here on at another speed.
+        self.since = None;
+        std::mem::take(&mut wishes.cut)
+    }
+
+    fn show(&mut self, sight: &mut Sight<'_>) {
+        self.shown = Instant::now();
+        let inside = Inside::of(sight.device, sight.at, sight.at.since(sight.origin));
+        let mut view = locked(&self.run.view);
+        (view.now, view.inside, view.counters) = (sight.at, inside, sight.device.counters());
+        view.totals.clone_from(sight.totals);
+        view.phase = Some(("running".to_string(), sight.done));
+    }
+
+    /// Waits until the wishes change, or this long.
+    fn wait(&self, most: Duration) {
+        let wishes = locked(&self.run.wishes);
+        if self.run.changes.load(Ordering::Acquire) == self.seen {
+            let _ = self.run.changed.wait_timeout(wishes, most);
+        }
+    }
+
+    /// How long the device is ahead of the wall clock at its time `at`.
+    fn ahead(&mut self, at: Time) -> Option<Duration> {
+        let speed = self.wishes.speed?;
+        let (wall, then) = *self.since.get_or_insert_with(|| (Instant::now(), at));
+        let due_s = at.since(then.min(at)).seconds() / speed;
+        let ahead_s = due_s - wall.elapsed().as_secs_f64();
+        (ahead_s > AHEAD_S).then(|| Duration::from_secs_f64(ahead_s.min(3600.0)))
+    }
+}
+
+impl Onlooker for Eye {
+    fn begins(&mut self, has_plug: bool) {
+        locked(&self.run.view).has_plug = has_plug;
+    }
+
+    fn before(&mut self, mut sight: Sight<'_>) -> Step {
+        loop {
+            if self.run.end.load(Ordering::Relaxed) {
+                self.show(&mut sight);
+                return Step::End;
+            }
+            if self.listen() {
+                return Step::Cut;
+            }
+            if self.wishes.paused {
+                self.since = None;
+                self.show(&mut sight);
+                self.wait(SHOWS_EVERY);
+                continue;
+            }
+            self.calls = self.calls.wrapping_add(1);
+            if self.wishes.speed.is_none() && !self.calls.is_multiple_of(CLOCK_EVERY) {
+                return Step::Go;
+            }
+            let ahead = self.ahead(sight.at);
+            if ahead.is_some_and(|ahead| ahead > SHORT) || self.shown.elapsed() >= SHOWS_EVERY {
+                self.show(&mut sight);
+            }
+            match ahead {
+                None => return Step::Go,
+                Some(ahead) => self.wait(ahead.min(SHOWS_EVERY)),
+            }
+        }
+    }
+
+    fn cut(&mut self, at: Time, requests: u64, recovery: Span) {
+        locked(&self.run.view).cuts.push(Cut { operations: requests, at, recovery });
+    }
+
+    fn spacing(&self) -> Option<Span> {
+        self.wishes.rate.map(|rate| Span::from_seconds(1.0 / rate))
+    }
+}

@@ -1,0 +1,58 @@
+//! What a live page shows, and what it can do to it: a served device, or a run.
+
+use crate::served::{Drive, View};
+
+/// Something that a live page shows.
+pub trait Watched: Send + Sync {
+    /// What it is called.
+    fn name(&self) -> &str;
+    /// What it looks like now. It need not be exactly now: whoever asks never waits for the device.
+    fn view(&self) -> View;
+    /// Does something to it; returns what was done, or why not.
+    fn act(&self, action: Action) -> Result<String, String>;
+}
+
+/// What can be done from a page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Action {
+    /// The power fails and comes back.
+    Cut,
+    /// No request is served until [`Action::Resume`]; the device's time stands still.
+    Pause,
+    /// Requests are served again.
+    Resume,
+    /// Requests per second of the device's time; `None`: as the workload says. For a run only.
+    Rate(Option<f64>),
+    /// Seconds of the device's time that pass in a second; `None`: as many as this machine can simulate. For a run only.
+    Speed(Option<f64>),
+}
+
+impl Watched for Drive {
+    fn name(&self) -> &str {
+        Drive::name(self)
+    }
+
+    fn view(&self) -> View {
+        Drive::view(self)
+    }
+
+    fn act(&self, action: Action) -> Result<String, String> {
+        match action {
+            Action::Cut => self.cut().map_err(|fault| fault.to_string()).map(|cut| {
+                format!("the power failed after {} operations; recovered in {}", cut.operations, cut.recovery)
+            }),
+            Action::Pause => {
+                self.pause();
+                Ok("paused".into())
+            }
+            Action::Resume => {
+                self.resume();
+                Ok("resumed".into())
+            }
+            Action::Rate(_) | Action::Speed(_) => {
+                Err("programs issue the requests of a served device: only a run has a rate and a speed"
+                    .into())
+            }
+        }
+    }
+}
