@@ -59,14 +59,14 @@ def _client(on: Any) -> Iterator[Any]:
     if not isinstance(on, str) or (on != "dask" and not on.startswith("dask:")):
         raise InputError(f'on={on!r}: "local", "dask", "dask:tcp://HOST:PORT" or a client of Dask.distributed')
     if on == "dask":
-        cluster = distributed.LocalCluster(  # type: ignore[no-untyped-call]
+        cluster = distributed.LocalCluster(
             n_workers=len(os.sched_getaffinity(0)), threads_per_worker=1, dashboard_address=None
         )
-        with cluster, distributed.Client(cluster) as client:  # type: ignore[no-untyped-call]
+        with cluster, distributed.Client(cluster) as client:
             yield client
         return
     try:
-        client = distributed.Client(on.removeprefix("dask:"), timeout="5s")  # type: ignore[no-untyped-call]
+        client = distributed.Client(on.removeprefix("dask:"), timeout="5s")
     except (OSError, TimeoutError, ValueError) as error:
         raise Unsupported(f"there is no scheduler at {on.removeprefix('dask:')}: {error}") from None
     with client:

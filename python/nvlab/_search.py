@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 #: A point: the number of its value on each axis.
 _Point = tuple[int, ...]
-#: A short run may be so much better than a long one of the same point, in each objective.
+#: A long run may be so much better than a short one of the same point, in what is measured.
 _MARGIN = 0.1
+#: Metrics that a design has without any run.
+_OF_DESIGN = ("capacity", "price", "memory")
 
 
 class Search(Table):
@@ -176,12 +178,13 @@ class _Study:
             self._finish(self._trials.pop(point), values)
 
     def is_behind(self, values: _Values) -> bool:
-        """Whether a point that was run at length is better in every objective, even if these were better by the margin."""
+        """Whether a point that was run at length beats these, even if what is measured were better by the margin."""
         if values is None:
             return True
+        slack = [0.0 if one.name.split(".")[0] in _OF_DESIGN else _MARGIN for one in self.objectives]
         better = [
-            value * (1 - _MARGIN) if one.better == "less" else value * (1 + _MARGIN)
-            for value, one in zip(values, self.objectives, strict=True)
+            value * (1 - margin) if one.better == "less" else value * (1 + margin)
+            for value, margin, one in zip(values, slack, self.objectives, strict=True)
         ]
         known = (of for point, of in self.known.items() if of is not None and not self.poor.get(point))
         return any(self._beats(other, better) for other in known)

@@ -14,7 +14,7 @@ SPACE = {
     "ftl.clean.kind": ["greedy", "fifo", "cost-benefit"],
     "ftl.free_blocks_min": [2, 4, 16],
 }
-SETTINGS = {"until": "1 x capacity", "precondition": "full"}
+SETTINGS = {"until": "0.5 x capacity", "precondition": "full"}
 OBJECTIVES = ["capacity", "waf"]
 
 
@@ -53,15 +53,16 @@ def test_a_third_of_the_grid_finds_the_front(grid: nv.SweepTable) -> None:
 
 
 def test_points_that_are_behind_are_given_up() -> None:
-    found = nv.search(
-        "bench-4g", {**SPACE, "ftl.free_blocks_min": [2]}, "zipf qd=8", OBJECTIVES, runs=27, glance="0.2 x capacity", **SETTINGS
-    )
-    assert len(found) == found.points == 27, "every point was looked at, none twice"
+    space = {"ftl.spare": ["8 %", "16 %"], "ftl.clean.kind": ["greedy", "cost-benefit", "fifo"]}
+    # The drive is in its steady state: without it, the first writes would tell nothing of cleaning.
+    settings = {"until": "0.2 x capacity", "glance": "0.05 x capacity", "precondition": "steady"}
+    found = nv.search("bench-4g", space, "zipf qd=8", OBJECTIVES, runs=6, at_once=2, **settings)
+    assert len(found) == found.points == 6, "every point was looked at, none twice"
     given_up = [row for row in found if row["given_up"]]
-    assert 3 <= len(given_up) < 24
-    front = found.front
-    assert not any(row["given_up"] for row in front)
-    assert set(front["ftl.clean.kind"]) <= {"greedy", "cost-benefit"}
+    assert given_up and not any(row["given_up"] for row in found.front)
+    for row in given_up:
+        same = [other for other in found if other["capacity_bytes"] == row["capacity_bytes"] and not other["given_up"]]
+        assert any(other["waf"] < 0.9 * row["waf"] for other in same), row  # type: ignore[operator]
 
 
 def test_what_cannot_be_searched() -> None:
@@ -70,7 +71,8 @@ def test_what_cannot_be_searched() -> None:
     with pytest.raises(nv.InputError, match="no metric"):
         nv.search("bench-4g", SPACE, "zipf", ["waf", "beauty"], **SETTINGS)
     with pytest.raises(nv.InputError, match="neither better"):
-        nv.search("bench-4g", SPACE, "zipf", ["waf", "clean.live"], **SETTINGS)
+        neutral = next(metric.name for metric in nv.metrics().values() if not metric.better)
+        nv.search("bench-4g", SPACE, "zipf", ["waf", neutral], **SETTINGS)
     with pytest.warns(nv.NvlabWarning, match="gredy"):
         space = {"ftl.clean.kind": ["greedy", "gredy"], "ftl.spare": ["10 %", "20 %"]}
         found = nv.search("bench-4g", space, "zipf qd=8", OBJECTIVES, until="1000 io", precondition="fresh")

@@ -40,8 +40,6 @@ def test_a_point_that_cannot_is_a_row_with_its_error() -> None:
     assert table.failed == 1 and table["error"][0] is None and "gredy" in str(table["error"][1])
     with pytest.raises(nv.DesignError):
         nv.sweep("bench-4g", {"ftl.clean.kind": ["gredy"]}, "zipf", **QUICK)
-    with pytest.raises(nv.Unsupported):
-        nv.sweep("bench-4g", {"ftl.spare": [0.1]}, "zipf", on="dask")
 
 
 def test_a_sweep_goes_on_where_it_was(folder: Path) -> None:

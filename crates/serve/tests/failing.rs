@@ -14,7 +14,7 @@ use nvlab_serve::nbd::{Address, Export, NbdServer};
 use nvlab_serve::served::{Drive, DriveError, DriveOptions, Start};
 use nvlab_serve::{ServeError, TimeMode};
 use std::fs::OpenOptions;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -126,8 +126,12 @@ fn the_doors_say_so() {
     is_lost(drive.write(drive.session(), TRAP, &[1; 4096], false));
     assert!(ask(&control, "status\n").contains("nvlab_device_lost{device=\"mlc\"} 1\n"));
     assert!(ask(&control, "cut\n").starts_with("error: mlc: the device is lost: "));
-    let page = ask(&http, "GET / HTTP/1.1\r\n\r\n");
-    assert!(page.contains("Lost: ") && page.contains("the trap at 1048576"), "{page}");
+    // The page hears of it by an event; the stream goes on.
+    let mut stream = UnixStream::connect(&http).unwrap();
+    stream.write_all(b"GET /events HTTP/1.1\r\n\r\n").unwrap();
+    let lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let event = lines.skip_while(|line| !line.starts_with("data:")).next().unwrap();
+    assert!(event.contains("\"lost\":\"") && event.contains("the trap at 1048576"), "{event}");
 }
 
 #[test]

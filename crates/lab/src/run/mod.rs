@@ -163,7 +163,7 @@ pub enum RunError {
         /// The argument of `--until`.
         until: String,
     },
-    /// The device cannot be mounted after a power cut at the end of the run.
+    /// The device cannot be mounted after a power cut, at the end of the run or when somebody pulled the plug.
     #[error("{design}: after a power cut nothing is mounted: {why}")]
     Unmounted {
         /// The design.
