@@ -106,9 +106,8 @@ assertion about it holds.",
 
 Every point is an ordinary run: a sweep that was interrupted or killed runs what is missing when it
 is started again. --shard I/N runs every Nth point and keeps its results; without --shard, and with
---from DIR for results kept elsewhere, the table is made; --on dask:tcp://HOST:PORT runs points on a
-cluster (pip install 'nvlab[dask]'). The table has the same bytes wherever they ran. A point without
-a result is a row with the reason, and the exit status is 3.
+--from DIR for results kept elsewhere, the table is made; --on dask:tcp://HOST:PORT uses a cluster.
+It has the same bytes wherever points ran. A point without a result is a row saying why (status 3).
 A star marks the Pareto front: no other point under the same workload is as good in price, lifetime
 and p99, or in the two or three metrics of --front, and better in one of them.",
     },
@@ -399,7 +398,7 @@ Traces, by the ending of the file or after a colon (web.csv.gz:msr):
   parquet    a table: time_UNIT (s, ms, us, ns, ps; or a timestamp `time`), op (read, write, trim,
              flush), offset_bytes or offset_sectors, length_bytes or length_sectors; optionally
              volume, fua, response_UNIT; other columns are left aside. A folder of such files is one
-             trace: a file, or a folder volume=NAME, for each volume (trace split --extension parquet)
+             trace: a file or folder volume=NAME for each volume (trace split --extension parquet)
   nvt        our own column file: what `nvlab trace convert` makes of the others
 
 Results on stdout, by --format: human (tables), json (one document), jsonl (one per line), csv,
@@ -411,12 +410,10 @@ metrics with their units, which -m takes too, and so has every axis: ftl.unit_by
         names: &["live-page", "live", "http"],
         title: "The live page: watching a device or a run, and changing it",
         text: "\
-\x20 nvlab serve ssd-tlc --nbd --http 127.0.0.1:7070     a served device
-\x20 nvlab run ssd-tlc -w 'zipf qd=8' --http 127.0.0.1:7070     a run that issues its own requests
+\x20 nvlab serve ssd-tlc --nbd --http 127.0.0.1:7070     or: run ssd-tlc -w 'zipf qd=8' --http ...
 
-The address that is printed ends with a token: with it the page can pause, resume and pull the plug,
-and of a run set speed (seconds of the device in a second) and rate. Without it it is to look at.
-A run begins in real time; its result, unless it was changed, is that of the run without --http.
+The address printed ends with a token, with which the page can pause, resume and pull the plug, and
+set speed and rate of a run, which begins in real time; unchanged, it has the result of any run.
   GET /events     two a second, each one JSON object; GET /metrics: for Prometheus
   POST /cut, /pause, /resume, /rate?per_s=N, /speed?times=N (or none), with the header X-Nvlab-Token",
     },
