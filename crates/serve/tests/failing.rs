@@ -129,8 +129,8 @@ fn the_doors_say_so() {
     // The page hears of it by an event; the stream goes on.
     let mut stream = UnixStream::connect(&http).unwrap();
     stream.write_all(b"GET /events HTTP/1.1\r\n\r\n").unwrap();
-    let lines = BufReader::new(stream).lines().map(Result::unwrap);
-    let event = lines.skip_while(|line| !line.starts_with("data:")).next().unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let event = lines.find(|line| line.starts_with("data:")).unwrap();
     assert!(event.contains("\"lost\":\"") && event.contains("the trap at 1048576"), "{event}");
 }
 

@@ -3,13 +3,13 @@
 //! | path | what |
 //! |---|---|
 //! | `GET /` | the live page: one file with its style and script, it loads nothing else but the events |
-//! | `GET /events` | a stream of server-sent events: how each device is, twice a second ([`events`](mod@events)) |
+//! | `GET /events` | a stream of server-sent events: how each device is, twice a second (`events`) |
 //! | `GET /metrics` | counts of served devices in the text format of Prometheus ([`metrics`]) |
 //! | `POST /cut`, `/pause`, `/resume`, `/rate?per_s=`, `/speed?times=` | changes what is shown ([`watched::Action`]); `device=N` selects one |
 //!
-//! 1. Who may ask for what is in [`request`](mod@request): Host and Origin are checked, changes need a token.
+//! 1. Who may ask for what is in `request`: Host and Origin are checked, changes need a token.
 //! 2. A browser never holds up a device: an event is made from a copy of its counts, outside its lock. A stream that does not
-//!    take an event in time is closed, and there are [`STREAMS_MAX`] of them at most.
+//!    take an event in time is closed, and there are `STREAMS_MAX` of them at most.
 //!
 //! | module | what |
 //! |---|---|
