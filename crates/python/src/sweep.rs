@@ -120,16 +120,11 @@ impl Space {
         points: &[&Point],
         failed: &HashMap<usize, String>,
     ) -> Result<(Batch, Vec<Result<usize, PointError>>), Trouble> {
-        let mut batch = Batch::default();
-        let mut add = |(at, point): (usize, &&Point)| match (failed.get(&at), self.designs.get(&point.design))
-        {
-            (Some(why), _) => Err(PointError::Elsewhere(why.clone())),
-            (None, None) => batch.add(engine, point, ""),
-            (None, Some(design)) => {
-                batch.add_of(design.changed(&point.sets)?.into_named(), engine, point, "")
-            }
+        let load = |point: &Point| match self.designs.get(&point.design) {
+            None => point.load(),
+            Some(design) => Ok(design.changed(&point.sets)?.into_named()),
         };
-        let places: Vec<Result<usize, PointError>> = points.iter().enumerate().map(&mut add).collect();
+        let (batch, places) = Batch::of(engine, points, failed, load);
         if let (false, true) = (points.is_empty(), batch.tasks.is_empty() && failed.is_empty()) {
             return Err(places.into_iter().find_map(Result::err).expect("no point has a task").into());
         }

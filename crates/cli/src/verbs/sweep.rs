@@ -45,7 +45,7 @@ pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
     let engine = runs::engine(output).and_results_in(args.from.clone());
     let mine = |at: &usize| args.shard.is_none_or(|shard| shard.takes(*at));
     let mine: Vec<&Point> = (0..points.len()).filter(mine).map(|at| &points[at]).collect();
-    let (mut batch, mut places) = tasks(&engine, &mine, &HashMap::new());
+    let (mut batch, mut places) = Batch::of(&engine, &mine, &HashMap::new(), Point::load);
     if let (false, true) = (mine.is_empty(), batch.tasks.is_empty()) {
         return Err(places.into_iter().find_map(Result::err).expect("no point has a task").into());
     }
@@ -55,7 +55,9 @@ pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
     if let Some(on) = &args.on {
         let errands = elsewhere::errands(&engine, &mine, &places, &batch, elsewhere::design_of);
         let failed = cluster::run(output, on, &errands)?;
-        (batch, places) = tasks(&engine, &mine, &failed);
+        if !failed.is_empty() {
+            (batch, places) = Batch::of(&engine, &mine, &failed, Point::load);
+        }
     }
     let ran = runs::run_each(output, &engine, &batch.tasks(), &batch.titles, args.force)?;
     let outcomes = outcomes(&mine, places, &ran);
@@ -84,21 +86,6 @@ pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
         0 => Ok(()),
         count => Err(Failure::Points(format!("{count} of {} points have no result", outcomes.len()))),
     }
-}
-
-/// The tasks of points, but of those that failed elsewhere.
-fn tasks(
-    engine: &Engine,
-    points: &[&Point],
-    failed: &HashMap<usize, String>,
-) -> (Batch, Vec<Result<usize, PointError>>) {
-    let mut batch = Batch::default();
-    let add = |(at, point): (usize, &&Point)| match failed.get(&at) {
-        Some(why) => Err(PointError::Elsewhere(why.clone())),
-        None => batch.add(engine, point, ""),
-    };
-    let places = points.iter().enumerate().map(add).collect();
-    (batch, places)
 }
 
 fn read(args: &Args) -> Result<Sweep, Failure> {

@@ -1,8 +1,7 @@
 //! A map that is not all in memory: through power cuts, the time of hits and misses, and what its programs come to.
 
-use crate::array::read_all;
 use crate::device::{Setup, demand_setups, draw, of_superblocks, perform};
-use crate::power_cut::{acknowledge, explore, used};
+use crate::power_cut::{cut_again_and_again, explore, used};
 use nvlab_controller::page_map::{Cleaning, DemandMap, PageMapConfig, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::flash::{Faults, FlashTiming, Nand, PlaneReads};
@@ -46,28 +45,7 @@ fn nor_where_programs_and_erases_fail_too() {
 /// Turns that a cut ended leave pages and directories behind, and the next turns and cuts find them.
 #[test]
 fn nor_do_cuts_again_and_again() {
-    for (seed, setup) in demand_setups().into_iter().chain(superblocks()).enumerate() {
-        let mut moment = used(&setup, seed as u64);
-        let (units, mut rng) = (moment.device.capacity_units(), Rng::stream(seed as u64, "again"));
-        for round in 0..60 {
-            let (mut device, mut now, mut cut) = (moment.device, moment.at, moment.at);
-            for _ in 0..1 + rng.below(40) {
-                let ask = draw(&mut rng, units);
-                let end = perform(&mut device, &mut moment.model, now, ask).unwrap();
-                acknowledge(&setup, &mut moment.model, ask, units);
-                cut = end + end.since(now) * rng.below(3);
-                device.settle(now);
-                now = end;
-            }
-            let (mut device, report) = setup.recover(device.power_cut(cut), cut);
-            device.check();
-            moment.at = cut + report.time;
-            let context = || format!("round {round} of {setup:?}");
-            let found = read_all(&mut device, &moment.model, moment.at, &context);
-            moment.model.settle_on(&found);
-            moment.device = device;
-        }
-    }
+    cut_again_and_again(demand_setups().into_iter().chain(superblocks()));
 }
 
 /// The log keeps its size for ever, and the reserve of erased blocks too.

@@ -102,6 +102,32 @@ fn cut_everywhere(setup: &Setup, seed: u64, mut moment: Moment) -> (u64, u64) {
     (restored, moment.device.stats().retired_blocks)
 }
 
+/// Turns of requests, each ended by a cut: what is found after one is where the next begins.
+pub fn cut_again_and_again(setups: impl IntoIterator<Item = Setup>) {
+    for (seed, setup) in setups.into_iter().enumerate() {
+        let mut moment = used(&setup, seed as u64);
+        let (units, mut rng) = (moment.device.capacity_units(), Rng::stream(seed as u64, "again"));
+        for round in 0..60 {
+            let (mut device, mut now, mut cut) = (moment.device, moment.at, moment.at);
+            for _ in 0..1 + rng.below(40) {
+                let ask = draw(&mut rng, units);
+                let end = perform(&mut device, &mut moment.model, now, ask).unwrap();
+                acknowledge(&setup, &mut moment.model, ask, units);
+                cut = end + end.since(now) * rng.below(3);
+                device.settle(now);
+                now = end;
+            }
+            let (mut device, report) = setup.recover(device.power_cut(cut), cut);
+            device.check();
+            moment.at = cut + report.time;
+            let context = || format!("round {round} of {setup:?}");
+            let found = read_all(&mut device, &moment.model, moment.at, &context);
+            moment.model.settle_on(&found);
+            moment.device = device;
+        }
+    }
+}
+
 /// Goes through set-ups on two threads; returns the sums of what [`cut_everywhere`] returns.
 pub fn explore(setups: &[Setup]) -> (u64, u64) {
     explore_from(setups, used)

@@ -151,13 +151,30 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// The tasks of points, whose designs `load` finds, and the number of each point's task; those in `failed` have failed
+    /// elsewhere and have none.
+    pub fn of(
+        engine: &Engine,
+        points: &[&Point],
+        failed: &HashMap<usize, String>,
+        load: impl Fn(&Point) -> Result<Named, DesignErrors>,
+    ) -> (Batch, Vec<Result<usize, PointError>>) {
+        let mut batch = Batch::default();
+        let add = |(at, point): (usize, &&Point)| match failed.get(&at) {
+            Some(why) => Err(PointError::Elsewhere(why.clone())),
+            None => batch.add_of(load(point)?, engine, point, ""),
+        };
+        let places = points.iter().enumerate().map(add).collect();
+        (batch, places)
+    }
+
     /// Adds the run of a point; returns its number among the tasks.
     pub fn add(&mut self, engine: &Engine, point: &Point, title: &str) -> Result<usize, PointError> {
-        self.add_of(Named::load(&point.design, &point.sets)?, engine, point, title)
+        self.add_of(point.load()?, engine, point, title)
     }
 
     /// The same, with the design of the point.
-    pub fn add_of(
+    fn add_of(
         &mut self,
         named: Named,
         engine: &Engine,

@@ -1,7 +1,8 @@
 //! A space of runs: what is run at every point, along which axes.
 
 use super::scale::Scale;
-use crate::plan::Until;
+use crate::design::DesignErrors;
+use crate::plan::{Named, Until};
 use crate::run::Preparation;
 use nvlab_units::quantity;
 
@@ -84,6 +85,11 @@ pub struct Point {
 }
 
 impl Point {
+    /// Its design, by name or path.
+    pub fn load(&self) -> Result<Named, DesignErrors> {
+        Named::load(&self.design, &self.sets)
+    }
+
     /// The name of the point in progress and messages: `fig08 20/80 greedy`.
     pub fn title(&self, space: &str) -> String {
         std::iter::once(space).chain(self.values.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
