@@ -298,19 +298,19 @@ Examples:
 
 #[derive(Args)]
 pub struct Sweep {
-    /// File of a sweep; or with -p a design: NAME | FILE.toml
+    /// File of a sweep; or with -w a design: NAME | FILE.toml
     pub file: String,
     /// Axis: KEY=V1,V2,... | KEY=LO..HI:STEP | KEY=LO..HI*FACTOR (repeatable)
-    #[arg(short = 'p', long = "param", value_name = "AXIS")]
+    #[arg(short = 'p', long = "param", value_name = "AXIS", requires = "workload")]
     pub params: Vec<String>,
-    /// With -p: the workload
-    #[arg(short = 'w', long, value_name = "WORKLOAD", requires = "params")]
+    /// The workload of a design; a pattern, e.g. 'fleet/*.csv', is a point for each trace
+    #[arg(short = 'w', long, value_name = "WORKLOAD")]
     pub workload: Option<String>,
     /// Change one design value at every point, e.g. --set ftl.clean.kind=greedy (repeatable)
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// With -p: seed for every random choice [default: 1]
-    #[arg(long, value_name = "N", requires = "params")]
+    /// With -w: seed for every random choice [default: 1]
+    #[arg(long, value_name = "N", requires = "workload")]
     pub seed: Option<u64>,
     /// Stop after simulated time, requests, or data, as for run [default: what the file says]
     #[arg(long, value_name = "LIMIT")]

@@ -116,13 +116,13 @@ pub fn run_all(
 }
 
 /// Runs tasks under their titles and returns the outcome of each; an interruption ends all.
-pub fn run_each(
+pub fn run_each<Made: From<Done> + Send + Sync>(
     output: &Output,
     engine: &Engine,
     tasks: &[&Task],
     titles: &[String],
     force: bool,
-) -> Result<Vec<Result<Done, TaskError>>, Failure> {
+) -> Result<Vec<Result<Made, TaskError>>, Failure> {
     let width = titles.iter().map(|title| title.chars().count()).max().unwrap_or(0);
     let progress = Progress::new(output.progress, width, output.loudness >= 0 && !output.progress);
     let bars: Mutex<HashMap<usize, Bar>> = Mutex::default();

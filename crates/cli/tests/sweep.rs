@@ -129,3 +129,63 @@ fn what_is_wrong_is_said_before_anything_runs() {
         assert_eq!(folder.run(arguments).status.code(), Some(2), "{arguments:?}");
     }
 }
+
+#[test]
+fn a_pattern_is_a_fleet_with_a_point_for_each_trace() {
+    const VOLUMES: usize = 7;
+    let folder = Folder::new("fleet");
+    // Alibaba's format: volume, operation, offset and length in bytes, time in microseconds.
+    let line = |at: usize| {
+        let (volume, op) = (at * at % VOLUMES, if at % 3 == 0 { "R" } else { "W" });
+        format!("{volume},{op},{},4096,{}\n", at % 97 * 4096, 1_000 + 50 * at)
+    };
+    let text: String = (0..3000).map(line).collect();
+    std::fs::write(folder.0.join("fleet.csv"), &text).unwrap();
+    let run = |args: &[&str]| {
+        let ran = folder.run(args);
+        let said = String::from_utf8(ran.stderr).unwrap();
+        (ran.status.code(), String::from_utf8(ran.stdout).unwrap(), said)
+    };
+    let (code, _, said) = run(&["trace", "split", "fleet.csv:alibaba", "split", "--extension", "parquet"]);
+    assert_eq!(code, Some(0), "{said}");
+    let volumes = std::fs::read_dir(folder.0.join("split")).unwrap().count();
+    assert!((2..=VOLUMES).contains(&volumes));
+
+    let sweep = |rest: &[&str]| {
+        let fleet = ["sweep", "bench-4g", "-w", "split/volume=*", "-p", "ftl.spare=20%,40%"];
+        run(&[&fleet, ["--precondition", "fresh", "-m", "waf,write.p99"].as_slice(), rest].concat())
+    };
+    let (code, table, said) = sweep(&["-o", "one"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(&format!("{} points", 2 * volumes)), "{said}");
+    // People see a few quantiles for each spare, programs see every volume.
+    assert!(table.lines().count() == 1 + 2 * 5 && table.contains("median"), "{table}");
+    let csv = std::fs::read_to_string(folder.0.join("one/sweep-bench-4g.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!((rows.len(), &rows[0][..2]), (1 + 2 * volumes, ["volume", "ftl.spare"].as_slice()));
+    let column = rows[0].iter().position(|name| *name == "write.count").unwrap();
+    let reads = rows[0].iter().position(|name| *name == "read.count").unwrap();
+    let served: usize = rows[1..]
+        .iter()
+        .map(|row| [column, reads].map(|at| row[at].parse::<usize>().unwrap_or(0)))
+        .map(|[w, r]| w + r)
+        .sum();
+    assert_eq!(served, 2 * 3000, "every request of every volume, at two spares");
+    let page = std::fs::read_to_string(folder.0.join("one/sweep-bench-4g.html")).unwrap();
+    assert!(page.contains("Distributions") && !page.contains("Pareto front"));
+
+    // Shards have tables of their own, and together make the same whole.
+    for shard in ["1/2", "2/2"] {
+        let (code, _, said) = sweep(&["-o", "two", "--shard", shard]);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    assert!(folder.0.join("two/sweep-bench-4g.shard-2-of-2.parquet").is_file());
+    let (code, _, said) = sweep(&["-o", "two"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(&format!("{0} points, {0} of them already done", 2 * volumes)), "{said}");
+    assert_eq!(csv, std::fs::read_to_string(folder.0.join("two/sweep-bench-4g.csv")).unwrap());
+
+    let (code, _, said) = run(&["sweep", "bench-4g", "-w", "nowhere/*.csv"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("nothing matches `nowhere/*.csv`"), "{said}");
+}

@@ -40,10 +40,9 @@ pub fn write_run_dir(dir: &Path, run: &RunResult) -> io::Result<PathBuf> {
     if run.key.len() < 8 || !run.key.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{}` is not a key", run.key)));
     }
-    let name = file_name(&run.design.name);
-    let short = dir.join(format!("{name}-{}", &run.key[..8]));
+    let [short, long] = run_dirs(dir, &run.design.name, &run.key);
     let target = match key_in(&short)? {
-        Some(key) if key != run.key => dir.join(format!("{name}-{}", run.key)),
+        Some(key) if key != run.key => long,
         Some(_) => return Ok(short),
         None => short,
     };
@@ -51,7 +50,7 @@ pub fn write_run_dir(dir: &Path, run: &RunResult) -> io::Result<PathBuf> {
         return Ok(target);
     }
     fs::create_dir_all(dir)?;
-    let temporary = dir.join(format!(".{name}-{}.{}", run.key, process::id()));
+    let temporary = dir.join(format!(".{}-{}.{}", file_name(&run.design.name), run.key, process::id()));
     match fs::create_dir(&temporary) {
         // Left by a process that died and had our process id.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -71,6 +70,12 @@ pub fn write_run_dir(dir: &Path, run: &RunResult) -> io::Result<PathBuf> {
     }
     sync(dir)?;
     Ok(target)
+}
+
+/// The directories below `dir` that may be of the run of a design with this key, the usual one first.
+pub(crate) fn run_dirs(dir: &Path, design: &str, key: &str) -> [PathBuf; 2] {
+    let name = file_name(design);
+    [key.get(..8).unwrap_or(key), key].map(|key| dir.join(format!("{name}-{key}")))
 }
 
 /// Reads the result of a run's directory, or of a `result.json` itself.

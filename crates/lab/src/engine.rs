@@ -6,7 +6,7 @@
 //! 3. If a forced run's result differs from the one kept, the old one is renamed; nothing is lost.
 //! 4. It prints nothing: it reports [`Event`]s.
 
-use crate::columns_out::{read_run, write_run_dir};
+use crate::columns_out::{read_run, run_dirs, write_run_dir};
 use crate::plan::{Source, Task};
 use crate::prepared::Shelf;
 use crate::result::RunResult;
@@ -20,6 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use thiserror::Error;
 
+/// Traces stay in memory between their runs as long as all of them take at most this.
+const TRACES_BYTES_MAX: u64 = 1 << 30;
+
 /// Finds, runs and keeps.
 #[derive(Debug)]
 pub struct Engine {
@@ -29,8 +32,11 @@ pub struct Engine {
     cache: Option<PathBuf>,
     shelf: Option<Shelf>,
     stop: Arc<AtomicBool>,
-    sources: Mutex<HashMap<String, Arc<Source>>>,
+    sources: Mutex<Sources>,
 }
+
+/// Workloads by their texts, each read by whoever needs it first; `None` until then.
+type Sources = HashMap<String, Arc<Mutex<Option<Arc<Source>>>>>;
 
 /// A run that is done.
 #[derive(Clone, Debug)]
@@ -134,13 +140,28 @@ impl Engine {
 
     /// The workload described by a text, read once.
     pub fn source(&self, text: &str) -> Result<Arc<Source>, WorkloadError> {
-        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(source) = sources.get(text) {
+        let place = {
+            let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+            sources.entry(text.to_string()).or_default().clone()
+        };
+        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(source) = &*place {
             return Ok(source.clone());
         }
         let source = Source::read(text, self.cache.as_deref())?;
-        sources.insert(text.to_string(), source.clone());
+        self.release_above(TRACES_BYTES_MAX.saturating_sub(source.held_bytes()));
+        *place = Some(source.clone());
         Ok(source)
+    }
+
+    /// Releases all traces that nobody is just reading if they take more memory than this.
+    fn release_above(&self, bytes_max: u64) {
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let read: Vec<Arc<Source>> =
+            sources.values().filter_map(|source| source.try_lock().ok()?.clone()).collect();
+        if read.iter().map(|source| source.held_bytes()).sum::<u64>() > bytes_max {
+            read.iter().for_each(|source| source.release());
+        }
     }
 
     /// The result of a task, if it is kept.
@@ -148,13 +169,14 @@ impl Engine {
         self.out.iter().chain(&self.elsewhere).find_map(|out| find(out, task))
     }
 
-    /// Runs tasks and returns the outcome of each, in their order; with `force` also those whose results are kept.
-    pub fn run(
+    /// Runs tasks and returns what `Made` keeps of the outcome of each, in their order; with `force` also those whose results
+    /// are kept.
+    pub fn run<Made: From<Done> + Send + Sync>(
         &self,
         tasks: &[&Task],
         force: bool,
         observer: Observer<'_>,
-    ) -> Result<Vec<Result<Done, TaskError>>, EngineError> {
+    ) -> Result<Vec<Result<Made, TaskError>>, EngineError> {
         // Checked before hours of simulation, not after.
         if let Some(out) = &self.out {
             fs::create_dir_all(out).map_err(|source| EngineError::Keep { dir: out.clone(), source })?;
@@ -163,11 +185,12 @@ impl Engine {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(|error| EngineError::Threads(error.to_string()))?;
         // In the order of the tasks, so that what is finished after an interruption is what was asked for first.
-        let slots: Vec<OnceLock<Result<Done, TaskError>>> = tasks.iter().map(|_| OnceLock::new()).collect();
+        let slots: Vec<OnceLock<Result<Made, TaskError>>> = tasks.iter().map(|_| OnceLock::new()).collect();
         pool.in_place_scope_fifo(|scope| {
             for (number, (task, slot)) in tasks.iter().zip(&slots).enumerate() {
                 scope.spawn_fifo(move |_| {
-                    let _ = slot.set(self.one(task, force, &|event| observer(number, event)));
+                    let ran = self.one(task, force, &|event| observer(number, event));
+                    let _ = slot.set(ran.map(Made::from));
                 });
             }
         });
@@ -194,6 +217,7 @@ impl Engine {
             !self.stop.load(Ordering::Relaxed)
         });
         tell(Event::Ended);
+        self.release_above(TRACES_BYTES_MAX);
         let result = ran.map_err(|error| match error {
             RunError::Precondition { source: DriveError::Stopped(_), .. }
             | RunError::Failed { source: DriveError::Stopped(_), .. } => TaskError::Stopped,
@@ -216,15 +240,7 @@ impl Engine {
 
 /// The same run among the results below a folder.
 fn find(out: &Path, task: &Task) -> Option<Done> {
-    let (short, long) = (format!("-{}", &task.key[..8]), format!("-{}", task.key));
-    let mut dirs: Vec<PathBuf> =
-        fs::read_dir(out).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    dirs.sort();
-    dirs.into_iter().find_map(|dir| {
-        let name = dir.file_name()?.to_str()?;
-        if name.starts_with('.') || !(name.ends_with(&short) || name.ends_with(&long)) {
-            return None;
-        }
+    run_dirs(out, &task.plan.design_name, &task.key).into_iter().find_map(|dir| {
         let result = read_run(&dir).ok()?;
         let same = result.key == task.key && result.design.name == task.plan.design_name;
         same.then_some(Done { result, dir: Some(dir), reused: true })

@@ -3,8 +3,8 @@
 //! 1. A mistake in a workload or a limit is reported before the first run begins.
 //! 2. The key of a task names everything its result depends on, the content of trace and job files included:
 //!    a result with the same key may be reused.
-//! 3. A trace is read once, however many tasks replay it; each running task holds one copy of it. Any other workload is
-//!    opened once for each task.
+//! 3. A trace is read once, however many tasks replay it, and again only if all traces together take much memory; each
+//!    running task holds one copy of it. Any other workload is opened once for each task.
 //!
 //! | module | what |
 //! |---|---|
@@ -117,7 +117,7 @@ impl Task {
         shelf: Option<&Shelf>,
         on_progress: run::OnProgress<'_>,
     ) -> Result<RunResult, RunError> {
-        let (work, own) = self.works();
+        let (work, own) = self.works()?;
         let workload = workload_key(&self.source);
         let keeping = shelf.map(|shelf| Keeping { shelf, workload: &workload });
         run::run(&self.design, &self.plan, work, own, keeping, on_progress).map(|result| self.named(result))
@@ -129,16 +129,18 @@ impl Task {
         onlooker: &mut dyn Onlooker,
         on_progress: run::OnProgress<'_>,
     ) -> Result<RunResult, RunError> {
-        let ran = run_watched(&self.design, &self.plan, self.works(), onlooker, on_progress);
+        let ran = run_watched(&self.design, &self.plan, self.works()?, onlooker, on_progress);
         ran.map(|result| self.named(result))
     }
 
     /// The workload, and its copy that prepares the device.
-    fn works(&self) -> (Work, Option<Work>) {
+    fn works(&self) -> Result<(Work, Option<Work>), WorkloadError> {
         let (capacity, serves) = (self.design.capacity_bytes(), self.design.ftl.kind().serves());
-        let open = || self.source.open(capacity, serves, self.plan.seed).unwrap_or_else(reopened).work;
-        let work = self.work.clone().unwrap_or_else(open);
-        (work, own_of(&self.design, &self.source, &self.plan.state).unwrap_or_else(reopened))
+        let work = match &self.work {
+            Some(work) => work.clone(),
+            None => self.source.open(capacity, serves, self.plan.seed)?.work,
+        };
+        Ok((work, own_of(&self.design, &self.source, &self.plan.state)?))
     }
 
     fn named(&self, mut result: RunResult) -> RunResult {
@@ -172,10 +174,6 @@ pub(crate) fn own_of(
 
 /// Changes the seed of a preparation for the copy of its workload that prepares the device.
 const OWN_SEED: u64 = 0x5072_6563_6f6e_6400;
-
-fn reopened<T>(error: WorkloadError) -> T {
-    panic!("it was opened before, with another seed: {error}")
-}
 
 /// The key of a run whose workload has a file: its content is part of what the result depends on.
 fn keyed(key: &str, hash: Option<u64>) -> String {

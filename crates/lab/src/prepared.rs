@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-const MAGIC: &[u8; 16] = b"nvlab device 1\n\0";
+const MAGIC: &[u8; 16] = b"nvlab device 2\n\0";
 const HEAD: usize = 32;
 const ENDING: &str = "device";
 
@@ -34,7 +34,7 @@ pub struct Shelf {
     bytes_max: u64,
     patience: Patience,
     /// Keys whose device is being prepared in this program: another run that wants it waits.
-    busy: Mutex<HashMap<String, Arc<Mutex<()>>>>,
+    busy: Mutex<HashMap<String, Arc<Mutex<u32>>>>,
     part_kept: AtomicBool,
     trouble: Mutex<Option<String>>,
 }
@@ -42,7 +42,7 @@ pub struct Shelf {
 /// When keeping a device is worth it.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Preparations that take less are repeated.
+    /// A preparation that takes less is repeated, once.
     pub worth: Duration,
     /// A device on its way is not kept more often than this.
     pub part_every: Duration,
@@ -104,8 +104,8 @@ impl Shelf {
         }
     }
 
-    /// Held while the device of a key is looked for or prepared.
-    pub(crate) fn turn(&self, key: &str) -> Arc<Mutex<()>> {
+    /// Held while the device of a key is looked for or prepared: how often it was prepared in this program.
+    pub(crate) fn turn(&self, key: &str) -> Arc<Mutex<u32>> {
         let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
         busy.entry(key.to_string()).or_default().clone()
     }

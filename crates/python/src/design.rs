@@ -209,15 +209,22 @@ type MetricRow = (String, String, String, &'static str, &'static str, String);
 /// The table of metrics.
 #[pyfunction]
 fn metric_table() -> Vec<MetricRow> {
-    let row = |metric: Metric| {
+    let row = |metric: &Metric| {
         let better = match metric.better {
             Better::Less => "less",
             Better::More => "more",
             Better::Neither => "",
         };
-        (metric.name.clone(), metric.column(), metric.title, unit(metric.unit), better, metric.about)
+        (
+            metric.name.clone(),
+            metric.column(),
+            metric.title.clone(),
+            unit(metric.unit),
+            better,
+            metric.about.clone(),
+        )
     };
-    metrics().into_iter().map(row).collect()
+    metrics().iter().map(row).collect()
 }
 
 /// The unit of a metric, as an axis shows it.

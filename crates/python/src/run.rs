@@ -155,8 +155,8 @@ impl Run {
 
     /// Every metric that the run has a value for.
     fn metrics(&self) -> Vec<(String, f64)> {
-        let of = |metric: metric::Metric| Some((metric.name.clone(), metric.of(&self.result)?));
-        metrics().into_iter().filter_map(of).collect()
+        let of = |metric: &metric::Metric| Some((metric.name.clone(), metric.of(&self.result)?));
+        metrics().iter().filter_map(of).collect()
     }
 
     /// A metric for people: `2.41 ms`.

@@ -32,13 +32,13 @@ type Running = (String, String, f64);
 
 impl Watch {
     /// Runs tasks under their titles and returns the outcome of each.
-    pub fn run(
+    pub fn run<Made: From<Done> + Send + Sync>(
         &self,
         engine: &Engine,
         tasks: &[&Task],
         titles: &[String],
         force: bool,
-    ) -> Result<Vec<Result<Done, TaskError>>, Trouble> {
+    ) -> Result<Vec<Result<Made, TaskError>>, Trouble> {
         self.asked.store(tasks.len(), Ordering::Relaxed);
         let observer = |number: usize, event: Event<'_>| {
             let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,6 +13,7 @@
 //! | [`checksum`] | [`checksum::crc32c`], for everything nvlab stores |
 //! | [`rng`] | [`Rng`], a fixed algorithm with fixed distributions: results do not change with a library's version |
 //! | [`histogram`] | [`Histogram`]: latencies in logarithmic buckets, one addition per request |
+//! | [`plain`] | long lists of numbers, serialised as their bytes |
 //! | [`quantity`] | "16 MiB", "4 us", "80 %": the one parser of numbers with units |
 
 pub mod bits;
@@ -21,6 +22,7 @@ pub mod checksum;
 pub mod geometry;
 pub mod histogram;
 pub mod lane;
+pub mod plain;
 pub mod quantity;
 pub mod rng;
 pub mod time;

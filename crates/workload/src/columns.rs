@@ -107,6 +107,12 @@ impl Columns {
     pub fn len(&self) -> usize {
         self.at_ps.len()
     }
+    /// Bytes of memory that the requests take.
+    pub fn memory_bytes(&self) -> u64 {
+        let each = size_of::<(u64, u64)>() + size_of::<u32>() + size_of::<u8>() + size_of::<u16>();
+        (self.len() * each + self.response_ps.len() * size_of::<u64>()) as u64
+    }
+
     /// True if it holds no requests.
     pub fn is_empty(&self) -> bool {
         self.at_ps.is_empty()
@@ -199,6 +205,20 @@ impl Columns {
         self.op.truncate(rows);
         self.volume.truncate(rows);
         self.response_ps.truncate(rows);
+    }
+
+    /// Adds the requests of a later part of the same volume. Response times are kept if both have them.
+    pub(crate) fn append(&mut self, part: &Columns) {
+        if self.response_ps.len() == self.len() && part.response_ps.len() == part.len() {
+            self.response_ps.extend_from_slice(&part.response_ps);
+        } else {
+            self.response_ps.clear();
+        }
+        self.at_ps.extend_from_slice(&part.at_ps);
+        self.offset.extend_from_slice(&part.offset);
+        self.bytes.extend_from_slice(&part.bytes);
+        self.op.extend_from_slice(&part.op);
+        self.volume.extend_from_slice(&part.volume);
     }
 
     /// The trace of each volume that has requests, with the times of the whole trace: `nvlab trace split`.

@@ -9,14 +9,18 @@ use crate::runs;
 use crate::table::{Cell, Column, Table};
 use nvlab_lab::engine::Engine;
 use nvlab_lab::plan::Until;
+use nvlab_lab::report::Format;
 use nvlab_lab::report::metric::{self, Better, Metric};
 use nvlab_lab::run::Preparation;
 use nvlab_lab::sweep::file::SweepError;
-use nvlab_lab::sweep::front::{Objectives, groups};
+use nvlab_lab::sweep::fleet::{self, SHARES, by_volume, quantile};
+use nvlab_lab::sweep::front::{Group, Objectives, groups};
 use nvlab_lab::sweep::scale::Scale;
 use nvlab_lab::sweep::space::{Axis, RunSpec};
 use nvlab_lab::sweep::table::{SCHEMA, SweepTable};
-use nvlab_lab::sweep::{Batch, Outcome, Point, PointError, SEED, Sweep, elsewhere, outcomes, page};
+use nvlab_lab::sweep::{
+    Batch, Figures, Outcome, Point, PointError, SEED, Shard, Sweep, elsewhere, outcomes, page,
+};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs;
@@ -61,22 +65,14 @@ pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
     }
     let ran = runs::run_each(output, &engine, &batch.tasks(), &batch.titles, args.force)?;
     let outcomes = outcomes(&mine, places, &ran);
-    let reused = ran.iter().filter(|done| done.as_ref().is_ok_and(|done| done.reused)).count();
+    let reused = ran.iter().filter(|ran| ran.as_ref().is_ok_and(|run: &Figures| run.reused)).count();
     let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.result.is_err()).collect();
     for outcome in &failed {
         let why = outcome.result.as_ref().err().map_or("", String::as_str);
         output.error(format_args!("{}: {why}", outcome.point.values.join(", ")));
     }
     match args.shard {
-        Some(shard) => output.note(format_args!(
-            "shard {} of {}: {} of {} points ({reused} were done before), kept in {}; the same command without --shard \
-             makes the table",
-            shard.number,
-            shard.of,
-            outcomes.len() - failed.len(),
-            points.len(),
-            output.out.display()
-        )),
+        Some(shard) => say_shard(output, shard, &sweep, &outcomes, points.len(), reused)?,
         None => {
             output.note(format_args!("{} points, {reused} of them already done", outcomes.len()));
             show(output, args, &sweep, &outcomes, [&asked, &front])?;
@@ -94,12 +90,9 @@ fn read(args: &Args) -> Result<Sweep, Failure> {
         error => Failure::Input(error.to_string()),
     };
     let until = args.until.map(Until::argument);
-    let mut sweep = match args.params.as_slice() {
-        [] => Sweep::load(Path::new(&args.file)).map_err(wrong)?,
-        params => {
-            let Some(workload) = args.workload.clone() else {
-                return Err(Failure::Input("a sweep of a design needs a workload: -w".to_string()));
-            };
+    let mut sweep = match args.workload.clone() {
+        None => Sweep::load(Path::new(&args.file)).map_err(wrong)?,
+        Some(workload) => {
             let run = RunSpec {
                 design: args.file.clone(),
                 sets: Vec::new(),
@@ -108,7 +101,7 @@ fn read(args: &Args) -> Result<Sweep, Failure> {
                 until: None,
                 seed: args.seed.unwrap_or(1).to_string(),
             };
-            Sweep::of_params(run, params).map_err(wrong)?
+            Sweep::of_params(run, &args.params).map_err(wrong)?
         }
     };
     let run = &mut sweep.space.run;
@@ -165,23 +158,7 @@ fn show(
     [asked, front]: [&[Metric]; 2],
 ) -> Result<(), Failure> {
     let groups = groups(sweep, outcomes, front);
-    let shown: Vec<Metric> = match asked {
-        [] => {
-            let objectives = Objectives::of(&groups, front);
-            let named = |name: &str| metric::find(name).expect("the metric is in the table of metrics");
-            let all = ["iops", "write.mean", "write.p99", "read.p99", "waf"].map(named);
-            let all = all.into_iter().chain(objectives.0);
-            let mut metrics: Vec<Metric> = Vec::new();
-            for metric in all {
-                let has = groups.iter().any(|group| group.mean(&metric).is_some());
-                if has && !metrics.iter().any(|known| known.name == metric.name) {
-                    metrics.push(metric);
-                }
-            }
-            metrics
-        }
-        asked => asked.to_vec(),
-    };
+    let shown = metrics_of(&groups, asked, front);
     let axes: Vec<_> =
         sweep.space.axes.iter().filter(|axis| axis.name != SEED && axis.values.len() > 1).collect();
     let scales: Vec<Scale> = axes.iter().map(|axis| sweep.space.scale(&axis.name)).collect();
@@ -209,15 +186,17 @@ fn show(
         let front = Cell::new(if group.front { "*" } else { "" }, group.front);
         values.chain(metrics).chain([front]).collect()
     });
-    let table = Table { schema: SCHEMA, columns, rows: rows.collect() };
+    let table = match sweep.is_fleet() && output.format == Format::Human {
+        true => over_volumes(sweep, &groups, &shown),
+        false => Table { schema: SCHEMA, columns, rows: rows.collect() },
+    };
     output.table(&table);
     let files = SweepTable::new(sweep, outcomes);
     let name = |ending: &str| output.out.join(format!("sweep-{}.{ending}", sweep.name));
-    let parquet = files.parquet().map_err(|error| Failure::machine("the table", &error))?;
+    write_parquet(&name("parquet"), &files)?;
     let html = args.html.clone().unwrap_or_else(|| name("html"));
     let page = page::page(sweep, outcomes, &shown, front);
     for (file, bytes) in [
-        (&name("parquet"), parquet),
         (&name("csv"), files.csv().into_bytes()),
         (&name("json"), files.json().into_bytes()),
         (&html, page.into_bytes()),
@@ -226,6 +205,74 @@ fn show(
     }
     output.note(format_args!("table: {} (.csv, .json); page: {}", name("parquet").display(), html.display()));
     Ok(())
+}
+
+/// The metrics that were asked for; if none were, the usual ones that the runs have.
+fn metrics_of(groups: &[Group<'_>], asked: &[Metric], front: &[Metric]) -> Vec<Metric> {
+    match asked {
+        [] => {
+            let objectives = Objectives::of(groups, front);
+            let named = |name: &str| metric::find(name).expect("the metric is in the table of metrics");
+            let all = ["iops", "write.mean", "write.p99", "read.p99", "waf"].map(named);
+            let all = all.into_iter().chain(objectives.0);
+            let mut metrics: Vec<Metric> = Vec::new();
+            for metric in all {
+                let has = groups.iter().any(|group| group.mean(&metric).is_some());
+                if has && !metrics.iter().any(|known| known.name == metric.name) {
+                    metrics.push(metric);
+                }
+            }
+            metrics
+        }
+        asked => asked.to_vec(),
+    }
+}
+
+/// What people see of a fleet: a few quantiles of each metric over its volumes.
+fn over_volumes(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> Table {
+    let spreads: Vec<_> = metrics.iter().map(|metric| by_volume(sweep, groups, metric)).collect();
+    let mut columns: Vec<Column> =
+        fleet::varied(sweep).iter().map(|axis| column(&axis.name, false)).collect();
+    columns.push(column("volumes", false));
+    columns.extend(metrics.iter().map(|metric| column(&metric.title, true)));
+    let mut rows = Vec::new();
+    for (row, (at, _)) in spreads.first().into_iter().flatten().enumerate() {
+        for (name, share) in SHARES {
+            let values = spreads.iter().map(|spread| quantile(&spread[row].1, share));
+            let cells = values.zip(metrics).map(|(value, metric)| {
+                Cell::or_dash(value, |value| Cell::new(metric.unit.shown(value).to_string(), value))
+            });
+            rows.push(at.iter().chain([&name]).map(|text| Cell::text(*text)).chain(cells).collect());
+        }
+    }
+    Table { schema: SCHEMA, columns, rows }
+}
+
+/// Writes the table of a shard, and says what it is a part of.
+fn say_shard(
+    output: &Output,
+    shard: Shard,
+    sweep: &Sweep,
+    outcomes: &[Outcome],
+    points: usize,
+    reused: usize,
+) -> Result<(), Failure> {
+    let Shard { number, of } = shard;
+    let file = output.out.join(format!("sweep-{}.shard-{number}-of-{of}.parquet", sweep.name));
+    write_parquet(&file, &SweepTable::new(sweep, outcomes))?;
+    let done = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
+    output.note(format_args!(
+        "shard {number} of {of}: {done} of {points} points ({reused} were done before), kept in {}; table: {}; the same \
+         command without --shard makes the whole table",
+        output.out.display(),
+        file.display()
+    ));
+    Ok(())
+}
+
+fn write_parquet(file: &Path, table: &SweepTable) -> Result<(), Failure> {
+    let bytes = table.parquet().map_err(|error| Failure::machine("the table", &error))?;
+    fs::write(file, bytes).map_err(|error| Failure::machine(file.display(), &error))
 }
 
 fn column(name: &str, right: bool) -> Column {

@@ -52,7 +52,21 @@ fn read(
     volumes: &[String],
     lines_max: Option<u64>,
 ) -> Result<(Columns, String), Failure> {
-    let mut spec = ReplaySpec::parse(text)?;
+    let mut spec = as_recorded(text)?;
+    spec.volumes.extend(volumes.iter().cloned());
+    spec.lines_max = lines_max;
+    // Inspecting a trace does not create a folder of results, and a part of one is not kept.
+    let cache = Some(output.out.join(".cache")).filter(|_| output.out.is_dir() && lines_max.is_none());
+    let read = cache::read(&spec, cache.as_deref())?;
+    if let Some(aside) = read.aside {
+        output.warn(aside);
+    }
+    Ok((read.columns, read.report))
+}
+
+/// A trace without anything that changes what was recorded.
+fn as_recorded(text: &str) -> Result<ReplaySpec, Failure> {
+    let spec = ReplaySpec::parse(text)?;
     let plain = ReplaySpec {
         format: spec.format,
         volumes: spec.volumes.clone(),
@@ -66,25 +80,18 @@ fn read(
              action= and skip-bad= are of use here"
         )));
     }
-    spec.volumes.extend(volumes.iter().cloned());
-    spec.lines_max = lines_max;
-    // Inspecting a trace does not create a folder of results, and a part of one is not kept.
-    let cache = Some(output.out.join(".cache")).filter(|_| output.out.is_dir() && lines_max.is_none());
-    let read = cache::read(&spec, cache.as_deref())?;
-    if let Some(aside) = read.aside {
-        output.warn(aside);
-    }
-    Ok((read.columns, read.report))
+    Ok(spec)
 }
 
 /// Writes every volume to a file of its own.
 fn split(output: &Output, from: &str, dir: &Path, ending: &str) -> Result<(), Failure> {
-    let (columns, report) = read(output, from, &[], None)?;
-    output.note(report);
+    let spec = as_recorded(from)?;
     std::fs::create_dir_all(dir).map_err(|error| Failure::Input(format!("{}: {error}", dir.display())))?;
     // The ending names the format, and its compression.
     let (_, format) = target(&format!("{}/volume.{ending}", dir.display()))?;
-    for (to, report) in trace::write_volumes(&columns, (format, ending), dir)? {
+    let (written, report) = trace::split(&spec.path, &spec.reading(), (format, ending), dir)?;
+    output.note(report);
+    for (to, report) in written {
         say(output, &to, format, &report);
     }
     Ok(())

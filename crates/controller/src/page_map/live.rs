@@ -9,6 +9,7 @@ const BITS: u32 = u64::BITS;
 /// One bit for each physical unit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Live {
+    #[serde(with = "nvlab_units::plain")]
     words: Vec<u64>,
 }
 

@@ -96,6 +96,7 @@ pub struct PageMap<S: Store = ()> {
     geometry: Geometry,
     layout: Layout,
     array: Array<S>,
+    #[serde(with = "nvlab_units::plain")]
     l2p: Vec<u32>,
     #[serde(skip)]
     p2l: Vec<u32>,

@@ -6,13 +6,13 @@ use nvlab_units::quantity::display_bytes;
 use nvlab_workload::block::fio_job::FioJobFile;
 use nvlab_workload::block::together::{Tenant, Together};
 use nvlab_workload::columns::Columns;
-use nvlab_workload::replay::Replay;
+use nvlab_workload::replay::{Replay, ReplaySpec};
 use nvlab_workload::spec::Kind;
 use nvlab_workload::{
     AnyBlockWorkload, Pacing, Serves, Span, Stream, Target, Work, WorkloadError, WorkloadSpec,
 };
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The smallest request of a host: devices read and write parts of their units.
 const SECTOR_BYTES: u64 = 512;
@@ -21,7 +21,7 @@ const SECTOR_BYTES: u64 = 512;
 const AND: &str = " + ";
 
 /// A workload, read: one, or several that run together.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Source {
     text: String,
     parts: Vec<Part>,
@@ -31,13 +31,20 @@ pub struct Source {
 }
 
 /// One of the workloads.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Part {
     spec: WorkloadSpec,
-    trace: Option<Columns>,
+    trace: Option<Held>,
     /// The report of reading the trace.
     report: String,
     hash: Option<u64>,
+}
+
+/// The requests of a trace, unless they were released: then they are read again when they are needed.
+#[derive(Debug)]
+struct Held {
+    columns: Mutex<Option<Arc<Columns>>>,
+    cache: Option<PathBuf>,
 }
 
 /// A workload on a device.
@@ -81,6 +88,20 @@ impl Source {
     /// The hash of its files, if it has some.
     pub fn hash(&self) -> Option<u64> {
         self.hash
+    }
+
+    /// Bytes of the traces that it holds in memory.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.parts
+            .iter()
+            .filter_map(|part| part.trace.as_ref()?.get())
+            .map(|columns| columns.memory_bytes())
+            .sum()
+    }
+
+    /// Lets go of the traces; they are read again when they are needed.
+    pub(crate) fn release(&self) {
+        self.parts.iter().filter_map(|part| part.trace.as_ref()).for_each(Held::release);
     }
 
     /// Warnings from reading it: a cache that cannot be written.
@@ -200,7 +221,8 @@ impl Part {
             Kind::Trace(spec) => {
                 let read = cache::read(spec, cache)?;
                 part.hash = Some(read.columns.origin.hash);
-                part.trace = Some(read.columns);
+                let columns = Mutex::new(Some(Arc::new(read.columns)));
+                part.trace = Some(Held { columns, cache: cache.map(Path::to_path_buf) });
                 part.report = read.report;
                 asides.extend(read.aside);
             }
@@ -210,10 +232,11 @@ impl Part {
     }
 
     fn open(&self, target: Target, seed: u64) -> Result<nvlab_workload::Opened, WorkloadError> {
-        let (Kind::Trace(spec), Some(columns)) = (&self.spec.kind, &self.trace) else {
+        let (Kind::Trace(spec), Some(held)) = (&self.spec.kind, &self.trace) else {
             return self.spec.open(target, seed);
         };
-        let replay = Replay::new(columns.clone(), spec, target.capacity_bytes, seed)?;
+        let columns = held.columns(spec, self.hash)?;
+        let replay = Replay::new(Columns::clone(&columns), spec, target.capacity_bytes, seed)?;
         let work = Work::Requests(AnyBlockWorkload::Replay(replay));
         let streams = vec![Stream::new(self.spec.text.clone(), work)];
         Ok(nvlab_workload::Opened { streams, notes: vec![self.report.clone()] })
@@ -224,6 +247,30 @@ impl Part {
             Some(spec) => spec.open(target, seed),
             None => Ok(nvlab_workload::Opened { streams: Vec::new(), notes: Vec::new() }),
         }
+    }
+}
+
+impl Held {
+    fn get(&self) -> Option<Arc<Columns>> {
+        self.columns.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn release(&self) {
+        *self.columns.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The requests; an error if they have to be read again and are not what they were.
+    fn columns(&self, spec: &ReplaySpec, hash: Option<u64>) -> Result<Arc<Columns>, WorkloadError> {
+        if let Some(columns) = self.get() {
+            return Ok(columns);
+        }
+        let columns = Arc::new(cache::read(spec, self.cache.as_deref())?.columns);
+        if Some(columns.origin.hash) != hash {
+            let reason = "it has changed since it was first read".to_string();
+            return Err(WorkloadError::Damaged { file: spec.path.display().to_string(), reason });
+        }
+        *self.columns.lock().unwrap_or_else(PoisonError::into_inner) = Some(columns.clone());
+        Ok(columns)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::result::{
     DurableResult, FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult, SoftwareResult,
 };
 use nvlab_workload::suggest::nearest;
+use std::sync::LazyLock;
 
 /// What a metric counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -430,7 +431,12 @@ const ROWS: &[Row] = &[
 ];
 
 /// Every metric, in the order in which tables list them.
-pub fn metrics() -> Vec<Metric> {
+pub fn metrics() -> &'static [Metric] {
+    static ALL: LazyLock<Vec<Metric>> = LazyLock::new(made);
+    &ALL
+}
+
+fn made() -> Vec<Metric> {
     let whole = ROWS.iter().map(|&(name, title, unit, better, about, get)| Metric {
         name: name.to_string(),
         title: title.to_string(),
@@ -465,7 +471,7 @@ mod tests {
     fn names_are_unique_and_found() {
         let all = metrics();
         let mut names: Vec<&str> = all.iter().map(|metric| metric.name.as_str()).collect();
-        for metric in &all {
+        for metric in all {
             assert_eq!(find(&metric.name).unwrap().name, metric.name);
             assert_eq!(find(&metric.column()).unwrap().name, metric.name);
         }

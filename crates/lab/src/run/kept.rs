@@ -74,6 +74,9 @@ impl Keys {
     /// Calls `go` with the device of these keys, if it was kept, prepared or on its way, and with what its run begins with;
     /// nobody else in this program prepares it meanwhile.
     pub fn begin<R>(self, shelf: &Shelf, go: impl FnOnce(Option<Attached<PageMap>>, Begin<'_>) -> R) -> R {
+        if let Some((device, kept @ Kept::Prepared(..))) = find(shelf, &self) {
+            return go(Some(device), Begin { kept: Some(kept), ..Begin::default() });
+        }
         let turn = shelf.turn(self.all().next().expect("there is a key"));
         let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
         let (device, kept) = find(shelf, &self).unzip();
@@ -147,11 +150,11 @@ impl<'a> Keeper<'a> {
         self.last = Instant::now();
     }
 
-    /// Keeps a prepared device if that took long enough.
-    pub fn whole(self, device: &impl Observed, report: &Precondition, ready: Time) {
+    /// Keeps a prepared device if that took long enough, or was done before in this program.
+    pub fn whole(self, device: &impl Observed, report: &Precondition, ready: Time, is_repeated: bool) {
         let Some(device) = device.page_map() else { return };
         let key = self.keys.of(report);
-        if self.began.elapsed() >= self.shelf.patience().worth {
+        if is_repeated || self.began.elapsed() >= self.shelf.patience().worth {
             self.shelf.note(self.shelf.keep(key, device, &(report.clone(), ready)), false);
         }
         self.shelf.drop_kept(&part_of(key));
@@ -163,8 +166,8 @@ impl<'a> Keeper<'a> {
 pub(super) struct Begin<'a> {
     pub kept: Option<Kept>,
     pub keeper: Option<Keeper<'a>>,
-    /// Nobody else prepares the same device meanwhile.
-    pub turn: Option<MutexGuard<'a, ()>>,
+    /// Nobody else prepares the same device meanwhile; how often it was prepared in this program.
+    pub turn: Option<MutexGuard<'a, u32>>,
 }
 
 impl Begin<'_> {
@@ -176,7 +179,7 @@ impl Begin<'_> {
         own: Option<&mut dyn BlockWorkload>,
         on_progress: OnProgress<'_>,
     ) -> Result<(Precondition, Time), DriveError> {
-        let Begin { kept, mut keeper, turn } = self;
+        let Begin { kept, mut keeper, mut turn } = self;
         let settling = match kept {
             Some(Kept::Prepared(report, ready)) => {
                 // Another run may have been idle for another time.
@@ -190,7 +193,8 @@ impl Begin<'_> {
         };
         let mut steps = Steps { on_progress, between };
         let (report, ready) = precondition::prepared(device, preparation, own, settling, &mut steps)?;
-        keeper.into_iter().for_each(|keeper| keeper.whole(device, &report, ready));
+        let earlier = turn.as_deref_mut().map_or(0, |count| std::mem::replace(count, *count + 1));
+        keeper.into_iter().for_each(|keeper| keeper.whole(device, &report, ready, earlier > 0));
         drop(turn);
         Ok((report, ready))
     }

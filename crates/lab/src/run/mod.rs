@@ -37,7 +37,7 @@ use device::{Carrying, Device, InMemory, NoBytes, Observed, Visit};
 use meter::Meter;
 use nvlab_access::{Attached, BlockDevice, MemoryWindow};
 use nvlab_units::Time;
-use nvlab_workload::{AnyMemoryWorkload, BlockWorkload, Pacing, Work};
+use nvlab_workload::{AnyMemoryWorkload, BlockWorkload, Pacing, Work, WorkloadError};
 use thiserror::Error;
 
 /// What to run, and how far.
@@ -64,6 +64,9 @@ pub struct RunPlan {
 /// Why a run has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RunError {
+    /// The workload cannot be read again: a trace that has changed, or is gone.
+    #[error("{0}")]
+    Workload(String),
     /// The design cannot be built.
     #[error("design {design}: {why}")]
     Unbuildable {
@@ -177,6 +180,12 @@ pub enum RunError {
         /// The design.
         design: String,
     },
+}
+
+impl From<WorkloadError> for RunError {
+    fn from(error: WorkloadError) -> RunError {
+        RunError::Workload(error.to_string())
+    }
 }
 
 fn of(asked: Option<u64>) -> String {

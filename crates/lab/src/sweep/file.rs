@@ -6,7 +6,7 @@
 //! name     = "cleaners"                 # of the files that are written; default: the name of this file
 //! design   = "ssd-tlc"                  # or a list; a file is looked for beside this one, then where nvlab was started
 //! set      = ["ftl.unit=4 KiB"]         # at every point
-//! workload = ["zipf qd=32", "web.csv"]  # or one text
+//! workload = ["zipf qd=32", "web.csv"]  # or one text, or a pattern, "fleet/*.csv": a point for each trace
 //! seeds    = 3                          # that many, from 1 on, or a list
 //! until    = "2 x capacity"             # as for `run`; so is precondition
 //! [[axis]]
@@ -22,6 +22,7 @@
 //! where  = "ftl.clean.kind == 'fifo' and ftl.spare > 20 %"
 //! ```
 
+use super::fleet;
 use super::skip::Skip;
 use super::space::{Axis, DESIGN, RunSpec, Space, design_axis, key_axis, list_axis};
 use super::{SEED, Sweep, WORKLOAD};
@@ -77,13 +78,26 @@ impl Sweep {
             return Err(sweep.wrong("name", "is part of the names of files"));
         }
         let designs = one_or_more(&sweep, "design")?.iter().map(|name| beside(folder, name)).collect();
-        let mut axes = vec![design_axis(designs)];
-        axes.extend(list_axis(WORKLOAD, one_or_more(&sweep, "workload")?));
+        let workloads = one_or_more(&sweep, "workload")?;
+        let volumes = match &workloads[..] {
+            [one] => {
+                fleet::axis(one).map_err(|problem| sweep.wrong("workload", format!("is wrong: {problem}")))?
+            }
+            _ => None,
+        };
+        // The volumes come first: a trace is read once for all that is done with it.
+        let (mut axes, workload) = match volumes {
+            Some((axis, text)) => (vec![axis, design_axis(designs)], text),
+            None => {
+                let listed = list_axis(WORKLOAD, workloads);
+                (std::iter::once(design_axis(designs)).chain(listed).collect(), format!("{{{WORKLOAD}}}"))
+            }
+        };
         for table in root.tables("axis")? {
             axes.push(axis(&table)?);
             table.end()?;
         }
-        let run = run_spec(&sweep, &mut axes)?;
+        let run = run_spec(&sweep, &mut axes, workload)?;
         sweep.end()?;
         let space = Space { run, axes };
         space.check().map_err(|problem| root.error(problem))?;
@@ -124,6 +138,10 @@ impl Sweep {
         axes: Vec<(String, Vec<String>)>,
     ) -> Result<Sweep, SweepError> {
         let mut built = Vec::new();
+        if let Some((axis, text)) = fleet::axis(&run.workload).map_err(SweepError::Asked)? {
+            built.push(axis);
+            run.workload = text;
+        }
         for (key, values) in axes {
             let text = match key.as_str() {
                 DESIGN => &mut run.design,
@@ -158,7 +176,7 @@ fn beside(folder: Option<&Path>, name: &str) -> String {
     path.map_or_else(|| name.to_string(), |path| path.display().to_string())
 }
 
-fn run_spec(sweep: &Table, axes: &mut Vec<Axis>) -> Read<RunSpec> {
+fn run_spec(sweep: &Table, axes: &mut Vec<Axis>, workload: String) -> Read<RunSpec> {
     let until = sweep.text("until")?;
     if let Some(problem) = until.as_ref().and_then(|text| text.parse::<Until>().err()) {
         return Err(sweep.wrong("until", format!("is wrong: {problem}")));
@@ -185,14 +203,7 @@ fn run_spec(sweep: &Table, axes: &mut Vec<Axis>) -> Read<RunSpec> {
     let sets = sweep.texts("set")?.unwrap_or_default();
     // A setting with an axis takes its values from there.
     let on_axis = |name: &str| format!("{{{name}}}");
-    Ok(RunSpec {
-        design: on_axis("design"),
-        sets,
-        workload: on_axis(WORKLOAD),
-        state,
-        until,
-        seed: on_axis(SEED),
-    })
+    Ok(RunSpec { design: on_axis("design"), sets, workload, state, until, seed: on_axis(SEED) })
 }
 
 fn axis(table: &Table) -> Read<Axis> {

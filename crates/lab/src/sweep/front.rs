@@ -1,18 +1,18 @@
 //! The groups of a sweep: points that differ only in their seed form one. Their objectives, and
 //! the Pareto front of them.
 
-use super::{Outcome, SEED, Sweep, WORKLOAD};
+use super::{Figures, Outcome, SEED, Sweep, VOLUME, WORKLOAD};
 use crate::report::metric::{self, Better, Metric};
 use crate::report::stats::Estimate;
-use crate::result::RunResult;
+use std::collections::HashMap;
 
 /// Points that differ only in their seed.
 pub struct Group<'a> {
     /// The value on each axis except that of the seed: name of the axis and value.
     pub values: Vec<(&'a str, &'a str)>,
     /// The runs that have a result.
-    pub runs: Vec<&'a RunResult>,
-    /// No other group under the same workload is as good in all objectives and better in one.
+    pub runs: Vec<&'a Figures>,
+    /// No other group under the same workload, or on the same volume, is as good in all objectives and better in one.
     pub front: bool,
 }
 
@@ -24,7 +24,7 @@ impl Group<'_> {
 
     /// The mean of a metric with its 95 % interval.
     pub(super) fn estimate(&self, metric: &Metric) -> Option<Estimate> {
-        let values = self.runs.iter().map(|run| metric.of(run)).collect::<Option<Vec<f64>>>()?;
+        let values = self.runs.iter().map(|run| run.get(metric)).collect::<Option<Vec<f64>>>()?;
         Estimate::of(&values)
     }
 
@@ -55,8 +55,8 @@ impl Objectives {
         let named = |name| metric::find(name).expect("the metric is in the table of metrics");
         let runs = || groups.iter().flat_map(|group| &group.runs);
         let closed = runs().all(|run| run.closed_loop);
-        let writes: u64 = runs().map(|run| run.write.count).sum();
-        let reads: u64 = runs().map(|run| run.read.count).sum();
+        let count = |name| runs().filter_map(|run| run.get(&named(name))).sum::<f64>();
+        let (writes, reads) = (count("write.count"), count("read.count"));
         let life = if closed { "lifetime.bytes" } else { "lifetime" };
         let speed = if writes >= reads { "write.p99" } else { "read.p99" };
         Objectives(["price.gib", life, speed].map(named).to_vec())
@@ -66,7 +66,7 @@ impl Objectives {
 /// Groups the points of a sweep and finds the front; `asked` are the objectives, if not the usual ones.
 pub fn groups<'a>(sweep: &'a Sweep, outcomes: &'a [Outcome], asked: &[Metric]) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
-    let mut places = std::collections::HashMap::new();
+    let mut places = HashMap::new();
     for outcome in outcomes {
         let pairs = sweep.space.axes.iter().zip(&outcome.point.values);
         let values: Vec<(&str, &str)> = pairs
@@ -81,12 +81,17 @@ pub fn groups<'a>(sweep: &'a Sweep, outcomes: &'a [Outcome], asked: &[Metric]) -
     }
     let objectives = Objectives::of(&groups, asked);
     let costs: Vec<Option<Vec<f64>>> = groups.iter().map(|group| costs(group, &objectives)).collect();
-    for at in 0..groups.len() {
-        let rivals =
-            (0..groups.len()).filter(|&other| groups[other].value(WORKLOAD) == groups[at].value(WORKLOAD));
-        groups[at].front = costs[at].as_ref().is_some_and(|mine| {
-            !rivals.filter_map(|other| costs[other].as_ref()).any(|theirs| beats(theirs, mine))
-        });
+    let asked_of = |group: &Group<'a>| [WORKLOAD, VOLUME].map(|axis| group.value(axis).map(str::to_string));
+    let mut rivals: HashMap<_, Vec<usize>> = HashMap::new();
+    for (at, group) in groups.iter().enumerate() {
+        rivals.entry(asked_of(group)).or_default().push(at);
+    }
+    for rivals in rivals.values() {
+        for &at in rivals {
+            groups[at].front = costs[at].as_ref().is_some_and(|mine| {
+                !rivals.iter().filter_map(|&other| costs[other].as_ref()).any(|theirs| beats(theirs, mine))
+            });
+        }
     }
     groups
 }

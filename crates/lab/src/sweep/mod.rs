@@ -11,6 +11,8 @@
 //! | [`space`] | axes, points, what is run at a point: also of experiments |
 //! | [`file`](mod@file) | the file of a sweep, and axes as they are written on a command line |
 //! | [`scale`] | what the values of an axis are: numbers in a base unit, or texts |
+//! | [`fleet`] | a workload that is a pattern: one point for each trace it matches |
+//! | [`figures`] | what is kept in memory of a run |
 //! | [`skip`] | rules for points that are not run |
 //! | [`table`] | the results as one table: Parquet, CSV, JSON |
 //! | [`front`] | the objectives of points, and their Pareto front |
@@ -18,7 +20,9 @@
 //! | [`elsewhere`] | points as workers on other machines get them |
 
 pub mod elsewhere;
+mod figures;
 pub mod file;
+pub mod fleet;
 pub mod front;
 pub mod page;
 pub mod scale;
@@ -29,14 +33,15 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
+pub use figures::Figures;
 pub use file::SweepError;
 pub use space::{Point, Space};
 
 use crate::design::DesignErrors;
-use crate::engine::{Done, Engine, TaskError};
+use crate::engine::{Engine, TaskError};
 use crate::plan::{Named, Settings, Task};
-use crate::result::RunResult;
 use nvlab_workload::WorkloadError;
+use rayon::prelude::*;
 use skip::Skip;
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -55,6 +60,8 @@ pub struct Sweep {
 
 /// The axis whose values are seeds: figures show the mean along it.
 pub const SEED: &str = "seed";
+/// The axis of the traces of a fleet.
+pub(crate) const VOLUME: &str = "volume";
 /// The axis whose values are workloads: points on different workloads are not compared.
 pub(crate) const WORKLOAD: &str = "workload";
 
@@ -63,8 +70,8 @@ pub(crate) const WORKLOAD: &str = "workload";
 pub struct Outcome {
     /// The point.
     pub point: Point,
-    /// Its result, or why it has none.
-    pub result: Result<RunResult, String>,
+    /// What its run measured, or why it has no result.
+    pub result: Result<Figures, String>,
 }
 
 /// Why a point cannot be run.
@@ -82,6 +89,11 @@ pub enum PointError {
 }
 
 impl Sweep {
+    /// True if its points are on many traces, whose metrics are shown as distributions.
+    pub fn is_fleet(&self) -> bool {
+        self.space.axis(VOLUME).is_some_and(|axis| axis.values.len() > 1)
+    }
+
     /// The points that are run; the last axis varies fastest.
     pub fn points(&self) -> Result<Vec<Point>, String> {
         let mut points = self.space.points()?;
@@ -125,19 +137,25 @@ impl FromStr for Shard {
 pub fn outcomes(
     points: &[&Point],
     places: Vec<Result<usize, PointError>>,
-    ran: &[Result<Done, TaskError>],
+    ran: &[Result<Figures, TaskError>],
 ) -> Vec<Outcome> {
     let outcome = |(point, place): (&&Point, Result<usize, PointError>)| {
         let result = match place {
             Err(why) => Err(why.to_string()),
             Ok(at) => match &ran[at] {
-                Ok(done) => Ok(done.result.clone()),
+                Ok(figures) => Ok(figures.clone()),
                 Err(why) => Err(why.to_string()),
             },
         };
         Outcome { point: (*point).clone(), result }
     };
     points.iter().zip(places).map(outcome).collect()
+}
+
+/// The run of a point.
+fn task_of(engine: &Engine, named: Named, point: &Point) -> Result<Task, PointError> {
+    let settings = Settings { seed: point.seed, until: point.until, state: point.state };
+    Ok(Task::new(named.design, named.name, &engine.source(&point.workload)?, settings)?)
 }
 
 /// Tasks without duplicates: figures share points.
@@ -157,38 +175,32 @@ impl Batch {
         engine: &Engine,
         points: &[&Point],
         failed: &HashMap<usize, String>,
-        load: impl Fn(&Point) -> Result<Named, DesignErrors>,
+        load: impl Fn(&Point) -> Result<Named, DesignErrors> + Sync,
     ) -> (Batch, Vec<Result<usize, PointError>>) {
-        let mut batch = Batch::default();
-        let add = |(at, point): (usize, &&Point)| match failed.get(&at) {
+        let task = |(at, point): (usize, &&Point)| match failed.get(&at) {
             Some(why) => Err(PointError::Elsewhere(why.clone())),
-            None => batch.add_of(load(point)?, engine, point, ""),
+            None => task_of(engine, load(point)?, point),
         };
-        let places = points.iter().enumerate().map(add).collect();
+        // Thousands of traces are read, on all cores.
+        let tasks: Vec<Result<Task, PointError>> = points.par_iter().enumerate().map(task).collect();
+        let mut batch = Batch::default();
+        let places =
+            points.iter().zip(tasks).map(|(point, task)| Ok(batch.enter(task?, point, ""))).collect();
         (batch, places)
     }
 
     /// Adds the run of a point; returns its number among the tasks.
     pub fn add(&mut self, engine: &Engine, point: &Point, title: &str) -> Result<usize, PointError> {
-        self.add_of(point.load()?, engine, point, title)
+        Ok(self.enter(task_of(engine, point.load()?, point)?, point, title))
     }
 
-    /// The same, with the design of the point.
-    fn add_of(
-        &mut self,
-        named: Named,
-        engine: &Engine,
-        point: &Point,
-        title: &str,
-    ) -> Result<usize, PointError> {
-        let settings = Settings { seed: point.seed, until: point.until, state: point.state };
-        let task = Task::new(named.design, named.name, &engine.source(&point.workload)?, settings)?;
+    fn enter(&mut self, task: Task, point: &Point, title: &str) -> usize {
         let identity = (task.key.clone(), task.plan.design_name.clone());
-        Ok(*self.known.entry(identity).or_insert_with(|| {
+        *self.known.entry(identity).or_insert_with(|| {
             self.titles.push(point.title(title));
             self.tasks.push(task);
             self.tasks.len() - 1
-        }))
+        })
     }
 
     /// The tasks as the engine takes them.

@@ -1,5 +1,6 @@
 //! A sweep as a page: its table, curves along its axes, and its objectives against each other.
 
+use super::fleet::{self, SHARES, by_volume, quantile};
 use super::front::{Group, Objectives, beats, groups};
 use super::space::{Axis as VariedAxis, number_of};
 use super::{Outcome, SEED, Sweep, WORKLOAD};
@@ -8,6 +9,8 @@ use crate::report::page::{Axis, Curves, Dot, Page, Scatter, Series, Table, escap
 
 /// A plot with more lines than this is unreadable: another axis divides it into several plots.
 const LINES_MAX: usize = 7;
+/// Points of the line of a distribution.
+const STEPS: u32 = 50;
 
 /// The page; `metrics` are the columns of its table and what its curves show, `asked` are the objectives, if not the usual ones.
 pub fn page(sweep: &Sweep, outcomes: &[Outcome], metrics: &[Metric], asked: &[Metric]) -> String {
@@ -20,14 +23,20 @@ pub fn page(sweep: &Sweep, outcomes: &[Outcome], metrics: &[Metric], asked: &[Me
          and better in one of them.",
         escape(&titles(&objectives))
     );
-    page.section("points", "Points", &about, &table(sweep, &groups, metrics));
-    page.section("curves", "Curves", "", &curves(sweep, &groups, metrics));
-    page.section(
-        "front",
-        &format!("Pareto front: {}", titles(&objectives)),
-        "Lines join the points that no other point beats in both.",
-        &scatters(sweep, &groups, &objectives),
-    );
+    if sweep.is_fleet() {
+        let about = "Each metric by itself: the volume with the median of one need not have that of another.";
+        page.section("volumes", "Volumes", about, &volumes(sweep, &groups, metrics));
+        page.section("distributions", "Distributions", "", &distributions(sweep, &groups, metrics));
+    } else {
+        page.section("points", "Points", &about, &table(sweep, &groups, metrics));
+        page.section("curves", "Curves", "", &curves(sweep, &groups, metrics));
+        page.section(
+            "front",
+            &format!("Pareto front: {}", titles(&objectives)),
+            "Lines join the points that no other point beats in both.",
+            &scatters(sweep, &groups, &objectives),
+        );
+    }
     let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.result.is_err()).collect();
     if !failed.is_empty() {
         let mut table = Table::new("", 2, &["point", "why it has no result"]);
@@ -75,6 +84,56 @@ fn table(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
         table.row(&values.chain([front]).chain(metrics.iter().map(shown)).collect::<Vec<_>>());
     }
     table.html()
+}
+
+/// For each metric a few quantiles over the volumes, for each combination of the other axes.
+fn volumes(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
+    let axes = fleet::varied(sweep);
+    let names = axes.iter().map(|axis| axis.name.as_str()).chain(["volumes"]);
+    let heads: Vec<&str> = names.chain(metrics.iter().map(|metric| metric.title.as_str())).collect();
+    let mut table = Table::new("", axes.len() + 1, &heads);
+    let spreads: Vec<_> = metrics.iter().map(|metric| by_volume(sweep, groups, metric)).collect();
+    let Some(first) = spreads.first() else { return table.html() };
+    for (row, (at, _)) in first.iter().enumerate() {
+        for (name, share) in SHARES {
+            let shown = |(metric, spread): (&Metric, &Vec<(Vec<&str>, Vec<f64>)>)| {
+                let value = quantile(&spread[row].1, share);
+                value.map_or("–".to_string(), |value| escape(&metric.unit.shown(value).to_string()))
+            };
+            let values = at.iter().chain([&name]).map(|text| escape(text));
+            table.row(&values.chain(metrics.iter().zip(&spreads).map(shown)).collect::<Vec<_>>());
+        }
+    }
+    table.html()
+}
+
+/// The distribution of each metric over the volumes, with a line for each combination of the other axes.
+fn distributions(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
+    let mut html = String::from("<div class=\"plots\">\n");
+    for metric in metrics {
+        let spreads = by_volume(sweep, groups, metric);
+        let all = || spreads.iter().flat_map(|(_, values)| values);
+        let (least, most) = all().fold((f64::MAX, 0.0f64), |(a, b), &n| (a.min(n), b.max(n)));
+        let drawn = spreads.iter().filter(|(_, values)| !values.is_empty()).map(|(at, values)| {
+            let points = (0..=STEPS).map(|step| f64::from(step) / f64::from(STEPS));
+            let points = points.filter_map(|share| Some((quantile(values, share)?, 100.0 * share)));
+            Series::new(&at.join(", "), points.collect()).unmarked()
+        });
+        let series: Vec<Series> = drawn.collect();
+        if series.is_empty() {
+            continue;
+        }
+        let unit = metric.unit;
+        let across = if least > 0.0 && most / least > 30.0 {
+            Axis::log(&metric.title)
+        } else {
+            Axis::linear(&metric.title)
+        };
+        let across = across.text(move |value| unit.shown(value).to_string());
+        let title = format!("{}: share of the volumes", metric.title);
+        html += &Curves::new(&title, across, Axis::linear("%"), series).html_and_table();
+    }
+    html + "</div>\n"
 }
 
 /// A plot of each metric along the axis with the most numbers, with a line for each combination of the other values: one

@@ -23,7 +23,7 @@ pub const SCHEMA: &str = "nvlab.sweep/1";
 /// The results of a sweep.
 pub struct SweepTable {
     keys: Vec<Scale>,
-    metrics: Vec<Metric>,
+    metrics: &'static [Metric],
     rows: Vec<Row>,
 }
 
@@ -43,7 +43,7 @@ impl SweepTable {
             let value = |key: &String| sweep.space.value_at(&outcome.point, key).unwrap_or_default();
             Row {
                 values: keys.iter().map(value).collect(),
-                metrics: metrics.iter().map(|metric| metric.of(run?)).collect(),
+                metrics: metrics.iter().map(|metric| run?.get(metric)).collect(),
                 run: run.map(|run| run.key.clone()),
                 error: outcome.result.as_ref().err().cloned(),
             }

@@ -120,7 +120,7 @@ fn outcomes(sweep: &Sweep) -> Vec<Outcome> {
     let points = sweep.points().unwrap();
     let result = |(at, point): (usize, &Point)| match at % 5 {
         4 => Err("no".to_string()),
-        _ => Ok(sample::run(&point.design, point.seed)),
+        _ => Ok(Figures::of(&sample::run(&point.design, point.seed), false)),
     };
     points.iter().enumerate().map(|it| Outcome { point: it.1.clone(), result: result(it) }).collect()
 }
@@ -168,7 +168,7 @@ fn the_front_is_what_no_other_beats() {
         run.lifetime.host_bytes = Some(1e20);
         run.write.per_s = 1e9;
         (run.write.latency.p99_ns, run.read.latency.p99_ns) = (1, 1);
-        outcome.result = Ok(run);
+        outcome.result = Ok(Figures::of(&run, false));
     }
     let groups = groups(&sweep, &outcomes, &[]);
     let front: Vec<_> =
@@ -192,4 +192,13 @@ fn the_front_is_what_no_other_beats() {
             && page.contains("tabindex=\"0\" role=\"img\"><title>")
     );
     assert!(page.contains("★") && page.contains("<svg") && page.contains("ftl.spare"));
+}
+
+#[test]
+fn quantiles_are_values_of_volumes() {
+    use super::fleet::quantile;
+    let values = [1.0, 2.0, 3.0, 4.0, 100.0];
+    let at = [0.0, 0.05, 0.5, 0.95, 1.0].map(|share| quantile(&values, share).unwrap());
+    assert_eq!(at, [1.0, 1.0, 3.0, 100.0, 100.0]);
+    assert_eq!(quantile(&[], 0.5), None);
 }

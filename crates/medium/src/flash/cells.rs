@@ -82,9 +82,11 @@ pub struct Cells {
     page_transfer: Span,
     /// The channel of each die.
     channel: Vec<u32>,
+    #[serde(with = "nvlab_units::plain")]
     erases: Vec<u32>,
     bad: Vec<bool>,
     /// The cycles each block actually survives; empty if blocks do not wear out.
+    #[serde(with = "nvlab_units::plain")]
     limit: Vec<u32>,
     rng: Rng,
     dies: Vec<Lane>,

@@ -12,8 +12,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Programmed {
     /// One past the highest programmed page of each block.
+    #[serde(with = "nvlab_units::plain")]
     written: Vec<u32>,
     /// A bit per page, `words` words per block; empty in strict order.
+    #[serde(with = "nvlab_units::plain")]
     bits: Vec<u64>,
     words: usize,
     pages: u32,

@@ -24,6 +24,7 @@ mod parse;
 mod rows;
 mod source;
 mod spc;
+mod split;
 mod tencent;
 mod write;
 mod writer;
@@ -31,12 +32,13 @@ mod writer;
 /// What names begin with that are no files.
 pub(crate) const PREFIXES: [&str; 2] = [built_in::PREFIX, objects::PREFIX];
 pub use parquet::record_batch;
-pub use write::{WriteReport, write, write_file, write_volumes};
+pub use split::split;
+pub use write::{WriteReport, write, write_file};
 
 use crate::columns::{Columns, Origin};
 use crate::{WorkloadError, nvt};
 use lines::{Blocks, Line};
-use parse::{LineFormat, parse};
+use parse::{LineFormat, Taker, parse};
 use rows::Rows;
 use source::Source;
 use std::fmt;
@@ -242,13 +244,22 @@ impl fmt::Display for ReadReport {
 /// Reads a trace: a file, a folder with Parquet files, a built-in one (`builtin:raw`), or a program that keeps objects
 /// (`heap:durable-sps`).
 pub fn read(path: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport), WorkloadError> {
+    read_or_take(path, options, None)
+}
+
+/// The same; of a text, `taker` gets all but the last part, in order.
+fn read_or_take(
+    path: &Path,
+    options: &ReadOptions,
+    taker: Option<Taker<'_>>,
+) -> Result<(Columns, ReadReport), WorkloadError> {
     if let Some(name) = built_in::name(path) {
         let bytes = built_in::bytes(name)?;
-        return read_stream(bytes, bytes.len(), path, options);
+        return read_stream(bytes, bytes.len(), path, options, None);
     }
     if let Some(name) = objects::name(path) {
         return match objects::recorded(name) {
-            Some(bytes) => read_stream(bytes, bytes.len(), path, options),
+            Some(bytes) => read_stream(bytes, bytes.len(), path, options, None),
             None => objects::make(name, options),
         };
     }
@@ -268,7 +279,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport),
         };
         return parquet::read(file, hash, path, options);
     }
-    read_stream(file, length as usize, path, options)
+    read_stream(file, length as usize, path, options, taker)
 }
 
 /// Reads a trace from a stream; `path` is its name in messages, and its suffix may determine the format.
@@ -277,7 +288,7 @@ pub fn read_from(
     path: &Path,
     options: &ReadOptions,
 ) -> Result<(Columns, ReadReport), WorkloadError> {
-    read_stream(reader, 0, path, options)
+    read_stream(reader, 0, path, options, None)
 }
 
 fn read_stream(
@@ -285,6 +296,7 @@ fn read_stream(
     expected_bytes: usize,
     path: &Path,
     options: &ReadOptions,
+    taker: Option<Taker<'_>>,
 ) -> Result<(Columns, ReadReport), WorkloadError> {
     let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
     let source = Source::open(reader).map_err(file_error)?;
@@ -311,13 +323,15 @@ fn read_stream(
     };
     report.format = Some(format);
     let parsed = match format {
-        Format::Msr => parse(msr::Msr::default(), blocks, report, path, options),
-        Format::Spc => parse(spc::Spc, blocks, report, path, options),
-        Format::Blkparse => parse(blkparse::Blkparse::new(options.action), blocks, report, path, options),
-        Format::FioIolog => parse(fio_iolog::FioIolog::default(), blocks, report, path, options),
-        Format::Mqsim => parse(mqsim::Mqsim, blocks, report, path, options),
-        Format::Alibaba => parse(alibaba::Alibaba, blocks, report, path, options),
-        Format::Tencent => parse(tencent::Tencent, blocks, report, path, options),
+        Format::Msr => parse(msr::Msr::default(), blocks, report, path, options, taker),
+        Format::Spc => parse(spc::Spc, blocks, report, path, options, taker),
+        Format::Blkparse => {
+            parse(blkparse::Blkparse::new(options.action), blocks, report, path, options, taker)
+        }
+        Format::FioIolog => parse(fio_iolog::FioIolog::default(), blocks, report, path, options, taker),
+        Format::Mqsim => parse(mqsim::Mqsim, blocks, report, path, options, taker),
+        Format::Alibaba => parse(alibaba::Alibaba, blocks, report, path, options, taker),
+        Format::Tencent => parse(tencent::Tencent, blocks, report, path, options, taker),
         Format::Nvt | Format::Parquet => unreachable!("tables were dealt with above"),
     };
     let mut parsed = parsed.map_err(|error| suggested(error, format, &head))?;

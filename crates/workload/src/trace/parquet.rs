@@ -21,7 +21,7 @@ mod folder;
 mod tests;
 mod writer;
 
-pub(super) use folder::{read_folder, write_folder};
+pub(super) use folder::{Partitions, read_folder};
 pub use writer::record_batch;
 pub(super) use writer::write;
 

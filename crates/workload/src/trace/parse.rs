@@ -16,6 +16,9 @@ use std::path::Path;
 /// Blocks parsed at once, for each core: enough that none waits long for the others.
 const BLOCKS_PER_CORE: usize = 4;
 
+/// Requests of a part of a trace that is read in parts.
+const PART_ROWS: usize = 4 << 20;
+
 /// A text format: how to read one line.
 pub(super) trait LineFormat: Clone + Default + Send {
     /// The unit of its times, in picoseconds.
@@ -91,14 +94,20 @@ impl<F: LineFormat> Parser<'_, F> {
     }
 }
 
-/// Reads all lines, or at least `options.lines_max`.
+/// Takes a part of a trace.
+pub(super) type Taker<'a> = &'a mut dyn FnMut(Columns) -> Result<(), WorkloadError>;
+
+/// Reads all lines, or at least `options.lines_max`. With a taker, parts of at least [`PART_ROWS`] requests go to it, and only the
+/// last one is returned.
 pub(super) fn parse<F: LineFormat>(
     format: F,
     mut blocks: Blocks<impl Read + Send>,
     report: ReadReport,
     path: &Path,
     options: &ReadOptions,
+    mut taker: Option<Taker<'_>>,
 ) -> Result<(Columns, ReadReport), WorkloadError> {
+    let name = path.display().to_string();
     let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
     let slot = || {
         let part = Part::new(&options.volumes);
@@ -122,9 +131,12 @@ pub(super) fn parse<F: LineFormat>(
         let (filled, ()) = rayon::join(|| fill(&mut next), || now.par_iter_mut().for_each(Slot::parse));
         now.iter_mut().filter(|slot| !slot.block.is_empty()).try_for_each(|slot| parser.add(slot))?;
         filled.map_err(file_error)?;
+        if let Some(taker) = taker.as_mut().filter(|_| parser.rows.len() >= PART_ROWS) {
+            taker(parser.rows.take(&name, F::TICK_PS, Origin::default())?)?;
+        }
         std::mem::swap(&mut now, &mut next);
     }
     let Parser { mut rows, lines, .. } = parser;
     rows.report.lines = lines;
-    rows.finish(&path.display().to_string(), F::TICK_PS, Origin::default())
+    rows.finish(&name, F::TICK_PS, Origin::default())
 }

@@ -8,6 +8,7 @@ use super::lines::{Bad, BadLine};
 use crate::columns::{Columns, FUA_BIT, Origin, ROWS_MAX, no_volume};
 use crate::{Op, WorkloadError};
 use std::collections::HashMap;
+use std::mem::take;
 
 /// A volume whose requests are skipped.
 const LEFT_OUT: u32 = u32::MAX;
@@ -27,6 +28,8 @@ pub(crate) struct Rows {
     pub volumes: Volumes,
     pub report: ReadReport,
     latest: u64,
+    /// The earliest time of the first part that was taken.
+    first: Option<u64>,
 }
 
 impl Rows {
@@ -41,6 +44,7 @@ impl Rows {
             volumes: Volumes::new(wanted),
             report,
             latest: 0,
+            first: None,
         }
     }
 
@@ -70,7 +74,7 @@ impl Rows {
     pub fn forgive(&mut self, bad: BadLine, is_whole: bool, skip_bad: u64) -> Result<(), BadLine> {
         if self.report.bad_lines < skip_bad {
             self.report.bad_lines += 1;
-        } else if !is_whole && !self.ticks.is_empty() {
+        } else if !is_whole && (!self.ticks.is_empty() || self.report.requests > 0) {
             self.report.ends_cut = true;
         } else {
             return Err(bad);
@@ -208,45 +212,57 @@ impl Rows {
         origin: Origin,
     ) -> Result<(Columns, ReadReport), WorkloadError> {
         self.volumes.complain_about_missing(file)?;
-        if self.ticks.is_empty() {
+        if self.ticks.is_empty() && self.report.requests == 0 {
             return Err(WorkloadError::Empty {
                 file: file.to_owned(),
                 lines: self.report.lines,
                 because: self.report.left_out(),
             });
         }
-        if self.report.reordered > 0 {
+        let columns = self.take(file, tick_ps, origin)?;
+        Ok((columns, self.report))
+    }
+
+    /// The requests so far, sorted by time, with times relative to the earliest of the first part that was taken.
+    pub fn take(&mut self, file: &str, tick_ps: u64, origin: Origin) -> Result<Columns, WorkloadError> {
+        let damaged = |reason: String| WorkloadError::Damaged { file: file.to_owned(), reason };
+        if !self.ticks.is_sorted() {
             self.sort();
         }
-        let first = self.ticks[0];
-        let last = self.ticks[self.ticks.len() - 1] - first;
-        if last.checked_mul(tick_ps).is_none() {
-            return Err(WorkloadError::Damaged {
-                file: file.to_owned(),
-                reason: format!(
-                    "its times span {:.0} days; at most 213 can be replayed",
-                    last as f64 * tick_ps as f64 * 1e-12 / 86400.0
-                ),
-            });
+        if let (Some(&earliest), Some(&latest)) = (self.ticks.first(), self.ticks.last()) {
+            let first = *self.first.get_or_insert(earliest);
+            if earliest < first {
+                return Err(damaged(
+                    "a request is earlier than the first million; sort it by time".to_owned(),
+                ));
+            }
+            if (latest - first).checked_mul(tick_ps).is_none() {
+                let days = (latest - first) as f64 * tick_ps as f64 * 1e-12 / 86400.0;
+                return Err(damaged(format!("its times span {days:.0} days; at most 213 can be replayed")));
+            }
+            self.ticks.iter_mut().for_each(|ticks| *ticks = (*ticks - first) * tick_ps);
         }
-        self.ticks.iter_mut().for_each(|ticks| *ticks = (*ticks - first) * tick_ps);
         if self.response.len() != self.ticks.len() {
             // Some lines have none.
             self.response.clear();
         }
         self.response.iter_mut().for_each(|ticks| *ticks = ticks.saturating_mul(tick_ps));
-        self.report.requests = self.ticks.len() as u64;
-        let columns = Columns {
-            at_ps: self.ticks,
-            offset: self.offset,
-            bytes: self.bytes,
-            op: self.op,
-            volume: self.volume,
-            response_ps: self.response,
-            volumes: self.volumes.names,
+        self.report.requests += self.ticks.len() as u64;
+        Ok(Columns {
+            at_ps: take(&mut self.ticks),
+            offset: take(&mut self.offset),
+            bytes: take(&mut self.bytes),
+            op: take(&mut self.op),
+            volume: take(&mut self.volume),
+            response_ps: take(&mut self.response),
+            volumes: self.volumes.names.clone(),
             origin,
-        };
-        Ok((columns, self.report))
+        })
+    }
+
+    /// How many there are that were not taken.
+    pub fn len(&self) -> usize {
+        self.ticks.len()
     }
 
     /// Stable: simultaneous requests stay in the order of the file.

@@ -7,7 +7,7 @@ use crate::columns::Columns;
 use crate::{Op, Span, WorkloadError, nvt};
 use std::fmt;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What was written, and what the format could not represent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,28 +67,6 @@ pub fn write_file(columns: &Columns, format: Format, path: &Path) -> Result<Writ
             Ok(report)
         }
     }
-}
-
-/// Writes every volume below `folder`: to a folder of its own if they are Parquet tables (`volume=NAME/part-0.parquet`, with the times of the whole
-/// trace), else to a file `NAME.ENDING`, which must not exist and begins at time 0. Returns the files.
-pub fn write_volumes(
-    columns: &Columns,
-    (format, ending): (Format, &str),
-    folder: &Path,
-) -> Result<Vec<(PathBuf, WriteReport)>, WorkloadError> {
-    if format == Format::Parquet {
-        return parquet::write_folder(columns, folder);
-    }
-    let mut written = Vec::new();
-    for mut part in columns.split() {
-        part.rebase();
-        let name = &part.volumes()[0];
-        let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "-");
-        let path = folder.join(format!("{plain}.{ending}"));
-        let report = write_file(&part, format, &path)?;
-        written.push((path, report));
-    }
-    Ok(written)
 }
 
 /// Writes `columns` to `out` in `format`; `path` is its name in messages.

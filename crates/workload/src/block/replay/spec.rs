@@ -159,9 +159,13 @@ impl ReplaySpec {
 
     /// Reads the file.
     pub fn read(&self) -> Result<(Columns, ReadReport), WorkloadError> {
+        trace::read(&self.path, &self.reading())
+    }
+
+    /// How it is read.
+    pub fn reading(&self) -> ReadOptions {
         let ReplaySpec { format, action, skip_bad, lines_max, .. } = *self;
-        let options = ReadOptions { format, volumes: self.volumes.clone(), action, skip_bad, lines_max };
-        trace::read(&self.path, &options)
+        ReadOptions { format, volumes: self.volumes.clone(), action, skip_bad, lines_max }
     }
 }
 

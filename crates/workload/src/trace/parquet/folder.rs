@@ -15,7 +15,7 @@ use crate::trace::rows::Rows;
 use crate::trace::source::hash_of;
 use crate::trace::{Format, ReadOptions, ReadReport, WriteReport};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::fs::File;
 use std::io::Error;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,8 @@ const BATCH_ROWS_MIN: usize = 1 << 10;
 const ROWS_HELD: usize = 4 * BATCH_ROWS;
 /// Files open at once, at most.
 const FILES_MAX: usize = 4096;
+/// Requests that wait to be written, of all volumes, at most: some 200 MB.
+const ROWS_WAITING: usize = 8 << 20;
 /// Folders within folders, at most.
 const DEPTH_MAX: u32 = 8;
 
@@ -108,7 +110,7 @@ fn open(
             hashes.push((place.display().to_string(), hash));
         }
         let mut table = Table::open(file, path, batch_rows)?;
-        let partition = partition_of(path.strip_prefix(folder).unwrap_or(path));
+        let partition = partition_of(path, folder);
         table.volume = partition.or_else(|| {
             let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             table.layout.volume.is_none().then(stem)
@@ -166,9 +168,10 @@ impl Part {
     }
 }
 
-/// The volume that a folder on the way to a file names.
-fn partition_of(path: &Path) -> Option<String> {
-    let names = path.parent()?.components().rev();
+/// The volume that a folder on the way to a file names, or `folder` itself.
+fn partition_of(path: &Path, folder: &Path) -> Option<String> {
+    let inside = path.parent()?.strip_prefix(folder).unwrap_or(path);
+    let names = folder.components().next_back().into_iter().chain(inside.components()).rev();
     names.into_iter().find_map(|name| unescaped(name.as_os_str().to_str()?.strip_prefix(PARTITION)?))
 }
 
@@ -193,20 +196,75 @@ fn escaped(text: &str) -> String {
     text.bytes().map(escape).collect()
 }
 
-/// Writes a folder for each volume, `volume=NAME/part-0.parquet`, with the times of the whole trace. No such file may exist.
-pub(in crate::trace) fn write_folder(
-    columns: &Columns,
-    folder: &Path,
-) -> Result<Vec<(PathBuf, WriteReport)>, WorkloadError> {
-    let mut written = Vec::new();
-    for part in columns.split() {
-        let inside = folder.join(format!("{PARTITION}{}", escaped(&part.volumes()[0])));
-        let path = inside.join(format!("part-0.{ENDING}"));
+/// Volumes on their way into folders of their own: `volume=NAME/part-N.parquet`.
+pub(in crate::trace) struct Partitions {
+    folder: PathBuf,
+    volumes: Vec<Partition>,
+    by_name: HashMap<String, usize>,
+    rows: usize,
+    written: Vec<(PathBuf, WriteReport)>,
+}
+
+/// The requests of a volume that were not written yet, and how many tables were.
+struct Partition {
+    columns: Columns,
+    parts: u32,
+}
+
+impl Partitions {
+    pub fn new(folder: &Path) -> Partitions {
+        let folder = folder.to_owned();
+        Partitions { folder, volumes: Vec::new(), by_name: HashMap::new(), rows: 0, written: Vec::new() }
+    }
+
+    /// Adds a part of the trace. The largest volumes are written when there are too many requests in memory.
+    pub fn add(&mut self, columns: &Columns) -> Result<(), WorkloadError> {
+        for part in columns.split() {
+            self.rows += part.len();
+            match self.by_name.get(&part.volumes()[0]) {
+                Some(&volume) => self.volumes[volume].columns.append(&part),
+                None => {
+                    self.by_name.insert(part.volumes()[0].clone(), self.volumes.len());
+                    self.volumes.push(Partition { columns: part, parts: 0 });
+                }
+            }
+        }
+        if self.rows <= ROWS_WAITING {
+            return Ok(());
+        }
+        let mut order: Vec<usize> = (0..self.volumes.len()).collect();
+        order.sort_by_key(|&volume| std::cmp::Reverse(self.volumes[volume].columns.len()));
+        for volume in order {
+            if self.rows <= ROWS_WAITING / 2 {
+                break;
+            }
+            self.write(volume)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rest; returns all files.
+    pub fn finish(mut self) -> Result<Vec<(PathBuf, WriteReport)>, WorkloadError> {
+        (0..self.volumes.len()).try_for_each(|volume| self.write(volume))?;
+        Ok(self.written)
+    }
+
+    fn write(&mut self, volume: usize) -> Result<(), WorkloadError> {
+        let Partition { columns, parts } = &mut self.volumes[volume];
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let inside = self.folder.join(format!("{PARTITION}{}", escaped(&columns.volumes()[0])));
+        let path = inside.join(format!("part-{parts}.{ENDING}"));
         let failed = |source: Error| WorkloadError::File { path: path.clone(), source };
         std::fs::create_dir_all(&inside).map_err(failed)?;
         let file = File::create_new(&path).map_err(failed)?;
-        writer::write_part(&part, &file).and_then(|()| file.sync_all()).map_err(failed)?;
-        written.push((path, WriteReport { requests: part.len() as u64, ..WriteReport::default() }));
+        writer::write_part(columns, &file).and_then(|()| file.sync_all()).map_err(failed)?;
+        let requests = columns.len();
+        columns.truncate(0);
+        *parts += 1;
+        self.rows -= requests;
+        self.written.push((path, WriteReport { requests: requests as u64, ..WriteReport::default() }));
+        Ok(())
     }
-    Ok(written)
 }

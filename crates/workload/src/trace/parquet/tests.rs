@@ -236,10 +236,21 @@ fn a_split_trace_is_read_as_before() {
     }
     let folder = Folder::new("split");
     let format = (crate::trace::Format::Parquet, "parquet");
-    let written = crate::trace::write_volumes(&columns, format, &folder.0).unwrap();
+    let source = folder.0.with_extension("nvt");
+    let _ = std::fs::remove_file(&source);
+    crate::trace::write_file(&columns, crate::trace::Format::Nvt, &source).unwrap();
+    let split = || crate::trace::split(&source, &ReadOptions::default(), format, &folder.0);
+    let (written, _) = split().unwrap();
     assert_eq!(written.len(), 3);
     assert!(folder.0.join("volume=b%20c/part-0.parquet").is_file());
-    assert!(crate::trace::write_volumes(&columns, format, &folder.0).is_err(), "they exist");
+    assert!(split().is_err(), "they exist");
+    std::fs::remove_file(&source).unwrap();
+    // The folder of one volume is that volume, in however many files.
+    let one = folder.0.join("volume=b%20c");
+    std::fs::copy(one.join("part-0.parquet"), one.join("part-1.parquet")).unwrap();
+    let (twice, _) = crate::trace::read(&one, &ReadOptions::default()).unwrap();
+    assert_eq!(twice.volumes(), ["b c"]);
+    std::fs::remove_file(one.join("part-1.parquet")).unwrap();
     let (found, report) = crate::trace::read(&folder.0, &ReadOptions::default()).unwrap();
     assert_eq!(report.reordered, 0);
     let rows = |columns: &Columns| -> Vec<_> {

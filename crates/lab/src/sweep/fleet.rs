@@ -1,0 +1,75 @@
+//! A fleet: a pattern in the place of a trace, `fleet/*.csv:alibaba`, stands for many traces, one for each volume. Each is a point.
+
+use super::front::Group;
+use super::space::Axis;
+use super::{SEED, Sweep, VOLUME};
+use crate::report::metric::Metric;
+
+/// The shares of volumes whose values a summary has: at most so many are lower.
+pub const SHARES: [(&str, f64); 5] =
+    [("lowest", 0.0), ("5 %", 0.05), ("median", 0.5), ("95 %", 0.95), ("highest", 1.0)];
+
+/// The traces that a workload's pattern matches, in the order of their names, as an axis, and the workload with the axis in
+/// the place of the pattern; `None` if the workload has no pattern.
+pub(super) fn axis(workload: &str) -> Result<Option<(Axis, String)>, String> {
+    let (first, rest) = workload.split_once(' ').unwrap_or((workload, ""));
+    if !first.contains(['*', '?']) {
+        return Ok(None);
+    }
+    // A format may follow the name of a file.
+    let (pattern, format) = match first.rsplit_once(':') {
+        Some((pattern, format)) if !format.contains(['/', '*', '?']) => (pattern, format),
+        _ => (first, ""),
+    };
+    let paths = glob::glob(pattern).map_err(|error| format!("`{pattern}`: {error}"))?;
+    let mut values = Vec::new();
+    for path in paths {
+        let path = path.map_err(|error| error.to_string())?;
+        match path.to_str() {
+            Some(text) if !text.contains(char::is_whitespace) => values.push(text.to_string()),
+            _ => return Err(format!("{}: a trace of a fleet has no blank in its name", path.display())),
+        }
+    }
+    if values.is_empty() {
+        return Err(format!("nothing matches `{pattern}`"));
+    }
+    let colon = if format.is_empty() { "" } else { ":" };
+    let text = format!("{{{VOLUME}}}{colon}{format} {rest}");
+    Ok(Some((Axis { name: VOLUME.to_string(), values, sets: Vec::new() }, text.trim_end().to_string())))
+}
+
+/// The axes that differ between runs of the same volume, without the seed.
+pub fn varied(sweep: &Sweep) -> Vec<&Axis> {
+    let others = sweep.space.axes.iter().filter(|axis| ![VOLUME, SEED].contains(&axis.name.as_str()));
+    others.filter(|axis| axis.values.len() > 1).collect()
+}
+
+/// The values of a metric over the volumes, ascending, for each combination of the other axes, in their order.
+pub fn by_volume<'a>(
+    sweep: &'a Sweep,
+    groups: &[Group<'a>],
+    metric: &Metric,
+) -> Vec<(Vec<&'a str>, Vec<f64>)> {
+    let axes = varied(sweep);
+    let mut spreads: Vec<(Vec<&str>, Vec<f64>)> = Vec::new();
+    for group in groups {
+        let at: Vec<&str> = group
+            .values
+            .iter()
+            .filter(|(name, _)| axes.iter().any(|axis| axis.name == *name))
+            .map(|(_, v)| *v)
+            .collect();
+        let place = spreads.iter().position(|(known, _)| *known == at).unwrap_or_else(|| {
+            spreads.push((at, Vec::new()));
+            spreads.len() - 1
+        });
+        spreads[place].1.extend(group.mean(metric));
+    }
+    spreads.iter_mut().for_each(|(_, values)| values.sort_by(f64::total_cmp));
+    spreads
+}
+
+/// The value that at most this share of `values`, which ascend, lies below.
+pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    values.get((share * (values.len().max(1) - 1) as f64).round() as usize).copied()
+}
