@@ -19,7 +19,7 @@ your own drive: nvlab design new mine.toml (nvlab is target/release/nvlab; make 
 endef
 export WHAT NEXT
 
-.PHONY: run install ftls test fuzz test-real browser check-theory bench bench-durable bench-heap lint deny docs wheel python
+.PHONY: run install ftls test fuzz test-real browser check-theory bench bench-durable bench-heap scale lint deny docs wheel python
 
 run: ; @echo "$$WHAT"; $(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html && echo "$$NEXT"
 
@@ -45,6 +45,9 @@ bench: ; @$(NVLAB) bench && scripts/instructions.sh
 bench-durable: ; @cargo run --release --quiet --locked --manifest-path bench/durable/Cargo.toml --
 
 bench-heap: ; @cargo run --release --quiet --locked --manifest-path bench/heap/Cargo.toml --
+
+# A fleet of 1000 volumes and a sweep of 200 points, with the package from a wheel: rates, memory, what a second core or worker gives.
+scale: ; @python=$$(scripts/python-env.sh) && wheel=$$(scripts/wheel.sh) && $$python -m pip install --quiet --no-deps --upgrade --target target/scale "$$wheel" && PYTHONPATH=target/scale $$python scripts/scale.py
 
 # A wheel of the Python package, in target/wheels; `python` installs the package from here and from the wheel, and tries both.
 wheel: ; @scripts/wheel.sh

@@ -107,7 +107,7 @@ pub struct Global {
     /// When to use colour (NO_COLOR and CLICOLOR_FORCE are obeyed)
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
     pub color: When,
-    /// Hide the progress bar (it is drawn on stderr, and only on a terminal)
+    /// Hide progress: the bar on a terminal's stderr, or elsewhere a line every 30 s
     #[arg(
         long,
         global = true,

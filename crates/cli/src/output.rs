@@ -28,6 +28,8 @@ pub struct Output {
     pub loudness: i32,
     /// Progress bars are drawn.
     pub progress: bool,
+    /// Where they are not, a line is printed now and then.
+    pub progress_lines: bool,
     color_out: bool,
     color_err: bool,
 }
@@ -48,13 +50,15 @@ impl Output {
         let jobs = global.jobs.map_or(cores, |jobs| jobs as usize);
         let loudness = i32::from(global.verbose) - i32::from(global.quiet);
         let err_is_terminal = io::stderr().is_terminal() && !is_dumb();
+        let progress = err_is_terminal && !global.no_progress && loudness >= 0;
         Output {
             format,
             out: global.out.clone(),
             jobs,
             cache: cache(global),
             loudness,
-            progress: err_is_terminal && !global.no_progress && loudness >= 0,
+            progress,
+            progress_lines: !progress && !global.no_progress && loudness >= 0,
             color_out: color(global.color, io::stdout().is_terminal()),
             color_err: color(global.color, io::stderr().is_terminal()),
         }

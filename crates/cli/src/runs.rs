@@ -124,7 +124,7 @@ pub fn run_each<Made: From<Done> + Send + Sync>(
     force: bool,
 ) -> Result<Vec<Result<Made, TaskError>>, Failure> {
     let width = titles.iter().map(|title| title.chars().count()).max().unwrap_or(0);
-    let progress = Progress::new(output.progress, width, output.loudness >= 0 && !output.progress);
+    let progress = Progress::new(output.progress, width, output.progress_lines);
     let bars: Mutex<HashMap<usize, Bar>> = Mutex::default();
     let observer = |number: usize, event: Event<'_>| {
         let title = &titles[number];

@@ -6,6 +6,7 @@
 fn commands_print_what_they_should() {
     trycmd::TestCases::new()
         .env("NO_COLOR", "1")
+        .env("NVLAB_NO_PROGRESS", "1")
         .env("NVLAB_OUT", "runs")
         .env("NVLAB_CACHE", "runs/.devices")
         .register_bin("nvlab", std::path::Path::new(env!("CARGO_BIN_EXE_nvlab")))
@@ -18,6 +19,7 @@ fn questions_have_the_answers_that_are_documented() {
     let runs = std::env::temp_dir().join(format!("nvlab-questions-{}", std::process::id()));
     trycmd::TestCases::new()
         .env("NO_COLOR", "1")
+        .env("NVLAB_NO_PROGRESS", "1")
         .env("NVLAB_OUT", runs.display().to_string())
         .env("NVLAB_CACHE", runs.join("devices").display().to_string())
         .register_bin("nvlab", std::path::Path::new(env!("CARGO_BIN_EXE_nvlab")))

@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use thiserror::Error;
 
-/// Traces stay in memory between their runs as long as all of them take at most this.
-const TRACES_BYTES_MAX: u64 = 1 << 30;
+/// Traces stay in memory between their runs as long as all but the one last used take at most this.
+const TRACES_BYTES_MAX: u64 = 256 << 20;
 
 /// Finds, runs and keeps.
 #[derive(Debug)]
@@ -149,17 +149,17 @@ impl Engine {
             return Ok(source.clone());
         }
         let source = Source::read(text, self.cache.as_deref())?;
-        self.release_above(TRACES_BYTES_MAX.saturating_sub(source.held_bytes()));
+        self.release_all_but(&source);
         *place = Some(source.clone());
         Ok(source)
     }
 
-    /// Releases all traces that nobody is just reading if they take more memory than this.
-    fn release_above(&self, bytes_max: u64) {
+    /// Releases the traces that nobody is just reading, but one, if they take too much memory.
+    fn release_all_but(&self, last: &Arc<Source>) {
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let read: Vec<Arc<Source>> =
-            sources.values().filter_map(|source| source.try_lock().ok()?.clone()).collect();
-        if read.iter().map(|source| source.held_bytes()).sum::<u64>() > bytes_max {
+        let others = sources.values().filter_map(|source| source.try_lock().ok()?.clone());
+        let read: Vec<Arc<Source>> = others.filter(|source| !Arc::ptr_eq(source, last)).collect();
+        if read.iter().map(|source| source.held_bytes()).sum::<u64>() > TRACES_BYTES_MAX {
             read.iter().for_each(|source| source.release());
         }
     }
@@ -217,7 +217,7 @@ impl Engine {
             !self.stop.load(Ordering::Relaxed)
         });
         tell(Event::Ended);
-        self.release_above(TRACES_BYTES_MAX);
+        self.release_all_but(task.source());
         let result = ran.map_err(|error| match error {
             RunError::Precondition { source: DriveError::Stopped(_), .. }
             | RunError::Failed { source: DriveError::Stopped(_), .. } => TaskError::Stopped,

@@ -106,6 +106,11 @@ impl Task {
         Ok(Task { design, plan, key, notes, source: source.clone(), work })
     }
 
+    /// Its workload.
+    pub(crate) fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
     /// Runs it. `on_progress` returns false to stop.
     pub fn run(&self, on_progress: run::OnProgress<'_>) -> Result<RunResult, RunError> {
         self.run_with(None, on_progress)

@@ -24,7 +24,7 @@ pub fn run(output: &Output, args: &Pts) -> Result<(), Failure> {
         tests: Vec::new(),
     };
     let tests = args.tests.iter().map(|name| name.test()).collect::<Vec<_>>();
-    let progress = Progress::new(output.progress, named.name.len(), output.loudness >= 0 && !output.progress);
+    let progress = Progress::new(output.progress, named.name.len(), output.progress_lines);
     for test in Test::ALL.into_iter().filter(|test| tests.contains(test)) {
         let mut bar = progress.begin(&named.name);
         let ran = pts::run(&named.design, &plan, test, &mut |text, share| {

@@ -222,8 +222,8 @@ fn open_one(output: &Output, args: &Serve, named: &Named, options: &DriveOptions
         return Ok(Drive::open(&named.name, &named.design, options)?);
     };
     let shelf = output.cache.as_ref().map(|(folder, bytes_max)| Shelf::new(folder.clone(), *bytes_max));
-    let lines = output.loudness >= 0 && !output.progress;
-    let progress = Progress::new(output.progress, named.name.chars().count(), lines);
+    let width = named.name.chars().count();
+    let progress = Progress::new(output.progress, width, output.progress_lines);
     let mut bar = progress.begin(&named.name);
     let on_progress = &mut |phase: &str, share: f64| {
         bar.at(phase, share);
