@@ -19,7 +19,7 @@ your own drive: nvlab design new mine.toml (nvlab is target/release/nvlab; make 
 endef
 export WHAT NEXT
 
-.PHONY: run install ftls test fuzz test-real browser check-theory bench bench-durable bench-heap scale lint deny docs wheel python
+.PHONY: run install ftls test fuzz test-real browser check-theory bench bench-durable bench-heap scale lint deny docs site wheel python
 
 run: ; @echo "$$WHAT"; $(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html && echo "$$NEXT"
 
@@ -36,7 +36,7 @@ fuzz: ; NVLAB_FUZZ_COUNT=20000 cargo test -p nvlab-cli --locked --test fuzz -- -
 
 test-real: ; cargo build --release --quiet --locked -p nvlab-cli && cargo build --release --quiet --locked -p nvlab-nvheap --example todo && tests/real/all.sh $${CARGO_TARGET_DIR:-target}/release/nvlab
 
-browser: ; cargo build --release --quiet --locked -p nvlab-cli && python3 tests/browser/pages.py $${CARGO_TARGET_DIR:-target}/release/nvlab $${CARGO_TARGET_DIR:-target}/screenshots
+browser: site ; cargo build --release --quiet --locked -p nvlab-cli && cd $${CARGO_TARGET_DIR:-target} && python3 $(CURDIR)/tests/browser/pages.py release/nvlab site screenshots
 
 check-theory: ; @$(NVLAB) check-theory
 
@@ -57,5 +57,8 @@ python: ; @scripts/python-check.sh
 lint: ; cargo fmt --all --check && cargo clippy --workspace --all-targets --locked -- -D warnings
 
 deny: ; @scripts/deny.sh
+
+# The documentation: pages, notebooks (executed), references. In target/site.
+site: ; NVLAB_PYTHON=$$(scripts/python-env.sh) cargo test --workspace --quiet --locked --test site -- --nocapture
 
 docs: ; RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude nvlab-cli --exclude nvlab-tests --no-deps --locked

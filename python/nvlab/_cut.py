@@ -34,7 +34,7 @@ class Loss(NamedTuple):
 class Cuts:
     """What power cuts under a program lost."""
 
-    def __init__(self, operations: int, cuts: int, losses: list[Loss], saved: Path | None) -> None:
+    def __init__(self, operations: int, cuts: int, losses: list[Loss], saved: Path | None, said: str) -> None:
         #: Operations that changed the device in the recorded run.
         self.operations = operations
         #: Moments at which the power was cut.
@@ -42,6 +42,8 @@ class Cuts:
         self.losses = losses
         #: The smallest failing run, for `nvlab cut --replay`; `None` if nothing was lost.
         self.saved = saved
+        #: What the program, its checks and nvlab wrote to standard error.
+        self.said = said
 
     def __bool__(self) -> bool:
         """True if nothing was lost."""
@@ -84,4 +86,4 @@ def cut(
         Loss(one["operation"], one["after"], one["of_device"], one["on_it"], one["lost"])
         for one in document["losses"]
     ]
-    return Cuts(document["operations"], document["cuts"], losses, Path(save) if losses else None)
+    return Cuts(document["operations"], document["cuts"], losses, Path(save) if losses else None, done.stderr)

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 #: `(done, asked, running)`: runs that are done, all of them, and title, phase and share of those under way.
 Report: TypeAlias = Callable[[int, int, "list[tuple[str, str, float]]"], None]
 
-#: `None`: where somebody looks; `True`: always; `False`: never; or what is called with the numbers.
+#: `None`: where somebody looks, unless NVLAB_NO_PROGRESS is set (as for the command line); `True`: always; `False`: never; or what is called with the numbers.
 Progress: TypeAlias = "bool | Report | None"
 
 _EVERY_S = 0.2
@@ -71,6 +71,10 @@ def _in_notebook() -> bool:
     return shell is not None and shell.__class__.__name__ == "ZMQInteractiveShell"
 
 
+def _unwanted() -> bool:
+    return os.environ.get("NVLAB_NO_PROGRESS", "").lower() not in ("", "0", "false", "f", "no", "n", "off")
+
+
 class Reporter:
     """What the engine reports to while it works."""
 
@@ -80,7 +84,7 @@ class Reporter:
         self._last = 0.0
         if callable(progress):
             self._call = progress
-        elif progress is not False:
+        elif progress or (progress is None and not _unwanted()):
             if _in_notebook():
                 self._line = _Notebook()
             elif progress or (sys.stderr is not None and sys.stderr.isatty()):

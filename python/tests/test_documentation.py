@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import nvlab
@@ -36,3 +37,17 @@ def test_everything_public_is_described() -> None:
 def test_examples_of_the_manual() -> None:
     failed, attempted = doctest.testfile(str(ROOT / "docs/python.md"), module_relative=False, optionflags=FLAGS)
     assert (failed, attempted > 15) == (0, True)
+
+
+def test_everything_public_is_in_the_reference() -> None:
+    page = (ROOT / "docs/reference/python.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\.\. auto(?:function|class|exception|data):: (\w+)$", page, re.MULTILINE)
+    assert sorted(listed) == sorted(nvlab.__all__)
+
+
+def test_what_pages_refer_to_is_explained() -> None:
+    texts = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("**/*.md")]
+    topics = {topic for text in texts for topic in re.findall(r"`nv(?:lab explain |\.explain\(\")([a-z][\w.*-]*)", text)}
+    assert len(topics) > 5
+    for topic in topics:
+        assert nvlab.explain(topic), topic

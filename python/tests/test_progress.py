@@ -80,3 +80,10 @@ def test_an_output_of_a_notebook_is_replaced(monkeypatch: pytest.MonkeyPatch, ca
     nv.run("bench-4g", "uniform qd=8", **LONG)
     assert len(shown) > 2 and shown[0].startswith("bench-4g: ") and shown[-1] == ""
     assert capfd.readouterr() == ("", "")
+    # A page that is made from a notebook shows results, not that something was under way.
+    shown.clear()
+    monkeypatch.setenv("NVLAB_NO_PROGRESS", "1")
+    nv.run("bench-4g", "uniform qd=8", **LONG)
+    assert shown == []
+    nv.run("bench-4g", "uniform qd=8", progress=True, **LONG)
+    assert shown[-1] == ""

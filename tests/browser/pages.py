@@ -1,12 +1,16 @@
-"""Opens the pages that nvlab makes in a headless Chromium: reports, a sweep, the live page of a served device and of a run.
+"""Opens the pages that nvlab makes in a headless Chromium: reports, a sweep, the live page of a served device and of a run, and
+a notebook of the documentation.
 
-    python3 tests/browser/pages.py NVLAB SCREENSHOTS
+    python3 tests/browser/pages.py NVLAB SITE SCREENSHOTS
 
 Ends with 4 if there is no Chromium on this machine. Checked of every page, light and dark, wide and narrow: no error in the
 console, no request that leaves it, no scrolling sideways, every picture has a name, every plot of a report can be reached with
-the keyboard and has its table. Of the live pages also: the controls do what they say, and nothing without the token.
+the keyboard and has its table. Of the live pages also: the controls do what they say, and nothing without the token. Of the
+notebook: its plots are there, and are dark in the dark.
 """
 
+import functools
+import http.server
 import os
 import re
 import signal
@@ -32,8 +36,9 @@ def check_looks(page, name, shots):
         assert wide <= width, f"{name}: {wide} px wide in a window of {width}"
         page.shoot(os.path.join(shots, f"{name}-{'dark' if dark else 'light'}-{width}.png"))
     nameless = page.run(
-        "[...document.querySelectorAll('svg:not([aria-hidden]),canvas:not([aria-hidden]),button,input,select')]"
-        ".filter(e => !e.parentElement.closest('svg') && !e.getAttribute('aria-label') && !e.labels?.length && !e.textContent.trim())"
+        "[...document.querySelectorAll('svg:not([aria-hidden]),canvas:not([aria-hidden]),img,button,input:not([type=hidden]),select')]"
+        ".filter(e => !e.parentElement.closest('svg,button,label,a') && !e.alt && !e.getAttribute('aria-label')"
+        " && !e.labels?.length && !e.textContent.trim())"
         ".map(e => e.outerHTML.slice(0, 80))")
     assert not nameless, (name, nameless)
     levels = page.run("[...document.querySelectorAll('h1,h2,h3')].map(h => +h.tagName[1])")
@@ -196,8 +201,31 @@ def check_run(browser, nvlab, folder, shots):
     page.until("document.getElementById('state').textContent.includes('ended')")
 
 
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """The files of a folder, without a line for each."""
+
+    def log_message(self, *_):
+        pass
+
+
+def check_notebook(browser, site, shots):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        page = browser.page(f"http://127.0.0.1:{server.server_port}/course/1-envy.html")
+        check_looks(page, "notebook", shots)
+        plots = page.run("[...document.querySelectorAll('.cell_output img')].map(i => i.complete && i.naturalWidth > 100 && i.alt.length > 20)")
+        assert plots == [True, True], plots
+        for dark, filter_ in ((False, "none"), (True, "invert(0.93) hue-rotate(180deg)")):
+            page.look(1200, dark)
+            assert page.run("getComputedStyle(document.querySelector('.cell_output img')).filter") == filter_, dark
+        assert not page.wrong, page.wrong
+    finally:
+        server.shutdown()
+
+
 def main():
-    nvlab, shots = sys.argv[1:]
+    nvlab, site, shots = sys.argv[1:]
     program = devtools.find()
     if not program:
         print("no Chromium here (looked for " + ", ".join(devtools.NAMES) + "): the pages are not tested", file=sys.stderr)
@@ -214,6 +242,7 @@ def main():
         make("sweep", DESIGN, "-w", "uniform qd=8", "-p", "ftl.spare=20%..50%:10%", "-p", "ftl.clean.kind=greedy,fifo",
              "--precondition", "full", "--until", "2e4 io", "--html", file)
         check_report(browser, file, "sweep", shots)
+        check_notebook(browser, site, shots)
         check_serve(browser, nvlab, folder, shots)
         check_run(browser, nvlab, folder, shots)
     print("screenshots: " + shots)
