@@ -59,6 +59,6 @@ lint: ; cargo fmt --all --check && cargo clippy --workspace --all-targets --lock
 deny: ; @scripts/deny.sh
 
 # The documentation: pages, notebooks (executed), references. In target/site.
-site: ; NVLAB_PYTHON=$$(scripts/python-env.sh) cargo test --workspace --quiet --locked --test site -- --nocapture
+site: ; NVLAB_PYTHON=$$(scripts/python-env.sh) cargo test --workspace --quiet --locked --test python -- site --nocapture
 
 docs: ; RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude nvlab-cli --exclude nvlab-tests --no-deps --locked

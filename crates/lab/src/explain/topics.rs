@@ -89,7 +89,7 @@ assertion about it holds.",
 \x20 [sweep]
 \x20 name     = \"spare\"               of the files: sweep-spare.parquet, .csv, .json, .html
 \x20 design   = \"ssd-tlc\"             or a list; set = [\"KEY=VALUE\"] changes it at every point
-\x20 workload = [\"zipf\", \"uniform\"]   or one text
+\x20 workload = [\"zipf\", \"uniform\"]   or one text; \"fleet/*.csv\" is a fleet: a point for each trace
 \x20 seeds    = 3                     so many from 1 on, or a list; figures show the mean
 \x20 until    = \"2 x capacity\"        as for run; so is precondition
 \x20 [[axis]]

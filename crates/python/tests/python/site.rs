@@ -1,9 +1,7 @@
 //! The documentation site: every page is made, every notebook is executed and what it asserts holds; a warning is an error. It is
 //! left in `target/site`, which is what `make site` is for.
 
-mod common;
-
-use common::{python, run};
+use crate::package::{python, run};
 use std::fs;
 use std::path::Path;
 

@@ -1,8 +1,9 @@
-//! Runs the tests of the Python package, and checks its types.
+//! Runs the tests of the Python package, checks its types, and makes the documentation site.
 
-mod common;
+mod package;
+mod site;
 
-use common::{python, run};
+use package::{python, run};
 use std::fs;
 
 #[test]
