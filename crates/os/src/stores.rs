@@ -60,7 +60,19 @@ pub fn copy_past_caches(into: &mut [u8], data: &[u8]) {
     tail_into.copy_from_slice(tail);
 }
 
-/// The same for whole lines.
+/// The same for whole lines: both sides have as many bytes, and `into` begins at a line.
+#[inline]
+pub fn copy_lines(into: &mut [u8], data: &[u8]) {
+    assert!(
+        into.len() == data.len()
+            && into.len().is_multiple_of(LINE)
+            && into.as_ptr().addr().is_multiple_of(LINE)
+    );
+    // SAFETY: both have so many lines, borrowed, and `into` begins at a multiple of one.
+    unsafe { copy_lines_past_caches(into.as_mut_ptr(), data.as_ptr(), into.len() / LINE) };
+}
+
+/// The same by address.
 ///
 /// # Safety
 /// Both sides are mapped for `lines` lines, `into` begins at one, and nobody else accesses it meanwhile.

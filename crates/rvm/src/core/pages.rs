@@ -73,6 +73,7 @@ impl Pages {
     }
 
     /// Puts `data` over what is at `offset`.
+    #[inline]
     pub fn insert(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         let end = offset + data.len() as u64;
         if end > self.store_bytes {
@@ -99,12 +100,14 @@ impl Pages {
     }
 
     /// Gets the lines at `offset` for [`Pages::insert`] to store to, if that stores directly.
+    #[inline]
     pub fn prefetch(&self, offset: u64, bytes: usize) {
         let Some(memory) = &self.memory else { return };
-        let lines = memory.as_slice().get(offset as usize..).unwrap_or(&[]).chunks(LINE);
-        lines
-            .take(bytes.min(PREFETCH_BYTES_MAX).div_ceil(LINE))
-            .for_each(|line| prefetch_for_store(line.as_ptr()));
+        let first = memory.start().wrapping_add(offset as usize);
+        let last = first.wrapping_add(bytes.min(PREFETCH_BYTES_MAX) - 1);
+        for at in (0..=last.addr() - (first.addr() & !(LINE - 1))).step_by(LINE) {
+            prefetch_for_store(first.wrapping_add(at).min(last));
+        }
     }
 
     fn load(&mut self, number: u64) -> Result<&mut Page> {

@@ -14,7 +14,7 @@ use crate::flash::by_block;
 use crate::store::FileStore;
 use crate::{Error, Result, Store};
 use nvlab_os::Mapping;
-use nvlab_os::stores::{LINE, can_bypass_caches, copy_past_caches, publish};
+use nvlab_os::stores::{LINE, can_bypass_caches, copy_lines, publish};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -113,8 +113,54 @@ impl BatteryRam {
         self.counts.clone()
     }
 
+    /// Writes `data` at an offset in the area of records, which it does not leave.
+    #[inline]
+    fn write(&mut self, at: usize, mut data: &[u8]) {
+        let within = at % LINE;
+        let count_lines = (within + data.len()).div_ceil(LINE);
+        let from = status::BYTES as usize + at - within;
+        let mut into = &mut self.mapping.as_mut_slice()[from..][..count_lines * LINE];
+        if within > 0 {
+            // After opening and after a wrap the line holds nothing before the tail that is still needed.
+            let (head, rest) = data.split_at(data.len().min(LINE - within));
+            self.line[within..within + head.len()].copy_from_slice(head);
+            let (line, others) = into.split_at_mut(LINE);
+            copy_lines(line, &self.line);
+            (data, into) = (rest, others);
+        }
+        let (whole, tail) = data.split_at(data.len() / LINE * LINE);
+        let (whole_into, tail_into) = into.split_at_mut(whole.len());
+        copy_lines(whole_into, whole);
+        if !tail.is_empty() {
+            self.line[..tail.len()].copy_from_slice(tail);
+            copy_lines(tail_into, &self.line);
+        }
+        count(&self.counts.lines, count_lines as u64);
+    }
+
     fn write_status(&mut self, status: Status) -> Result<()> {
         self.status.write(&self.store, &self.name, status)
+    }
+}
+
+/// The records of a log in memory, to be read while others are appended.
+#[derive(Debug)]
+pub struct View {
+    /// Another one than that which is written to.
+    mapping: Mapping,
+    capacity: u64,
+}
+
+impl View {
+    /// Bytes of forced records, from `position` on up to `end` at most. It ends where the area of records does, and before the
+    /// line that `end` is in: that one is written again. None of them may be truncated meanwhile.
+    pub(crate) fn get(&self, position: u64, end: u64) -> &[u8] {
+        let at = position % self.capacity;
+        let end = end / LINE as u64 * LINE as u64;
+        let bytes = end.saturating_sub(position).min(self.capacity - at);
+        let start = self.mapping.start().wrapping_add((status::BYTES + at) as usize);
+        // SAFETY: within the mapping, and nobody writes to these lines until they are truncated.
+        unsafe { std::slice::from_raw_parts(start, bytes as usize) }
     }
 }
 
@@ -142,27 +188,12 @@ impl Log for BatteryRam {
     }
 
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
-        for (_, at, piece) in by_block(self.status.capacity(), position, data.len()) {
-            let from = (status::BYTES + at) as usize;
-            let (within, mut data) = (from % LINE, &data[piece]);
-            let lines = (within + data.len()).div_ceil(LINE);
-            let mut into = &mut self.mapping.as_mut_slice()[from - within..][..lines * LINE];
-            if within > 0 {
-                // After opening and after a wrap the line holds nothing before the tail that is still needed.
-                let (head, rest) = data.split_at(data.len().min(LINE - within));
-                self.line[within..within + head.len()].copy_from_slice(head);
-                let (line, others) = into.split_at_mut(LINE);
-                copy_past_caches(line, &self.line);
-                (data, into) = (rest, others);
-            }
-            let (whole, tail) = data.split_at(data.len() / LINE * LINE);
-            let (whole_into, tail_into) = into.split_at_mut(whole.len());
-            copy_past_caches(whole_into, whole);
-            if !tail.is_empty() {
-                self.line[..tail.len()].copy_from_slice(tail);
-                copy_past_caches(tail_into, &self.line);
-            }
-            count(&self.counts.lines, lines as u64);
+        let capacity = self.status.capacity();
+        let at = position % capacity;
+        let before_end = data.len().min((capacity - at) as usize);
+        self.write(at as usize, &data[..before_end]);
+        if before_end < data.len() {
+            self.write(0, &data[before_end..]);
         }
         Ok(())
     }
@@ -180,6 +211,13 @@ impl Log for BatteryRam {
     fn reset(&mut self, tail: u64) -> Result<u64> {
         self.write_status(self.status().next_generation(tail))?;
         Ok(tail)
+    }
+
+    fn view(&self) -> Result<Option<View>> {
+        let file = self.store.file().expect("a file");
+        let mapping = Mapping::shared(file, status::BYTES + self.status.capacity());
+        let mapping = mapping.map_err(Error::io("map", &self.name))?;
+        Ok(Some(View { mapping, capacity: self.status.capacity() }))
     }
 
     fn offset(&self, position: u64) -> u64 {

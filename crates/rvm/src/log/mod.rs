@@ -74,6 +74,10 @@ pub trait Log: Debug + Send {
     /// Begins a new generation with an empty log, after the records up to `tail` have been applied; durable when it
     /// returns. Returns the new head, where the next append begins: `tail` or somewhat later.
     fn reset(&mut self, tail: u64) -> Result<u64>;
+    /// What it holds, for a log that lies in memory.
+    fn view(&self) -> Result<Option<battery_ram::View>> {
+        Ok(None)
+    }
     /// The offset from the beginning of the file or device where the byte at `position` lies, for messages.
     fn offset(&self, position: u64) -> u64;
 }
