@@ -239,6 +239,19 @@ pub fn prefetch_for_store(at: *const u8) {
     let _ = at;
 }
 
+/// Asks for the cache line at this address, which need not be mapped, before it is needed for a load.
+#[inline]
+pub fn prefetch_for_load(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch does not access memory as far as the program can tell. SSE is part of x86-64.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -41,18 +41,18 @@ impl Region {
     }
 
     /// Begins a transaction that can be undone.
-    #[inline]
+    #[inline(always)]
     pub fn begin(&mut self) -> Transaction<'_> {
         self.begin_with(Restore::Yes)
     }
 
     /// Begins a transaction.
-    #[inline]
+    #[inline(always)]
     pub fn begin_with(&mut self, restore: Restore) -> Transaction<'_> {
         if self.raw.size() != (0, 0) {
             self.end_forgotten();
         }
-        self.raw.begin(restore);
+        self.raw.begin(restore, &self.memory);
         Transaction { regions: Regions { first: self, others: Vec::new() }, is_under_way: true }
     }
 
@@ -214,7 +214,7 @@ impl<'r> Transaction<'r> {
     }
 
     /// Some bytes of the first region, to be changed: they are part of the commit.
-    #[inline]
+    #[inline(always)]
     pub fn set_range(&mut self, range: Range<usize>) -> Result<&mut [u8]> {
         self.set_range_in(Part::FIRST, range)
     }
@@ -230,7 +230,7 @@ impl<'r> Transaction<'r> {
     }
 
     /// Some bytes of a region, to be changed: they are part of the commit.
-    #[inline]
+    #[inline(always)]
     pub fn set_range_in(&mut self, part: Part, range: Range<usize>) -> Result<&mut [u8]> {
         let first = &mut *self.regions.first;
         let (watch, memory) = match part.0.checked_sub(1) {
@@ -250,14 +250,14 @@ impl<'r> Transaction<'r> {
     }
 
     /// Writes bytes to the first region.
-    #[inline]
+    #[inline(always)]
     pub fn write(&mut self, offset: usize, data: &[u8]) -> Result<()> {
         self.set_range(offset..offset.saturating_add(data.len()))?.copy_from_slice(data);
         Ok(())
     }
 
     /// A value in the first region, to be changed. Its offset is a multiple of its alignment.
-    #[inline]
+    #[inline(always)]
     pub fn get_mut<T: Plain>(&mut self, offset: usize) -> Result<&mut T> {
         if !offset.is_multiple_of(align_of::<T>()) {
             return Err(misaligned::<T>(offset));

@@ -3,6 +3,7 @@
 use crate::log::battery_ram::View;
 use crate::record::{HEADER_BYTES, Place, Record};
 use crate::{Error, Log, Result, Status};
+use nvlab_os::stores::{LINE, prefetch_for_load};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes read at a time.
@@ -134,6 +135,15 @@ pub struct Window<'w> {
 }
 
 impl<'w> Window<'w> {
+    /// Gets so many bytes at a distance from its beginning, as far as it has them.
+    #[inline]
+    pub fn prefetch(&self, at: usize, bytes: usize) {
+        let end = (at + bytes.min(WINDOW_BYTES)).min(self.bytes.len());
+        for line in (at..end).step_by(LINE) {
+            prefetch_for_load(&raw const self.bytes[line]);
+        }
+    }
+
     /// The record at a distance from its beginning; `None` if it does not hold the whole of it.
     pub fn record(&self, at: usize) -> Result<Option<Record<'w>>> {
         let rest = &self.bytes[at..];

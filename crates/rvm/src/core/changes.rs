@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// this is time for some ten of them.
 const QUEUED_MAX: usize = 64;
 
+/// Bytes of records are prefetched so far ahead: stored past the caches, they come from memory.
+const AHEAD_BYTES: usize = 2048;
+
 /// Opens the segment of a number when it is changed for the first time.
 pub(super) type Find<'a> = &'a mut dyn FnMut(u32) -> Result<(String, Arc<dyn Store>)>;
 
@@ -38,11 +41,17 @@ impl Changes {
         let mut queue = Vec::with_capacity(2 * QUEUED_MAX);
         let mut done = 0;
         while let Some(record) = window.record(done)? {
+            window.prefetch(done + AHEAD_BYTES, record.bytes);
             done += record.bytes;
             let Contents::Commit(modifications) = &record.contents else { continue };
             if let Some(ranges) = modifications.in_place() {
+                let mut current = None;
                 for Modification { segment, offset, data } in ranges {
-                    let index = self.segment(segment, find)?;
+                    let index = match current {
+                        Some((number, index)) if number == segment => index,
+                        _ => self.segment(segment, find)?,
+                    };
+                    current = Some((segment, index));
                     self.segments[index].1.prefetch(offset, data.len());
                     queue.push((index, offset, data));
                 }

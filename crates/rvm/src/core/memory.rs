@@ -83,8 +83,12 @@ impl Memory {
         if range.start <= range.end && range.end <= self.bytes() {
             return Ok(());
         }
-        let (Range { start, end }, bytes) = (range, self.bytes());
-        Err(Error::Invalid(format!("the range {start}..{end} is not in a region of {bytes} B")))
+        Err(self.outside(range))
+    }
+
+    #[cold]
+    fn outside(&self, Range { start, end }: &Range<usize>) -> Error {
+        Error::Invalid(format!("the range {start}..{end} is not in a region of {} B", self.bytes()))
     }
 
     /// Some of its bytes.
@@ -115,7 +119,7 @@ impl Memory {
     ///
     /// # Safety
     /// Nobody else reads or changes the range meanwhile.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn make_own(&self, range: Range<usize>) {
         assert!(range.start < range.end && range.end <= self.bytes());
         for page in range.start / PAGE..=(range.end - 1) / PAGE {

@@ -69,10 +69,15 @@ impl RawTransaction {
         }
     }
 
-    /// Another one begins, which has the buffers of the last.
-    #[inline]
-    pub(crate) fn begin(&mut self, restore: Restore) {
+    /// Another one begins, which has the buffers of the last, and will most likely change `memory`.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, restore: Restore, memory: &Arc<Memory>) {
+        if self.entered > 0 {
+            self.clear();
+        }
         self.restore = restore;
+        self.enter(memory);
+        (self.last_end, self.last_memory) = (0, Arc::as_ptr(memory).addr());
     }
 
     /// Whether it can be undone.
@@ -87,7 +92,7 @@ impl RawTransaction {
     }
 
     /// The ranges so far, in order of memory and start; neither overlapping nor adjacent.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ranges(&self) -> &[Covered] {
         if self.is_merged { &self.merged } else { &self.captured }
     }
@@ -137,7 +142,7 @@ impl RawTransaction {
     /// # Safety
     /// Until the transaction ends nobody but its caller reads or changes these bytes, and `commit` and `abort` have
     /// the same contract.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn set_range(&mut self, memory: &Arc<Memory>, range: Range<usize>) -> Result<()> {
         memory.check(&range)?;
         // Most ranges lie behind the last one in the same memory.
@@ -207,7 +212,7 @@ impl RawTransaction {
     ///
     /// # Safety
     /// As for [`RawTransaction::set_range`].
-    #[inline]
+    #[inline(always)]
     unsafe fn push(&mut self, memory: &Arc<Memory>, index: u32, range: Range<usize>) -> Result<()> {
         let bytes = self.bytes + (range.end - range.start);
         self.check_fits(bytes, self.ranges().len() + 1)?;
@@ -279,7 +284,7 @@ impl RawTransaction {
     ///
     /// # Safety
     /// Nobody changes them meanwhile.
-    #[inline]
+    #[inline(always)]
     unsafe fn capture(&mut self, memory: &Memory, index: u32, range: Range<usize>) {
         if range.start >= range.end {
             return;
@@ -295,18 +300,20 @@ impl RawTransaction {
     }
 
     /// Fails if the log cannot take a record of so many ranges.
-    #[inline]
+    #[inline(always)]
     fn check_fits(&self, bytes: usize, ranges: usize) -> Result<()> {
         let needed = self.record_bytes(bytes, ranges);
-        if needed > self.record_bytes_max {
-            return Err(Error::TooLarge { needed, most: self.record_bytes_max });
-        }
-        Ok(())
+        if needed > self.record_bytes_max { Err(self.too_large(needed)) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn too_large(&self, needed: u64) -> Error {
+        Error::TooLarge { needed, most: self.record_bytes_max }
     }
 
     /// The most bytes a record of so many ranges takes: each may need a header that selects its segment, and a long one
     /// several of its own.
-    #[inline]
+    #[inline(always)]
     fn record_bytes(&self, bytes: usize, ranges: usize) -> u64 {
         let pieces = ranges + bytes / (1 << 23) + self.entered + 1;
         (self.headers.transaction_bytes() + pieces * self.headers.range_bytes() + bytes + 8) as u64

@@ -27,7 +27,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Adds the new bytes of a range.
-    #[inline]
+    #[inline(always)]
     pub fn range(&mut self, segment: u32, offset: u64, data: &[u8]) {
         if data.len() <= RANGE_BYTES_MAX {
             return self.piece(segment, offset, data);
@@ -37,7 +37,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn piece(&mut self, segment: u32, offset: u64, data: &[u8]) {
         match self.headers {
             Headers::Compact => {
@@ -77,12 +77,15 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Appends bytes. Most ranges are one word, whose copy needs no call.
+/// Appends bytes. Most ranges are a word or two, whose copy needs no call.
 #[inline]
 pub fn extend(out: &mut Vec<u8>, data: &[u8]) {
-    match <&[u8; 8]>::try_from(data) {
-        Ok(word) => out.extend_from_slice(word),
-        Err(_) => out.extend_from_slice(data),
+    if let Ok(word) = <&[u8; 8]>::try_from(data) {
+        out.extend_from_slice(word);
+    } else if let Ok(words) = <&[u8; 16]>::try_from(data) {
+        out.extend_from_slice(words);
+    } else {
+        out.extend_from_slice(data);
     }
 }
 
