@@ -1,6 +1,6 @@
 //! Reads the records of a log in order and finds its tail.
 
-use crate::log::battery_ram::View;
+use crate::core::View;
 use crate::record::{HEADER_BYTES, Place, Record};
 use crate::{Error, Log, Result, Status};
 use nvlab_os::stores::{LINE, prefetch_for_load};

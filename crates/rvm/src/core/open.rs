@@ -5,7 +5,7 @@ use super::memory::{Memory, PAGE_BYTES};
 use super::options::Options;
 use super::state::{Core, Segment, State};
 use super::statistics::Statistics;
-use crate::log::battery_ram::View;
+use super::view::View;
 use crate::record::{Contents, SEGMENT_BYTES_MAX};
 use crate::scan::{Windows, scan};
 use crate::{Error, Log, Result, Segments};

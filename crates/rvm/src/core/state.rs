@@ -3,7 +3,7 @@
 use super::changes::Changes;
 use super::options::Options;
 use super::statistics::Statistics;
-use crate::log::battery_ram::View;
+use super::view::View;
 use crate::record::Place;
 use crate::{Error, Log, Result, Segments, Status, Store};
 use rustix::thread::futex::{self, Timespec};

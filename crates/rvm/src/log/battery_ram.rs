@@ -10,6 +10,7 @@
 
 use super::status::{self, StatusPair};
 use super::{Log, Status};
+use crate::core::View;
 use crate::flash::by_block;
 use crate::store::FileStore;
 use crate::{Error, Result, Store};
@@ -143,27 +144,6 @@ impl BatteryRam {
     }
 }
 
-/// The records of a log in memory, to be read while others are appended.
-#[derive(Debug)]
-pub struct View {
-    /// Another one than that which is written to.
-    mapping: Mapping,
-    capacity: u64,
-}
-
-impl View {
-    /// Bytes of forced records, from `position` on up to `end` at most. It ends where the area of records does, and before the
-    /// line that `end` is in: that one is written again. None of them may be truncated meanwhile.
-    pub(crate) fn get(&self, position: u64, end: u64) -> &[u8] {
-        let at = position % self.capacity;
-        let end = end / LINE as u64 * LINE as u64;
-        let bytes = end.saturating_sub(position).min(self.capacity - at);
-        let start = self.mapping.start().wrapping_add((status::BYTES + at) as usize);
-        // SAFETY: within the mapping, and nobody writes to these lines until they are truncated.
-        unsafe { std::slice::from_raw_parts(start, bytes as usize) }
-    }
-}
-
 impl Log for BatteryRam {
     fn name(&self) -> String {
         self.name.clone()
@@ -217,7 +197,7 @@ impl Log for BatteryRam {
         let file = self.store.file().expect("a file");
         let mapping = Mapping::shared(file, status::BYTES + self.status.capacity());
         let mapping = mapping.map_err(Error::io("map", &self.name))?;
-        Ok(Some(View { mapping, capacity: self.status.capacity() }))
+        Ok(Some(View::new(mapping, status::BYTES, self.status.capacity())))
     }
 
     fn offset(&self, position: u64) -> u64 {

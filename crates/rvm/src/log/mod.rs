@@ -12,6 +12,7 @@ pub mod flash_disk;
 pub mod hybrid;
 pub mod status;
 
+use crate::core::View;
 use crate::{Error, Result};
 use std::fmt::Debug;
 
@@ -75,7 +76,7 @@ pub trait Log: Debug + Send {
     /// returns. Returns the new head, where the next append begins: `tail` or somewhat later.
     fn reset(&mut self, tail: u64) -> Result<u64>;
     /// What it holds, for a log that lies in memory.
-    fn view(&self) -> Result<Option<battery_ram::View>> {
+    fn view(&self) -> Result<Option<View>> {
         Ok(None)
     }
     /// The offset from the beginning of the file or device where the byte at `position` lies, for messages.
