@@ -1,4 +1,6 @@
-//! The private copies of a transaction: memory of a thread that stays in place until the transaction ends.
+//! The private copies of a transaction, and those of what it reads: memory of a thread that stays in place until the transaction
+//! ends. The place of the copy that was read last is used again once nobody reads it any more, so a loop that reads one value
+//! after the other takes no memory.
 
 use std::ptr::null_mut;
 
@@ -11,11 +13,13 @@ pub(crate) struct Arena {
     chunk: usize,
     next: *mut u64,
     left: usize,
+    /// Where the last copy for reading begins, if nothing has been taken since: a word that says how many read it.
+    lent: *mut u64,
 }
 
 impl Default for Arena {
     fn default() -> Self {
-        Arena { chunks: Vec::new(), chunk: 0, next: null_mut(), left: 0 }
+        Arena { chunks: Vec::new(), chunk: 0, next: null_mut(), left: 0, lent: null_mut() }
     }
 }
 
@@ -23,12 +27,40 @@ impl Arena {
     /// Room for this many words, with arbitrary contents.
     #[inline]
     pub fn take(&mut self, words: usize) -> *mut u64 {
+        self.keep_lent();
+        self.take_next(words)
+    }
+
+    /// The place of the last copy that is read is not used again: something lies behind it.
+    #[inline]
+    fn keep_lent(&mut self) {
+        // A store behind a fence waits for it, and there is room for a few dozen.
+        if !self.lent.is_null() {
+            self.lent = null_mut();
+        }
+    }
+
+    #[inline]
+    fn take_next(&mut self, words: usize) -> *mut u64 {
         if words > self.left {
             self.advance(words);
         }
         let at = self.next;
         (self.next, self.left) = (at.wrapping_add(words), self.left - words);
         at
+    }
+
+    /// Room for a copy of so many words that is read, and a word in front of it that says so. `is_read` finds out whether the
+    /// last one still is.
+    #[inline]
+    pub fn lend(&mut self, words: usize, is_read: impl FnOnce(*mut u64) -> bool) -> *mut u64 {
+        if !self.lent.is_null() && !is_read(self.lent) {
+            // Both are in the same chunk.
+            self.left += (self.next.addr() - self.lent.addr()) / size_of::<u64>();
+            self.next = self.lent;
+        }
+        self.lent = self.take_next(words + 1);
+        self.lent
     }
 
     /// Goes on to a chunk with room for so many words.
@@ -54,6 +86,7 @@ impl Arena {
     /// Everything is free again; what a large transaction needed is returned to the system.
     #[inline]
     pub fn clear(&mut self) {
+        self.keep_lent();
         self.use_chunk();
         if self.chunk > 0 || self.left > CHUNK_WORDS {
             self.release();
@@ -67,5 +100,27 @@ impl Arena {
         }
         self.chunk = 0;
         self.use_chunk();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_of_reads_takes_no_memory_and_nothing_that_is_read_is_used_again() {
+        let mut arena = Arena::default();
+        let kept = arena.lend(5, |_| unreachable!("there is none"));
+        let first = arena.lend(3, |last| last == kept);
+        assert!(first >= kept.wrapping_add(6), "one that is read");
+        for _ in 0..100_000 {
+            assert_eq!(arena.lend(3, |last| last != first), first);
+        }
+        let longer = arena.lend(CHUNK_WORDS - 1, |_| false);
+        assert!(arena.chunks.len() == 2 && longer != first);
+        let private = arena.take(2);
+        assert!(arena.lend(3, |_| unreachable!()) >= private.wrapping_add(2), "a private copy stays");
+        arena.clear();
+        assert_eq!(arena.lend(5, |_| unreachable!()), kept);
     }
 }

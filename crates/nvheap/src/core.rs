@@ -77,10 +77,13 @@ impl Core {
     /// Refuses work after a failure.
     #[inline]
     pub fn check_failed(&self) -> Result<()> {
-        match self.failed.get() {
-            None => Ok(()),
-            Some(error) => Err(Error::Failed(error.clone().into())),
-        }
+        if self.failed.get().is_none() { Ok(()) } else { Err(self.failure()) }
+    }
+
+    #[cold]
+    fn failure(&self) -> Error {
+        let error = self.failed.get().expect("there was one");
+        Error::Failed(error.clone().into())
     }
 
     /// Remembers a failure after which nobody knows what is durable.

@@ -437,6 +437,7 @@ fn run<H: Brand, R>(lease: &Lease<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Resu
     }
 }
 
+#[inline(always)]
 fn attempt<H: Brand, R>(tx: RawTx<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Result<R>) -> Result<R> {
     tx.begin()?;
     tx.context.depth.set(1);

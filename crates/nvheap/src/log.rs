@@ -69,7 +69,7 @@ fn continues(record: &[u64]) -> Option<(u64, u64)> {
 }
 
 /// Calls `change(home, words)` for each change of a whole record.
-#[inline]
+#[inline(always)]
 pub(crate) fn for_each(record: &[u64], mut change: impl FnMut(u64, &[u64]) -> Result<()>) -> Result<()> {
     let mut rest = &record[HEAD..];
     while let Some((&head, after)) = rest.split_first() {
@@ -134,6 +134,7 @@ fn read_one(memory: &Memory, identity: u64, at: u64, end: u64, epoch: u64) -> Re
 pub(crate) fn write_back(memory: &Memory, half: u64, bytes: u64) -> Result<()> {
     // Lines that many transactions change are flushed once; a filter of constant size finds most of them.
     const FILTER: usize = 2048;
+    const AHEAD_BYTES: u64 = 1024;
     let mut seen = [u64::MAX; FILTER];
     let mut at = half;
     while at < half + bytes {
@@ -142,6 +143,9 @@ pub(crate) fn write_back(memory: &Memory, half: u64, bytes: u64) -> Result<()> {
             count >= LINE_WORDS && at + count as u64 * 8 <= half + bytes,
             "a record of {count} words at {at}"
         );
+        // Stored past the caches, they come from memory.
+        let ahead = at + AHEAD_BYTES..(at + AHEAD_BYTES + count as u64 * 8).min(half + bytes);
+        ahead.step_by(LINE as usize).for_each(|line| memory.prefetch_to_read(line));
         let record = memory.settled(at, count)?;
         let record = match continues(record) {
             Some((body, count)) => memory.settled(body, count as usize)?,

@@ -279,7 +279,13 @@ impl Memory {
     pub fn store(&self, at: u64, words: &[u64]) -> Result<()> {
         let into = self.check(at, words.len() as u64 * 8)?;
         // SAFETY: both sides have the words, and readers that race find out by the lock's version.
-        unsafe { stores::copy_racing(into, words.as_ptr(), words.len()) };
+        unsafe {
+            match words {
+                // What most changes are.
+                &[word] => AtomicU64::from_ptr(into).store(word, Ordering::Relaxed),
+                _ => stores::copy_racing(into, words.as_ptr(), words.len()),
+            }
+        }
         Ok(())
     }
 
@@ -384,6 +390,12 @@ impl Memory {
     #[inline]
     pub fn prefetch(&self, at: u64) {
         stores::prefetch_for_store(self.at(at));
+    }
+
+    /// Asks for a line before it is read.
+    #[inline]
+    pub fn prefetch_to_read(&self, at: u64) {
+        stores::prefetch_for_load(self.at(at));
     }
 
     /// Every byte, for the simulated cache, whose heaps have one thread at a time.

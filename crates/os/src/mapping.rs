@@ -101,6 +101,7 @@ impl Mapping {
     }
 
     /// The first byte.
+    #[inline]
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }

@@ -103,6 +103,7 @@ impl PrivateCopy {
     }
 
     /// The first byte.
+    #[inline]
     pub fn start(&self) -> *mut u8 {
         self.place.start()
     }
@@ -110,6 +111,7 @@ impl PrivateCopy {
     /// Bytes.
     // No copy is empty: the kernel refuses a length of 0.
     #[expect(clippy::len_without_is_empty)]
+    #[inline]
     pub fn len(&self) -> usize {
         self.bytes
     }
@@ -179,6 +181,7 @@ impl Place {
         Ok(Place { start, bytes })
     }
 
+    #[inline]
     fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }

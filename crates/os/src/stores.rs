@@ -60,7 +60,19 @@ pub fn copy_past_caches(into: &mut [u8], data: &[u8]) {
     tail_into.copy_from_slice(tail);
 }
 
-/// The same for whole lines.
+/// The same for whole lines: both sides have as many bytes, and `into` begins at a line.
+#[inline]
+pub fn copy_lines(into: &mut [u8], data: &[u8]) {
+    assert!(
+        into.len() == data.len()
+            && into.len().is_multiple_of(LINE)
+            && into.as_ptr().addr().is_multiple_of(LINE)
+    );
+    // SAFETY: both have so many lines, borrowed, and `into` begins at a multiple of one.
+    unsafe { copy_lines_past_caches(into.as_mut_ptr(), data.as_ptr(), into.len() / LINE) };
+}
+
+/// The same by address.
 ///
 /// # Safety
 /// Both sides are mapped for `lines` lines, `into` begins at one, and nobody else accesses it meanwhile.
@@ -224,6 +236,19 @@ pub fn prefetch_for_store(at: *const u8) {
         std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
+}
+
+/// Asks for the cache line at this address, which need not be mapped, before it is needed for a load.
+#[inline]
+pub fn prefetch_for_load(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch does not access memory as far as the program can tell. SSE is part of x86-64.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
 }
 

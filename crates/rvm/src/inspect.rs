@@ -106,7 +106,7 @@ impl Inspection {
     /// Calls `see` for every record from the head on and returns the tail. An error says where the log is damaged; what is
     /// before that has been seen.
     pub fn each_entry(&self, mut see: impl FnMut(&Entry<'_>)) -> Result<u64> {
-        scan(&self.log, None, |position, record: &Record<'_>, _| {
+        scan(&self.log, |position, record: &Record<'_>| {
             let offset = self.log.lock().unwrap_or_else(PoisonError::into_inner).offset(position);
             let Record { bytes, barrier, ref contents } = *record;
             see(&Entry { position, offset, bytes, barrier, contents });

@@ -43,7 +43,7 @@ pub mod store;
 pub mod typed;
 
 pub use core::{
-    Flush, Memory, Options, PAGE_BYTES, RawTransaction, Recovery, Restore, Statistics, Truncation,
+    Flush, Memory, Options, PAGE_BYTES, RawTransaction, Recovery, Restore, Statistics, Truncation, View,
 };
 pub use error::{Error, Result};
 pub use flash::Flash;

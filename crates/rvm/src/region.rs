@@ -24,13 +24,14 @@ pub struct Region {
     watch: Option<Watch>,
     /// Changed through `&mut self` only.
     memory: Arc<Memory>,
-    /// Empty; keeps its buffers from one transaction to the next.
-    spare: Option<RawTransaction>,
+    /// Of the transaction that began on this region, if one is under way; keeps its buffers from one to the next.
+    raw: RawTransaction,
 }
 
 impl Region {
     pub(crate) fn new(core: Arc<Core>, memory: Memory) -> Region {
-        Region { core, watch: None, memory: Arc::new(memory), spare: None }
+        let raw = core.begin(Restore::Yes);
+        Region { core, watch: None, memory: Arc::new(memory), raw }
     }
 
     /// A value at `offset`, which is a multiple of its alignment.
@@ -40,21 +41,35 @@ impl Region {
     }
 
     /// Begins a transaction that can be undone.
+    #[inline(always)]
     pub fn begin(&mut self) -> Transaction<'_> {
         self.begin_with(Restore::Yes)
     }
 
     /// Begins a transaction.
+    #[inline(always)]
     pub fn begin_with(&mut self, restore: Restore) -> Transaction<'_> {
-        let spare = self.spare.take().filter(|spare| spare.restore() == restore);
-        let raw = spare.unwrap_or_else(|| self.core.begin(restore));
-        Transaction { regions: Regions { first: self, others: Vec::new() }, raw: Some(raw) }
+        if self.raw.size() != (0, 0) {
+            self.end_forgotten();
+        }
+        self.raw.begin(restore, &self.memory);
+        Transaction { regions: Regions { first: self, others: Vec::new() }, is_under_way: true }
+    }
+
+    /// Undoes a transaction that was neither committed nor dropped (`std::mem::forget`).
+    #[cold]
+    fn end_forgotten(&mut self) {
+        // SAFETY: the region is borrowed exclusively, and so were others that the transaction was extended to, until now or
+        // until their memory was unmapped, which the transaction holds.
+        let _ = unsafe { self.core.abort(&mut self.raw) };
+        self.raw.clear();
     }
 
     /// Lengthens the region to `bytes`, and its segment if need be; the new bytes of a segment are zero. It may move. The
     /// new length is durable when this returns.
     pub fn grow(&mut self, bytes: u64) -> Result<()> {
         self.watch = None;
+        self.raw.release(None);
         let memory = Arc::get_mut(&mut self.memory).expect("no transaction is under way");
         self.core.grow(memory, bytes)
     }
@@ -115,11 +130,17 @@ impl Regions<'_> {
     ///
     /// # Safety
     /// As for [`RawTransaction::set_range`].
-    unsafe fn name_changes(&mut self, raw: &mut RawTransaction) -> Result<()> {
-        for region in self.all() {
-            if let Some(watch) = region.watch.as_mut().filter(|watch| watch.is_active()) {
+    #[inline]
+    unsafe fn name_changes(&mut self) -> Result<()> {
+        if self.first.watch.is_none() && self.others.is_empty() {
+            return Ok(());
+        }
+        let Region { watch, memory, raw, .. } = &mut *self.first;
+        let others = self.others.iter_mut().map(|other| (&mut other.watch, &other.memory));
+        for (watch, memory) in std::iter::once((watch, &*memory)).chain(others) {
+            if let Some(watch) = watch.as_mut().filter(|watch| watch.is_active()) {
                 // SAFETY: as the caller promises.
-                unsafe { watch.commit(&region.memory, raw)? };
+                unsafe { watch.commit(memory, raw)? };
             }
         }
         Ok(())
@@ -152,8 +173,7 @@ impl Part {
 #[derive(Debug)]
 pub struct Transaction<'r> {
     regions: Regions<'r>,
-    /// `None` once it has ended.
-    raw: Option<RawTransaction>,
+    is_under_way: bool,
 }
 
 /// A commit whose record is in memory. Durable after [`Pending::wait`], or after any later commit with flush.
@@ -166,8 +186,12 @@ pub struct Pending {
 
 impl Pending {
     /// Waits until the transaction is durable.
+    #[inline]
     pub fn wait(self) -> Result<()> {
-        self.record.map_or(Ok(()), |(core, position)| core.wait_for(position))
+        match self.record {
+            None => Ok(()),
+            Some((core, position)) => core.wait_for(position),
+        }
     }
 }
 
@@ -190,7 +214,7 @@ impl<'r> Transaction<'r> {
     }
 
     /// Some bytes of the first region, to be changed: they are part of the commit.
-    #[inline]
+    #[inline(always)]
     pub fn set_range(&mut self, range: Range<usize>) -> Result<&mut [u8]> {
         self.set_range_in(Part::FIRST, range)
     }
@@ -206,31 +230,34 @@ impl<'r> Transaction<'r> {
     }
 
     /// Some bytes of a region, to be changed: they are part of the commit.
-    #[inline]
+    #[inline(always)]
     pub fn set_range_in(&mut self, part: Part, range: Range<usize>) -> Result<&mut [u8]> {
-        let region = self.regions.get_mut(part);
-        if region.watch.as_ref().is_some_and(Watch::is_active) {
-            region.get_bytes(range.start, range.len())?;
-            // SAFETY: the range is in the region, which is borrowed exclusively.
-            return Ok(unsafe { region.memory.slice_mut(range) });
+        let first = &mut *self.regions.first;
+        let (watch, memory) = match part.0.checked_sub(1) {
+            None => (&first.watch, &first.memory),
+            Some(index) => (&self.regions.others[index].watch, &self.regions.others[index].memory),
+        };
+        if watch.as_ref().is_some_and(Watch::is_active) {
+            memory.check(&range)?;
+            // SAFETY: as below; the range is in the region.
+            return Ok(unsafe { memory.slice_mut(range) });
         }
-        let raw = self.raw.as_mut().expect("a transaction under way");
-        // SAFETY: the regions are borrowed exclusively until the transaction ends.
+        // SAFETY: the regions are borrowed exclusively until the transaction ends, and the range has been checked.
         unsafe {
-            raw.set_range(&region.memory, range.clone())?;
-            Ok(region.memory.slice_mut(range))
+            first.raw.set_range(memory, range.clone())?;
+            Ok(memory.slice_mut(range))
         }
     }
 
     /// Writes bytes to the first region.
-    #[inline]
+    #[inline(always)]
     pub fn write(&mut self, offset: usize, data: &[u8]) -> Result<()> {
         self.set_range(offset..offset.saturating_add(data.len()))?.copy_from_slice(data);
         Ok(())
     }
 
     /// A value in the first region, to be changed. Its offset is a multiple of its alignment.
-    #[inline]
+    #[inline(always)]
     pub fn get_mut<T: Plain>(&mut self, offset: usize) -> Result<&mut T> {
         if !offset.is_multiple_of(align_of::<T>()) {
             return Err(misaligned::<T>(offset));
@@ -252,38 +279,62 @@ impl<'r> Transaction<'r> {
 
     /// Commits, so that the region can be used again before the transaction is durable. Who waits shares the force with
     /// all others that wait.
+    #[inline]
     pub fn commit_later(mut self) -> Result<Pending> {
-        let raw = self.raw.as_mut().expect("a transaction under way");
         // SAFETY: the regions are borrowed exclusively.
         let position = unsafe {
-            self.regions.name_changes(raw)?;
-            self.regions.first.core.append(raw, Flush::Yes)?
+            self.regions.name_changes()?;
+            let Region { core, raw, .. } = &mut *self.regions.first;
+            core.append(raw, Flush::Yes)?
         };
-        self.regions.first.spare = self.raw.take();
+        self.has_ended();
         let core = &self.regions.first.core;
         Ok(Pending { record: (!core.is_durable(position)).then(|| (core.clone(), position)) })
     }
 
+    /// It has been committed.
+    #[inline]
+    fn has_ended(&mut self) {
+        self.is_under_way = false;
+        if !self.regions.others.is_empty() {
+            self.release();
+        }
+    }
+
     /// Undoes the transaction. Fails if it began without restore.
     pub fn abort(mut self) -> Result<()> {
-        let mut raw = self.raw.take().expect("a transaction under way");
+        self.undo()
+    }
+
+    /// Ends it in any case.
+    fn undo(&mut self) -> Result<()> {
+        self.is_under_way = false;
         // SAFETY: the regions are borrowed exclusively.
-        let aborted = unsafe {
+        let undone = unsafe {
             self.regions.undo_changes();
-            self.regions.first.core.abort(&mut raw)
+            let Region { core, raw, .. } = &mut *self.regions.first;
+            core.abort(raw)
         };
-        self.regions.first.spare = Some(raw);
-        aborted
+        self.release();
+        undone
+    }
+
+    /// Holds no other region's memory: that can grow again.
+    #[inline]
+    fn release(&mut self) {
+        let Region { raw, memory, .. } = &mut *self.regions.first;
+        raw.clear();
+        raw.release(Some(memory));
     }
 
     fn end(mut self, flush: Flush) -> Result<()> {
-        let raw = self.raw.as_mut().expect("a transaction under way");
         // SAFETY: the regions are borrowed exclusively.
         unsafe {
-            self.regions.name_changes(raw)?;
-            self.regions.first.core.commit(raw, flush)?;
+            self.regions.name_changes()?;
+            let Region { core, raw, .. } = &mut *self.regions.first;
+            core.commit(raw, flush)?;
         }
-        self.regions.first.spare = self.raw.take();
+        self.has_ended();
         Ok(())
     }
 }
@@ -306,13 +357,9 @@ impl Words for Transaction<'_> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        if let Some(mut raw) = self.raw.take() {
+        if self.is_under_way {
             // Without restore it cannot be undone: what it changed stays in memory and out of the log.
-            // SAFETY: the regions are borrowed exclusively.
-            let _ = unsafe {
-                self.regions.undo_changes();
-                self.regions.first.core.abort(&mut raw)
-            };
+            let _ = self.undo();
         }
     }
 }

@@ -102,7 +102,9 @@ impl Rvm {
     /// As for [`RawTransaction::set_range`].
     pub unsafe fn commit_raw(&self, transaction: &mut RawTransaction, flush: Flush) -> Result<()> {
         // SAFETY: as the caller promises.
-        unsafe { self.core.commit(transaction, flush) }
+        let committed = unsafe { self.core.commit(transaction, flush) };
+        transaction.release(None);
+        committed
     }
 
     /// Undoes a transaction on raw memory.
@@ -111,7 +113,9 @@ impl Rvm {
     /// As for [`RawTransaction::set_range`].
     pub unsafe fn abort_raw(&self, transaction: &mut RawTransaction) -> Result<()> {
         // SAFETY: as the caller promises.
-        unsafe { self.core.abort(transaction) }
+        let aborted = unsafe { self.core.abort(transaction) };
+        transaction.release(None);
+        aborted
     }
 }
 

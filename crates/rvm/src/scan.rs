@@ -1,7 +1,9 @@
 //! Reads the records of a log in order and finds its tail.
 
+use crate::core::View;
 use crate::record::{HEADER_BYTES, Place, Record};
 use crate::{Error, Log, Result, Status};
+use nvlab_os::stores::{LINE, prefetch_for_load};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes read at a time.
@@ -37,11 +39,6 @@ impl Reader<'_> {
         Ok(Some(&self.window[at..at + bytes]))
     }
 
-    /// What has been read from `position` on.
-    fn following(&self, position: u64) -> &[u8] {
-        self.window.get((position - self.start) as usize..).unwrap_or(&[])
-    }
-
     /// The bytes of the record that seems to begin at `position`, if it is not longer than `most`.
     fn record(&mut self, position: u64, most: u64) -> Result<Option<&[u8]>> {
         let Some(header) = self.get(position, HEADER_BYTES)? else { return Ok(None) };
@@ -53,42 +50,115 @@ impl Reader<'_> {
     }
 }
 
-/// Calls `each` with position and contents of every record from the head on, and what has been read behind it, which is not
-/// checked yet. Returns the tail: where the next record does not check. With `until`, the records up to there must check. The
-/// log is locked for one read at a time.
-pub fn scan(
-    log: &Mutex<Box<dyn Log>>,
-    until: Option<u64>,
-    mut each: impl FnMut(u64, &Record<'_>, &[u8]) -> Result<()>,
-) -> Result<u64> {
+/// Calls `each` with position and contents of every record from the head on. Returns the tail: where the next record does not
+/// check. The log is locked for one read at a time.
+pub fn scan(log: &Mutex<Box<dyn Log>>, mut each: impl FnMut(u64, &Record<'_>) -> Result<()>) -> Result<u64> {
     let (status, capacity) = {
         let log = lock(log);
         (log.status(), log.capacity())
     };
-    let end = until.unwrap_or(status.head + capacity);
+    let end = status.head + capacity;
     let mut reader = Reader { log, window: Vec::new(), start: 0, end };
     let mut position = status.head;
     loop {
-        let bytes = reader.record(position, u64::MAX)?.map(<[u8]>::len);
-        let checked = bytes.and_then(|bytes| {
-            Record::check(&reader.following(position)[..bytes], Place::new(&status, position))
-        });
-        match checked {
+        let bytes = reader.record(position, u64::MAX)?;
+        match bytes.and_then(|bytes| Record::check(bytes, Place::new(&status, position))) {
             Some(Ok(record)) => {
-                each(position, &record, reader.following(position + record.bytes as u64))?;
+                each(position, &record)?;
                 position += record.bytes as u64;
             }
-            Some(Err(why)) => return Err(damaged(reader.log, position, why)),
-            None if until == Some(position) => return Ok(position),
+            Some(Err(why)) => return Err(damaged(log, position, why)),
             None => {
-                let why = match until {
-                    Some(_) => Some("a record does not check".to_string()),
-                    None => later_barrier(&mut reader, &status, position)?.map(|later| {
-                        format!("a record does not check, but one at position {later} was written after it was durable")
-                    }),
-                };
-                return why.map_or(Ok(position), |why| Err(damaged(reader.log, position, why)));
+                let why = later_barrier(&mut reader, &status, position)?.map(|later| {
+                    format!("a record does not check, but one at position {later} was written after it was durable")
+                });
+                return why.map_or(Ok(position), |why| Err(damaged(log, position, why)));
             }
+        }
+    }
+}
+
+/// The records of a log that must check, as many at a time as can be read at once.
+pub struct Windows<'l> {
+    log: &'l Mutex<Box<dyn Log>>,
+    /// What it holds, if it lies in memory: it need be neither locked nor copied then.
+    view: Option<&'l View>,
+    status: Status,
+    buffer: Vec<u8>,
+}
+
+impl<'l> Windows<'l> {
+    /// Of a log from its head on.
+    pub fn new(log: &'l Mutex<Box<dyn Log>>, view: Option<&'l View>) -> Windows<'l> {
+        Windows { log, view, status: lock(log).status(), buffer: Vec::new() }
+    }
+
+    /// The position of the oldest record.
+    pub fn head(&self) -> u64 {
+        self.status.head
+    }
+
+    /// What begins at `position`, not beyond `end`; the record there is whole.
+    pub fn get(&mut self, position: u64, end: u64) -> Result<Window<'_>> {
+        let (log, status) = (self.log, self.status);
+        if let Some(bytes) = self.view.map(|view| view.get(position, end))
+            && length(bytes).is_some_and(|length| length <= bytes.len())
+        {
+            return Ok(Window { log, status, position, bytes });
+        }
+        let most = usize::try_from(end - position).unwrap_or(usize::MAX);
+        let usual = if self.view.is_some() { HEADER_BYTES } else { WINDOW_BYTES };
+        self.read(position, usual.min(most))?;
+        if let Some(longer) = length(&self.buffer).filter(|&length| length > self.buffer.len()) {
+            self.read(position, longer.min(most))?;
+        }
+        Ok(Window { log, status, position, bytes: &self.buffer })
+    }
+
+    fn read(&mut self, position: u64, bytes: usize) -> Result<()> {
+        self.buffer.resize(bytes, 0);
+        lock(self.log).read(position, &mut self.buffer)
+    }
+}
+
+/// The length of the record that seems to begin here.
+fn length(bytes: &[u8]) -> Option<usize> {
+    Record::length(bytes.first_chunk()?)
+}
+
+/// A part of a log.
+pub struct Window<'w> {
+    log: &'w Mutex<Box<dyn Log>>,
+    status: Status,
+    position: u64,
+    bytes: &'w [u8],
+}
+
+impl<'w> Window<'w> {
+    /// Gets so many bytes at a distance from its beginning, as far as it has them.
+    #[inline]
+    pub fn prefetch(&self, at: usize, bytes: usize) {
+        let end = (at + bytes.min(WINDOW_BYTES)).min(self.bytes.len());
+        for line in (at..end).step_by(LINE) {
+            prefetch_for_load(&raw const self.bytes[line]);
+        }
+    }
+
+    /// The record at a distance from its beginning; `None` if it does not hold the whole of it.
+    pub fn record(&self, at: usize) -> Result<Option<Record<'w>>> {
+        let rest = &self.bytes[at..];
+        let position = self.position + at as u64;
+        let record = match length(rest) {
+            Some(length) => rest.get(..length),
+            None if rest.len() < HEADER_BYTES => None,
+            None => return Err(damaged(self.log, position, "no record begins here".into())),
+        };
+        match record.map(|record| Record::check(record, Place::new(&self.status, position))) {
+            Some(Some(Ok(record))) => Ok(Some(record)),
+            Some(Some(Err(why))) => Err(damaged(self.log, position, why)),
+            // The first one is whole, if it is one.
+            None if at > 0 => Ok(None),
+            _ => Err(damaged(self.log, position, "a record does not check".into())),
         }
     }
 }

@@ -25,23 +25,25 @@ impl<T> Room<T> {
     }
 }
 
-enum Place<'t, T> {
-    Copy(Room<T>),
-    Private(&'t T, &'t Cell<i64>),
-}
-
 /// A value as the transaction sees it. What it points to is read through its pointers.
+// A copy stays in the arena: moved out of it by value, it would be loaded in other pieces than it was stored in, and such a
+// load waits until the stores have left the processor, behind the fence of the commit before.
 pub struct Read<'t, T> {
-    place: Place<'t, T>,
+    // First, so that the compiler's message about a value that leaves its transaction names this and not the cell.
     of: PhantomData<*const T>,
+    value: &'t T,
+    borrow: &'t Cell<i64>,
 }
 
 impl<'t, T> Read<'t, T> {
+    /// A copy that was lent, whose cell says so.
+    ///
     /// # Safety
-    /// The room holds a value.
+    /// It holds a value.
     #[inline]
-    pub(super) unsafe fn copied(room: Room<T>) -> Read<'t, T> {
-        Read { place: Place::Copy(room), of: PhantomData }
+    pub(super) unsafe fn lent(copy: Private<'t>) -> Read<'t, T> {
+        // SAFETY: the copy stays until the transaction ends, or until nobody reads it any more.
+        Read { value: unsafe { &*copy.data.cast::<T>() }, borrow: copy.borrow, of: PhantomData }
     }
 
     /// A value that the transaction has changed; `None` while it is borrowed for a change.
@@ -52,8 +54,7 @@ impl<'t, T> Read<'t, T> {
         }
         private.borrow.set(readers + 1);
         // SAFETY: the private copy holds a value until the transaction ends, and nobody changes it while it is borrowed.
-        let value = unsafe { &*private.data.cast::<T>() };
-        Some(Read { place: Place::Private(value, private.borrow), of: PhantomData })
+        Some(Read { value: unsafe { &*private.data.cast::<T>() }, borrow: private.borrow, of: PhantomData })
     }
 }
 
@@ -62,20 +63,15 @@ impl<T> Deref for Read<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        match &self.place {
-            // SAFETY: `copied` was called with a value. It is never dropped: the heap's own is the one that counts.
-            Place::Copy(room) => unsafe { room.value.assume_init_ref() },
-            Place::Private(value, _) => value,
-        }
+        self.value
     }
 }
 
 impl<T> Drop for Read<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if let Place::Private(_, borrow) = self.place {
-            borrow.set(borrow.get() - 1);
-        }
+        // The value is not dropped: the heap's own is the one that counts.
+        self.borrow.set(self.borrow.get() - 1);
     }
 }
 

@@ -152,18 +152,23 @@ fn read_in<'t, T: Persist<H>, H: Brand>(
     home: u64,
     tag: Option<u16>,
 ) -> Result<Read<'t, T>> {
-    let mut room = Room::<T>::new();
-    // SAFETY: the room has the words of the type.
-    let private = unsafe { tx.read(lock, home, words_of::<T>(), room.words(), tag)? };
-    match private {
-        Some(private) => {
+    let copy = tx.lend(words_of::<T>());
+    // SAFETY: the copy has the words of the type.
+    let found = unsafe { tx.read(lock, home, words_of::<T>(), copy.data, tag) };
+    match found {
+        Ok(None) => match is_value::<T, H>(tx, home, copy.data) {
+            // SAFETY: the words were copied and are a value.
+            Ok(()) => Ok(unsafe { Read::lent(copy) }),
+            Err(error) => {
+                copy.borrow.set(0);
+                Err(error)
+            }
+        },
+        other => {
+            copy.borrow.set(0);
+            let Some(private) = other? else { unreachable!("a copy is handled above") };
             is_value::<T, H>(tx, home, private.data)?;
             Read::shared(private).ok_or_else(|| tx.doom(Error::Borrowed))
-        }
-        None => {
-            is_value::<T, H>(tx, home, room.words())?;
-            // SAFETY: the words were copied and are a value.
-            Ok(unsafe { Read::copied(room) })
         }
     }
 }

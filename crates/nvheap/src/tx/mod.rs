@@ -379,12 +379,24 @@ impl<'t> RawTx<'t> {
         Ok(self.private_at(data))
     }
 
+    /// Room for a copy of so many words that is read; lent until its cell says 0.
+    #[inline]
+    pub fn lend(self, words: usize) -> Private<'t> {
+        // SAFETY: the word in front of a copy that was lent; guards that count in it are of this thread.
+        let start = self.context.state.borrow_mut().arena.lend(words, |last| unsafe { *last } != 0);
+        // SAFETY: the arena has this word in front of the others.
+        self.private_at(unsafe {
+            *start = 1;
+            start.add(1)
+        })
+    }
+
     fn private(self, shadow: &Shadow) -> Private<'t> {
         self.private_at(shadow.data)
     }
 
     fn private_at(self, data: *mut u64) -> Private<'t> {
-        // SAFETY: `add_shadow` puts a word in front of the data; it lives until the transaction ends, which `'t` outlives
+        // SAFETY: `add_shadow` and `lend` put a word in front of the data; it lives until the transaction ends, which `'t` outlives
         // only in guards that borrow the transaction.
         Private { data, borrow: unsafe { &*data.sub(1).cast::<Cell<i64>>() } }
     }

@@ -105,11 +105,17 @@ impl Record {
         for (i, (old, new)) in old_lines.iter().zip(lines).enumerate() {
             add(i * LINE_WORDS, stores::differing_words(old, new));
         }
-        let mut mask = 0;
-        for (k, (old, new)) in old_rest.iter().zip(rest).enumerate() {
-            mask |= u32::from(old != new) << k;
+        if !rest.is_empty() {
+            let mask = match (old.last_chunk(), words.last_chunk()) {
+                // The last eight words, of which the first ones have been compared.
+                (Some(old), Some(new)) => stores::differing_words(old, new) >> (LINE_WORDS - rest.len()),
+                _ => {
+                    let pairs = old_rest.iter().zip(rest).enumerate();
+                    pairs.fold(0, |mask, (k, (old, new))| mask | u32::from(old != new) << k)
+                }
+            };
+            add(lines.len() * LINE_WORDS, mask);
         }
-        add(lines.len() * LINE_WORDS, mask);
         if end > 0 {
             self.change(home + first as u64 * 8, &words[first..end]);
         }

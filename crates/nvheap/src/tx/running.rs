@@ -19,6 +19,7 @@ thread_local! {
 }
 
 /// Calls `body` as part of a transaction that pointers find when they are dropped.
+#[inline(always)]
 pub(crate) fn with_running<R>(raw: RawTx<'_>, body: impl FnOnce() -> R) -> R {
     struct Restore(*const Running);
     impl Drop for Restore {

@@ -1,13 +1,20 @@
 //! What records change, segment by segment.
 
 use super::pages::Pages;
-use crate::record::{Contents, Record};
+use crate::record::{Contents, Modification};
+use crate::scan::{Window, Windows};
 use crate::{Result, Store};
 use std::sync::Arc;
 
-/// How far ahead of the record that is applied the places of later ones are prefetched: a store to a segment in memory waits
-/// for its line, and this is time for some ten of them.
-const AHEAD_BYTES: u64 = 4096;
+/// How many ranges are prefetched before the first of them is stored: a store to a segment in memory waits for its line, and
+/// this is time for some ten of them.
+const QUEUED_MAX: usize = 64;
+
+/// Bytes of records are prefetched so far ahead: stored past the caches, they come from memory.
+const AHEAD_BYTES: usize = 2048;
+
+/// Opens the segment of a number when it is changed for the first time.
+pub(super) type Find<'a> = &'a mut dyn FnMut(u32) -> Result<(String, Arc<dyn Store>)>;
 
 /// Segments that records change.
 #[derive(Debug, Default)]
@@ -16,39 +23,70 @@ pub(super) struct Changes {
     segments: Vec<(u32, Pages)>,
     /// Index of the one that was changed last: most records change one.
     last: usize,
-    /// The position up to which the places of records are prefetched.
-    prefetched: u64,
 }
 
 impl Changes {
-    /// Applies the record at `position`, behind which `following` has been read. `find` opens a segment that is changed for
-    /// the first time.
-    pub fn apply(
-        &mut self,
-        position: u64,
-        record: &Record<'_>,
-        following: &[u8],
-        find: &mut dyn FnMut(u32) -> Result<(String, Arc<dyn Store>)>,
-    ) -> Result<()> {
-        self.prefetch(position + record.bytes as u64, following);
-        let Contents::Commit(modifications) = &record.contents else { return Ok(()) };
-        let mut result = Ok(());
-        let listed = modifications.each(|change| {
-            if result.is_ok() {
-                result = self
-                    .segment(change.segment, find)
-                    .and_then(|pages| pages.insert(change.offset, change.data));
-            }
-        });
-        listed.expect("the list was read when the record was checked");
-        result
+    /// Applies the records of a log from its head up to position `end`, all of which must check.
+    pub fn apply(&mut self, mut windows: Windows<'_>, end: u64, find: Find<'_>) -> Result<()> {
+        let mut position = windows.head();
+        while position < end {
+            let window = windows.get(position, end)?;
+            position += self.apply_window(&window, find)? as u64;
+        }
+        Ok(())
     }
 
-    fn segment(
-        &mut self,
-        number: u32,
-        find: &mut dyn FnMut(u32) -> Result<(String, Arc<dyn Store>)>,
-    ) -> Result<&mut Pages> {
+    /// Applies the records that are whole in a window; returns their bytes.
+    fn apply_window(&mut self, window: &Window<'_>, find: Find<'_>) -> Result<usize> {
+        let mut queue = Vec::with_capacity(2 * QUEUED_MAX);
+        let mut done = 0;
+        while let Some(record) = window.record(done)? {
+            window.prefetch(done + AHEAD_BYTES, record.bytes);
+            done += record.bytes;
+            let Contents::Commit(modifications) = &record.contents else { continue };
+            if let Some(ranges) = modifications.in_place() {
+                let mut current = None;
+                for Modification { segment, offset, data } in ranges {
+                    let index = match current {
+                        Some((number, index)) if number == segment => index,
+                        _ => self.segment(segment, find)?,
+                    };
+                    current = Some((segment, index));
+                    self.segments[index].1.prefetch(offset, data.len());
+                    queue.push((index, offset, data));
+                }
+                if queue.len() >= QUEUED_MAX {
+                    self.store(&mut queue)?;
+                }
+                continue;
+            }
+            self.store(&mut queue)?;
+            let mut result = Ok(());
+            let listed = modifications.each(|Modification { segment, offset, data }| {
+                if result.is_ok() {
+                    result = self
+                        .segment(segment, find)
+                        .and_then(|index| self.segments[index].1.insert(offset, data));
+                }
+            });
+            listed.expect("the list was read when the record was checked");
+            result?;
+        }
+        self.store(&mut queue)?;
+        Ok(done)
+    }
+
+    /// Stores queued ranges: index of the segment, offset in it, bytes.
+    fn store(&mut self, queue: &mut Vec<(usize, u64, &[u8])>) -> Result<()> {
+        for (index, offset, data) in queue.drain(..) {
+            self.segments[index].1.insert(offset, data)?;
+        }
+        Ok(())
+    }
+
+    /// The index of a segment.
+    #[inline]
+    fn segment(&mut self, number: u32, find: Find<'_>) -> Result<usize> {
         if self.segments.get(self.last).is_none_or(|(last, _)| *last != number) {
             self.last = match self.segments.iter().position(|(known, _)| *known == number) {
                 Some(index) => index,
@@ -59,27 +97,11 @@ impl Changes {
                 }
             };
         }
-        Ok(&mut self.segments[self.last].1)
-    }
-
-    /// Prefetches what records will change that begin less than [`AHEAD_BYTES`] behind `position`, where `following` begins.
-    fn prefetch(&mut self, position: u64, following: &[u8]) {
-        self.prefetched = self.prefetched.max(position);
-        while self.prefetched < position + AHEAD_BYTES {
-            let rest = following.get((self.prefetched - position) as usize..).unwrap_or(&[]);
-            let bytes = Record::glance(rest, |segment, offset, bytes| {
-                if let Some((_, pages)) = self.segments.iter().find(|(number, _)| *number == segment) {
-                    pages.prefetch(offset, bytes);
-                }
-            });
-            let Some(bytes) = bytes else { return };
-            self.prefetched += bytes as u64;
-        }
+        Ok(self.last)
     }
 
     /// Takes note of how long the segments are now.
     pub fn measure(&mut self) -> Result<()> {
-        self.prefetched = 0;
         self.segments.iter_mut().try_for_each(|(_, pages)| pages.measure())
     }
 

@@ -23,10 +23,8 @@ pub enum Flush {
 impl Core {
     /// Begins a transaction.
     pub(crate) fn begin(&self, restore: Restore) -> RawTransaction {
-        let keeps_old = restore == Restore::Yes;
-        let names: usize = self.state().segments.iter().map(|segment| segment.name.len() + 24).sum();
-        let most = self.capacity.saturating_sub(names as u64);
-        RawTransaction::new(restore, keeps_old, self.options.headers, most)
+        let most = self.capacity.saturating_sub(self.state().names_bytes);
+        RawTransaction::new(restore, self.options.headers, most)
     }
 
     /// Puts the record of a transaction behind the others, and returns the position at which it ends, for
@@ -67,7 +65,7 @@ impl Core {
         }
         let mut state = self.state();
         state.check()?;
-        if !transaction.ranges.is_empty() {
+        if !transaction.ranges().is_empty() {
             state = self.make_room(state, transaction)?;
             self.name_segments(&mut state, transaction);
             // SAFETY: as the caller promises.
@@ -78,13 +76,13 @@ impl Core {
             Flush::Yes => statistics.flush_commits += 1,
             Flush::No => statistics.no_flush_commits += 1,
         }
-        statistics.ranges += transaction.ranges.len() as u64;
+        statistics.ranges += transaction.ranges().len() as u64;
         statistics.range_bytes += transaction.bytes as u64;
         let tail = state.tail();
         if self.options.find_missed_ranges {
-            for Covered { memory, start, end } in &transaction.ranges {
+            for Covered { memory, start, end } in transaction.ranges() {
                 // SAFETY: as the caller promises.
-                unsafe { transaction.memories[*memory as usize].committed(*start..*end) };
+                unsafe { transaction.memories()[*memory as usize].committed(*start..*end) };
             }
         }
         transaction.clear();
@@ -120,7 +118,7 @@ impl Core {
     /// # Safety
     /// As for [`RawTransaction::set_range`].
     pub(crate) unsafe fn abort(&self, transaction: &mut RawTransaction) -> Result<()> {
-        if transaction.restore() == Restore::No && !transaction.ranges.is_empty() {
+        if transaction.restore() == Restore::No && !transaction.ranges().is_empty() {
             return Err(Error::Invalid("a transaction without restore cannot be aborted".into()));
         }
         // SAFETY: as the caller promises.
@@ -137,8 +135,7 @@ impl Core {
         transaction: &RawTransaction,
     ) -> Result<MutexGuard<'a, State>> {
         loop {
-            let names = state.segments.iter().map(|segment| segment.name.len() as u64 + 24).sum::<u64>();
-            let needed = names + transaction.needed();
+            let needed = state.names_bytes + transaction.needed();
             if needed > self.capacity {
                 return Err(Error::TooLarge { needed, most: self.capacity });
             }
@@ -156,7 +153,7 @@ impl Core {
 
     /// Names the segments that no record after the head names yet.
     fn name_segments(&self, state: &mut State, transaction: &RawTransaction) {
-        for memory in &transaction.memories {
+        for memory in transaction.memories() {
             let (place, barrier) = state.next_place();
             let segment = &mut state.segments[memory.segment as usize];
             segment.is_logged = true;
@@ -169,45 +166,56 @@ impl Core {
 
     /// # Safety
     /// As for [`RawTransaction::set_range`].
-    unsafe fn encode(&self, state: &mut State, transaction: &mut RawTransaction) {
+    unsafe fn encode(&self, state: &mut State, transaction: &RawTransaction) {
         let (place, barrier) = state.next_place();
         let number = state.statistics.flush_commits + state.statistics.no_flush_commits;
         let mut encoder = Encoder::new(&mut state.spool, self.options.headers);
-        let diff = self.options.diff && transaction.restore() == Restore::Yes;
-        if diff {
-            transaction.old.sort_unstable_by_key(|old| (old.covered.memory, old.covered.start));
-        }
-        let mut old = transaction.old.iter().peekable();
-        let mut before = Vec::new();
-        for Covered { memory, start, end } in &transaction.ranges {
-            let region: &Memory = &transaction.memories[*memory as usize];
+        if self.options.diff && transaction.restore() == Restore::Yes {
             // SAFETY: as the caller promises.
-            let now = unsafe { region.slice(*start..*end) };
-            let offset = region.offset + *start as u64;
-            if !diff {
-                encoder.range(region.segment, offset, now);
-                continue;
-            }
-            before.clear();
-            while let Some(old) = old.next_if(|old| old.covered.memory == *memory && old.covered.end <= *end)
-            {
-                let bytes = old.covered.end - old.covered.start;
-                before.extend_from_slice(&transaction.old_bytes[old.at..old.at + bytes]);
-            }
-            for (from, to) in changed(&before, now, self.options.headers.range_bytes()) {
-                encoder.range(region.segment, offset + from as u64, &now[from..to]);
+            unsafe { self.encode_changed(&mut encoder, transaction) };
+        } else {
+            for &Covered { memory, start, end } in transaction.ranges() {
+                let region: &Memory = &transaction.memories()[memory as usize];
+                // SAFETY: as the caller promises.
+                let now = unsafe { region.slice(start..end) };
+                encoder.range(region.segment, region.offset + start as u64, now);
             }
         }
         let bytes = encoder.finish(place, barrier, self.options.compress, number);
         state.statistics.logged_bytes += bytes as u64;
+    }
+
+    /// Only the bytes that changed.
+    ///
+    /// # Safety
+    /// As for [`RawTransaction::set_range`].
+    unsafe fn encode_changed(&self, encoder: &mut Encoder<'_>, transaction: &RawTransaction) {
+        let (places, old_bytes) = transaction.old();
+        let mut old: Vec<(Covered, usize)> = places.collect();
+        old.sort_unstable_by_key(|(covered, _)| (covered.memory, covered.start));
+        let mut old = old.iter().peekable();
+        let mut before = Vec::new();
+        for &Covered { memory, start, end } in transaction.ranges() {
+            let region: &Memory = &transaction.memories()[memory as usize];
+            before.clear();
+            while let Some(&(old, at)) = old.next_if(|(old, _)| old.memory == memory && old.end <= end) {
+                before.extend_from_slice(&old_bytes[at..at + old.end - old.start]);
+            }
+            // SAFETY: as the caller promises.
+            let now = unsafe { region.slice(start..end) };
+            let offset = region.offset + start as u64;
+            for (from, to) in changed(&before, now, self.options.headers.range_bytes()) {
+                encoder.range(region.segment, offset + from as u64, &now[from..to]);
+            }
+        }
     }
 }
 
 /// # Safety
 /// As for [`RawTransaction::set_range`]; nobody changes the regions meanwhile.
 unsafe fn find_missed(transaction: &RawTransaction) -> Result<()> {
-    for (index, memory) in transaction.memories.iter().enumerate() {
-        let ranges = transaction.ranges.iter().filter(|covered| covered.memory as usize == index);
+    for (index, memory) in transaction.memories().iter().enumerate() {
+        let ranges = transaction.ranges().iter().filter(|covered| covered.memory as usize == index);
         // SAFETY: as the caller promises.
         unsafe { memory.find_missed(ranges.map(|covered| covered.start..covered.end))? };
     }

@@ -73,19 +73,41 @@ impl Core {
         &'a self,
         mut state: MutexGuard<'a, State>,
     ) -> Result<Option<MutexGuard<'a, State>>> {
-        (state.is_forcing, state.is_guarded) = (true, false);
+        state.is_guarded = false;
+        state.last_batch = std::mem::take(&mut state.pending);
+        // A clock costs more than a force of memory. Where the log is known to lie there, its time stays zero.
+        let is_timed = self.view.is_none()
+            && (state.force_time >= SHORT_FORCE || state.statistics.forces.is_multiple_of(64));
+        let began = is_timed.then(Instant::now);
+        let (state, result) = match state.is_memory() {
+            true => self.force_memory(state),
+            false => self.force_device(state),
+        };
+        self.end_force(state, began, result)
+    }
+
+    /// Of a log in memory: to release the lock meanwhile would take longer. Whatever can be done before the fence is: the
+    /// processor runs on behind it for some hundreds of instructions, which had better be those of the next transaction.
+    fn force_memory<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Result<()>) {
+        let mut log = self.log();
+        let appended = log.append(state.spool_start, &state.spool);
+        state.spool_start = state.tail();
+        state.spool.clear();
+        let result = appended.and_then(|()| log.force());
+        (state, result)
+    }
+
+    /// Of a log on a device: others commit meanwhile.
+    fn force_device<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Result<()>) {
+        state.is_forcing = true;
         let empty = std::mem::take(&mut state.spare);
         let mut records = std::mem::replace(&mut state.spool, empty);
-        let (start, end) = (state.spool_start, state.spool_start + records.len() as u64);
-        state.spool_start = end;
-        state.last_batch = std::mem::take(&mut state.pending);
-        // A clock costs more than a force of memory.
-        let is_timed = state.force_time >= SHORT_FORCE || state.statistics.forces.is_multiple_of(64);
+        let start = state.spool_start;
+        state.spool_start += records.len() as u64;
         let others = if state.force_time < SHORT_FORCE { 0 } else { self.processors - 1 };
         let early = state.waiting_for_force.min(others);
-        let held = state.is_memory().then_some(state);
+        drop(state);
 
-        let began = is_timed.then(Instant::now);
         let mut log = self.log();
         let result = log.append(start, &records).and_then(|()| {
             if early > 0 {
@@ -95,19 +117,28 @@ impl Core {
         });
         drop(log);
 
-        let mut state = held.unwrap_or_else(|| self.state());
+        let mut state = self.state();
         state.is_forcing = false;
+        records.clear();
+        state.spare = records;
+        (state, result)
+    }
+
+    fn end_force<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        began: Option<Instant>,
+        result: Result<()>,
+    ) -> Result<Option<MutexGuard<'a, State>>> {
         state.expected = state.last_batch + state.pending;
         if let Some(began) = began {
             state.force_time = (state.force_time * 7 + began.elapsed()) / 8;
         }
         state.statistics.forces += 1;
-        records.clear();
-        state.spare = records;
         let result = match result {
             Ok(()) => {
-                state.forced = end;
-                self.durable.store(end, Ordering::Release);
+                state.forced = state.spool_start;
+                self.durable.store(state.forced, Ordering::Release);
                 Ok(())
             }
             Err(error) => {

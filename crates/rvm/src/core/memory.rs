@@ -77,10 +77,25 @@ impl Memory {
         self.offset..self.offset + self.bytes() as u64
     }
 
+    /// Refuses a range that is not in it.
+    #[inline]
+    pub fn check(&self, range: &Range<usize>) -> Result<()> {
+        if range.start <= range.end && range.end <= self.bytes() {
+            return Ok(());
+        }
+        Err(self.outside(range))
+    }
+
+    #[cold]
+    fn outside(&self, Range { start, end }: &Range<usize>) -> Error {
+        Error::Invalid(format!("the range {start}..{end} is not in a region of {} B", self.bytes()))
+    }
+
     /// Some of its bytes.
     ///
     /// # Safety
     /// Nobody changes them while the slice lives.
+    #[inline]
     pub unsafe fn slice(&self, range: Range<usize>) -> &[u8] {
         assert!(range.start <= range.end && range.end <= self.bytes());
         // SAFETY: the range is within the mapping, and the caller promises that it is not changed.
@@ -92,6 +107,7 @@ impl Memory {
     /// # Safety
     /// Nobody else reads or changes them while the slice lives.
     #[expect(clippy::mut_from_ref)]
+    #[inline]
     pub unsafe fn slice_mut(&self, range: Range<usize>) -> &mut [u8] {
         assert!(range.start <= range.end && range.end <= self.bytes());
         // SAFETY: the range is within the mapping, and the caller promises that nobody else uses it.
@@ -103,20 +119,26 @@ impl Memory {
     ///
     /// # Safety
     /// Nobody else reads or changes the range meanwhile.
+    #[inline(always)]
     pub(super) unsafe fn make_own(&self, range: Range<usize>) {
         assert!(range.start < range.end && range.end <= self.bytes());
         for page in range.start / PAGE..=(range.end - 1) / PAGE {
-            let (word, bit) = (&self.own[page / 64], 1 << (page % 64));
-            if word.load(Ordering::Relaxed) & bit != 0 {
-                continue;
+            if self.own[page / 64].load(Ordering::Relaxed) & 1 << (page % 64) == 0 {
+                // SAFETY: the byte is within the mapping, and the caller promises that nobody else uses it.
+                unsafe { self.make_page_own(page, range.start.max(page * PAGE)) };
             }
-            let at = range.start.max(page * PAGE);
-            // SAFETY: the byte is within the mapping, and the caller promises that nobody else uses it.
-            let byte = unsafe { AtomicU8::from_ptr(self.start().add(at)) };
-            // Zero in place of zero: a store that changes nothing, whatever is there.
-            let _ = byte.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
-            word.fetch_or(bit, Ordering::Relaxed);
         }
+    }
+
+    /// # Safety
+    /// The byte at `at` is in that page of the mapping, and nobody else uses it.
+    #[cold]
+    unsafe fn make_page_own(&self, page: usize, at: usize) {
+        // SAFETY: as the caller promises.
+        let byte = unsafe { AtomicU8::from_ptr(self.start().add(at)) };
+        // Zero in place of zero: a store that changes nothing, whatever is there.
+        let _ = byte.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
+        self.own[page / 64].fetch_or(1 << (page % 64), Ordering::Relaxed);
     }
 
     /// Gets every page ready for stores: they are its own then.

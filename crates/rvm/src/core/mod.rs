@@ -12,6 +12,7 @@ mod state;
 mod statistics;
 mod transaction;
 mod truncate;
+mod view;
 
 pub use commit::Flush;
 pub use memory::{Memory, PAGE_BYTES};
@@ -20,3 +21,4 @@ pub use options::{Options, Truncation};
 pub(crate) use state::Core;
 pub use statistics::Statistics;
 pub use transaction::{RawTransaction, Restore};
+pub use view::View;

@@ -5,8 +5,9 @@ use super::memory::{Memory, PAGE_BYTES};
 use super::options::Options;
 use super::state::{Core, Segment, State};
 use super::statistics::Statistics;
+use super::view::View;
 use crate::record::{Contents, SEGMENT_BYTES_MAX};
-use crate::scan::scan;
+use crate::scan::{Windows, scan};
 use crate::{Error, Log, Result, Segments};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,11 +30,11 @@ pub struct Recovery {
 
 /// Applies what is in the log to the segments and empties it. The log is read twice: if any of it is damaged, nothing has
 /// been changed.
-fn recover(log: &mut Mutex<Box<dyn Log>>, segments: &dyn Segments) -> Result<Recovery> {
+fn recover(log: &mut Mutex<Box<dyn Log>>, view: Option<&View>, segments: &dyn Segments) -> Result<Recovery> {
     let mut recovery = Recovery::default();
     let mut names = BTreeMap::new();
     let head = exclusive(log).status().head;
-    let tail = scan(log, None, |_, record, _| {
+    let tail = scan(log, |_, record| {
         match &record.contents {
             Contents::Name(number, name) => drop(names.insert(*number, name.to_string())),
             Contents::Commit(_) => recovery.commits += 1,
@@ -50,9 +51,7 @@ fn recover(log: &mut Mutex<Box<dyn Log>>, segments: &dyn Segments) -> Result<Rec
         };
         Ok((segment.clone(), Arc::from(segments.open(segment)?)))
     };
-    scan(log, Some(tail), |position, record, following| {
-        changes.apply(position, record, following, &mut find)
-    })?;
+    changes.apply(Windows::new(log, view), tail, &mut find)?;
     recovery.segments = changes.segments() as u32;
     recovery.applied_bytes = changes.finish()?;
     exclusive(log).reset(tail)?;
@@ -72,7 +71,8 @@ impl Core {
         options: Options,
     ) -> Result<(Core, Recovery)> {
         let mut log = Mutex::new(log);
-        let recovery = recover(&mut log, segments.as_ref())?;
+        let view = exclusive(&mut log).view()?;
+        let recovery = recover(&mut log, view.as_ref(), segments.as_ref())?;
         let status = exclusive(&mut log).status();
         let state = State {
             status,
@@ -92,12 +92,14 @@ impl Core {
             is_closing: false,
             failed: None,
             segments: Vec::new(),
+            names_bytes: 0,
             statistics: Statistics::default(),
         };
         let core = Core {
             options,
             capacity: exclusive(&mut log).capacity(),
             log,
+            view,
             state: Mutex::new(state),
             durable: AtomicU64::new(status.head),
             processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
@@ -150,6 +152,7 @@ impl Core {
             return Ok(index);
         }
         let store = Arc::from(self.segments.open(name)?);
+        state.names_bytes += name.len() as u64 + 24;
         let (name, mapped) = (name.to_string(), Vec::new());
         state.segments.push(Segment { name, store, is_named: false, is_logged: false, mapped });
         Ok(state.segments.len() - 1)

@@ -73,18 +73,30 @@ impl Pages {
     }
 
     /// Puts `data` over what is at `offset`.
+    #[inline(always)]
     pub fn insert(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         let end = offset + data.len() as u64;
         if end > self.store_bytes {
-            let why = format!("the log changes it up to byte {end}, but it has {}", self.store_bytes);
-            return Err(Error::Format { what: self.name.clone(), offset: self.store_bytes, why });
+            return Err(self.too_short(end));
         }
         self.applied_bytes += data.len() as u64;
-        if let Some(memory) = &mut self.memory {
-            memory.as_mut_slice()[offset as usize..end as usize].copy_from_slice(data);
-            return Ok(());
+        match &mut self.memory {
+            Some(memory) => {
+                store(&mut memory.as_mut_slice()[offset as usize..end as usize], data);
+                Ok(())
+            }
+            None => self.insert_in_pages(offset, data),
         }
-        let (mut at, mut rest) = (offset, data);
+    }
+
+    #[cold]
+    fn too_short(&self, end: u64) -> Error {
+        let why = format!("the log changes it up to byte {end}, but it has {}", self.store_bytes);
+        Error::Format { what: self.name.clone(), offset: self.store_bytes, why }
+    }
+
+    #[inline(never)]
+    fn insert_in_pages(&mut self, mut at: u64, mut rest: &[u8]) -> Result<()> {
         while !rest.is_empty() {
             let (number, within) = (at / PAGE_BYTES, (at % PAGE_BYTES) as usize);
             let (piece, after) = rest.split_at(rest.len().min(PAGE_BYTES as usize - within));
@@ -99,12 +111,16 @@ impl Pages {
     }
 
     /// Gets the lines at `offset` for [`Pages::insert`] to store to, if that stores directly.
+    #[inline]
     pub fn prefetch(&self, offset: u64, bytes: usize) {
         let Some(memory) = &self.memory else { return };
-        let lines = memory.as_slice().get(offset as usize..).unwrap_or(&[]).chunks(LINE);
-        lines
-            .take(bytes.min(PREFETCH_BYTES_MAX).div_ceil(LINE))
-            .for_each(|line| prefetch_for_store(line.as_ptr()));
+        let end = offset + bytes.min(PREFETCH_BYTES_MAX) as u64;
+        // A mapping begins at a page.
+        let mut line = offset & !(LINE as u64 - 1);
+        while line < end {
+            prefetch_for_store(memory.start().wrapping_add(line as usize));
+            line += LINE as u64;
+        }
     }
 
     fn load(&mut self, number: u64) -> Result<&mut Page> {
@@ -148,6 +164,16 @@ impl Pages {
             self.store.sync().map_err(Error::io("sync", &self.name))?;
         }
         Ok(std::mem::take(&mut self.applied_bytes))
+    }
+}
+
+/// Copies. Most ranges are a word or two, whose copy needs no call.
+#[inline]
+fn store(into: &mut [u8], data: &[u8]) {
+    match (into.len(), data.len()) {
+        (8, 8) => into.copy_from_slice(&data[..8]),
+        (16, 16) => into.copy_from_slice(&data[..16]),
+        _ => into.copy_from_slice(data),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::changes::Changes;
 use super::options::Options;
 use super::statistics::Statistics;
+use super::view::View;
 use crate::record::Place;
 use crate::{Error, Log, Result, Segments, Status, Store};
 use rustix::thread::futex::{self, Timespec};
@@ -22,6 +23,8 @@ pub struct Core {
     pub(super) options: Options,
     /// Held by the thread that writes or reads the log.
     pub(super) log: Mutex<Box<dyn Log>>,
+    /// What a log in memory holds.
+    pub(super) view: Option<View>,
     pub(super) state: Mutex<State>,
     /// [`State::forced`], for threads without the lock.
     pub(super) durable: AtomicU64,
@@ -83,6 +86,8 @@ pub(super) struct State {
     pub is_closing: bool,
     pub failed: Option<Arc<Error>>,
     pub segments: Vec<Segment>,
+    /// The most bytes that the records which name all segments take.
+    pub names_bytes: u64,
     pub statistics: Statistics,
 }
 

@@ -18,7 +18,7 @@ pub enum Restore {
 }
 
 /// A range of one memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Covered {
     /// Index in the list of memories.
     pub memory: u32,
@@ -26,65 +26,114 @@ pub(super) struct Covered {
     pub end: usize,
 }
 
-/// Old bytes of a range.
-#[derive(Clone, Debug)]
-pub(super) struct Old {
-    pub covered: Covered,
-    /// Where in `old_bytes` they are.
-    pub at: usize,
-}
-
 /// A transaction on the raw memory of regions. The safe face of it is [`crate::Transaction`].
+///
+/// Most transactions name their ranges in order: then what was captured is the list of ranges. From the first range on that
+/// is not behind all before it, the coalesced list is kept apart.
 #[derive(Debug)]
 pub struct RawTransaction {
     restore: Restore,
-    pub(super) memories: Vec<Arc<Memory>>,
-    /// In order of memory and start; neither overlapping nor adjacent.
-    pub(super) ranges: Vec<Covered>,
-    /// As captured; disjoint, together the ranges.
-    pub(super) old: Vec<Old>,
-    pub(super) old_bytes: Vec<u8>,
+    /// The first `entered` of them have ranges; the others are of an earlier transaction and save counting who holds them.
+    memories: Vec<Arc<Memory>>,
+    entered: usize,
+    /// What was captured, in this order: disjoint, together the ranges. Their old bytes lie in `old_bytes` one behind the other.
+    captured: Vec<Covered>,
+    old_bytes: Vec<u8>,
+    /// The ranges in order of memory and start, neither overlapping nor adjacent, if `captured` is not.
+    merged: Vec<Covered>,
+    is_merged: bool,
+    /// The end of the last range, and the address of the memory it is in (0: there is none).
+    last_end: usize,
+    last_memory: usize,
     /// Bytes in the ranges.
     pub(super) bytes: usize,
-    keeps_old: bool,
     headers: Headers,
     record_bytes_max: u64,
 }
 
 impl RawTransaction {
-    pub(super) fn new(restore: Restore, keeps_old: bool, headers: Headers, most: u64) -> RawTransaction {
+    pub(super) fn new(restore: Restore, headers: Headers, most: u64) -> RawTransaction {
         RawTransaction {
             restore,
             memories: Vec::new(),
-            ranges: Vec::new(),
-            old: Vec::new(),
+            entered: 0,
+            captured: Vec::new(),
             old_bytes: Vec::new(),
+            merged: Vec::new(),
+            is_merged: false,
+            last_end: 0,
+            last_memory: 0,
             bytes: 0,
-            keeps_old,
             headers,
             record_bytes_max: most.min(RECORD_BYTES_MAX as u64),
         }
     }
 
+    /// Another one begins, which has the buffers of the last, and will most likely change `memory`.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, restore: Restore, memory: &Arc<Memory>) {
+        if self.entered > 0 {
+            self.clear();
+        }
+        self.restore = restore;
+        self.enter(memory);
+        (self.last_end, self.last_memory) = (0, Arc::as_ptr(memory).addr());
+    }
+
     /// Whether it can be undone.
+    #[inline]
     pub fn restore(&self) -> Restore {
         self.restore
     }
 
     /// The ranges so far, coalesced, and the bytes in them.
     pub fn size(&self) -> (usize, usize) {
-        (self.ranges.len(), self.bytes)
+        (self.ranges().len(), self.bytes)
     }
 
-    /// Forgets the ranges; keeps the buffers.
-    pub(super) fn clear(&mut self) {
-        for memory in self.memories.drain(..) {
-            memory.leave();
-        }
-        self.ranges.clear();
-        self.old.clear();
+    /// The ranges so far, in order of memory and start; neither overlapping nor adjacent.
+    #[inline(always)]
+    pub(super) fn ranges(&self) -> &[Covered] {
+        if self.is_merged { &self.merged } else { &self.captured }
+    }
+
+    /// The memories that have ranges.
+    #[inline]
+    pub(super) fn memories(&self) -> &[Arc<Memory>] {
+        &self.memories[..self.entered]
+    }
+
+    /// What was captured, each with its place in the old bytes, and those.
+    pub(super) fn old(&self) -> (impl Iterator<Item = (Covered, usize)>, &[u8]) {
+        let mut next = 0;
+        let places = self.captured.iter().map(move |&covered| {
+            let at = next;
+            next += covered.end - covered.start;
+            (covered, at)
+        });
+        (places, &self.old_bytes)
+    }
+
+    /// Forgets the ranges; keeps the buffers, and the memories for the next transaction.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.memories().iter().for_each(|memory| memory.leave());
+        self.entered = 0;
+        self.captured.clear();
         self.old_bytes.clear();
+        self.is_merged = false;
+        self.last_memory = 0;
         self.bytes = 0;
+    }
+
+    /// Lets go of the memories that earlier transactions used, but for `memory`.
+    #[inline]
+    pub(crate) fn release(&mut self, memory: Option<&Arc<Memory>>) {
+        let is_only =
+            matches!((&self.memories[..], memory), ([known], Some(memory)) if Arc::ptr_eq(known, memory));
+        if !is_only {
+            self.memories.truncate(self.entered);
+        }
     }
 
     /// Announces that the transaction changes `range` of `memory`. Call it before the change. An error leaves the transaction
@@ -93,30 +142,41 @@ impl RawTransaction {
     /// # Safety
     /// Until the transaction ends nobody but its caller reads or changes these bytes, and `commit` and `abort` have
     /// the same contract.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn set_range(&mut self, memory: &Arc<Memory>, range: Range<usize>) -> Result<()> {
-        if range.start > range.end || range.end > memory.bytes() {
-            return Err(Error::Invalid(format!(
-                "the range {}..{} is not in a region of {} B",
-                range.start,
-                range.end,
-                memory.bytes()
-            )));
+        memory.check(&range)?;
+        // Most ranges lie behind the last one in the same memory.
+        let is_next = self.last_memory == Arc::as_ptr(memory).addr() && self.last_end < range.start;
+        if !is_next || range.is_empty() {
+            // SAFETY: as the caller promises.
+            return unsafe { self.set_other_range(memory, range) };
         }
+        // SAFETY: as the caller promises.
+        unsafe { self.push(memory, self.entered as u32 - 1, range) }
+    }
+
+    /// A range that is in another memory than the last one, not behind it, or empty.
+    ///
+    /// # Safety
+    /// As for [`RawTransaction::set_range`].
+    #[inline(never)]
+    unsafe fn set_other_range(&mut self, memory: &Arc<Memory>, range: Range<usize>) -> Result<()> {
         if range.is_empty() {
             return Ok(());
         }
-        let known = self.memories.iter().position(|known| Arc::ptr_eq(known, memory));
-        let index = known.unwrap_or(self.memories.len()) as u32;
-        let is_behind = |last: &Covered| last.memory == index && last.end < range.start;
-        // SAFETY: as the caller promises.
-        unsafe {
-            if known.is_some() && self.ranges.last().is_some_and(is_behind) {
-                self.push(index, range)
-            } else {
-                self.merge(memory, known.is_some(), index, range)
-            }
+        let known = self.memories().iter().position(|known| Arc::ptr_eq(known, memory));
+        if let Some(index) = known {
+            // SAFETY: as the caller promises.
+            return unsafe { self.merge(memory, index as u32, range) };
         }
+        self.enter(memory);
+        // SAFETY: as the caller promises.
+        let pushed = unsafe { self.push(memory, self.entered as u32 - 1, range) };
+        if pushed.is_err() {
+            memory.leave();
+            self.entered -= 1;
+        }
+        pushed
     }
 
     /// Adds ranges for what changed in a part of `memory` from `start` on, which held the bytes `before`.
@@ -132,14 +192,17 @@ impl RawTransaction {
         // SAFETY: as the caller promises.
         let now = unsafe { memory.slice(start..start + before.len()) };
         for (from, to) in changed(before, now, self.headers.range_bytes()) {
-            let known = self.old.len();
+            let mut at = self.old_bytes.len();
+            let known = self.captured.len();
             // SAFETY: as the caller promises.
             unsafe { self.set_range(memory, start + from..start + to)? };
             // The old bytes are not those that are there now.
-            for old in &self.old[known..] {
-                let Covered { start: from, end: to, .. } = old.covered;
-                let kept = &mut self.old_bytes[old.at..old.at + to - from];
-                kept.copy_from_slice(&before[from - start..to - start]);
+            if self.restore == Restore::Yes {
+                for &Covered { start: from, end: to, .. } in &self.captured[known..] {
+                    let kept = &mut self.old_bytes[at..at + to - from];
+                    kept.copy_from_slice(&before[from - start..to - start]);
+                    at += to - from;
+                }
             }
         }
         Ok(())
@@ -149,105 +212,116 @@ impl RawTransaction {
     ///
     /// # Safety
     /// As for [`RawTransaction::set_range`].
-    #[inline]
-    unsafe fn push(&mut self, memory: u32, Range { start, end }: Range<usize>) -> Result<()> {
-        let bytes = self.bytes + end - start;
-        let needed = self.record_bytes(bytes, self.ranges.len() + 1);
-        if needed > self.record_bytes_max {
-            return Err(Error::TooLarge { needed, most: self.record_bytes_max });
+    #[inline(always)]
+    unsafe fn push(&mut self, memory: &Arc<Memory>, index: u32, range: Range<usize>) -> Result<()> {
+        let bytes = self.bytes + (range.end - range.start);
+        self.check_fits(bytes, self.ranges().len() + 1)?;
+        (self.bytes, self.last_end, self.last_memory) = (bytes, range.end, Arc::as_ptr(memory).addr());
+        if self.is_merged {
+            self.merged.push(Covered { memory: index, start: range.start, end: range.end });
         }
-        if self.keeps_old {
-            // SAFETY: as the caller promises.
-            unsafe { self.keep(memory, start..end) };
-        }
-        self.bytes = bytes;
-        self.ranges.push(Covered { memory, start, end });
+        // SAFETY: as the caller promises.
+        unsafe { self.capture(memory, index, range) };
         Ok(())
+    }
+
+    /// The transaction has its first range in a memory.
+    #[inline]
+    fn enter(&mut self, memory: &Arc<Memory>) {
+        memory.enter();
+        let is_there = self.memories.get(self.entered).is_some_and(|known| Arc::ptr_eq(known, memory));
+        if !is_there {
+            self.memories.truncate(self.entered);
+            self.memories.push(memory.clone());
+        }
+        self.entered += 1;
     }
 
     /// Adds a range anywhere.
     ///
     /// # Safety
     /// As for [`RawTransaction::set_range`].
-    unsafe fn merge(
-        &mut self,
-        memory: &Arc<Memory>,
-        is_known: bool,
-        index: u32,
-        range: Range<usize>,
-    ) -> Result<()> {
-        let key = |covered: &Covered| (covered.memory, covered.start, covered.end);
+    unsafe fn merge(&mut self, memory: &Arc<Memory>, index: u32, range: Range<usize>) -> Result<()> {
+        if !self.is_merged {
+            self.merged.clone_from(&self.captured);
+            self.is_merged = true;
+        }
         // Ranges that overlap the new one or touch it.
-        let first = self.ranges.partition_point(|covered| {
-            let (memory, _, end) = key(covered);
-            (memory, end) < (index, range.start)
-        });
-        let touching = self.ranges[first..].iter();
+        let is_before = |covered: &Covered| (covered.memory, covered.end) < (index, range.start);
+        let first = self.merged.partition_point(is_before);
+        let touching = self.merged[first..].iter();
         let count =
             touching.take_while(|covered| covered.memory == index && covered.start <= range.end).count();
-        let met = &self.ranges[first..first + count];
+        let met = &self.merged[first..first + count];
         let start = met.first().map_or(range.start, |covered| covered.start.min(range.start));
         let end = met.last().map_or(range.end, |covered| covered.end.max(range.end));
         let before: usize = met.iter().map(|covered| covered.end - covered.start).sum();
         let bytes = self.bytes - before + (end - start);
-        let needed = self.record_bytes(bytes, self.ranges.len() - count + 1);
-        if needed > self.record_bytes_max {
-            return Err(Error::TooLarge { needed, most: self.record_bytes_max });
+        self.check_fits(bytes, self.merged.len() - count + 1)?;
+        let mut from = range.start;
+        for at in first..first + count {
+            let Covered { start, end, .. } = self.merged[at];
+            // SAFETY: the caller promises that nobody changes the range.
+            unsafe { self.capture(memory, index, from..start) };
+            from = from.max(end);
         }
-        if !is_known {
-            memory.enter();
-            self.memories.push(memory.clone());
-        }
-        if self.keeps_old {
-            let mut from = range.start;
-            for at in first..first + count {
-                let Covered { start, end, .. } = self.ranges[at];
-                // SAFETY: the caller promises that nobody changes the range.
-                unsafe { self.keep(index, from..start) };
-                from = from.max(end);
-            }
-            // SAFETY: as above.
-            unsafe { self.keep(index, from..range.end) };
-        }
+        // SAFETY: as above.
+        unsafe { self.capture(memory, index, from..range.end) };
         self.bytes = bytes;
         let covered = Covered { memory: index, start, end };
         match count {
-            0 => self.ranges.insert(first, covered),
-            1 => self.ranges[first] = covered,
-            _ => drop(self.ranges.splice(first..first + count, [covered])),
+            0 => self.merged.insert(first, covered),
+            1 => self.merged[first] = covered,
+            _ => drop(self.merged.splice(first..first + count, [covered])),
+        }
+        if first + 1 == self.merged.len() {
+            (self.last_end, self.last_memory) = (end, Arc::as_ptr(memory).addr());
         }
         Ok(())
     }
 
-    /// Copies old bytes.
+    /// Takes note of bytes that are about to be changed, and copies them if the transaction can be undone.
     ///
     /// # Safety
     /// Nobody changes them meanwhile.
-    #[inline]
-    unsafe fn keep(&mut self, memory: u32, range: Range<usize>) {
+    #[inline(always)]
+    unsafe fn capture(&mut self, memory: &Memory, index: u32, range: Range<usize>) {
         if range.start >= range.end {
             return;
         }
-        let covered = Covered { memory, start: range.start, end: range.end };
-        self.old.push(Old { covered, at: self.old_bytes.len() });
-        let memory = &self.memories[memory as usize];
-        // SAFETY: as the caller promises; the range is about to be changed.
-        unsafe {
-            memory.make_own(range.clone());
-            extend(&mut self.old_bytes, memory.slice(range));
+        self.captured.push(Covered { memory: index, start: range.start, end: range.end });
+        if self.restore == Restore::Yes {
+            // SAFETY: as the caller promises; the range is about to be changed.
+            unsafe {
+                memory.make_own(range.clone());
+                extend(&mut self.old_bytes, memory.slice(range));
+            }
         }
+    }
+
+    /// Fails if the log cannot take a record of so many ranges.
+    #[inline(always)]
+    fn check_fits(&self, bytes: usize, ranges: usize) -> Result<()> {
+        let needed = self.record_bytes(bytes, ranges);
+        if needed > self.record_bytes_max { Err(self.too_large(needed)) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn too_large(&self, needed: u64) -> Error {
+        Error::TooLarge { needed, most: self.record_bytes_max }
     }
 
     /// The most bytes a record of so many ranges takes: each may need a header that selects its segment, and a long one
     /// several of its own.
+    #[inline(always)]
     fn record_bytes(&self, bytes: usize, ranges: usize) -> u64 {
-        let pieces = ranges + bytes / (1 << 23) + self.memories.len() + 1;
+        let pieces = ranges + bytes / (1 << 23) + self.entered + 1;
         (self.headers.transaction_bytes() + pieces * self.headers.range_bytes() + bytes + 8) as u64
     }
 
     /// The most bytes its record takes.
     pub(super) fn needed(&self) -> u64 {
-        self.record_bytes(self.bytes, self.ranges.len())
+        self.record_bytes(self.bytes, self.ranges().len())
     }
 
     /// Puts the old bytes back.
@@ -255,11 +329,14 @@ impl RawTransaction {
     /// # Safety
     /// As for [`RawTransaction::set_range`].
     pub(super) unsafe fn undo(&mut self) {
-        for old in &self.old {
-            let Covered { memory, start, end } = old.covered;
+        if self.restore == Restore::No {
+            return;
+        }
+        let (places, old_bytes) = self.old();
+        for (Covered { memory, start, end }, at) in places {
             // SAFETY: as the caller promises.
             let bytes = unsafe { self.memories[memory as usize].slice_mut(start..end) };
-            bytes.copy_from_slice(&self.old_bytes[old.at..old.at + end - start]);
+            bytes.copy_from_slice(&old_bytes[at..at + end - start]);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! a power failure anywhere in between, recovery applies the same records again, with the same result.
 
 use super::state::{Core, State};
-use crate::scan::scan;
+use crate::scan::Windows;
 use crate::{Result, Store};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -49,9 +49,8 @@ impl Core {
     fn apply_epoch(&self, end: u64) -> Result<u64> {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         changes.measure()?;
-        scan(&self.log, Some(end), |position, record, following| {
-            changes.apply(position, record, following, &mut |number| Ok(self.segment(number)))
-        })?;
+        let windows = Windows::new(&self.log, self.view.as_ref());
+        changes.apply(windows, end, &mut |number| Ok(self.segment(number)))?;
         let bytes = changes.finish()?;
         self.log().truncate(end)?;
         Ok(bytes)

@@ -10,11 +10,12 @@
 
 use super::status::{self, StatusPair};
 use super::{Log, Status};
+use crate::core::View;
 use crate::flash::by_block;
 use crate::store::FileStore;
 use crate::{Error, Result, Store};
 use nvlab_os::Mapping;
-use nvlab_os::stores::{LINE, can_bypass_caches, copy_past_caches, publish};
+use nvlab_os::stores::{LINE, can_bypass_caches, copy_lines, publish};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -113,6 +114,31 @@ impl BatteryRam {
         self.counts.clone()
     }
 
+    /// Writes `data` at an offset in the area of records, which it does not leave.
+    #[inline]
+    fn write(&mut self, at: usize, mut data: &[u8]) {
+        let within = at % LINE;
+        let count_lines = (within + data.len()).div_ceil(LINE);
+        let from = status::BYTES as usize + at - within;
+        let mut into = &mut self.mapping.as_mut_slice()[from..][..count_lines * LINE];
+        if within > 0 {
+            // After opening and after a wrap the line holds nothing before the tail that is still needed.
+            let (head, rest) = data.split_at(data.len().min(LINE - within));
+            self.line[within..within + head.len()].copy_from_slice(head);
+            let (line, others) = into.split_at_mut(LINE);
+            copy_lines(line, &self.line);
+            (data, into) = (rest, others);
+        }
+        let (whole, tail) = data.split_at(data.len() / LINE * LINE);
+        let (whole_into, tail_into) = into.split_at_mut(whole.len());
+        copy_lines(whole_into, whole);
+        if !tail.is_empty() {
+            self.line[..tail.len()].copy_from_slice(tail);
+            copy_lines(tail_into, &self.line);
+        }
+        count(&self.counts.lines, count_lines as u64);
+    }
+
     fn write_status(&mut self, status: Status) -> Result<()> {
         self.status.write(&self.store, &self.name, status)
     }
@@ -142,27 +168,12 @@ impl Log for BatteryRam {
     }
 
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
-        for (_, at, piece) in by_block(self.status.capacity(), position, data.len()) {
-            let from = (status::BYTES + at) as usize;
-            let (within, mut data) = (from % LINE, &data[piece]);
-            let lines = (within + data.len()).div_ceil(LINE);
-            let mut into = &mut self.mapping.as_mut_slice()[from - within..][..lines * LINE];
-            if within > 0 {
-                // After opening and after a wrap the line holds nothing before the tail that is still needed.
-                let (head, rest) = data.split_at(data.len().min(LINE - within));
-                self.line[within..within + head.len()].copy_from_slice(head);
-                let (line, others) = into.split_at_mut(LINE);
-                copy_past_caches(line, &self.line);
-                (data, into) = (rest, others);
-            }
-            let (whole, tail) = data.split_at(data.len() / LINE * LINE);
-            let (whole_into, tail_into) = into.split_at_mut(whole.len());
-            copy_past_caches(whole_into, whole);
-            if !tail.is_empty() {
-                self.line[..tail.len()].copy_from_slice(tail);
-                copy_past_caches(tail_into, &self.line);
-            }
-            count(&self.counts.lines, lines as u64);
+        let capacity = self.status.capacity();
+        let at = position % capacity;
+        let before_end = data.len().min((capacity - at) as usize);
+        self.write(at as usize, &data[..before_end]);
+        if before_end < data.len() {
+            self.write(0, &data[before_end..]);
         }
         Ok(())
     }
@@ -180,6 +191,13 @@ impl Log for BatteryRam {
     fn reset(&mut self, tail: u64) -> Result<u64> {
         self.write_status(self.status().next_generation(tail))?;
         Ok(tail)
+    }
+
+    fn view(&self) -> Result<Option<View>> {
+        let file = self.store.file().expect("a file");
+        let mapping = Mapping::shared(file, status::BYTES + self.status.capacity());
+        let mapping = mapping.map_err(Error::io("map", &self.name))?;
+        Ok(Some(View::new(mapping, status::BYTES, self.status.capacity())))
     }
 
     fn offset(&self, position: u64) -> u64 {

@@ -12,6 +12,7 @@ pub mod flash_disk;
 pub mod hybrid;
 pub mod status;
 
+use crate::core::View;
 use crate::{Error, Result};
 use std::fmt::Debug;
 
@@ -74,6 +75,10 @@ pub trait Log: Debug + Send {
     /// Begins a new generation with an empty log, after the records up to `tail` have been applied; durable when it
     /// returns. Returns the new head, where the next append begins: `tail` or somewhat later.
     fn reset(&mut self, tail: u64) -> Result<u64>;
+    /// What it holds, for a log that lies in memory.
+    fn view(&self) -> Result<Option<View>> {
+        Ok(None)
+    }
     /// The offset from the beginning of the file or device where the byte at `position` lies, for messages.
     fn offset(&self, position: u64) -> u64;
 }

@@ -3,6 +3,9 @@
 use super::{BARRIER, COMPRESSED, HEADER_BYTES, Headers, LENGTH_MASK, NAME, ORIGINAL, Place};
 use std::borrow::Cow;
 
+/// Of the header of a range.
+const RANGE_BYTES_MASK: usize = (1 << 24) - 1;
+
 /// A record that checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
@@ -60,21 +63,6 @@ impl<'a> Record<'a> {
         Some(Record::parse(word(header), body))
     }
 
-    /// Calls `each` with segment, offset and length of every range of the record that seems to begin `bytes`, and returns the
-    /// record's length. Nothing is checked: good for guesses. `None` if `bytes` do not hold a whole record; only compact headers
-    /// of a plain body are read.
-    pub(crate) fn glance(bytes: &[u8], mut each: impl FnMut(u32, u64, usize)) -> Option<usize> {
-        let header = bytes.first_chunk::<HEADER_BYTES>()?;
-        let length = Record::length(header)?;
-        let body = Cow::Borrowed(bytes.get(HEADER_BYTES..length)?);
-        if word(header) & (NAME | ORIGINAL | COMPRESSED) == 0 {
-            let modifications = Modifications { body, headers: Headers::Compact, compressed: false };
-            // Where the list is wrong, the guesses end.
-            let _ = modifications.each(|change| each(change.segment, change.offset, change.data.len()));
-        }
-        Some(length)
-    }
-
     fn parse(flags: u32, body: &'a [u8]) -> Result<Record<'a>, String> {
         let contents = if flags & NAME != 0 {
             let (segment, rest) = take_u32(body).ok_or("it ends within the number of a segment")?;
@@ -115,7 +103,40 @@ fn take_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_le_bytes(*word), rest))
 }
 
-impl Modifications<'_> {
+/// The ranges of a list that has been read already.
+#[derive(Debug)]
+pub(crate) struct InPlace<'a> {
+    rest: &'a [u8],
+    segment: u32,
+}
+
+impl<'a> Iterator for InPlace<'a> {
+    type Item = Modification<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Modification<'a>> {
+        loop {
+            let (header, after) = take_u64(self.rest)?;
+            let (bytes, offset) = (header as usize & RANGE_BYTES_MASK, header >> 24);
+            if bytes > 0 {
+                let (data, rest) = after.split_at_checked(bytes)?;
+                self.rest = rest;
+                return Some(Modification { segment: self.segment, offset, data });
+            }
+            (self.segment, self.rest) = (offset as u32, after);
+        }
+    }
+}
+
+impl<'a> Modifications<'a> {
+    /// The ranges, where their bytes lie in the record as they are: with compact headers, not compressed.
+    pub(crate) fn in_place(&self) -> Option<InPlace<'a>> {
+        match (&self.body, self.headers) {
+            (&Cow::Borrowed(rest), Headers::Compact) => Some(InPlace { rest, segment: 0 }),
+            _ => None,
+        }
+    }
+
     /// The sizes of its headers.
     pub fn headers(&self) -> Headers {
         self.headers
@@ -138,7 +159,7 @@ impl Modifications<'_> {
         let (mut rest, mut segment) = (&self.body[..], 0);
         // What is left at the end is fill.
         while let Some((header, after)) = take_u64(rest) {
-            let (bytes, offset) = (header as usize & ((1 << 24) - 1), header >> 24);
+            let (bytes, offset) = (header as usize & RANGE_BYTES_MASK, header >> 24);
             if bytes == 0 {
                 segment = u32::try_from(offset).map_err(|_| format!("segment number {offset}"))?;
                 rest = after;

@@ -27,29 +27,37 @@ impl<'a> Encoder<'a> {
     }
 
     /// Adds the new bytes of a range.
+    #[inline(always)]
     pub fn range(&mut self, segment: u32, offset: u64, data: &[u8]) {
-        for (index, piece) in data.chunks(RANGE_BYTES_MAX).enumerate() {
-            let offset = offset + (index * RANGE_BYTES_MAX) as u64;
-            match self.headers {
-                Headers::Compact => {
-                    if segment != self.segment {
-                        self.out.extend_from_slice(&(u64::from(segment) << 24).to_le_bytes());
-                        self.segment = segment;
-                    }
-                    self.out.extend_from_slice(&(offset << 24 | piece.len() as u64).to_le_bytes());
-                }
-                Headers::Original => {
-                    let start = self.out.len();
-                    self.out.extend_from_slice(&segment.to_le_bytes());
-                    self.out.extend_from_slice(&(piece.len() as u32).to_le_bytes());
-                    self.out.extend_from_slice(&offset.to_le_bytes());
-                    self.out.extend_from_slice(&self.ranges.to_le_bytes());
-                    self.out.resize(start + self.headers.range_bytes(), 0);
-                }
-            }
-            extend(self.out, piece);
-            self.ranges += 1;
+        if data.len() <= RANGE_BYTES_MAX {
+            return self.piece(segment, offset, data);
         }
+        for (index, piece) in data.chunks(RANGE_BYTES_MAX).enumerate() {
+            self.piece(segment, offset + (index * RANGE_BYTES_MAX) as u64, piece);
+        }
+    }
+
+    #[inline(always)]
+    fn piece(&mut self, segment: u32, offset: u64, data: &[u8]) {
+        match self.headers {
+            Headers::Compact => {
+                if segment != self.segment {
+                    self.out.extend_from_slice(&(u64::from(segment) << 24).to_le_bytes());
+                    self.segment = segment;
+                }
+                self.out.extend_from_slice(&(offset << 24 | data.len() as u64).to_le_bytes());
+            }
+            Headers::Original => {
+                let start = self.out.len();
+                self.out.extend_from_slice(&segment.to_le_bytes());
+                self.out.extend_from_slice(&(data.len() as u32).to_le_bytes());
+                self.out.extend_from_slice(&offset.to_le_bytes());
+                self.out.extend_from_slice(&self.ranges.to_le_bytes());
+                self.out.resize(start + self.headers.range_bytes(), 0);
+            }
+        }
+        extend(self.out, data);
+        self.ranges += 1;
     }
 
     /// Ends the record and returns its bytes. `number` counts transactions (only the original's headers have room for it).
@@ -69,12 +77,15 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Appends bytes. Most ranges are one word, whose copy needs no call.
+/// Appends bytes. Most ranges are a word or two, whose copy needs no call.
 #[inline]
 pub fn extend(out: &mut Vec<u8>, data: &[u8]) {
-    match <&[u8; 8]>::try_from(data) {
-        Ok(word) => out.extend_from_slice(word),
-        Err(_) => out.extend_from_slice(data),
+    if let Ok(word) = <&[u8; 8]>::try_from(data) {
+        out.extend_from_slice(word);
+    } else if let Ok(words) = <&[u8; 16]>::try_from(data) {
+        out.extend_from_slice(words);
+    } else {
+        out.extend_from_slice(data);
     }
 }
 

@@ -38,28 +38,6 @@ proptest! {
         prop_assert_eq!(decoded(&record), Some((barrier, ranges)));
     }
 
-    /// A glance at a compact record shows its ranges, and one at damaged bytes is no more than wrong.
-    #[test]
-    fn a_glance_guesses(
-        ranges in prop::collection::vec((0u32..4, 0..1u64 << 30, prop::collection::vec(any::<u8>(), 1..90)), 0..12),
-        damage in prop::collection::vec((0usize..400, any::<u8>()), 0..4),
-    ) {
-        let mut record = encoded(&ranges, Headers::Compact, false, false);
-        record.extend([0xff; 3]);
-        let mut seen = Vec::new();
-        let bytes = Record::glance(&record, |segment, offset, bytes| seen.push((segment, offset, bytes)));
-        prop_assert_eq!(bytes, Some(record.len() - 3));
-        let wanted: Vec<_> = ranges.iter().map(|(segment, offset, data)| (*segment, *offset, data.len())).collect();
-        prop_assert_eq!(seen, wanted);
-        prop_assert_eq!(Record::glance(&record[..bytes.unwrap() - 1], |_, _, _| ()), None);
-        for (at, byte) in damage {
-            let at = at % record.len();
-            record[at] = byte;
-        }
-        let bytes = Record::glance(&record, |_, _, bytes| assert!(bytes < record.len()));
-        prop_assert!(bytes.is_none_or(|bytes| (HEADER_BYTES..=record.len()).contains(&bytes)));
-    }
-
     #[test]
     fn damage_is_noticed(bytes in 1usize..300, bit in 0usize..2000) {
         let mut record = encoded(&vec![(0, 5, vec![1; bytes])], Headers::Compact, false, false);
