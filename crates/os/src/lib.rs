@@ -8,7 +8,6 @@
 //! | [`mapping`] | [`Mapping`]: a file or anonymous memory mapped for loads and stores |
 //! | [`PrivateCopy`] | a part of a file in memory, copied where it is stored to |
 //! | [`stores`] | stores to mapped memory in known units and order: whole words, or past the caches |
-//! | [`crc`] | CRC-32C of short records by the processor's instruction |
 //! | [`flush`] | [`Flush`]: writes cache lines back to memory (clwb, clflushopt, clflush) |
 //! | [`mtd`] | raw flash as a character device: its description and erase |
 //! | [`barrier`] | a memory barrier whose frequent side is free (membarrier) |
@@ -29,7 +28,6 @@
 compile_error!("only Linux is supported");
 
 pub mod barrier;
-pub mod crc;
 pub mod faulty;
 pub mod file;
 pub mod flush;

@@ -29,7 +29,6 @@ pub use encode::{Encoder, extend, segment_name};
 
 use crate::Status;
 use crc_fast::{CrcAlgorithm, Digest};
-use nvlab_os::crc;
 
 /// Bytes every record begins with.
 pub const HEADER_BYTES: usize = 8;
@@ -40,8 +39,6 @@ const RANGE_BYTES_MAX: usize = (1 << 24) - 4;
 /// Segments end here: a compact header has 40 bits of offset.
 pub(crate) const SEGMENT_BYTES_MAX: u64 = 1 << 40;
 
-/// Up to here our own checksum is faster than the library's.
-const SHORT_BYTES: usize = 1024;
 const LENGTH_MASK: u32 = (1 << 28) - 1;
 const COMPRESSED: u32 = 1 << 28;
 const BARRIER: u32 = 1 << 29;
@@ -94,13 +91,9 @@ impl Place {
     /// instead of two for records of a few hundred bytes.
     #[inline]
     fn checksum(&self, rest: &[u8]) -> u32 {
-        let state = self.seed();
-        if rest.len() <= SHORT_BYTES
-            && let Some(checksum) = crc::crc32c(state, rest)
-        {
-            return checksum;
-        }
-        long_checksum(state, rest)
+        let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(self.seed()));
+        digest.update(rest);
+        digest.finalize() as u32
     }
 
     /// 32 bits that depend on all bits of the place: two rounds of splitmix64 (Steele, Lea, Flood, OOPSLA 2014, figure 17).
@@ -113,13 +106,6 @@ impl Place {
         let log = mix(self.identity ^ self.generation.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         (mix(log ^ self.position) >> 32) as u32
     }
-}
-
-/// Of records for which a library has longer strides.
-fn long_checksum(state: u32, rest: &[u8]) -> u32 {
-    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(state));
-    digest.update(rest);
-    digest.finalize() as u32
 }
 
 #[cfg(test)]
