@@ -136,7 +136,7 @@ fn a_pattern_is_a_fleet_with_a_point_for_each_trace() {
     let folder = Folder::new("fleet");
     // Alibaba's format: volume, operation, offset and length in bytes, time in microseconds.
     let line = |at: usize| {
-        let (volume, op) = (at * at % VOLUMES, if at % 3 == 0 { "R" } else { "W" });
+        let (volume, op) = (at * at % VOLUMES, if at.is_multiple_of(3) { "R" } else { "W" });
         format!("{volume},{op},{},4096,{}\n", at % 97 * 4096, 1_000 + 50 * at)
     };
     let text: String = (0..3000).map(line).collect();

@@ -13,7 +13,7 @@ use nvlab_lab::report::Format;
 use nvlab_lab::report::metric::{self, Better, Metric};
 use nvlab_lab::run::Preparation;
 use nvlab_lab::sweep::file::SweepError;
-use nvlab_lab::sweep::fleet::{self, SHARES, by_volume, quantile};
+use nvlab_lab::sweep::fleet::{self, SHARES, Spread, by_volume, quantile};
 use nvlab_lab::sweep::front::{Group, Objectives, groups};
 use nvlab_lab::sweep::scale::Scale;
 use nvlab_lab::sweep::space::{Axis, RunSpec};
@@ -230,15 +230,16 @@ fn metrics_of(groups: &[Group<'_>], asked: &[Metric], front: &[Metric]) -> Vec<M
 
 /// What people see of a fleet: a few quantiles of each metric over its volumes.
 fn over_volumes(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> Table {
-    let spreads: Vec<_> = metrics.iter().map(|metric| by_volume(sweep, groups, metric)).collect();
+    let spreads: Vec<Vec<Spread<'_>>> =
+        metrics.iter().map(|metric| by_volume(sweep, groups, metric)).collect();
     let mut columns: Vec<Column> =
         fleet::varied(sweep).iter().map(|axis| column(&axis.name, false)).collect();
     columns.push(column("volumes", false));
     columns.extend(metrics.iter().map(|metric| column(&metric.title, true)));
     let mut rows = Vec::new();
-    for (row, (at, _)) in spreads.first().into_iter().flatten().enumerate() {
+    for (row, Spread { at, .. }) in spreads.first().into_iter().flatten().enumerate() {
         for (name, share) in SHARES {
-            let values = spreads.iter().map(|spread| quantile(&spread[row].1, share));
+            let values = spreads.iter().map(|spreads| quantile(&spreads[row].values, share));
             let cells = values.zip(metrics).map(|(value, metric)| {
                 Cell::or_dash(value, |value| Cell::new(metric.unit.shown(value).to_string(), value))
             });

@@ -44,28 +44,29 @@ pub fn varied(sweep: &Sweep) -> Vec<&Axis> {
     others.filter(|axis| axis.values.len() > 1).collect()
 }
 
-/// The values of a metric over the volumes, ascending, for each combination of the other axes, in their order.
-pub fn by_volume<'a>(
-    sweep: &'a Sweep,
-    groups: &[Group<'a>],
-    metric: &Metric,
-) -> Vec<(Vec<&'a str>, Vec<f64>)> {
+/// The values of a metric over the volumes at one combination of the other axes.
+pub struct Spread<'a> {
+    /// The values on the other axes.
+    pub at: Vec<&'a str>,
+    /// Those of the metric, ascending.
+    pub values: Vec<f64>,
+}
+
+/// The values of a metric over the volumes for each combination of the other axes, in their order.
+pub fn by_volume<'a>(sweep: &'a Sweep, groups: &[Group<'a>], metric: &Metric) -> Vec<Spread<'a>> {
     let axes = varied(sweep);
-    let mut spreads: Vec<(Vec<&str>, Vec<f64>)> = Vec::new();
+    let mut spreads: Vec<Spread<'a>> = Vec::new();
     for group in groups {
-        let at: Vec<&str> = group
-            .values
-            .iter()
-            .filter(|(name, _)| axes.iter().any(|axis| axis.name == *name))
-            .map(|(_, v)| *v)
-            .collect();
-        let place = spreads.iter().position(|(known, _)| *known == at).unwrap_or_else(|| {
-            spreads.push((at, Vec::new()));
+        let is_other = |name: &str| axes.iter().any(|axis| axis.name == name);
+        let others = group.values.iter().filter(|(name, _)| is_other(name));
+        let at: Vec<&str> = others.map(|(_, value)| *value).collect();
+        let place = spreads.iter().position(|known| known.at == at).unwrap_or_else(|| {
+            spreads.push(Spread { at, values: Vec::new() });
             spreads.len() - 1
         });
-        spreads[place].1.extend(group.mean(metric));
+        spreads[place].values.extend(group.mean(metric));
     }
-    spreads.iter_mut().for_each(|(_, values)| values.sort_by(f64::total_cmp));
+    spreads.iter_mut().for_each(|spread| spread.values.sort_by(f64::total_cmp));
     spreads
 }
 

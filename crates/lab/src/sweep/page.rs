@@ -1,6 +1,6 @@
 //! A sweep as a page: its table, curves along its axes, and its objectives against each other.
 
-use super::fleet::{self, SHARES, by_volume, quantile};
+use super::fleet::{self, SHARES, Spread, by_volume, quantile};
 use super::front::{Group, Objectives, beats, groups};
 use super::space::{Axis as VariedAxis, number_of};
 use super::{Outcome, SEED, Sweep, WORKLOAD};
@@ -92,12 +92,13 @@ fn volumes(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
     let names = axes.iter().map(|axis| axis.name.as_str()).chain(["volumes"]);
     let heads: Vec<&str> = names.chain(metrics.iter().map(|metric| metric.title.as_str())).collect();
     let mut table = Table::new("", axes.len() + 1, &heads);
-    let spreads: Vec<_> = metrics.iter().map(|metric| by_volume(sweep, groups, metric)).collect();
+    let spreads: Vec<Vec<Spread<'_>>> =
+        metrics.iter().map(|metric| by_volume(sweep, groups, metric)).collect();
     let Some(first) = spreads.first() else { return table.html() };
-    for (row, (at, _)) in first.iter().enumerate() {
+    for (row, Spread { at, .. }) in first.iter().enumerate() {
         for (name, share) in SHARES {
-            let shown = |(metric, spread): (&Metric, &Vec<(Vec<&str>, Vec<f64>)>)| {
-                let value = quantile(&spread[row].1, share);
+            let shown = |(metric, spreads): (&Metric, &Vec<Spread<'_>>)| {
+                let value = quantile(&spreads[row].values, share);
                 value.map_or("–".to_string(), |value| escape(&metric.unit.shown(value).to_string()))
             };
             let values = at.iter().chain([&name]).map(|text| escape(text));
@@ -112,12 +113,12 @@ fn distributions(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> Str
     let mut html = String::from("<div class=\"plots\">\n");
     for metric in metrics {
         let spreads = by_volume(sweep, groups, metric);
-        let all = || spreads.iter().flat_map(|(_, values)| values);
+        let all = || spreads.iter().flat_map(|spread| &spread.values);
         let (least, most) = all().fold((f64::MAX, 0.0f64), |(a, b), &n| (a.min(n), b.max(n)));
-        let drawn = spreads.iter().filter(|(_, values)| !values.is_empty()).map(|(at, values)| {
+        let drawn = spreads.iter().filter(|spread| !spread.values.is_empty()).map(|spread| {
             let points = (0..=STEPS).map(|step| f64::from(step) / f64::from(STEPS));
-            let points = points.filter_map(|share| Some((quantile(values, share)?, 100.0 * share)));
-            Series::new(&at.join(", "), points.collect()).unmarked()
+            let points = points.filter_map(|share| Some((quantile(&spread.values, share)?, 100.0 * share)));
+            Series::new(&spread.at.join(", "), points.collect()).unmarked()
         });
         let series: Vec<Series> = drawn.collect();
         if series.is_empty() {
