@@ -12,7 +12,7 @@
 //! | [`file`](mod@file) | the file of a sweep, and axes as they are written on a command line |
 //! | [`scale`] | what the values of an axis are: numbers in a base unit, or texts |
 //! | [`fleet`] | a workload that is a pattern: one point for each trace it matches |
-//! | [`figures`] | what is kept in memory of a run |
+//! | `figures` | what is kept in memory of a run |
 //! | [`skip`] | rules for points that are not run |
 //! | [`table`] | the results as one table: Parquet, CSV, JSON |
 //! | [`front`] | the objectives of points, and their Pareto front |
