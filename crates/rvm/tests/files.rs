@@ -180,6 +180,14 @@ fn one_opener_one_region_one_log() {
     let mut no_restore = region.begin_with(Restore::No);
     no_restore.write(0, b"x").unwrap();
     assert!(no_restore.abort().is_err());
+    // What could not be undone stays in memory, and does not become part of the next transaction.
+    let mut next = region.begin();
+    next.write(100, b"y").unwrap();
+    next.commit().unwrap();
+    assert_eq!((region[0], region[100]), (b'x', b'y'));
+    drop((region, rvm));
+    let (_rvm, region) = open(folder.path(), Options::default());
+    assert_eq!((region[0], region[100]), (0, b'y'));
 }
 
 /// A range that raw memory forgets is found in debug mode.
