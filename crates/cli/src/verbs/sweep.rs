@@ -13,13 +13,12 @@ use nvlab_lab::report::Format;
 use nvlab_lab::report::metric::{self, Better, Metric};
 use nvlab_lab::run::Preparation;
 use nvlab_lab::sweep::file::SweepError;
-use nvlab_lab::sweep::fleet::{self, SHARES, Spread, by_volume, quantile};
 use nvlab_lab::sweep::front::{Group, Objectives, groups};
 use nvlab_lab::sweep::scale::Scale;
 use nvlab_lab::sweep::space::{Axis, RunSpec};
 use nvlab_lab::sweep::table::{SCHEMA, SweepTable};
 use nvlab_lab::sweep::{
-    Batch, Figures, Outcome, Point, PointError, SEED, Shard, Sweep, elsewhere, outcomes, page,
+    Batch, Figures, Outcome, Point, PointError, Shard, Sweep, elsewhere, fleet, outcomes, page,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -159,8 +158,7 @@ fn show(
 ) -> Result<(), Failure> {
     let groups = groups(sweep, outcomes, front);
     let shown = metrics_of(&groups, asked, front);
-    let axes: Vec<_> =
-        sweep.space.axes.iter().filter(|axis| axis.name != SEED && axis.values.len() > 1).collect();
+    let axes = sweep.varied();
     let scales: Vec<Scale> = axes.iter().map(|axis| sweep.space.scale(&axis.name)).collect();
     let head = |(axis, scale): (&&Axis, &Scale)| Column {
         name: scale.column.clone().into(),
@@ -230,22 +228,17 @@ fn metrics_of(groups: &[Group<'_>], asked: &[Metric], front: &[Metric]) -> Vec<M
 
 /// What people see of a fleet: a few quantiles of each metric over its volumes.
 fn over_volumes(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> Table {
-    let spreads: Vec<Vec<Spread<'_>>> =
-        metrics.iter().map(|metric| by_volume(sweep, groups, metric)).collect();
     let mut columns: Vec<Column> =
-        fleet::varied(sweep).iter().map(|axis| column(&axis.name, false)).collect();
+        fleet::others(sweep).iter().map(|axis| column(&axis.name, false)).collect();
     columns.push(column("volumes", false));
     columns.extend(metrics.iter().map(|metric| column(&metric.title, true)));
-    let mut rows = Vec::new();
-    for (row, Spread { at, .. }) in spreads.first().into_iter().flatten().enumerate() {
-        for (name, share) in SHARES {
-            let values = spreads.iter().map(|spreads| quantile(&spreads[row].values, share));
-            let cells = values.zip(metrics).map(|(value, metric)| {
-                Cell::or_dash(value, |value| Cell::new(metric.unit.shown(value).to_string(), value))
-            });
-            rows.push(at.iter().chain([&name]).map(|text| Cell::text(*text)).chain(cells).collect());
-        }
-    }
+    let row = |row: fleet::Summary<'_>| {
+        let cells = row.values.into_iter().zip(metrics).map(|(value, metric)| {
+            Cell::or_dash(value, |value| Cell::new(metric.unit.shown(value).to_string(), value))
+        });
+        row.at.iter().chain([&row.share]).map(|text| Cell::text(*text)).chain(cells).collect()
+    };
+    let rows = fleet::summary(sweep, groups, metrics).into_iter().map(row).collect();
     Table { schema: SCHEMA, columns, rows }
 }
 

@@ -74,7 +74,8 @@ impl Keys {
     /// Calls `go` with the device of these keys, if it was kept, prepared or on its way, and with what its run begins with;
     /// nobody else in this program prepares it meanwhile.
     pub fn begin<R>(self, shelf: &Shelf, go: impl FnOnce(Option<Attached<PageMap>>, Begin<'_>) -> R) -> R {
-        if let Some((device, kept @ Kept::Prepared(..))) = find(shelf, &self) {
+        // One that is prepared is loaded without a turn: many runs may do so at once.
+        if let Some((device, kept)) = find_prepared(shelf, &self) {
             return go(Some(device), Begin { kept: Some(kept), ..Begin::default() });
         }
         let turn = shelf.turn(self.all().next().expect("there is a key"));
@@ -114,12 +115,16 @@ pub(super) fn is_kept(design: &Design) -> bool {
 
 /// The device of a run, if it was kept, prepared or on its way.
 fn find(shelf: &Shelf, keys: &Keys) -> Option<(Attached<PageMap>, Kept)> {
+    find_prepared(shelf, keys).or_else(|| {
+        let part = keys.all().find_map(|key| shelf.find::<Settling>(&part_of(key)));
+        part.map(|(device, settling)| (device, Kept::Settling(settling)))
+    })
+}
+
+/// The device of a run, if it was kept when it was prepared.
+fn find_prepared(shelf: &Shelf, keys: &Keys) -> Option<(Attached<PageMap>, Kept)> {
     let prepared = keys.all().find_map(|key| shelf.find::<(Precondition, Time)>(key));
-    if let Some((device, (report, ready))) = prepared {
-        return Some((device, Kept::Prepared(report, ready)));
-    }
-    let part = keys.all().find_map(|key| shelf.find::<Settling>(&part_of(key)));
-    part.map(|(device, settling)| (device, Kept::Settling(settling)))
+    prepared.map(|(device, (report, ready))| (device, Kept::Prepared(report, ready)))
 }
 
 /// Keeps the device of one run.

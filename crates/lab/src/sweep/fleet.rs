@@ -2,11 +2,11 @@
 
 use super::front::Group;
 use super::space::Axis;
-use super::{SEED, Sweep, VOLUME};
+use super::{Sweep, VOLUME};
 use crate::report::metric::Metric;
 
 /// The shares of volumes whose values a summary has: at most so many are lower.
-pub const SHARES: [(&str, f64); 5] =
+const SHARES: [(&str, f64); 5] =
     [("lowest", 0.0), ("5 %", 0.05), ("median", 0.5), ("95 %", 0.95), ("highest", 1.0)];
 
 /// The traces that a workload's pattern matches, in the order of their names, as an axis, and the workload with the axis in
@@ -39,13 +39,12 @@ pub(super) fn axis(workload: &str) -> Result<Option<(Axis, String)>, String> {
 }
 
 /// The axes that differ between runs of the same volume, without the seed.
-pub fn varied(sweep: &Sweep) -> Vec<&Axis> {
-    let others = sweep.space.axes.iter().filter(|axis| ![VOLUME, SEED].contains(&axis.name.as_str()));
-    others.filter(|axis| axis.values.len() > 1).collect()
+pub fn others(sweep: &Sweep) -> Vec<&Axis> {
+    sweep.varied().into_iter().filter(|axis| axis.name != VOLUME).collect()
 }
 
 /// The values of a metric over the volumes at one combination of the other axes.
-pub struct Spread<'a> {
+pub(super) struct Spread<'a> {
     /// The values on the other axes.
     pub at: Vec<&'a str>,
     /// Those of the metric, ascending.
@@ -53,8 +52,8 @@ pub struct Spread<'a> {
 }
 
 /// The values of a metric over the volumes for each combination of the other axes, in their order.
-pub fn by_volume<'a>(sweep: &'a Sweep, groups: &[Group<'a>], metric: &Metric) -> Vec<Spread<'a>> {
-    let axes = varied(sweep);
+pub(super) fn by_volume<'a>(sweep: &'a Sweep, groups: &[Group<'a>], metric: &Metric) -> Vec<Spread<'a>> {
+    let axes = others(sweep);
     let mut spreads: Vec<Spread<'a>> = Vec::new();
     for group in groups {
         let is_other = |name: &str| axes.iter().any(|axis| axis.name == name);
@@ -71,6 +70,30 @@ pub fn by_volume<'a>(sweep: &'a Sweep, groups: &[Group<'a>], metric: &Metric) ->
 }
 
 /// The value that at most this share of `values`, which ascend, lies below.
-pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
+pub(super) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     values.get((share * (values.len().max(1) - 1) as f64).round() as usize).copied()
+}
+
+/// A row of the summary of a fleet.
+pub struct Summary<'a> {
+    /// The values on the other axes.
+    pub at: Vec<&'a str>,
+    /// Which quantile: `median`.
+    pub share: &'static str,
+    /// That of each metric by itself; `None` if no run has a value.
+    pub values: Vec<Option<f64>>,
+}
+
+/// A few quantiles of metrics over the volumes, for each combination of the other axes.
+pub fn summary<'a>(sweep: &'a Sweep, groups: &[Group<'a>], metrics: &[Metric]) -> Vec<Summary<'a>> {
+    let spreads: Vec<Vec<Spread<'a>>> =
+        metrics.iter().map(|metric| by_volume(sweep, groups, metric)).collect();
+    let mut rows = Vec::new();
+    for (row, Spread { at, .. }) in spreads.first().into_iter().flatten().enumerate() {
+        for (name, share) in SHARES {
+            let values = spreads.iter().map(|spreads| quantile(&spreads[row].values, share)).collect();
+            rows.push(Summary { at: at.clone(), share: name, values });
+        }
+    }
+    rows
 }

@@ -43,6 +43,7 @@ use crate::plan::{Named, Settings, Task};
 use nvlab_workload::WorkloadError;
 use rayon::prelude::*;
 use skip::Skip;
+use space::Axis;
 use std::collections::HashMap;
 use std::str::FromStr;
 use thiserror::Error;
@@ -92,6 +93,11 @@ impl Sweep {
     /// True if its points are on many traces, whose metrics are shown as distributions.
     pub fn is_fleet(&self) -> bool {
         self.space.axis(VOLUME).is_some_and(|axis| axis.values.len() > 1)
+    }
+
+    /// The axes with several values, without that of seeds.
+    pub fn varied(&self) -> Vec<&Axis> {
+        self.space.axes.iter().filter(|axis| axis.name != SEED && axis.values.len() > 1).collect()
     }
 
     /// The points that are run; the last axis varies fastest.

@@ -1,9 +1,9 @@
 //! A sweep as a page: its table, curves along its axes, and its objectives against each other.
 
-use super::fleet::{self, SHARES, Spread, by_volume, quantile};
+use super::fleet::{self, by_volume, quantile};
 use super::front::{Group, Objectives, beats, groups};
 use super::space::{Axis as VariedAxis, number_of};
-use super::{Outcome, SEED, Sweep, WORKLOAD};
+use super::{Outcome, Sweep, WORKLOAD};
 use crate::report::metric::{Better, Metric};
 use crate::report::page::{Axis, Curves, Dot, Page, Scatter, Series, Table, escape};
 
@@ -64,13 +64,8 @@ fn lead(sweep: &Sweep, outcomes: &[Outcome]) -> String {
     format!("<p class=\"about\">{version}{} points: {}</p>\n", outcomes.len(), axes.join(" x "))
 }
 
-/// Axes on which groups differ.
-fn varied(sweep: &Sweep) -> Vec<&VariedAxis> {
-    sweep.space.axes.iter().filter(|axis| axis.name != SEED && axis.values.len() > 1).collect()
-}
-
 fn table(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
-    let axes = varied(sweep);
+    let axes = sweep.varied();
     let names = axes.iter().map(|axis| axis.name.as_str()).chain(["front"]);
     let heads: Vec<&str> = names.chain(metrics.iter().map(|metric| metric.title.as_str())).collect();
     let mut table = Table::new("", axes.len() + 1, &heads);
@@ -88,22 +83,16 @@ fn table(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
 
 /// For each metric a few quantiles over the volumes, for each combination of the other axes.
 fn volumes(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
-    let axes = fleet::varied(sweep);
+    let axes = fleet::others(sweep);
     let names = axes.iter().map(|axis| axis.name.as_str()).chain(["volumes"]);
     let heads: Vec<&str> = names.chain(metrics.iter().map(|metric| metric.title.as_str())).collect();
     let mut table = Table::new("", axes.len() + 1, &heads);
-    let spreads: Vec<Vec<Spread<'_>>> =
-        metrics.iter().map(|metric| by_volume(sweep, groups, metric)).collect();
-    let Some(first) = spreads.first() else { return table.html() };
-    for (row, Spread { at, .. }) in first.iter().enumerate() {
-        for (name, share) in SHARES {
-            let shown = |(metric, spreads): (&Metric, &Vec<Spread<'_>>)| {
-                let value = quantile(&spreads[row].values, share);
-                value.map_or("–".to_string(), |value| escape(&metric.unit.shown(value).to_string()))
-            };
-            let values = at.iter().chain([&name]).map(|text| escape(text));
-            table.row(&values.chain(metrics.iter().zip(&spreads).map(shown)).collect::<Vec<_>>());
-        }
+    for row in fleet::summary(sweep, groups, metrics) {
+        let shown = |(value, metric): (Option<f64>, &Metric)| {
+            value.map_or("–".to_string(), |value| escape(&metric.unit.shown(value).to_string()))
+        };
+        let values = row.at.iter().chain([&row.share]).map(|text| escape(text));
+        table.row(&values.chain(row.values.into_iter().zip(metrics).map(shown)).collect::<Vec<_>>());
     }
     table.html()
 }
@@ -113,8 +102,7 @@ fn distributions(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> Str
     let mut html = String::from("<div class=\"plots\">\n");
     for metric in metrics {
         let spreads = by_volume(sweep, groups, metric);
-        let all = || spreads.iter().flat_map(|spread| &spread.values);
-        let (least, most) = all().fold((f64::MAX, 0.0f64), |(a, b), &n| (a.min(n), b.max(n)));
+        let is_wide = spans_much(spreads.iter().flat_map(|spread| &spread.values).copied());
         let drawn = spreads.iter().filter(|spread| !spread.values.is_empty()).map(|spread| {
             let points = (0..=STEPS).map(|step| f64::from(step) / f64::from(STEPS));
             let points = points.filter_map(|share| Some((quantile(&spread.values, share)?, 100.0 * share)));
@@ -125,11 +113,7 @@ fn distributions(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> Str
             continue;
         }
         let unit = metric.unit;
-        let across = if least > 0.0 && most / least > 30.0 {
-            Axis::log(&metric.title)
-        } else {
-            Axis::linear(&metric.title)
-        };
+        let across = if is_wide { Axis::log(&metric.title) } else { Axis::linear(&metric.title) };
         let across = across.text(move |value| unit.shown(value).to_string());
         let title = format!("{}: share of the volumes", metric.title);
         html += &Curves::new(&title, across, Axis::linear("%"), series).html_and_table();
@@ -140,7 +124,7 @@ fn distributions(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> Str
 /// A plot of each metric along the axis with the most numbers, with a line for each combination of the other values: one
 /// plot for each workload, and for each value of further axes if there would be too many lines.
 fn curves(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
-    let axes = varied(sweep);
+    let axes = sweep.varied();
     let numeric = |axis: &&VariedAxis| axis.values.iter().all(|value| number_of(value).is_some());
     let others = || axes.iter().copied().filter(|axis| axis.name != WORKLOAD);
     let x = others().filter(numeric).max_by_key(|axis| axis.values.len()).or_else(|| others().next());
@@ -164,7 +148,11 @@ fn curves(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
             }
             let across = if numeric(&x) {
                 let ticks = x.values.iter().filter_map(|value| Some((number_of(value)?, value.clone())));
-                let axis = if spreads(&x.values) { Axis::log(&x.name) } else { Axis::linear(&x.name) };
+                let axis = if spans_much(x.values.iter().filter_map(|value| number_of(value))) {
+                    Axis::log(&x.name)
+                } else {
+                    Axis::linear(&x.name)
+                };
                 axis.ticks(ticks.collect::<Vec<_>>())
             } else {
                 Axis::names(&x.name, &x.values)
@@ -180,9 +168,8 @@ fn curves(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
 }
 
 /// True if values span more than a factor of 30: a logarithmic axis shows them better.
-fn spreads(values: &[String]) -> bool {
-    let numbers: Vec<f64> = values.iter().filter_map(|value| number_of(value)).collect();
-    let (least, most) = numbers.iter().fold((f64::MAX, 0.0f64), |(a, b), &n| (a.min(n), b.max(n)));
+fn spans_much(values: impl Iterator<Item = f64>) -> bool {
+    let (least, most) = values.fold((f64::MAX, 0.0f64), |(a, b), n| (a.min(n), b.max(n)));
     least > 0.0 && most / least > 30.0
 }
 
