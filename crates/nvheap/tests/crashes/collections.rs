@@ -1,9 +1,7 @@
 //! Power cuts in a simulated cache while collections change: at every flush, streamed write and fence, with subsets of the lines
 //! that are not durable. What is found is the state before the transaction or after it, and every block and count agrees.
 
-mod common;
-
-use common::{file, images};
+use crate::common::{file, images};
 use nvlab_nvheap::{
     Brand, Delays, Heap, Options, PBTreeMap, PBox, PHashMap, PList, PString, Persist, Result, Simulated, Tx,
 };
@@ -32,7 +30,7 @@ type State = (Vec<(u64, u64)>, Vec<(u64, u64)>, Vec<(String, u64)>, Vec<String>,
 static TURN: Mutex<()> = Mutex::new(());
 
 fn options(simulated: &Arc<Simulated>) -> Options {
-    common::options(simulated, 256 << 10)
+    crate::common::options(simulated, 256 << 10)
 }
 
 fn state(heap: &Heap<Power>) -> State {

@@ -1,0 +1,12 @@
+//! Heaps as programs use them, look at them, and find them damaged. One program, as each takes its time to link.
+
+mod basics;
+mod collections;
+mod compact;
+mod hostile;
+mod inspect;
+mod logs;
+mod places;
+mod refused;
+mod space;
+mod threads;
