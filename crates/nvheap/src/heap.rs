@@ -7,7 +7,7 @@ use crate::layout::{Header, Layout, PAGE, TYPES};
 use crate::locked::{lock, open_locked};
 use crate::memory::{Memory, Persistence};
 use crate::mutex::locked;
-use crate::persist::{Brand, Shape, fingerprint, words};
+use crate::persist::{Brand, Shape, words};
 use crate::place::{self, Place};
 use crate::pointer::{Handle, PBox, offset, pack, tag_of};
 use crate::reap::{Ended, reap};
@@ -132,10 +132,6 @@ fn whole_words(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks(8).map(word).collect()
 }
 
-fn fingerprint_of(shape: &Shape) -> u64 {
-    fingerprint(shape.types.iter().map(|entry| entry.shape.as_str()))
-}
-
 impl<H: Brand> Heap<H> {
     /// Creates a heap in a new file, with the root that `root` makes; or on a block device or memory window that begins with
     /// zeros.
@@ -181,6 +177,16 @@ impl<H: Brand> Heap<H> {
         options: Options,
         root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
     ) -> Result<Self> {
+        Self::create_by(file, path, options, root)
+    }
+
+    /// The same with a `root` that is known to keep no pointers.
+    pub(crate) fn create_by(
+        file: File,
+        path: &Path,
+        options: Options,
+        root: impl FnMut(&Tx<'_, H>) -> Result<H::Root>,
+    ) -> Result<Self> {
         lock(&file, path)?;
         let place = Place::of(&file, path)?;
         if !place.is_blank(&file, path)? {
@@ -213,7 +219,7 @@ impl<H: Brand> Heap<H> {
         memory: Memory,
         (layout, identity): (Layout, Option<u64>),
         brand: BrandGuard,
-        mut root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
+        mut root: impl FnMut(&Tx<'_, H>) -> Result<H::Root>,
     ) -> Result<Self> {
         let shape = Shape::of::<H>();
         let header = Header {
@@ -224,7 +230,7 @@ impl<H: Brand> Heap<H> {
                     file::random_u64().map_err(Error::io("draw a number for", &memory.path().display()))?
                 }
             },
-            fingerprint: fingerprint_of(&shape),
+            fingerprint: shape.fingerprint(),
             root: 0,
             epoch_done: 0,
             clock_limit: CLOCK_STEP,
@@ -241,7 +247,7 @@ impl<H: Brand> Heap<H> {
         }
         memory.persist(TYPES.start, &whole_words(&kept(&shape)))?;
         let mut heap = Self::start(memory, header, shape, brand, 0, 0);
-        let made = heap.transaction(|tx| {
+        let made = run(&thread::lease(&heap.core)?, &mut |tx| {
             let root = PBox::<H::Root, H>::new(tx, root(tx)?)?;
             let at = root.word().get();
             // It is never dropped: the header points to it.
@@ -283,7 +289,7 @@ impl<H: Brand> Heap<H> {
     pub(crate) fn identify(path: &Path, start: &[u8]) -> Result<(Header, Shape)> {
         let header = Header::find(path, start)?;
         let shape = Shape::of::<H>();
-        if header.fingerprint != fingerprint_of(&shape) {
+        if header.fingerprint != shape.fingerprint() {
             return Err(Error::Schema { why: difference(&start[TYPES.start as usize..], &shape) });
         }
         Ok((header, shape))
@@ -326,7 +332,7 @@ impl<H: Brand> Heap<H> {
         let core = Arc::new_cyclic(|this| Core {
             // Hints change outside transactions: a log has them only if the heap was closed.
             space: Space::open(
-                (memory.bytes() - layout.data()) / PAGE,
+                [memory.bytes(), memory.bytes_max()].map(|bytes| (bytes - layout.data()) / PAGE),
                 memory.region().is_none() || replayed == 0,
             ),
             memory,
@@ -412,7 +418,10 @@ impl<H: Brand> Drop for Heap<H> {
 }
 
 /// Runs transactions until one commits or fails for good.
-fn run<H: Brand, R>(lease: &Lease<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Result<R>) -> Result<R> {
+pub(crate) fn run<H: Brand, R>(
+    lease: &Lease<'_>,
+    body: &mut impl FnMut(&Tx<'_, H>) -> Result<R>,
+) -> Result<R> {
     let tx = lease.tx();
     if tx.context.depth.get() > 0 {
         // Part of the transaction around it.
@@ -464,7 +473,7 @@ fn failure(tx: RawTx<'_>, error: Option<Error>) -> Error {
 }
 
 /// The first type of the heap that is not the program's; `found` is what it says about its types.
-fn difference(found: &[u8], shape: &Shape) -> String {
+pub(crate) fn difference(found: &[u8], shape: &Shape) -> String {
     let end = found.iter().position(|&byte| byte == 0).unwrap_or(found.len());
     let (found, mine) = (String::from_utf8_lossy(&found[..end]).into_owned(), kept(shape));
     let mine = String::from_utf8_lossy(&mine).into_owned();

@@ -162,6 +162,14 @@ impl Memory {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Bytes that it may grow to.
+    pub fn bytes_max(&self) -> u64 {
+        match &self.holder {
+            Holder::File { mapping, .. } => mapping.len() as u64,
+            Holder::Region(_) => self.bytes(),
+        }
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -6,6 +6,7 @@ mod compact;
 mod hostile;
 mod inspect;
 mod logs;
+mod migrate;
 mod places;
 mod refused;
 mod space;
