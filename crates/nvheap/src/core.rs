@@ -6,12 +6,13 @@ use crate::memory::Memory;
 use crate::mutex::locked;
 use crate::persist::TypeEntry;
 use crate::space::Space;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, yield_now};
 use crate::wait::back_off;
 use nvlab_os::barrier;
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{OnceLock, Weak};
 
 /// Clocks that are reserved at a time: a generation uses at least as many.
 pub(crate) const CLOCK_STEP: u64 = 1 << 32;
@@ -164,7 +165,7 @@ impl Core {
                 continue;
             }
             let ended = (0..1000).any(|_| {
-                std::thread::yield_now();
+                yield_now();
                 slot.runs.load(Ordering::Acquire) != runs
             });
             if !ended {

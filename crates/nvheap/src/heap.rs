@@ -10,9 +10,10 @@ use crate::mutex::locked;
 use crate::persist::{Brand, Shape, words};
 use crate::place::{self, Place};
 use crate::pointer::{Handle, PBox, offset, pack, tag_of};
-use crate::reap::{Ended, reap};
+use crate::reap::{Ended, destroy_dropped, destroy_rest, reap};
 use crate::recover;
 use crate::space::Space;
+use crate::sync::{AtomicU64, Mutex};
 use crate::thread::{self, Lease};
 use crate::tx::{List, RawTx, Tx, with_running};
 use crate::wait::back_off;
@@ -25,11 +26,14 @@ use std::io::ErrorKind;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, PoisonError};
+
+/// How often a heap that is being closed looks whether a thread still uses it.
+const CLOSING_TRIES: u32 = 1000;
 
 /// Brands of the heaps that are open.
-static OPEN: Mutex<Option<HashSet<TypeId>>> = Mutex::new(None);
+static OPEN: std::sync::Mutex<Option<HashSet<TypeId>>> = std::sync::Mutex::new(None);
 
 /// How a heap is created or opened.
 #[derive(Clone, Debug)]
@@ -106,7 +110,8 @@ pub(crate) struct BrandGuard(TypeId);
 impl BrandGuard {
     pub fn take<H: Brand>() -> Result<BrandGuard> {
         let id = TypeId::of::<H>();
-        match locked(&OPEN).get_or_insert_default().insert(id) {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.get_or_insert_default().insert(id) {
             true => Ok(BrandGuard(id)),
             false => Err(Error::BrandInUse(type_name::<H>())),
         }
@@ -115,7 +120,8 @@ impl BrandGuard {
 
 impl Drop for BrandGuard {
     fn drop(&mut self) {
-        locked(&OPEN).get_or_insert_default().remove(&self.0);
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get_or_insert_default().remove(&self.0);
     }
 }
 
@@ -414,6 +420,12 @@ impl<H: Brand> Drop for Heap<H> {
         thread::end_lease(&self.core);
         // If it fails, the logs have what is not at home.
         let _ = self.core.keep_hints().and_then(|()| self.checkpoint());
+        // A thread that ends gives its pages back meanwhile: after this, file and brand are free for whoever opens it next.
+        let mut tries = 0;
+        while Arc::strong_count(&self.core) > 1 && tries < CLOSING_TRIES {
+            tries += 1;
+            back_off(tries);
+        }
     }
 }
 
@@ -434,11 +446,13 @@ pub(crate) fn run<H: Brand, R>(
                 tries += 1;
                 back_off(tries);
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                destroy_dropped(lease);
+                return Err(error);
+            }
             Ok(result) => {
-                while tx.context.has_dead.get() {
-                    reap(lease, tx.context.slot, List::Dead)?;
-                    tx.context.has_dead.set(!tx.is_list_empty(tx.context.slot, List::Dead)?);
+                if tx.context.has_dead.get() {
+                    destroy_rest(lease)?;
                 }
                 return Ok(result);
             }

@@ -75,6 +75,10 @@
 #[doc = include_str!("../../../docs/nvheap.md")]
 mod tutorial {}
 
+// What `Persist` is derived to names this crate.
+#[cfg(test)]
+extern crate self as nvlab_nvheap;
+
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
 compile_error!("the format of heaps is that of little-endian 64-bit machines");
 
@@ -104,6 +108,9 @@ mod replace;
 mod simulated;
 mod space;
 mod string;
+mod sync;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod tx;
 mod vec;

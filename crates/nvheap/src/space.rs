@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::layout::{Layout, PAGE};
 use crate::memory::Memory;
 use crate::mutex::locked;
+use crate::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 /// Bytes in front of an object: lock, references and type, link.
