@@ -156,6 +156,17 @@ impl Core {
         self.memory.fence(&[(0, self.memory.bytes())])
     }
 
+    /// Waits, if not for long, until only the heap has it. A thread that ends gives its pages back meanwhile: after this, file and brand
+    /// are free for whoever opens the heap next.
+    pub fn wait_until_alone(&self) {
+        const TRIES: u32 = 1000;
+        let mut tries = 0;
+        while self.this.strong_count() > 1 && tries < TRIES {
+            tries += 1;
+            back_off(tries);
+        }
+    }
+
     /// Waits until every transaction of another thread that runs now has ended; false if that takes long.
     pub fn is_quiet(&self, mine: usize) -> bool {
         barrier::heavy();

@@ -29,9 +29,6 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
 
-/// How often a heap that is being closed looks whether a thread still uses it.
-const CLOSING_TRIES: u32 = 1000;
-
 /// Brands of the heaps that are open.
 static OPEN: std::sync::Mutex<Option<HashSet<TypeId>>> = std::sync::Mutex::new(None);
 
@@ -420,12 +417,7 @@ impl<H: Brand> Drop for Heap<H> {
         thread::end_lease(&self.core);
         // If it fails, the logs have what is not at home.
         let _ = self.core.keep_hints().and_then(|()| self.checkpoint());
-        // A thread that ends gives its pages back meanwhile: after this, file and brand are free for whoever opens it next.
-        let mut tries = 0;
-        while Arc::strong_count(&self.core) > 1 && tries < CLOSING_TRIES {
-            tries += 1;
-            back_off(tries);
-        }
+        self.core.wait_until_alone();
     }
 }
 

@@ -4,7 +4,18 @@
 //! Not explored: what a processor or compiler does to accesses in other orders than the program's (every order is one of
 //! them), so neither memory orderings nor `barrier` are tested here.
 //!
+//! Faults put in by hand, one at a time. Found: a lock taken by load and store; no check of reads at commit; none of the version after a copy;
+//! none of earlier reads at a newer version; locks released before the changes are home; a commit that does not say that it is in
+//! progress, or does not look at the epoch again; a checkpoint that does not wait for commits, or ends an epoch twice; pages used again
+//! before it was quiet; destruction that ignores handles; a last handle that does not wait for who holds the object; a log leased by load
+//! and store; closing that does not wait for threads. Missed: clocks read after the check of reads; locks released before the clock
+//! is published; a commit that ends before its changes are home; pages used again in the same epoch; a block taken although its lock is
+//! held; no set of taken pages; a relaxed release; no barrier at the epoch; no fence behind a copy. A commit's clock that does not
+//! follow its locks: found by an earlier version of these tests; by this one missed.
+//!
 //! [shuttle]: https://docs.rs/shuttle
+
+#![allow(clippy::unit_arg)] // Closures that store and end in `Ok`.
 
 use crate::{Brand, Error, Handle, Heap, Options, PVec, Persist, Persistence, Result, Strong, Tx, Weak};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -257,9 +268,8 @@ fn checkpoints_and_logs_have_every_commit() {
         });
         let now = bytes(&file);
         // The first look at memory after the last checkpoint; with the header and the logs as they are now.
-        let header = |bytes: &[u8]| bytes[..4096].to_vec();
         let mut home = home.into_inner().unwrap();
-        let first = home.iter().position(|home| header(home) == header(&now)).unwrap();
+        let first = home.iter().position(|home| home[..4096] == now[..4096]).unwrap();
         let mut image = home.swap_remove(first);
         let layout = heap.core.layout;
         for log in 0..4 {
@@ -267,10 +277,12 @@ fn checkpoints_and_logs_have_every_commit() {
             image[halves.clone()].copy_from_slice(&now[halves]);
         }
         drop((root, heap));
-        let heap = reopen(killed(&image));
-        let root = heap.root().unwrap();
-        let pair = heap.transaction(|tx| Ok([number(tx, &root, 0)?, number(tx, &root, 1)?]));
-        assert_eq!(pair.unwrap(), [3, 3]);
+        for image in [image, now] {
+            let heap = reopen(killed(&image));
+            let root = heap.root().unwrap();
+            let pair = heap.transaction(|tx| Ok([number(tx, &root, 0)?, number(tx, &root, 1)?]));
+            assert_eq!(pair.unwrap(), [3, 3]);
+        }
     });
 }
 
@@ -278,7 +290,7 @@ fn checkpoints_and_logs_have_every_commit() {
 /// or retries, and what the logs say about the old one is not replayed over the new one.
 #[test]
 fn pages_are_used_again_by_nobody_else() {
-    explore(100, || {
+    explore(120, || {
         // Five of eight pages; the root, the other objects and those of the other thread take one each.
         const LONG: usize = 38_000;
         let (heap, file) = create(4);
@@ -320,7 +332,7 @@ fn pages_are_used_again_by_nobody_else() {
 fn elements(tx: &Borrowed<'_>, root: &Pointer) -> Result<Vec<u64>> {
     let root = root.read(tx)?;
     let place = root.places[0].as_ref().unwrap().read(tx)?;
-    (0..place.list.len()).step_by(4000).map(|index| Ok(*place.list.read(tx, index)?)).collect()
+    (0..place.list.len()).step_by(500).map(|index| Ok(*place.list.read(tx, index)?)).collect()
 }
 
 /// Two threads that need the same size take no block twice, also where one has just freed it.

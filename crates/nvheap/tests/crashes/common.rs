@@ -29,11 +29,11 @@ pub fn draw(state: &mut u64) -> u64 {
 }
 
 /// Whether as much is to be tried as is practical, instead of what takes seconds: NVLAB_EXHAUSTIVE=1.
-fn is_exhaustive() -> bool {
+pub fn is_exhaustive() -> bool {
     std::env::var_os("NVLAB_EXHAUSTIVE").is_some()
 }
 
-/// Images of a crash point: all of them if there are at most `all_max`, otherwise so many random ones and the extremes; an eighth of
+/// Images of a crash point: all of them if there are at most `all_max`, otherwise so many random ones and the extremes; a sixteenth of
 /// both if not everything is to be tried.
 pub fn images(point: &CrashPoint, seed: &mut u64, all_max: usize, random: usize) -> Vec<Vec<u8>> {
     let choices = point.choices();
@@ -49,7 +49,7 @@ pub fn images(point: &CrashPoint, seed: &mut u64, all_max: usize, random: usize)
         Some(all) => (0..all).map(numbered).collect(),
         None => {
             let mut images = vec![point.image(|_| 0), point.image(|line| choices[line] - 1)];
-            let part = if is_exhaustive() { 1 } else { 8 };
+            let part = if is_exhaustive() { 1 } else { 16 };
             // The first lines, those of a log, are durable and the others are not; and the other way round.
             for end in (1..choices.len().min(40)).step_by(part) {
                 images.push(point.image(|line| if line < end { choices[line] - 1 } else { 0 }));
