@@ -19,7 +19,7 @@ your own drive: nvlab design new mine.toml (nvlab is target/release/nvlab; make 
 endef
 export WHAT NEXT
 
-.PHONY: run install ftls test fuzz test-real browser check-theory bench bench-durable bench-heap scale lint deny docs site wheel python
+.PHONY: run install ftls test fuzz test-real browser check-theory bench bench-durable bench-heap scale lint deny docs site wheel python miri
 
 run: ; @echo "$$WHAT"; $(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html && echo "$$NEXT"
 
@@ -57,6 +57,9 @@ python: ; @scripts/python-check.sh
 lint: ; cargo fmt --all --check && cargo clippy --workspace --all-targets --locked -- -D warnings
 
 deny: ; @scripts/deny.sh
+
+# Small heaps under the interpreter that checks Rust's rules for memory and threads; a nightly compiler is installed if there is none.
+miri: ; @scripts/miri.sh
 
 # The documentation: pages, notebooks (executed), references. In target/site.
 site: ; NVLAB_PYTHON=$$(scripts/python-env.sh) cargo test --workspace --quiet --locked --test python -- site --nocapture

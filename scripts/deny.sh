@@ -3,9 +3,9 @@
 # Known vulnerabilities are checked where their database can be fetched; where it cannot, this is said.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-tools=${CARGO_TARGET_DIR:-target}/tools
+tools=$(realpath -m "${CARGO_TARGET_DIR:-target}/tools")
 if ! command -v cargo-deny >/dev/null; then
-    export PATH="$PWD/$tools/bin:$PATH"
+    export PATH="$tools/bin:$PATH"
 fi
 if ! command -v cargo-deny >/dev/null; then
     python3 -m venv "$tools"

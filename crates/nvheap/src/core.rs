@@ -6,12 +6,13 @@ use crate::memory::Memory;
 use crate::mutex::locked;
 use crate::persist::TypeEntry;
 use crate::space::Space;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, yield_now};
 use crate::wait::back_off;
 use nvlab_os::barrier;
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{OnceLock, Weak};
 
 /// Clocks that are reserved at a time: a generation uses at least as many.
 pub(crate) const CLOCK_STEP: u64 = 1 << 32;
@@ -155,6 +156,17 @@ impl Core {
         self.memory.fence(&[(0, self.memory.bytes())])
     }
 
+    /// Waits, if not for long, until only the heap has it. A thread that ends gives its pages back meanwhile: after this, file and brand
+    /// are free for whoever opens the heap next.
+    pub fn wait_until_alone(&self) {
+        const TRIES: u32 = 1000;
+        let mut tries = 0;
+        while self.this.strong_count() > 1 && tries < TRIES {
+            tries += 1;
+            back_off(tries);
+        }
+    }
+
     /// Waits until every transaction of another thread that runs now has ended; false if that takes long.
     pub fn is_quiet(&self, mine: usize) -> bool {
         barrier::heavy();
@@ -164,7 +176,7 @@ impl Core {
                 continue;
             }
             let ended = (0..1000).any(|_| {
-                std::thread::yield_now();
+                yield_now();
                 slot.runs.load(Ordering::Acquire) != runs
             });
             if !ended {

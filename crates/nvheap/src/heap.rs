@@ -7,12 +7,13 @@ use crate::layout::{Header, Layout, PAGE, TYPES};
 use crate::locked::{lock, open_locked};
 use crate::memory::{Memory, Persistence};
 use crate::mutex::locked;
-use crate::persist::{Brand, Shape, fingerprint, words};
+use crate::persist::{Brand, Shape, words};
 use crate::place::{self, Place};
 use crate::pointer::{Handle, PBox, offset, pack, tag_of};
-use crate::reap::{Ended, reap};
+use crate::reap::{Ended, destroy_dropped, destroy_rest, reap};
 use crate::recover;
 use crate::space::Space;
+use crate::sync::{AtomicU64, Mutex};
 use crate::thread::{self, Lease};
 use crate::tx::{List, RawTx, Tx, with_running};
 use crate::wait::back_off;
@@ -25,11 +26,11 @@ use std::io::ErrorKind;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, PoisonError};
 
 /// Brands of the heaps that are open.
-static OPEN: Mutex<Option<HashSet<TypeId>>> = Mutex::new(None);
+static OPEN: std::sync::Mutex<Option<HashSet<TypeId>>> = std::sync::Mutex::new(None);
 
 /// How a heap is created or opened.
 #[derive(Clone, Debug)]
@@ -106,7 +107,8 @@ pub(crate) struct BrandGuard(TypeId);
 impl BrandGuard {
     pub fn take<H: Brand>() -> Result<BrandGuard> {
         let id = TypeId::of::<H>();
-        match locked(&OPEN).get_or_insert_default().insert(id) {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.get_or_insert_default().insert(id) {
             true => Ok(BrandGuard(id)),
             false => Err(Error::BrandInUse(type_name::<H>())),
         }
@@ -115,7 +117,8 @@ impl BrandGuard {
 
 impl Drop for BrandGuard {
     fn drop(&mut self) {
-        locked(&OPEN).get_or_insert_default().remove(&self.0);
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get_or_insert_default().remove(&self.0);
     }
 }
 
@@ -130,10 +133,6 @@ fn kept(shape: &Shape) -> Vec<u8> {
 fn whole_words(bytes: &[u8]) -> Vec<u64> {
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
     bytes.chunks(8).map(word).collect()
-}
-
-fn fingerprint_of(shape: &Shape) -> u64 {
-    fingerprint(shape.types.iter().map(|entry| entry.shape.as_str()))
 }
 
 impl<H: Brand> Heap<H> {
@@ -181,6 +180,16 @@ impl<H: Brand> Heap<H> {
         options: Options,
         root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
     ) -> Result<Self> {
+        Self::create_by(file, path, options, root)
+    }
+
+    /// The same with a `root` that is known to keep no pointers.
+    pub(crate) fn create_by(
+        file: File,
+        path: &Path,
+        options: Options,
+        root: impl FnMut(&Tx<'_, H>) -> Result<H::Root>,
+    ) -> Result<Self> {
         lock(&file, path)?;
         let place = Place::of(&file, path)?;
         if !place.is_blank(&file, path)? {
@@ -213,7 +222,7 @@ impl<H: Brand> Heap<H> {
         memory: Memory,
         (layout, identity): (Layout, Option<u64>),
         brand: BrandGuard,
-        mut root: impl FnMut(&Tx<'_, H>) -> Result<H::Root> + Send,
+        mut root: impl FnMut(&Tx<'_, H>) -> Result<H::Root>,
     ) -> Result<Self> {
         let shape = Shape::of::<H>();
         let header = Header {
@@ -224,7 +233,7 @@ impl<H: Brand> Heap<H> {
                     file::random_u64().map_err(Error::io("draw a number for", &memory.path().display()))?
                 }
             },
-            fingerprint: fingerprint_of(&shape),
+            fingerprint: shape.fingerprint(),
             root: 0,
             epoch_done: 0,
             clock_limit: CLOCK_STEP,
@@ -241,7 +250,7 @@ impl<H: Brand> Heap<H> {
         }
         memory.persist(TYPES.start, &whole_words(&kept(&shape)))?;
         let mut heap = Self::start(memory, header, shape, brand, 0, 0);
-        let made = heap.transaction(|tx| {
+        let made = run(&thread::lease(&heap.core)?, &mut |tx| {
             let root = PBox::<H::Root, H>::new(tx, root(tx)?)?;
             let at = root.word().get();
             // It is never dropped: the header points to it.
@@ -283,7 +292,7 @@ impl<H: Brand> Heap<H> {
     pub(crate) fn identify(path: &Path, start: &[u8]) -> Result<(Header, Shape)> {
         let header = Header::find(path, start)?;
         let shape = Shape::of::<H>();
-        if header.fingerprint != fingerprint_of(&shape) {
+        if header.fingerprint != shape.fingerprint() {
             return Err(Error::Schema { why: difference(&start[TYPES.start as usize..], &shape) });
         }
         Ok((header, shape))
@@ -326,7 +335,7 @@ impl<H: Brand> Heap<H> {
         let core = Arc::new_cyclic(|this| Core {
             // Hints change outside transactions: a log has them only if the heap was closed.
             space: Space::open(
-                (memory.bytes() - layout.data()) / PAGE,
+                [memory.bytes(), memory.bytes_max()].map(|bytes| (bytes - layout.data()) / PAGE),
                 memory.region().is_none() || replayed == 0,
             ),
             memory,
@@ -408,11 +417,15 @@ impl<H: Brand> Drop for Heap<H> {
         thread::end_lease(&self.core);
         // If it fails, the logs have what is not at home.
         let _ = self.core.keep_hints().and_then(|()| self.checkpoint());
+        self.core.wait_until_alone();
     }
 }
 
 /// Runs transactions until one commits or fails for good.
-fn run<H: Brand, R>(lease: &Lease<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Result<R>) -> Result<R> {
+pub(crate) fn run<H: Brand, R>(
+    lease: &Lease<'_>,
+    body: &mut impl FnMut(&Tx<'_, H>) -> Result<R>,
+) -> Result<R> {
     let tx = lease.tx();
     if tx.context.depth.get() > 0 {
         // Part of the transaction around it.
@@ -425,11 +438,13 @@ fn run<H: Brand, R>(lease: &Lease<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Resu
                 tries += 1;
                 back_off(tries);
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                destroy_dropped(lease);
+                return Err(error);
+            }
             Ok(result) => {
-                while tx.context.has_dead.get() {
-                    reap(lease, tx.context.slot, List::Dead)?;
-                    tx.context.has_dead.set(!tx.is_list_empty(tx.context.slot, List::Dead)?);
+                if tx.context.has_dead.get() {
+                    destroy_rest(lease)?;
                 }
                 return Ok(result);
             }
@@ -464,7 +479,7 @@ fn failure(tx: RawTx<'_>, error: Option<Error>) -> Error {
 }
 
 /// The first type of the heap that is not the program's; `found` is what it says about its types.
-fn difference(found: &[u8], shape: &Shape) -> String {
+pub(crate) fn difference(found: &[u8], shape: &Shape) -> String {
     let end = found.iter().position(|&byte| byte == 0).unwrap_or(found.len());
     let (found, mine) = (String::from_utf8_lossy(&found[..end]).into_owned(), kept(shape));
     let mine = String::from_utf8_lossy(&mine).into_owned();

@@ -54,9 +54,9 @@
 //!   fields like others (`Option<PBox<T, H>>`, `Option<Strong<T, H>>`, `Option<Weak<T, H>>`, [`PVec`], [`PString`], and
 //!   the [`collections`] [`PBTreeMap`], [`PHashMap`], [`PList`]), and dropping or overwriting one gives its reference back.
 //! * Between transactions programs keep [`Handle`]s.
-//! * A fingerprint of all types is checked when a heap is opened. To change a type: keep the old one under another name and
-//!   brand, open the old file with it, and copy what it holds into a new heap; `#[persist(version = 2)]` tells types
-//!   apart whose layout is the same.
+//! * A fingerprint of all types is checked when a heap is opened. To change a type: keep the old ones in a module with a brand
+//!   of their own, and say how the new ones are made of them: [`migrate()`]. `#[persist(version = 2)]` tells types apart whose
+//!   layout is the same.
 //!
 //! Promises
 //! 1. A transaction that returned `Ok` is durable; no crash leaves part of one. It waits for memory once.
@@ -75,6 +75,10 @@
 #[doc = include_str!("../../../docs/nvheap.md")]
 mod tutorial {}
 
+// What `Persist` is derived to names this crate.
+#[cfg(test)]
+extern crate self as nvlab_nvheap;
+
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
 compile_error!("the format of heaps is that of little-endian 64-bit machines");
 
@@ -91,6 +95,7 @@ mod lock;
 mod locked;
 mod log;
 mod memory;
+mod migrate;
 mod mutex;
 mod on_log;
 mod persist;
@@ -99,9 +104,13 @@ mod pointer;
 mod reap;
 mod recover;
 mod region;
+mod replace;
 mod simulated;
 mod space;
 mod string;
+mod sync;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod tx;
 mod vec;
@@ -114,6 +123,7 @@ pub use inspect::{
     BlockSize, Check, Compacted, Cycle, Inspection, Limits, Reference, Summary, Unreachable, Value, compact,
 };
 pub use memory::Persistence;
+pub use migrate::{Migration, migrate};
 pub use nvlab_nvheap_derive::Persist;
 pub use persist::{Brand, Pair, Persist, Shape};
 pub use pointer::{Handle, PBox, Read, Strong, Weak, Write};

@@ -11,7 +11,8 @@
 //! at most the base, and free whatever it says: all locks are released at once, and lock words are never flushed. A holder
 //! takes any free word with compare-and-swap; incrementing it, as the slides say, would fail on stale values.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::AtomicU64;
+use std::sync::atomic::Ordering;
 
 /// The most clocks there are.
 pub(crate) const CLOCK_MAX: u64 = (1 << 56) - 1;

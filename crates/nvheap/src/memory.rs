@@ -8,11 +8,14 @@ use crate::layout::LINE;
 use crate::place::Place;
 use crate::region::Region;
 use crate::simulated::Simulated;
+use crate::sync::AtomicU64;
+#[cfg(not(test))]
+use nvlab_os::stores::copy_racing;
 use nvlab_os::{Flush, Mapping, file, stores};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// What makes the stores of a heap durable.
 #[derive(Clone, Debug, Default)]
@@ -162,6 +165,14 @@ impl Memory {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Bytes that it may grow to.
+    pub fn bytes_max(&self) -> u64 {
+        match &self.holder {
+            Holder::File { mapping, .. } => mapping.len() as u64,
+            Holder::Region(_) => self.bytes(),
+        }
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -221,7 +232,7 @@ impl Memory {
     pub fn lock_word(&self, at: u64) -> Result<&AtomicU64> {
         let word = self.check_from(self.data, at, 8)?;
         // SAFETY: as of `word`.
-        Ok(unsafe { AtomicU64::from_ptr(word) })
+        Ok(unsafe { &*word.cast::<AtomicU64>() })
     }
 
     /// A word that threads load and store.
@@ -229,8 +240,8 @@ impl Memory {
     pub fn word(&self, at: u64) -> Result<&AtomicU64> {
         let word = self.check(at, 8)?;
         // SAFETY: eight aligned bytes of the file, mapped as long as `self` lives; every access to the file is atomic, by
-        // `copy_racing`, or to a log half that only its owner writes.
-        Ok(unsafe { AtomicU64::from_ptr(word) })
+        // `copy_racing`, or to a log half that only its owner writes. An atomic has the bytes of its integer.
+        Ok(unsafe { &*word.cast::<AtomicU64>() })
     }
 
     /// Copies words out of the file. Another thread may change them meanwhile.
@@ -241,7 +252,7 @@ impl Memory {
     pub unsafe fn load(&self, at: u64, into: *mut u64, words: usize) -> Result<()> {
         let from = self.check(at, words as u64 * 8)?;
         // SAFETY: both sides have the words: the file was checked, the caller answers for the other.
-        unsafe { stores::copy_racing(into, from, words) };
+        unsafe { copy_racing(into, from, words) };
         if let Domain::Simulated(simulated) = &self.domain {
             simulated.read(words * 8);
         }
@@ -261,7 +272,7 @@ impl Memory {
     pub fn copy_words(&self, at: u64, into: &mut [u64]) -> Result<()> {
         let from = self.check(at, into.len() as u64 * 8)?;
         // SAFETY: both sides have the words.
-        unsafe { stores::copy_racing(into.as_mut_ptr(), from, into.len()) };
+        unsafe { copy_racing(into.as_mut_ptr(), from, into.len()) };
         Ok(())
     }
 
@@ -282,8 +293,8 @@ impl Memory {
         unsafe {
             match words {
                 // What most changes are.
-                &[word] => AtomicU64::from_ptr(into).store(word, Ordering::Relaxed),
-                _ => stores::copy_racing(into, words.as_ptr(), words.len()),
+                &[word] => (*into.cast::<AtomicU64>()).store(word, Ordering::Relaxed),
+                _ => copy_racing(into, words.as_ptr(), words.len()),
             }
         }
         Ok(())
@@ -448,6 +459,17 @@ fn joined(ranges: &[(u64, u64)]) -> impl Iterator<Item = (u64, u64)> {
         }
         Some((at, end))
     })
+}
+
+/// The same in pieces, between which other threads may go on.
+#[cfg(test)]
+unsafe fn copy_racing(into: *mut u64, from: *const u64, words: usize) {
+    let piece = if words > 16 { 128 } else { 1 };
+    for first in (0..words).step_by(piece) {
+        crate::sync::step();
+        // SAFETY: the caller answers for all of the words.
+        unsafe { stores::copy_racing(into.add(first), from.add(first), piece.min(words - first)) };
+    }
 }
 
 #[cold]

@@ -112,6 +112,11 @@ impl Shape {
         shape
     }
 
+    /// What tells the types of one heap from those of another.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        fingerprint(self.types.iter().map(|entry| entry.shape.as_str()))
+    }
+
     /// A value without fields that the heap need know.
     #[doc(hidden)]
     pub fn leaf(&mut self, name: &str) {

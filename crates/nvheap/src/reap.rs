@@ -8,6 +8,9 @@ use crate::tx::{List, RawTx};
 use crate::wait::back_off;
 use std::sync::Arc;
 
+/// How often a transaction for a handle that was dropped is tried again.
+const TRIES: u32 = 100;
+
 /// Ends a transaction that was left by an error or a panic.
 pub(crate) struct Ended<'t>(Option<RawTx<'t>>);
 
@@ -32,7 +35,12 @@ impl Drop for Ended<'_> {
 }
 
 /// Runs a transaction of the library's own until it commits or fails for good.
-pub(crate) fn run_own(tx: RawTx<'_>, mut body: impl FnMut() -> Result<()>) -> Result<()> {
+pub(crate) fn run_own(tx: RawTx<'_>, body: impl FnMut() -> Result<()>) -> Result<()> {
+    run_often(tx, u32::MAX, body)
+}
+
+/// The same, so many times at most.
+fn run_often(tx: RawTx<'_>, tries_max: u32, mut body: impl FnMut() -> Result<()>) -> Result<()> {
     let mut tries = 0;
     loop {
         tx.begin()?;
@@ -43,7 +51,7 @@ pub(crate) fn run_own(tx: RawTx<'_>, mut body: impl FnMut() -> Result<()>) -> Re
             false => drop(ended),
         }
         match done.and_then(|()| tx.commit()) {
-            Err(Error::Conflict) => {
+            Err(Error::Conflict) if tries < tries_max => {
                 tries += 1;
                 back_off(tries);
             }
@@ -61,6 +69,18 @@ pub(crate) fn reap(lease: &Lease<'_>, log: usize, list: List) -> Result<()> {
     Ok(())
 }
 
+/// After a transaction of this thread: destroys what it left to be destroyed.
+pub(crate) fn destroy_rest(lease: &Lease<'_>) -> Result<()> {
+    let (tx, mut is_done) = (lease.tx(), false);
+    while !is_done {
+        destroy_dropped(lease);
+        reap(lease, tx.context.slot, List::Dead)?;
+        is_done = tx.is_list_empty(tx.context.slot, List::Dead)?;
+    }
+    tx.context.has_dead.set(!tx.context.dropped.borrow().is_empty());
+    Ok(())
+}
+
 /// One handle less. The last one destroys an object that has no other pointer.
 pub(crate) fn drop_handle(core: &Arc<Core>, at: u64) {
     let mut handles = locked(&core.handles);
@@ -72,36 +92,34 @@ pub(crate) fn drop_handle(core: &Arc<Core>, at: u64) {
     handles.remove(&at);
     drop(handles);
     let Ok(lease) = thread::lease(core) else { return };
+    let context = lease.tx().context;
+    context.dropped.borrow_mut().push(at);
+    if context.depth.get() > 0 {
+        // After the transaction, whether it commits or not.
+        context.has_dead.set(true);
+    } else {
+        destroy_dropped(&lease);
+    }
+}
+
+/// Destroys the objects that lived by the handles that this thread has dropped. Those that other transactions hold for long wait for
+/// the next of this thread, or until the heap is opened next.
+pub(crate) fn destroy_dropped(lease: &Lease<'_>) {
     let tx = lease.tx();
-    let unlink = |tx: RawTx<'_>| -> Result<()> {
-        match tx.is_kept(at)? {
+    let next = || tx.context.dropped.borrow_mut().pop();
+    while let Some(at) = next() {
+        match tx.is_kept(at) {
+            Ok(true) | Err(Error::Conflict) => {}
+            _ => continue,
+        }
+        let unlinked = run_often(tx, TRIES, || match tx.is_kept(at)? {
             true => tx.unlink_kept(at),
             false => Ok(()),
+        });
+        if matches!(unlinked, Err(Error::Conflict)) {
+            tx.context.dropped.borrow_mut().push(at);
+            return tx.context.has_dead.set(true);
         }
-    };
-    if tx.context.depth.get() > 0 {
-        if let Err(error) = unlink(tx) {
-            tx.doom(error);
-        }
-        return;
+        let _ = reap(lease, tx.context.slot, List::Dead);
     }
-    if !tx.is_kept(at).unwrap_or(false) {
-        return;
-    }
-    // If it fails, the object stays on the list and is destroyed when the heap is opened next.
-    for tries in 0..100 {
-        if tx.begin().is_err() {
-            return;
-        }
-        let unlinked = unlink(tx).and_then(|()| tx.commit());
-        match unlinked {
-            Err(Error::Conflict) => {
-                tx.abort();
-                back_off(tries);
-            }
-            Err(_) => return tx.abort(),
-            Ok(()) => break,
-        }
-    }
-    let _ = reap(&lease, tx.context.slot, List::Dead);
 }

@@ -8,8 +8,9 @@
 
 use crate::error::{Error, Result};
 use crate::mutex::locked;
+use crate::sync::Mutex;
 use nvlab_rvm::{Flush, RawTransaction, Restore, Rvm};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Ranges in the heap: first byte and bytes.
 pub(crate) type Ranges<'a> = &'a mut dyn Iterator<Item = (u64, u64)>;

@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::layout::{Layout, PAGE};
 use crate::memory::Memory;
 use crate::mutex::locked;
+use crate::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 /// Bytes in front of an object: lock, references and type, link.
@@ -77,6 +77,8 @@ pub(crate) struct Active {
 struct Inner {
     /// Pages of the file.
     pages: u64,
+    /// Pages that it may grow to.
+    pages_max: u64,
     /// No page below it is free.
     lowest_free: u64,
     /// Pages from here on have been zero since the file was lengthened.
@@ -142,10 +144,17 @@ fn hint(memory: &Memory, layout: &Layout, page: u64) -> Result<u64> {
 }
 
 impl Space {
-    /// Without hints every page may have free blocks.
-    pub fn open(pages: u64, has_hints: bool) -> Space {
+    /// There are so many pages, which may become so many. Without hints every page may have free blocks.
+    pub fn open([pages, pages_max]: [u64; 2], has_hints: bool) -> Space {
         let partial = vec![Vec::new(); CLASSES];
-        let inner = Inner { pages, zero_from: pages, partial, has_no_hints: !has_hints, ..Inner::default() };
+        let inner = Inner {
+            pages,
+            pages_max,
+            zero_from: pages,
+            partial,
+            has_no_hints: !has_hints,
+            ..Inner::default()
+        };
         Space { inner: Mutex::new(inner) }
     }
 
@@ -159,7 +168,7 @@ impl Space {
         if page.is_none() && inner.reclaim(memory, layout)? {
             page = inner.find(memory, layout, count)?;
         }
-        if page.is_none() && inner.is_full(layout, count) && inner.count(memory, layout)? {
+        if page.is_none() && inner.is_full(count) && inner.count(memory, layout)? {
             if let Some(taken) = inner.take_partial(memory, layout, class)? {
                 return Ok(taken);
             }
@@ -364,18 +373,18 @@ impl Inner {
         Ok(!found.is_empty())
     }
 
-    fn is_full(&self, layout: &Layout, count: u64) -> bool {
-        self.pages - self.tail + count > layout.pages_max
+    fn is_full(&self, count: u64) -> bool {
+        self.pages - self.tail + count > self.pages_max
     }
 
     fn grow(&mut self, memory: &Memory, layout: &Layout, count: u64) -> Result<u64> {
         // Free pages at the end are part of what is needed.
         let first = self.pages - self.tail;
         let needed = first + count;
-        if self.is_full(layout, count) {
-            return Err(Error::Full { bytes: count * PAGE, bytes_max: layout.bytes(layout.pages_max) });
+        if self.is_full(count) {
+            return Err(Error::Full { bytes: count * PAGE, bytes_max: layout.bytes(self.pages_max) });
         }
-        let pages = needed.max(self.pages + (self.pages / 8).max(GROWTH_MIN)).min(layout.pages_max);
+        let pages = needed.max(self.pages + (self.pages / 8).max(GROWTH_MIN)).min(self.pages_max);
         memory.reserve(layout.page_table() + self.pages * 8, (pages - self.pages) * 8)?;
         memory.reserve(layout.hints() + self.pages * 2, (pages - self.pages) * 2)?;
         memory.grow(layout.bytes(pages))?;

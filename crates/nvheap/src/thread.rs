@@ -5,6 +5,7 @@
 
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::sync::thread_local;
 use crate::tx::{Context, RawTx};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -47,7 +48,8 @@ impl Lease<'_> {
 /// This thread's log of a heap.
 #[inline]
 pub(crate) fn lease(core: &Arc<Core>) -> Result<Lease<'_>> {
-    let mine = LEASED.with_borrow(|leased| {
+    let mine = LEASED.with(|leased| {
+        let leased = leased.borrow();
         let mine = leased.iter().find(|leased| leased.id == core.id);
         mine.map(|mine| mine.context.clone())
     });
@@ -59,7 +61,8 @@ pub(crate) fn lease(core: &Arc<Core>) -> Result<Lease<'_>> {
 
 #[cold]
 fn new_lease(core: &Arc<Core>) -> Result<Lease<'_>> {
-    LEASED.with_borrow_mut(|leased| {
+    LEASED.with(|leased| {
+        let mut leased = leased.borrow_mut();
         leased.retain(|leased| leased.core.strong_count() > 0);
         let free = core.slots.iter().position(|slot| !slot.is_leased.swap(true, Ordering::AcqRel));
         let slot = free.ok_or(Error::TooManyThreads { logs: core.slots.len() as u32 })?;

@@ -1,9 +1,11 @@
 //! Waiting for another thread.
 
+#[cfg(not(test))]
 use std::time::Duration;
 
 /// Waits before something is tried again that another thread is in the way of: longer each time, and not as long as others that
 /// collided with it. Who is in the way for long waits for a disk: it is left the processor.
+#[cfg(not(test))]
 pub(crate) fn back_off(tries: u32) {
     let mut here = 0_u8;
     let noise = (&raw mut here).addr() as u32 >> 4 ^ std::process::id();
@@ -15,4 +17,10 @@ pub(crate) fn back_off(tries: u32) {
         4..=9 => std::thread::yield_now(),
         _ => std::thread::sleep(Duration::from_micros(10 << (tries - 10).min(6))),
     }
+}
+
+/// Lets another thread go on.
+#[cfg(test)]
+pub(crate) fn back_off(_: u32) {
+    crate::sync::yield_now();
 }

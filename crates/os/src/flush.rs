@@ -27,7 +27,7 @@ impl Flush {
     }
 
     /// Whether this processor has it.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     pub fn is_supported(self) -> bool {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
         // Leaf 1 says clflush in bit 19 of EDX; leaf 7 says the others in EBX.
@@ -41,7 +41,7 @@ impl Flush {
     }
 
     /// Whether this processor has it.
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     pub fn is_supported(self) -> bool {
         false
     }

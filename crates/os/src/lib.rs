@@ -24,6 +24,9 @@
 //! `sync_data`; a replaced file is old or new after either. Stores to a mapping survive like written bytes; a `Flush`
 //! makes them durable only where the mapping is persistent memory.
 
+// Miri is of the nightly compiler.
+#![cfg_attr(miri, feature(core_intrinsics), allow(internal_features))]
+
 #[cfg(not(target_os = "linux"))]
 compile_error!("only Linux is supported");
 

@@ -1,10 +1,16 @@
 //! Memory mapped from a file, or anonymous.
 
+#[cfg(miri)]
+mod emulated;
+
 use crate::{check, sigbus};
 use std::fs::File;
 use std::io;
+#[cfg(not(miri))]
 use std::os::fd::AsRawFd;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
+#[cfg(not(miri))]
+use std::ptr::null_mut;
 
 /// A mapping for loads and stores; unmapped when dropped. It begins at a page.
 #[derive(Debug)]
@@ -12,6 +18,8 @@ pub struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
     fault_message: Option<sigbus::FaultMessage>,
+    #[cfg(miri)]
+    emulated: emulated::Emulated,
 }
 
 // SAFETY: a mapping belongs to the process, not to a thread; it is changed only through `&mut self` or raw pointers.
@@ -22,20 +30,20 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// The first `bytes` of a file, shared with everybody who maps it.
     pub fn shared(file: &File, bytes: u64) -> io::Result<Mapping> {
-        Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd())
+        Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, Some(file))
     }
 
     /// Like [`Mapping::shared`], of a file on persistent memory (DAX): flushed cache lines are durable, and so is whatever
     /// the file system needs to find them. Refused for every other file.
     pub fn persistent(file: &File, bytes: u64) -> io::Result<Mapping> {
         let flags = libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC;
-        Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, file.as_raw_fd())
+        Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, Some(file))
     }
 
     /// Like [`Mapping::shared`], but inaccessible until [`Mapping::make_accessible`], so that not even a process that
     /// locks all its memory has it filled. It is not locked.
     pub fn shared_inaccessible(file: &File, bytes: u64) -> io::Result<Mapping> {
-        let mapping = Mapping::map(bytes, libc::PROT_NONE, libc::MAP_SHARED, file.as_raw_fd())?;
+        let mapping = Mapping::map(bytes, libc::PROT_NONE, libc::MAP_SHARED, Some(file))?;
         // SAFETY: the range is this mapping, whose contents it does not change.
         check(unsafe { libc::munlock(mapping.start().cast(), mapping.bytes) })?;
         Ok(mapping)
@@ -51,19 +59,19 @@ impl Mapping {
     /// The first `bytes` of a file, which may be open for reading only: what is stored stays in this process.
     pub fn private(file: &File, bytes: u64) -> io::Result<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
-        Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, file.as_raw_fd())
+        Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, Some(file))
     }
 
     /// Whether a file, which may be open for reading only, lies on persistent memory (DAX).
     pub fn can_be_persistent(file: &File) -> bool {
         let flags = libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC;
-        Mapping::map(1, libc::PROT_READ, flags, file.as_raw_fd()).is_ok()
+        Mapping::map(1, libc::PROT_READ, flags, Some(file)).is_ok()
     }
 
     /// Private zero bytes that take memory where they are written.
     pub fn anonymous(bytes: u64) -> io::Result<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let mapping = Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
+        let mapping = Mapping::map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, None)?;
         // Without huge pages nearly every access to a large mapping misses the TLB. A kernel without them refuses, which
         // changes nothing.
         let _ = mapping.advise(libc::MADV_HUGEPAGE);
@@ -78,8 +86,15 @@ impl Mapping {
         Ok(())
     }
 
-    fn map(bytes: u64, protection: libc::c_int, flags: libc::c_int, fd: libc::c_int) -> io::Result<Mapping> {
+    #[cfg(not(miri))]
+    fn map(
+        bytes: u64,
+        protection: libc::c_int,
+        flags: libc::c_int,
+        file: Option<&File>,
+    ) -> io::Result<Mapping> {
         let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let fd = file.map_or(-1, |file| file.as_raw_fd());
         // SAFETY: the system chooses the address, so no existing mapping is replaced.
         let start = unsafe { libc::mmap(null_mut(), bytes, protection, flags, fd, 0) };
         match NonNull::new(start.cast::<u8>()) {
@@ -90,13 +105,22 @@ impl Mapping {
         }
     }
 
+    #[cfg(miri)]
+    fn map(bytes: u64, _: libc::c_int, flags: libc::c_int, file: Option<&File>) -> io::Result<Mapping> {
+        let emulated = emulated::Emulated::new(bytes as usize, flags, file)?;
+        Ok(Mapping { start: emulated.start(), bytes: bytes as usize, fault_message: None, emulated })
+    }
+
     /// Writes the pages that hold these bytes of a shared mapping to the file and waits until they are durable (msync).
     pub fn sync(&self, offset: usize, bytes: usize) -> io::Result<()> {
         const PAGE: usize = 4096;
         let end =
             offset.checked_add(bytes).filter(|&end| end <= self.bytes).ok_or(io::ErrorKind::InvalidInput)?;
         let first = offset & !(PAGE - 1);
+        #[cfg(miri)]
+        return self.emulated.write_back(first..end);
         // SAFETY: the range is inside this mapping, whose contents it does not change.
+        #[cfg(not(miri))]
         check(unsafe { libc::msync(self.start().add(first).cast(), end - first, libc::MS_SYNC) }).map(|_| ())
     }
 
@@ -146,11 +170,15 @@ impl Mapping {
     }
 
     fn advise(&self, advice: libc::c_int) -> io::Result<()> {
+        if cfg!(miri) {
+            return Ok(());
+        }
         // SAFETY: the range is this mapping, and callers pass advice that leaves its contents alone.
         check(unsafe { libc::madvise(self.start().cast(), self.bytes, advice) }).map(|_| ())
     }
 }
 
+#[cfg(not(miri))]
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping is owned, and no borrow of it is left.

@@ -76,7 +76,7 @@ pub fn copy_lines(into: &mut [u8], data: &[u8]) {
 ///
 /// # Safety
 /// Both sides are mapped for `lines` lines, `into` begins at one, and nobody else accesses it meanwhile.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 pub unsafe fn copy_lines_past_caches(into: *mut u8, from: *const u8, lines: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
@@ -97,7 +97,7 @@ pub unsafe fn copy_lines_past_caches(into: *mut u8, from: *const u8, lines: usiz
 ///
 /// # Safety
 /// As there.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub unsafe fn copy_lines_past_caches(into: *mut u8, from: *const u8, lines: usize) {
     // SAFETY: the caller answers for both ranges.
     unsafe { into.copy_from_nonoverlapping(from, lines * LINE) };
@@ -118,7 +118,9 @@ pub const fn can_bypass_caches() -> bool {
 /// [`crate::Flush`]es before it. Once per request: a fence for each page would wait for its bytes to reach memory.
 #[inline]
 pub fn publish() {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(miri)]
+    std::sync::atomic::fence(Ordering::SeqCst);
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a fence. SSE is part of x86-64.
     unsafe {
         std::arch::x86_64::_mm_sfence();
@@ -196,6 +198,12 @@ pub unsafe fn copy_racing(into: *mut u64, from: *const u64, words: usize) {
     for i in 0..words {
         // SAFETY: the caller answers for both ranges; atomic accesses may race.
         unsafe {
+            // What is only lent for reading is none of miri's atomics.
+            #[cfg(miri)]
+            let word = std::intrinsics::atomic_load::<u64, { std::intrinsics::AtomicOrdering::Relaxed }>(
+                from.add(i),
+            );
+            #[cfg(not(miri))]
             let word = AtomicU64::from_ptr(from.add(i).cast_mut()).load(Ordering::Relaxed);
             AtomicU64::from_ptr(into.add(i)).store(word, Ordering::Relaxed);
         }
@@ -242,13 +250,13 @@ pub fn prefetch_for_store(at: *const u8) {
 /// Asks for the cache line at this address, which need not be mapped, before it is needed for a load.
 #[inline]
 pub fn prefetch_for_load(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch does not access memory as far as the program can tell. SSE is part of x86-64.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = at;
 }
 

@@ -1,9 +1,7 @@
 //! Makes the file of a heap as small as what it holds: its blocks are copied, one behind the other, into a new file beside it,
 //! which replaces it.
 //!
-//! Until the new file is complete, durable and checked, the old one is untouched, and the rename is atomic: whatever moment
-//! the program or the power ends at, the name leads to the one or the other. What a copy that was cut off leaves behind is
-//! removed by the next.
+//! The new file is checked before it replaces the old one ([`crate::replace`]).
 //!
 //! Rejected: moving blocks within the file by transactions. A block that moves changes every pointer to it; those of one object may
 //! be more than a log holds.
@@ -13,16 +11,16 @@ use super::survey::{Survey, View};
 use crate::core::write_header;
 use crate::error::{Error, Result};
 use crate::layout::{Header, Layout, PAGE, TYPES};
-use crate::locked::{lock, open_locked};
+use crate::locked::open_locked;
 use crate::memory::{Memory, Persistence};
 use crate::place::Place;
 use crate::pointer::pack;
+use crate::replace::Replacement;
 use crate::space::{self, CLASSES, Kind, block_bytes};
 use crate::tx::{Meta, list_at, value_at};
 use nvlab_os::file;
 use std::fs::File;
-use std::os::unix::fs::{MetadataExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What becomes of objects that nothing leads to: circles, and what only these point to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +67,8 @@ struct Plan {
 pub fn compact(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compacted> {
     let path = path.as_ref();
     let old = open_locked(path)?;
-    let metadata = old.metadata().map_err(Error::io("examine", &path.display()))?;
-    if metadata.nlink() != 1 {
-        let why = format!("{} has other names, which would keep the old file", path.display());
-        return Err(Error::Invalid(why));
-    }
+    let replacement = Replacement::of(&old, path)?;
+    let bytes_before = replacement.bytes_before();
     let heap = Inspection::open_in(old, path)?;
     let checked = heap.checked()?;
     if let Some(problem) = checked.found.problems.into_iter().next() {
@@ -82,36 +77,10 @@ pub fn compact(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compa
     let dropped = if unreachable == Unreachable::Drop { &checked.unreachable[..] } else { &[] };
     let plan = Plan::new(heap.view(), &checked.survey, dropped)?;
     let blocks = plan.homes.iter().filter(|&&home| home > 0).count() as u64;
-    let beside = beside(path)?;
-    let written = heap.write(&beside, path, &checked.survey, &plan, blocks);
-    let bytes = written.and_then(|new| replace(&new, &beside, path, &metadata)).inspect_err(|_| {
-        let _ = std::fs::remove_file(&beside);
-    })?;
+    let new = heap.write(&replacement, path, &checked.survey, &plan, blocks)?;
+    let bytes = replacement.finish(&new)?;
     let dropped = checked.survey.blocks.len() as u64 - blocks;
-    Ok(Compacted { bytes_before: metadata.len(), bytes, blocks, dropped })
-}
-
-/// The file that replaces another one.
-fn beside(path: &Path) -> Result<PathBuf> {
-    let name = path.file_name().ok_or_else(|| Error::Invalid(format!("{} is no file", path.display())))?;
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    hidden.push(".nvheap-compact");
-    Ok(path.with_file_name(hidden))
-}
-
-/// Puts a durable new file in the place of the old one.
-fn replace(new: &File, beside: &Path, path: &Path, old: &std::fs::Metadata) -> Result<u64> {
-    let own = new.metadata().map_err(Error::io("examine", &beside.display()))?;
-    if (own.uid(), own.gid()) != (old.uid(), old.gid()) {
-        fchown(new, Some(old.uid()), Some(old.gid())).map_err(Error::io("give away", &beside.display()))?;
-    }
-    new.set_permissions(old.permissions()).map_err(Error::io("allow", &beside.display()))?;
-    new.sync_all().map_err(Error::io("sync", &beside.display()))?;
-    std::fs::rename(beside, path).map_err(Error::io("replace", &path.display()))?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync", &folder.display()))?;
-    Ok(own.len())
+    Ok(Compacted { bytes_before, bytes, blocks, dropped })
 }
 
 impl Plan {
@@ -178,13 +147,16 @@ impl Plan {
 
 impl Inspection {
     /// Writes the heap into a new file, makes it durable and checks it.
-    fn write(&self, beside: &Path, path: &Path, survey: &Survey, plan: &Plan, blocks: u64) -> Result<File> {
+    fn write(
+        &self,
+        replacement: &Replacement<'_>,
+        path: &Path,
+        survey: &Survey,
+        plan: &Plan,
+        blocks: u64,
+    ) -> Result<File> {
         let Header { layout, .. } = self.header;
-        // Left behind by a copy that was cut off: there is one at a time, by whoever has the lock.
-        let _ = std::fs::remove_file(beside);
-        let new =
-            file::private().create_new(true).open(beside).map_err(Error::io("create", &beside.display()))?;
-        lock(&new, beside)?;
+        let (beside, new) = (replacement.beside(), replacement.begin()?);
         let bytes = layout.bytes(plan.pages);
         let reserve = |at, bytes| {
             file::reserve(&new, at, bytes).map_err(Error::io("reserve space in", &beside.display()))

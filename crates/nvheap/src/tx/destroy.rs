@@ -7,6 +7,7 @@
 use super::{CAPACITY_AT, LIVE_AT, Meta, RawTx, value_at};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+use crate::lock;
 use crate::mutex::locked;
 use crate::persist::TypeEntry;
 use crate::space::HEADER;
@@ -141,10 +142,16 @@ impl RawTx<'_> {
         Ok(self.core.memory.word(self.list(log, list) + 8)?.load(Ordering::Acquire) == 0)
     }
 
-    /// Whether an object lives by its handles only.
+    /// Whether an object lives by its handles only. A conflict while another transaction holds it, which may be about to drop its last
+    /// pointer and has found a handle.
     pub fn is_kept(self, at: u64) -> Result<bool> {
+        let word = self.core.memory.word(at)?;
+        let before = lock::load(word);
         let meta = Meta(self.core.memory.word(at + 8)?.load(Ordering::Acquire));
-        Ok(meta.tag() != 0 && meta.strong() == 0)
+        match before.is_held(self.core.base) || lock::load(word) != before {
+            true => Err(Error::Conflict),
+            false => Ok(meta.tag() != 0 && meta.strong() == 0),
+        }
     }
 
     /// Takes an object off the list of those with handles only; it is destroyed by this transaction.

@@ -32,9 +32,10 @@ use crate::error::{Error, Result};
 use crate::lock::{self, Word};
 use crate::persist::Brand;
 use crate::space::HEADER;
+use crate::sync::AtomicU64;
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 
 /// How often a lock is looked at before the transaction is retried.
 const SPINS: u32 = 64;

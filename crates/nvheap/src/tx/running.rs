@@ -3,6 +3,7 @@
 use super::RawTx;
 use super::state::Context;
 use crate::core::Core;
+use crate::sync::thread_local;
 use std::any::TypeId;
 use std::cell::Cell;
 use std::ptr::null;
@@ -24,19 +25,19 @@ pub(crate) fn with_running<R>(raw: RawTx<'_>, body: impl FnOnce() -> R) -> R {
     struct Restore(*const Running);
     impl Drop for Restore {
         fn drop(&mut self) {
-            RUNNING.set(self.0);
+            RUNNING.with(|innermost| innermost.set(self.0));
         }
     }
-    let outer = RUNNING.get();
+    let outer = RUNNING.with(Cell::get);
     let running = Running { core: raw.core, context: raw.context, outer };
     let _restore = Restore(outer);
-    RUNNING.set(&running);
+    RUNNING.with(|innermost| innermost.set(&running));
     body()
 }
 
 /// The running transaction of this thread on the heap of a brand.
 pub(crate) fn with_current(brand: TypeId, found: impl FnOnce(RawTx<'_>)) {
-    let mut at = RUNNING.get();
+    let mut at = RUNNING.with(Cell::get);
     // SAFETY: `with_running` keeps each of these, and the heap and context it borrows, until it has restored the outer one.
     while let Some(running) = unsafe { at.as_ref() } {
         // SAFETY: as above.

@@ -5,10 +5,10 @@ use crate::core::Core;
 use crate::error::Error;
 use crate::lock::{self, OWNERS, Word};
 use crate::space::{Active, CLASSES};
+use crate::sync::AtomicU64;
 use crate::tx::record::Record;
 use std::cell::{Cell, RefCell};
 use std::ptr;
-use std::sync::atomic::AtomicU64;
 
 const NONE: u32 = u32::MAX;
 /// Reads after which a transaction checks them for the first time, whether it has a reason to or not.
@@ -220,6 +220,8 @@ pub(crate) struct Context {
     pub depth: Cell<u32>,
     /// Whether the list of objects to be destroyed may have some.
     pub has_dead: Cell<bool>,
+    /// Objects whose last handle this thread has dropped, to be looked at.
+    pub dropped: RefCell<Vec<u64>>,
     pub(super) state: RefCell<State>,
 }
 
@@ -244,7 +246,8 @@ impl Context {
             seen: [0; OWNERS],
             active: (0..CLASSES).map(|_| Active::default()).collect(),
         };
-        Context { slot, depth: Cell::new(0), has_dead: Cell::new(true), state: RefCell::new(state) }
+        let (dropped, state) = (RefCell::default(), RefCell::new(state));
+        Context { slot, depth: Cell::new(0), has_dead: Cell::new(true), dropped, state }
     }
 
     /// The thread is done with the heap: others may use its pages.

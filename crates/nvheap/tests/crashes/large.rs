@@ -1,9 +1,7 @@
 //! Transactions whose records no half of a log can hold: whole or not there after every power cut, of 100 MB with default options,
 //! refused without a trace if there is no room, and beside those of other threads.
 
-mod common;
-
-use common::{draw, file, images};
+use crate::common::{draw, file, images};
 use nvlab_nvheap::{
     Brand, Delays, Error, Heap, Options, PBox, PString, PVec, Persist, Result, Simulated, Tx,
 };
@@ -45,7 +43,7 @@ fn turn() -> MutexGuard<'static, ()> {
 
 /// A record takes at most 8 KiB of a log.
 fn options(simulated: &Arc<Simulated>) -> Options {
-    common::options(simulated, 16 << 10)
+    crate::common::options(simulated, 16 << 10)
 }
 
 fn apply(heap: &Heap<Large>, step: Step) -> Result<()> {
@@ -265,6 +263,9 @@ fn a_damaged_large_record_is_torn_if_it_is_the_last_and_damage_if_not() {
     assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
 }
 
+/// Set in a program that runs one test alone.
+const ALONE: &str = "NVLAB_NVHEAP_ALONE";
+
 /// Memory of this process that is no file's.
 fn anonymous_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -275,6 +276,13 @@ fn anonymous_bytes() -> u64 {
 #[test]
 fn one_of_100_mb_works_with_default_options_and_is_replayed() {
     let _turn = turn();
+    if std::env::var_os(ALONE).is_none() {
+        // The memory of other tests does not count.
+        let name = "large::one_of_100_mb_works_with_default_options_and_is_replayed";
+        let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+        let status = program.args(["--exact", name, "--nocapture"]).env(ALONE, "1").status().unwrap();
+        return assert!(status.success(), "{status}");
+    }
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let (path, copy) = (folder.path().join("heap"), folder.path().join("copy"));
     const ELEMENTS: usize = 100 * 1000 * 1000 / 64;

@@ -158,6 +158,6 @@ fn on_device(device: &Path) {
 
 #[test]
 fn the_tutorial_is_the_example() {
-    let program = include_str!("../examples/todo.rs").split_once("\n\n").unwrap().1;
-    assert!(include_str!("../../../docs/nvheap.md").contains(&format!("```rust\n{program}```\n")));
+    let program = include_str!("../../examples/todo.rs").split_once("\n\n").unwrap().1;
+    assert!(include_str!("../../../../docs/nvheap.md").contains(&format!("```rust\n{program}```\n")));
 }

@@ -1,15 +1,15 @@
-//! A program that is killed: the test `program` of the same file.
+//! A program that is killed: the test `program` of a module.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Runs it with the heap's path in an environment variable, and kills it after a while. What it said to be durable, in
-/// lines of "durable WHAT": each is one write, which a kill does not cut.
-pub fn run(variable: &str, heap: &Path, time: Duration) -> Vec<String> {
+/// Runs the test of this name with the heap's path in an environment variable, and kills it after a while. What it said to be
+/// durable, in lines of "durable WHAT": each is one write, which a kill does not cut.
+pub fn run(test: &str, variable: &str, heap: &Path, time: Duration) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "program", "--nocapture"])
+        .args(["--exact", test, "--nocapture"])
         .env(variable, heap)
         .stdout(Stdio::piped())
         .spawn()

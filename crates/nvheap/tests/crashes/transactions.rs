@@ -2,9 +2,7 @@
 //! durable (random subsets where there are many), and again during recovery. What is found is the state before the
 //! transaction or after it, and every block and count agrees.
 
-mod common;
-
-use common::{draw, file, images};
+use crate::common::{draw, file, images};
 use nvlab_nvheap::{
     Brand, Delays, Heap, Options, PBox, PString, PVec, Persist, Result, Simulated, Strong, Tx, Weak,
 };
@@ -52,7 +50,7 @@ type State = (Vec<u64>, Vec<u64>, Vec<u64>, bool, String, Vec<u64>, Vec<Option<u
 static TURN: Mutex<()> = Mutex::new(());
 
 fn options(simulated: &Arc<Simulated>) -> Options {
-    common::options(simulated, 16 << 10)
+    crate::common::options(simulated, 16 << 10)
 }
 
 fn create() -> (Heap<Power>, Arc<Simulated>) {

@@ -271,8 +271,12 @@ fn check(keys: u64, transactions: &[(Vec<Step>, bool)]) {
     heap.transaction(|tx| compare(tx, &*root.read(tx)?, &model, keys)).unwrap();
 }
 
+fn cases() -> u32 {
+    if std::env::var_os("NVLAB_EXHAUSTIVE").is_some() { 40 } else { 16 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn they_do_what_those_of_std_do(

@@ -1,9 +1,7 @@
 //! kill -9 of a program that changes a sorted map, a hash map and a list, again and again on what it left: their structure is
 //! sound, they hold what the acknowledged operations make, and every block and count agrees.
 
-#[path = "common/killed.rs"]
-mod killed;
-
+use crate::killed;
 use nvlab_nvheap::{Brand, Heap, Options, PBTreeMap, PHashMap, PList, PString, Persist, Result};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
@@ -148,7 +146,12 @@ fn collections_survive_kills() {
     drop(made.unwrap());
     let mut model = Model::default();
     for round in 0..25 {
-        let said = killed::run(PATH, &path, Duration::from_millis(20 + round * 17 % 80));
+        let said = killed::run(
+            "kill_collections::program",
+            PATH,
+            &path,
+            Duration::from_millis(20 + round * 17 % 80),
+        );
         let last = said.last().map_or(0, |number| number.parse().unwrap()).max(model.done);
         let mut heap = Heap::<Collected>::open(&path, options()).unwrap();
         let root = heap.root().unwrap();

@@ -1,9 +1,7 @@
 //! kill -9 of a real program on a real file, again and again on what it left: nothing acknowledged is missing, nothing else
 //! is there, and every block and count agrees.
 
-#[path = "common/killed.rs"]
-mod killed;
-
+use crate::killed;
 use nvlab_nvheap::{Brand, Error, Heap, Options, PVec, Persist, Persistence, Strong};
 use nvlab_rvm::Rvm;
 use nvlab_rvm::log::file::FileLog;
@@ -133,7 +131,7 @@ fn kill_again_and_again(folder: &Path, rounds: u64) {
     while round < rounds || before.iter().sum::<u64>() < 50 {
         assert!(round < 20 * rounds, "only {before:?} transactions were made");
         let mut last = [0; THREADS];
-        for said in killed::run(PATH, &path, Duration::from_millis(20 + round * 13 % 70)) {
+        for said in killed::run("kill::program", PATH, &path, Duration::from_millis(20 + round * 13 % 70)) {
             let (thread, number) = said.split_once(' ').unwrap();
             last[thread.parse::<usize>().unwrap()] = number.parse::<u64>().unwrap();
         }

@@ -252,7 +252,7 @@ fn a_killed_compaction_loses_nothing() {
     let (mut seed, mut left_behind) = (1_u64, 0);
     for _ in 0..40 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "program", "--nocapture"])
+            .args(["--exact", "compact::program", "--nocapture"])
             .env(PATH, &path)
             .spawn()
             .unwrap();

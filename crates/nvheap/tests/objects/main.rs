@@ -1,0 +1,13 @@
+//! Heaps as programs use them, look at them, and find them damaged. One program, as each takes its time to link.
+
+mod basics;
+mod collections;
+mod compact;
+mod hostile;
+mod inspect;
+mod logs;
+mod migrate;
+mod places;
+mod refused;
+mod space;
+mod threads;
