@@ -2,11 +2,16 @@
 
 use crate::check;
 use std::ffi::{CStr, CString};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a process that is being spawned may have copies of this one's descriptors.
+const SPAWNING: Duration = Duration::from_millis(200);
 
 /// The flag of open(2) for transfers past the page cache: their addresses, offsets and lengths are multiples of a sector.
 pub const DIRECT: i32 = libc::O_DIRECT;
@@ -23,12 +28,17 @@ pub fn private() -> OpenOptions {
 }
 
 /// Takes the exclusive lock of an open file, or returns false if somebody else holds it. It is held as long as anybody
-/// has this open file description: as a descriptor, in whatever process, or as a mapping.
+/// has this open file description: as a descriptor, in whatever process, or as a mapping. A process that is being spawned
+/// has it until it executes its program, so a lock that is held is tried again for 200 ms.
 pub fn try_lock(file: &File) -> io::Result<bool> {
-    match file.try_lock() {
-        Ok(()) => Ok(true),
-        Err(std::fs::TryLockError::WouldBlock) => Ok(false),
-        Err(std::fs::TryLockError::Error(error)) => Err(error),
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) if start.elapsed() < SPAWNING => sleep(SPAWNING / 100),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
     }
 }
 
@@ -36,8 +46,8 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
 pub fn try_lock_shared(file: &File) -> io::Result<bool> {
     match file.try_lock_shared() {
         Ok(()) => Ok(true),
-        Err(std::fs::TryLockError::WouldBlock) => Ok(false),
-        Err(std::fs::TryLockError::Error(error)) => Err(error),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 

@@ -3,8 +3,10 @@
 use nvlab_os::faulty::{Failure, Fault};
 use nvlab_os::file;
 use nvlab_os::{FaultyFile, Flush, FolderError, LockedFolder, Mapping, PrivateCopy, WriteWatch};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 #[test]
 fn a_folder_has_one_owner_and_its_files_are_replaced_whole() {
@@ -215,4 +217,22 @@ fn the_first_store_to_a_page_keeps_it_as_it_was() {
     store(&one, 0, 1);
     store(&two, 0, 1);
     assert_eq!((second.count(), one.as_slice()[4096]), (1, 11));
+}
+
+/// As a process that is being spawned holds it, until it executes its program; and as another opener does.
+#[test]
+fn a_lock_that_is_let_go_soon_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("locked");
+    let (held, other) = (File::create(&path).unwrap(), File::open(&path).unwrap());
+    assert!(file::try_lock(&held).unwrap());
+    assert!(!file::try_lock(&other).unwrap(), "somebody holds it");
+    let copy = held.try_clone().unwrap();
+    drop(held);
+    let spawned = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(20));
+        drop(copy);
+    });
+    assert!(file::try_lock(&other).unwrap(), "nobody holds it any longer");
+    spawned.join().unwrap();
 }
