@@ -21,7 +21,7 @@ from ._workload import Workload
 On: TypeAlias = Any
 
 #: Shown of a sweep, besides what was varied.
-_SHOWN = ("iops_per_s", "write.mean_ns", "write.p99_ns", "read.p99_ns", "waf", "lifetime_years", "price_usd")
+_SHOWN = ("iops", "write.mean_ns", "write.p99_ns", "read.p99_ns", "waf", "lifetime_years", "price_usd")
 
 
 class SweepTable(Table):

@@ -77,7 +77,7 @@ def test_the_file_of_a_sweep(folder: Path) -> None:
 
 def test_fronts() -> None:
     table = nv.Table.of_columns(
-        {"waf": [1.0, 2.0, 3.0, None], "iops_per_s": [10.0, 30.0, 20.0, 99.0]}
+        {"waf": [1.0, 2.0, 3.0, None], "iops": [10.0, 30.0, 20.0, 99.0]}
     )
     assert table.pareto("waf", "iops") == [0, 1]
     with pytest.raises(nv.InputError, match="neither less nor more"):
