@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, Unpack
 from . import _nvlab
 from ._design import Design, design as read_design
 from ._errors import InputError
+from ._frame import ArrowStream
 from ._progress import Reporter
 from ._run import AnyDesign, AnyWorkload, Options, State, settings, text_of_workload
 from ._table import Table
@@ -133,7 +134,7 @@ def _space(
     precondition: State,
 ) -> _nvlab.Space:
     designs = [design] if isinstance(design, (Design, str, os.PathLike)) else list(design)
-    workloads = [workload] if isinstance(workload, (Workload, Trace, str, os.PathLike)) else list(workload)
+    workloads = [workload] if isinstance(workload, (Workload, Trace, ArrowStream, str, os.PathLike)) else list(workload)
     texts = [text_of_workload(one) for one in workloads]
     named = [(key, [text_of(value) for value in values]) for key, values in axes.items()]
     if len(texts) > 1:
