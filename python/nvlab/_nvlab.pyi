@@ -131,7 +131,7 @@ class Space:
     def of_axes(
         designs: Sequence[Design],
         workload: str,
-        axes: Sequence[tuple[str, Sequence[str]]],
+        axes: Sequence[tuple[Sequence[str], Sequence[Sequence[str]]]],
         seed: int,
         until: str | None,
         precondition: str,
