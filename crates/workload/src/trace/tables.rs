@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What their names begin with.
-pub const PREFIX: &str = "table:";
+pub(crate) const PREFIX: &str = "table:";
 /// What messages call a table that has no name yet.
 const TABLE: &str = "table";
 
