@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _nvlab
 from ._errors import InputError, RunError, Unsupported
+from ._frame import Tables, keep_tables, tables_of
 
 if TYPE_CHECKING:
     from ._progress import Report
@@ -31,8 +32,9 @@ _TRIES = 3
 Answer = tuple[str, float] | str
 
 
-def work(errand: dict[str, Any], cache: str | None, cache_bytes: int) -> Answer:
-    """Runs a point, on a worker; results are not kept there, prepared devices are."""
+def work(errand: dict[str, Any], cache: str | None, cache_bytes: int, tables: Tables) -> Answer:
+    """Runs a point, on a worker; results are not kept there, prepared devices are. `tables`: those that workloads name."""
+    keep_tables(tables)
     folder = Path(cache) if cache is not None else None
     settings = _nvlab.Settings(None, [], 1, folder, cache_bytes, False)
     name, text, sets = errand["design"]
@@ -93,6 +95,10 @@ def _run_all(
     out = Path(options["out"] or ".")
     cache = _worker_cache(options)
     asked, done = len(waiting), 0
+    # Each worker gets the data frames once; another worker has them when one dies.
+    tables: Any = tables_of(errand["workload"] for errand in waiting)
+    if tables:
+        tables = client.scatter(tables, broadcast=True, hash=False)
     ahead = max(1, sum(client.nthreads().values())) * _AHEAD
     rest = iter(waiting)
     tries: dict[int, int] = {}
@@ -100,7 +106,8 @@ def _run_all(
     running = distributed.as_completed(loop=client.loop, with_results=False)
 
     def submit(errand: dict[str, Any]) -> None:
-        future = client.submit(work, errand, cache, options.get("cache_bytes", 4 << 30), pure=False, retries=0)
+        room = options.get("cache_bytes", 4 << 30)
+        future = client.submit(work, errand, cache, room, tables, pure=False, retries=0)
         futures[future] = errand
         running.add(future)
 

@@ -31,6 +31,9 @@ def simulate(
     settings: Settings,
     report: _Report | None,
 ) -> tuple[list[list[Run] | Exception], list[str]]: ...
+def keep_table(ipc: bytes) -> str: ...
+def table_file(name: str) -> bytes: ...
+def keep_table_file(bytes: bytes) -> None: ...
 def range_values(text: str) -> list[str]: ...
 def reproduce_claims(
     system: str, only: Sequence[str], smoke: bool, settings: Settings, report: _Report | None
@@ -128,7 +131,7 @@ class Space:
     def of_axes(
         designs: Sequence[Design],
         workload: str,
-        axes: Sequence[tuple[str, Sequence[str]]],
+        axes: Sequence[tuple[Sequence[str], Sequence[Sequence[str]]]],
         seed: int,
         until: str | None,
         precondition: str,

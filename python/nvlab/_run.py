@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
 from . import _nvlab
 from ._design import Design, design as read_design
 from ._errors import Error, NvlabWarning
+from ._frame import ArrowStream
 from ._html import grid
 from ._progress import Progress, Reporter
 from ._result import Result, write_report
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 #: What a design is given as: itself, a name, the path of a file, or a text.
 AnyDesign: TypeAlias = "Design | str | os.PathLike[str]"
-#: What a workload is given as: itself, the text after `-w`, the path of a trace or job, or a trace.
-AnyWorkload: TypeAlias = "Workload | str | os.PathLike[str] | Trace"
+#: What a workload is given as: itself, the text after `-w`, the path of a trace or job, a trace, or a data frame.
+AnyWorkload: TypeAlias = "Workload | str | os.PathLike[str] | Trace | ArrowStream"
 #: `fresh`, `full`, `scattered` or `steady`, with options after commas.
 State: TypeAlias = str
 

@@ -10,18 +10,22 @@ from typing import Any, TypeAlias, Unpack
 from . import _nvlab
 from ._design import Design, design as read_design
 from ._errors import InputError
+from ._frame import ArrowStream
 from ._progress import Reporter
 from ._run import AnyDesign, AnyWorkload, Options, State, settings, text_of_workload
 from ._table import Table
-from ._text import Value, text_of
+from ._text import text_of
 from ._trace import Trace
 from ._workload import Workload
+
+#: What is varied: a key and its values, or several keys that move together, each time with as many values.
+Axes: TypeAlias = Mapping[str | tuple[str, ...], Sequence[Any]]
 
 #: Where points run: `"local"`, `"dask"`, `"dask:tcp://HOST:PORT"`, or a client of Dask.distributed.
 On: TypeAlias = Any
 
 #: Shown of a sweep, besides what was varied.
-_SHOWN = ("iops_per_s", "write.mean_ns", "write.p99_ns", "read.p99_ns", "waf", "lifetime_years", "price_usd")
+_SHOWN = ("iops", "write.mean_ns", "write.p99_ns", "read.p99_ns", "waf", "lifetime_years", "price_usd")
 
 
 class SweepTable(Table):
@@ -53,7 +57,7 @@ def _rebuilt(ipc: bytes, shown: list[str], about: str, failed: int, page: str) -
 
 def sweep(
     design: AnyDesign | Sequence[AnyDesign],
-    axes: Mapping[str, Sequence[Value]] | None = None,
+    axes: Axes | None = None,
     workload: AnyWorkload | Sequence[AnyWorkload] | None = None,
     *,
     until: str | None = None,
@@ -66,7 +70,8 @@ def sweep(
     **options: Unpack[Options],
 ) -> SweepTable:
     """Simulates every point of a parameter space, on all cores; several designs, several workloads and `repeat` seeds are axes,
-    too. Alone, the path of a sweep's file (`explain("sweeps")`).
+    too. Keys that move together are one axis: `{("media.nand.dies", "ftl.buffer.size"): [(4, "1 MiB"), (8, "2 MiB")]}`. Alone, the
+    path of a sweep's file (`explain("sweeps")`).
 
     With `out`, a sweep that was interrupted or killed goes on where it was. `shard="1/4"` runs every fourth point; `include`
     takes results kept elsewhere. A point that cannot be run is a row with its error.
@@ -126,19 +131,29 @@ def _elsewhere(
 
 def _space(
     design: AnyDesign | Sequence[AnyDesign],
-    axes: Mapping[str, Sequence[Value]],
+    axes: Axes,
     workload: AnyWorkload | Sequence[AnyWorkload],
     until: str | None,
     seeds: range,
     precondition: State,
 ) -> _nvlab.Space:
     designs = [design] if isinstance(design, (Design, str, os.PathLike)) else list(design)
-    workloads = [workload] if isinstance(workload, (Workload, Trace, str, os.PathLike)) else list(workload)
+    workloads = [workload] if isinstance(workload, (Workload, Trace, ArrowStream, str, os.PathLike)) else list(workload)
     texts = [text_of_workload(one) for one in workloads]
-    named = [(key, [text_of(value) for value in values]) for key, values in axes.items()]
+    named = [_axis(keys, values) for keys, values in axes.items()]
     if len(texts) > 1:
-        named.insert(0, ("workload", texts))
+        named.insert(0, _axis("workload", texts))
     if len(seeds) > 1:
-        named.append(("seed", [str(seed) for seed in seeds]))
+        named.append(_axis("seed", seeds))
     inner = [read_design(one)._inner for one in designs]
     return _nvlab.Space.of_axes(inner, texts[0], named, seeds[0], until, precondition)
+
+
+def _axis(keys: str | tuple[str, ...], values: Sequence[Any]) -> tuple[list[str], list[list[str]]]:
+    """Keys, and in each row a value of every key."""
+    if isinstance(keys, str):
+        return [keys], [[text_of(value)] for value in values]
+    for row in values:
+        if isinstance(row, str) or not isinstance(row, Sequence):
+            raise InputError(f"{', '.join(keys)}: {row!r} is not a value of each of the {len(keys)} keys, as a tuple")
+    return list(keys), [[text_of(value) for value in row] for row in values]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from . import _nvlab
-from ._command import document_of
+from ._command import cli, document_of
+from ._frame import ArrowStream, Tables, keep_tables, tables_of, text_of_frame
+from ._errors import InputError
 from ._html import facts
 from ._table import Table
 from ._text import Value
@@ -52,6 +56,7 @@ class Trace:
     def __init__(self, text: str, volumes: Sequence[str], options: dict[str, Value | None]) -> None:
         self._plain = text
         self._volumes = list(volumes)
+        self._options = dict(options)
         self._whole: _nvlab.Trace | None = None
         if volumes:
             options = {"volume": ",".join(volumes), **options}
@@ -102,12 +107,29 @@ class Trace:
     def convert(self, to: str | os.PathLike[str]) -> dict[str, Any]:
         """Writes it to a new file `FILE[:FORMAT]`, as `nvlab trace convert` does; says what the format cannot express."""
         volumes = [f"--volumes={','.join(self._volumes)}"] if self._volumes else []
-        return document_of(["trace", "convert", self._plain, os.fspath(to), *volumes])
+        with self._file() as file:
+            return document_of(["trace", "convert", file, os.fspath(to), *volumes])
 
     def split(self, folder: str | os.PathLike[str], extension: str = "nvt") -> Path:
         """Writes each volume to a file of its own in a folder."""
-        document_of(["trace", "split", self._plain, os.fspath(folder), "--extension", extension])
+        with self._file() as file:
+            cli(["trace", "split", file, folder, "--extension", extension])
         return Path(folder)
+
+    @contextmanager
+    def _file(self) -> Iterator[str]:
+        """The file of the trace, for commands, which run in another process."""
+        tables = tables_of([self._plain])
+        if not tables:
+            yield self._plain
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "table.nvt"
+            path.write_bytes(*tables.values())
+            yield str(path)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuilt, (self._plain, self._volumes, self._options, tables_of([self._plain])))
 
     def __repr__(self) -> str:
         return f"trace({self.text!r})"
@@ -116,15 +138,34 @@ class Trace:
         return self.info()._repr_html_()
 
 
+def _rebuilt(text: str, volumes: list[str], options: dict[str, Value | None], tables: Tables) -> Trace:
+    keep_tables(tables)
+    return Trace(text, volumes, options)
+
+
 def trace(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | ArrowStream,
     format: str | None = None,
     volumes: Sequence[str] = (),
     **options: Value | None,
 ) -> Trace:
     """A recorded trace: MSR Cambridge, SPC, blkparse, fio iologs, MQSim, Alibaba, Tencent, Parquet, nvt; plain, .gz, .zst
     (`explain("traces")`). The format is known by the file's name, or given. Options are those of its replay, as for
-    `workload`: `compact=True`, `align="4KiB"`, `qd=32`."""
+    `workload`: `compact=True`, `align="4KiB"`, `qd=32`.
+
+    Or a data frame of pandas, polars, pyarrow or DuckDB, with the columns of a trace in Parquet: `time_s` (or `_ms`, `_us`,
+    `_ns`, `_ps`, or a timestamp `time`), `op`, `offset_bytes` (or `_sectors`), `length_bytes` (or `_sectors`), and optionally
+    `volume`, `fua` and `response_s`. Its requests are kept in memory until the process ends.
+
+    >>> import nvlab as nv
+    >>> rows = nv.Table.of_columns({"time_us": [0, 90], "op": ["write", "read"], "offset_bytes": [0, 0], "length_bytes": [4096, 512]})
+    >>> nv.trace(rows).info().write_bytes
+    4096
+    """
+    if isinstance(path, ArrowStream):
+        if format is not None:
+            raise InputError(f"format={format!r}: a data frame has none")
+        return Trace(text_of_frame(path), volumes, options)
     text = os.fspath(path)
     return Trace(f"{text}:{format}" if format else text, volumes, options)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ._frame import ArrowStream, Tables, keep_tables, tables_of, text_of_frame
 from ._text import Value, text_of
 
 
@@ -37,12 +38,17 @@ class Workload:
         return hash(self.text)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Workload, (self.text,))
+        return (_rebuilt, (self.text, tables_of([self.text])))
 
 
-def workload(source: str | os.PathLike[str] | Workload, **options: Value | None) -> Workload:
-    """A workload: `KIND` with its options, a trace `PATH[:FORMAT]`, a fio job `FILE.fio[:JOB]`, or the whole text after `-w`
-    (`explain("workloads")` lists all). An option that is `True` stands alone, one that is `None` or `False` is left out, and
+def _rebuilt(text: str, tables: Tables) -> Workload:
+    keep_tables(tables)
+    return Workload(text)
+
+
+def workload(source: str | os.PathLike[str] | Workload | ArrowStream, **options: Value | None) -> Workload:
+    """A workload: `KIND` with its options, a trace `PATH[:FORMAT]`, a fio job `FILE.fio[:JOB]`, a data frame with the columns of a trace (`trace`), or
+    the whole text after `-w` (`explain("workloads")` lists all). An option that is `True` stands alone, one that is `None` or `False` is left out, and
     `_` in a name stands for `-`.
 
     >>> workload("zipf", read="70%", bs="8 KiB", qd=16)
@@ -50,7 +56,7 @@ def workload(source: str | os.PathLike[str] | Workload, **options: Value | None)
     >>> workload("traces/db.blkparse.zst", compact=True, align="4KiB").text
     'traces/db.blkparse.zst compact align=4KiB'
     """
-    words = [str(source) if isinstance(source, Workload) else os.fspath(source)]
+    words = [_head(source)]
     for name, value in options.items():
         key = name.replace("_", "-")
         if value is None or value is False:
@@ -58,3 +64,9 @@ def workload(source: str | os.PathLike[str] | Workload, **options: Value | None)
         # Blanks end an option.
         words.append(key if value is True else f"{key}={''.join(text_of(value).split())}")
     return Workload(" ".join(words))
+
+
+def _head(source: str | os.PathLike[str] | Workload | ArrowStream) -> str:
+    if isinstance(source, Workload):
+        return source.text
+    return text_of_frame(source) if isinstance(source, ArrowStream) else os.fspath(source)

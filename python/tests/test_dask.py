@@ -88,6 +88,17 @@ def test_the_table_is_the_same_wherever_points_run(cluster: Cluster, folder: Pat
     assert nv.load(kept.parent).metrics["waf"] == table["waf"][0]
 
 
+def test_data_frames_are_shipped(cluster: Cluster, folder: Path) -> None:
+    import polars
+
+    times = [0.001 * at for at in range(2000)]
+    frame = polars.DataFrame({"time_s": times, "op": ["write"] * 2000, "offset_bytes": range(0, 4096 * 2000, 4096)})
+    frame = frame.with_columns(length_bytes=4096)
+    there = nv.sweep("bench-4g", AXES, frame, on=f"dask:{cluster.address}", precondition="fresh")
+    assert there.failed == 0 and set(there["write.count"]) == {2000.0}
+    assert rows(there, folder) == rows(nv.sweep("bench-4g", AXES, nv.trace(frame), precondition="fresh"), folder)
+
+
 def test_nothing_is_lost_with_a_worker(cluster: Cluster, folder: Path) -> None:
     done: list[int] = []
 
@@ -141,7 +152,7 @@ def test_another_version_is_found_out(folder: Path) -> None:
         "point": 0, "title": "p", "key": "0" * 64, "design": ("bench-4g", None, []), "workload": WORKLOAD, "seed": 1,
         "until": "1000 io", "state": "fresh",
     }
-    answer = _dask.work(errand, None, 0)
+    answer = _dask.work(errand, None, 0, {})
     assert isinstance(answer, tuple)
     with pytest.raises(nv.RunError, match="another version"):
         _dask._keep(errand, answer, folder)

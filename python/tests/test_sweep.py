@@ -35,6 +35,23 @@ def test_axes_of_designs_workloads_and_seeds() -> None:
     assert table["capacity_bytes"][0] > table["capacity_bytes"][4]  # type: ignore[operator]
 
 
+def test_keys_that_move_together() -> None:
+    axes = {("ftl.spare", "ftl.clean.kind"): [("10 %", "greedy"), ("20 %", "fifo"), ("20 %", "greedy")]}
+    table = nv.sweep("bench-4g", axes, "zipf qd=4", repeat=2, **QUICK)
+    assert table["ftl.spare"] == [0.1, 0.1, 0.2, 0.2, 0.2, 0.2]
+    assert table["ftl.clean.kind"] == ["greedy"] * 2 + ["fifo"] * 2 + ["greedy"] * 2
+    assert table["seed"] == [1.0, 2.0] * 3
+    for wrong, why in [
+        ({("ftl.spare", "ftl.clean.kind"): [("10 %",)]}, "`10 %` has 1 values for 2 keys"),
+        ({("ftl.spare", "ftl.clean.kind"): ["10 %"]}, "'10 %' is not a value of each of the 2 keys"),
+        ({("ftl.spare", "workload"): [("10 %", "zipf")]}, "`workload` is an axis of its own"),
+        ({("ftl.spare", "ftl.unit"): []}, "an axis has keys and values"),
+        ({"ftl.spare": ["10 %"], ("ftl.spare", "ftl.unit"): [("1 %", "4 KiB")]}, "varied by 2 axes"),
+    ]:
+        with pytest.raises(nv.InputError, match=why):
+            nv.sweep("bench-4g", wrong, "zipf", **QUICK)
+
+
 def test_a_point_that_cannot_is_a_row_with_its_error() -> None:
     table = nv.sweep("bench-4g", {"ftl.clean.kind": ["greedy", "gredy"]}, "zipf", **QUICK)
     assert table.failed == 1 and table["error"][0] is None and "gredy" in str(table["error"][1])
@@ -77,7 +94,7 @@ def test_the_file_of_a_sweep(folder: Path) -> None:
 
 def test_fronts() -> None:
     table = nv.Table.of_columns(
-        {"waf": [1.0, 2.0, 3.0, None], "iops_per_s": [10.0, 30.0, 20.0, 99.0]}
+        {"waf": [1.0, 2.0, 3.0, None], "iops": [10.0, 30.0, 20.0, 99.0]}
     )
     assert table.pareto("waf", "iops") == [0, 1]
     with pytest.raises(nv.InputError, match="neither less nor more"):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import pickle
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import nvlab as nv
 import pytest
@@ -51,3 +55,67 @@ def test_a_wrong_trace_says_where(folder: Path) -> None:
     assert (caught.value.path, caught.value.line) == (str(file), 2)
     with pytest.raises(FileNotFoundError):
         nv.trace(folder / "none.nvt").info()
+
+
+def requests() -> dict[str, list[Any]]:
+    """A table with the columns of a trace."""
+    count = 1000
+    return {
+        "time_us": [100 * at for at in range(count)],
+        "op": ["read" if at % 4 == 0 else "write" for at in range(count)],
+        "offset_sectors": [8 * (at * 7919 % 100_000) for at in range(count)],
+        "length_bytes": [4096] * count,
+        "volume": ["ab"[at % 2] for at in range(count)],
+        "remark": [None] * count,
+    }
+
+
+def test_data_frames_are_traces() -> None:
+    import polars
+    import pyarrow
+
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frames: list[Any] = [nv.Table.of_columns(requests()), polars.DataFrame(requests()), pyarrow.table(requests())]
+    frames += [pandas.DataFrame(requests()), pandas.DataFrame(requests()).astype({"op": "category"})]
+    frames += [polars.DataFrame(requests()).with_columns(polars.col("time_us").cast(polars.Datetime("us")).alias("time")).drop("time_us")]
+    traces = [nv.trace(frame) for frame in frames]
+    assert len({trace.text for trace in traces}) == 1, "the same requests have the same name"
+    info = traces[0].info()
+    assert (info.requests, info.reads, info.duration_s, traces[0].volumes) == (1000, 250, 0.0999, ["a", "b"])
+    assert len(nv.trace(frames[1], volumes=["a"])) == 500
+    results = [nv.run("bench-4g", work, precondition="fresh") for work in (traces[0], frames[1], traces[0].workload)]
+    assert results[0].metrics["write.count"] == 750 and results[0] == results[1] == results[2]
+    assert nv.workload(frames[2], qd=8).text == f"{traces[0].text} qd=8"
+    sweep = nv.sweep("bench-4g", {"ftl.spare": ["10 %", "20 %"]}, frames[1], precondition="fresh")
+    assert sweep["read.count"] == [250.0, 250.0]
+
+
+def test_a_frame_goes_to_another_process(folder: Path) -> None:
+    trace = nv.trace(nv.Table.of_columns(requests()), qd=4)
+    assert trace.convert(folder / "t.parquet")["requests"] == 1000
+    assert len(nv.trace(folder / "t.parquet")) == 1000
+    assert len(list(trace.split(folder / "split").iterdir())) == 2
+    (folder / "kept").write_bytes(pickle.dumps((trace, trace.workload)))
+    script = (
+        "import pickle, sys; t, w = pickle.loads(open(sys.argv[1], 'rb').read()); "
+        "print(len(t), t.text == w.text, t.text)"
+    )
+    said = subprocess.run([sys.executable, "-c", script, folder / "kept"], text=True, capture_output=True, check=True)
+    assert said.stdout.split(" ", 2) == ["1000", "True", f"{trace.text}\n"]
+    with pytest.raises(nv.WorkloadError, match="this process has no such table"):
+        nv.run("bench-4g", "table:0123456789abcdef")
+
+
+def test_a_frame_that_is_no_trace_says_why() -> None:
+    table = requests()
+    with pytest.raises(nv.TraceError, match="no column for the offset; it has time_us, op, length_bytes.*needed"):
+        nv.trace(nv.Table.of_columns({key: table[key] for key in ("time_us", "op", "length_bytes")}))
+    with pytest.raises(nv.TraceError, match="row 1: length_bytes 'Utf8' is wrong: a column of numbers"):
+        nv.trace(nv.Table.of_columns({**table, "length_bytes": ["4k"] * 1000}))
+    with pytest.raises(nv.TraceError, match="row 3: op 'seek' is wrong: read, write, trim or flush") as caught:
+        nv.trace(nv.Table.of_columns({**table, "op": ["read", "read", "seek", *["write"] * 997]}))
+    assert caught.value.line == 3
+    with pytest.raises(nv.TraceError, match="row 2: offset_sectors 'null'"):
+        nv.trace(nv.Table.of_columns({**table, "offset_sectors": [0, None, *[0] * 998]}))
+    with pytest.raises(nv.InputError, match="a data frame has none"):
+        nv.trace(nv.Table.of_columns(table), format="msr")

@@ -22,7 +22,8 @@ use std::sync::Arc;
 #[pyclass(frozen, module = "nvlab._nvlab")]
 pub struct Frame(pub RecordBatch);
 
-fn refused(error: ArrowError) -> PyErr {
+/// What Arrow refuses, as an exception.
+pub fn refused(error: ArrowError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 

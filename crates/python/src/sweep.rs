@@ -10,7 +10,7 @@ use nvlab_lab::engine::{Done, Engine, TaskError};
 use nvlab_lab::reproduce::{self, Experiment, Judged, Measured, judge};
 use nvlab_lab::run::Preparation;
 use nvlab_lab::sweep::elsewhere::{design_of, errands};
-use nvlab_lab::sweep::file::range;
+use nvlab_lab::sweep::file::{AskedAxis, range};
 use nvlab_lab::sweep::space::RunSpec;
 use nvlab_lab::sweep::table::SweepTable;
 use nvlab_lab::sweep::{Batch, Point, PointError, Shard, Sweep, outcomes, page};
@@ -30,12 +30,13 @@ struct Space {
 
 #[pymethods]
 impl Space {
-    /// Axes with their values over designs, one of which is an axis if there are several.
+    /// Axes over designs: keys with the values of each of them, one key or several that move together. The designs are one
+    /// axis more, if there are several.
     #[staticmethod]
     fn of_axes(
         designs: Vec<PyRef<'_, Design>>,
         workload: &str,
-        axes: Vec<(String, Vec<String>)>,
+        axes: Vec<(Vec<String>, Vec<Vec<String>>)>,
         seed: u64,
         until: Option<String>,
         precondition: &str,
@@ -49,7 +50,8 @@ impl Space {
             until,
             seed: seed.to_string(),
         };
-        let several = (names.len() > 1).then(|| ("design".to_string(), names.clone()));
+        let several = (names.len() > 1).then(|| AskedAxis::one("design", names.clone()));
+        let axes = axes.into_iter().map(|(keys, rows)| AskedAxis { keys, rows });
         let axes = several.into_iter().chain(axes).collect();
         let sweep = Sweep::of_axes(names[0].clone(), run, axes)?;
         let designs = designs.iter().map(|design| (design.named.name.clone(), Design::clone(design)));

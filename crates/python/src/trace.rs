@@ -1,13 +1,17 @@
 //! Traces.
 
-use crate::frame::Frame;
+use crate::error::Trouble;
+use crate::frame::{Frame, refused};
 use crate::watch::Watch;
+use arrow_ipc::reader::StreamReader;
 use nvlab_lab::plan::cache;
 use nvlab_workload::columns::Columns;
 use nvlab_workload::info::TraceInfo;
 use nvlab_workload::replay::ReplaySpec;
-use nvlab_workload::trace::record_batch;
+use nvlab_workload::trace::{record_batch, tables};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -106,6 +110,28 @@ fn figures(info: &TraceInfo) -> Vec<Figure> {
     ]
 }
 
+/// Keeps a table, given as an Arrow IPC stream, in this process; returns the trace that it is, `table:HASH`.
+#[pyfunction]
+fn keep_table(py: Python<'_>, ipc: Vec<u8>) -> PyResult<String> {
+    let batches = StreamReader::try_new(Cursor::new(ipc), None).map_err(refused)?;
+    Watch::over(py, None, move |_| Ok(tables::keep(batches)?))
+}
+
+/// The file of a table that this process keeps, by its name without `table:`.
+#[pyfunction]
+fn table_file<'py>(py: Python<'py>, name: &str) -> Result<Bound<'py, PyBytes>, Trouble> {
+    Ok(PyBytes::new(py, &tables::file(name)?))
+}
+
+/// Keeps the file of a table of another process.
+#[pyfunction]
+fn keep_table_file(bytes: Vec<u8>) -> Result<(), Trouble> {
+    Ok(tables::keep_file(bytes)?)
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Trace>()
+    module.add_class::<Trace>()?;
+    module.add_function(wrap_pyfunction!(keep_table, module)?)?;
+    module.add_function(wrap_pyfunction!(table_file, module)?)?;
+    module.add_function(wrap_pyfunction!(keep_table_file, module)?)
 }

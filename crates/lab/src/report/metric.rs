@@ -108,9 +108,16 @@ enum Get {
 }
 
 impl Metric {
-    /// The name of its column in tables for programs, with the unit: `write.p99_ns`.
+    /// The name of its column in tables for programs, with the unit: `write.p99_ns`. A name that says its unit says it once:
+    /// `lifetime.bytes`, `read.iops`.
     pub fn column(&self) -> String {
-        format!("{}{}", self.name, self.unit.suffix())
+        let last = self.name.rsplit('.').next().unwrap_or_default();
+        let suffix = match (self.unit, last) {
+            (Unit::Bytes | Unit::BytesDecimal, "bytes") | (Unit::PerSecond, "iops" | "tps" | "per_s") => "",
+            (Unit::UsdPerGib, "gib") => "_usd",
+            (unit, _) => unit.suffix(),
+        };
+        format!("{}{suffix}", self.name)
     }
 
     /// The metric's value in a run; `None` if it has none, such as the latency of reads when nothing was read.

@@ -24,7 +24,7 @@
 
 use super::fleet;
 use super::skip::Skip;
-use super::space::{Axis, DESIGN, RunSpec, Space, design_axis, key_axis, list_axis};
+use super::space::{Axis, DESIGN, RunSpec, Space, design_axis, key_axis, keys_axis, list_axis};
 use super::{SEED, Sweep, WORKLOAD};
 use crate::plan::Until;
 use crate::run::Preparation;
@@ -117,7 +117,7 @@ impl Sweep {
     /// A sweep of a design as a command line describes it: `params` are `KEY=V1,V2,...`, `KEY=LO..HI:STEP` or
     /// `KEY=LO..HI*FACTOR`.
     pub fn of_params(run: RunSpec, params: &[String]) -> Result<Sweep, SweepError> {
-        let mut axes: Vec<(String, Vec<String>)> = Vec::new();
+        let mut axes = Vec::new();
         for param in params {
             let asked = |problem: String| SweepError::Asked(format!("-p {param}: {problem}"));
             let (key, values) = param.split_once('=').ok_or_else(|| asked("write KEY=VALUES".to_string()))?;
@@ -125,40 +125,75 @@ impl Sweep {
                 true => range(values).map_err(asked)?,
                 false => values.split(',').map(|value| value.trim().to_string()).collect(),
             };
-            axes.push((key.trim().to_string(), values));
+            axes.push(AskedAxis::one(key.trim(), values));
         }
         let name = run.design.rsplit('/').next().unwrap_or_default().trim_end_matches(".toml").to_string();
         Sweep::of_axes(name, run, axes)
     }
 
-    /// A sweep over axes: keys of the design, or `design`, `workload` and `seed`, each with its values.
-    pub fn of_axes(
-        name: String,
-        mut run: RunSpec,
-        axes: Vec<(String, Vec<String>)>,
-    ) -> Result<Sweep, SweepError> {
+    /// A sweep over axes: keys of the design, alone or together, or `design`, `workload` and `seed`.
+    pub fn of_axes(name: String, mut run: RunSpec, axes: Vec<AskedAxis>) -> Result<Sweep, SweepError> {
         let mut built = Vec::new();
         if let Some((axis, text)) = fleet::axis(&run.workload).map_err(SweepError::Asked)? {
             built.push(axis);
             run.workload = text;
         }
-        for (key, values) in axes {
+        for AskedAxis { keys, rows } in axes {
+            let [key] = &keys[..] else {
+                built.push(together(&keys, &rows).map_err(SweepError::Asked)?);
+                continue;
+            };
+            let values = rows.into_iter().flatten().collect();
             let text = match key.as_str() {
                 DESIGN => &mut run.design,
                 WORKLOAD => &mut run.workload,
                 SEED => &mut run.seed,
                 _ => {
-                    built.push(key_axis(&key, values));
+                    built.push(key_axis(key, values));
                     continue;
                 }
             };
             *text = format!("{{{key}}}");
-            built.extend(list_axis(&key, values));
+            built.extend(list_axis(key, values));
         }
         let axes = built;
         let space = Space { run, axes };
         space.check().map_err(SweepError::Asked)?;
         Ok(Sweep { name, space, skips: Vec::new() })
+    }
+}
+
+/// An axis that is asked for: keys, and a value of each of them in every row.
+#[derive(Clone, Debug)]
+pub struct AskedAxis {
+    /// One key, or several that move together.
+    pub keys: Vec<String>,
+    /// As many values as keys in each.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl AskedAxis {
+    /// An axis of one key.
+    pub fn one(key: &str, values: Vec<String>) -> AskedAxis {
+        let rows = values.into_iter().map(|value| vec![value]).collect();
+        AskedAxis { keys: vec![key.to_string()], rows }
+    }
+}
+
+/// The axis of keys that move together.
+fn together(keys: &[String], rows: &[Vec<String>]) -> Result<Axis, String> {
+    let names = keys.join(", ");
+    if let Some(alone) = keys.iter().find(|key| [DESIGN, WORKLOAD, SEED].contains(&key.as_str())) {
+        return Err(format!(
+            "`{names}`: `{alone}` is an axis of its own; only keys of the design move together"
+        ));
+    }
+    match rows.iter().find(|row| row.len() != keys.len()) {
+        _ if keys.is_empty() || rows.is_empty() => Err(format!("`{names}`: an axis has keys and values")),
+        Some(row) => {
+            Err(format!("`{names}`: `{}` has {} values for {} keys", row.join(", "), row.len(), keys.len()))
+        }
+        None => Ok(keys_axis(keys, rows)),
     }
 }
 
@@ -233,10 +268,7 @@ fn axis(table: &Table) -> Read<Axis> {
     });
     let rows =
         rows.ok_or_else(|| table.wrong("values", format!("is a list of lists of {} values", keys.len())))?;
-    let set = |row: &Vec<String>| keys.iter().zip(row).map(|(key, value)| format!("{key}={value}")).collect();
-    let sets = rows.iter().map(|row| (row.join(", "), set(row))).collect();
-    let values = rows.iter().map(|row| row.join(", ")).collect();
-    Ok(Axis { name: keys.join(", "), values, sets })
+    Ok(keys_axis(&keys, &rows))
 }
 
 /// The values of `LO .. HI : STEP` or `LO .. HI * FACTOR`; all have the unit of the first.

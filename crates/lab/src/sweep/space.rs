@@ -62,6 +62,14 @@ pub(super) fn key_axis(key: &str, values: Vec<String>) -> Axis {
     Axis { name: key.to_string(), values, sets }
 }
 
+/// An axis of the values of several keys that move together: a value of each in every row.
+pub(super) fn keys_axis(keys: &[String], rows: &[Vec<String>]) -> Axis {
+    let set = |row: &Vec<String>| keys.iter().zip(row).map(|(key, value)| format!("{key}={value}")).collect();
+    let sets = rows.iter().map(|row| (row.join(", "), set(row))).collect();
+    let values = rows.iter().map(|row| row.join(", ")).collect();
+    Axis { name: keys.join(", "), values, sets }
+}
+
 /// A point, or a line if one axis is free: axis and value.
 pub type At = Vec<(String, String)>;
 

@@ -25,12 +25,13 @@ mod rows;
 mod source;
 mod spc;
 mod split;
+pub mod tables;
 mod tencent;
 mod write;
 mod writer;
 
 /// What names begin with that are no files.
-pub(crate) const PREFIXES: [&str; 2] = [built_in::PREFIX, objects::PREFIX];
+pub(crate) const PREFIXES: [&str; 3] = [built_in::PREFIX, objects::PREFIX, tables::PREFIX];
 pub use parquet::record_batch;
 pub use split::split;
 pub use write::{WriteReport, write, write_file};
@@ -241,8 +242,8 @@ impl fmt::Display for ReadReport {
     }
 }
 
-/// Reads a trace: a file, a folder with Parquet files, a built-in one (`builtin:raw`), or a program that keeps objects
-/// (`heap:durable-sps`).
+/// Reads a trace: a file, a folder with Parquet files, a built-in one (`builtin:raw`), a program that keeps objects
+/// (`heap:durable-sps`), or a table of this process ([`tables`]).
 pub fn read(path: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport), WorkloadError> {
     read_or_take(path, options, None)
 }
@@ -262,6 +263,10 @@ fn read_or_take(
             Some(bytes) => read_stream(bytes, bytes.len(), path, options, None),
             None => objects::make(name, options),
         };
+    }
+    if let Some(name) = tables::name(path) {
+        let bytes = tables::file(name)?;
+        return read_stream(&bytes[..], bytes.len(), path, options, None);
     }
     if path.is_dir() {
         return parquet::read_folder(path, options);

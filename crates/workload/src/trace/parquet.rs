@@ -30,12 +30,11 @@ use super::rows::{Rows, Volumes};
 use super::{ReadOptions, ReadReport};
 use crate::columns::{Columns, Origin};
 use crate::{Op, WorkloadError};
-use arrow_schema::{DataType, Schema, TimeUnit};
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
 use column::{flags, texts, whole};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::file::reader::ChunkReader;
 use std::path::Path;
 
@@ -105,6 +104,12 @@ impl Layout {
         })
     }
 
+    /// What its times are whole numbers of: those in floating point are kept in nanoseconds.
+    fn tick_ps(&self, schema: &Schema) -> u64 {
+        let is_float = schema.field(self.time.index).data_type().is_floating();
+        if is_float { self.time.unit.min(1_000) } else { self.time.unit }
+    }
+
     fn all(&self) -> impl Iterator<Item = usize> {
         let always = [self.time.index, self.op, self.offset.index, self.length.index];
         let others = [self.volume, self.fua, self.response.map(|response| response.index)];
@@ -145,23 +150,23 @@ pub(super) fn read<R: ChunkReader + 'static>(
     path: &Path,
     options: &ReadOptions,
 ) -> Result<(Columns, ReadReport), WorkloadError> {
-    let mut table = Table::open(reader, path, BATCH_ROWS)?;
-    let report = ReadReport { format: Some(super::Format::Parquet), ..ReadReport::default() };
-    let mut rows = Rows::new(&options.volumes, report);
-    let mut read = Vec::new();
-    let mut number = 0;
-    while table.batch(table.tick_ps, &mut rows.volumes, &mut read)? {
-        for row in read.drain(..) {
-            number += 1;
-            put(row, &mut rows, options).map_err(|bad| table.wrong(number, *bad))?;
-        }
-        if options.lines_max.is_some_and(|most| number >= most) {
-            break;
-        }
-    }
-    rows.report.lines = number;
     let origin = Origin { format: super::Format::Parquet.name().to_owned(), hash };
-    rows.finish(&table.file, table.tick_ps, origin)
+    Table::open(reader, path, BATCH_ROWS)?.requests(options, origin)
+}
+
+/// Takes over the rows of a table in memory, which messages call `name`.
+pub(super) fn take(
+    batches: impl RecordBatchReader + Send + 'static,
+    name: &str,
+) -> Result<(Columns, ReadReport), WorkloadError> {
+    let schema = batches.schema();
+    let layout =
+        Layout::of(&schema).map_err(|reason| WorkloadError::Table { file: name.to_owned(), reason })?;
+    let tick_ps = layout.tick_ps(&schema);
+    let batches = Box::new(batches);
+    let table =
+        Table { file: name.to_owned(), batches, layout, tick_ps, volume: None, row_count: 0, read: 0 };
+    table.requests(&ReadOptions::default(), Origin { format: name.to_owned(), hash: 0 })
 }
 
 /// A row that was read; `volume` is `None` if it is not selected.
@@ -179,7 +184,7 @@ struct Row {
 /// A table being read, batch by batch.
 struct Table {
     file: String,
-    batches: ParquetRecordBatchReader,
+    batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>,
     layout: Layout,
     /// Its times are whole numbers of this.
     tick_ps: u64,
@@ -203,15 +208,36 @@ impl Table {
         let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(reader, plain)
             .map_err(|error| refuse(error.to_string()))?;
         let layout = Layout::of(builder.schema()).map_err(&refuse)?;
-        // Times in floating point are kept in nanoseconds.
-        let is_float = builder.schema().field(layout.time.index).data_type().is_floating();
-        let tick_ps = if is_float { layout.time.unit.min(1_000) } else { layout.time.unit };
+        let tick_ps = layout.tick_ps(builder.schema());
         let row_count = builder.metadata().file_metadata().num_rows().try_into().unwrap_or(0);
         let mask = ProjectionMask::roots(builder.parquet_schema(), layout.all());
         let batches = builder.with_projection(mask).with_batch_size(batch_rows).build();
-        let batches = batches.map_err(|error| refuse(error.to_string()))?;
+        let batches = Box::new(batches.map_err(|error| refuse(error.to_string()))?);
         let layout = layout.projected();
         Ok(Table { file, batches, layout, tick_ps, volume: None, row_count, read: 0 })
+    }
+
+    /// All requests.
+    fn requests(
+        mut self,
+        options: &ReadOptions,
+        origin: Origin,
+    ) -> Result<(Columns, ReadReport), WorkloadError> {
+        let report = ReadReport { format: Some(super::Format::Parquet), ..ReadReport::default() };
+        let mut rows = Rows::new(&options.volumes, report);
+        let mut read = Vec::new();
+        let mut number = 0;
+        while self.batch(self.tick_ps, &mut rows.volumes, &mut read)? {
+            for row in read.drain(..) {
+                number += 1;
+                put(row, &mut rows, options).map_err(|bad| self.wrong(number, *bad))?;
+            }
+            if options.lines_max.is_some_and(|most| number >= most) {
+                break;
+            }
+        }
+        rows.report.lines = number;
+        rows.finish(&self.file, self.tick_ps, origin)
     }
 
     /// What is wrong with a row, counted from 1.

@@ -84,6 +84,17 @@ pub(super) fn texts(array: &ArrayRef) -> Values<Cow<'_, [u8]>> {
         DataType::Utf8 => {
             array.as_string::<i32>().iter().flatten().map(|text| Cow::Borrowed(text.as_bytes())).collect()
         }
+        DataType::LargeUtf8 => {
+            array.as_string::<i64>().iter().flatten().map(|text| Cow::Borrowed(text.as_bytes())).collect()
+        }
+        DataType::Utf8View => {
+            array.as_string_view().iter().flatten().map(|text| Cow::Borrowed(text.as_bytes())).collect()
+        }
+        DataType::Dictionary(_, _) => {
+            let dictionary = array.as_any_dictionary();
+            let known = texts(dictionary.values())?;
+            dictionary.normalized_keys().into_iter().map(|key| known[key].clone()).collect()
+        }
         DataType::Binary => array.as_binary::<i32>().iter().flatten().map(Cow::Borrowed).collect(),
         kind if kind.is_integer() => {
             whole(array, 1, 1)?.into_iter().map(|n| Cow::Owned(n.to_string().into_bytes())).collect()
