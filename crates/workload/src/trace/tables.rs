@@ -1,6 +1,6 @@
 //! Tables of this process as traces: `table:HASH`, with the hash of the requests.
 //!
-//! 1. The same requests have the same name in every process; another process has them once it was given their [`file`].
+//! 1. The same requests have the same name in every process; another process has them once it was given their [`file()`].
 //! 2. A table is kept, as a column file (about 10 bytes a request), until the process ends: a name is a text, and nobody knows
 //!    who still has it.
 
