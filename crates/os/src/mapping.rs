@@ -12,6 +12,8 @@ use std::ptr::NonNull;
 #[cfg(not(miri))]
 use std::ptr::null_mut;
 
+const PAGE: usize = 4096;
+
 /// A mapping for loads and stores; unmapped when dropped. It begins at a page.
 #[derive(Debug)]
 pub struct Mapping {
@@ -113,7 +115,6 @@ impl Mapping {
 
     /// Writes the pages that hold these bytes of a shared mapping to the file and waits until they are durable (msync).
     pub fn sync(&self, offset: usize, bytes: usize) -> io::Result<()> {
-        const PAGE: usize = 4096;
         let end =
             offset.checked_add(bytes).filter(|&end| end <= self.bytes).ok_or(io::ErrorKind::InvalidInput)?;
         let first = offset & !(PAGE - 1);
@@ -156,6 +157,17 @@ impl Mapping {
     /// the first store to each.
     pub fn populate(&self) {
         let _ = self.advise(libc::MADV_POPULATE_WRITE);
+    }
+
+    /// The same for some of its bytes; those outside are left out.
+    pub fn populate_part(&self, range: std::ops::Range<u64>) {
+        let (start, end) = (range.start as usize / PAGE * PAGE, (range.end as usize).min(self.bytes));
+        if start < end && !cfg!(miri) {
+            // SAFETY: the range is within this mapping, and the advice leaves its contents alone.
+            let _ = unsafe {
+                libc::madvise(self.start().add(start).cast(), end - start, libc::MADV_POPULATE_WRITE)
+            };
+        }
     }
 
     /// Excludes the mapping from children made by fork.

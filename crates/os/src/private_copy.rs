@@ -97,9 +97,10 @@ impl PrivateCopy {
     }
 
     /// Gets every page of it ready for stores now, so that none faults later, as far as memory and the kernel (5.14) permit.
-    pub fn populate(&self) {
+    /// Returns whether all are.
+    pub fn populate(&self) -> bool {
         // SAFETY: advice about memory that is this copy; it leaves the contents alone.
-        let _ = unsafe { libc::madvise(self.start().cast(), self.bytes, libc::MADV_POPULATE_WRITE) };
+        unsafe { libc::madvise(self.start().cast(), self.bytes, libc::MADV_POPULATE_WRITE) == 0 }
     }
 
     /// The first byte.

@@ -77,7 +77,15 @@ impl Region {
     /// Takes memory for the whole region now, so that no transaction waits for the first store to a page (0.5 us, and 3 us where the
     /// file has data). Whatever cannot be taken now is taken then.
     pub fn populate(&self) {
-        self.memory.populate();
+        self.core.populate(&self.memory);
+    }
+
+    /// Asks for bytes that a transaction is about to change, and returns at once. A program that knows them before the
+    /// transaction begins waits for memory and for the commit before at the same time: 80 ns of a commit to battery RAM whose
+    /// transaction changes a row that no cache holds.
+    #[inline]
+    pub fn prefetch(&self, range: Range<usize>) {
+        self.memory.prefetch(range);
     }
 
     fn get_bytes(&self, offset: usize, bytes: usize) -> Result<&[u8]> {

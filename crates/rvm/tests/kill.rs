@@ -1,6 +1,7 @@
 //! kill -9 of a real program on real files, again and again on what it left: nothing acknowledged is missing, nothing else
 //! is there, and the books balance.
 
+use nvlab_rvm::log::battery_ram::BatteryRam;
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::store::SegmentFolder;
 use nvlab_rvm::{Options, Region, Rvm, Truncation};
@@ -15,12 +16,17 @@ const THREADS: usize = 2;
 const ACCOUNTS: usize = 1000;
 /// The counters of the threads come first, a page each.
 const BALANCES: usize = THREADS * 4096;
+/// The log of a folder in here is one in battery-backed memory.
+const MEMORY: &str = "/dev/shm";
 const FOLDER: &str = "NVLAB_RVM_KILLED";
 
 fn open(folder: &Path) -> (Rvm, Region) {
-    let log = FileLog::open(&folder.join("log")).unwrap();
     let options = Options { truncation: Truncation::Background { at_percent: 30 }, ..Options::default() };
-    let rvm = Rvm::open(log, SegmentFolder::new(folder), options).unwrap();
+    let (log, segments) = (folder.join("log"), SegmentFolder::new(folder));
+    let rvm = match folder.starts_with(MEMORY) {
+        true => Rvm::open(BatteryRam::open(&log).unwrap(), segments, options).unwrap(),
+        false => Rvm::open(FileLog::open(&log).unwrap(), segments, options).unwrap(),
+    };
     let region = rvm.map("data", 0..SEGMENT).unwrap();
     (rvm, region)
 }
@@ -59,12 +65,23 @@ fn program() {
 fn a_killed_program_has_lost_nothing_it_acknowledged() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     FileLog::create(&folder.path().join("log"), 1 << 15).unwrap();
-    SegmentFolder::new(folder.path()).create("data", SEGMENT).unwrap();
+    kill_again_and_again(folder.path(), 25);
+}
+
+#[test]
+fn nor_has_one_whose_log_is_memory() {
+    let folder = tempfile::tempdir_in(MEMORY).unwrap();
+    drop(BatteryRam::create(&folder.path().join("log"), 1 << 15).unwrap());
+    kill_again_and_again(folder.path(), 25);
+}
+
+fn kill_again_and_again(folder: &Path, rounds: u64) {
+    SegmentFolder::new(folder).create("data", SEGMENT).unwrap();
     let mut before = [0; THREADS];
-    for round in 0..25_u64 {
+    for round in 0..rounds {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "program", "--nocapture"])
-            .env(FOLDER, folder.path())
+            .env(FOLDER, folder)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -82,7 +99,7 @@ fn a_killed_program_has_lost_nothing_it_acknowledged() {
         child.kill().unwrap();
         child.wait().unwrap();
         let last: [u64; THREADS] = reader.join().unwrap();
-        let (_rvm, region) = open(folder.path());
+        let (_rvm, region) = open(folder);
         for thread in 0..THREADS {
             let found = *region.get::<u64>(thread * 4096).unwrap();
             // One more may have been durable and not yet said.

@@ -109,6 +109,8 @@ fn change_words(transaction: &mut Transaction<'_>, transfer: &Transfer) -> nvlab
 impl Contender for Contestant {
     fn transaction(&self, transfer: &Transfer) -> Result<()> {
         let mut region = self.region();
+        let account = tables::offset(Table::Accounts, transfer.account);
+        region.prefetch(account..account + ROW_BYTES);
         let mut transaction = region.begin();
         match self.shape {
             Shape::Rows => change_rows(&mut transaction, transfer)?,

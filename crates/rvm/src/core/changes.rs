@@ -1,14 +1,14 @@
 //! What records change, segment by segment.
 
 use super::pages::Pages;
-use crate::record::{Contents, Modification};
+use crate::record::{Contents, InPlace, Modification};
 use crate::scan::{Window, Windows};
 use crate::{Result, Store};
 use std::sync::Arc;
 
-/// How many ranges are prefetched before the first of them is stored: a store to a segment in memory waits for its line, and
-/// this is time for some ten of them.
-const QUEUED_MAX: usize = 64;
+/// How many records are checked and prefetched before the ranges of the first are stored: a store to a segment in memory waits for
+/// its line.
+const QUEUED_MAX: usize = 16;
 
 /// Bytes of records are prefetched so far ahead: stored past the caches, they come from memory.
 const AHEAD_BYTES: usize = 2048;
@@ -38,66 +38,70 @@ impl Changes {
 
     /// Applies the records that are whole in a window; returns their bytes.
     fn apply_window(&mut self, window: &Window<'_>, find: Find<'_>) -> Result<usize> {
-        let mut queue = Vec::with_capacity(2 * QUEUED_MAX);
+        let mut queue = Vec::with_capacity(QUEUED_MAX);
         let mut done = 0;
         while let Some(record) = window.record(done)? {
             window.prefetch(done + AHEAD_BYTES, record.bytes);
             done += record.bytes;
             let Contents::Commit(modifications) = &record.contents else { continue };
             if let Some(ranges) = modifications.in_place() {
-                let mut current = None;
-                for Modification { segment, offset, data } in ranges {
-                    let index = match current {
-                        Some((number, index)) if number == segment => index,
-                        _ => self.segment(segment, find)?,
-                    };
-                    current = Some((segment, index));
-                    self.segments[index].1.prefetch(offset, data.len());
-                    queue.push((index, offset, data));
-                }
+                self.prefetch(ranges.clone(), find)?;
+                queue.push(ranges);
                 if queue.len() >= QUEUED_MAX {
-                    self.store(&mut queue)?;
+                    self.store(&mut queue, find)?;
                 }
                 continue;
             }
-            self.store(&mut queue)?;
+            self.store(&mut queue, find)?;
             let mut result = Ok(());
             let listed = modifications.each(|Modification { segment, offset, data }| {
                 if result.is_ok() {
-                    result = self
-                        .segment(segment, find)
-                        .and_then(|index| self.segments[index].1.insert(offset, data));
+                    result = self.segment(segment, find).and_then(|pages| pages.insert(offset, data));
                 }
             });
             listed.expect("the list was read when the record was checked");
             result?;
         }
-        self.store(&mut queue)?;
+        self.store(&mut queue, find)?;
         Ok(done)
     }
 
-    /// Stores queued ranges: index of the segment, offset in it, bytes.
-    fn store(&mut self, queue: &mut Vec<(usize, u64, &[u8])>) -> Result<()> {
-        for (index, offset, data) in queue.drain(..) {
-            self.segments[index].1.insert(offset, data)?;
+    #[inline(always)]
+    fn prefetch(&mut self, ranges: InPlace<'_>, find: Find<'_>) -> Result<()> {
+        for Modification { segment, offset, data } in ranges {
+            self.segment(segment, find)?.prefetch(offset, data.len());
         }
         Ok(())
     }
 
-    /// The index of a segment.
-    #[inline]
-    fn segment(&mut self, number: u32, find: Find<'_>) -> Result<usize> {
-        if self.segments.get(self.last).is_none_or(|(last, _)| *last != number) {
-            self.last = match self.segments.iter().position(|(known, _)| *known == number) {
-                Some(index) => index,
-                None => {
-                    let (name, store) = find(number)?;
-                    self.segments.push((number, Pages::new(name, store)?));
-                    self.segments.len() - 1
-                }
-            };
+    /// Stores the ranges of queued records.
+    fn store(&mut self, queue: &mut Vec<InPlace<'_>>, find: Find<'_>) -> Result<()> {
+        for ranges in queue.drain(..) {
+            for Modification { segment, offset, data } in ranges {
+                self.segment(segment, find)?.insert(offset, data)?;
+            }
         }
-        Ok(self.last)
+        Ok(())
+    }
+
+    /// The changes of a segment.
+    #[inline(always)]
+    fn segment(&mut self, number: u32, find: Find<'_>) -> Result<&mut Pages> {
+        if self.segments.get(self.last).is_none_or(|(last, _)| *last != number) {
+            self.last = self.other_segment(number, find)?;
+        }
+        Ok(&mut self.segments[self.last].1)
+    }
+
+    /// The index of a segment.
+    #[inline(never)]
+    fn other_segment(&mut self, number: u32, find: Find<'_>) -> Result<usize> {
+        if let Some(index) = self.segments.iter().position(|(known, _)| *known == number) {
+            return Ok(index);
+        }
+        let (name, store) = find(number)?;
+        self.segments.push((number, Pages::new(name, store)?));
+        Ok(self.segments.len() - 1)
     }
 
     /// Takes note of how long the segments are now.

@@ -169,27 +169,41 @@ impl Core {
     unsafe fn encode(&self, state: &mut State, transaction: &RawTransaction) {
         let (place, barrier) = state.next_place();
         let number = state.statistics.flush_commits + state.statistics.no_flush_commits;
-        let mut encoder = Encoder::new(&mut state.spool, self.options.headers);
-        if self.options.diff && transaction.restore() == Restore::Yes {
+        let State { spool, write_through, statistics, .. } = state;
+        let begin = spool.len();
+        spool.resize(begin + transaction.needed() as usize, 0);
+        let mut encoder = Encoder::new(&mut spool[begin..], self.options.headers);
+        let bytes = if self.options.diff && transaction.restore() == Restore::Yes {
             // SAFETY: as the caller promises.
-            unsafe { self.encode_changed(&mut encoder, transaction) };
+            let encoder = unsafe { self.encode_changed(encoder, transaction) };
+            encoder.finish(place, barrier, self.options.compress, number)
         } else {
+            let memories = transaction.memories();
             for &Covered { memory, start, end } in transaction.ranges() {
-                let region: &Memory = &transaction.memories()[memory as usize];
+                let region: &Memory = &memories[memory as usize];
                 // SAFETY: as the caller promises.
                 let now = unsafe { region.slice(start..end) };
-                encoder.range(region.segment, region.offset + start as u64, now);
+                let offset = region.offset + start as u64;
+                if let Some(write_through) = write_through {
+                    write_through.prefetch(region.segment, offset, end - start);
+                }
+                encoder.range(region.segment, offset, now);
             }
-        }
-        let bytes = encoder.finish(place, barrier, self.options.compress, number);
-        state.statistics.logged_bytes += bytes as u64;
+            encoder.finish(place, barrier, self.options.compress, number)
+        };
+        spool.truncate(begin + bytes);
+        statistics.logged_bytes += bytes as u64;
     }
 
     /// Only the bytes that changed.
     ///
     /// # Safety
     /// As for [`RawTransaction::set_range`].
-    unsafe fn encode_changed(&self, encoder: &mut Encoder<'_>, transaction: &RawTransaction) {
+    unsafe fn encode_changed<'a>(
+        &self,
+        mut encoder: Encoder<'a>,
+        transaction: &RawTransaction,
+    ) -> Encoder<'a> {
         let (places, old_bytes) = transaction.old();
         let mut old: Vec<(Covered, usize)> = places.collect();
         old.sort_unstable_by_key(|(covered, _)| (covered.memory, covered.start));
@@ -208,6 +222,7 @@ impl Core {
                 encoder.range(region.segment, offset + from as u64, &now[from..to]);
             }
         }
+        encoder
     }
 }
 

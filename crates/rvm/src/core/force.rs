@@ -89,10 +89,11 @@ impl Core {
     /// Of a log in memory: to release the lock meanwhile would take longer. Whatever can be done before the fence is: the
     /// processor runs on behind it for some hundreds of instructions, which had better be those of the next transaction.
     fn force_memory<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Result<()>) {
+        state.store_through();
         let mut log = self.log();
         let appended = log.append(state.spool_start, &state.spool);
         state.spool_start = state.tail();
-        state.spool.clear();
+        state.keep_to_store();
         let result = appended.and_then(|()| log.force());
         (state, result)
     }

@@ -2,8 +2,9 @@
 
 use crate::{Error, Result, Store};
 use nvlab_os::PrivateCopy;
+use nvlab_os::stores::{LINE, prefetch_for_store};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Regions begin and end at multiples of this in their segments.
@@ -20,6 +21,8 @@ pub struct Memory {
     pub(super) offset: u64,
     /// Pages known to be its own, a bit each.
     own: Vec<AtomicU64>,
+    /// All of them are.
+    is_own: AtomicBool,
     /// Whether it is in debug mode.
     debug: bool,
     /// Transactions that have ranges in it; counted in debug mode only.
@@ -50,7 +53,8 @@ impl Memory {
         }
         let committed = Mutex::new(if debug { mapping.as_slice().to_vec() } else { Vec::new() });
         let (own, active) = (own_pages(mapping.len()), AtomicU32::new(0));
-        Ok(Memory { mapping, segment, name: name.into(), offset: range.start, own, debug, active, committed })
+        let (name, offset, is_own) = (name.into(), range.start, AtomicBool::new(false));
+        Ok(Memory { mapping, segment, name, offset, own, is_own, debug, active, committed })
     }
 
     /// Moves it to an address at a page boundary, in place of whatever is mapped there.
@@ -114,6 +118,15 @@ impl Memory {
         unsafe { std::slice::from_raw_parts_mut(self.start().add(range.start), range.end - range.start) }
     }
 
+    /// Asks for the cache lines of a range, which somebody is about to change; of those outside the memory nothing happens.
+    #[inline]
+    pub fn prefetch(&self, range: Range<usize>) {
+        let end = range.end.min(self.bytes());
+        for line in (range.start / LINE * LINE..end).step_by(LINE) {
+            prefetch_for_store(self.start().wrapping_add(line));
+        }
+    }
+
     /// Makes the pages of a range its own, as the first store to each would. A page that is read first is mapped twice, and
     /// its second mapping interrupts every processor that runs a thread of the program.
     ///
@@ -121,6 +134,18 @@ impl Memory {
     /// Nobody else reads or changes the range meanwhile.
     #[inline(always)]
     pub(super) unsafe fn make_own(&self, range: Range<usize>) {
+        if !self.is_own.load(Ordering::Relaxed) {
+            // SAFETY: as the caller promises.
+            unsafe { self.make_pages_own(range) };
+        }
+    }
+
+    /// As [`Memory::make_own`], where some pages may not be.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(never)]
+    unsafe fn make_pages_own(&self, range: Range<usize>) {
         assert!(range.start < range.end && range.end <= self.bytes());
         for page in range.start / PAGE..=(range.end - 1) / PAGE {
             if self.own[page / 64].load(Ordering::Relaxed) & 1 << (page % 64) == 0 {
@@ -142,8 +167,8 @@ impl Memory {
     }
 
     /// Gets every page ready for stores: they are its own then.
-    pub(crate) fn populate(&self) {
-        self.mapping.populate();
+    pub(super) fn populate(&self) {
+        self.is_own.store(self.mapping.populate(), Ordering::Relaxed);
     }
 
     /// Lengthens it to `bytes`, which `store` has by now.
@@ -151,7 +176,7 @@ impl Memory {
         let old = self.bytes();
         let source = store.file().map(|file| (file, self.offset));
         self.mapping.grow(source, bytes).map_err(Error::io("map", &self.name))?;
-        self.own = own_pages(self.mapping.len());
+        (self.own, self.is_own) = (own_pages(self.mapping.len()), AtomicBool::new(false));
         if source.is_none() {
             let offset = self.offset + old as u64;
             let added = &mut self.mapping.as_mut_slice()[old..];

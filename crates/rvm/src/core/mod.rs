@@ -13,6 +13,7 @@ mod statistics;
 mod transaction;
 mod truncate;
 mod view;
+mod write_through;
 
 pub use commit::Flush;
 pub use memory::{Memory, PAGE_BYTES};

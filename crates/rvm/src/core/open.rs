@@ -6,9 +6,10 @@ use super::options::Options;
 use super::state::{Core, Segment, State};
 use super::statistics::Statistics;
 use super::view::View;
-use crate::record::{Contents, SEGMENT_BYTES_MAX};
+use super::write_through::WriteThrough;
+use crate::record::{Contents, Headers, SEGMENT_BYTES_MAX};
 use crate::scan::{Windows, scan};
-use crate::{Error, Log, Result, Segments};
+use crate::{Error, Log, Result, Segments, Store};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -74,6 +75,8 @@ impl Core {
         let view = exclusive(&mut log).view()?;
         let recovery = recover(&mut log, view.as_ref(), segments.as_ref())?;
         let status = exclusive(&mut log).status();
+        let as_they_are = options.headers == Headers::Compact && !options.compress;
+        let write_through = (view.is_some() && as_they_are).then(WriteThrough::default);
         let state = State {
             status,
             spool: Vec::new(),
@@ -92,6 +95,8 @@ impl Core {
             is_closing: false,
             failed: None,
             segments: Vec::new(),
+            write_through,
+            unstored: Vec::new(),
             names_bytes: 0,
             statistics: Statistics::default(),
         };
@@ -151,7 +156,8 @@ impl Core {
         if let Some(index) = state.segments.iter().position(|segment| segment.name == name) {
             return Ok(index);
         }
-        let store = Arc::from(self.segments.open(name)?);
+        let store: Arc<dyn Store> = Arc::from(self.segments.open(name)?);
+        state.map_through(state.segments.len(), name, store.as_ref())?;
         state.names_bytes += name.len() as u64 + 24;
         let (name, mapped) = (name.to_string(), Vec::new());
         state.segments.push(Segment { name, store, is_named: false, is_logged: false, mapped });
@@ -169,16 +175,25 @@ impl Core {
         state.check()?;
         let segment = &mut state.segments[memory.segment as usize];
         segment.mapped.retain(|mapped| *mapped != old);
+        let (name, store) = (segment.name.clone(), segment.store.clone());
         let grown = check_overlap(segment, &new).and_then(|()| {
-            let store = segment.store.as_ref();
-            if store.len().map_err(Error::io("measure", &segment.name))? < new.end {
+            if store.len().map_err(Error::io("measure", &name))? < new.end {
                 let longer = store.set_len(new.end).and_then(|()| store.sync());
-                longer.map_err(Error::io("lengthen", &segment.name))?;
+                longer.map_err(Error::io("lengthen", &name))?;
+                state.map_through(memory.segment as usize, &name, store.as_ref())?;
             }
-            memory.grow(store, bytes)
+            memory.grow(store.as_ref(), bytes)
         });
-        segment.mapped.push(memory.range());
+        state.segments[memory.segment as usize].mapped.push(memory.range());
         grown
+    }
+
+    /// Gets the pages of a region ready for stores, and those of its segment if commits store to it.
+    pub(crate) fn populate(&self, memory: &Memory) {
+        memory.populate();
+        if let Some(write_through) = &self.state().write_through {
+            write_through.populate(memory.segment, memory.range());
+        }
     }
 
     /// Forgets a region.

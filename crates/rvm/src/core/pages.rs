@@ -2,6 +2,7 @@
 //! together. Into a file that lies in memory the changes are stored directly.
 
 use super::memory::PAGE_BYTES;
+use crate::record::copy;
 use crate::{Error, Result, Store};
 use nvlab_os::Mapping;
 use nvlab_os::stores::{LINE, prefetch_for_store};
@@ -82,7 +83,7 @@ impl Pages {
         self.applied_bytes += data.len() as u64;
         match &mut self.memory {
             Some(memory) => {
-                store(&mut memory.as_mut_slice()[offset as usize..end as usize], data);
+                copy(&mut memory.as_mut_slice()[offset as usize..end as usize], data);
                 Ok(())
             }
             None => self.insert_in_pages(offset, data),
@@ -164,16 +165,6 @@ impl Pages {
             self.store.sync().map_err(Error::io("sync", &self.name))?;
         }
         Ok(std::mem::take(&mut self.applied_bytes))
-    }
-}
-
-/// Copies. Most ranges are a word or two, whose copy needs no call.
-#[inline]
-fn store(into: &mut [u8], data: &[u8]) {
-    match (into.len(), data.len()) {
-        (8, 8) => into.copy_from_slice(&data[..8]),
-        (16, 16) => into.copy_from_slice(&data[..16]),
-        _ => into.copy_from_slice(data),
     }
 }
 

@@ -4,6 +4,7 @@ use super::changes::Changes;
 use super::options::Options;
 use super::statistics::Statistics;
 use super::view::View;
+use super::write_through::WriteThrough;
 use crate::record::Place;
 use crate::{Error, Log, Result, Segments, Status, Store};
 use rustix::thread::futex::{self, Timespec};
@@ -86,6 +87,10 @@ pub(super) struct State {
     pub is_closing: bool,
     pub failed: Option<Arc<Error>>,
     pub segments: Vec<Segment>,
+    /// Commits store to the segments themselves.
+    pub write_through: Option<WriteThrough>,
+    /// What they have not stored yet: the records of the last force.
+    pub unstored: Vec<u8>,
     /// The most bytes that the records which name all segments take.
     pub names_bytes: u64,
     pub statistics: Statistics,
@@ -107,6 +112,39 @@ impl State {
     /// The place of the next record, and whether everything before it is durable once it is written.
     pub fn next_place(&self) -> (Place, bool) {
         (Place::new(&self.status, self.tail()), self.spool.is_empty())
+    }
+
+    /// Takes note of a segment whose length is new.
+    pub fn map_through(&mut self, number: usize, name: &str, store: &dyn Store) -> Result<()> {
+        if let Some(write_through) = &mut self.write_through
+            && !write_through.map(number, name, store)?
+        {
+            self.write_through = None;
+        }
+        Ok(())
+    }
+
+    /// Empties the spool, and keeps its records to be stored to the segments once they are durable.
+    #[inline]
+    pub fn keep_to_store(&mut self) {
+        if self.write_through.is_some() {
+            std::mem::swap(&mut self.spool, &mut self.unstored);
+        }
+        self.spool.clear();
+    }
+
+    /// Stores the records of the last force to the segments.
+    #[inline]
+    pub fn store_through(&mut self) {
+        if let Some(write_through) = &mut self.write_through
+            && self.failed.is_none()
+        {
+            match write_through.store(&self.unstored) {
+                Some(bytes) => self.statistics.applied_bytes += bytes,
+                None => self.write_through = None,
+            }
+            self.unstored.clear();
+        }
     }
 
     /// Records the first failure; everybody is refused from now on.

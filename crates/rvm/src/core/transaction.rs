@@ -49,11 +49,18 @@ pub struct RawTransaction {
     pub(super) bytes: usize,
     headers: Headers,
     record_bytes_max: u64,
+    /// So many bytes in at most [`FEW_RANGES`] fit in any case.
+    surely_fit: usize,
 }
+
+/// See [`RawTransaction::surely_fit`].
+const FEW_RANGES: usize = 64;
+/// A range of so many bytes may need more than one header.
+const LONG_RANGE_BYTES: usize = 1 << 23;
 
 impl RawTransaction {
     pub(super) fn new(restore: Restore, headers: Headers, most: u64) -> RawTransaction {
-        RawTransaction {
+        let mut transaction = RawTransaction {
             restore,
             memories: Vec::new(),
             entered: 0,
@@ -66,7 +73,16 @@ impl RawTransaction {
             bytes: 0,
             headers,
             record_bytes_max: most.min(RECORD_BYTES_MAX as u64),
-        }
+            surely_fit: 0,
+        };
+        // Each range may be the first in its memory.
+        transaction.entered = FEW_RANGES + 1;
+        let others =
+            transaction.record_bytes(LONG_RANGE_BYTES - 1, FEW_RANGES) - (LONG_RANGE_BYTES - 1) as u64;
+        transaction.entered = 0;
+        let most = transaction.record_bytes_max.saturating_sub(others) as usize;
+        transaction.surely_fit = most.min(LONG_RANGE_BYTES - 1);
+        transaction
     }
 
     /// Another one begins, which has the buffers of the last, and will most likely change `memory`.
@@ -302,20 +318,24 @@ impl RawTransaction {
     /// Fails if the log cannot take a record of so many ranges.
     #[inline(always)]
     fn check_fits(&self, bytes: usize, ranges: usize) -> Result<()> {
-        let needed = self.record_bytes(bytes, ranges);
-        if needed > self.record_bytes_max { Err(self.too_large(needed)) } else { Ok(()) }
+        if bytes <= self.surely_fit && ranges <= FEW_RANGES {
+            Ok(())
+        } else {
+            self.check_many_fit(bytes, ranges)
+        }
     }
 
-    #[cold]
-    fn too_large(&self, needed: u64) -> Error {
-        Error::TooLarge { needed, most: self.record_bytes_max }
+    #[inline(never)]
+    fn check_many_fit(&self, bytes: usize, ranges: usize) -> Result<()> {
+        let (needed, most) = (self.record_bytes(bytes, ranges), self.record_bytes_max);
+        if needed > most { Err(Error::TooLarge { needed, most }) } else { Ok(()) }
     }
 
     /// The most bytes a record of so many ranges takes: each may need a header that selects its segment, and a long one
     /// several of its own.
-    #[inline(always)]
+    #[inline]
     fn record_bytes(&self, bytes: usize, ranges: usize) -> u64 {
-        let pieces = ranges + bytes / (1 << 23) + self.entered + 1;
+        let pieces = ranges + bytes / LONG_RANGE_BYTES + self.entered + 1;
         (self.headers.transaction_bytes() + pieces * self.headers.range_bytes() + bytes + 8) as u64
     }
 

@@ -1,12 +1,12 @@
 //! Truncation by epoch: the records up to now are applied to the segments, and the head moves behind them. Commits go on
-//! meanwhile, in the next epoch.
+//! meanwhile, in the next epoch. Where commits store to the segments themselves ([`super::write_through`]), nothing is left to apply.
 //!
 //! Order: the epoch is forced; its changes are written to the segments, which are synced; the head moves. After
 //! a power failure anywhere in between, recovery applies the same records again, with the same result.
 
 use super::state::{Core, State};
 use crate::scan::Windows;
-use crate::{Result, Store};
+use crate::{Error, Result, Store};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 impl Core {
@@ -21,12 +21,16 @@ impl Core {
             return Ok(state);
         }
         state.is_truncating = true;
+        let changed = state.segments.iter().filter(|segment| segment.is_logged);
+        let changed: Vec<_> = changed.map(|segment| (segment.name.clone(), segment.store.clone())).collect();
         for segment in &mut state.segments {
             (segment.is_named, segment.is_logged) = (false, false);
         }
-        let result = self.force_to(state, end).and_then(|state| {
+        let result = self.force_to(state, end).and_then(|mut state| {
+            state.store_through();
+            let is_stored = state.write_through.is_some();
             drop(state);
-            self.apply_epoch(end)
+            if is_stored { self.end_epoch(end, &changed) } else { self.apply_epoch(end) }
         });
         let mut state = self.state();
         state.is_truncating = false;
@@ -54,6 +58,15 @@ impl Core {
         let bytes = changes.finish()?;
         self.log().truncate(end)?;
         Ok(bytes)
+    }
+
+    /// Of an epoch whose changes have been stored to the segments.
+    fn end_epoch(&self, end: u64, changed: &[(String, Arc<dyn Store>)]) -> Result<u64> {
+        for (name, store) in changed {
+            store.sync().map_err(Error::io("sync", name))?;
+        }
+        self.log().truncate(end)?;
+        Ok(0)
     }
 
     fn segment(&self, number: u32) -> (String, Arc<dyn Store>) {

@@ -104,7 +104,7 @@ fn take_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// The ranges of a list that has been read already.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct InPlace<'a> {
     rest: &'a [u8],
     segment: u32,
@@ -126,6 +126,20 @@ impl<'a> Iterator for InPlace<'a> {
             (self.segment, self.rest) = (offset as u32, after);
         }
     }
+}
+
+/// The ranges of the record that begins here and was written by this program, and what follows it. `None`: they do not lie in it as
+/// they are.
+#[inline]
+pub(crate) fn written_in_place(records: &[u8]) -> Option<(InPlace<'_>, &[u8])> {
+    let header = records.first_chunk()?;
+    let (record, others) = records.split_at_checked(Record::length(header)?)?;
+    let rest = match word(header) {
+        flags if flags & NAME != 0 => &[],
+        flags if flags & (ORIGINAL | COMPRESSED) != 0 => return None,
+        _ => &record[HEADER_BYTES..],
+    };
+    Some((InPlace { rest, segment: 0 }, others))
 }
 
 impl<'a> Modifications<'a> {

@@ -25,7 +25,8 @@ mod decode;
 mod encode;
 
 pub use decode::{Contents, Modification, Modifications, Record};
-pub use encode::{Encoder, extend, segment_name};
+pub(crate) use decode::{InPlace, written_in_place};
+pub use encode::{Encoder, copy, extend, segment_name};
 
 use crate::Status;
 use crc_fast::{CrcAlgorithm, Digest};
