@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`mapping`] | [`Mapping`]: a file or anonymous memory mapped for loads and stores |
 //! | [`PrivateCopy`] | a part of a file in memory, copied where it is stored to |
+//! | [`in_huge_pages`] | memory of the program that is about to be filled, in huge pages |
 //! | [`stores`] | stores to mapped memory in known units and order: whole words, or past the caches |
 //! | [`flush`] | [`Flush`]: writes cache lines back to memory (clwb, clflushopt, clflush) |
 //! | [`mtd`] | raw flash as a character device: its description and erase |
@@ -39,6 +40,7 @@ pub mod loaded;
 pub mod mapping;
 pub mod mtd;
 mod private_copy;
+mod room;
 mod sigbus;
 pub mod stores;
 mod write_watch;
@@ -48,6 +50,7 @@ pub use flush::Flush;
 pub use folder::{FolderError, LockedFolder};
 pub use mapping::Mapping;
 pub use private_copy::PrivateCopy;
+pub use room::in_huge_pages;
 pub use write_watch::WriteWatch;
 
 use std::io;

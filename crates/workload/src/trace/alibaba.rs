@@ -1,7 +1,7 @@
 //! Alibaba block traces: `device_id,opcode,offset,length,timestamp` with `R`/`W`, bytes and microseconds.
 
-use super::fields::Fields;
-use super::lines::{Bad, BadLine, Line};
+use super::fields::{Fields, word};
+use super::lines::{BadLine, Line};
 use super::parse::LineFormat;
 use super::rows::Rows;
 use super::writer::{Volume, Writer};
@@ -19,15 +19,12 @@ impl LineFormat for Alibaba {
     const TICK_PS: u64 = Alibaba::TICK_PS;
     const COLUMNS: &'static str = "device_id,opcode,offset,length,timestamp";
 
-    #[inline]
+    #[inline(always)]
     fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine> {
         let mut fields = Fields::<b','>::new(line);
         let device = fields.integer("device_id")?;
-        let op = match fields.text("opcode")? {
-            b"R" => Op::Read,
-            b"W" => Op::Write,
-            other => return Err(Bad::bytes("opcode", other, "R or W")),
-        };
+        let is_write = fields.is_second("opcode", [word(b"R"), word(b"W")], "R or W")?;
+        let op = if is_write { Op::Write } else { Op::Read };
         let offset = fields.integer("offset")?;
         let bytes = fields.integer("length")?;
         let us = fields.integer("timestamp")?;

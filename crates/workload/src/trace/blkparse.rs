@@ -8,7 +8,7 @@
 //! data: skipped and counted), then `F` (forced to the medium), `A` (read ahead), `S` (sync), `M` (metadata) and
 //! others. One action is kept, `D` by default; the summary after the events is recognised and skipped.
 
-use super::fields::Fields;
+use super::fields::{Fields, word};
 use super::lines::{Bad, BadLine, Line};
 use super::parse::LineFormat;
 use super::rows::Rows;
@@ -21,7 +21,15 @@ pub(super) struct Blkparse {
     action: u8,
     in_summary: bool,
     sequence: u64,
+    /// The device of the line before, and that of the request before with its volume; 0 if its name is long.
+    device: u64,
+    volume: (u64, Option<u16>),
+    /// RWBS fields that were read, each at the place of its hash: there are few, and which one comes cannot be predicted.
+    known: [(u64, Rwbs); KNOWN],
 }
+
+/// Places for RWBS fields, a power of two.
+const KNOWN: usize = 16;
 
 impl Default for Blkparse {
     fn default() -> Blkparse {
@@ -30,7 +38,7 @@ impl Default for Blkparse {
 }
 
 /// The meaning of an RWBS field.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rwbs {
     flush_before: bool,
     /// `None`: no data is moved.
@@ -60,12 +68,53 @@ impl Blkparse {
     pub const TICK_PS: u64 = 1000;
 
     pub fn new(action: u8) -> Blkparse {
-        Blkparse { action, in_summary: false, sequence: 0 }
+        let nothing = Rwbs { flush_before: false, op: None, fua: false };
+        Blkparse {
+            action,
+            in_summary: false,
+            sequence: 0,
+            device: 0,
+            volume: (0, None),
+            known: [(0, nothing); KNOWN],
+        }
+    }
+
+    /// Counts a line of the summary; `None`: it is an event.
+    #[cold]
+    #[inline(never)]
+    fn summary(&mut self, text: &[u8], rows: &mut Rows) -> Option<Result<(), BadLine>> {
+        let is_summary = Self::is_summary(text);
+        if self.in_summary && !is_summary {
+            let allowed = "only counts may follow the first line of the summary";
+            return Some(Err(Bad::bytes("line", text, allowed)));
+        }
+        is_summary.then(|| {
+            // The list of input files precedes the events.
+            self.in_summary = !text.trim_ascii_start().starts_with(b"Input file ");
+            rows.report.other_lines += 1;
+            Ok(())
+        })
+    }
+
+    /// The meaning of an RWBS field, also given as a word (0 if it is too long for one).
+    #[inline(always)]
+    fn rwbs(&mut self, word: u64, text: &[u8]) -> Result<Rwbs, BadLine> {
+        let place = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % KNOWN;
+        let (known, meaning) = self.known[place];
+        if known != word || word == 0 { self.learn(place, word, text) } else { Ok(meaning) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learn(&mut self, place: usize, word: u64, text: &[u8]) -> Result<Rwbs, BadLine> {
+        let meaning = rwbs(text)?;
+        self.known[place] = (word, meaning);
+        Ok(meaning)
     }
 
     fn is_summary(line: &[u8]) -> bool {
         let line = line.trim_ascii_start();
-        if line[0].is_ascii_digit() {
+        if line.first().is_none_or(u8::is_ascii_digit) {
             return false;
         }
         SUMMARY.iter().any(|start| line.starts_with(start)) || line.starts_with(b"Input file ")
@@ -76,40 +125,35 @@ impl LineFormat for Blkparse {
     const TICK_PS: u64 = Blkparse::TICK_PS;
     const COLUMNS: &'static str = "device cpu sequence seconds process action RWBS sector + sectors [name]";
 
+    #[inline(always)]
     fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine> {
-        let text = line.text();
-        if self.in_summary || Self::is_summary(text) {
-            if !Self::is_summary(text) {
-                return Err(Bad::bytes("line", text, "only counts may follow the first line of the summary"));
-            }
-            // The list of input files precedes the events.
-            self.in_summary = !text.trim_ascii_start().starts_with(b"Input file ");
-            rows.report.other_lines += 1;
-            return Ok(());
-        }
         let mut fields = Fields::<b' '>::new(line);
-        let device = fields.text("device")?;
-        if !is_device(device) {
-            return Err(Bad::bytes("device", device, "major,minor as in 8,0"));
+        let (name, device) = fields.word("device")?;
+        if (self.in_summary || !device[0].is_ascii_digit())
+            && let Some(result) = self.summary(line.text(), rows)
+        {
+            return result;
+        }
+        if name != self.device || name == 0 {
+            is_device(device)?;
+            self.device = name;
         }
         fields.integer("cpu")?;
         fields.integer("sequence")?;
         let ns = fields.seconds("seconds")?;
         fields.integer("process")?;
-        let action = fields.text("action")?;
-        if !(1..=2).contains(&action.len()) || !action.iter().all(u8::is_ascii_alphabetic) {
-            return Err(Bad::bytes(
-                "action",
-                action,
-                "a letter, as D (given to the driver) or C (completed)",
-            ));
-        }
-        if action != [self.action] {
+        let (action, text) = fields.word("action")?;
+        if action != u64::from(self.action) {
+            is_action(text)?;
             rows.report.other_lines += 1;
             return Ok(());
         }
-        let rwbs = rwbs(fields.text("RWBS")?)?;
-        let volume = rows.volumes.named(device)?;
+        let (letters, text) = fields.word("RWBS")?;
+        let rwbs = self.rwbs(letters, text)?;
+        if name != self.volume.0 || name == 0 {
+            self.volume = (name, rows.volumes.named(device)?);
+        }
+        let volume = self.volume.1;
         if rwbs.flush_before {
             rows.flush(ns, volume);
         }
@@ -118,10 +162,7 @@ impl LineFormat for Blkparse {
             return Ok(());
         };
         let offset = fields.sectors("sector")?;
-        let plus = fields.text("+")?;
-        if plus != b"+" {
-            return Err(Bad::bytes("+", plus, "'+' between the first sector and their number"));
-        }
+        fields.must_be("+", word(b"+"), "'+' between the first sector and their number")?;
         let bytes = fields.sectors("sectors")?;
         if bytes == 0 && rwbs.flush_before {
             return Ok(());
@@ -139,11 +180,28 @@ impl LineFormat for Blkparse {
     }
 }
 
-fn is_device(text: &[u8]) -> bool {
+#[cold]
+#[inline(never)]
+fn is_device(text: &[u8]) -> Result<(), BadLine> {
+    match is_device_name(text) {
+        true => Ok(()),
+        false => Err(Bad::bytes("device", text, "major,minor as in 8,0")),
+    }
+}
+
+fn is_device_name(text: &[u8]) -> bool {
     let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
     text.iter()
         .position(|&byte| byte == b',')
         .is_some_and(|comma| is_number(&text[..comma]) && is_number(&text[comma + 1..]))
+}
+
+#[inline(never)]
+fn is_action(text: &[u8]) -> Result<(), BadLine> {
+    match text.len() <= 2 && text.iter().all(u8::is_ascii_alphabetic) {
+        true => Ok(()),
+        false => Err(Bad::bytes("action", text, "a letter, as D (given to the driver) or C (completed)")),
+    }
 }
 
 fn rwbs(text: &[u8]) -> Result<Rwbs, BadLine> {
@@ -174,7 +232,7 @@ impl Writer for Blkparse {
 
     fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()> {
         self.sequence += 1;
-        let device = match is_device(volume.name.as_bytes()) {
+        let device = match is_device_name(volume.name.as_bytes()) {
             true => volume.name.to_owned(),
             false => format!("259,{}", request.volume),
         };

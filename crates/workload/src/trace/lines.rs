@@ -1,5 +1,6 @@
 //! Lines of trace text, in blocks of whole lines.
 
+use super::windows::{BEFORE, VIEW, WINDOW, equal_to};
 use crate::WorkloadError;
 use std::io::{ErrorKind, Read, Result};
 use std::path::Path;
@@ -7,11 +8,8 @@ use std::path::Path;
 /// No trace has longer lines.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// A block stays in a core's own cache while it is parsed.
-const BLOCK_BYTES: usize = 128 << 10;
-/// Bytes that may be read past the end of any line.
-const PADDING_BYTES: usize = 128;
-
+/// A block stays in a core's own cache while it is parsed. It holds more than the longest line, so that a longer one is noticed.
+const BLOCK_BYTES: usize = 2 * LINE_BYTES_MAX;
 /// What is wrong in a line; file and line number are added by the loop over the lines.
 #[derive(Debug)]
 pub(crate) struct Bad {
@@ -46,21 +44,49 @@ impl Bad {
 /// A line without its end.
 #[derive(Clone, Copy)]
 pub(crate) struct Line<'a> {
-    /// The line and what follows it in the block: numbers are read eight bytes at a time.
-    pub(super) text: &'a [u8],
+    /// [`BEFORE`] bytes, the line, and more bytes: a view around any place of the line is within.
+    text: &'a [u8],
     pub(super) bytes: usize,
 }
 
 impl<'a> Line<'a> {
-    /// All of `text`.
-    pub fn new(text: &'a [u8]) -> Line<'a> {
-        Line { text, bytes: text.len() }
-    }
-
     /// Its bytes.
     #[inline]
     pub fn text(self) -> &'a [u8] {
-        &self.text[..self.bytes]
+        self.slice(0, self.bytes)
+    }
+
+    /// What is around a place in it.
+    #[inline(always)]
+    pub fn view(self, place: usize) -> &'a [u8; VIEW] {
+        self.text[place..].first_chunk().expect("what is around a line can be read")
+    }
+
+    /// A part of it.
+    #[inline(always)]
+    pub fn slice(self, from: usize, to: usize) -> &'a [u8] {
+        &self.text[BEFORE + from..BEFORE + to]
+    }
+}
+
+/// A line alone.
+pub(crate) struct OwnLine {
+    text: Vec<u8>,
+    bytes: usize,
+}
+
+impl OwnLine {
+    pub fn new(text: &[u8]) -> OwnLine {
+        OwnLine::new_before(text, b"")
+    }
+
+    /// A line and what is behind it, which is no part of it.
+    pub fn new_before(text: &[u8], behind: &[u8]) -> OwnLine {
+        OwnLine { text: [&[0; BEFORE], text, behind, &[0; VIEW]].concat(), bytes: text.len() }
+    }
+
+    pub fn line(&self) -> Line<'_> {
+        Line { text: &self.text, bytes: self.bytes }
     }
 }
 
@@ -79,6 +105,10 @@ impl Block {
         self.start == self.end
     }
 
+    pub fn bytes(&self) -> usize {
+        self.end - self.start
+    }
+
     /// Calls `each` with every line that is not blank, and whether it has an end. Stops at its first error. Returns how many lines
     /// there were up to then.
     #[inline]
@@ -88,20 +118,18 @@ impl Block {
     ) -> (u64, std::result::Result<(), BadLine>) {
         let (mut at, mut count) = (self.start, 0);
         while at < self.end {
-            let (bytes, has_end) = match memchr::memchr(b'\n', &self.buffer[at..self.end]) {
-                Some(bytes) => (bytes, true),
-                None => (self.end - at, false),
-            };
-            let text = &self.buffer[at..];
+            let text = &self.buffer[at - BEFORE..];
+            let bytes = line_bytes(&text[BEFORE..], self.end - at);
+            let has_end = at + bytes < self.end;
             at += bytes + 1;
-            let line = Line { text, bytes: trim_end(&text[..bytes]).len() };
+            let line = Line { text, bytes: trim_end(&text[BEFORE..BEFORE + bytes]).len() };
             if line.bytes == 0 {
                 count += u64::from(has_end);
                 continue;
             }
             count += 1;
             let result = if bytes > LINE_BYTES_MAX {
-                Err(Bad::bytes("line", &text[..60], "a line has at most 64 KiB"))
+                Err(Bad::bytes("line", line.slice(0, 60), "a line has at most 64 KiB"))
             } else {
                 each(line, has_end)
             };
@@ -111,6 +139,20 @@ impl Block {
         }
         (count, Ok(()))
     }
+}
+
+/// Bytes up to the end of the line; `most` if there is none.
+#[inline(always)]
+fn line_bytes(text: &[u8], most: usize) -> usize {
+    // Nearly every line ends in its first two windows.
+    let windows: Option<&[u8; 2 * WINDOW]> = text.first_chunk();
+    for (number, window) in windows.iter().flat_map(|windows| windows.as_chunks().0).enumerate() {
+        let ends = equal_to(window, b'\n', b'\n');
+        if ends != 0 {
+            return (number * WINDOW + ends.trailing_zeros() as usize).min(most);
+        }
+    }
+    memchr::memchr(b'\n', &text[..most]).unwrap_or(most)
 }
 
 #[inline]
@@ -161,13 +203,13 @@ impl<R: Read> Blocks<R> {
             *block = first;
             return Ok(());
         }
-        (block.start, block.end) = (0, 0);
+        (block.start, block.end) = (BEFORE, BEFORE);
         if self.has_ended {
             return Ok(());
         }
-        block.buffer.resize(BLOCK_BYTES + PADDING_BYTES, 0);
-        let mut end = self.rest.len();
-        block.buffer[..end].copy_from_slice(&self.rest);
+        block.buffer.resize(BLOCK_BYTES + VIEW, 0);
+        let mut end = BEFORE + self.rest.len();
+        block.buffer[BEFORE..end].copy_from_slice(&self.rest);
         self.rest.clear();
         while end < BLOCK_BYTES && !self.has_ended {
             match self.reader.read(&mut block.buffer[end..BLOCK_BYTES]) {
@@ -179,13 +221,16 @@ impl<R: Read> Blocks<R> {
         }
         block.is_last = self.has_ended;
         // Without any end the line is too long, which is found when it is read.
-        let whole = if self.has_ended { None } else { memchr::memrchr(b'\n', &block.buffer[..end]) };
-        block.end = whole.map_or(end, |at| at + 1);
+        let text = &block.buffer[BEFORE..end];
+        let whole = if self.has_ended { None } else { memchr::memrchr(b'\n', text) };
+        block.end = whole.map_or(end, |at| BEFORE + at + 1);
         self.rest.extend_from_slice(&block.buffer[block.end..end]);
-        block.buffer[end..end + PADDING_BYTES].fill(0);
+        block.buffer[end..end + VIEW].fill(0);
         // A byte order mark is no part of the first line.
-        if !std::mem::replace(&mut self.has_begun, true) && block.buffer[..end].starts_with(BYTE_ORDER_MARK) {
-            block.start = BYTE_ORDER_MARK.len();
+        if !std::mem::replace(&mut self.has_begun, true)
+            && block.buffer[BEFORE..end].starts_with(BYTE_ORDER_MARK)
+        {
+            block.start += BYTE_ORDER_MARK.len();
         }
         Ok(())
     }

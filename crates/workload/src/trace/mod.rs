@@ -25,8 +25,10 @@ mod rows;
 mod source;
 mod spc;
 mod split;
+mod store;
 pub mod tables;
 mod tencent;
+mod windows;
 mod write;
 mod writer;
 
@@ -38,7 +40,7 @@ pub use write::{WriteReport, write, write_file};
 
 use crate::columns::{Columns, Origin};
 use crate::{WorkloadError, nvt};
-use lines::{Blocks, Line};
+use lines::{Blocks, OwnLine};
 use parse::{LineFormat, Taker, parse};
 use rows::Rows;
 use source::Source;
@@ -320,6 +322,7 @@ fn read_stream(
     }
     let mut report = ReadReport { compression: source.compression(), ..ReadReport::default() };
     let hash = source.hash();
+    let text_bytes = if source.compression().is_none() { expected_bytes as u64 } else { 0 };
     let mut blocks = Blocks::new(source.decompressed().map_err(file_error)?);
     let head = blocks.head(4).map_err(file_error)?;
     let format = match options.format {
@@ -327,6 +330,7 @@ fn read_stream(
         None => find_format(&head, path)?,
     };
     report.format = Some(format);
+    let blocks = (blocks, text_bytes);
     let parsed = match format {
         Format::Msr => parse(msr::Msr::default(), blocks, report, path, options, taker),
         Format::Spc => parse(spc::Spc, blocks, report, path, options, taker),
@@ -421,7 +425,8 @@ fn candidates(head: &[Vec<u8>]) -> Vec<Format> {
         let mut rows = Rows::new(&[], ReadReport::default());
         let skip =
             usize::from(head.first().is_some_and(|line| line.eq_ignore_ascii_case(F::COLUMNS.as_bytes())));
-        !head.is_empty() && head[skip..].iter().all(|line| format.line(Line::new(line), &mut rows).is_ok())
+        !head.is_empty()
+            && head[skip..].iter().all(|line| format.line(OwnLine::new(line).line(), &mut rows).is_ok())
     }
     [
         (Format::Msr, fits::<msr::Msr>(head)),

@@ -4,7 +4,7 @@
 //!
 //! A volume is called `host_disk`, like the files: `src1_0`.
 
-use super::fields::Fields;
+use super::fields::{Fields, Known, word};
 use super::lines::{Bad, BadLine, Line};
 use super::parse::LineFormat;
 use super::rows::Rows;
@@ -16,10 +16,13 @@ use std::io::Write;
 pub(super) struct Msr {
     name: Vec<u8>,
     /// `Hostname,DiskNumber,` of the line before, and their volume.
-    last: (Vec<u8>, Option<u16>),
+    last: (Known, Option<u16>),
     /// The response time of the next request to be written.
     response: Span,
 }
+
+/// Host and number of a disk.
+type Disk<'a> = (&'a [u8], &'a [u8]);
 
 /// 22 February 2007, when the recording began: written files begin there too.
 const FIRST_TICK: u64 = 128_166_372_000_000_000;
@@ -29,28 +32,26 @@ impl Msr {
 
     /// The volume of a disk, which is remembered: most lines are of the volume of the line before.
     #[cold]
-    fn volume(&mut self, (host, disk): (&[u8], &[u8]), rows: &mut Rows) -> Result<Option<u16>, BadLine> {
+    fn volume(&mut self, (host, disk): Disk<'_>, rows: &mut Rows) -> Result<Option<u16>, BadLine> {
         let Msr { name, last: (known, volume), .. } = self;
         name.clear();
-        known.clear();
         for part in [host, b"_", disk] {
             name.extend_from_slice(part);
         }
         *volume = rows.volumes.named(name)?;
-        for part in [host, b",", disk, b","] {
-            known.extend_from_slice(part);
-        }
+        *known = Known::new(&[host, disk], b',');
         Ok(*volume)
     }
 }
 
-/// `Hostname,DiskNumber`.
+/// `Hostname,DiskNumber`, and the fields behind them.
 #[cold]
-fn host_and_disk<'a>(fields: &mut Fields<'a, b','>) -> Result<(&'a [u8], &'a [u8]), BadLine> {
+#[inline(never)]
+fn host_and_disk(mut fields: Fields<'_, b','>) -> Result<(Fields<'_, b','>, Disk<'_>), BadLine> {
     let host = fields.text("Hostname")?;
     let disk = fields.text("DiskNumber")?;
     match disk.iter().all(u8::is_ascii_digit) {
-        true => Ok((host, disk)),
+        true => Ok((fields, (host, disk))),
         false => Err(Bad::bytes("DiskNumber", disk, "a whole number")),
     }
 }
@@ -59,23 +60,17 @@ impl LineFormat for Msr {
     const TICK_PS: u64 = Msr::TICK_PS;
     const COLUMNS: &'static str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 
-    #[inline]
+    #[inline(always)]
     fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine> {
         let mut fields = Fields::<b','>::new(line);
         let ticks = fields.integer("Timestamp")?;
-        // With the comma behind them: disk 1 is not the beginning of disk 10.
-        let known = &self.last.0;
-        let other = if !known.is_empty() && fields.rest().starts_with(known) {
-            fields.skip(known.len() - 1);
-            None
-        } else {
-            Some(host_and_disk(&mut fields)?)
-        };
-        let op = match fields.text("Type")? {
-            b"Read" => Op::Read,
-            b"Write" => Op::Write,
-            other => return Err(Bad::bytes("Type", other, "Read or Write")),
-        };
+        let mut other = None;
+        if !fields.pass(&self.last.0) {
+            let (behind, disk) = host_and_disk(fields)?;
+            (fields, other) = (behind, Some(disk));
+        }
+        let is_write = fields.is_second("Type", [word(b"Read"), word(b"Write")], "Read or Write")?;
+        let op = if is_write { Op::Write } else { Op::Read };
         let offset = fields.integer("Offset")?;
         let bytes = fields.integer("Size")?;
         let response = if fields.is_at_end() { None } else { Some(fields.integer("ResponseTime")?) };

@@ -1,14 +1,15 @@
 //! Parses the lines of a trace: blocks of lines are read, parsed and joined in the order of the file. While some blocks are
-//! parsed, each on a core of its own, the next ones are read.
+//! parsed, each on a core of its own, the next ones are read and those before are joined.
 //!
 //! A block is parsed as if nothing came before it. Where that is not so (a line that is wrong, a format whose lines depend on
-//! those before), it is parsed again when its turn comes, with all that came before known.
+//! those before), it is parsed again when its turn comes, with all that came before known. On one core all blocks are parsed
+//! then only: there is nothing to gain, and a copy to save.
 
 use super::lines::{Bad, BadLine, Block, Blocks, Line};
 use super::rows::{Part, Rows};
 use super::{ReadOptions, ReadReport};
 use crate::WorkloadError;
-use crate::columns::{Columns, Origin};
+use crate::columns::{Columns, Origin, ROWS_MAX};
 use rayon::prelude::*;
 use std::io::Read;
 use std::path::Path;
@@ -47,8 +48,8 @@ struct Slot<F> {
 
 impl<F: LineFormat> Slot<F> {
     fn parse(&mut self) {
+        self.is_good = false;
         if self.block.is_empty() || !self.format.is_free() {
-            self.is_good = false;
             return;
         }
         let Slot { block, format, part, .. } = self;
@@ -65,9 +66,30 @@ struct Parser<'a, F> {
     format: F,
     rows: Rows,
     lines: u64,
+    /// Bytes of these lines.
+    bytes: u64,
+    /// Bytes of the whole text; 0 if they are not known, or have been used to expect rows.
+    expected_bytes: u64,
+    /// The most rows to expect.
+    expected_rows_max: u64,
 }
 
 impl<F: LineFormat> Parser<'_, F> {
+    /// Adds the next blocks.
+    fn add_all(&mut self, slots: &mut [Slot<F>]) -> Result<(), WorkloadError> {
+        for slot in slots.iter_mut().filter(|slot| !slot.block.is_empty()) {
+            self.add(slot)?;
+            self.bytes += slot.block.bytes() as u64;
+        }
+        if self.bytes > 0 && self.expected_bytes > 0 {
+            // As many as there are in the first blocks, and a few more: later lines may be shorter.
+            let rows = self.rows.len() as f64 * (self.expected_bytes as f64 / self.bytes as f64) * 1.05;
+            self.rows.expect((rows as u64).min(self.expected_rows_max) as usize);
+            self.expected_bytes = 0;
+        }
+        Ok(())
+    }
+
     /// Adds the next block.
     fn add(&mut self, slot: &mut Slot<F>) -> Result<(), WorkloadError> {
         if slot.is_good && self.format.is_free() && self.rows.append(&mut slot.part) {
@@ -97,11 +119,11 @@ impl<F: LineFormat> Parser<'_, F> {
 /// Takes a part of a trace.
 pub(super) type Taker<'a> = &'a mut dyn FnMut(Columns) -> Result<(), WorkloadError>;
 
-/// Reads all lines, or at least `options.lines_max`. With a taker, parts of at least [`PART_ROWS`] requests go to it, and only the
-/// last one is returned.
+/// Reads all lines, or at least `options.lines_max`, of a text of `expected_bytes` (0: not known). With a taker, parts of at least
+/// [`PART_ROWS`] requests go to it, and only the last one is returned.
 pub(super) fn parse<F: LineFormat>(
     format: F,
-    mut blocks: Blocks<impl Read + Send>,
+    (mut blocks, expected_bytes): (Blocks<impl Read + Send>, u64),
     report: ReadReport,
     path: &Path,
     options: &ReadOptions,
@@ -113,10 +135,11 @@ pub(super) fn parse<F: LineFormat>(
         let part = Part::new(&options.volumes);
         Slot { block: Block::default(), format: format.clone(), part, lines: 0, is_good: false }
     };
-    let cores = rayon::current_num_threads();
-    let count = if options.lines_max.is_some() { 1 } else { cores * BLOCKS_PER_CORE };
-    let mut now: Vec<Slot<F>> = (0..count).map(|_| slot()).collect();
-    let mut next: Vec<Slot<F>> = (0..count).map(|_| slot()).collect();
+    let cores = if options.lines_max.is_some() { 1 } else { rayon::current_num_threads() };
+    let count = if cores == 1 { 1 } else { cores * BLOCKS_PER_CORE };
+    let slots = || -> Vec<Slot<F>> { (0..count).map(|_| slot()).collect() };
+    // Three rounds of blocks: those to be joined, to be parsed, to be read.
+    let (mut before, mut now, mut next) = (slots(), slots(), slots());
     let mut parser = Parser {
         path,
         skip_bad: options.skip_bad,
@@ -124,16 +147,36 @@ pub(super) fn parse<F: LineFormat>(
         format: format.clone(),
         rows: Rows::new(&options.volumes, report),
         lines: 0,
+        bytes: 0,
+        expected_bytes: if options.lines_max.is_some() { 0 } else { expected_bytes },
+        expected_rows_max: if taker.is_some() { 2 * PART_ROWS as u64 } else { ROWS_MAX },
     };
     let mut fill = |slots: &mut [Slot<F>]| slots.iter_mut().try_for_each(|slot| blocks.fill(&mut slot.block));
     fill(&mut now).map_err(file_error)?;
-    while !now[0].block.is_empty() && options.lines_max.is_none_or(|most| parser.lines < most) {
-        let (filled, ()) = rayon::join(|| fill(&mut next), || now.par_iter_mut().for_each(Slot::parse));
-        now.iter_mut().filter(|slot| !slot.block.is_empty()).try_for_each(|slot| parser.add(slot))?;
-        filled.map_err(file_error)?;
+    loop {
+        let is_last = now[0].block.is_empty();
+        let (filled, added) = match cores {
+            1 => (fill(&mut next), parser.add_all(&mut before)),
+            _ => rayon::join(
+                || fill(&mut next),
+                || {
+                    let parse = || now.par_iter_mut().for_each(Slot::parse);
+                    rayon::join(parse, || parser.add_all(&mut before)).1
+                },
+            ),
+        };
+        added?;
+        if let Err(error) = filled {
+            parser.add_all(&mut now)?;
+            return Err(file_error(error));
+        }
         if let Some(taker) = taker.as_mut().filter(|_| parser.rows.len() >= PART_ROWS) {
             taker(parser.rows.take(&name, F::TICK_PS, Origin::default())?)?;
         }
+        if is_last || options.lines_max.is_some_and(|most| parser.lines >= most) {
+            break;
+        }
+        std::mem::swap(&mut before, &mut now);
         std::mem::swap(&mut now, &mut next);
     }
     let Parser { mut rows, lines, .. } = parser;

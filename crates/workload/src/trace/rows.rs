@@ -5,6 +5,7 @@
 
 use super::ReadReport;
 use super::lines::{Bad, BadLine};
+use super::store::Store;
 use crate::columns::{Columns, FUA_BIT, Origin, ROWS_MAX, no_volume};
 use crate::{Op, WorkloadError};
 use std::collections::HashMap;
@@ -18,13 +19,7 @@ const UNSEEN: u32 = u32::MAX - 1;
 const TRIM_PIECE_BYTES: u64 = 1 << 31;
 
 pub(crate) struct Rows {
-    ticks: Vec<u64>,
-    offset: Vec<u64>,
-    bytes: Vec<u32>,
-    op: Vec<u8>,
-    volume: Vec<u16>,
-    /// Response times, in ticks.
-    response: Vec<u64>,
+    store: Store,
     pub volumes: Volumes,
     pub report: ReadReport,
     latest: u64,
@@ -34,22 +29,11 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub fn new(wanted: &[String], report: ReadReport) -> Rows {
-        Rows {
-            ticks: Vec::new(),
-            offset: Vec::new(),
-            bytes: Vec::new(),
-            op: Vec::new(),
-            volume: Vec::new(),
-            response: Vec::new(),
-            volumes: Volumes::new(wanted),
-            report,
-            latest: 0,
-            first: None,
-        }
+        Rows { store: Store::default(), volumes: Volumes::new(wanted), report, latest: 0, first: None }
     }
 
     /// Adds a request of `volume`; `None` is a volume that is skipped.
-    #[inline]
+    #[inline(always)]
     pub fn push(
         &mut self,
         ticks: u64,
@@ -74,7 +58,7 @@ impl Rows {
     pub fn forgive(&mut self, bad: BadLine, is_whole: bool, skip_bad: u64) -> Result<(), BadLine> {
         if self.report.bad_lines < skip_bad {
             self.report.bad_lines += 1;
-        } else if !is_whole && (!self.ticks.is_empty() || self.report.requests > 0) {
+        } else if !is_whole && (self.len() > 0 || self.report.requests > 0) {
             self.report.ends_cut = true;
         } else {
             return Err(bad);
@@ -84,17 +68,13 @@ impl Rows {
 
     /// Marks the request just added as force unit access.
     pub fn mark_fua(&mut self) {
-        if let Some(last) = self.op.last_mut() {
-            *last |= FUA_BIT;
-        }
+        self.store.mark(FUA_BIT);
     }
 
     /// Sets the response time, in ticks, of the request just added, if it was kept.
-    #[inline]
+    #[inline(always)]
     pub fn answered(&mut self, ticks: u64) {
-        if self.response.len() + 1 == self.ticks.len() {
-            self.response.push(ticks);
-        }
+        self.store.answered(ticks);
     }
 
     /// Adds a flush.
@@ -105,18 +85,14 @@ impl Rows {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, ticks: u64, offset: u64, bytes: u32, op: u8, volume: u16) {
         if ticks < self.latest {
             self.report.reordered += 1;
         } else {
             self.latest = ticks;
         }
-        self.ticks.push(ticks);
-        self.offset.push(offset);
-        self.bytes.push(bytes);
-        self.op.push(op);
-        self.volume.push(volume);
+        self.store.put(ticks, offset, bytes, op, volume);
     }
 
     /// Skips and counts requests of 0 bytes. A trim beyond 32 bits is split; a read or write is refused.
@@ -159,14 +135,14 @@ impl Rows {
     }
 
     pub fn is_full(&self) -> bool {
-        self.ticks.len() as u64 >= ROWS_MAX
+        self.len() as u64 >= ROWS_MAX
     }
 
     /// Adds the rows of the next part, which is ready for another one then. False: they have to be read again, one by one, and
     /// the part is as it was.
     pub fn append(&mut self, part: &mut Part) -> bool {
         let Part { rows: read, codes, others } = part;
-        if (self.ticks.len() + read.ticks.len()) as u64 > ROWS_MAX {
+        if (self.len() + read.len()) as u64 > ROWS_MAX {
             return false;
         }
         for name in &read.volumes.names[codes.len()..] {
@@ -181,24 +157,19 @@ impl Rows {
             }
         }
         *others = read.volumes.others.len();
-        if read.report.reordered == 0 && read.ticks.first().is_none_or(|&first| first >= self.latest) {
+        self.store.settle();
+        read.store.settle();
+        if read.report.reordered == 0 && read.store.ticks.first().is_none_or(|&first| first >= self.latest) {
             self.latest = self.latest.max(read.latest);
         } else {
             // More of them may come after a later one than the part could know.
             read.report.reordered = 0;
-            for &ticks in &read.ticks {
+            for &ticks in &read.store.ticks {
                 read.report.reordered += u64::from(ticks < self.latest);
                 self.latest = self.latest.max(ticks);
             }
         }
-        if self.response.len() == self.ticks.len() {
-            self.response.extend_from_slice(&read.response);
-        }
-        self.ticks.extend_from_slice(&read.ticks);
-        self.offset.extend_from_slice(&read.offset);
-        self.bytes.extend_from_slice(&read.bytes);
-        self.op.extend_from_slice(&read.op);
-        self.volume.extend(read.volume.iter().map(|&volume| codes[volume as usize]));
+        self.store.append(&read.store, codes);
         self.report.add(&read.report);
         part.clear();
         true
@@ -212,7 +183,7 @@ impl Rows {
         origin: Origin,
     ) -> Result<(Columns, ReadReport), WorkloadError> {
         self.volumes.complain_about_missing(file)?;
-        if self.ticks.is_empty() && self.report.requests == 0 {
+        if self.len() == 0 && self.report.requests == 0 {
             return Err(WorkloadError::Empty {
                 file: file.to_owned(),
                 lines: self.report.lines,
@@ -226,10 +197,12 @@ impl Rows {
     /// The requests so far, sorted by time, with times relative to the earliest of the first part that was taken.
     pub fn take(&mut self, file: &str, tick_ps: u64, origin: Origin) -> Result<Columns, WorkloadError> {
         let damaged = |reason: String| WorkloadError::Damaged { file: file.to_owned(), reason };
-        if !self.ticks.is_sorted() {
-            self.sort();
+        self.store.settle();
+        let store = &mut self.store;
+        if !store.ticks.is_sorted() {
+            store.sort();
         }
-        if let (Some(&earliest), Some(&latest)) = (self.ticks.first(), self.ticks.last()) {
+        if let (Some(&earliest), Some(&latest)) = (store.ticks.first(), store.ticks.last()) {
             let first = *self.first.get_or_insert(earliest);
             if earliest < first {
                 return Err(damaged(
@@ -240,21 +213,21 @@ impl Rows {
                 let days = (latest - first) as f64 * tick_ps as f64 * 1e-12 / 86400.0;
                 return Err(damaged(format!("its times span {days:.0} days; at most 213 can be replayed")));
             }
-            self.ticks.iter_mut().for_each(|ticks| *ticks = (*ticks - first) * tick_ps);
+            store.ticks.iter_mut().for_each(|ticks| *ticks = (*ticks - first) * tick_ps);
         }
-        if self.response.len() != self.ticks.len() {
+        if store.response.len() != store.ticks.len() {
             // Some lines have none.
-            self.response.clear();
+            store.response.clear();
         }
-        self.response.iter_mut().for_each(|ticks| *ticks = ticks.saturating_mul(tick_ps));
-        self.report.requests += self.ticks.len() as u64;
+        store.response.iter_mut().for_each(|ticks| *ticks = ticks.saturating_mul(tick_ps));
+        self.report.requests += store.ticks.len() as u64;
         Ok(Columns {
-            at_ps: take(&mut self.ticks),
-            offset: take(&mut self.offset),
-            bytes: take(&mut self.bytes),
-            op: take(&mut self.op),
-            volume: take(&mut self.volume),
-            response_ps: take(&mut self.response),
+            at_ps: take(&mut store.ticks),
+            offset: take(&mut store.offset),
+            bytes: take(&mut store.bytes),
+            op: take(&mut store.op),
+            volume: take(&mut store.volume),
+            response_ps: take(&mut store.response),
             volumes: self.volumes.names.clone(),
             origin,
         })
@@ -262,24 +235,12 @@ impl Rows {
 
     /// How many there are that were not taken.
     pub fn len(&self) -> usize {
-        self.ticks.len()
+        self.store.len()
     }
 
-    /// Stable: simultaneous requests stay in the order of the file.
-    fn sort(&mut self) {
-        let mut order: Vec<u32> = (0..self.ticks.len() as u32).collect();
-        order.sort_by_key(|&row| self.ticks[row as usize]);
-        fn permuted<T: Copy>(column: &[T], order: &[u32]) -> Vec<T> {
-            order.iter().map(|&row| column[row as usize]).collect()
-        }
-        self.ticks = permuted(&self.ticks, &order);
-        self.offset = permuted(&self.offset, &order);
-        self.bytes = permuted(&self.bytes, &order);
-        self.op = permuted(&self.op, &order);
-        self.volume = permuted(&self.volume, &order);
-        if self.response.len() == order.len() {
-            self.response = permuted(&self.response, &order);
-        }
+    /// Expects so many, counted like [`Rows::len`].
+    pub fn expect(&mut self, rows: usize) {
+        self.store.expect(rows);
     }
 }
 
@@ -304,13 +265,8 @@ impl Part {
 
     /// Forgets the rows, and keeps the names of volumes.
     pub fn clear(&mut self) {
-        let Rows { ticks, offset, bytes, op, volume, response, report, latest, .. } = &mut self.rows;
-        for column in [ticks, offset, response] {
-            column.clear();
-        }
-        bytes.clear();
-        op.clear();
-        volume.clear();
+        let Rows { store, report, latest, .. } = &mut self.rows;
+        store.clear();
         *report = ReadReport::default();
         *latest = 0;
     }

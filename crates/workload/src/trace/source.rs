@@ -1,7 +1,7 @@
 //! Bytes of a trace file: hashed as stored on disk, decompressed if their first bytes indicate compression.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result, Seek};
+use std::io::{BufRead, BufReader, Cursor, Error, ErrorKind, Read, Result, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::Xxh3;
@@ -61,7 +61,11 @@ impl<R: Read> Source<R> {
         Ok(match self.compression() {
             Some("gzip") => Box::new(Explained(flate2::bufread::MultiGzDecoder::new(self.reader), "gzip")),
             Some(_) => Box::new(Explained(zstd::Decoder::with_buffer(self.reader)?, "zstd")),
-            None => Box::new(self.reader),
+            // Past the buffer: what is read next goes to where the caller wants it.
+            None => {
+                let head = Cursor::new(self.head().to_vec());
+                Box::new(head.chain(self.reader.into_inner()))
+            }
         })
     }
 
