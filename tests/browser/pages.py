@@ -123,17 +123,18 @@ def seen(page, script, than):
 
 
 DEVICE = "latest.devices[0]"
+MAP_LABEL = "document.querySelector('#maps canvas').getAttribute('aria-label')"
 
 
 def check_controls(page):
     """The map's colours with the keyboard; pause and resume; the plug."""
     page.until("latest && latest.devices[0].write.count > 0", 120)
-    page.until("latest.devices[0].map && latest.devices[0].map.live")
+    page.until("latest.devices[0].maps.length && latest.devices[0].maps[0].live")
     page.run("document.querySelector('input[value=live]').focus()")
     page.key("ArrowRight")
-    assert "erases" in page.run("document.getElementById('map').getAttribute('aria-label')")
+    assert "erases" in page.run(MAP_LABEL)
     page.run("document.querySelector('input[value=live]').click()")
-    assert "live share" in page.run("document.getElementById('map').getAttribute('aria-label')")
+    assert "are live" in page.run(MAP_LABEL)
     page.run("document.getElementById('pause').focus()")
     page.key(" ")
     page.until(f"{DEVICE}.paused && document.getElementById('pause').textContent === 'Resume'")
@@ -150,18 +151,18 @@ def check_controls(page):
     page.until(f"{DEVICE}.write.count > 0")
 
 
-def check_serve(browser, nvlab, folder, shots):
-    path = os.path.join(folder, "disk.sock")
-    process, lines, address = started(nvlab, ["serve", DESIGN, "--nbd", path, "--http", "127.0.0.1:0"])
+def check_serve(browser, nvlab, folder, shots, design=DESIGN, name="serve"):
+    path = os.path.join(folder, name + ".sock")
+    process, lines, address = started(nvlab, ["serve", design, "--nbd", path, "--http", "127.0.0.1:0"])
     device = Device(path)
     try:
         page = browser.page(address)
         check_controls(page)
         assert device.ended >= 1, "clients were cut off"
         time.sleep(20)
-        check_looks(page, "serve", shots)
+        check_looks(page, name, shots)
         page.run("document.querySelector('input[value=wear]').click()")
-        page.shoot(os.path.join(shots, "serve-wear.png"))
+        page.shoot(os.path.join(shots, name + "-wear.png"))
         counts = urllib.request.urlopen(address.split("#")[0] + "metrics").read().decode()
         assert re.search(r"nvlab_power_cuts_total\{.*\} 1\n", counts), counts
         # The same page without the token: to look at.
@@ -199,6 +200,100 @@ def check_run(browser, nvlab, folder, shots):
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 0 and "Write amp." in out, (process.returncode, out, lines)
     page.until("document.getElementById('state').textContent.includes('ended')")
+
+
+# Runs of every kind of controller: what its maps are called, and by what they can be coloured, or why there is none; whether
+# the power can be cut (None: that depends on the machine) and the rate changed.
+KINDS = [
+    ("envy", ["envy-128m", "-w", "tpca branches=9 rate=5k/s", "--precondition", "full"], [("data", "segments", "live wear used")], (True, True)),
+    ("fast", ["mlc-fast,media.mlc.blocks=64", "-w", "zipf qd=4", "--precondition", "full"], [("data", "blocks", "live wear used")], (True, True)),
+    ("hybrid", ["hybrid-slc-mlc,media.mlc.blocks=64", "-w", "zipf qd=4", "--precondition", "full"],
+     [("data", "blocks", "live wear used"), ("log", "blocks", "live wear used")], (True, True)),
+    ("fsms", ["hftl-fsms", "-w", "uniform qd=1", "--precondition", "fresh"], [("data", "blocks", "live wear used"), ("PRAM", "regions", "wear")], (True, True)),
+    ("moneta", ["moneta,media.pcm.size=1GiB", "-w", "uniform qd=8", "--precondition", "fresh"], [("memory", "regions", "wear")], (False, False)),
+    ("streams", ["bench-4g", "-w", "uniform qd=4", "-w", "zipf rw=randread rate=3k/s", "--precondition", "fresh"], [("data", "blocks", "live wear used")], (False, False)),
+    ("disk", ["disk-2010", "-w", "uniform qd=1", "--precondition", "fresh"], "every sector of a disk has its place", (None, True)),
+]
+
+
+def check_kinds(browser, nvlab, folder, shots):
+    for name, words, maps, controls in KINDS:
+        arguments = ["run", *words, "--until", "1e9 io", "--http", "127.0.0.1:0", "-o", os.path.join(folder, "runs")]
+        process, lines, address = started(nvlab, arguments)
+        try:
+            page = browser.page(address)
+            page.until("latest && latest.devices[0].write.count > 0", 120)
+            page.run("(() => { const s = document.getElementById('speed'); s.value = 'none'; s.dispatchEvent(new Event('change')); })()")
+            page.until(f"{DEVICE}.speed === null && {DEVICE}.write.count > 2000", 60)
+            can = page.run("['cut', 'rate'].map(id => !document.getElementById(id).disabled)")
+            assert all(wanted in (None, found) for wanted, found in zip(controls, can)), (name, can)
+            cleans = page.run("document.getElementById('figures').textContent.includes('cleaning cost')")
+            assert cleans == (not isinstance(maps, str) and maps[0][2] != "wear"), name
+            if isinstance(maps, str):
+                assert maps in page.run("document.getElementById('no-map').textContent"), name
+                assert page.run("document.querySelectorAll('#maps figure').length") == 0, name
+            else:
+                found = page.run(f"{DEVICE}.maps.map(m => [m.name, m.regions, ['live', 'wear', 'used'].filter(by => m[by]).join(' ')])")
+                assert found == [list(each) for each in maps], (name, found)
+                check_colours(page, name, maps, shots)
+            if can[0]:
+                page.run("document.getElementById('cut').click()")
+                page.until("document.querySelectorAll('#cuts li').length === 1")
+                page.until(f"{DEVICE}.write.count > 0")
+            time.sleep(5)
+            check_looks(page, "run-" + name, shots)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=120)
+        assert process.returncode == 0, (name, lines)
+
+
+WRITER = """
+import mmap, os, random
+with open(os.environ["NVLAB_WINDOW"], "r+b") as file:
+    memory = mmap.mmap(file.fileno(), 0)
+    while True:
+        memory[random.randrange(len(memory) // 4096) * 4096] = 1
+"""
+
+
+def check_memory(browser, nvlab, folder, shots):
+    """A memory that a program uses is there to look at."""
+    script = os.path.join(folder, "writer.py")
+    with open(script, "w") as file:
+        file.write(WRITER)
+    arguments = ["serve", "envy", "--mem", "--size", "32MiB", "--resident", "1MiB", "--http", "127.0.0.1:0", "--", sys.executable, script]
+    process, lines, address = started(nvlab, arguments)
+    try:
+        page = browser.page(address)
+        page.until(f"latest && {DEVICE}.write.count > 20000 && {DEVICE}.erases > 0", 120)
+        assert page.run(f"{DEVICE}.maps[0].regions") == "segments"
+        figures = page.run("document.getElementById('figures').textContent")
+        assert "resident pages" in figures and "segments cleaned" in figures, figures
+        assert page.run("document.getElementById('cut').disabled && document.getElementById('pause').disabled")
+        status = page.run("fetch('/cut?device=0', {method: 'POST', headers: {'X-Nvlab-Token': token}}).then(r => r.status)")
+        assert status == 409, status
+        page.wrong.clear()  # the 409 is in the console
+        check_looks(page, "memory", shots)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def check_colours(page, name, maps, shots):
+    """Each map says what it shows, in every colouring it has; if it has not, it keeps one that it has."""
+    page.look(1200, False)
+    for by, said in (("used", "erased|data|log"), ("wear", "rated"), ("live", "are live")):
+        if page.run(f"document.querySelector('input[value={by}]').disabled"):
+            assert not any(by in colourings for *_, colourings in maps), (name, by)
+            continue
+        page.run(f"document.querySelector('input[value={by}]').click()")
+        labels = page.run("[...document.querySelectorAll('#maps canvas[role=img]')].map(c => c.getAttribute('aria-label'))")
+        assert len(labels) == len(maps), (name, labels)
+        for label, (of, regions, colourings) in zip(labels, maps):
+            assert f"of the {of} by" in label and regions in label, (name, label)
+            assert re.search(said if by in colourings else "rated", label), (name, by, label)
+        page.shoot(os.path.join(shots, f"run-{name}-{by}.png"))
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -244,7 +339,10 @@ def main():
         check_report(browser, file, "sweep", shots)
         check_notebook(browser, site, shots)
         check_serve(browser, nvlab, folder, shots)
+        check_serve(browser, nvlab, folder, shots, "envy-128m", "serve-envy")
         check_run(browser, nvlab, folder, shots)
+        check_kinds(browser, nvlab, folder, shots)
+        check_memory(browser, nvlab, folder, shots)
     print("screenshots: " + shots)
 
 

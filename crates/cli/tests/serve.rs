@@ -93,4 +93,5 @@ fn what_cannot_be_says_why() {
     wrong(&["envy", "--mem", "--", "./no-such-program"], "cannot run ./no-such-program");
     wrong(&["envy", "--mem", "--size", "5000B", "--", "true"], "a multiple of 4096 B");
     wrong(&["envy", "--mem", "--resident", "4KiB", "--", "true"], "at least 65536 B must be");
+    wrong(&["envy", "--mem", "--http", "0.0.0.0:0", "--", "true"], "--allow-remote");
 }

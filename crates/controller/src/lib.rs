@@ -21,6 +21,7 @@
 //! | [`scm`] | memories used in place, each behind a controller of its own: no map at all |
 //! | [`fsms`] | in front of any of them: stores the metadata of a FAT file system in PRAM |
 //! | [`pram`] | the memory that `fsms` shares with the controller behind it |
+//! | [`region`] | what the blocks and segments of a device hold, for those who watch it
 //! | [`power`] | background work, power cuts and recovery of all of them |
 //! | `cleaning` | which block is cleaned next: one file per policy |
 //! | `table` | the blocks of an array: live units, state |
@@ -35,6 +36,7 @@ pub mod hftl;
 pub mod page_map;
 pub mod power;
 pub mod pram;
+pub mod region;
 pub mod scm;
 mod spare;
 mod table;
@@ -48,6 +50,7 @@ pub use hftl::Hftl;
 pub use page_map::PageMap;
 pub use power::{Background, Powered, RecoveryReport};
 pub use pram::{Beside, BesidePram};
+pub use region::{Region, Use};
 pub use scm::Scm;
 
 use nvlab_medium::MediumError;

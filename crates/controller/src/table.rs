@@ -1,5 +1,6 @@
 //! The blocks of an array as a cleaner sees them: live units, state and age of each.
 
+use crate::region::{Region, Use};
 use nvlab_units::BlockId;
 use nvlab_units::geometry::Divider;
 use serde::{Deserialize, Serialize};
@@ -137,6 +138,17 @@ impl BlockTable {
     #[inline]
     pub fn gains(&self, block: BlockId) -> bool {
         self.kept(block) + self.gain_min <= self.units_per_block
+    }
+    /// The block as those see it who watch the device.
+    pub fn region(&self, block: BlockId) -> Region {
+        let used = match self.state(block) {
+            BlockState::Free => Use::Erased,
+            BlockState::Open | BlockState::Closed => Use::Data,
+            BlockState::Cleaning => Use::Emptying,
+            BlockState::Map => Use::Map,
+            BlockState::Bad => Use::Retired,
+        };
+        Region { live: self.live(block), used }
     }
     /// Units of one block without bad members.
     pub fn units_per_block(&self) -> u32 {

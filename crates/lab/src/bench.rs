@@ -85,7 +85,13 @@ pub fn bench(name: &str, requests: u64, measures: &[(Op, u32)]) -> Result<Vec<Be
         let built = device::envy::build(&design, envy, 1, &NoBytes);
         let (mut memory, _) = built.map_err(|why| why.to_string())?;
         let writes = measures.iter().any(|(op, _)| *op == Op::Write).then_some((Op::Write, 1));
-        return measure(&mut device::envy::Pages(&mut memory), &design, name, requests, writes.as_slice());
+        return measure(
+            &mut device::envy::Pages::new(&mut memory),
+            &design,
+            name,
+            requests,
+            writes.as_slice(),
+        );
     }
     let bench = Bench { design: &design, name, requests, measures };
     device::build(&design, 1, &NoBytes, bench).map_err(|why| why.to_string())?

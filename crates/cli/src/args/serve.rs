@@ -22,7 +22,7 @@ Examples:
   nvlab serve ssd-tlc --nbd --precondition steady,fill=30%,idle=10s -- ./program
   nvlab serve ssd-tlc --fuse mnt --time fast -- sh -c 'mkfs.ext4 -q \"$NVLAB_DEV\"'
   nvlab serve envy --mem --time fast -- sh -c './program \"$NVLAB_WINDOW\"'
-  nvlab serve envy --mem --state dir --size 1GiB --resident 64MiB -- ./program";
+  nvlab serve envy --mem --state dir --size 1GiB --resident 64MiB --http 127.0.0.1:7070 -- ./program";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -78,8 +78,8 @@ pub struct Serve {
     /// A socket for the commands status, cut, cut after N, stop: a line each, answered in lines
     #[arg(long, value_name = "PATH", conflicts_with = "mem")]
     pub control: Option<PathBuf>,
-    /// A live page at http://HOST:PORT/, counts for Prometheus at /metrics
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "mem")]
+    /// A live page at http://HOST:PORT/, counts for Prometheus at /metrics (not of a memory)
+    #[arg(long, value_name = "HOST:PORT")]
     pub http: Option<String>,
     /// The power fails during the N-th operation, and comes back
     #[arg(long, value_name = "N", conflicts_with = "mem", value_parser = clap::value_parser!(u64).range(1..))]

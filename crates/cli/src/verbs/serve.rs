@@ -8,6 +8,7 @@ use crate::args::Serve;
 use crate::failure::Failure;
 use crate::output::Output;
 use nvlab_lab::report::Format;
+use nvlab_serve::management::ManagementServer;
 use nvlab_serve::{Found, ServeError, WindowOptions, WindowServer, WindowStats};
 use nvlab_units::quantity::display_bytes;
 use serde_json::json;
@@ -29,6 +30,7 @@ fn memory(output: &Output, args: &Serve) -> Result<(), Failure> {
         );
         return Err(Failure::Input(why));
     }
+    let address = args.http.as_deref().map(|text| http_address(text, args.allow_remote)).transpose()?;
     let options = WindowOptions {
         bytes: args.size,
         state: args.state.clone(),
@@ -50,8 +52,14 @@ fn memory(output: &Output, args: &Serve) -> Result<(), Failure> {
              (as root, or with access to /dev/userfaultfd, they do not)",
         );
     }
+    let door =
+        address.map(|address| ManagementServer::open_page(&address, server.watched("envy"))).transpose()?;
+    if let Some(door) = &door {
+        output.note(format_args!("page     {}", door.page()));
+    }
     let (program, arguments) = args.program.split_first().expect("a program is required");
     let status = server.run(program, arguments)?;
+    drop(door);
     let failure = server.failure();
     let stats = server.close()?;
     report(output, &stats);

@@ -40,8 +40,9 @@ pub use config::{BlockMapConfig, BlockWear, Log};
 pub use recover::BlockMapMedia;
 pub use stats::{BlockMapStats, ByCause, Cause, Operations};
 
+use crate::region::Tally;
 use crate::spare;
-use crate::{Background, Controller, ControllerError, Powered, RecoveryReport};
+use crate::{Background, Controller, ControllerError, Powered, RecoveryReport, Region, Use};
 use area::Area;
 use bast::Bast;
 use fast::Fast;
@@ -163,6 +164,34 @@ impl<S: Store> BlockMap<S> {
     /// The array of the log, if it has its own.
     pub fn log(&self) -> Option<&Nand<S>> {
         self.areas.get(1).map(|area| &area.nand)
+    }
+    /// The blocks of the data array as those see them who watch the device, and those of the log's array if it has its own.
+    pub fn regions(&self) -> (Vec<Region>, Option<Vec<Region>>) {
+        let tally = |area: &Area<S>| Tally::new(area.geometry.blocks(), area.geometry.pages_per_block);
+        let mut tallies: Vec<Tally> = self.areas.iter().map(tally).collect();
+        for address in (0..self.config.logical_units).filter_map(|lpa| self.newest(lpa)) {
+            let (area, page) = self.locate(address);
+            tallies[area].live(page);
+        }
+        for &block in self.data.iter().filter(|block| **block != NOTHING) {
+            tallies[DATA].used(block, Use::Data);
+        }
+        let own = self.bast.log_of.iter().copied().filter(|block| *block != NOTHING);
+        for block in own.chain(self.fast.sequential.map(|sequential| sequential.block)) {
+            tallies[DATA].used(block, Use::Log);
+        }
+        for block in self.fast.rounds.iter().flat_map(|round| round.full.iter().copied().chain([round.open]))
+        {
+            if block != NOTHING {
+                tallies[self.log_area()].used(block, Use::Log);
+            }
+        }
+        for (area, tally) in self.areas.iter().zip(&mut tallies) {
+            let bad = (0..area.geometry.blocks()).filter(|&block| area.is_bad(block));
+            bad.for_each(|block| tally.used(block, Use::Retired));
+        }
+        let mut regions = tallies.into_iter().map(Tally::done);
+        (regions.next().expect("a data array"), regions.next())
     }
     /// Its configuration.
     pub fn config(&self) -> &BlockMapConfig {

@@ -72,7 +72,7 @@ pub use config::EnvyConfig;
 pub use recover::EnvyMedia;
 pub use stats::EnvyStats;
 
-use crate::{Background, Controller, ControllerError, Powered, RecoveryReport};
+use crate::{Background, Controller, ControllerError, Powered, RecoveryReport, Region, Use};
 use buffer::Buffer;
 use clean::Die;
 use nvlab_medium::flash::Nor;
@@ -263,6 +263,18 @@ impl<S: Store> Envy<S> {
         let slots = self.buffer.slots.len() * size_of::<buffer::Slot>();
         let segments = self.segments.len() * size_of::<Segment>();
         (4 * (self.l2p.len() + self.p2l.len() + self.mappings.len()) + slots + segments) as u64
+    }
+    /// The segments as those see them who watch the device.
+    pub fn regions(&self) -> Vec<Region> {
+        let region = |segment: &Segment| {
+            let used = match segment.role {
+                Role::InService if segment.next > 0 => Use::Data,
+                Role::Erased | Role::InService => Use::Erased,
+                Role::Leaving => Use::Emptying,
+            };
+            Region { live: segment.live, used }
+        };
+        self.segments.iter().map(region).collect()
     }
     /// Pages in the buffer whose flush is not queued.
     pub fn buffered_pages(&self) -> u64 {

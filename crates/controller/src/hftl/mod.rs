@@ -34,6 +34,7 @@ pub use recover::HftlMedia;
 pub use stats::HftlStats;
 
 use crate::cleaning::{CleaningPolicy, Policy};
+use crate::region::Region;
 use crate::spare;
 use crate::table::{BlockState, BlockTable};
 use crate::{Background, BesidePram, Controller, ControllerError, Powered, RecoveryReport};
@@ -172,6 +173,10 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// The blocks.
     pub fn table(&self) -> &BlockTable {
         &self.table
+    }
+    /// The blocks of the array as those see them who watch the device.
+    pub fn regions(&self) -> Vec<Region> {
+        (0..self.geometry.blocks()).map(|block| self.table.region(BlockId(block))).collect()
     }
     /// Bytes of PRAM the metadata takes.
     pub fn pram_bytes(&self) -> u64 {

@@ -179,7 +179,7 @@ impl<S: Store> Array<S> {
     }
 
     /// The members of a block that are not bad.
-    fn good(&self, block: BlockId) -> impl Iterator<Item = BlockId> {
+    pub fn good(&self, block: BlockId) -> impl Iterator<Item = BlockId> {
         self.members(block).filter(|&member| !self.nand.cells().is_bad(member))
     }
 

@@ -71,7 +71,7 @@ pub use trim::trims_pending_max;
 use crate::cleaning::Policy;
 use crate::spare;
 use crate::table::{BlockState, BlockTable};
-use crate::{Background, Controller, ControllerError, Powered, RecoveryReport};
+use crate::{Background, Controller, ControllerError, Powered, RecoveryReport, Region, Use};
 use array::Array;
 use buffer::Buffer;
 use cache::Cache;
@@ -258,14 +258,25 @@ impl<S: Store> PageMap<S> {
             .config()
             .map(|buffer| (self.buffer.fill(|queued| array.is_done(queued, at)), buffer.units))
     }
-    /// For each block of the medium the share of it that is live.
-    pub fn live_shares(&self) -> Vec<f32> {
-        let share = |member| {
-            let block = self.array.block_with(member);
-            let units = self.array.members_per_block() * self.nand().geometry().units_per_block();
-            self.table.live(block) as f32 / units as f32
-        };
-        self.array.every_member().map(share).collect()
+    /// The blocks of the medium as those see them who watch the device. The live units of a superblock are counted for it as a
+    /// whole: they are divided among its good members.
+    pub fn regions(&self) -> Vec<Region> {
+        let mut regions =
+            vec![Region { live: 0, used: Use::Retired }; self.nand().geometry().blocks() as usize];
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            let of_block = self.table.region(block);
+            let mut holding: Vec<BlockId> = self.array.good(block).collect();
+            if holding.is_empty() && of_block.live > 0 {
+                holding = self.array.members(block).collect();
+            }
+            let (mut left, mut members) = (of_block.live, holding.len() as u32);
+            for member in holding {
+                let live = left.div_ceil(members);
+                regions[member.0 as usize] = Region { live, ..of_block };
+                (left, members) = (left - live, members - 1);
+            }
+        }
+        regions
     }
     /// The sequence number of the host's next write or trim. Every unit written takes one, a trim takes one.
     pub fn sequence(&self) -> u64 {

@@ -14,7 +14,7 @@ const WINDOWS_MAX: usize = 400;
 const WINDOW_REQUESTS: u64 = 256;
 
 /// Index of the totals of transactions, after those of the kinds of requests.
-pub(super) const TRANSACTION: usize = 4;
+pub const TRANSACTION: usize = 4;
 /// The totals of every kind.
 pub type Totals = [OpTotals; TRANSACTION + 1];
 

@@ -294,7 +294,7 @@ fn run_transactions(
         Ftl::Envy(envy) => {
             let built = device::envy::build(design, envy, seed, &NoBytes);
             let (mut memory, _) = built.map_err(|why| unbuildable(plan, why))?;
-            let mut pages = device::envy::Pages(&mut memory);
+            let mut pages = device::envy::Pages::new(&mut memory);
             let prepared = precondition::precondition(&mut pages, state, own, on_progress);
             let prepared = prepared.map_err(|source| unprepared(plan, source))?;
             transactions_on(&mut memory, design, plan, workload, (prepared, clock), on_progress)

@@ -7,10 +7,14 @@ use super::watched::Watched;
 use crate::served::View;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use nvlab_lab::run::meter::OpTotals;
+use nvlab_controller::Use;
+use nvlab_lab::run::device::RegionMap;
+use nvlab_lab::run::meter::{OpTotals, TRANSACTION};
 use nvlab_units::{Histogram, Span};
 use nvlab_workload::Op;
 use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -85,8 +89,8 @@ fn of(name: &str, view: &View, before: Option<(Duration, &View)>) -> Value {
         None => (0.0, view),
     };
     let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-    let op = |op: Op| {
-        let [old, new] = [&old.totals[op as usize], &view.totals[op as usize]];
+    let op = |op: usize| {
+        let [old, new] = [&old.totals[op], &view.totals[op]];
         let [p50, p99] = recent(old, new).map(|span| span.map(|span| span.seconds()));
         json!({
             "per_s": per_second(new.count().saturating_sub(old.count())),
@@ -98,6 +102,8 @@ fn of(name: &str, view: &View, before: Option<(Duration, &View)>) -> Value {
     let (host, programmed) = (view.counters.host_units, view.counters.programmed_units);
     let since = |new: u64, old: u64| new.saturating_sub(old);
     let (inside, was) = (&view.inside, &old.inside);
+    // A memory used in place and a disk never make room.
+    let makes_room = inside.units_per_block() > 0;
     let cleaned = since(inside.cleaned.0, was.cleaned.0);
     let live = since(inside.cleaned.1, was.cleaned.1);
     let cuts = view.cuts.iter().enumerate().rev().take(CUTS_LISTED).map(|(number, cut)| {
@@ -108,52 +114,78 @@ fn of(name: &str, view: &View, before: Option<(Duration, &View)>) -> Value {
     });
     json!({
         "name": name, "is_run": view.is_run, "capacity_bytes": view.capacity_bytes, "now_s": view.now.seconds(),
-        "lost": view.lost, "paused": view.paused, "has_plug": view.has_plug, "ended": view.ended,
+        "lost": view.lost, "paused": view.paused, "ended": view.ended,
+        "has_plug": view.has_plug, "has_pause": view.has_pause, "has_rate": view.has_rate,
         "phase": view.phase.as_ref().map(|(phase, _)| phase), "done": view.phase.as_ref().map(|(_, done)| done),
         "rate": view.rate, "speed": view.speed,
-        "read": op(Op::Read), "write": op(Op::Write),
+        "read": op(Op::Read as usize), "write": op(Op::Write as usize),
+        "transaction": (view.totals[TRANSACTION].count() > 0).then(|| op(TRANSACTION)),
         "wa": ratio(since(programmed, old.counters.programmed_units), since(host, old.counters.host_units)),
         "wa_all": ratio(programmed, host),
         // The share of a cleaned block that had to be moved first.
-        "clean_live": ratio(live, cleaned * inside.units_per_block as u64),
-        "cleaned": inside.cleaned.0, "erases": view.counters.erases,
-        "buffer": inside.buffer.map(|(used, room)| [used, room]),
+        "clean_live": ratio(live, cleaned * inside.units_per_block() as u64),
+        // What the host's units cost in moves: the cleaning cost of eNVy (section 4.1), for any device.
+        "clean_cost": ratio(since(inside.moved_units, was.moved_units), since(host, old.counters.host_units))
+            .filter(|_| makes_room),
+        "clean_cost_all": ratio(inside.moved_units, host).filter(|_| makes_room),
+        "cleaned": inside.cleaned.0, "erases": makes_room.then_some(view.counters.erases),
+        "buffer": inside.buffer.map(|fill| json!({ "used": fill.used, "room": fill.room, "what": fill.what })),
+        "figures": view.figures,
         "cuts": cuts.collect::<Vec<_>>(), "cut_count": view.cuts.len(),
-        "map": map(view),
+        "maps": inside.maps.iter().flatten().filter(|map| !map.is_empty()).map(map).collect::<Vec<_>>(),
+        "no_map": inside.maps.as_ref().err(),
     })
 }
 
-/// The blocks as a map: a byte for each cell.
-fn map(view: &View) -> Value {
-    let inside = &view.inside;
-    let (blocks, dies) = (inside.cycles.len(), inside.dies.max(1) as usize);
-    if blocks == 0 {
-        return Value::Null;
-    }
-    let per_die = blocks / dies;
-    let shared = blocks.div_ceil(CELLS_MAX).clamp(1, per_die.max(1));
-    let cells = |level: &dyn Fn(usize, usize) -> u8| -> String {
-        let cells = (0..dies).flat_map(|die| {
-            let (first, end) = (die * per_die, (die + 1) * per_die);
-            (first..end).step_by(shared).map(move |from| (from, (from + shared).min(end)))
+/// A map: a byte for each cell, by live data, by wear and by use, as far as they are known.
+fn map(map: &RegionMap) -> Value {
+    let (regions, parts) = (map.len(), map.part_count.max(1) as usize);
+    let per_part = regions / parts;
+    let shared = regions.div_ceil(CELLS_MAX).clamp(1, per_part.max(1));
+    let cells = |level: &dyn Fn(Range<usize>) -> u8| -> String {
+        let cells = (0..parts).flat_map(|part| {
+            let (first, end) = (part * per_part, (part + 1) * per_part);
+            (first..end).step_by(shared).map(move |from| from..(from + shared).min(end))
         });
-        STANDARD.encode(cells.map(|(from, end)| level(from, end)).collect::<Vec<u8>>())
+        STANDARD.encode(cells.map(level).collect::<Vec<u8>>())
     };
-    let (least, most) = (inside.cycles.iter().min(), inside.cycles.iter().max());
-    let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
-    let wear = |from: usize, end: usize| {
-        let worn = inside.cycles[from..end].iter().max().copied().unwrap_or(least);
-        ((worn - least) as u64 * 255 / (most - least).max(1) as u64) as u8
-    };
-    let live = inside.live.as_ref().filter(|live| live.len() == blocks).map(|live| {
-        let mean = |from: usize, end: usize| live[from..end].iter().sum::<f32>() / (end - from) as f32;
-        cells(&|from, end| (mean(from, end) * 255.0).round() as u8)
+    let mut value = json!({
+        "name": map.name, "regions": map.regions, "parts": map.parts, "part_count": parts, "per_part": per_part,
+        "shared": shared,
     });
-    json!({
-        "dies": dies, "per_die": per_die, "shared": shared, "live": live, "wear": cells(&wear),
-        "wear_min": least, "wear_max": most, "rated": inside.rated,
-        "wear_mean": inside.cycles.iter().map(|&cycles| cycles as f64).sum::<f64>() / blocks as f64,
-    })
+    if let Some(held) = &map.held {
+        let live = |cell: Range<usize>| {
+            let room = cell.len() as u64 * held.units.max(1) as u64;
+            let live: u64 = held.regions[cell].iter().map(|region| region.live as u64).sum();
+            (live * 255).div_ceil(room).min(255) as u8
+        };
+        // Of several that share a cell the use that the most have.
+        let used = |cell: Range<usize>| {
+            let mut counts = [0; Use::ALL.len()];
+            held.regions[cell].iter().for_each(|region| counts[region.used as usize] += 1);
+            (0..counts.len()).max_by_key(|&used| (counts[used], Reverse(used))).unwrap_or(0) as u8
+        };
+        let count = |used: &Use| held.regions.iter().filter(|region| region.used == *used).count();
+        let uses = Use::ALL.iter().map(|used| json!({ "name": used.name(), "count": count(used) }));
+        value["live"] = cells(&live).into();
+        value["live_units"] = map.live().into();
+        value["units"] = (regions as u64 * held.units as u64).into();
+        value["used"] = cells(&used).into();
+        value["uses"] = uses.collect();
+    }
+    if let Some(worn) = &map.wear {
+        let (least, most) = (worn.counts.iter().min(), worn.counts.iter().max());
+        let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
+        let wear = |cell: Range<usize>| {
+            let worn = worn.counts[cell].iter().max().copied().unwrap_or(least);
+            ((worn - least) as u64 * 255 / (most - least).max(1) as u64) as u8
+        };
+        let mean = worn.counts.iter().map(|&count| count as f64).sum::<f64>() / regions as f64;
+        value["wear"] = cells(&wear).into();
+        value["worn"] =
+            json!({ "min": least, "mean": mean, "max": most, "rated": worn.rated, "what": worn.what });
+    }
+    value
 }
 
 /// Median and 99th percentile of what was added; `None` if nothing was.
@@ -181,6 +213,8 @@ fn recent(before: &OpTotals, now: &OpTotals) -> [Option<Span>; 2] {
 mod tests {
     use super::*;
     use crate::served::Inside;
+    use nvlab_controller::Region;
+    use nvlab_lab::run::device::maps::{Held, Worn};
     use nvlab_units::Time;
 
     #[test]
@@ -224,16 +258,34 @@ mod tests {
     #[test]
     fn a_map_has_a_bounded_number_of_cells() {
         let blocks = 100_000;
-        let inside = Inside {
-            live: Some(vec![0.5; blocks]),
-            cycles: (0..blocks as u32).collect(),
-            dies: 8,
-            ..Inside::default()
+        let regions = vec![Region { live: 8, used: Use::Data }; blocks];
+        let made = RegionMap {
+            name: "data",
+            regions: "blocks",
+            parts: "dies",
+            part_count: 8,
+            held: Some(Held { regions, units: 16 }),
+            wear: Some(Worn { counts: (0..blocks as u32).collect(), what: "erases", rated: 3000 }),
         };
-        let map = map(&View { inside, ..View::default() });
-        let cells = STANDARD.decode(map["wear"].as_str().unwrap()).unwrap();
-        assert!(cells.len() <= CELLS_MAX + 8 && cells[0] == 0 && *cells.last().unwrap() == 255);
-        assert!(STANDARD.decode(map["live"].as_str().unwrap()).unwrap().iter().all(|cell| *cell == 128));
-        assert_eq!(super::map(&View::default()), Value::Null);
+        let value = map(&made);
+        let cells = |name: &str| STANDARD.decode(value[name].as_str().unwrap()).unwrap();
+        let wear = cells("wear");
+        assert!(wear.len() <= CELLS_MAX + 8 && wear[0] == 0 && *wear.last().unwrap() == 255);
+        assert!(cells("live").iter().all(|cell| *cell == 128), "half is live");
+        assert!(cells("used").iter().all(|cell| *cell == Use::Data as u8));
+        assert_eq!((&value["live_units"], &value["units"]), (&json!(800_000), &json!(1_600_000)));
+        let counted: u64 =
+            value["uses"].as_array().unwrap().iter().map(|used| used["count"].as_u64().unwrap()).sum();
+        assert_eq!(counted, blocks as u64);
+        // Of a memory only its wear is known.
+        let memory = RegionMap { held: None, ..made };
+        assert_eq!((&map(&memory)["live"], map(&memory)["wear"].is_string()), (&Value::Null, true));
+    }
+
+    #[test]
+    fn a_device_without_a_map_says_why() {
+        let inside = Inside { maps: Err("it has none"), ..Inside::default() };
+        let event = of("x", &View { inside, ..View::default() }, None);
+        assert_eq!((&event["no_map"], &event["maps"]), (&json!("it has none"), &json!([])));
     }
 }

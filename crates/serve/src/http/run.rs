@@ -4,14 +4,16 @@
 
 use super::watched::{Action, Watched};
 use crate::served::{Cut, Inside, View};
-use nvlab_lab::run::watched::{Onlooker, Sight, Step};
+use nvlab_lab::run::watched::{Controls, Onlooker, Sight, Step};
 use nvlab_units::{Span, Time};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// It shows itself this often.
 const SHOWS_EVERY: Duration = Duration::from_millis(200);
+/// After a page looked, it shows its maps so many times: for longer than pages take to look again.
+const LOOKS: u32 = 8;
 /// A wait for the wall clock that is longer shows what is waited with.
 const SHORT: Duration = Duration::from_millis(20);
 /// A run as fast as possible looks at the clock once in so many requests.
@@ -37,6 +39,8 @@ pub struct WatchedRun {
     /// Grows with every change of the wishes.
     changes: AtomicU64,
     end: Arc<AtomicBool>,
+    /// So many times the run shows also its maps; set whenever a page looks.
+    looks: AtomicU32,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -47,7 +51,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl WatchedRun {
     /// A run in the time of the wall clock. It ends early as soon as `end` is true.
     pub fn new(name: &str, capacity_bytes: u64, end: Arc<AtomicBool>) -> Arc<WatchedRun> {
-        let view = View { is_run: true, capacity_bytes, speed: Some(1.0), ..View::default() };
+        let view =
+            View { is_run: true, has_pause: true, capacity_bytes, speed: Some(1.0), ..View::default() };
         Arc::new(WatchedRun {
             name: name.to_string(),
             view: Mutex::new(view),
@@ -55,6 +60,7 @@ impl WatchedRun {
             changed: Condvar::new(),
             changes: AtomicU64::new(1),
             end,
+            looks: AtomicU32::new(LOOKS),
         })
     }
 
@@ -95,6 +101,7 @@ impl Watched for WatchedRun {
     }
 
     fn view(&self) -> View {
+        self.looks.store(LOOKS, Ordering::Relaxed);
         let (mut view, wishes) = (locked(&self.view).clone(), *locked(&self.wishes));
         (view.paused, view.rate, view.speed) = (wishes.paused, wishes.rate, wishes.speed);
         view
@@ -102,11 +109,18 @@ impl Watched for WatchedRun {
 
     fn act(&self, action: Action) -> Result<String, String> {
         let view = locked(&self.view);
-        let (has_plug, begun, ended) = (view.has_plug, view.now > Time::ZERO, view.ended);
+        let (has_plug, has_rate) = (view.has_plug, view.has_rate);
+        let (begun, ended) = (view.now > Time::ZERO, view.ended);
         drop(view);
         match action {
             _ if ended => return Err("the run has ended".into()),
             Action::Cut if !begun => return Err("the device is still being prepared".into()),
+            Action::Rate(_) if begun && !has_rate => {
+                return Err("several streams, a recorded program or path.stages set the pace themselves: the rate stays".into());
+            }
+            Action::Cut if !has_rate => {
+                return Err("several streams, a recorded program or path.stages do not expect a power cut: it stays on".into());
+            }
             Action::Cut if !has_plug => {
                 return Err(
                     "the device is too large to keep its bytes on this machine: its power cannot fail".into(),
@@ -159,9 +173,16 @@ impl Eye {
 
     fn show(&mut self, sight: &mut Sight<'_>) {
         self.shown = Instant::now();
-        let inside = Inside::of(sight.device, sight.at, sight.at.since(sight.origin));
+        // A run that no page shows makes no maps, but when it ends.
+        let looks = self.run.looks.load(Ordering::Relaxed);
+        self.run.looks.store(looks.saturating_sub(1), Ordering::Relaxed);
+        let watched = looks > 0 || self.run.end.load(Ordering::Relaxed);
+        let inside = watched.then(|| Inside::of(sight.device, sight.at, sight.at.since(sight.origin)));
         let mut view = locked(&self.run.view);
-        (view.now, view.inside, view.counters) = (sight.at, inside, sight.device.counters());
+        if let Some(inside) = inside {
+            view.inside = inside;
+        }
+        (view.now, view.counters) = (sight.at, sight.device.counters());
         view.totals.clone_from(sight.totals);
         view.phase = Some(("running".to_string(), sight.done));
     }
@@ -185,8 +206,9 @@ impl Eye {
 }
 
 impl Onlooker for Eye {
-    fn begins(&mut self, has_plug: bool) {
-        locked(&self.run.view).has_plug = has_plug;
+    fn begins(&mut self, controls: Controls) {
+        let mut view = locked(&self.run.view);
+        (view.has_plug, view.has_rate) = (controls.plug, controls.rate);
     }
 
     fn before(&mut self, mut sight: Sight<'_>) -> Step {

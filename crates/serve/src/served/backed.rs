@@ -7,7 +7,7 @@ use super::battery::Battery;
 use nvlab_controller::page_map::{PageMapConfig, PageMapMedia};
 use nvlab_controller::{Background, Controller, ControllerError, PageMap, Powered, RecoveryReport};
 use nvlab_lab::design::PageMapped;
-use nvlab_lab::run::device::{Backing, BuildError, Counters, Insides, Observed, new_page_map};
+use nvlab_lab::run::device::{Backing, BuildError, Counters, Fill, Insides, Maps, Observed, new_page_map};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
 use nvlab_units::{Extent, Geometry, Served, Span, Time};
@@ -161,11 +161,11 @@ impl<S: Store> Observed for Backed<S> {
     fn insides(&self, span: Span) -> Insides<'_> {
         self.map.insides(span)
     }
-    fn buffered(&mut self, at: Time) -> Option<(u32, u32)> {
-        self.map.buffered(at)
+    fn maps(&self) -> Maps {
+        self.map.maps()
     }
-    fn live_shares(&self) -> Option<Vec<f32>> {
-        Some(self.map.live_shares())
+    fn buffered(&mut self, at: Time) -> Option<Fill> {
+        Observed::buffered(&mut self.map, at)
     }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         Observed::rest(&mut self.map, at)

@@ -1,7 +1,7 @@
 //! What a device looks like to those who watch it.
 
 use super::Cut;
-use nvlab_lab::run::device::{Counters, Observed};
+use nvlab_lab::run::device::{Counters, Fill, Maps, Observed};
 use nvlab_lab::run::meter::Totals;
 use nvlab_units::{Span, Time};
 
@@ -28,51 +28,58 @@ pub struct View {
     pub paused: bool,
     /// The power can be cut.
     pub has_plug: bool,
+    /// It can be paused.
+    pub has_pause: bool,
+    /// The requests can have another rate.
+    pub has_rate: bool,
     /// What a run is doing, and the part of it that is done.
     pub phase: Option<(String, f64)>,
     /// Requests per second of the device's time, if not as the workload says.
     pub rate: Option<f64>,
     /// Seconds of the device's time in a second; `None`: as many as this machine can simulate.
     pub speed: Option<f64>,
+    /// More figures, with their names.
+    pub figures: Vec<(&'static str, u64)>,
     /// It has ended.
     pub ended: bool,
 }
 
-/// What a map and the gauges of a page show.
-#[derive(Clone, Debug, Default)]
+/// What the maps and the gauges of a page show.
+#[derive(Clone, Debug)]
 pub struct Inside {
-    /// Units in the write buffer, and its room.
-    pub buffer: Option<(u32, u32)>,
-    /// For each block of the flash the share that is live.
-    pub live: Option<Vec<f32>>,
-    /// Erases of each block since it was new; empty without flash.
-    pub cycles: Vec<u32>,
-    /// The rated endurance of a block.
-    pub rated: u32,
-    /// Dies, each with equally many of the blocks.
-    pub dies: u32,
+    /// How full the write buffer is.
+    pub buffer: Option<Fill>,
+    /// The maps of the device, or why there are none.
+    pub maps: Maps,
+    /// Units moved to make room: by cleaning, merges, folds and moves between partitions.
+    pub moved_units: u64,
     /// Blocks cleaned, and the live units that were in them.
     pub cleaned: (u64, u64),
-    /// Units of a block.
-    pub units_per_block: u32,
+}
+
+impl Default for Inside {
+    fn default() -> Inside {
+        Inside { buffer: None, maps: Err("the device is not ready yet"), moved_units: 0, cleaned: (0, 0) }
+    }
 }
 
 impl Inside {
     /// Of a device at `at`, which is not before its last operation; it ran for `span`.
     pub(crate) fn of(device: &mut dyn Observed, at: Time, span: Span) -> Inside {
-        let (buffer, live) = (device.buffered(at), device.live_shares());
+        let (buffer, maps) = (device.buffered(at), device.maps());
         let insides = device.insides(span);
-        let cleaned = (insides.cleaned_blocks, insides.cleaned_live_units);
-        let Some(flash) = insides.flash else { return Inside { buffer, live, cleaned, ..Inside::default() } };
-        let data = &flash.data;
+        let causes = &insides.causes;
         Inside {
             buffer,
-            live,
-            cycles: data.cells.erase_counts().to_vec(),
-            rated: data.cells.config.endurance.cycles,
-            dies: data.geometry.dies(),
-            cleaned,
-            units_per_block: data.geometry.units_per_block(),
+            maps,
+            moved_units: causes.clean + causes.merge + causes.fold + causes.transfer,
+            cleaned: (insides.cleaned_blocks, insides.cleaned_live_units),
         }
+    }
+
+    /// Units of a block of the map of the data; 0 without one.
+    pub(crate) fn units_per_block(&self) -> u32 {
+        let held = self.maps.iter().flatten().find_map(|map| map.held.as_ref());
+        held.map_or(0, |held| held.units)
     }
 }

@@ -7,6 +7,7 @@
 use crate::ServeError;
 use crate::clock::{Clock, TimeMode};
 use crate::mapped_store::MappedStore;
+use crate::served::{Inside, View};
 use crate::sys::abi::PAGE_BYTES;
 use nvlab_controller::Background;
 use nvlab_controller::ControllerError;
@@ -14,9 +15,12 @@ use nvlab_controller::envy::recover::erase_counts;
 use nvlab_controller::envy::stats::EnvyStats;
 use nvlab_controller::envy::{Envy, EnvyConfig, EnvyMedia};
 use nvlab_lab::design::{Design, Ftl};
+use nvlab_lab::run::device::Observed;
+use nvlab_lab::run::meter::Totals;
 use nvlab_medium::flash::{Nor, NorConfig};
 use nvlab_medium::ram::{Ram, RamConfig};
 use nvlab_units::{Geometry, Time};
+use nvlab_workload::Op;
 
 /// Segments of an array are this many pages, fewer for small windows: an erase must not delay everything else.
 const SEGMENT_PAGES_MAX: u32 = 1024;
@@ -94,6 +98,9 @@ impl PageDeviceConfig {
 pub(crate) struct PageDevice {
     envy: Envy<MappedStore>,
     clock: Clock,
+    began: Time,
+    /// Pages fetched and written back.
+    totals: Totals,
 }
 
 impl PageDevice {
@@ -118,14 +125,14 @@ impl PageDevice {
             let nor = Nor::new(config.nor.clone(), nor);
             Envy::new(config.envy.clone(), nor, sram).map_err(ServeError::Options)?
         };
-        Ok(PageDevice { envy, clock: Clock::new(mode, begin) })
+        Ok(PageDevice { envy, clock: Clock::new(mode, begin), began: begin, totals: Totals::default() })
     }
 
     /// Loads a page.
     pub(crate) fn load(&mut self, page: u32, into: &mut [u8; PAGE_BYTES]) -> Result<(), ControllerError> {
         let at = self.clock.now();
         let served = self.envy.load(at, page as u64 * PAGE_BYTES as u64, PAGE_BYTES as u32, into)?;
-        self.done(served.end);
+        self.done(Op::Read, at, served.end);
         Ok(())
     }
 
@@ -133,18 +140,62 @@ impl PageDevice {
     pub(crate) fn store(&mut self, page: u32, data: &[u8; PAGE_BYTES]) -> Result<(), ControllerError> {
         let at = self.clock.now();
         let served = self.envy.store(at, page as u64 * PAGE_BYTES as u64, PAGE_BYTES as u32, data)?;
-        self.done(served.end);
+        self.done(Op::Write, at, served.end);
         Ok(())
     }
 
-    /// No simulated power cut will come: the media may drop the undo records for one.
-    fn done(&mut self, end: Time) {
+    /// Counts a page. No simulated power cut will come: the media may drop the undo records for one.
+    fn done(&mut self, op: Op, at: Time, end: Time) {
+        let totals = &mut self.totals[op as usize];
+        totals.bytes += PAGE_BYTES as u64;
+        totals.latency.add(end.since(at));
         self.clock.reach(end);
         self.envy.settle(self.clock.now());
+    }
+
+    /// What it looks like now.
+    pub(crate) fn view(&mut self) -> View {
+        let now = self.clock.now();
+        let inside = Inside::of(&mut self.envy, now, now.since(self.began));
+        View {
+            capacity_bytes: self.envy.capacity_bytes(),
+            now,
+            totals: self.totals.clone(),
+            counters: self.envy.counters(),
+            inside,
+            ..View::default()
+        }
     }
 
     /// What the controller did.
     pub(crate) fn stats(&self) -> &EnvyStats {
         self.envy.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nvlab_os::Mapping;
+
+    #[test]
+    fn what_is_shown_is_what_the_device_holds() {
+        let config = PageDeviceConfig::envy(2 << 20).unwrap();
+        let stores = config.media_bytes().map(|bytes| MappedStore::new(Mapping::anonymous(bytes).unwrap()));
+        let mut device = PageDevice::open(&config, stores, false, TimeMode::Fast).unwrap();
+        for round in 0..20 {
+            for page in (0..300).step_by(1 + round % 3) {
+                device.store(page, &[round as u8; PAGE_BYTES]).unwrap();
+            }
+        }
+        device.load(7, &mut [0; PAGE_BYTES]).unwrap();
+        let view = device.view();
+        let maps = view.inside.maps.unwrap();
+        let waiting = view.inside.buffer.unwrap().used as u64;
+        assert_eq!((maps.len(), maps[0].regions, maps[0].live().unwrap() + waiting), (1, "segments", 300));
+        let worn: u64 = maps[0].wear.as_ref().unwrap().counts.iter().map(|&count| count as u64).sum();
+        assert!(worn == view.counters.erases && worn > 0, "{worn}");
+        assert_eq!(view.totals[Op::Read as usize].count(), 1);
+        assert!(view.totals[Op::Write as usize].bytes > 3000 * PAGE_BYTES as u64);
     }
 }

@@ -18,6 +18,7 @@
 use super::device::PageDevice;
 use super::stats::WindowStats;
 use crate::ServeError;
+use crate::served::View;
 use crate::sys::abi::PAGE_BYTES;
 use crate::sys::process;
 use crate::sys::userfaultfd::{Answered, PageFault, Userfaultfd};
@@ -159,6 +160,14 @@ impl Engine {
             controller: *self.device.stats(),
             ..self.stats
         }
+    }
+
+    /// What the window looks like now.
+    pub(crate) fn view(&mut self) -> View {
+        let WindowStats { resident_pages, dirty_pages, faults, .. } = self.stats();
+        let figures =
+            vec![("resident pages", resident_pages), ("dirty pages", dirty_pages), ("page faults", faults)];
+        View { figures, lost: self.failed.clone(), ..self.device.view() }
     }
 
     /// The file whose pages are mapped.

@@ -45,7 +45,7 @@
 //! | `handler`, `attach` | the two threads: faults, and programs that attach |
 //! | `state` | what remains when all processes have ended |
 //! | `device` | the controller, its media and its clock |
-//! | `stats` | counts |
+//! | `stats`, `watched` | counts; the window on a live page |
 //! | [`latency`] | what each kind of access costs on this machine |
 
 mod attach;
@@ -58,6 +58,7 @@ mod server;
 mod service;
 mod state;
 mod stats;
+mod watched;
 
 pub use in_process::Window;
 pub use server::WindowServer;

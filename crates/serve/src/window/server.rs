@@ -7,7 +7,9 @@ use super::attach::AttachListener;
 use super::service::{Service, WindowOptions};
 use super::state::Found;
 use super::stats::WindowStats;
+use super::watched::WatchedWindow;
 use crate::ServeError;
+use crate::http::watched::Watched;
 use crate::sys::abi::{SOCKET_VARIABLE, WINDOW_VARIABLE};
 use crate::sys::process;
 use nvlab_os::file;
@@ -16,6 +18,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
 
 /// The library that makes programs map the window (see `build.rs`).
 const PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
@@ -52,6 +55,11 @@ impl WindowServer {
     /// file into it) fails with EFAULT. Loads and stores are served.
     pub fn is_user_only(&self) -> bool {
         self.service.is_user_only()
+    }
+
+    /// The window as a live page shows it.
+    pub fn watched(&self, name: &str) -> Arc<dyn Watched> {
+        Arc::new(WatchedWindow::new(name, Arc::clone(self.service.shared())))
     }
 
     /// Bytes of the window.

@@ -1,7 +1,7 @@
 //! A block map, with or without a log, over NAND: one array, or one for the data and one for the log.
 
 use super::backing::{Backing, BuildError, nand};
-use super::{ArrayInsides, Causes, Counters, FlashInsides, Insides, Observed};
+use super::{ArrayInsides, Causes, Counters, FlashInsides, Insides, Maps, Observed, RegionMap};
 use crate::design::{BlockMapped, Design};
 use nvlab_controller::block_map::{BlockMapMedia, BlockMapStats, Cause};
 use nvlab_controller::{BlockMap, Controller};
@@ -54,6 +54,15 @@ impl<S: Store> Observed for BlockMap<S> {
     }
     fn blocks(&self) -> u32 {
         self.data().geometry().blocks()
+    }
+    fn maps(&self) -> Maps {
+        let (data, log) = self.regions();
+        let data = RegionMap::of_flash("data", &ArrayInsides::of_nand(self.data()), data);
+        let log = self.log().zip(log).map(|(nand, regions)| {
+            let array = ArrayInsides::of_nand(nand);
+            RegionMap::of_flash("log", &array, regions)
+        });
+        Ok([data].into_iter().chain(log).collect())
     }
     fn insides(&self, _span: Span) -> Insides<'_> {
         let (stats, nand) = (self.stats(), self.data());

@@ -1,7 +1,7 @@
 //! A page map behind a cache of lines: as blocks behind the link, and as words.
 
 use super::backing::{Backing, BuildError};
-use super::{Counters, Insides, Observed, page_map};
+use super::{Counters, Fill, Insides, Maps, Observed, page_map};
 use crate::design::{self, Design};
 use crate::result::LinesResult;
 use nvlab_controller::{Cached, Controller};
@@ -49,6 +49,16 @@ impl<F: Controller + Observed, S: Store> Observed for Cached<F, S> {
     }
     fn blocks(&self) -> u32 {
         self.behind().blocks()
+    }
+    fn maps(&self) -> Maps {
+        self.behind().maps()
+    }
+    fn buffered(&mut self, _: Time) -> Option<Fill> {
+        Some(Fill {
+            used: self.dirty_lines(),
+            room: self.config().dirty_lines_max.min(self.config().frames()),
+            what: "dirty lines",
+        })
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         let (stats, behind) = (self.stats(), self.behind().insides(span));

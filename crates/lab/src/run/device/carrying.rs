@@ -1,6 +1,6 @@
 //! A device under a workload that may carry no bytes, whether its media keep any or not.
 
-use super::{Counters, Device, Insides, Observed, Twin};
+use super::{Counters, Device, Fill, Insides, Maps, Observed, Twin};
 use nvlab_access::{Attached, BlockDevice};
 use nvlab_controller::{Background, ControllerError, PageMap, Powered, RecoveryReport};
 use nvlab_units::{Served, Span, Time};
@@ -118,11 +118,11 @@ impl<D: Device> Observed for Carrying<D> {
     fn insides(&self, span: Span) -> Insides<'_> {
         self.device.insides(span)
     }
-    fn buffered(&mut self, at: Time) -> Option<(u32, u32)> {
-        self.device.buffered(at)
+    fn maps(&self) -> Maps {
+        self.device.maps()
     }
-    fn live_shares(&self) -> Option<Vec<f32>> {
-        self.device.live_shares()
+    fn buffered(&mut self, at: Time) -> Option<Fill> {
+        self.device.buffered(at)
     }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.device.rest(at)

@@ -2,7 +2,7 @@
 
 use super::backing::{Backing, BuildError};
 use super::pram::{self, Pram};
-use super::{Causes, Counters, Insides, Observed};
+use super::{Causes, Counters, Insides, Maps, Observed, RegionMap};
 use crate::design::{Design, Direct};
 use nvlab_controller::Controller;
 use nvlab_controller::scm::{Scm, ScmStats};
@@ -87,6 +87,11 @@ impl<S: Store> Observed for Scm<Pram<S>> {
     fn blocks(&self) -> u32 {
         0
     }
+    fn maps(&self) -> Maps {
+        let map = RegionMap::of_memories("memory", self.memories().collect::<Vec<_>>().into_iter());
+        map.map(|map| vec![map])
+            .ok_or("it is a memory used in place, and its part has no rated endurance: no wear is counted")
+    }
     fn insides(&self, span: Span) -> Insides<'_> {
         let memories: Vec<&Pram<S>> = self.memories().collect();
         let pram = pram::results(memories.iter().copied(), 0, span);
@@ -112,6 +117,9 @@ impl<S: Store> Observed for Scm<Disk<S>> {
     }
     fn blocks(&self) -> u32 {
         0
+    }
+    fn maps(&self) -> Maps {
+        Err("every sector of a disk has its place, and does not wear")
     }
     fn insides(&self, _: Span) -> Insides<'_> {
         insides(&self.stats(), Controller::unit_bytes(self), 0)

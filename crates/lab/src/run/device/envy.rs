@@ -1,7 +1,7 @@
 //! eNVy: as the memory it is, as a RAM disk, and as pages for preconditioning.
 
 use super::backing::{Backing, BuildError};
-use super::{ArrayInsides, Causes, Counters, FlashInsides, Insides, Observed, memory};
+use super::{ArrayInsides, Causes, Counters, Fill, FlashInsides, Insides, Maps, Observed, RegionMap, memory};
 use crate::design::{self, Design};
 use crate::result::{MemoryResult, TimeSplit};
 use nvlab_access::{BlockDevice, MemoryWindow, RamDisk};
@@ -12,9 +12,6 @@ use nvlab_medium::Store;
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
 use nvlab_units::{Served, Span, Time};
-
-/// A memory that only models time.
-pub type Memory = Envy<()>;
 
 /// Builds it, new from the factory or recovered; also returns when it is ready.
 pub fn build<B: Backing>(
@@ -63,6 +60,11 @@ fn time_split(stats: &EnvyStats, span: Span, dies: u32) -> TimeSplit {
     TimeSplit { read, write, flush, clean, wear, erase, idle: (1.0 - busy).max(0.0) }
 }
 
+fn flash<S: Store>(envy: &Envy<S>) -> ArrayInsides<'_> {
+    let nor = envy.nor();
+    ArrayInsides { cells: nor.cells(), stats: nor.stats(), geometry: *nor.geometry() }
+}
+
 impl<S: Store> Observed for Envy<S> {
     fn counters(&self) -> Counters {
         let causes = causes(self.stats());
@@ -80,16 +82,21 @@ impl<S: Store> Observed for Envy<S> {
     fn blocks(&self) -> u32 {
         self.nor().geometry().blocks()
     }
+    fn maps(&self) -> Maps {
+        let map = RegionMap::of_flash("data", &flash(self), self.regions());
+        Ok(vec![RegionMap { regions: "segments", ..map }])
+    }
+    fn buffered(&mut self, _: Time) -> Option<Fill> {
+        let room = self.config().buffer_pages;
+        (room > 0).then(|| Fill { used: self.buffered_pages() as u32, room, what: "pages" })
+    }
     fn insides(&self, span: Span) -> Insides<'_> {
-        let (stats, nor) = (self.stats(), self.nor());
-        let (causes, geometry) = (causes(stats), *nor.geometry());
+        let (stats, data) = (self.stats(), flash(self));
+        let (causes, geometry) = (causes(stats), data.geometry);
         Insides {
             cleaned_blocks: stats.cleans,
             cleaned_live_units: stats.clean_live_pages,
-            flash: Some(FlashInsides {
-                data: ArrayInsides { cells: nor.cells(), stats: nor.stats(), geometry },
-                log: None,
-            }),
+            flash: Some(FlashInsides { data, log: None }),
             memory_bytes: self.memory_bytes(),
             buffer_wait: stats.buffer_wait,
             memory: Some(MemoryResult {
@@ -125,27 +132,48 @@ impl<S: Store> Observed for RamDisk<Envy<S>> {
     fn blocks(&self) -> u32 {
         self.window().blocks()
     }
+    fn maps(&self) -> Maps {
+        self.window().maps()
+    }
+    fn buffered(&mut self, at: Time) -> Option<Fill> {
+        self.window_mut().buffered(at)
+    }
     fn insides(&self, span: Span) -> Insides<'_> {
         self.window().insides(span)
     }
 }
 
 /// A memory written page by page, one word of each: the cost of a page is its copy and its flush, so this is the
-/// fastest way to a known state. Reads and trims do not matter for that.
-pub struct Pages<'a>(pub &'a mut Memory);
+/// fastest way to a known state. Reads and trims do not matter for that. Zeros are stored if the media keep bytes.
+pub struct Pages<'a, S: Store> {
+    memory: &'a mut Envy<S>,
+    word: Vec<u8>,
+}
 
-impl BlockDevice for Pages<'_> {
+impl<'a, S: Store> Pages<'a, S> {
+    /// The pages of a memory.
+    pub fn new(memory: &'a mut Envy<S>) -> Pages<'a, S> {
+        let word = vec![0; if S::KEEPS { memory.word_bytes() as usize } else { 0 }];
+        Pages { memory, word }
+    }
+}
+
+impl<S: Store> BlockDevice for Pages<'_, S> {
     fn capacity_bytes(&self) -> u64 {
-        self.0.capacity_bytes()
+        self.memory.capacity_bytes()
     }
     fn read(&mut self, at: Time, _: u64, _: u32, _: &mut [u8]) -> Result<Served, ControllerError> {
         Ok(Served { start: at, end: at })
     }
     fn write(&mut self, at: Time, offset: u64, bytes: u32, _: &[u8]) -> Result<Served, ControllerError> {
-        let (page, word) = (self.0.page_bytes() as u64, self.0.word_bytes());
+        let (page, word) = (self.memory.page_bytes() as u64, self.memory.word_bytes());
         let mut end = at;
+        if S::KEEPS {
+            // A cut comes after all of this: what is done by now need not be undone.
+            self.memory.settle(at);
+        }
         for page_at in (offset / page..(offset + bytes as u64).div_ceil(page)).map(|number| number * page) {
-            end = self.0.store(end, page_at, word, &[])?.end;
+            end = self.memory.store(end, page_at, word, &self.word)?.end;
         }
         Ok(Served { start: at, end })
     }
@@ -157,36 +185,39 @@ impl BlockDevice for Pages<'_> {
     }
     #[inline]
     fn prefetch(&self, offset: u64) {
-        MemoryWindow::prefetch(self.0, offset);
+        MemoryWindow::prefetch(&*self.memory, offset);
     }
 }
 
-impl Background for Pages<'_> {
+impl<S: Store> Background for Pages<'_, S> {
     fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        self.0.idle_at(at)
+        self.memory.idle_at(at)
     }
     fn settle(&mut self, upto: Time) {
-        self.0.settle(upto);
+        self.memory.settle(upto);
     }
 }
 
-impl Observed for Pages<'_> {
+impl<S: Store> Observed for Pages<'_, S> {
     fn counters(&self) -> Counters {
-        self.0.counters()
+        self.memory.counters()
     }
     fn reset_stats(&mut self) {
-        Observed::reset_stats(self.0);
+        Observed::reset_stats(self.memory);
     }
     fn expect_scattered_fill(&mut self) {
-        self.0.place_in_order_of_arrival();
+        self.memory.place_in_order_of_arrival();
     }
     fn unit_bytes(&self) -> u32 {
-        Observed::unit_bytes(self.0)
+        Observed::unit_bytes(self.memory)
     }
     fn blocks(&self) -> u32 {
-        self.0.blocks()
+        self.memory.blocks()
+    }
+    fn maps(&self) -> Maps {
+        self.memory.maps()
     }
     fn insides(&self, span: Span) -> Insides<'_> {
-        self.0.insides(span)
+        self.memory.insides(span)
     }
 }

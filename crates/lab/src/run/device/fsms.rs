@@ -2,12 +2,12 @@
 //! beside it.
 
 use super::pram::Pram;
-use super::{Counters, Insides, Observed};
+use super::{Counters, Fill, Insides, Maps, Observed, RegionMap};
 use crate::result::{PramResult, RouteResult};
 use nvlab_controller::fsms::{FatKind, FileSystem, Fsms};
 use nvlab_controller::{Beside, BesidePram, Controller};
 use nvlab_medium::Store;
-use nvlab_units::Span;
+use nvlab_units::{Span, Time};
 
 impl<C: Observed, S: Store> Observed for Beside<C, Pram<S>> {
     fn counters(&self) -> Counters {
@@ -25,6 +25,14 @@ impl<C: Observed, S: Store> Observed for Beside<C, Pram<S>> {
     }
     fn blocks(&self) -> u32 {
         self.controller.blocks()
+    }
+    fn maps(&self) -> Maps {
+        let mut maps = self.controller.maps()?;
+        maps.extend(RegionMap::of_memories("PRAM", [&self.pram].into_iter()));
+        Ok(maps)
+    }
+    fn buffered(&mut self, at: Time) -> Option<Fill> {
+        self.controller.buffered(at)
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         Insides { pram: Some(self.pram.result(0, span)), ..self.controller.insides(span) }
@@ -47,6 +55,12 @@ impl<C: BesidePram + Observed> Observed for Fsms<C> {
     }
     fn blocks(&self) -> u32 {
         self.behind().blocks()
+    }
+    fn maps(&self) -> Maps {
+        self.behind().maps()
+    }
+    fn buffered(&mut self, at: Time) -> Option<Fill> {
+        self.behind_mut().buffered(at)
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         let (stats, insides) = (self.stats(), self.behind().insides(span));

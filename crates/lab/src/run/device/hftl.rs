@@ -2,12 +2,12 @@
 
 use super::backing::{Backing, BuildError, nand};
 use super::pram::Pram;
-use super::{Causes, Counters, FlashInsides, Insides, Observed};
+use super::{ArrayInsides, Causes, Counters, FlashInsides, Insides, Maps, Observed, RegionMap};
 use crate::design::{Design, PramMapped};
 use nvlab_controller::hftl::{Hftl, HftlMedia, HftlStats};
 use nvlab_controller::{BesidePram, Controller};
 use nvlab_medium::Store;
-use nvlab_units::{BlockId, Span, Time};
+use nvlab_units::{Span, Time};
 
 /// The controller, with its PRAM.
 type InPram<B> = Hftl<<B as Backing>::Store, Pram<<B as Backing>::Store>>;
@@ -60,10 +60,9 @@ impl<S: Store> Observed for Hftl<S, Pram<S>> {
     fn blocks(&self) -> u32 {
         self.nand().geometry().blocks()
     }
-    fn live_shares(&self) -> Option<Vec<f32>> {
-        let (table, blocks) = (self.table(), self.nand().geometry().blocks());
-        let share = |block| table.live(BlockId(block)) as f32 / table.units_per_block() as f32;
-        Some((0..blocks).map(share).collect())
+    fn maps(&self) -> Maps {
+        let data = RegionMap::of_flash("data", &ArrayInsides::of_nand(self.nand()), self.regions());
+        Ok([data].into_iter().chain(RegionMap::of_memories("PRAM", [self.pram()].into_iter())).collect())
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         let (stats, nand) = (self.stats(), self.nand());

@@ -7,6 +7,7 @@
 //! | `page_map`, [`cached`], [`blocks`], [`hftl`], `direct`, [`envy`], `ram_disk` | a file for each kind of controller |
 //! | [`fsms`], [`pram`] | the driver that may stand in front, and the memory both use |
 //! | [`backing`] | what media keep their bytes in |
+//! | [`maps`] | maps of its media, for those who watch it |
 //! | [`memory`] | how much of this machine's memory a device will take |
 //! | [`power`] | a block device whose power can fail, with any controller |
 //! | [`carrying`] | a device that keeps bytes, under a workload that may carry none |
@@ -20,6 +21,7 @@ mod direct;
 pub mod envy;
 pub mod fsms;
 pub mod hftl;
+pub mod maps;
 pub mod memory;
 mod page_map;
 pub mod power;
@@ -29,6 +31,7 @@ mod ram_disk;
 pub use backing::{Backing, BuildError, InMemory, NoBytes, new_page_map};
 pub use build::{Visit, build};
 pub use carrying::Carrying;
+pub use maps::{Fill, Maps, RegionMap};
 pub use power::Device;
 
 use crate::design::Design;
@@ -190,12 +193,10 @@ pub trait Observed: Background {
     fn blocks(&self) -> u32;
     /// What it did in a run of this length.
     fn insides(&self, span: Span) -> Insides<'_>;
-    /// Units in its write buffer at `at`, which is not before its last operation, and how many it has room for.
-    fn buffered(&mut self, _at: Time) -> Option<(u32, u32)> {
-        None
-    }
-    /// For each block of the flash that holds the data the share that is live; `None` if the controller does not count that.
-    fn live_shares(&self) -> Option<Vec<f32>> {
+    /// What each region of its media holds and how worn it is, or why there is no such map. Made now, from all its tables.
+    fn maps(&self) -> Maps;
+    /// How full its write buffer is at `at`, which is not before its last operation; `None` without a buffer.
+    fn buffered(&mut self, _at: Time) -> Option<Fill> {
         None
     }
     /// Leaves it idle from `at` until a cache that is emptied in idle time is empty; returns when
@@ -264,11 +265,11 @@ impl<C: Controller + Observed + 'static> Observed for Attached<C> {
         let unaligned = if touched == 0 { 0.0 } else { touched as f64 / host_bytes as f64 };
         Insides { unaligned, host_bytes: Some(host_bytes), ..insides }
     }
-    fn buffered(&mut self, at: Time) -> Option<(u32, u32)> {
-        self.controller_mut().buffered(at)
+    fn maps(&self) -> Maps {
+        self.controller().maps()
     }
-    fn live_shares(&self) -> Option<Vec<f32>> {
-        self.controller().live_shares()
+    fn buffered(&mut self, at: Time) -> Option<Fill> {
+        self.controller_mut().buffered(at)
     }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.controller_mut().rest(at)

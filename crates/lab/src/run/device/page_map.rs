@@ -1,7 +1,7 @@
 //! A page map over NAND, behind a link.
 
 use super::backing::{Backing, nand};
-use super::{Causes, Counters, FlashInsides, Insides, Observed, Twin};
+use super::{ArrayInsides, Causes, Counters, Fill, FlashInsides, Insides, Maps, Observed, RegionMap, Twin};
 use crate::design::{Design, PageMapped};
 use crate::result::{CacheResult, MapResult};
 use nvlab_access::{Attached, HostPath};
@@ -96,11 +96,11 @@ impl<S: Store> Observed for PageMap<S> {
             ..Insides::of(causes(stats))
         }
     }
-    fn buffered(&mut self, at: Time) -> Option<(u32, u32)> {
-        PageMap::buffered(self, at)
+    fn maps(&self) -> Maps {
+        Ok(vec![RegionMap::of_flash("data", &ArrayInsides::of_nand(self.nand()), self.regions())])
     }
-    fn live_shares(&self) -> Option<Vec<f32>> {
-        Some(PageMap::live_shares(self))
+    fn buffered(&mut self, at: Time) -> Option<Fill> {
+        PageMap::buffered(self, at).map(|(used, room)| Fill { used, room, what: "units" })
     }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         PageMap::rest(self, at)

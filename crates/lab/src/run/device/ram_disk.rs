@@ -1,7 +1,7 @@
 //! RAM disks: blocks straight in a memory.
 
 use super::backing::{Backing, BuildError};
-use super::{Causes, Counters, Insides, Observed, memory};
+use super::{Causes, Counters, Insides, Maps, Observed, memory};
 use crate::design::{Design, RamDisk};
 use nvlab_controller::Controller;
 use nvlab_controller::bare_ram::BareRam;
@@ -40,6 +40,9 @@ impl<S: Store> Observed for BareRam<S> {
     }
     fn blocks(&self) -> u32 {
         0
+    }
+    fn maps(&self) -> Maps {
+        Err("every block has its place in a memory that does not wear")
     }
     fn insides(&self, _: Span) -> Insides<'_> {
         let host = self.stats().written_units;

@@ -1,6 +1,6 @@
 //! A run that cannot finish ends with an error that says why, never with a panic.
 
-use super::super::device::{Counters, Device, Insides, Observed};
+use super::super::device::{Counters, Device, Insides, Maps, Observed};
 use super::*;
 use nvlab_access::BlockDevice;
 use nvlab_controller::{Background, ControllerError, Powered, RecoveryReport};
@@ -118,6 +118,9 @@ impl Observed for Failing {
     }
     fn blocks(&self) -> u32 {
         1
+    }
+    fn maps(&self) -> Maps {
+        Err("a run that fails is not looked into")
     }
     fn insides(&self, _: Span) -> Insides<'_> {
         unreachable!("a run that fails is not looked into")

@@ -29,7 +29,9 @@ const PLOTS = [
   { title: "Latency of reads", text: time, log: true, lines: [["p50", (d) => d.read.p50_s], ["p99", (d) => d.read.p99_s]] },
   { title: "Latency of writes", text: time, log: true, lines: [["p50", (d) => d.write.p50_s], ["p99", (d) => d.write.p99_s]] },
   { title: "Write amplification", text: ratio, lines: [["units programmed for each unit written", (d) => d.wa]] },
-  { title: "Cleaning cost", text: percent, lines: [["live share of the blocks cleaned", (d) => d.clean_live]] },
+  { title: "Cleaning cost", rare: true, text: ratio, lines: [["units moved for each unit written", (d) => d.clean_cost]] },
+  { title: "Live data in what is cleaned", rare: true, text: percent, lines: [["share", (d) => d.clean_live]] },
+  { title: "Latency of transactions", rare: true, text: time, log: true, lines: [["p50", (d) => d.transaction && d.transaction.p50_s], ["p99", (d) => d.transaction && d.transaction.p99_s]] },
 ];
 for (const plot of PLOTS) {
   const figure = document.createElement("figure");
@@ -39,6 +41,7 @@ for (const plot of PLOTS) {
   plot.keys.className = "keys";
   plot.canvas = document.createElement("canvas");
   plot.canvas.setAttribute("role", "img");
+  plot.canvas.setAttribute("aria-label", plot.title);
   figure.append(heading, plot.keys, plot.canvas);
   $("plots").append(figure);
 }
@@ -56,6 +59,10 @@ function sharp(canvas) {
 }
 
 function draw(plot, samples) {
+  // What few devices have is shown as soon as it is there.
+  const rare = plot.rare && !plot.lines.some(([, of]) => samples.some((sample) => of(sample) !== null));
+  plot.canvas.parentElement.hidden = rare;
+  if (rare) { return; }
   const [pen, width, height] = sharp(plot.canvas);
   const all = plot.lines.flatMap(([, of]) => samples.map(of)).filter((n) => n !== null && (!plot.log || n > 0));
   const said = plot.lines.map(([name, of]) => `${name} ${plot.text(samples.length ? of(samples.at(-1)) : null) || "–"}`);
@@ -100,41 +107,90 @@ function draw(plot, samples) {
   });
 }
 
-// ---- the map of blocks
+// ---- the maps: one for each medium of the device
 const cells = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-const colored = (level) => HEAT[Math.round(level / 255 * (HEAT.length - 1))];
-function by() { return document.querySelector("input[name=by]:checked").value; }
+const heat = (level) => HEAT[Math.round(level / 255 * (HEAT.length - 1))];
+const tag = (name, properties = {}) => Object.assign(document.createElement(name), properties);
+/** The elements of each map shown. */
+const drawn = [];
 
-function drawMap(map) {
-  $("mapped").hidden = !map;
-  if (!map) { return; }
-  document.querySelector("input[value=live]").disabled = !map.live;
-  if (!map.live) { document.querySelector("input[value=wear]").checked = true; }
-  const live = by() === "live";
-  const levels = cells(live ? map.live : map.wear);
+/** Makes as many figures as there are maps. */
+function makeFigures(many) {
+  while (drawn.length > many) { drawn.pop().figure.remove(); }
+  while (drawn.length < many) {
+    const figure = tag("figure"), about = tag("figcaption"), canvas = tag("canvas", { tabIndex: 0 });
+    const scale = tag("p", { className: "scale" }), least = tag("span"), most = tag("span"), uses = tag("ul", { className: "uses" });
+    const shades = tag("canvas", { width: 200, height: 10 });
+    canvas.setAttribute("role", "img");
+    shades.setAttribute("aria-hidden", "true");
+    const pen = shades.getContext("2d");
+    HEAT.forEach((shade, at) => { pen.fillStyle = shade; pen.fillRect(at * 20, 0, 20, 10); });
+    scale.append(least, shades, most);
+    figure.append(about, canvas, scale, uses);
+    $("maps").append(figure);
+    drawn.push({ figure, about, canvas, scale, least, most, uses });
+  }
+}
+
+/** What a map is coloured by: what was chosen, or else the first it has. */
+function colouring(map) {
+  const chosen = document.querySelector("input[name=by]:checked").value;
+  return map[chosen] ? chosen : ["live", "wear", "used"].find((by) => map[by]);
+}
+
+function drawMap(map, { about, canvas, scale, least, most, uses }, alone) {
+  const by = colouring(map), levels = cells(map[by]);
   // As many rows as make cells about square, each die on rows of its own.
-  const perDie = levels.length / map.dies;
-  const columns = Math.max(1, Math.min(perDie, Math.ceil(Math.sqrt(levels.length * 4))));
-  const lines = Math.ceil(perDie / columns);
-  const canvas = $("map");
+  const perPart = levels.length / map.part_count;
+  const columns = Math.max(1, Math.min(perPart, Math.ceil(Math.sqrt(levels.length * 4))));
+  const lines = Math.ceil(perPart / columns);
   canvas.width = columns;
-  canvas.height = map.dies * lines;
-  canvas.style.height = `${Math.min(420, Math.max(60, canvas.height * 14))}px`;
+  canvas.height = map.part_count * lines;
+  canvas.style.height = `${Math.min(420, Math.max(alone ? 60 : 28, canvas.height * 14))}px`;
   const pen = canvas.getContext("2d");
+  const shades = by === "used" ? map.uses.map((_, at) => color(`--u${at}`)) : null;
   levels.forEach((level, at) => {
-    const die = Math.floor(at / perDie), within = at % perDie;
-    pen.fillStyle = colored(level);
-    pen.fillRect(within % columns, die * lines + Math.floor(within / columns), 1, 1);
+    const part = Math.floor(at / perPart), within = at % perPart;
+    pen.fillStyle = shades ? shades[level] : heat(level);
+    pen.fillRect(within % columns, part * lines + Math.floor(within / columns), 1, 1);
   });
-  const scale = $("scale").getContext("2d");
-  HEAT.forEach((shade, at) => { scale.fillStyle = shade; scale.fillRect(at * 20, 0, 20, 10); });
-  const mean = levels.reduce((sum, level) => sum + level, 0) / levels.length / 255;
-  $("least").textContent = live ? "no live data" : `${count(map.wear_min)} erases`;
-  $("most").textContent = live ? "all live" : `${count(map.wear_max)} erases`;
-  const what = live ? `mean live share ${percent(mean)}` : `${map.wear_min} to ${map.wear_max} erases, mean ${map.wear_mean.toFixed(2)}, rated ${count(map.rated)}`;
-  const shared = map.shared > 1 ? `; ${map.shared} blocks share a cell` : "";
-  $("map-about").textContent = `${map.dies} dies of ${count(map.per_die)} blocks${shared}: ${what}`;
-  canvas.setAttribute("aria-label", `Map of blocks by ${live ? "live data" : "wear"}: ${what}`);
+  scale.hidden = by === "used";
+  uses.hidden = by !== "used";
+  let what, named;
+  if (by === "live") {
+    [named, what] = ["live data", `${count(map.live_units)} of ${count(map.units)} units are live, ${percent(map.live_units / map.units)}`];
+    [least.textContent, most.textContent] = ["no live data", "all live"];
+  } else if (by === "wear") {
+    const worn = map.worn;
+    [named, what] = ["wear", `${count(worn.min)} to ${count(worn.max)} ${worn.what}, mean ${worn.mean.toFixed(2)}, rated ${count(worn.rated)}`];
+    [least.textContent, most.textContent] = [`${count(worn.min)} ${worn.what}`, `${count(worn.max)} ${worn.what}`];
+  } else {
+    const some = map.uses.map((use, at) => ({ ...use, at })).filter((use) => use.count > 0);
+    [named, what] = ["use", some.map((use) => `${count(use.count)} ${use.name}`).join(", ")];
+    uses.replaceChildren(...some.map((use) => {
+      const item = tag("li"), swatch = tag("span");
+      swatch.style.background = shades[use.at];
+      item.append(swatch, `${use.name}: ${count(use.count)}`);
+      return item;
+    }));
+  }
+  const shared = map.shared > 1 ? `; ${map.shared} share a cell` : "";
+  const parts = map.part_count > 1 ? `${map.part_count} ${map.parts} of ` : "";
+  about.textContent = `${alone ? "" : `${map.name}, by ${named}: `}${parts}${count(map.per_part)} ${map.regions}${shared}: ${what}`;
+  canvas.setAttribute("aria-label", `Map of the ${map.regions} of the ${map.name} by ${named}: ${what}`);
+}
+
+function drawMaps(d) {
+  $("mapped").hidden = false;
+  $("no-map").textContent = d.no_map ? `There is no map: ${d.no_map}.` : "";
+  $("by").hidden = !d.maps.length;
+  $("map-name").textContent = d.maps.length === 1 ? d.maps[0].regions[0].toUpperCase() + d.maps[0].regions.slice(1) : "Map";
+  for (const radio of document.querySelectorAll("input[name=by]")) {
+    radio.disabled = !d.maps.some((map) => map[radio.value]);
+    if (radio.disabled && radio.checked && d.maps.length) { document.querySelector(`input[value=${colouring(d.maps[0])}]`).checked = true; }
+  }
+  makeFigures(d.maps.length);
+  d.maps.forEach((map, at) => drawMap(map, drawn[at], d.maps.length === 1));
 }
 
 // ---- the rest of a device
@@ -150,28 +206,33 @@ function show() {
   if ($("state").textContent !== state) { $("state").textContent = state; }
   $("state").className = d.lost ? "warn" : "";
   $("cut").disabled = !token || d.ended || !d.has_plug || Boolean(d.lost);
-  $("pause").disabled = !token || d.ended;
+  $("pause").disabled = !token || d.ended || !d.has_pause;
+  $("rate").disabled = !token || d.ended || !d.has_rate;
+  $("speed").disabled = !token || d.ended;
   $("pause").textContent = d.paused ? "Resume" : "Pause";
   document.querySelectorAll(".run").forEach((label) => { label.hidden = !d.is_run; });
   if (document.activeElement !== $("speed")) { $("speed").value = d.speed === null ? "none" : String(d.speed); }
   if (document.activeElement !== $("rate")) { $("rate").value = d.rate === null ? "" : d.rate; }
-  const figures = [
+  const values = [
     ["read", `${bytes(d.read.bytes_per_s)}/s`], ["read p99", time(d.read.p99_s)], ["write", `${bytes(d.write.bytes_per_s)}/s`],
-    ["write p99", time(d.write.p99_s)], ["requests", perSecond(d.read.per_s + d.write.per_s)],
-    ["write amplification since power-on", ratio(d.wa_all)], ["blocks cleaned", count(d.cleaned)], ["erases", count(d.erases)],
-    ["power cuts", count(d.cut_count)],
+    ["write p99", time(d.write.p99_s)], [d.transaction ? "accesses" : "requests", perSecond(d.read.per_s + d.write.per_s)],
+    ["write amplification since power-on", ratio(d.wa_all)], ["power cuts", count(d.cut_count)],
   ];
-  $("figures").replaceChildren(...figures.map(([name, value]) => {
+  if (d.erases !== null) { values.splice(-1, 0, ["cleaning cost since power-on", ratio(d.clean_cost_all)], ["erases", count(d.erases)]); }
+  if (d.cleaned) { values.splice(-2, 0, [`${d.maps.length ? d.maps[0].regions : "blocks"} cleaned`, count(d.cleaned)]); }
+  if (d.transaction) { values.push(["transactions", perSecond(d.transaction.per_s)], ["transaction p99", time(d.transaction.p99_s)]); }
+  values.push(...d.figures.map(([name, value]) => [name, count(value)]));
+  $("figures").replaceChildren(...values.map(([name, value]) => {
     const item = document.createElement("div");
     item.append(Object.assign(document.createElement("dt"), { textContent: name }), Object.assign(document.createElement("dd"), { textContent: value }));
     return item;
   }));
   $("buffered").hidden = !d.buffer;
   if (d.buffer) {
-    $("buffer").value = d.buffer[0] / Math.max(1, d.buffer[1]);
-    $("buffer-about").textContent = `${count(d.buffer[0])} of ${count(d.buffer[1])} units`;
+    $("buffer").value = d.buffer.used / Math.max(1, d.buffer.room);
+    $("buffer-about").textContent = `${count(d.buffer.used)} of ${count(d.buffer.room)} ${d.buffer.what}`;
   }
-  drawMap(d.map);
+  drawMaps(d);
   PLOTS.forEach((plot) => draw(plot, past[chosen] || []));
   $("no-cuts").hidden = d.cut_count > 0;
   const listed = d.cuts.map((cut) => Object.assign(document.createElement("li"), {
@@ -185,7 +246,7 @@ function received(event) {
   latest = JSON.parse(event.data);
   latest.devices.forEach((device, number) => {
     past[number] = past[number] || [];
-    const { map, cuts, ...sample } = device;
+    const { maps, cuts, ...sample } = device;
     past[number].push(sample);
     past[number].splice(0, past[number].length - REMEMBERED);
   });

@@ -88,6 +88,7 @@ impl Drive {
             lost: inner.lost.as_ref().map(|lost| lost.why().to_string()),
             paused: self.paused.load(Ordering::Relaxed),
             has_plug: true,
+            has_pause: true,
             ..View::default()
         }
     }

@@ -1,0 +1,138 @@
+//! Requests for blocks, watched.
+//!
+//! It has a loop of its own, so that runs that nobody watches pay nothing for it.
+
+use super::sight::Onlooker;
+use super::tour::Tour;
+use crate::design::Design;
+use crate::result::RunResult;
+use crate::run::device::{Carrying, Device, Observed, Visit};
+use crate::run::drive::{self, DriveError, Progress};
+use crate::run::outstanding::Outstanding;
+use crate::run::{OnProgress, RunError, RunPlan, failed, keeps_payload, mount, precondition, unprepared};
+use nvlab_units::{Span, Time};
+use nvlab_workload::{Batch, BlockWorkload, Pacing, Request};
+use std::ops::ControlFlow;
+
+/// A run of requests on the device that is built for it.
+pub(super) struct Watched<'a> {
+    pub design: &'a Design,
+    pub plan: &'a RunPlan,
+    pub workload: &'a mut dyn BlockWorkload,
+    pub own: Option<&'a mut dyn BlockWorkload>,
+    pub has_plug: bool,
+    pub onlooker: &'a mut dyn Onlooker,
+    pub on_progress: OnProgress<'a>,
+}
+
+impl Visit for Watched<'_> {
+    type Output = Result<RunResult, RunError>;
+    fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
+        let Watched { design, plan, workload, own, has_plug, onlooker, on_progress } = self;
+        let mut device = Carrying::new(device);
+        let clock = std::time::Instant::now();
+        let prepared = precondition::precondition(&mut device, &plan.state, own, on_progress);
+        let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
+        let origin = precondition::prepare(&mut device, workload, ready + plan.state.idle, on_progress)
+            .map_err(|source| unprepared(plan, source))?;
+        device.reset_stats();
+        let mut tour = Tour::new((device, prepared, origin), plan, has_plug, onlooker, on_progress, clock);
+        let last = tour.drive(workload, design.path.queue)?;
+        let (result, device, progress) = tour.end(design, last)?;
+        // Media that keep bytes for the plug alone are not mounted at the end, as in a run that nobody watches.
+        let keeps = keeps_payload(design) && workload.carries_payload();
+        let mount = if keeps { mount(device, plan, &progress)? } else { None };
+        let closed_loop = workload.pacing() != Pacing::Open;
+        Ok(RunResult { client_bytes: workload.client_bytes(), closed_loop, mount, ..result })
+    }
+}
+
+/// When requests are wanted: as the workload says, or at another pace.
+pub(super) struct Pace {
+    pub closed: bool,
+    /// What the time of a request is counted from, in picoseconds; moves when the pace of the onlooker ends.
+    pub base: i128,
+    /// When the last request was wanted, and its time in the workload.
+    pub last: (Time, Time),
+    pub changed: bool,
+}
+
+impl Pace {
+    pub fn wanted(&mut self, request: &Request, room: Time, spacing: Option<Span>) -> Time {
+        let wanted = match spacing {
+            Some(spacing) => {
+                self.changed = true;
+                self.last.0 + spacing
+            }
+            None if self.closed => room,
+            None => {
+                if std::mem::take(&mut self.changed) {
+                    // It goes on from here, with the distances of the workload.
+                    self.base = self.last.0.ps() as i128 - self.last.1.ps() as i128;
+                }
+                let ps = (self.base + request.at.ps() as i128).clamp(0, Time::MAX.ps() as i128);
+                Time::from_ps(ps as u64)
+            }
+        };
+        self.last = (wanted, request.at);
+        wanted
+    }
+}
+
+impl<D: Device> Tour<'_, Carrying<D>> {
+    /// Serves the requests until they or the limit end the run; returns when the last one is done.
+    fn drive(&mut self, workload: &mut dyn BlockWorkload, queue: u32) -> Result<Time, RunError> {
+        let (closed, depth) = drive::in_flight(workload.pacing(), queue);
+        let (origin, deadline, plan) = (self.origin, self.deadline(), self.plan);
+        let mut under_way = Outstanding::new(depth, origin);
+        let mut pace = Pace { closed, base: origin.ps() as i128, last: (origin, Time::ZERO), changed: false };
+        let mut batch = Batch::new();
+        'run: loop {
+            batch.clear();
+            workload.fill(&mut batch);
+            self.progress.ended = batch.is_empty();
+            if self.progress.ended {
+                break;
+            }
+            let mut served = 0;
+            for request in batch.requests() {
+                let room = under_way.room_at();
+                let wanted = pace.wanted(request, room, self.onlooker.spacing());
+                let mut begin = wanted.max(room).max(self.progress.now);
+                if begin.ps() >= deadline || plan.limit.is_reached(&self.progress) {
+                    break 'run;
+                }
+                match self.look(begin)? {
+                    ControlFlow::Break(()) => break 'run,
+                    ControlFlow::Continue(None) => {}
+                    ControlFlow::Continue(Some(ready)) => {
+                        under_way = Outstanding::new(depth, ready);
+                        (begin, served, pace.last.0) = (ready, 0, ready);
+                        pace.changed = !closed;
+                    }
+                }
+                let end = self.serve(request, (wanted, begin), workload).map_err(|why| failed(plan, why))?;
+                under_way.add(end);
+                served += 1;
+            }
+            self.served(served)?;
+        }
+        Ok(under_way.last())
+    }
+
+    fn serve(
+        &mut self,
+        request: &Request,
+        (wanted, begin): (Time, Time),
+        workload: &dyn BlockWorkload,
+    ) -> Result<Time, DriveError> {
+        let wanted = wanted.max(self.origin);
+        let number = self.progress.requests + 1;
+        let end = drive::serve(self.device(), begin, request, workload)
+            .map_err(|why| DriveError::failed(number, 0, request, begin, why))?;
+        self.meter.served(request, wanted, end);
+        self.totals[request.op as usize].count_one(request.bytes, end.since(wanted));
+        self.progress = Progress { now: begin, ..self.progress.after(std::slice::from_ref(request)) };
+        Ok(end)
+    }
+}

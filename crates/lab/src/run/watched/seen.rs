@@ -1,0 +1,190 @@
+//! Runs that others drive, watched: several streams, a recorded program, requests through the host's software. The loops are those
+//! of a plain run; what watches is a device around the device, which looks before each request that reaches it.
+//!
+//! The streams, the program or the threads set the pace themselves, and what they have in flight is theirs: the rate cannot be
+//! changed, and the power cannot be cut. A run that is ended early goes on at full speed to the next moment at which a loop asks
+//! whether to go on, a few thousand requests later, and has no figures of single streams, stages or the program.
+
+use super::sight::{Controls, Onlooker, Sight, Step};
+use crate::design::Design;
+use crate::result::RunResult;
+use crate::run::device::{Carrying, Counters, Device, Fill, Insides, Maps, Observed, Visit};
+use crate::run::drive::{DriveError, Progress, Watch};
+use crate::run::meter::{Meter, Totals};
+use crate::run::{OnProgress, Run, RunError, RunPlan, driven, failed, finish, mount, precondition};
+use crate::run::{share_done, unprepared};
+use nvlab_access::BlockDevice;
+use nvlab_controller::{Background, ControllerError};
+use nvlab_units::{Served, Span, Time};
+use nvlab_workload::{BlockWorkload, Op, Pacing};
+use std::cell::Cell;
+
+/// A run on the device that is built for it.
+pub(super) struct Watched<'a> {
+    pub design: &'a Design,
+    pub plan: &'a RunPlan,
+    pub workload: &'a mut dyn BlockWorkload,
+    pub own: Option<&'a mut dyn BlockWorkload>,
+    pub onlooker: &'a mut dyn Onlooker,
+    pub on_progress: OnProgress<'a>,
+}
+
+impl Visit for Watched<'_> {
+    type Output = Result<RunResult, RunError>;
+    fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
+        let Watched { design, plan, workload, own, onlooker, on_progress } = self;
+        let mut device = Carrying::new(device);
+        let clock = std::time::Instant::now();
+        let prepared = precondition::precondition(&mut device, &plan.state, own, on_progress);
+        let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
+        let origin = precondition::prepare(&mut device, workload, ready + plan.state.idle, on_progress)
+            .map_err(|source| unprepared(plan, source))?;
+        device.reset_stats();
+        onlooker.begins(Controls { plug: false, rate: false });
+        let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
+        let (ended, reached) = (Cell::new(false), Cell::new(None));
+        let go_on = &mut |progress: &Progress| {
+            reached.set(Some(*progress));
+            !ended.get() && on_progress("running", share_done(plan, progress, origin))
+        };
+        let mut seen = Seen::new(&mut device, (plan, onlooker), origin, &ended);
+        let watch = Watch { meter: Some(&mut meter), go_on };
+        let driven = driven(&mut seen, workload, design, origin, &plan.limit, watch);
+        let progress = match (driven.progress, reached.get()) {
+            (Err(DriveError::Stopped(_)), Some(reached)) if ended.get() => reached,
+            (driven, _) => driven.map_err(|source| failed(plan, source))?,
+        };
+        if progress.requests == 0 {
+            return Err(RunError::Nothing { design: plan.design_name.clone() });
+        }
+        let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter)?;
+        let (closed_loop, client_bytes) = (workload.pacing() != Pacing::Open, workload.client_bytes());
+        let (program, software, tenants) = (driven.program, driven.software, driven.tenants);
+        let mount = mount(device, plan, &progress)?;
+        Ok(RunResult { client_bytes, closed_loop, program, software, tenants, mount, ..result })
+    }
+}
+
+/// A device that is watched: looked at before each request.
+struct Seen<'a, D> {
+    device: &'a mut D,
+    plan: &'a RunPlan,
+    onlooker: &'a mut dyn Onlooker,
+    origin: Time,
+    totals: Totals,
+    progress: Progress,
+    /// The run is to end: nobody is asked any more.
+    ended: &'a Cell<bool>,
+}
+
+impl<'a, D: BlockDevice + Observed> Seen<'a, D> {
+    fn new(
+        device: &'a mut D,
+        (plan, onlooker): (&'a RunPlan, &'a mut dyn Onlooker),
+        origin: Time,
+        ended: &'a Cell<bool>,
+    ) -> Seen<'a, D> {
+        let progress = Progress { now: origin, ..Progress::default() };
+        Seen { device, plan, onlooker, origin, totals: Totals::default(), progress, ended }
+    }
+
+    /// Shows the device before a request of so many bytes.
+    fn look(&mut self, at: Time) {
+        if self.ended.get() {
+            return;
+        }
+        self.progress.now = at;
+        let done = share_done(self.plan, &self.progress, self.origin);
+        let sight = Sight { at, origin: self.origin, totals: &self.totals, device: self.device, done };
+        self.ended.set(self.onlooker.before(sight) == Step::End);
+    }
+
+    fn count(&mut self, op: Op, at: Time, bytes: u32, served: &Served) {
+        self.totals[op as usize].count_one(bytes, served.end.since(at));
+        let (read, written) = (op == Op::Read, op == Op::Write);
+        self.progress.requests += 1;
+        self.progress.bytes += if read || written { bytes as u64 } else { 0 };
+        self.progress.written_bytes += if written { bytes as u64 } else { 0 };
+    }
+}
+
+impl<D: BlockDevice + Observed> BlockDevice for Seen<'_, D> {
+    fn capacity_bytes(&self) -> u64 {
+        self.device.capacity_bytes()
+    }
+    fn read(
+        &mut self,
+        at: Time,
+        offset: u64,
+        bytes: u32,
+        into: &mut [u8],
+    ) -> Result<Served, ControllerError> {
+        self.look(at);
+        let served = self.device.read(at, offset, bytes, into)?;
+        self.count(Op::Read, at, bytes, &served);
+        Ok(served)
+    }
+    fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
+        self.look(at);
+        let served = self.device.write(at, offset, bytes, data)?;
+        self.count(Op::Write, at, bytes, &served);
+        Ok(served)
+    }
+    fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError> {
+        self.look(at);
+        let served = self.device.trim(at, offset, bytes)?;
+        self.count(Op::Trim, at, bytes, &served);
+        Ok(served)
+    }
+    fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
+        self.look(at);
+        let served = self.device.flush(at)?;
+        self.count(Op::Flush, at, 0, &served);
+        Ok(served)
+    }
+    fn wants_payload(&self) -> bool {
+        self.device.wants_payload()
+    }
+    fn prefetch(&self, offset: u64) {
+        self.device.prefetch(offset);
+    }
+    fn prefetch_writes(&self, offsets: impl Iterator<Item = u64>) {
+        self.device.prefetch_writes(offsets);
+    }
+}
+
+impl<D: Observed> Background for Seen<'_, D> {
+    fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.device.idle_at(at)
+    }
+    fn settle(&mut self, upto: Time) {
+        self.device.settle(upto);
+    }
+}
+
+impl<D: Observed> Observed for Seen<'_, D> {
+    fn counters(&self) -> Counters {
+        self.device.counters()
+    }
+    fn reset_stats(&mut self) {
+        self.device.reset_stats();
+    }
+    fn expect_scattered_fill(&mut self) {
+        self.device.expect_scattered_fill();
+    }
+    fn unit_bytes(&self) -> u32 {
+        self.device.unit_bytes()
+    }
+    fn blocks(&self) -> u32 {
+        self.device.blocks()
+    }
+    fn insides(&self, span: Span) -> Insides<'_> {
+        self.device.insides(span)
+    }
+    fn maps(&self) -> Maps {
+        self.device.maps()
+    }
+    fn buffered(&mut self, at: Time) -> Option<Fill> {
+        self.device.buffered(at)
+    }
+}
