@@ -18,7 +18,7 @@
 
 mod tables;
 
-pub use tables::{histograms, parquet_of, series};
+pub use tables::{histograms, parquet_of, series, table_of};
 
 use crate::report::repeat_command;
 use crate::result::{RunResult, SCHEMA};

@@ -76,7 +76,12 @@ Years beyond the part's `retention_years` are of wear alone: the report says so.
 If the device sets the pace (a closed loop), a slower one wears more slowly: compare lifetime.bytes
 (tbw) and lifetime.dwpd, not years. Without end is only what programs nothing for a host that writes
 nothing; if all that was written is still in a buffer, the lifetime is not determined and no
-assertion about it holds.",
+assertion about it holds.
+
+A run that lives on space that was erased before it began does not know what regaining that space
+will cost: its waf is too low and its lifetime too long. So a result says when fewer than 90 % of
+the blocks it filled were erased again, one erase left out (lifetime.regained; ten erases at least):
+run longer, or begin with a device in its steady state.",
     },
     Topic {
         names: &["sweeps", "sweep"],
@@ -109,7 +114,8 @@ is started again. --shard I/N runs every Nth point and keeps its results; withou
 --from DIR for results kept elsewhere, the table is made; --on dask:tcp://HOST:PORT uses a cluster.
 It has the same bytes wherever points ran. A point without a result is a row saying why (status 3).
 A star marks the Pareto front: no other point under the same workload is as good in price, lifetime
-and p99, or in the two or three metrics of --front, and better in one of them.",
+and p99, or in the two or three metrics of --front, and better in one of them.
+`nvlab report DIR` makes the page of a finished sweep again from its table, without running anything.",
     },
     Topic {
         names: &["steady-state", "steady", "precondition"],

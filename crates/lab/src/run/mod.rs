@@ -11,6 +11,7 @@ mod coarse;
 mod commits;
 pub mod device;
 pub mod drive;
+pub mod held;
 mod kept;
 mod media;
 pub mod meter;
@@ -113,6 +114,22 @@ pub enum RunError {
         /// Why.
         why: &'static str,
     },
+    /// A workload that a device that is held does not take.
+    #[error("design {design}: {why}")]
+    Unheld {
+        /// The design.
+        design: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// Bytes, or a recovery, asked of media that keep none.
+    #[error(
+        "design {design}: its media keep no bytes, so none can be read back, nor a power cut be survived"
+    )]
+    NoBytes {
+        /// The design.
+        design: String,
+    },
     /// The log failed, or lost something.
     #[error("{design}: {why}")]
     Log {
@@ -180,6 +197,14 @@ pub enum RunError {
         /// The design.
         design: String,
     },
+}
+
+impl RunError {
+    /// True if whoever follows it stopped it.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self, RunError::Precondition { source, .. } | RunError::Failed { source, .. }
+            if matches!(source, DriveError::Stopped(_)))
+    }
 }
 
 impl From<WorkloadError> for RunError {
@@ -467,7 +492,7 @@ struct Run<'a> {
     clock: std::time::Instant,
 }
 
-fn finish(run: Run<'_>, device: &mut impl Observed, meter: Meter) -> Result<RunResult, RunError> {
+fn finish(run: Run<'_>, device: &mut (impl Observed + ?Sized), meter: Meter) -> Result<RunResult, RunError> {
     let Run { design, plan, prepared, origin, progress, clock } = run;
     // Work queued at the end belongs to the run: shares of busy time refer to the time until it is done.
     let idle = drive::idle_at(device, progress.now, progress.requests);
@@ -482,16 +507,9 @@ fn finish(run: Run<'_>, device: &mut impl Observed, meter: Meter) -> Result<RunR
 }
 
 fn share_done(plan: &RunPlan, progress: &Progress, origin: Time) -> f64 {
-    let limit = &plan.limit;
-    let of = |done: u64, all: u64| if all == u64::MAX { 0.0 } else { done as f64 / all.max(1) as f64 };
-    [
-        of(progress.requests, plan.requests_asked.unwrap_or(limit.requests).min(limit.requests)),
-        of(progress.bytes, limit.bytes),
-        of(progress.written_bytes, limit.written_bytes),
-        of(progress.now.since(origin).ps(), limit.time.ps()),
-    ]
-    .into_iter()
-    .fold(0.0, f64::max)
+    let requests = plan.requests_asked.unwrap_or(plan.limit.requests).min(plan.limit.requests);
+    let limit = Limit { requests, ..plan.limit };
+    limit.share_done(progress).max(drive::share(progress.now.since(origin).ps(), limit.time.ps()))
 }
 
 #[cfg(test)]
