@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -15,7 +15,7 @@ from ._frame import ArrowStream, ipc_of
 from ._html import facts
 from ._progress import Progress, Reporter
 from ._result import Result
-from ._run import AnyDesign, AnyWorkload, State, settings, text_of_workload
+from ._run import AnyDesign, AnyWorkload, Options, State, settings, text_of_workload
 from ._table import Table
 from ._text import text_of
 
@@ -118,8 +118,8 @@ class Device:
         >>> with nv.device("bench-4g") as ssd:
         ...     t = ssd.submit(op=["write", "flush", "read"], offset=[0, 0, 0], bytes=[4096, 0, 4096])
         ...     u = ssd.submit(op="read", offset=array.array("Q", [0, 4096]), bytes=4096, depth=2)
-        ...     t["op"], min(u["response_ps"]) > 0
-        (['write', 'flush', 'read'], True)
+        ...     t["op"], len(u)
+        (['write', 'flush', 'read'], 2)
         """
         with Reporter(self._progress) as reporter:
             if requests is not None:
@@ -144,10 +144,10 @@ class Device:
 
         >>> import nvlab as nv
         >>> with nv.device("bench-4g", data=True) as ssd:
-        ...     latency_ns = ssd.write(4096, b"hello" + 4091 * b"\\0")
-        ...     recovery = ssd.flush() and ssd.cut()
-        ...     latency_ns > 0, recovery.time_s > 0, ssd.read(4096, 5)
-        (True, True, b'hello')
+        ...     latencies_ns = [ssd.write(4096, b"hello"), ssd.flush()]
+        ...     recovery = ssd.cut()
+        ...     recovery.time_s > 0, ssd.read(4096, 5)
+        (True, b'hello')
         """
         latency_ns, _ = self._inner.one(_CODES["write"], offset, len(data), bytes(data), fua)
         return latency_ns
@@ -202,7 +202,7 @@ class Device:
         >>> with nv.device("bench-4g", precondition="full") as ssd:
         ...     empty = ssd.run("uniform qd=8", until="50000 io", answers=False)
         ...     r = ssd.result()
-        ...     len(empty), r.metrics["write.count"], r.write_amplification > 1
+        ...     len(empty), r.metrics["write.count"], r.write_amplification >= 1
         (0, 50000.0, True)
         """
         return Result(self._inner.result())
@@ -244,7 +244,7 @@ def _codes(op: Ops, count: int) -> bytes:
             return bytes([_CODES[op]]) * count
         if isinstance(op, (bytes, bytearray, memoryview, array)) or not isinstance(op, Sequence):
             return bytes(op)
-        return bytes([_CODES[one] for one in op])
+        return bytes([_CODES[str(one)] for one in op])
     except KeyError as unknown:
         raise InputError(f"{unknown} is no operation: {', '.join(_CODES)}") from None
 
@@ -268,7 +268,7 @@ def device(
     >>> ssd.close()
     """
     read = read_design(design)
-    options: Mapping[str, Any] = {"cache": cache}
+    options: Options = {"cache": cache}
     with Reporter(progress) as reporter:
         inner = _nvlab.Device(read._inner, precondition, seed, data, settings(options), reporter.report)
     return Device(inner, read, progress)

@@ -152,7 +152,8 @@ impl HeldDevice {
             )));
         }
         let device = present(device, plan)?;
-        if !device.keeps() && !(data.is_empty() && into.is_empty()) {
+        let carries = !data.is_empty() || !into.is_empty();
+        if carries && !device.keeps() {
             return Err(RunError::NoBytes { design: plan.design_name.clone() });
         }
         let at = log.now;
