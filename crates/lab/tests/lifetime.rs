@@ -164,7 +164,7 @@ fn a_lifetime_without_cleaning_says_so() {
     let (regained, note, fresh) = of("0.9 x capacity", State::Fresh);
     assert!(regained < 0.1, "{regained}");
     let note = note.unwrap();
-    assert!(note.starts_with("the cost of cleaning is not in the lifetime: "), "{note}");
+    assert!(note.starts_with("the cost of cleaning is not in the lifetime ("), "{note}");
     let (_, none, steady) = of("2 x capacity", State::Steady);
     assert_eq!(none, None);
     assert!(fresh.lifetime.host_bytes.unwrap() > 1.5 * steady.lifetime.host_bytes.unwrap());

@@ -17,24 +17,31 @@ pub(crate) const ENOUGH: f64 = 0.9;
 
 /// The share of the blocks filled in a run that it erased again, one erase left out; above 1 it is 1. `None` if nothing was filled.
 pub(crate) fn regained(run: &RunResult) -> Option<f64> {
-    // The cycles of a run are the larger of two counts: blocks filled and blocks erased.
-    let filled: f64 = run.media.iter().map(|medium| medium.cycles * f64::from(medium.blocks)).sum();
-    let erased: u64 = run.media.iter().map(|medium| medium.erases).sum();
+    let (filled, erased) = blocks(run);
     (filled > 0.0).then(|| (erased.saturating_sub(1) as f64 / filled).min(1.0))
+}
+
+/// Blocks that a run filled, or erased before they were full, and blocks it erased.
+fn blocks(run: &RunResult) -> (f64, u64) {
+    // The cycles of a run are the larger of two counts: blocks filled and blocks erased.
+    let filled = run.media.iter().map(|medium| medium.cycles * f64::from(medium.blocks)).sum();
+    (filled, run.media.iter().map(|medium| medium.erases).sum())
 }
 
 /// What a reader of the lifetime must know, if the cost of cleaning is not in it.
 pub fn caveat(run: &RunResult) -> Option<String> {
-    let share = regained(run).filter(|share| *share < ENOUGH)?;
+    regained(run).filter(|share| *share < ENOUGH)?;
     run.lifetime.years?;
-    let filled: f64 = run.media.iter().map(|medium| medium.cycles * f64::from(medium.blocks)).sum();
-    let erased: u64 = run.media.iter().map(|medium| medium.erases).sum();
+    let (filled, erased) = blocks(run);
+    let why = match erased as f64 >= ENOUGH * filled {
+        true => "too few to say",
+        false => "the others were erased before the run",
+    };
     Some(format!(
-        "the cost of cleaning is not in the lifetime: {} filled, {} erased, so {} of the space was erased before the run; \
-         run longer, or begin with a device in its steady state",
+        "the cost of cleaning is not in the lifetime ({} filled, {} erased: {why}); run longer, or begin with a device in its \
+         steady state",
         number::things(filled.ceil() as u64, "block"),
         number::count(erased),
-        number::share(1.0 - share),
     ))
 }
 
