@@ -18,7 +18,8 @@
 
 mod tables;
 
-pub use tables::{histograms, parquet_of, series, table_of};
+pub(crate) use tables::table_of;
+pub use tables::{histograms, parquet_of, series};
 
 use crate::report::repeat_command;
 use crate::result::{RunResult, SCHEMA};

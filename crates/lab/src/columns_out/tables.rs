@@ -108,7 +108,7 @@ pub fn parquet_of(batch: &RecordBatch) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a table back from a file that [`parquet_of`] made, with its metadata.
-pub fn table_of(path: &Path) -> io::Result<RecordBatch> {
+pub(crate) fn table_of(path: &Path) -> io::Result<RecordBatch> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?).map_err(io::Error::other)?;
     let schema = builder.schema().clone();
     let rows = builder.metadata().file_metadata().num_rows().max(1);

@@ -76,12 +76,8 @@ Years beyond the part's `retention_years` are of wear alone: the report says so.
 If the device sets the pace (a closed loop), a slower one wears more slowly: compare lifetime.bytes
 (tbw) and lifetime.dwpd, not years. Without end is only what programs nothing for a host that writes
 nothing; if all that was written is still in a buffer, the lifetime is not determined and no
-assertion about it holds.
-
-A run that lives on space that was erased before it began does not know what regaining that space
-will cost: its waf is too low and its lifetime too long. So a result says when fewer than 90 % of
-the blocks it filled were erased again, one erase left out (lifetime.regained; ten erases at least):
-run longer, or begin with a device in its steady state.",
+assertion about it holds. Space that was erased before a run began hides what regaining it costs: a
+result says so if under 90 % of the filled blocks were erased again (lifetime.regained; ten at least).",
     },
     Topic {
         names: &["sweeps", "sweep"],
