@@ -19,10 +19,13 @@ import time, sys
 import nvlab as nv
 
 d = nv.design("envy").set("ftl.clean.kind", "greedy")
-r = nv.run(d, nv.workload("tpca", rate="10k/s"), until="10 s")
+r = nv.run(d, nv.workload("tpca", rate="20k/s"), until="10 s")
 print(r.write_amplification, r.latency("read").p99_ns, r.lifetime_years)
 t = nv.sweep(d, {"ftl.utilization": nv.linspace(0.8, 0.95, 4)}, "tpca rate=10k/s", until="2 s", on="local")
 print(t)
+with nv.device("bench-4g", data=True) as ssd:
+    ssd.write(0, b"kept" * 1024, fua=True)
+    print(ssd.cut(), ssd.read(0, 4), ssd.submit(op="read", offset=range(0, 1 << 16, 4096), bytes=4096, depth=4))
 loaded = {name.split(".")[0] for name in sys.modules} & {"numpy", "pyarrow", "polars", "pandas", "matplotlib", "IPython"}
 assert not loaded, loaded
 END

@@ -19,6 +19,7 @@ from __future__ import annotations
 from ._command import cli
 from ._cut import Cuts, Loss, cut
 from ._design import Design, Difference, design, designs, schema, template
+from ._device import Counters, Device, Recovery, device
 from ._errors import (
     BusyError,
     CommandError,
@@ -40,7 +41,7 @@ from ._reproduce import Reproduction, reproduce
 from ._result import Latency, Metrics, Result, load, write_report
 from ._run import Comparison, compare, run
 from ._search import Search, search
-from ._sweep import SweepTable, sweep
+from ._sweep import SweepTable, load_sweep, sweep
 from ._table import Metric, Table, metrics
 from ._text import arange, geomspace, linspace
 from ._trace import Trace, TraceInfo, make_trace, trace
@@ -54,10 +55,12 @@ __all__ = [
     "BusyError",
     "CommandError",
     "Comparison",
+    "Counters",
     "Cuts",
     "DamagedError",
     "Design",
     "DesignError",
+    "Device",
     "Difference",
     "Error",
     "Fact",
@@ -70,6 +73,7 @@ __all__ = [
     "Part",
     "PersistenceError",
     "Problem",
+    "Recovery",
     "Reproduction",
     "Result",
     "RunError",
@@ -88,10 +92,12 @@ __all__ = [
     "cut",
     "design",
     "designs",
+    "device",
     "explain",
     "geomspace",
     "linspace",
     "load",
+    "load_sweep",
     "make_trace",
     "metrics",
     "part",

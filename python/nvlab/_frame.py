@@ -28,10 +28,11 @@ class ArrowStream(Protocol):
 
 def text_of_frame(frame: ArrowStream) -> str:
     """The workload that a data frame is: `table:HASH`."""
-    return _nvlab.keep_table(_ipc_of(frame))
+    return _nvlab.keep_table(ipc_of(frame))
 
 
-def _ipc_of(frame: ArrowStream) -> bytes:
+def ipc_of(frame: ArrowStream) -> bytes:
+    """A data frame as an Arrow IPC stream."""
     own = getattr(frame, "_frame", None)
     if isinstance(own, _nvlab.Frame):
         return own.to_ipc()

@@ -94,6 +94,12 @@ class Result:
         return self.metrics.get("lifetime")
 
     @property
+    def notes(self) -> list[str]:
+        """What one must know before trusting a figure: that the cost of cleaning is not in the lifetime."""
+        caveat = self._run.caveat()
+        return [] if caveat is None else [caveat]
+
+    @property
     def price(self) -> float | None:
         """What the media cost, USD."""
         return self.metrics.get("price")
@@ -163,6 +169,12 @@ class Result:
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Writes a self-contained HTML page; one that exists is replaced."""
         return write_report([self], path)
+
+    def timeline(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the run over time for ui.perfetto.dev, as `nvlab run --timeline`; a file that exists is replaced."""
+        path = Path(path)
+        path.write_text(self._run.timeline(), encoding="utf-8")
+        return path
 
     def plot_latency(
         self, *kinds: str, ax: matplotlib.axes.Axes | None = None

@@ -95,6 +95,7 @@ def search(
             study.tell({point: short[point] for point in batch if study.poor[point]})
             batch = [point for point in batch if not study.poor[point]]
         study.tell(judge.run(batch, until))
+    judge.warn()
     return study.result(base.name)
 
 
@@ -219,6 +220,19 @@ class _Judge:
     ) -> None:
         self._base, self._study, self._workload = base, study, workload
         self._precondition, self._seed, self._options = precondition, seed, options
+        self._runs = 0
+        #: Runs in whose lifetimes the cost of cleaning is not.
+        self._short = 0
+
+    def warn(self) -> None:
+        """Says how many lifetimes cannot be trusted, if designs were judged by them."""
+        if self._short and any(one.is_life for one in self._study.objectives):
+            warnings.warn(
+                f"the cost of cleaning is not in the lifetimes of {self._short} of {self._runs} runs: they lived on space that was "
+                "erased before (lifetime.regained below 90 %); run longer, or begin with steady devices",
+                NvlabWarning,
+                stacklevel=3,
+            )
 
     def run(self, points: Sequence[_Point], until: str | None) -> dict[_Point, _Values]:
         if not points:
@@ -239,6 +253,8 @@ class _Judge:
         for point, outcome in zip(designs, outcomes, strict=True):
             if not isinstance(outcome, Exception):
                 values[point] = self._values(outcome[0])
+                self._runs += 1
+                self._short += bool(outcome[0].notes)
         return values
 
     def _values(self, result: Result) -> _Values:

@@ -32,27 +32,29 @@ class SweepTable(Table):
     """The results of a sweep: a row for each point, with what was varied, every metric, the key of the run, and an error where
     there is no result."""
 
-    def __init__(self, frame: _nvlab.Frame, shown: Sequence[str], about: str, failed: int, page: str) -> None:
+    def __init__(self, frame: _nvlab.Frame, shown: Sequence[str], about: str, failed: int) -> None:
         super().__init__(frame, shown, about)
         #: Points without a result; column `error` says why.
         self.failed = failed
-        self._page = page
 
-    def report(self, path: str | os.PathLike[str]) -> Path:
-        """Writes table, curves and front as a self-contained HTML page; one that exists is replaced."""
+    def report(
+        self, path: str | os.PathLike[str], *, metrics: Sequence[str] = (), front: Sequence[str] = ()
+    ) -> Path:
+        """Writes table, curves and Pareto front as a self-contained HTML page; one that exists is replaced. `metrics` are those
+        of its table and curves, `front` the two or three that points are compared by; by default those of the sweep."""
         path = Path(path)
-        path.write_text(self._page, encoding="utf-8")
+        path.write_text(_nvlab.sweep_page(self._frame, list(metrics), list(front)), encoding="utf-8")
         return path
 
     def _like(self, frame: _nvlab.Frame) -> Table:
         return Table(frame, self._shown, self.about)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuilt, (self._frame.to_ipc(), self._shown, self.about, self.failed, self._page))
+        return (_rebuilt, (self._frame.to_ipc(), self._shown, self.about, self.failed))
 
 
-def _rebuilt(ipc: bytes, shown: list[str], about: str, failed: int, page: str) -> SweepTable:
-    return SweepTable(_nvlab.Frame.from_ipc(ipc), shown, about, failed, page)
+def _rebuilt(ipc: bytes, shown: list[str], about: str, failed: int) -> SweepTable:
+    return SweepTable(_nvlab.Frame.from_ipc(ipc), shown, about, failed)
 
 
 def sweep(
@@ -95,18 +97,36 @@ def sweep(
         space = _space(design, axes or {}, workload, until, range(seed, seed + repeat), precondition)
     with Reporter(options.get("progress")) as reporter:
         if on == "local":
-            frame, failed, page = space.run(settings(options, include), shard, {}, reporter.report)
+            frame, failed, notes = space.run(settings(options, include), shard, {}, reporter.report)
         else:
             if shard is not None:
                 raise InputError("shards are for machines without a cluster: shard and on exclude each other")
             if options.get("force"):
                 raise InputError("what is kept is not run again on a cluster: give another folder as out")
-            frame, failed, page = _elsewhere(space, on, options, include, reporter)
-    keys = [column for _, column in space.keys]
-    shown = keys + [name for name in _SHOWN if any(value is not None for value in frame.column(name))]
+            frame, failed, notes = _elsewhere(space, on, options, include, reporter)
+    return _table(frame, [column for _, column in space.keys], space.name, failed, notes)
+
+
+def _table(frame: _nvlab.Frame, varied: list[str], name: str, failed: int, notes: list[str]) -> SweepTable:
+    known = [name for name in _SHOWN if name in frame.names]
+    shown = varied + [name for name in known if any(value is not None for value in frame.column(name))]
     shown += ["error"] if failed else []
-    about = f"sweep of {space.name}" + (f", {failed} points without a result" if failed else "")
-    return SweepTable(frame, shown, about, failed, page)
+    about = f"sweep of {name}" + (f", {failed} points without a result" if failed else "")
+    return SweepTable(frame, shown, "; ".join([about, *notes]), failed)
+
+
+def load_sweep(path: str | os.PathLike[str]) -> SweepTable:
+    """A finished sweep: the table that `nvlab sweep` or `SweepTable.save` wrote (`.parquet`), or the folder with one. Nothing is run.
+
+    >>> import nvlab as nv, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> t = nv.sweep("bench-4g", {"ftl.spare": ["10 %", "20 %"]}, "uniform qd=8", until="20000 io", precondition="full")
+    >>> file = t.save(f"{folder}/sweep-spare.parquet")
+    >>> again = nv.load_sweep(folder)
+    >>> again["ftl.spare"], again.report(f"{folder}/page.html").exists()
+    ([0.1, 0.2], True)
+    """
+    return _table(*_nvlab.load_sweep(Path(path)))
 
 
 def _elsewhere(
@@ -115,7 +135,7 @@ def _elsewhere(
     options: Options,
     include: Sequence[str | os.PathLike[str]],
     reporter: Reporter,
-) -> tuple[_nvlab.Frame, int, str]:
+) -> tuple[_nvlab.Frame, int, list[str]]:
     """Runs on a cluster what is not kept yet, then makes the table from what is kept."""
     import tempfile
 

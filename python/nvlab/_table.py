@@ -215,9 +215,9 @@ def _shown(column: str, value: Cell) -> str:
 class Metric:
     """A metric: what it is called, counts in, and which way is better."""
 
-    __slots__ = ("name", "column", "title", "unit", "better", "about")
+    __slots__ = ("name", "column", "title", "unit", "better", "about", "is_life")
 
-    def __init__(self, row: tuple[str, str, str, str, str, str]) -> None:
+    def __init__(self, row: tuple[str, str, str, str, str, str, bool]) -> None:
         #: `write.p99`.
         self.name = row[0]
         #: The name of its column in tables, with the unit: `write.p99_ns`.
@@ -230,6 +230,8 @@ class Metric:
         self.better = row[4]
         #: One line.
         self.about = row[5]
+        #: It says how long the flash lasts.
+        self.is_life = row[6]
 
     def __repr__(self) -> str:
         return f"<Metric {self.name}: {self.about}>"

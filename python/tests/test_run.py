@@ -194,3 +194,12 @@ def test_ctrl_c_ends_a_run(design: str, workload: str, state: str, after_s: floa
         seconds.append(_interrupted_s(code, after_s))
     print(f"{design} after {after_s} s: {seconds}")
     assert min(seconds) < 0.2
+
+
+def test_a_lifetime_without_cleaning_says_so(result: nv.Result, tmp_path: Path) -> None:
+    assert result.notes == [] and "notes" not in result.to_dict()
+    short = nv.run("bench-4g", "zipf qd=8", **QUICK)
+    (note,) = short.notes
+    assert note.startswith("the cost of cleaning is not in the lifetime (") and note[:40] in str(short)
+    assert short.to_dict()["notes"] == [note]
+    assert json.loads(result.timeline(tmp_path / "run.json").read_text())["traceEvents"]

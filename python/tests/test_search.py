@@ -77,3 +77,24 @@ def test_what_cannot_be_searched() -> None:
         space = {"ftl.clean.kind": ["greedy", "gredy"], "ftl.spare": ["10 %", "20 %"]}
         found = nv.search("bench-4g", space, "zipf qd=8", OBJECTIVES, until="1000 io", precondition="fresh")
     assert len(found) == 4 and found["waf"].count(None) == 2
+
+
+def test_a_search_for_life_warns_of_runs_that_did_not_clean() -> None:
+    space = {"ftl.spare": nv.arange("10 %", "40 %", "10 %")}
+    with pytest.warns(nv.NvlabWarning, match="cleaning is not in the lifetimes of 3 of 3 runs"):
+        nv.search("bench-4g", space, "zipf qd=8", ["capacity", "lifetime"], runs=3, until="2000 io", precondition="full")
+
+
+def test_a_search_answers_a_real_question() -> None:
+    """The question of docs/tutorials/which-drive-to-buy.md on a part of its space; a warning would fail it."""
+    small = {"media.tlc.blocks": 128, "media.tlc.pages": 36, "ftl.map.checkpoint": "1 GiB", "ftl.free_blocks_min": 2}
+    drive = nv.design("ssd-tlc").with_(small)
+    space = {"ftl.spare": nv.arange("14 %", "38 %", "6 %"), "ftl.clean.kind": ["fifo", "cost-benefit", "d-choices"]}
+    objectives, load = ["price.gib", "lifetime.dwpd"], "zipf read=70% bs=8KiB rate=20k/s"
+    grid = nv.sweep(drive, space, load, until="1 x capacity")
+    best = list(grid)
+    front = {(best[at]["price.gib_usd"], best[at]["lifetime.dwpd"]) for at in grid.pareto(*objectives)}
+    found = nv.search(drive, space, load, objectives, runs=10, until="1 x capacity")
+    hit = {(row["price.gib_usd"], row["lifetime.dwpd"]) for row in found.front} & front
+    assert len(found) == 10 < len(grid) == 15 and len(hit) >= 0.6 * len(front)
+    assert min(grid["lifetime.regained"]) > 0.9  # type: ignore[type-var, operator]

@@ -113,3 +113,34 @@ def test_claims_of_a_paper() -> None:
     assert f"{sum(verdict == 'pass' for verdict in verdicts)} pass" in found.summary
     with pytest.raises(nv.InputError, match="there is nothing to reproduce"):
         nv.reproduce("999")
+
+
+def test_the_page_of_a_finished_sweep(folder: Path, table: nv.SweepTable) -> None:
+    page = table.report(folder / "page.html").read_text()
+    for words in ("Curves", "Pareto front", "<svg", "write p99", "WA"):
+        assert words in page, words
+    # The table is all it takes: saved, read, pickled, or made by the command line.
+    table.save(folder / "sweep-mine.parquet")
+    again = nv.load_sweep(folder)
+    assert again.arrow() == table.arrow() and (again.about, again.failed, str(again)) == (table.about, 0, str(table))
+    for one in (again, nv.load_sweep(folder / "sweep-mine.parquet"), pickle.loads(pickle.dumps(table))):
+        assert one.report(folder / "again.html").read_text() == page
+    nv.cli(["report", folder, "--html", folder / "command.html"])
+    assert (folder / "command.html").read_text() == page
+    other = table.report(folder / "other.html", metrics=["iops"], front=["capacity", "waf"]).read_text()
+    assert "Pareto front: capacity, WA" in other and "write p99" not in other
+    for wrong in ({"front": ["waf"]}, {"front": ["waf", "erases.none"]}, {"metrics": ["speed"]}):
+        with pytest.raises(nv.InputError):
+            table.report(folder / "wrong.html", **wrong)  # type: ignore[arg-type]
+    table.polars().write_parquet(folder / "plain.parquet")
+    with pytest.raises(nv.InputError, match="not the table of a sweep"):
+        nv.load_sweep(folder / "plain.parquet")
+    with pytest.raises(nv.InputError, match="no table of a sweep"):
+        (folder / "empty").mkdir()
+        nv.load_sweep(folder / "empty")
+
+
+def test_lifetimes_without_cleaning_are_told() -> None:
+    short = nv.sweep("bench-4g", {"ftl.spare": ["10 %", "20 %"]}, "zipf qd=8", **QUICK)
+    assert "the cost of cleaning is not in the lifetimes of 2 of 2 runs" in short.about
+    assert max(short["lifetime.regained"]) < 0.1  # type: ignore[type-var, operator]

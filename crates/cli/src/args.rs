@@ -508,7 +508,7 @@ pub enum Parts {
 
 #[derive(Args)]
 pub struct Report {
-    /// Result directories, as run and compare keep them
+    /// Result directories, as run and compare keep them; or a finished sweep: the folder or the table (.parquet) that it left
     #[arg(required_unless_present = "schema")]
     pub runs: Vec<PathBuf>,
     /// The file to write; replaced if it exists

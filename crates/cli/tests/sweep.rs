@@ -189,3 +189,35 @@ fn a_pattern_is_a_fleet_with_a_point_for_each_trace() {
     assert_eq!(code, Some(2));
     assert!(said.contains("nothing matches `nowhere/*.csv`"), "{said}");
 }
+
+#[test]
+fn the_page_of_a_finished_sweep_is_made_again() {
+    let folder = folder("sweep-page", FILE);
+    let ran = folder.run(&["sweep", "small.toml", "-o", "out"]);
+    assert!(ran.status.success());
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.contains("the cost of cleaning is not in the lifetimes of"), "{said}");
+    let page = std::fs::read(folder.0.join("out/sweep-small.html")).unwrap();
+    // Only the table is needed.
+    std::fs::create_dir(folder.0.join("moved")).unwrap();
+    std::fs::copy(folder.0.join("out/sweep-small.parquet"), folder.0.join("moved/sweep-small.parquet"))
+        .unwrap();
+    for what in ["out", "out/sweep-small.parquet", "moved"] {
+        let made = folder.run(&["report", what, "--html", "again.html"]);
+        let said = String::from_utf8(made.stderr).unwrap();
+        assert!(
+            made.status.success() && said.contains(&format!("{POINTS} points; report: again.html")),
+            "{said}"
+        );
+        assert!(std::fs::read(folder.0.join("again.html")).unwrap() == page, "{what}");
+    }
+    for (what, words) in [
+        (&["out/sweep-small.csv"][..], "is read from its .parquet"),
+        (&["moved", "out"], "of one sweep"),
+        (&["."], "neither the result of a run"),
+    ] {
+        let refused = folder.run(&[&["report"], what].concat());
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.status.code() == Some(2) && said.contains(words), "{what:?}: {said}");
+    }
+}

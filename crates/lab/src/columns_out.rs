@@ -18,6 +18,7 @@
 
 mod tables;
 
+pub(crate) use tables::table_of;
 pub use tables::{histograms, parquet_of, series};
 
 use crate::report::repeat_command;

@@ -10,7 +10,7 @@ use crate::columns_out::{read_run, run_dirs, write_run_dir};
 use crate::plan::{Source, Task};
 use crate::prepared::Shelf;
 use crate::result::RunResult;
-use crate::run::{DriveError, RunError};
+use crate::run::RunError;
 use nvlab_workload::WorkloadError;
 use std::collections::HashMap;
 use std::fs;
@@ -218,10 +218,9 @@ impl Engine {
         });
         tell(Event::Ended);
         self.release_all_but(task.source());
-        let result = ran.map_err(|error| match error {
-            RunError::Precondition { source: DriveError::Stopped(_), .. }
-            | RunError::Failed { source: DriveError::Stopped(_), .. } => TaskError::Stopped,
-            error => TaskError::Run(error),
+        let result = ran.map_err(|error| match error.is_stopped() {
+            true => TaskError::Stopped,
+            false => TaskError::Run(error),
         })?;
         let Some(out) = &self.out else { return Ok(Done { result, dir: None, reused: false }) };
         let keep = |source| TaskError::Keep { dir: out.clone(), source };

@@ -30,9 +30,9 @@ use crate::design::Design;
 use crate::prepared::Shelf;
 use crate::result::RunResult;
 use crate::run::watched::{Onlooker, run_watched};
-use crate::run::{self, Keeping, Preparation, RunError, RunPlan, State};
+use crate::run::{self, Keeping, Limit, Preparation, RunError, RunPlan, State};
 use nvlab_units::quantity::display_bytes;
-use nvlab_workload::{Work, WorkloadError};
+use nvlab_workload::{AnyBlockWorkload, Work, WorkloadError};
 use source::Opened;
 use std::sync::Arc;
 use until::Promise;
@@ -156,6 +156,23 @@ impl Task {
         }
         result
     }
+}
+
+/// The requests of a workload on a device that is held, and where they end.
+pub fn batch(
+    design: &Design,
+    source: &Source,
+    until: Option<Until>,
+    seed: u64,
+) -> Result<(AnyBlockWorkload, Limit), WorkloadError> {
+    let capacity = design.capacity_bytes();
+    let work = source.open(capacity, design.ftl.kind().serves(), seed)?.work;
+    let promise = Promise::new(until, &*work, source.write_share(), work.unit(), capacity);
+    let requests = work.requests().ok_or_else(|| WorkloadError::DoesNotFit {
+        what: format!("workload '{}'", source.text()),
+        reason: "a device that is held takes requests for blocks, not transactions".to_string(),
+    })?;
+    Ok((requests, promise.limit))
 }
 
 /// What the writes of a workload depend on.

@@ -12,6 +12,7 @@
 //! | `document` | what programs read, and its JSON Schema |
 //! | [`assertion`] | `waf < 2.5`, checked against a run |
 //! | [`mod@html`] | results as one self-contained HTML file |
+//! | `regained` | whether what cleaning costs is in a lifetime |
 //! | `timeline` | one run over time, as Chrome's trace events |
 //! | [`page`] | the kit that every HTML page is built from: frame, tables, plots |
 //! | [`number`] | numbers with units for people; `stats`: mean and 95 % interval |
@@ -25,6 +26,7 @@ pub mod metric;
 pub mod number;
 pub mod page;
 mod reasons;
+pub(crate) mod regained;
 pub(crate) mod stats;
 mod timeline;
 
@@ -38,6 +40,7 @@ pub use html::html;
 pub use human::run_text;
 pub use metric::metric;
 pub use reasons::reasons;
+pub use regained::caveat;
 pub use timeline::timeline;
 
 use crate::result::RunResult;

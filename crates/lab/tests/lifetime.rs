@@ -3,7 +3,7 @@
 
 use nvlab_lab::design::{BUILT_IN, Design, Ftl};
 use nvlab_lab::plan::{Settings, Source, Task};
-use nvlab_lab::report::{Assertion, Format, compare_text};
+use nvlab_lab::report::{Assertion, Format, RunDocument, caveat, compare_text, metric};
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::State;
 
@@ -149,4 +149,42 @@ fn a_closed_loop_compares_bytes_not_years() {
     assert!(!closed.contains("lifetime_years"), "{closed}");
     let open = table(&of("uniform rw=randwrite bs=4KiB rate=10k/s"));
     assert!(open.contains("lifetime_years") && !open.contains("lifetime.dwpd"), "{open}");
+}
+
+/// Ends before or after the space that was erased at its beginning has been regained: below, its lifetime is told to be without the
+/// cost of cleaning, above it is not; in between write amplification still grows.
+#[test]
+fn a_lifetime_without_cleaning_says_so() {
+    let small = ["media.mlc.blocks=64", "ftl.spare=20%", "ftl.buffer.size=1MiB"];
+    let design = || load("ssd-mlc-2010", &small);
+    let of = |until: &str, state| {
+        let run = run(design(), WRITES, until, state);
+        (metric("lifetime.regained", &run).unwrap(), caveat(&run), run)
+    };
+    let (regained, note, fresh) = of("0.9 x capacity", State::Fresh);
+    assert!(regained < 0.1, "{regained}");
+    let note = note.unwrap();
+    assert!(note.starts_with("the cost of cleaning is not in the lifetime ("), "{note}");
+    let (_, none, steady) = of("2 x capacity", State::Steady);
+    assert_eq!(none, None);
+    assert!(fresh.lifetime.host_bytes.unwrap() > 1.5 * steady.lifetime.host_bytes.unwrap());
+    // A short run of a steady device has too few erases to say anything.
+    let (_, few, _) = of("20 io", State::Steady);
+    assert!(few.is_some());
+    // From a full drive the note ends where the share says so, neither earlier nor later.
+    let mut told = Vec::new();
+    for capacities in ["0.1", "0.3", "1", "3", "10"] {
+        let (regained, note, _) = of(&format!("{capacities} x capacity"), State::Full);
+        assert_eq!(note.is_some(), regained < 0.9, "{capacities}: {regained}");
+        told.push(note.is_some());
+    }
+    assert!(told[0] && !told[4] && told.is_sorted_by(|a, b| a >= b), "{told:?}");
+    // People and programs are told.
+    let text = nvlab_lab::report::run_text(&fresh, Default::default());
+    let document = serde_json::to_value(RunDocument::new(&fresh, &[])).unwrap();
+    assert!(text.contains("! the cost of cleaning"), "{text}");
+    assert_eq!(document["notes"][0].as_str(), Some(note.as_str()));
+    assert!(serde_json::to_value(RunDocument::new(&steady, &[])).unwrap().get("notes").is_none());
+    let compared = compare_text(&[vec![fresh], vec![steady]], &["lifetime.bytes"], Format::Human).unwrap();
+    assert!(compared.contains("the cost of cleaning is not in the lifetime"), "{compared}");
 }

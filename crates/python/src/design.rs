@@ -203,8 +203,8 @@ fn part(name: &str) -> Result<PartSheet, Trouble> {
     Ok((sheet.name, sheet.about, facts.collect()))
 }
 
-/// Name, column, title, unit, `less`, `more` or ``, about.
-type MetricRow = (String, String, String, &'static str, &'static str, String);
+/// Name, column, title, unit, `less`, `more` or ``, about, whether it says how long the flash lasts.
+type MetricRow = (String, String, String, &'static str, &'static str, String, bool);
 
 /// The table of metrics.
 #[pyfunction]
@@ -222,6 +222,7 @@ fn metric_table() -> Vec<MetricRow> {
             unit(metric.unit),
             better,
             metric.about.clone(),
+            metric.is_life(),
         )
     };
     metrics().iter().map(row).collect()

@@ -127,6 +127,8 @@ fn class_of(error: &RunError) -> &'static str {
         RunError::NoMemory { .. }
         | RunError::NotAMemory { .. }
         | RunError::NotALog { .. }
+        | RunError::NoBytes { .. }
+        | RunError::Unheld { .. }
         | RunError::Unstaged { .. } => "Unsupported",
         _ => "RunError",
     }

@@ -4,7 +4,7 @@ use crate::error::Trouble;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
+use arrow_array::types::{Float32Type, Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchIterator, StringArray, UInt64Array,
 };
@@ -123,6 +123,9 @@ fn values<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Bound<'py, PyAny>
     match column.data_type() {
         DataType::Float64 => {
             column.as_primitive::<Float64Type>().iter().collect::<Vec<_>>().into_pyobject(py)
+        }
+        DataType::Float32 => {
+            column.as_primitive::<Float32Type>().iter().collect::<Vec<_>>().into_pyobject(py)
         }
         DataType::UInt64 => column.as_primitive::<UInt64Type>().iter().collect::<Vec<_>>().into_pyobject(py),
         DataType::UInt32 => column.as_primitive::<UInt32Type>().iter().collect::<Vec<_>>().into_pyobject(py),

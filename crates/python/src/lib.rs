@@ -8,6 +8,7 @@
 //! | module | what |
 //! |---|---|
 //! | `design` | designs, parts, what can be explained |
+//! | `device` | devices that are held between batches |
 //! | `trace` | traces |
 //! | `run` | runs and their results |
 //! | `sweep` | sweeps, claims of papers |
@@ -17,6 +18,7 @@
 //! | `error` | exceptions |
 
 mod design;
+mod device;
 mod error;
 mod frame;
 mod heap;
@@ -41,6 +43,7 @@ fn _nvlab(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("COMMIT", nvlab_cli::COMMIT)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     design::register(module)?;
+    device::register(module)?;
     frame::register(module)?;
     heap::register(module)?;
     run::register(module)?;

@@ -9,7 +9,7 @@ use nvlab_lab::engine::{Done, Engine};
 use nvlab_lab::plan::{Named, Settings as Chosen, Task, Until};
 use nvlab_lab::prepared::{self, Shelf};
 use nvlab_lab::report::metric::{self, metrics};
-use nvlab_lab::report::{Format, RunDocument, Style, compare_text, html, run_text};
+use nvlab_lab::report::{Format, RunDocument, Style, caveat, compare_text, html, run_text, timeline};
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::Preparation;
 use pyo3::exceptions::PyValueError;
@@ -47,14 +47,19 @@ impl Settings {
 }
 
 impl Settings {
+    /// Where prepared devices are kept, if they are.
+    pub fn shelf(&self) -> Option<Shelf> {
+        self.cache.as_ref().map(|folder| Shelf::new(folder.clone(), self.cache_bytes))
+    }
+
     /// The engine that these describe; it ends when the watch is stopped.
     pub fn engine(&self, watch: &Watch) -> Engine {
         // Traces are converted once beside the results, as by the command line.
         let traces = self.out.as_ref().filter(|_| self.cache.is_some()).map(|out| out.join(".cache"));
         let engine = Engine::new(self.out.clone(), self.jobs, traces, watch.stop.clone());
         let engine = engine.and_results_in(self.include.clone());
-        match &self.cache {
-            Some(folder) => engine.and_devices_on(Shelf::new(folder.clone(), self.cache_bytes)),
+        match self.shelf() {
+            Some(shelf) => engine.and_devices_on(shelf),
             None => engine,
         }
     }
@@ -84,8 +89,7 @@ impl From<Done> for Run {
 impl Run {
     /// What `run --json` prints.
     fn document(&self) -> String {
-        serde_json::to_string(&RunDocument { run: &self.result, asserts: &[] })
-            .expect("a result is plain data")
+        serde_json::to_string(&RunDocument::new(&self.result, &[])).expect("a result is plain data")
     }
 
     /// Everything, and the wall time: what [`Run::from_parts`] reads.
@@ -170,6 +174,14 @@ impl Run {
         run_text(&self.result, Style { color, width })
     }
 
+    /// What one must know before trusting its lifetime.
+    fn caveat(&self) -> Option<String> {
+        caveat(&self.result)
+    }
+    /// The run over time, for ui.perfetto.dev.
+    fn timeline(&self) -> String {
+        timeline(&self.result).to_string()
+    }
     fn series(&self) -> Frame {
         Frame(series(&self.result))
     }

@@ -11,9 +11,10 @@ use nvlab_lab::reproduce::{self, Experiment, Judged, Measured, judge};
 use nvlab_lab::run::Preparation;
 use nvlab_lab::sweep::elsewhere::{design_of, errands};
 use nvlab_lab::sweep::file::{AskedAxis, range};
+use nvlab_lab::sweep::finished::table_at;
 use nvlab_lab::sweep::space::RunSpec;
 use nvlab_lab::sweep::table::SweepTable;
-use nvlab_lab::sweep::{Batch, Point, PointError, Shard, Sweep, outcomes, page};
+use nvlab_lab::sweep::{Batch, Finished, Point, PointError, Shard, Shown, Sweep, outcomes};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -82,7 +83,7 @@ impl Space {
     }
 
     /// Runs the points, or a shard of them, but those that failed elsewhere, with the reason; returns the table, how many have no
-    /// result, and the page.
+    /// result, and what the user should know.
     fn run(
         slf: PyRef<'_, Space>,
         py: Python<'_>,
@@ -90,7 +91,7 @@ impl Space {
         shard: Option<&str>,
         failed: HashMap<usize, String>,
         report: Option<Py<PyAny>>,
-    ) -> PyResult<(Frame, usize, String)> {
+    ) -> PyResult<(Frame, usize, Vec<String>)> {
         let shard = shard.map(str::parse::<Shard>).transpose().map_err(Trouble::Input)?;
         let (space, settings) = (slf.clone(), settings.clone());
         Watch::over(py, report, move |watch| space.table(watch, &settings, shard, &failed))
@@ -139,7 +140,7 @@ impl Space {
         settings: &Settings,
         shard: Option<Shard>,
         failed: &HashMap<usize, String>,
-    ) -> Result<(Frame, usize, String), Trouble> {
+    ) -> Result<(Frame, usize, Vec<String>), Trouble> {
         let engine = settings.engine(watch);
         let points = self.sweep.points()?;
         let is_mine = |at: &usize| shard.is_none_or(|shard| shard.takes(*at));
@@ -148,9 +149,30 @@ impl Space {
         let ran = watch.run(&engine, &batch.tasks(), &batch.titles, settings.force)?;
         let outcomes = outcomes(&mine, places, &ran);
         let failed = outcomes.iter().filter(|outcome| outcome.result.is_err()).count();
-        let page = page::page(&self.sweep, &outcomes, &[], &[]);
-        Ok((Frame(SweepTable::new(&self.sweep, &outcomes).batch()), failed, page))
+        let shown = Shown::of(&self.sweep, &outcomes, &[], &[]);
+        let notes = shown.caveat(&outcomes).into_iter().collect();
+        Ok((Frame(SweepTable::new(&self.sweep, &outcomes, &shown).batch()), failed, notes))
     }
+}
+
+/// The page of a finished sweep, from its table; with these metrics and objectives, or with those that it says.
+#[pyfunction]
+fn sweep_page(table: PyRef<'_, Frame>, metrics: Vec<String>, front: Vec<String>) -> Result<String, Trouble> {
+    Ok(Finished::of(&table.0)?.showing(&metrics, &front)?.page())
+}
+
+/// The table of a finished sweep, what was varied (columns), its name, how many points have no result, and what the user should know.
+type Loaded = (Frame, Vec<String>, String, usize, Vec<String>);
+
+/// The finished sweep that a path means.
+#[pyfunction]
+fn load_sweep(path: PathBuf) -> Result<Loaded, Trouble> {
+    let found = table_at(&path)?;
+    let found = found.ok_or_else(|| format!("{}: there is no table of a sweep", path.display()))?;
+    let (table, Finished { sweep, outcomes, shown }) = Finished::load(&found)?;
+    let columns = sweep.space.keys().iter().map(|key| sweep.space.scale(key).column).collect();
+    let failed = outcomes.iter().filter(|outcome| outcome.result.is_err()).count();
+    Ok((Frame(table), columns, sweep.name, failed, shown.caveat(&outcomes).into_iter().collect()))
 }
 
 /// Values of `LO .. HI : STEP` or `LO .. HI * FACTOR`.
@@ -235,6 +257,8 @@ fn claim_table(judged: &[(&Experiment, Vec<Judged<'_>>)]) -> RecordBatch {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Space>()?;
+    module.add_function(wrap_pyfunction!(sweep_page, module)?)?;
+    module.add_function(wrap_pyfunction!(load_sweep, module)?)?;
     module.add_function(wrap_pyfunction!(range_values, module)?)?;
     module.add_function(wrap_pyfunction!(reproduce_claims, module)?)
 }

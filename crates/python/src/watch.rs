@@ -65,6 +65,17 @@ impl Watch {
         Ok(engine.run(tasks, force, &observer)?)
     }
 
+    /// Follows one piece of work under its title; what is returned takes its phases, and returns false once it is to end.
+    pub fn one(&self, title: &str) -> impl FnMut(&str, f64) -> bool + use<'_> {
+        self.asked.store(1, Ordering::Relaxed);
+        let title = title.to_string();
+        move |phase, share| {
+            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            running.insert(0, (title.clone(), phase.to_string(), share));
+            !self.stop.load(Ordering::Relaxed)
+        }
+    }
+
     /// Calls `report(done, asked, running)`.
     fn tell(&self, report: &Bound<'_, PyAny>) -> PyResult<()> {
         let running: Vec<Running> = {

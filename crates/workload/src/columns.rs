@@ -61,6 +61,46 @@ impl Columns {
         columns
     }
 
+    /// Requests given column by column: all of the same length, times (if there are any) since the first of them. The error names
+    /// the row, from 1.
+    pub fn of_lists(
+        at_ps: Option<&[u64]>,
+        op: &[Op],
+        offset: &[u64],
+        bytes: &[u32],
+        origin: Origin,
+    ) -> Result<Columns, WorkloadError> {
+        let refused = |reason: String| WorkloadError::DoesNotFit { what: origin.format.clone(), reason };
+        let count = op.len();
+        let lengths =
+            [("at", at_ps.map_or(count, <[u64]>::len)), ("offset", offset.len()), ("bytes", bytes.len())];
+        if let Some((name, length)) = lengths.into_iter().find(|(_, length)| *length != count) {
+            return Err(refused(format!("there are {count} operations, and {length} values of `{name}`")));
+        }
+        let mut columns = Columns::new(origin.clone());
+        for row in 0..count {
+            let (op, bytes, offset, at) = (op[row], bytes[row], offset[row], at_ps.map_or(0, |at| at[row]));
+            let wrong = match op {
+                Op::Flush if bytes > 0 => Some("a flush has 0 bytes"),
+                Op::Read | Op::Write | Op::Trim if bytes == 0 => Some("only a flush has 0 bytes"),
+                _ if offset.checked_add(bytes.into()).is_none() => Some("it ends beyond 2^64"),
+                _ if columns.at_ps.last().is_some_and(|&last| last > at) => {
+                    Some("it is asked for before the one in front of it")
+                }
+                _ => None,
+            };
+            if let Some(wrong) = wrong {
+                return Err(refused(format!(
+                    "request {}, a {op} of {bytes} B at {offset}: {wrong}",
+                    row + 1
+                )));
+            }
+            columns.push(Request { at: Time::from_ps(at), offset, bytes, op, ..Request::default() });
+        }
+        columns.rebase();
+        Ok(columns)
+    }
+
     /// Appends a request of an existing volume. Panics if its time is before the last one's, its volume is
     /// unknown, or it violates invariant 3. Call [`Columns::rebase`] if the first was not at zero.
     pub fn push(&mut self, request: Request) {

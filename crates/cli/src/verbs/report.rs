@@ -1,4 +1,4 @@
-//! `nvlab report`: results as one self-contained HTML file.
+//! `nvlab report`: results, or a finished sweep, as one self-contained HTML file.
 
 use crate::args::Report;
 use crate::failure::Failure;
@@ -6,13 +6,24 @@ use crate::output::Output;
 use nvlab_lab::columns_out::read_run;
 use nvlab_lab::report::{html, schema};
 use nvlab_lab::result::RunResult;
-use std::path::Path;
+use nvlab_lab::sweep::Finished;
+use nvlab_lab::sweep::finished::table_at;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub fn report(output: &Output, args: &Report) -> Result<(), Failure> {
     if args.schema {
         output.print(schema());
         return Ok(());
+    }
+    if let Some(sweep) = sweep_of(&args.runs)? {
+        std::fs::write(&args.html, sweep.page())
+            .map_err(|error| Failure::machine(args.html.display(), &error))?;
+        if let Some(caveat) = sweep.shown.caveat(&sweep.outcomes) {
+            output.note(format_args!("note: {caveat}"));
+        }
+        output.note(format_args!("{} points; report: {}", sweep.outcomes.len(), args.html.display()));
+        return if args.open { open(&args.html) } else { Ok(()) };
     }
     let results =
         args.runs.iter().map(|path| read_run(path).map_err(|error| Failure::Input(error.to_string())));
@@ -22,6 +33,37 @@ pub fn report(output: &Output, args: &Report) -> Result<(), Failure> {
         true => open(&args.html),
         false => Ok(()),
     }
+}
+
+/// The finished sweep that the paths mean: one table, or the folder with one; `None` if they are runs.
+fn sweep_of(paths: &[PathBuf]) -> Result<Option<Finished>, Failure> {
+    let mut tables = Vec::new();
+    for path in paths {
+        if is_run(path) {
+            continue;
+        }
+        match table_at(path).map_err(Failure::Input)? {
+            Some(table) => tables.push(table),
+            None if path.is_file() => {}
+            None => {
+                return Err(Failure::Input(format!(
+                    "{}: neither the result of a run (result.json) nor the table of a sweep (sweep-*.parquet) is in it",
+                    path.display()
+                )));
+            }
+        }
+    }
+    match (&tables[..], paths) {
+        ([], _) => Ok(None),
+        ([table], [_]) => Finished::load(table).map(|(_, sweep)| Some(sweep)).map_err(Failure::Input),
+        _ => Err(Failure::Input(
+            "the page of a sweep is of one sweep: name its folder or its table alone".to_string(),
+        )),
+    }
+}
+
+fn is_run(path: &Path) -> bool {
+    !path.exists() || path.join("result.json").exists()
 }
 
 /// Opens a page in the user's browser.

@@ -118,12 +118,12 @@ fn check(asserts: &[Assertion], results: &[RunResult]) -> Result<Vec<AssertionDo
 fn print(output: &Output, results: &[RunResult], asserts: &[AssertionDocument]) -> Result<(), Failure> {
     match (output.format, results) {
         (Format::Human, [only]) => output.print(run_text(only, output.style())),
-        (Format::Json, [run]) => output.print(document(&RunDocument { run, asserts })),
+        (Format::Json, [run]) => output.print(document(&RunDocument::new(run, asserts))),
         (Format::Json, runs) => output.print(document(&RunsDocument::new(runs, asserts))),
         (Format::JsonLines, runs) => {
             for run in runs {
                 let asserts = if runs.len() == 1 { asserts } else { &[] };
-                let line = serde_json::to_string(&RunDocument { run, asserts });
+                let line = serde_json::to_string(&RunDocument::new(run, asserts));
                 output.print(line.expect("a result is plain data"));
             }
         }

@@ -10,15 +10,15 @@ use crate::table::{Cell, Column, Table};
 use nvlab_lab::engine::Engine;
 use nvlab_lab::plan::Until;
 use nvlab_lab::report::Format;
-use nvlab_lab::report::metric::{self, Better, Metric};
+use nvlab_lab::report::metric::Metric;
 use nvlab_lab::run::Preparation;
 use nvlab_lab::sweep::file::SweepError;
-use nvlab_lab::sweep::front::{Group, Objectives, groups};
+use nvlab_lab::sweep::front::{Group, groups};
 use nvlab_lab::sweep::scale::Scale;
 use nvlab_lab::sweep::space::{Axis, RunSpec};
 use nvlab_lab::sweep::table::{SCHEMA, SweepTable};
 use nvlab_lab::sweep::{
-    Batch, Figures, Outcome, Point, PointError, Shard, Sweep, elsewhere, fleet, outcomes, page,
+    Batch, Figures, Outcome, Point, PointError, Shard, Shown, Sweep, elsewhere, fleet, outcomes, page,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -26,20 +26,8 @@ use std::fs;
 use std::path::Path;
 
 pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
-    let asked: Vec<Metric> = args
-        .metrics
-        .iter()
-        .map(|name| metric::find(name))
-        .collect::<Result<_, _>>()
-        .map_err(Failure::Input)?;
-    let front = args.front.iter().map(|name| metric::find(name)).collect::<Result<Vec<Metric>, _>>();
-    let front = front.map_err(Failure::Input)?;
-    if !matches!(front.len(), 0 | 2 | 3) {
-        return Err(Failure::Input("--front compares points by two or three metrics".to_string()));
-    }
-    if let Some(metric) = front.iter().find(|metric| metric.better == Better::Neither) {
-        return Err(Failure::Input(format!("--front: neither more nor less of {} is better", metric.name)));
-    }
+    let asked = Shown::named(&args.metrics, &args.front).map_err(Failure::Input)?;
+    let (asked, front) = (asked.metrics, asked.front);
     let sweep = read(args)?;
     let points = sweep.points().map_err(Failure::Input)?;
     if points.is_empty() {
@@ -71,7 +59,10 @@ pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
         output.error(format_args!("{}: {why}", outcome.point.values.join(", ")));
     }
     match args.shard {
-        Some(shard) => say_shard(output, shard, &sweep, &outcomes, points.len(), reused)?,
+        Some(shard) => {
+            let table = SweepTable::new(&sweep, &outcomes, &Shown::of(&sweep, &outcomes, &asked, &front));
+            say_shard(output, shard, &sweep, (&outcomes, &table), points.len(), reused)?;
+        }
         None => {
             output.note(format_args!("{} points, {reused} of them already done", outcomes.len()));
             show(output, args, &sweep, &outcomes, [&asked, &front])?;
@@ -156,8 +147,9 @@ fn show(
     outcomes: &[Outcome],
     [asked, front]: [&[Metric]; 2],
 ) -> Result<(), Failure> {
-    let groups = groups(sweep, outcomes, front);
-    let shown = metrics_of(&groups, asked, front);
+    let all = Shown::of(sweep, outcomes, asked, front);
+    let groups = groups(sweep, outcomes, &all.front);
+    let shown = &all.metrics;
     let axes = sweep.varied();
     let scales: Vec<Scale> = axes.iter().map(|axis| sweep.space.scale(&axis.name)).collect();
     let head = |(axis, scale): (&&Axis, &Scale)| Column {
@@ -185,15 +177,18 @@ fn show(
         values.chain(metrics).chain([front]).collect()
     });
     let table = match sweep.is_fleet() && output.format == Format::Human {
-        true => over_volumes(sweep, &groups, &shown),
+        true => over_volumes(sweep, &groups, shown),
         false => Table { schema: SCHEMA, columns, rows: rows.collect() },
     };
     output.table(&table);
-    let files = SweepTable::new(sweep, outcomes);
+    if let Some(caveat) = all.caveat(outcomes) {
+        output.note(format_args!("note: {caveat}"));
+    }
+    let files = SweepTable::new(sweep, outcomes, &all);
     let name = |ending: &str| output.out.join(format!("sweep-{}.{ending}", sweep.name));
     write_parquet(&name("parquet"), &files)?;
     let html = args.html.clone().unwrap_or_else(|| name("html"));
-    let page = page::page(sweep, outcomes, &shown, front);
+    let page = page::page(sweep, outcomes, &all);
     for (file, bytes) in [
         (&name("csv"), files.csv().into_bytes()),
         (&name("json"), files.json().into_bytes()),
@@ -203,27 +198,6 @@ fn show(
     }
     output.note(format_args!("table: {} (.csv, .json); page: {}", name("parquet").display(), html.display()));
     Ok(())
-}
-
-/// The metrics that were asked for; if none were, the usual ones that the runs have.
-fn metrics_of(groups: &[Group<'_>], asked: &[Metric], front: &[Metric]) -> Vec<Metric> {
-    match asked {
-        [] => {
-            let objectives = Objectives::of(groups, front);
-            let named = |name: &str| metric::find(name).expect("the metric is in the table of metrics");
-            let all = ["iops", "write.mean", "write.p99", "read.p99", "waf"].map(named);
-            let all = all.into_iter().chain(objectives.0);
-            let mut metrics: Vec<Metric> = Vec::new();
-            for metric in all {
-                let has = groups.iter().any(|group| group.mean(&metric).is_some());
-                if has && !metrics.iter().any(|known| known.name == metric.name) {
-                    metrics.push(metric);
-                }
-            }
-            metrics
-        }
-        asked => asked.to_vec(),
-    }
 }
 
 /// What people see of a fleet: a few quantiles of each metric over its volumes.
@@ -247,13 +221,13 @@ fn say_shard(
     output: &Output,
     shard: Shard,
     sweep: &Sweep,
-    outcomes: &[Outcome],
+    (outcomes, table): (&[Outcome], &SweepTable),
     points: usize,
     reused: usize,
 ) -> Result<(), Failure> {
     let Shard { number, of } = shard;
     let file = output.out.join(format!("sweep-{}.shard-{number}-of-{of}.parquet", sweep.name));
-    write_parquet(&file, &SweepTable::new(sweep, outcomes))?;
+    write_parquet(&file, table)?;
     let done = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
     output.note(format_args!(
         "shard {number} of {of}: {done} of {points} points ({reused} were done before), kept in {}; table: {}; the same \

@@ -4,11 +4,14 @@ use crate::result::{OpResult, RunResult, Window};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Names and versions of the tables of a run.
@@ -102,6 +105,21 @@ pub fn parquet_of(batch: &RecordBatch) -> io::Result<Vec<u8>> {
     writer.write(&batch).map_err(io::Error::other)?;
     writer.close().map_err(io::Error::other)?;
     Ok(bytes)
+}
+
+/// Reads a table back from a file that [`parquet_of`] made, with its metadata.
+pub(crate) fn table_of(path: &Path) -> io::Result<RecordBatch> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?).map_err(io::Error::other)?;
+    let schema = builder.schema().clone();
+    let rows = builder.metadata().file_metadata().num_rows().max(1);
+    let mut reader = builder.with_batch_size(rows as usize).build().map_err(io::Error::other)?;
+    let Some(batch) = reader.next().transpose().map_err(io::Error::other)? else {
+        return Ok(RecordBatch::new_empty(schema));
+    };
+    if batch.num_rows() as i64 != rows {
+        return Err(io::Error::other("it was not written by nvlab: its rows are in several parts"));
+    }
+    RecordBatch::try_new(schema, batch.columns().to_vec()).map_err(io::Error::other)
 }
 
 /// The schema of a table stands first in its file.

@@ -299,7 +299,13 @@ impl Context {
             return error.help(format!("did you mean `{near}`?"));
         }
         let elsewhere = self.keys.all().map(|key| key.path).find(|other| key::leaf(other) == key::leaf(path));
-        if let Some(near) = nearest(path, self.keys.all().map(|key| key.path)).or(elsewhere) {
+        // The same key of a table that has another name: `controller.clean.kind`.
+        let tail = path.find('.').map(|at| &path[at..]).filter(|tail| tail[1..].contains('.'));
+        let renamed =
+            self.keys.all().map(|key| key.path).find(|other| tail.is_some_and(|tail| other.ends_with(tail)));
+        if let Some(near) =
+            renamed.or_else(|| nearest(path, self.keys.all().map(|key| key.path))).or(elsewhere)
+        {
             return error.help(format!("did you mean `{near}`?"));
         }
         let names: BTreeSet<&str> = siblings().collect();

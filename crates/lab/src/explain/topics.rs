@@ -72,11 +72,11 @@ more: what is programmed has to be erased one day (eNVy section 5.5), and erases
 device that begins with erased blocks; a block erased before it was full costs a cycle all the same.
 Wear is taken to be spread evenly; the spread of the erase counts is reported beside it, and the
 block most worn once the mean block was erased ten times. The part's `endurance` is the rated limit.
-Years beyond the part's `retention_years` are of wear alone: the report says so.
-If the device sets the pace (a closed loop), a slower one wears more slowly: compare lifetime.bytes
-(tbw) and lifetime.dwpd, not years. Without end is only what programs nothing for a host that writes
-nothing; if all that was written is still in a buffer, the lifetime is not determined and no
-assertion about it holds.",
+Years beyond the part's `retention_years` are of wear alone: the report says so, and if the cost of
+cleaning is missing: fewer than ten erases, or 90 % of the blocks filled (lifetime.regained). In a
+closed loop a slower device wears more slowly: compare lifetime.bytes (tbw) and lifetime.dwpd, not
+years. Without end is only what programs nothing for a host that writes nothing; if all that was
+written is still in a buffer, the lifetime is not determined and no assertion about it holds.",
     },
     Topic {
         names: &["sweeps", "sweep"],
@@ -108,8 +108,8 @@ Every point is an ordinary run: a sweep that was interrupted or killed runs what
 is started again. --shard I/N runs every Nth point and keeps its results; without --shard, and with
 --from DIR for results kept elsewhere, the table is made; --on dask:tcp://HOST:PORT uses a cluster.
 It has the same bytes wherever points ran. A point without a result is a row saying why (status 3).
-A star marks the Pareto front: no other point under the same workload is as good in price, lifetime
-and p99, or in the two or three metrics of --front, and better in one of them.",
+A star marks the Pareto front: nothing under the same workload is as good in price, lifetime and p99
+(or --front) and better in one. `nvlab report DIR` makes the page of a finished sweep again.",
     },
     Topic {
         names: &["steady-state", "steady", "precondition"],

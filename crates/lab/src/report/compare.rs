@@ -11,6 +11,7 @@ pub(crate) use machine::csv_row;
 
 use super::metric::{self, Metric, Unit};
 use super::reasons::reasons;
+use super::regained::caveat;
 use super::stats::Estimate;
 use super::{Format, human};
 use crate::result::RunResult;
@@ -160,6 +161,9 @@ impl Comparison {
             }
         }
         for run in groups.iter().filter_map(|runs| runs.first()) {
+            if columns.iter().any(Metric::is_life) {
+                notes.extend(caveat(run).map(|caveat| format!("{}: {caveat}", run.design.name)));
+            }
             notes.extend(reasons(run).iter().map(|reason| format!("{}: {reason}", run.design.name)));
         }
         Comparison { columns, rows, workload: groups[0][0].workload.clone(), notes }

@@ -4,6 +4,7 @@
 //! Within the version in a document's `schema` no field is renamed or removed; fields may be added.
 
 use crate::report::metric::Metric;
+use crate::report::regained::caveat;
 use crate::result::RunResult;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -19,10 +20,20 @@ pub(super) const COMPARISON_ROW: &str = "nvlab.compare.row/1";
 pub struct RunDocument<'a> {
     /// The result.
     #[serde(flatten)]
-    pub run: &'a RunResult,
+    run: &'a RunResult,
     /// What `--assert` asked.
     #[serde(skip_serializing_if = "<[Assertion]>::is_empty")]
-    pub asserts: &'a [Assertion],
+    asserts: &'a [Assertion],
+    /// What a reader must know before trusting a figure.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+impl<'a> RunDocument<'a> {
+    /// Of this run.
+    pub fn new(run: &'a RunResult, asserts: &'a [Assertion]) -> RunDocument<'a> {
+        RunDocument { run, asserts, notes: caveat(run).into_iter().collect() }
+    }
 }
 
 /// An assertion and whether it holds.
@@ -44,12 +55,16 @@ pub struct RunsDocument<'a> {
     runs: &'a [RunResult],
     /// What `--assert` asked, of every run.
     asserts: &'a [Assertion],
+    /// What a reader must know before trusting a figure.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 impl<'a> RunsDocument<'a> {
     /// Of these runs.
     pub fn new(runs: &'a [RunResult], asserts: &'a [Assertion]) -> RunsDocument<'a> {
-        RunsDocument { schema: RUNS, runs, asserts }
+        let note = |run: &RunResult| Some(format!("seed {}: {}", run.seed, caveat(run)?));
+        RunsDocument { schema: RUNS, runs, asserts, notes: runs.iter().filter_map(note).collect() }
     }
 }
 

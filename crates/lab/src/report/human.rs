@@ -14,6 +14,7 @@ use super::Style;
 use super::metric::busy_flash;
 use super::number::{self, Shown};
 use super::reasons::reasons;
+use super::regained::caveat;
 use crate::result::{
     FlashResult, MemoryResult, OpResult, PricePart, RunResult, TimeSplit, WriteAmplification,
 };
@@ -235,6 +236,9 @@ impl Page {
         // Only a device that counts its wear has one.
         if run.durable.is_none() || run.flash.is_some() {
             self.line("Lifetime", &lifetime(run));
+            if let Some(caveat) = caveat(run) {
+                self.checked("", (caveat, true));
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! `ALIASES`.
 
 use super::number::{self, Shown};
+use super::regained::regained;
 use crate::result::{
     DurableResult, FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult, SoftwareResult,
 };
@@ -126,6 +127,12 @@ impl Metric {
             Get::Run(get) => get(run),
             Get::Op(op, get) => Some(op(run)).filter(|op| op.count > 0).map(get),
         }
+    }
+
+    /// True for figures of how long the flash lasts, in which the cost of cleaning should be.
+    pub fn is_life(&self) -> bool {
+        let lasts = ["lifetime", "lifetime.days", "lifetime.worst", "lifetime.bytes", "lifetime.dwpd"];
+        lasts.contains(&self.name.as_str()) || ["data.lifetime", "log.lifetime"].contains(&self.name.as_str())
     }
 
     /// True for the lifetime of something that the run's device has: without a value, nothing wore it.
@@ -387,6 +394,7 @@ const ROWS: &[Row] = &[
     ("lifetime.worst", "first block", Unit::Years, Better::More, "years if the most worn block set the pace, once the mean block was erased ten times", |r| r.lifetime.years_worst_block),
     ("lifetime.bytes", "endurance", Unit::BytesDecimal, Better::More, "host bytes that may be written in total: rated cycles times the bytes of the flash, over write amplification", |r| r.lifetime.host_bytes),
     ("lifetime.dwpd", "DWPD", Unit::Ratio, Better::More, "full drive writes per day over five years", |r| r.lifetime.drive_writes_per_day),
+    ("lifetime.regained", "space regained", Unit::Share, Better::Neither, "share of the blocks filled in the run that it erased again, one erase left out; below 90 % the cost of cleaning is not in a lifetime", regained),
     ("price", "price", Unit::Usd, Better::Less, "all media", |r| r.price.total_usd),
     ("price.table", "table price", Unit::Usd, Better::Less, "of a memory: the cost of its page table at the price of the RAM that holds it", |r| Some(table_bytes(r)? * ram_usd(r)?)),
     ("price.ram", "price as RAM", Unit::Usd, Better::Neither, "of a memory: the cost of as much RAM as it has flash", |r| Some(r.design.raw_bytes as f64 * ram_usd(r)?)),

@@ -38,6 +38,13 @@ impl Limit {
             || progress.written_bytes >= self.written_bytes
     }
 
+    /// The share of it that is done, from 0 on; ignores the limit of time.
+    pub fn share_done(&self, progress: &Progress) -> f64 {
+        share(progress.requests, self.requests)
+            .max(share(progress.bytes, self.bytes))
+            .max(share(progress.written_bytes, self.written_bytes))
+    }
+
     /// Those of `requests` that are served before the limit is reached by a run that is at `progress`, and its progress
     /// after them. Ignores the limit of time.
     #[inline]
@@ -50,6 +57,11 @@ impl Limit {
         let count = (0..requests.len()).find(reached).unwrap_or(requests.len());
         (&requests[..count], progress.after(&requests[..count]))
     }
+}
+
+/// The share of `all` that is done; of no limit nothing is.
+pub(super) fn share(done: u64, all: u64) -> f64 {
+    if all == u64::MAX { 0.0 } else { done as f64 / all.max(1) as f64 }
 }
 
 /// What watches a run: a meter, if it is measured, and a callback that may stop it.
@@ -273,7 +285,11 @@ pub(super) fn within_time(moment: Time, requests: u64) -> Result<Time, DriveErro
 }
 
 /// When a device has done all work of the `requests` requests made until `at`.
-pub(super) fn idle_at(device: &mut impl Observed, at: Time, requests: u64) -> Result<Time, DriveError> {
+pub(super) fn idle_at(
+    device: &mut (impl Observed + ?Sized),
+    at: Time,
+    requests: u64,
+) -> Result<Time, DriveError> {
     let idle = device.idle_at(at).map_err(|source| DriveError::Unfinished { at, source })?;
     within_time(idle, requests)
 }

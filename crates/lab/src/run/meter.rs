@@ -42,7 +42,7 @@ impl OpTotals {
 }
 
 /// What a window keeps of one kind: a histogram takes 22 KB, its non-empty buckets a few hundred bytes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Kept {
     bytes: u64,
     latency: PackedHistogram,
@@ -59,7 +59,7 @@ impl OpTotals {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Stretch {
     from: Time,
     to: Time,
@@ -118,6 +118,7 @@ impl Stretch {
 }
 
 /// Measures a run.
+#[derive(Clone)]
 pub struct Meter {
     origin: Time,
     current: Totals,

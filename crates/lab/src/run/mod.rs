@@ -11,6 +11,8 @@ mod coarse;
 mod commits;
 pub mod device;
 pub mod drive;
+mod error;
+pub mod held;
 mod kept;
 mod media;
 pub mod meter;
@@ -27,6 +29,7 @@ pub mod watched;
 
 pub use device::BuildError;
 pub use drive::{DriveError, Limit, Progress, Watch};
+pub use error::RunError;
 pub use kept::Keeping;
 pub use preparation::{Preparation, State};
 pub use summary::{key, summarize};
@@ -37,8 +40,7 @@ use device::{Carrying, Device, InMemory, NoBytes, Observed, Visit};
 use meter::Meter;
 use nvlab_access::{Attached, BlockDevice, MemoryWindow};
 use nvlab_units::Time;
-use nvlab_workload::{AnyMemoryWorkload, BlockWorkload, Pacing, Work, WorkloadError};
-use thiserror::Error;
+use nvlab_workload::{AnyMemoryWorkload, BlockWorkload, Pacing, Work};
 
 /// What to run, and how far.
 #[derive(Clone, Debug)]
@@ -59,137 +61,6 @@ pub struct RunPlan {
     pub limit: Limit,
     /// Requests the run must serve, if that is known: fewer is an error.
     pub requests_asked: Option<u64>,
-}
-
-/// Why a run has no result.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum RunError {
-    /// The workload cannot be read again: a trace that has changed, or is gone.
-    #[error("{0}")]
-    Workload(String),
-    /// The design cannot be built.
-    #[error("design {design}: {why}")]
-    Unbuildable {
-        /// Its name.
-        design: String,
-        /// Why.
-        why: String,
-    },
-    /// This machine has too little memory for the device.
-    #[error("design {design}: {why}")]
-    NoMemory {
-        /// Its name.
-        design: String,
-        /// How much is needed, and how much is available.
-        why: String,
-    },
-    /// A program of loads and stores on a device of blocks.
-    #[error(
-        "design {design} is a block device: transactions of loads and stores need a memory (ftl.kind = \"envy\", or ftl.cache.kind = \"set-associative\")"
-    )]
-    NotAMemory {
-        /// Its name.
-        design: String,
-    },
-    /// Transactions on a design without a log.
-    #[error("design {design} has no log: transactions on recoverable memory need one (ftl.kind = \"rvm\")")]
-    NotALog {
-        /// Its name.
-        design: String,
-    },
-    /// A workload that does not pass the stages of a design.
-    #[error("design {design} has path.stages, and {why}; leave path.stages out")]
-    Unstaged {
-        /// Its name.
-        design: String,
-        /// What the workload is instead.
-        why: &'static str,
-    },
-    /// A run that cannot be shown on a live page.
-    #[error("design {design}: {why}; leave --http out")]
-    Unwatched {
-        /// The design.
-        design: String,
-        /// Why.
-        why: &'static str,
-    },
-    /// The log failed, or lost something.
-    #[error("{design}: {why}")]
-    Log {
-        /// The design.
-        design: String,
-        /// Why.
-        why: String,
-    },
-    /// Preconditioning failed.
-    #[error("{design}: while preconditioning ({kind}): {source}")]
-    Precondition {
-        /// The design.
-        design: String,
-        /// The requested state.
-        kind: &'static str,
-        /// Why.
-        source: DriveError,
-    },
-    /// The device failed a request.
-    #[error("{design}: {source}{}", of(*.asked))]
-    Failed {
-        /// The design.
-        design: String,
-        /// Why.
-        source: DriveError,
-        /// Requests the run should have served.
-        asked: Option<u64>,
-    },
-    /// The workload produced fewer requests than it announced.
-    #[error("{design}: {served} requests were served, {asked} were asked for")]
-    Short {
-        /// The design.
-        design: String,
-        /// Requests served.
-        served: u64,
-        /// Requests the run should have served.
-        asked: u64,
-    },
-    /// The workload ended before the limit the user set.
-    #[error(
-        "{design}: the workload ended after {requests} requests and {simulated}, before --until '{until}'; \
-         leave --until out, or repeat the trace (loop=N)"
-    )]
-    Ended {
-        /// The design.
-        design: String,
-        /// Requests served.
-        requests: u64,
-        /// Simulated time.
-        simulated: nvlab_units::Span,
-        /// The argument of `--until`.
-        until: String,
-    },
-    /// The device cannot be mounted after a power cut, at the end of the run or when somebody pulled the plug.
-    #[error("{design}: after a power cut nothing is mounted: {why}")]
-    Unmounted {
-        /// The design.
-        design: String,
-        /// Why.
-        why: String,
-    },
-    /// No request at all.
-    #[error("{design}: the workload has no requests within the limit")]
-    Nothing {
-        /// The design.
-        design: String,
-    },
-}
-
-impl From<WorkloadError> for RunError {
-    fn from(error: WorkloadError) -> RunError {
-        RunError::Workload(error.to_string())
-    }
-}
-
-fn of(asked: Option<u64>) -> String {
-    asked.map(|asked| format!(" (of {asked} asked)")).unwrap_or_default()
 }
 
 /// What a run is doing, for a progress bar: a phase and how far it is (1 = done, where that is known).
@@ -467,7 +338,7 @@ struct Run<'a> {
     clock: std::time::Instant,
 }
 
-fn finish(run: Run<'_>, device: &mut impl Observed, meter: Meter) -> Result<RunResult, RunError> {
+fn finish(run: Run<'_>, device: &mut (impl Observed + ?Sized), meter: Meter) -> Result<RunResult, RunError> {
     let Run { design, plan, prepared, origin, progress, clock } = run;
     // Work queued at the end belongs to the run: shares of busy time refer to the time until it is done.
     let idle = drive::idle_at(device, progress.now, progress.requests);
@@ -482,16 +353,9 @@ fn finish(run: Run<'_>, device: &mut impl Observed, meter: Meter) -> Result<RunR
 }
 
 fn share_done(plan: &RunPlan, progress: &Progress, origin: Time) -> f64 {
-    let limit = &plan.limit;
-    let of = |done: u64, all: u64| if all == u64::MAX { 0.0 } else { done as f64 / all.max(1) as f64 };
-    [
-        of(progress.requests, plan.requests_asked.unwrap_or(limit.requests).min(limit.requests)),
-        of(progress.bytes, limit.bytes),
-        of(progress.written_bytes, limit.written_bytes),
-        of(progress.now.since(origin).ps(), limit.time.ps()),
-    ]
-    .into_iter()
-    .fold(0.0, f64::max)
+    let requests = plan.requests_asked.unwrap_or(plan.limit.requests).min(plan.limit.requests);
+    let limit = Limit { requests, ..plan.limit };
+    limit.share_done(progress).max(drive::share(progress.now.since(origin).ps(), limit.time.ps()))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub struct Figures {
     /// The device set the pace.
     pub(super) closed_loop: bool,
     /// In the order of the table of metrics.
-    values: Vec<Option<f64>>,
+    pub(super) values: Vec<Option<f64>>,
 }
 
 impl Figures {

@@ -15,17 +15,23 @@
 //! | `figures` | what is kept in memory of a run |
 //! | [`skip`] | rules for points that are not run |
 //! | [`table`] | the results as one table: Parquet, CSV, JSON |
+//! | `description` | what a table says of its sweep |
+//! | [`finished`] | a sweep that left a table, for its page |
 //! | [`front`] | the objectives of points, and their Pareto front |
+//! | [`shown`] | the metrics and objectives that people see |
 //! | [`page`] | table, curves and front as a page |
 //! | [`elsewhere`] | points as workers on other machines get them |
 
+mod description;
 pub mod elsewhere;
 mod figures;
 pub mod file;
+pub mod finished;
 pub mod fleet;
 pub mod front;
 pub mod page;
 pub mod scale;
+pub mod shown;
 pub mod skip;
 pub mod space;
 pub mod table;
@@ -35,6 +41,8 @@ mod tests;
 
 pub use figures::Figures;
 pub use file::SweepError;
+pub use finished::Finished;
+pub use shown::Shown;
 pub use space::{Point, Space};
 
 use crate::design::DesignErrors;

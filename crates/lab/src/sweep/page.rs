@@ -3,7 +3,7 @@
 use super::fleet::{self, by_volume, quantile};
 use super::front::{Group, Objectives, beats, groups};
 use super::space::{Axis as VariedAxis, number_of};
-use super::{Outcome, Sweep, WORKLOAD};
+use super::{Outcome, Shown, Sweep, WORKLOAD};
 use crate::report::metric::{Better, Metric};
 use crate::report::page::{Axis, Curves, Dot, Page, Scatter, Series, Table, escape};
 
@@ -12,12 +12,16 @@ const LINES_MAX: usize = 7;
 /// Points of the line of a distribution.
 const STEPS: u32 = 50;
 
-/// The page; `metrics` are the columns of its table and what its curves show, `asked` are the objectives, if not the usual ones.
-pub fn page(sweep: &Sweep, outcomes: &[Outcome], metrics: &[Metric], asked: &[Metric]) -> String {
-    let groups = groups(sweep, outcomes, asked);
-    let objectives = Objectives::of(&groups, asked);
+/// The page.
+pub fn page(sweep: &Sweep, outcomes: &[Outcome], shown: &Shown) -> String {
+    let groups = groups(sweep, outcomes, &shown.front);
+    let objectives = Objectives(shown.front.clone());
+    let metrics = &shown.metrics[..];
     let mut page = Page::new(&format!("Sweep {}", sweep.name));
-    page.lead(&lead(sweep, outcomes));
+    let caveat = shown.caveat(outcomes);
+    let caveat =
+        caveat.map_or(String::new(), |text| format!("<p class=\"about\">Note: {}.</p>\n", escape(&text)));
+    page.lead(&(lead(sweep, outcomes) + &caveat));
     let about = format!(
         "Each row is the mean over its seeds. A star marks the front: nothing else under the same workload is as good in {} \
          and better in one of them.",

@@ -3,10 +3,11 @@
 //!
 //! A key is a column of numbers in a base unit if all of its values are such: 7 % is 0.07, and `ftl.unit_bytes` 4096.
 //! Values of metrics are in base units, the unit in the column's name; a metric for which a run has no value is missing.
-//! The columns do not depend on the results.
+//! The columns do not depend on the results. As Arrow and Parquet it also says of which sweep it is ([`super::finished`]).
 
+use super::description::{Description, KEY};
 use super::scale::Scale;
-use super::{Outcome, Sweep};
+use super::{Outcome, Shown, Sweep};
 use crate::columns_out::parquet_of;
 use crate::report::compare::csv_row;
 use crate::report::metric::{Metric, metrics};
@@ -25,6 +26,8 @@ pub struct SweepTable {
     keys: Vec<Scale>,
     metrics: &'static [Metric],
     rows: Vec<Row>,
+    /// As JSON.
+    description: String,
 }
 
 struct Row {
@@ -35,8 +38,8 @@ struct Row {
 }
 
 impl SweepTable {
-    /// Of all points, in their order.
-    pub fn new(sweep: &Sweep, outcomes: &[Outcome]) -> SweepTable {
+    /// Of all points, in their order; its metadata say what was varied and what is `shown` of it.
+    pub fn new(sweep: &Sweep, outcomes: &[Outcome], shown: &Shown) -> SweepTable {
         let (keys, metrics) = (sweep.space.keys(), metrics());
         let row = |outcome: &Outcome| {
             let run = outcome.result.as_ref().ok();
@@ -50,7 +53,9 @@ impl SweepTable {
         };
         let rows = outcomes.iter().map(row).collect();
         let keys = keys.iter().map(|key| sweep.space.scale(key)).collect();
-        SweepTable { keys, metrics, rows }
+        let description = Description::of(sweep, outcomes, shown);
+        let description = serde_json::to_string(&description).expect("texts and numbers");
+        SweepTable { keys, metrics, rows, description }
     }
 
     fn names(&self) -> Vec<String> {
@@ -116,7 +121,9 @@ impl SweepTable {
             Field::new(name, kind, true)
         };
         let fields: Vec<Field> = self.names().into_iter().zip(&columns).map(field).collect();
-        let metadata = HashMap::from([("nvlab.schema".to_string(), SCHEMA.to_string())]);
+        let metadata = [("nvlab.schema", SCHEMA), (KEY, &self.description)];
+        let metadata: HashMap<String, String> =
+            metadata.map(|(key, value)| (key.to_string(), value.to_string())).into();
         let schema = Schema::new_with_metadata(fields, metadata);
         RecordBatch::try_new(Arc::new(schema), columns).expect("the columns have a value for each row")
     }

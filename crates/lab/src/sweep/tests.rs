@@ -129,7 +129,8 @@ fn outcomes(sweep: &Sweep) -> Vec<Outcome> {
 fn a_table_has_a_row_for_each_point() {
     let sweep = sweep(FILE);
     let outcomes = outcomes(&sweep);
-    let table = SweepTable::new(&sweep, &outcomes);
+    let shown = Shown::of(&sweep, &outcomes, &[], &[]);
+    let table = SweepTable::new(&sweep, &outcomes, &shown);
     let csv = table.csv();
     let mut lines = csv.lines();
     assert!(
@@ -144,7 +145,83 @@ fn a_table_has_a_row_for_each_point() {
     assert_eq!((rows.len(), rows[0]["waf"].as_f64()), (outcomes.len(), Some(2.97)));
     assert_eq!((&rows[0]["ftl.spare"], &rows[0]["seed"]), (&0.07.into(), &1.into()));
     assert!(rows[4]["waf"].is_null() && rows[4]["error"] == "no");
-    assert_eq!(table.parquet().unwrap(), SweepTable::new(&sweep, &outcomes).parquet().unwrap());
+    assert_eq!(table.parquet().unwrap(), SweepTable::new(&sweep, &outcomes, &shown).parquet().unwrap());
+}
+
+#[test]
+fn a_finished_sweep_makes_the_same_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = sweep(FILE);
+    let mut outcomes = outcomes(&sweep);
+    let named = |name| metric::find(name).unwrap();
+    for (metrics, front) in [(vec![], vec![]), (vec![named("waf")], vec![named("price.gib"), named("waf")])] {
+        let shown = Shown::of(&sweep, &outcomes, &metrics, &front);
+        let file = folder.path().join("sweep-spare.parquet");
+        let table = SweepTable::new(&sweep, &outcomes, &shown);
+        std::fs::write(&file, table.parquet().unwrap()).unwrap();
+        let found = finished::table_at(folder.path()).unwrap().unwrap();
+        let (batch, finished) = Finished::load(&found).unwrap();
+        assert_eq!(batch, table.batch());
+        assert!(finished.page() == page::page(&sweep, &outcomes, &shown));
+        let points = |outcomes: &[Outcome]| outcomes.iter().map(|one| one.point.clone()).collect::<Vec<_>>();
+        assert_eq!(points(&finished.outcomes), points(&outcomes), "a skipped point is none");
+        // Other objectives than it was made with.
+        let other = finished.showing(&[], &["iops".into(), "waf".into()]).unwrap();
+        assert!(other.page().contains("Pareto front: IOPS, WA</h2>"));
+    }
+    // A part of it: the table of a shard.
+    let at = (0..outcomes.len()).filter(|at| at % 3 == 1).collect::<Vec<_>>();
+    outcomes = at.into_iter().map(|at| outcomes[at].clone()).collect();
+    let shown = Shown::of(&sweep, &outcomes, &[], &[]);
+    let finished = Finished::of(&SweepTable::new(&sweep, &outcomes, &shown).batch()).unwrap();
+    assert!(finished.page() == page::page(&sweep, &outcomes, &shown));
+}
+
+#[test]
+fn what_is_no_finished_sweep_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    assert!(finished::table_at(path).unwrap().is_none());
+    let says = |path: &std::path::Path, words: &str| {
+        let error = finished::table_at(path).and_then(|found| Finished::load(&found.unwrap())).err().unwrap();
+        assert!(error.contains(words) && error.contains(&path.display().to_string()), "{error}");
+    };
+    std::fs::write(path.join("sweep-a.shard-1-of-2.parquet"), "").unwrap();
+    says(path, "shards only");
+    std::fs::write(path.join("sweep-a.parquet"), "nothing").unwrap();
+    says(&path.join("sweep-a.parquet"), "Parquet");
+    std::fs::write(path.join("sweep-b.parquet"), "").unwrap();
+    says(path, "has 2 sweeps; name one: sweep-a.parquet, sweep-b.parquet");
+    let run = sample::run("ssd-tlc", 1);
+    let other = crate::columns_out::parquet_of(&crate::columns_out::series(&run)).unwrap();
+    std::fs::write(path.join("series.parquet"), other).unwrap();
+    says(&path.join("series.parquet"), "it is not the table of a sweep");
+}
+
+#[test]
+fn lifetimes_without_cleaning_are_told_where_they_are_shown() {
+    use crate::result::MediumResult;
+    let sweep = sweep(FILE);
+    let mut outcomes = outcomes(&sweep);
+    let of = |erases, cycles| {
+        let medium = MediumResult { blocks: 100, cycles, erases, ..MediumResult::default() };
+        let run = crate::result::RunResult { media: vec![medium], ..sample::run("ssd-tlc", 1) };
+        Ok(Figures::of(&run, false))
+    };
+    outcomes.iter_mut().for_each(|one| one.result = of(300, 3.0));
+    let shown = Shown::of(&sweep, &outcomes, &[], &[]);
+    assert_eq!(shown.caveat(&outcomes), None);
+    outcomes[0].result = of(100, 3.0);
+    outcomes[5].result = of(0, 0.1);
+    let text = shown.caveat(&outcomes).unwrap();
+    assert!(text.contains(&format!("2 of {} runs", outcomes.len())), "{text}");
+    assert!(
+        page::page(&sweep, &outcomes, &shown)
+            .contains("the cost of cleaning is not in the lifetimes of 2 of")
+    );
+    let speed = ["iops", "waf"].map(|name| metric::find(name).unwrap());
+    let shown = Shown::of(&sweep, &outcomes, &speed[..1], &speed);
+    assert_eq!(shown.caveat(&outcomes), None, "no lifetime is shown");
 }
 
 #[test]
@@ -184,7 +261,7 @@ fn the_front_is_what_no_other_beats() {
     assert_eq!(names(&[]), ["price.gib", "lifetime.bytes", "read.p99"], "most of its requests are reads");
     let asked = [price, waf.clone()];
     assert_eq!(names(&asked), ["price.gib", "waf"]);
-    let page = page::page(&sweep, &outcomes, std::slice::from_ref(&waf), &asked);
+    let page = page::page(&sweep, &outcomes, &Shown { metrics: vec![waf], front: asked.to_vec() });
     let figures = page.matches("<figure>").count();
     assert_eq!(page.matches("<summary>Table</summary>").count(), figures, "a table behind every chart");
     assert!(

@@ -7,7 +7,7 @@ use std::path::Path;
 
 #[test]
 fn the_site_is_made_and_its_notebooks_hold() {
-    let Some(python) = python(&["sphinx", "myst_nb", "furo", "matplotlib"]) else { return };
+    let Some(python) = python(&["sphinx", "myst_nb", "furo", "matplotlib", "optuna"]) else { return };
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let folder = tempfile::tempdir_in(scratch).unwrap();
     let made = folder.path().join("site");

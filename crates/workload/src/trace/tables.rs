@@ -32,9 +32,14 @@ pub(super) fn name(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix(PREFIX)
 }
 
-/// Keeps a table with the columns of a trace in Parquet (`nvlab explain traces`); returns its name, `table:HASH`.
+/// The requests of a table with the columns of a trace in Parquet (`nvlab explain traces`), which is not kept.
+pub fn columns(batches: impl RecordBatchReader + Send + 'static) -> Result<Columns, WorkloadError> {
+    Ok(parquet::take(batches, TABLE)?.0)
+}
+
+/// Keeps such a table; returns its name, `table:HASH`.
 pub fn keep(batches: impl RecordBatchReader + Send + 'static) -> Result<String, WorkloadError> {
-    let (mut columns, _) = parquet::take(batches, TABLE)?;
+    let mut columns = columns(batches)?;
     columns.origin.hash = xxh3_64(&encoded(&columns));
     let name = format!("{:016x}", columns.origin.hash);
     let file = Arc::new(encoded(&columns));

@@ -2,7 +2,8 @@
 
 use super::labels::{Labelled, or_dash};
 use crate::report::number;
-use crate::report::page::{Axis, Heat, Histogram, Page, Table, details};
+use crate::report::page::{Axis, Heat, Histogram, Page, Table, details, escape};
+use crate::report::regained::caveat;
 use crate::result::{FlashResult, RunResult};
 use toml::de::{DeTable, DeValue};
 
@@ -126,7 +127,10 @@ fn figures(runs: &[Flash<'_>]) -> String {
             number::count(flash.erases),
         ]);
     }
-    table.html()
+    let note = |(labelled, _): &Flash<'_>| {
+        Some(format!("<p class=\"about\">{}: {}</p>\n", labelled.marked(), escape(&caveat(labelled.run)?)))
+    };
+    table.html() + &runs.iter().filter_map(note).collect::<String>()
 }
 
 /// More dies than this are not listed one by one.

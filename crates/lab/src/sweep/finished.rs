@@ -1,0 +1,153 @@
+//! A finished sweep, read from the table it left: its page is made without running anything again.
+
+use super::description::{Description, KEY};
+use super::page;
+use super::scale::Scale;
+use super::shown::Shown;
+use super::space::Point;
+use super::{Figures, Outcome, Sweep};
+use crate::columns_out::table_of;
+use crate::report::metric::metrics;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, RecordBatch};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A finished sweep.
+pub struct Finished {
+    /// The sweep.
+    pub sweep: Sweep,
+    /// What came of its points, or of those in the table of a shard.
+    pub outcomes: Vec<Outcome>,
+    /// What is shown of it.
+    pub shown: Shown,
+}
+
+/// The table of a sweep that a path means: a Parquet file itself, or the only whole table in a folder of results. `None`: the path
+/// is neither; an error: it is not clear which table is meant.
+pub fn table_at(path: &Path) -> Result<Option<PathBuf>, String> {
+    if path.is_file() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        return match name.ends_with(".parquet") {
+            true => Ok(Some(path.to_path_buf())),
+            false if name.starts_with("sweep-") => {
+                Err(format!("{}: the table of a sweep is read from its .parquet", path.display()))
+            }
+            false => Ok(None),
+        };
+    }
+    let entries = fs::read_dir(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.retain(|name| name.starts_with("sweep-") && name.ends_with(".parquet"));
+    names.sort();
+    let (shards, whole): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name.contains(".shard-"));
+    match (&whole[..], &shards[..]) {
+        ([one], _) => Ok(Some(path.join(one))),
+        ([], []) => Ok(None),
+        ([], _) => Err(format!(
+            "{} has tables of shards only: sweep without --shard makes one of them all (name a shard's file for its part)",
+            path.display()
+        )),
+        (several, _) => {
+            Err(format!("{} has {} sweeps; name one: {}", path.display(), several.len(), several.join(", ")))
+        }
+    }
+}
+
+impl Finished {
+    /// The table in a Parquet file, and the sweep that it is of.
+    pub fn load(path: &Path) -> Result<(RecordBatch, Finished), String> {
+        let about = |problem: String| format!("{}: {problem}", path.display());
+        let batch = table_of(path).map_err(|error| about(error.to_string()))?;
+        let finished = Finished::of(&batch).map_err(about)?;
+        Ok((batch, finished))
+    }
+
+    /// The sweep that a table is of.
+    pub fn of(table: &RecordBatch) -> Result<Finished, String> {
+        let schema = table.schema();
+        let Some(text) = schema.metadata().get(KEY) else {
+            let of = schema.metadata().get("nvlab.schema");
+            return Err(match of.is_some_and(|schema| schema == super::table::SCHEMA) {
+                true => "it is of an earlier nvlab, and does not say what was varied; run the sweep again: what is kept \
+                         is not simulated again"
+                    .into(),
+                false => "it is not the table of a sweep".into(),
+            });
+        };
+        let description: Description = serde_json::from_str(text)
+            .map_err(|error| format!("what it says of its sweep cannot be read: {error}"))?;
+        let sweep = description.sweep()?;
+        let outcomes = outcomes(table, &sweep, &description)?;
+        Ok(Finished { shown: description.shown()?, sweep, outcomes })
+    }
+
+    /// The same with other metrics in its table and curves, or compared by other objectives; of none those of the sweep.
+    pub fn showing(self, metrics: &[String], front: &[String]) -> Result<Finished, String> {
+        let other = Shown::named(metrics, front)?;
+        let metrics = if metrics.is_empty() { self.shown.metrics } else { other.metrics };
+        let front = if front.is_empty() { self.shown.front } else { other.front };
+        Ok(Finished { shown: Shown { metrics, front }, ..self })
+    }
+
+    /// The page that the sweep made of itself.
+    pub fn page(&self) -> String {
+        page::page(&self.sweep, &self.outcomes, &self.shown)
+    }
+}
+
+/// The rows as outcomes. They have the order of the points, of which some may be missing: skipped, or of another shard.
+fn outcomes(table: &RecordBatch, sweep: &Sweep, description: &Description) -> Result<Vec<Outcome>, String> {
+    let keys = sweep.space.keys();
+    let scales: Vec<Scale> = keys.iter().map(|key| sweep.space.scale(key)).collect();
+    let of = |scale: &Scale| column(table, &scale.column);
+    let values = scales.iter().map(of).collect::<Result<Vec<&dyn Array>, _>>()?;
+    let found: Vec<Option<&dyn Array>> =
+        metrics().iter().map(|metric| column(table, &metric.column()).ok()).collect();
+    let (runs, errors) = (column(table, "run")?, column(table, "error")?);
+    let is_at = |point: &Point, row: usize| {
+        keys.iter().zip(&scales).zip(&values).all(|((key, scale), column)| {
+            let value = sweep.space.value_at(point, key).unwrap_or_default();
+            match scale.number(&value) {
+                Some(number) => self::number(*column, row) == Some(number),
+                None => text(*column, row) == Some(&value),
+            }
+        })
+    };
+    let points = sweep.space.points()?;
+    let mut points = points.into_iter();
+    let mut outcomes = Vec::with_capacity(table.num_rows());
+    for row in 0..table.num_rows() {
+        let point = points.find(|point| is_at(point, row));
+        let point = point.ok_or_else(|| format!("row {} is no point of its sweep", row + 1))?;
+        let result = match text(errors, row) {
+            Some(why) => Err(why.to_string()),
+            None => Ok(Figures {
+                key: text(runs, row).unwrap_or_default().to_string(),
+                reused: true,
+                nvlab: description.nvlab.clone(),
+                results_version: description.results_version,
+                closed_loop: description.closed_loop,
+                values: found.iter().map(|column| number((*column)?, row)).collect(),
+            }),
+        };
+        outcomes.push(Outcome { point, result });
+    }
+    Ok(outcomes)
+}
+
+fn column<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, String> {
+    table.column_by_name(name).map(|column| &**column).ok_or_else(|| format!("it has no column `{name}`"))
+}
+
+fn number(column: &dyn Array, row: usize) -> Option<f64> {
+    let column = column.as_primitive_opt::<Float64Type>()?;
+    column.is_valid(row).then(|| column.value(row))
+}
+
+fn text(column: &dyn Array, row: usize) -> Option<&str> {
+    let column = column.as_string_opt::<i32>()?;
+    column.is_valid(row).then(|| column.value(row))
+}

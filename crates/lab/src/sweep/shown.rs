@@ -1,0 +1,68 @@
+//! What people see of a sweep: the metrics of its table and curves, and the objectives of its front.
+
+use super::front::{Objectives, groups};
+use super::{Outcome, Sweep};
+use crate::report::metric::{self, Better, Metric};
+use crate::report::regained::ENOUGH;
+
+/// The usual metrics, besides the objectives.
+const USUAL: [&str; 5] = ["iops", "write.mean", "write.p99", "read.p99", "waf"];
+
+/// What is shown.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The columns of the table, and what its curves show.
+    pub metrics: Vec<Metric>,
+    /// The objectives, two or three.
+    pub front: Vec<Metric>,
+}
+
+impl Shown {
+    /// The metrics and objectives that were asked for; if none were, the usual ones that the runs have.
+    pub fn of(sweep: &Sweep, outcomes: &[Outcome], metrics: &[Metric], front: &[Metric]) -> Shown {
+        let groups = groups(sweep, outcomes, front);
+        let front = Objectives::of(&groups, front).0;
+        if !metrics.is_empty() {
+            return Shown { metrics: metrics.to_vec(), front };
+        }
+        let named = |name: &str| metric::find(name).expect("the metric is in the table of metrics");
+        let mut metrics: Vec<Metric> = Vec::new();
+        for metric in USUAL.map(named).into_iter().chain(front.iter().cloned()) {
+            let has = groups.iter().any(|group| group.mean(&metric).is_some());
+            if has && !metrics.iter().any(|known| known.name == metric.name) {
+                metrics.push(metric);
+            }
+        }
+        Shown { metrics, front }
+    }
+
+    /// Metrics and objectives by their names; of objectives there are two or three, or none.
+    pub fn named(metrics: &[String], front: &[String]) -> Result<Shown, String> {
+        let found = |names: &[String]| names.iter().map(|name| metric::find(name)).collect();
+        let (metrics, front): (Result<Vec<Metric>, String>, Result<Vec<Metric>, String>) =
+            (found(metrics), found(front));
+        let front = front?;
+        if !matches!(front.len(), 0 | 2 | 3) {
+            return Err("a front compares points by two or three metrics".to_string());
+        }
+        match front.iter().find(|metric| metric.better == Better::Neither) {
+            Some(metric) => Err(format!("front: neither more nor less of {} is better", metric.name)),
+            None => Ok(Shown { metrics: metrics?, front }),
+        }
+    }
+
+    /// What a reader must know of the lifetimes that are shown, if the cost of cleaning is not in some of them.
+    pub fn caveat(&self, outcomes: &[Outcome]) -> Option<String> {
+        self.metrics.iter().chain(&self.front).find(|metric| metric.is_life())?;
+        let regained = metric::find("lifetime.regained").expect("the metric is in the table of metrics");
+        let runs: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.result.as_ref().ok()).collect();
+        let short = runs.iter().filter(|run| run.get(&regained).is_some_and(|share| share < ENOUGH)).count();
+        (short > 0).then(|| {
+            format!(
+                "the cost of cleaning is not in the lifetimes of {short} of {} runs: they lived on space that was erased before \
+                 (lifetime.regained below 90 %); run longer, or begin with steady devices",
+                runs.len()
+            )
+        })
+    }
+}
