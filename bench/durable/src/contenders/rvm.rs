@@ -67,8 +67,9 @@ pub fn make(
         }
     };
     let mut region = rvm.map(SEGMENT, 0..bytes)?;
-    region.populate();
     if start == Start::Create {
+        // Opening takes what it takes without: a page is taken when it is first used.
+        region.populate();
         let mut load = region.begin_with(nvlab_rvm::Restore::No);
         for rows in load.set_range(0..tables::offset(Table::History, 0))?.chunks_exact_mut(ROW_BYTES) {
             rows.copy_from_slice(Row::NEW.as_bytes());

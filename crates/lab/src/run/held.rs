@@ -213,9 +213,14 @@ impl HeldDevice {
     /// Its blocks; asking changes nothing. `None` without flash.
     pub fn blocks(&mut self) -> Result<Option<Blocks>, RunError> {
         let observed = present(&mut self.device, &self.plan)?.observed();
-        let live = observed.live_shares();
-        let flash = observed.insides(Span::ZERO).flash;
-        Ok(flash.map(|flash| Blocks { erases: flash.data.cells.erase_counts().to_vec(), live }))
+        let maps = observed.maps().unwrap_or_default();
+        let Some(flash) = observed.insides(Span::ZERO).flash else { return Ok(None) };
+        let erases = flash.data.cells.erase_counts().to_vec();
+        let held =
+            maps.into_iter().find_map(|map| map.held).filter(|held| held.regions.len() == erases.len());
+        let live = held
+            .map(|held| held.regions.iter().map(|region| region.live as f32 / held.units as f32).collect());
+        Ok(Some(Blocks { erases, live }))
     }
 
     /// What it measured since it was opened, or since the last power cut, as a run reports it. It first waits until the device has
