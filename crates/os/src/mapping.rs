@@ -156,7 +156,7 @@ impl Mapping {
     /// Gets every page of it ready for stores now, so that none faults later. A kernel that cannot (before 5.14) leaves it to
     /// the first store to each.
     pub fn populate(&self) {
-        let _ = self.advise(libc::MADV_POPULATE_WRITE);
+        self.populate_part(0..self.bytes as u64);
     }
 
     /// The same for some of its bytes; those outside are left out.

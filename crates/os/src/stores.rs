@@ -247,6 +247,15 @@ pub fn prefetch_for_store(at: *const u8) {
     let _ = at;
 }
 
+/// The same for every line of so many bytes.
+#[inline(always)]
+pub fn prefetch_lines_for_store(start: *const u8, bytes: usize) {
+    let before = start.addr() % LINE;
+    for line in (0..before + bytes).step_by(LINE) {
+        prefetch_for_store(start.wrapping_sub(before).wrapping_add(line));
+    }
+}
+
 /// Asks for the cache line at this address, which need not be mapped, before it is needed for a load.
 #[inline]
 pub fn prefetch_for_load(at: *const u8) {

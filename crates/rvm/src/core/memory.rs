@@ -2,7 +2,7 @@
 
 use crate::{Error, Result, Store};
 use nvlab_os::PrivateCopy;
-use nvlab_os::stores::{LINE, prefetch_for_store};
+use nvlab_os::stores::prefetch_lines_for_store;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -121,10 +121,8 @@ impl Memory {
     /// Asks for the cache lines of a range, which somebody is about to change; of those outside the memory nothing happens.
     #[inline]
     pub fn prefetch(&self, range: Range<usize>) {
-        let end = range.end.min(self.bytes());
-        for line in (range.start / LINE * LINE..end).step_by(LINE) {
-            prefetch_for_store(self.start().wrapping_add(line));
-        }
+        let bytes = range.end.min(self.bytes()).saturating_sub(range.start);
+        prefetch_lines_for_store(self.start().wrapping_add(range.start), bytes);
     }
 
     /// Makes the pages of a range its own, as the first store to each would. A page that is read first is mapped twice, and

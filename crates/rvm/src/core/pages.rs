@@ -5,7 +5,7 @@ use super::memory::PAGE_BYTES;
 use crate::record::copy;
 use crate::{Error, Result, Store};
 use nvlab_os::Mapping;
-use nvlab_os::stores::{LINE, prefetch_for_store};
+use nvlab_os::stores::prefetch_lines_for_store;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const PAGES_MAX: usize = 16 << 10;
 /// Adjacent pages are written together up to this many bytes.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 /// The processor itself gets the rest of a longer change.
-const PREFETCH_BYTES_MAX: usize = 256;
+pub(super) const PREFETCH_BYTES_MAX: usize = 256;
 
 type Page = Box<[u8; PAGE_BYTES as usize]>;
 
@@ -115,13 +115,7 @@ impl Pages {
     #[inline]
     pub fn prefetch(&self, offset: u64, bytes: usize) {
         let Some(memory) = &self.memory else { return };
-        let end = offset + bytes.min(PREFETCH_BYTES_MAX) as u64;
-        // A mapping begins at a page.
-        let mut line = offset & !(LINE as u64 - 1);
-        while line < end {
-            prefetch_for_store(memory.start().wrapping_add(line as usize));
-            line += LINE as u64;
-        }
+        prefetch_lines_for_store(memory.start().wrapping_add(offset as usize), bytes.min(PREFETCH_BYTES_MAX));
     }
 
     fn load(&mut self, number: u64) -> Result<&mut Page> {

@@ -76,11 +76,8 @@ impl RawTransaction {
             surely_fit: 0,
         };
         // Each range may be the first in its memory.
-        transaction.entered = FEW_RANGES + 1;
-        let others =
-            transaction.record_bytes(LONG_RANGE_BYTES - 1, FEW_RANGES) - (LONG_RANGE_BYTES - 1) as u64;
-        transaction.entered = 0;
-        let most = transaction.record_bytes_max.saturating_sub(others) as usize;
+        let headers = record_bytes(headers, 0, FEW_RANGES, FEW_RANGES + 1);
+        let most = transaction.record_bytes_max.saturating_sub(headers) as usize;
         transaction.surely_fit = most.min(LONG_RANGE_BYTES - 1);
         transaction
     }
@@ -331,12 +328,10 @@ impl RawTransaction {
         if needed > most { Err(Error::TooLarge { needed, most }) } else { Ok(()) }
     }
 
-    /// The most bytes a record of so many ranges takes: each may need a header that selects its segment, and a long one
-    /// several of its own.
+    /// The most bytes a record of so many ranges takes.
     #[inline]
     fn record_bytes(&self, bytes: usize, ranges: usize) -> u64 {
-        let pieces = ranges + bytes / LONG_RANGE_BYTES + self.entered + 1;
-        (self.headers.transaction_bytes() + pieces * self.headers.range_bytes() + bytes + 8) as u64
+        record_bytes(self.headers, bytes, ranges, self.entered)
     }
 
     /// The most bytes its record takes.
@@ -359,6 +354,14 @@ impl RawTransaction {
             bytes.copy_from_slice(&old_bytes[at..at + end - start]);
         }
     }
+}
+
+/// The most bytes a record of so many ranges in so many memories takes: each memory may need a header that selects its segment,
+/// and a long range several of its own.
+#[inline]
+fn record_bytes(headers: Headers, bytes: usize, ranges: usize, memories: usize) -> u64 {
+    let pieces = ranges + bytes / LONG_RANGE_BYTES + memories + 1;
+    (headers.transaction_bytes() + pieces * headers.range_bytes() + bytes + 8) as u64
 }
 
 impl Drop for RawTransaction {

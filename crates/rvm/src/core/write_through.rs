@@ -11,14 +11,12 @@
 //!    good by the first record or segment it is not made for; what is after the head then is applied by truncation, all of it once more.
 //! 3. A crash in the middle leaves part of a record in a segment, which recovery stores again.
 
+use super::pages::PREFETCH_BYTES_MAX;
 use crate::record::written_in_place;
 use crate::{Error, Result, Store};
 use nvlab_os::Mapping;
-use nvlab_os::stores::{LINE, prefetch_for_store};
+use nvlab_os::stores::prefetch_lines_for_store;
 use std::ops::Range;
-
-/// The processor itself gets the rest of a longer range.
-const PREFETCH_BYTES_MAX: usize = 256;
 
 /// The segments in use, by number.
 #[derive(Debug, Default)]
@@ -52,12 +50,8 @@ impl WriteThrough {
     /// Asks for the lines that [`WriteThrough::store`] will store to.
     #[inline(always)]
     pub fn prefetch(&self, segment: u32, offset: u64, bytes: usize) {
-        // A mapping begins at a page, and an address need not be mapped.
         let start = self.segments[segment as usize].start().wrapping_add(offset as usize);
-        let before = start.addr() % LINE;
-        for line in (0..before + bytes.min(PREFETCH_BYTES_MAX)).step_by(LINE) {
-            prefetch_for_store(start.wrapping_sub(before).wrapping_add(line));
-        }
+        prefetch_lines_for_store(start, bytes.min(PREFETCH_BYTES_MAX));
     }
 
     /// Stores what forced records change; returns the bytes. `None`: some of them are not made for this.
