@@ -9,17 +9,17 @@ const CHUNK_WORDS: usize = 8192;
 #[derive(Debug)]
 pub(crate) struct Arena {
     chunks: Vec<Box<[u64]>>,
-    /// The chunk in use, what is free of it, and how many words that is.
+    /// The chunk in use, and what is free of it.
     chunk: usize,
     next: *mut u64,
-    left: usize,
+    end: *mut u64,
     /// Where the last copy for reading begins, if nothing has been taken since: a word that says how many read it.
     lent: *mut u64,
 }
 
 impl Default for Arena {
     fn default() -> Self {
-        Arena { chunks: Vec::new(), chunk: 0, next: null_mut(), left: 0, lent: null_mut() }
+        Arena { chunks: Vec::new(), chunk: 0, next: null_mut(), end: null_mut(), lent: null_mut() }
     }
 }
 
@@ -42,11 +42,11 @@ impl Arena {
 
     #[inline]
     fn take_next(&mut self, words: usize) -> *mut u64 {
-        if words > self.left {
+        if words * size_of::<u64>() > self.end.addr() - self.next.addr() {
             self.advance(words);
         }
         let at = self.next;
-        (self.next, self.left) = (at.wrapping_add(words), self.left - words);
+        self.next = at.wrapping_add(words);
         at
     }
 
@@ -56,7 +56,6 @@ impl Arena {
     pub fn lend(&mut self, words: usize, is_read: impl FnOnce(*mut u64) -> bool) -> *mut u64 {
         if !self.lent.is_null() && !is_read(self.lent) {
             // Both are in the same chunk.
-            self.left += (self.next.addr() - self.lent.addr()) / size_of::<u64>();
             self.next = self.lent;
         }
         self.lent = self.take_next(words + 1);
@@ -77,9 +76,9 @@ impl Arena {
 
     #[inline]
     fn use_chunk(&mut self) {
-        (self.next, self.left) = match self.chunks.get_mut(self.chunk) {
-            Some(chunk) => (chunk.as_mut_ptr(), chunk.len()),
-            None => (null_mut(), 0),
+        (self.next, self.end) = match self.chunks.get_mut(self.chunk) {
+            Some(chunk) => (chunk.as_mut_ptr(), chunk.as_mut_ptr().wrapping_add(chunk.len())),
+            None => (null_mut(), null_mut()),
         };
     }
 
@@ -87,10 +86,10 @@ impl Arena {
     #[inline]
     pub fn clear(&mut self) {
         self.keep_lent();
-        self.use_chunk();
-        if self.chunk > 0 || self.left > CHUNK_WORDS {
+        if self.chunk > 0 || self.chunks.first().is_some_and(|first| first.len() > CHUNK_WORDS) {
             self.release();
         }
+        self.use_chunk();
     }
 
     #[cold]
@@ -99,7 +98,6 @@ impl Arena {
             self.chunks.clear();
         }
         self.chunk = 0;
-        self.use_chunk();
     }
 }
 

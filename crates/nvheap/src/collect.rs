@@ -31,7 +31,7 @@ impl<H: Brand> Heap<H> {
         let tx = lease.tx();
         for cuts in cuts.chunks(CUTS) {
             run_own(tx, || cuts.iter().try_for_each(|&cut| tx.cut(cut)))?;
-            reap(&lease, tx.context.slot, List::Dead)?;
+            reap(lease, tx.context.slot, List::Dead)?;
         }
         Ok(unreachable)
     }

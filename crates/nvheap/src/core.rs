@@ -62,8 +62,6 @@ pub(crate) struct Core {
     pub this: Weak<Core>,
     /// Dropped with the heap.
     pub _guard: Box<dyn std::any::Any + Send + Sync>,
-    /// Tells the heaps of a process apart.
-    pub id: u64,
 }
 
 /// Writes both copies, one after the other.

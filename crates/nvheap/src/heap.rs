@@ -15,7 +15,7 @@ use crate::recover;
 use crate::space::Space;
 use crate::sync::{AtomicU64, Mutex};
 use crate::thread::{self, Lease};
-use crate::tx::{List, RawTx, Tx, with_running};
+use crate::tx::{List, RawTx, Tx};
 use crate::wait::back_off;
 use nvlab_os::{barrier, file};
 use std::any::{TypeId, type_name};
@@ -250,7 +250,7 @@ impl<H: Brand> Heap<H> {
         }
         memory.persist(TYPES.start, &whole_words(&kept(&shape)))?;
         let mut heap = Self::start(memory, header, shape, brand, 0, 0);
-        let made = run(&thread::lease(&heap.core)?, &mut |tx| {
+        let made = run(thread::lease(&heap.core)?, &mut |tx| {
             let root = PBox::<H::Root, H>::new(tx, root(tx)?)?;
             let at = root.word().get();
             // It is never dropped: the header points to it.
@@ -329,7 +329,6 @@ impl<H: Brand> Heap<H> {
         base: u64,
         replayed: u64,
     ) -> Self {
-        static IDS: AtomicU64 = AtomicU64::new(1);
         barrier::register();
         let layout = header.layout;
         let core = Arc::new_cyclic(|this| Core {
@@ -351,7 +350,6 @@ impl<H: Brand> Heap<H> {
             handles: Mutex::default(),
             this: this.clone(),
             _guard: Box::new(brand),
-            id: IDS.fetch_add(1, Ordering::Relaxed),
             header: Mutex::new(header),
         });
         Heap { core, root: header.root, replayed, brand: PhantomData }
@@ -368,7 +366,7 @@ impl<H: Brand> Heap<H> {
     /// that one; if it fails there, all of it fails.
     pub fn transaction<R: Send>(&self, mut body: impl FnMut(&Tx<'_, H>) -> Result<R> + Send) -> Result<R> {
         let lease = thread::lease(&self.core)?;
-        run(&lease, &mut body)
+        run(lease, &mut body)
     }
 
     /// The root.
@@ -408,7 +406,7 @@ impl<H: Brand> Heap<H> {
 
     fn reap(&self, log: usize, list: List) -> Result<()> {
         let lease = thread::lease(&self.core)?;
-        reap(&lease, log, list)
+        reap(lease, log, list)
     }
 }
 
@@ -422,59 +420,57 @@ impl<H: Brand> Drop for Heap<H> {
 }
 
 /// Runs transactions until one commits or fails for good.
+// The body is called in one place, so that the compiler makes it part of this.
+#[inline]
 pub(crate) fn run<H: Brand, R>(
-    lease: &Lease<'_>,
+    lease: Lease<'_>,
     body: &mut impl FnMut(&Tx<'_, H>) -> Result<R>,
 ) -> Result<R> {
     let tx = lease.tx();
-    if tx.context.depth.get() > 0 {
-        // Part of the transaction around it.
-        return body(&Tx::new(tx)).map_err(|error| tx.doom(error));
-    }
+    let is_part = tx.context.is_running.get();
     let mut tries = 0;
     loop {
-        match attempt(tx, body) {
-            Err(Error::Conflict) => {
+        let ended = if is_part { None } else { Some(Ended::begin(tx)?) };
+        let result = body(&Tx::new(tx));
+        let Some(ended) = ended else {
+            // Part of the transaction around it.
+            return result.map_err(|error| tx.doom(error));
+        };
+        let error = match result {
+            Ok(result) => {
+                ended.disarm();
+                match tx.commit() {
+                    Ok(()) if !tx.context.has_dead.get() => return Ok(result),
+                    Ok(()) => return destroy_rest(lease).map(|()| result),
+                    Err(error) => error,
+                }
+            }
+            Err(error) => {
+                let error = failure(tx, error);
+                drop(ended);
+                error
+            }
+        };
+        match error {
+            Error::Conflict => {
                 tries += 1;
                 back_off(tries);
             }
-            Err(error) => {
+            error => {
                 destroy_dropped(lease);
                 return Err(error);
-            }
-            Ok(result) => {
-                if tx.context.has_dead.get() {
-                    destroy_rest(lease)?;
-                }
-                return Ok(result);
             }
         }
     }
 }
 
-#[inline(always)]
-fn attempt<H: Brand, R>(tx: RawTx<'_>, body: &mut impl FnMut(&Tx<'_, H>) -> Result<R>) -> Result<R> {
-    tx.begin()?;
-    tx.context.depth.set(1);
-    let ended = Ended::new(tx);
-    let result = with_running(tx, || body(&Tx::new(tx)));
-    let result = match result {
-        Ok(result) if !tx.context.is_doomed() => result,
-        result => return Err(failure(tx, result.err())),
-    };
-    ended.disarm();
-    tx.context.depth.set(0);
-    tx.commit()?;
-    Ok(result)
-}
-
-/// Why a transaction cannot commit: what its body returned, or what happened in it.
+/// Why a transaction cannot commit whose body returned this: a conflict counts, even if the program has made something else of
+/// it.
 #[cold]
-fn failure(tx: RawTx<'_>, error: Option<Error>) -> Error {
-    match (tx.context.doomed(), error) {
-        // A conflict counts, even if the program has made something else of it.
-        (Some(error @ Error::Conflict), _) | (_, Some(error)) | (Some(error), None) => error,
-        (None, None) => unreachable!("called after a failure"),
+fn failure(tx: RawTx<'_>, error: Error) -> Error {
+    match tx.context.doomed() {
+        Some(conflict @ Error::Conflict) => conflict,
+        _ => error,
     }
 }
 

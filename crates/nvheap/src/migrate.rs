@@ -210,7 +210,7 @@ fn run_step<Old: Brand, New: Brand>(
     let old = open_copy::<Old>(old, path)?;
     let root = old.root()?;
     let lease = thread::lease(&old.core)?;
-    run(&lease, &mut |from: &Tx<'_, Old>| {
+    run(lease, &mut |from: &Tx<'_, Old>| {
         let root = root.read(from)?;
         let file = new.try_clone().map_err(Error::io("open", &beside.display()))?;
         Heap::<New>::create_by(file, beside, options.clone(), |to| step(&root, from, to)).map(drop)

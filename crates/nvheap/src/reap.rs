@@ -12,25 +12,29 @@ use std::sync::Arc;
 const TRIES: u32 = 100;
 
 /// Ends a transaction that was left by an error or a panic.
-pub(crate) struct Ended<'t>(Option<RawTx<'t>>);
+pub(crate) struct Ended<'t>(RawTx<'t>);
 
 impl<'t> Ended<'t> {
-    pub fn new(tx: RawTx<'t>) -> Self {
-        Ended(Some(tx))
+    /// A transaction in which pointers can be dropped.
+    #[inline(always)]
+    pub fn begin(tx: RawTx<'t>) -> Result<Self> {
+        tx.begin()?;
+        tx.context.is_running.set(true);
+        Ok(Ended(tx))
     }
 
     /// It ends in order.
-    pub fn disarm(mut self) {
-        self.0 = None;
+    #[inline(always)]
+    pub fn disarm(self) {
+        self.0.context.is_running.set(false);
+        std::mem::forget(self);
     }
 }
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        if let Some(tx) = self.0 {
-            tx.context.depth.set(0);
-            tx.abort();
-        }
+        self.0.context.is_running.set(false);
+        self.0.abort();
     }
 }
 
@@ -43,8 +47,7 @@ pub(crate) fn run_own(tx: RawTx<'_>, body: impl FnMut() -> Result<()>) -> Result
 fn run_often(tx: RawTx<'_>, tries_max: u32, mut body: impl FnMut() -> Result<()>) -> Result<()> {
     let mut tries = 0;
     loop {
-        tx.begin()?;
-        let ended = Ended::new(tx);
+        let ended = Ended::begin(tx)?;
         let done = body();
         match done.is_ok() {
             true => ended.disarm(),
@@ -61,7 +64,7 @@ fn run_often(tx: RawTx<'_>, tries_max: u32, mut body: impl FnMut() -> Result<()>
 }
 
 /// Destroys the objects of a list, a few in each transaction.
-pub(crate) fn reap(lease: &Lease<'_>, log: usize, list: List) -> Result<()> {
+pub(crate) fn reap(lease: Lease<'_>, log: usize, list: List) -> Result<()> {
     let tx = lease.tx();
     while !tx.is_list_empty(log, list)? {
         run_own(tx, || tx.reap(log, list).map(|_| ()))?;
@@ -70,7 +73,7 @@ pub(crate) fn reap(lease: &Lease<'_>, log: usize, list: List) -> Result<()> {
 }
 
 /// After a transaction of this thread: destroys what it left to be destroyed.
-pub(crate) fn destroy_rest(lease: &Lease<'_>) -> Result<()> {
+pub(crate) fn destroy_rest(lease: Lease<'_>) -> Result<()> {
     let (tx, mut is_done) = (lease.tx(), false);
     while !is_done {
         destroy_dropped(lease);
@@ -94,17 +97,17 @@ pub(crate) fn drop_handle(core: &Arc<Core>, at: u64) {
     let Ok(lease) = thread::lease(core) else { return };
     let context = lease.tx().context;
     context.dropped.borrow_mut().push(at);
-    if context.depth.get() > 0 {
+    if context.is_running.get() {
         // After the transaction, whether it commits or not.
         context.has_dead.set(true);
     } else {
-        destroy_dropped(&lease);
+        destroy_dropped(lease);
     }
 }
 
 /// Destroys the objects that lived by the handles that this thread has dropped. Those that other transactions hold for long wait for
 /// the next of this thread, or until the heap is opened next.
-pub(crate) fn destroy_dropped(lease: &Lease<'_>) {
+pub(crate) fn destroy_dropped(lease: Lease<'_>) {
     let tx = lease.tx();
     let next = || tx.context.dropped.borrow_mut().pop();
     while let Some(at) = next() {

@@ -7,24 +7,30 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::sync::thread_local;
 use crate::tx::{Context, RawTx};
-use std::cell::RefCell;
+use std::any::TypeId;
+use std::cell::{Cell, RefCell};
+use std::ptr::{eq, from_ref, null};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 /// The log of a thread.
 struct Leased {
-    id: u64,
+    // It keeps the address from being that of another heap.
     core: Weak<Core>,
+    /// Leases have its address.
     context: Rc<Context>,
 }
 
 thread_local! {
     static LEASED: RefCell<Vec<Leased>> = const { RefCell::new(Vec::new()) };
+    /// One of them, or null: that of the heap that the thread used last.
+    static LAST: Cell<*const Context> = const { Cell::new(null()) };
 }
 
 impl Drop for Leased {
     fn drop(&mut self) {
+        let _ = LAST.try_with(|last| last.set(null()));
         if let Some(core) = self.core.upgrade() {
             self.context.give_back(&core);
             core.slots[self.context.slot].is_leased.store(false, Ordering::Release);
@@ -33,50 +39,86 @@ impl Drop for Leased {
 }
 
 /// A thread's use of its log.
+#[derive(Clone, Copy)]
 pub(crate) struct Lease<'c> {
     core: &'c Core,
-    context: Rc<Context>,
+    context: &'c Context,
 }
 
-impl Lease<'_> {
-    #[inline]
-    pub fn tx(&self) -> RawTx<'_> {
-        RawTx { core: self.core, context: &self.context }
+impl<'c> Lease<'c> {
+    /// # Safety
+    /// The context is one of `LEASED` for this heap. It is there as long as the heap is borrowed: only a thread that ends, or that
+    /// closes the heap, takes it away.
+    #[inline(always)]
+    unsafe fn new(core: &'c Core, context: *const Context) -> Self {
+        // SAFETY: the caller answers for it.
+        Lease { core, context: unsafe { &*context } }
+    }
+
+    #[inline(always)]
+    pub fn tx(self) -> RawTx<'c> {
+        RawTx { core: self.core, context: self.context }
     }
 }
 
 /// This thread's log of a heap.
-#[inline]
+#[inline(always)]
 pub(crate) fn lease(core: &Arc<Core>) -> Result<Lease<'_>> {
-    let mine = LEASED.with(|leased| {
-        let leased = leased.borrow();
-        let mine = leased.iter().find(|leased| leased.id == core.id);
-        mine.map(|mine| mine.context.clone())
-    });
-    match mine {
-        Some(context) => Ok(Lease { core, context }),
-        None => new_lease(core),
+    let last = LAST.with(Cell::get);
+    // SAFETY: whoever takes it out of `LEASED` resets the pointer.
+    if unsafe { last.as_ref() }.is_some_and(|last| eq(last.core, Arc::as_ptr(core))) {
+        // SAFETY: as above.
+        return Ok(unsafe { Lease::new(core, last) });
     }
+    find_lease(core)
 }
 
 #[cold]
-fn new_lease(core: &Arc<Core>) -> Result<Lease<'_>> {
-    LEASED.with(|leased| {
+fn find_lease(core: &Arc<Core>) -> Result<Lease<'_>> {
+    let context = LEASED.with(|leased| {
         let mut leased = leased.borrow_mut();
+        if let Some(mine) = leased.iter().find(|leased| eq(leased.context.core, Arc::as_ptr(core))) {
+            return Ok(Rc::as_ptr(&mine.context));
+        }
         leased.retain(|leased| leased.core.strong_count() > 0);
         let free = core.slots.iter().position(|slot| !slot.is_leased.swap(true, Ordering::AcqRel));
         let slot = free.ok_or(Error::TooManyThreads { logs: core.slots.len() as u32 })?;
-        let context = Rc::new(Context::new(slot));
-        leased.push(Leased { id: core.id, core: Arc::downgrade(core), context: context.clone() });
-        Ok(Lease { core, context })
-    })
+        let context = Rc::new(Context::new(core, slot));
+        let at = Rc::as_ptr(&context);
+        leased.push(Leased { core: Arc::downgrade(core), context });
+        Ok(at)
+    })?;
+    LAST.with(|last| last.set(context));
+    // SAFETY: it is in `LEASED`.
+    Ok(unsafe { Lease::new(core, context) })
+}
+
+/// The transaction that this thread runs on the heap of a brand, for pointers that are dropped. A process has one heap of a brand
+/// open.
+pub(crate) fn with_current(brand: TypeId, found: impl FnOnce(RawTx<'_>)) {
+    // SAFETY: a lease borrows the heap as long as its transaction runs.
+    let is_it = |at: &&Context| at.is_running.get() && unsafe { (*at.core).brand } == brand;
+    // SAFETY: as in `lease`.
+    let last = unsafe { LAST.with(Cell::get).as_ref() }.filter(is_it).map(from_ref);
+    let other = || {
+        let leased = |leased: &RefCell<Vec<Leased>>| {
+            leased.borrow().iter().map(|leased| &*leased.context).find(is_it).map(from_ref)
+        };
+        LEASED.try_with(leased).ok().flatten()
+    };
+    // SAFETY: as above.
+    if let Some(context) = last.or_else(other).map(|context| unsafe { &*context }) {
+        // SAFETY: as above.
+        found(RawTx { core: unsafe { &*context.core }, context });
+    }
 }
 
 /// The heap is being closed by this thread.
 pub(crate) fn end_lease(core: &Core) {
     let mine = LEASED.try_with(|leased| {
         let mut leased = leased.borrow_mut();
-        leased.iter().position(|leased| leased.id == core.id).map(|index| leased.swap_remove(index))
+        let mine = leased.iter().position(|leased| eq(leased.context.core, core));
+        mine.map(|index| leased.swap_remove(index))
     });
     drop(mine);
 }

@@ -30,15 +30,33 @@ impl<T: Persist<H>, H: Brand> Handle<T, H> {
     // A store behind the fence of the last commit waits for it, and there is room for a few dozen: calls would fill it.
     #[inline(always)]
     pub fn read<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Read<'t, T>> {
-        self.check(tx)?;
-        read::<T, H>(tx.raw, self.word)
+        let handle = self.afresh();
+        handle.check(tx)?;
+        read::<T, H>(tx.raw, handle.word)
     }
 
     /// The value, for a change.
     #[inline]
     pub fn write<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Write<'t, T>> {
-        self.check(tx)?;
-        write::<T, H>(tx.raw, self.word)
+        let handle = self.afresh();
+        handle.check(tx)?;
+        write::<T, H>(tx.raw, handle.word)
+    }
+
+    /// The same, of which the compiler knows nothing: it would compute all that follows from it before the first try of a
+    /// transaction and store it for the next one.
+    #[inline(always)]
+    fn afresh(&self) -> &Self {
+        #[cfg(miri)]
+        return self;
+        #[cfg(not(miri))]
+        {
+            let mut handle = std::ptr::from_ref(self);
+            // SAFETY: does nothing.
+            unsafe { std::arch::asm!("/* {0} */", inout(reg) handle, options(nomem, nostack, preserves_flags)) };
+            // SAFETY: it is what it was.
+            unsafe { &*handle }
+        }
     }
 
     /// A persistent pointer to the object; `None` if it has lost its last one and lives by its handles only.

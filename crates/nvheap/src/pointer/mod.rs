@@ -152,11 +152,8 @@ fn read_in<'t, T: Persist<H>, H: Brand>(
     home: u64,
     tag: Option<u16>,
 ) -> Result<Read<'t, T>> {
-    let copy = tx.lend(words_of::<T>());
-    // SAFETY: the copy has the words of the type.
-    let found = unsafe { tx.read(lock, home, words_of::<T>(), copy.data, tag) };
-    match found {
-        Ok(None) => match is_value::<T, H>(tx, home, copy.data) {
+    match tx.read_lent(lock, home, words_of::<T>(), tag)? {
+        (copy, true) => match is_value::<T, H>(tx, home, copy.data) {
             // SAFETY: the words were copied and are a value.
             Ok(()) => Ok(unsafe { Read::lent(copy) }),
             Err(error) => {
@@ -164,9 +161,7 @@ fn read_in<'t, T: Persist<H>, H: Brand>(
                 Err(error)
             }
         },
-        other => {
-            copy.borrow.set(0);
-            let Some(private) = other? else { unreachable!("a copy is handled above") };
+        (private, false) => {
             is_value::<T, H>(tx, home, private.data)?;
             Read::shared(private).ok_or_else(|| tx.doom(Error::Borrowed))
         }

@@ -44,32 +44,32 @@ impl<'t> RawTx<'t> {
     #[inline]
     fn try_commit(self) -> Result<()> {
         let mut state = self.context.state.borrow_mut();
-        if !state.dead.is_empty() {
+        if !state.dead.is_empty() && state.doomed.is_none() {
             drop(state);
             self.destroy_dead()?;
             state = self.context.state.borrow_mut();
         }
-        match &state.doomed {
-            Some(error) => Err(error.clone()),
-            None => {
-                self.commit_in(&mut state)?;
-                self.end(&mut state);
-                Ok(())
-            }
+        if let Some(error) = &state.doomed {
+            return Err(error.clone());
         }
+        if state.held.is_empty() && state.words.is_empty() {
+            // Its reads are of one moment.
+            state.clear_copies();
+        } else {
+            self.commit_in(&mut state)?;
+        }
+        self.end(&mut state);
+        Ok(())
     }
 
     #[inline]
     fn commit_in(self, state: &mut State) -> Result<()> {
-        if state.held.is_empty() && state.words.is_empty() {
-            // Its reads are of one moment.
-            return Ok(());
-        }
         self.validate(state)?;
         let (core, slot) = (self.core, &self.core.slots[self.context.slot]);
         self.build(state)?;
         if state.record.is_empty() {
             state.held.iter().for_each(|held| held.release(held.before));
+            state.clear_copies();
             return Ok(());
         }
         // A region has a log of another size.
@@ -90,6 +90,7 @@ impl<'t> RawTx<'t> {
             Some(region) => {
                 let prepared = region.prepare(&mut state.record.homes())?;
                 let filled = region.fill(&state.streamed);
+                self.prepare_end(state, clock);
                 filled.and_then(|()| state.record.apply(&core.memory)).and_then(|()| region.commit(prepared))
             }
         };
@@ -97,12 +98,9 @@ impl<'t> RawTx<'t> {
             slot.committing.store(0, Ordering::Release);
             return core.fail(Err(error));
         }
-        state.seen[self.context.slot] = clock;
-        slot.clock.store(clock, Ordering::Release);
         let free = Word::free(clock, self.context.slot);
         state.held.iter().for_each(|held| held.release(free));
         slot.committing.store(0, Ordering::Release);
-        // Stores behind the fence wait for it, and there is room for a few dozen of them: none without need.
         if state.has_blocks() || state.overflow.is_some() {
             // If it fails, the heap takes no more work, but this transaction has happened.
             let _ = core.fail(self.settle(state));
@@ -193,14 +191,27 @@ impl<'t> RawTx<'t> {
             // Before the record: lines become durable in any order, and a whole record says that these are there.
             core.memory.fence(&state.streamed)?;
         }
+        tail.store(offset + bytes, Ordering::Release);
         if let Some((page, _)) = state.overflow {
             self.write_overflow(state, core.layout.bytes(page), at, (clock, epoch))?;
+            self.prepare_end(state, clock);
         } else {
             core.memory.stream(at, state.record.finish(core.identity, at, clock, epoch))?;
+            // Meanwhile the lines are on their way.
+            self.prepare_end(state, clock);
             core.memory.fence(&[(at, bytes)])?;
         }
-        tail.store(offset + bytes, Ordering::Release);
         state.record.apply(&core.memory)
+    }
+
+    /// What need not wait until the record is durable: stores behind a fence wait for it, and the processor has room for a few
+    /// dozen of them; once that is full, it does not get to what the next transaction loads.
+    #[inline(always)]
+    fn prepare_end(self, state: &mut State, clock: u64) {
+        // Whoever sees the clock finds the locks of what it changes held.
+        self.core.slots[self.context.slot].clock.store(clock, Ordering::Release);
+        state.seen[self.context.slot] = clock;
+        state.clear_copies();
     }
 
     /// Writes the record to pages of its own, and to the log where it is, and waits for both.
@@ -266,6 +277,7 @@ impl<'t> RawTx<'t> {
             space.give_back(page, count);
         }
         self.give_overflow_back(state);
+        state.clear_copies();
         self.end(state);
     }
 

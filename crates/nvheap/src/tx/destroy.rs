@@ -238,8 +238,10 @@ impl RawTx<'_> {
         if !unsafe { (entry.is_valid)(private.data.cast()) } {
             return Err(self.doom(Error::damaged(home, format!("this is no {}", entry.name))));
         }
+        let is_running = self.context.is_running.replace(true);
         // SAFETY: it is a value, nobody has borrowed it, and it is forgotten afterwards.
-        super::with_running(self, || unsafe { (entry.drop)(private.data.cast()) });
+        unsafe { (entry.drop)(private.data.cast()) };
+        self.context.is_running.set(is_running);
         let mut state = self.context.state.borrow_mut();
         let index = self.lock_in(&mut state, lock)?;
         state.forget(index, home);

@@ -16,14 +16,12 @@ mod commit;
 mod cut;
 mod destroy;
 mod record;
-mod running;
 mod state;
 
 pub(crate) use blocks::{ArrayShape, CAPACITY_AT, LIVE_AT};
 pub(crate) use commit::freeze;
 pub(crate) use cut::Cut;
 pub(crate) use destroy::{List, list_at};
-pub(crate) use running::{with_current, with_running};
 pub(crate) use state::Context;
 use state::{Seen, Shadow, State};
 
@@ -33,7 +31,7 @@ use crate::lock::{self, Word};
 use crate::persist::Brand;
 use crate::space::HEADER;
 use crate::sync::AtomicU64;
-use std::cell::Cell;
+use std::cell::{Cell, RefMut};
 use std::marker::PhantomData;
 use std::sync::atomic::{Ordering, fence};
 
@@ -215,6 +213,22 @@ impl<'t> RawTx<'t> {
         into: *mut u64,
         tag: Option<u16>,
     ) -> Result<Option<Private<'t>>> {
+        // SAFETY: passed on.
+        unsafe { self.read_in(self.context.state.borrow_mut(), lock_at, home, words, into, tag) }
+    }
+
+    /// # Safety
+    /// As of [`RawTx::read`].
+    #[inline(always)]
+    unsafe fn read_in(
+        self,
+        mut state: RefMut<'_, State>,
+        lock_at: u64,
+        home: u64,
+        words: usize,
+        into: *mut u64,
+        tag: Option<u16>,
+    ) -> Result<Option<Private<'t>>> {
         let memory = &self.core.memory;
         let word = memory.lock_word(lock_at)?;
         let before = lock::load(word);
@@ -222,15 +236,45 @@ impl<'t> RawTx<'t> {
             // SAFETY: passed on.
             let found = unsafe { self.copy((lock_at, tag), home, words, into)? };
             if lock::load(word) == before {
-                self.has_read(word, before)?;
+                self.has_read(&mut state, word, before)?;
+                drop(state);
                 return match found == tag {
                     true => Ok(None),
                     false => Err(self.other_type(lock_at)),
                 };
             }
         }
+        drop(state);
         // SAFETY: passed on.
         unsafe { self.read_slowly((lock_at, word), home, words, into, tag) }
+    }
+
+    /// The same into a copy of its own, which is lent until its cell says 0; or the private copy.
+    #[inline(always)]
+    pub fn read_lent(
+        self,
+        lock_at: u64,
+        home: u64,
+        words: usize,
+        tag: Option<u16>,
+    ) -> Result<(Private<'t>, bool)> {
+        let mut state = self.context.state.borrow_mut();
+        // SAFETY: the word in front of a copy that was lent; guards that count in it are of this thread.
+        let start = state.arena.lend(words, |last| unsafe { *last } != 0);
+        // SAFETY: the arena has this word in front of the others.
+        let copy = self.private_at(unsafe {
+            *start = 1;
+            start.add(1)
+        });
+        // SAFETY: the copy has the words.
+        match unsafe { self.read_in(state, lock_at, home, words, copy.data, tag) } {
+            Ok(None) => Ok((copy, true)),
+            other => {
+                copy.borrow.set(0);
+                let Some(private) = other? else { unreachable!("a copy is handled above") };
+                Ok((private, false))
+            }
+        }
     }
 
     /// Copies the words, and returns the type that the header behind the lock says, if that matters: to be believed if the lock
@@ -258,11 +302,10 @@ impl<'t> RawTx<'t> {
     }
 
     #[inline(always)]
-    fn has_read(self, word: &AtomicU64, version: Word) -> Result<()> {
-        let mut state = self.context.state.borrow_mut();
+    fn has_read(self, state: &mut State, word: &AtomicU64, version: Word) -> Result<()> {
         state.has_read(word, version);
-        self.see(&mut state, version)?;
-        self.look_around(&mut state)
+        self.see(state, version)?;
+        self.look_around(state)
     }
 
     /// # Safety
@@ -300,7 +343,7 @@ impl<'t> RawTx<'t> {
                 // SAFETY: passed on.
                 let found = unsafe { self.copy((lock_at, tag), home, words, into)? };
                 if lock::load(word) == before {
-                    self.has_read(word, before)?;
+                    self.has_read(&mut self.context.state.borrow_mut(), word, before)?;
                     check(found)?;
                     return Ok(None);
                 }
@@ -378,18 +421,6 @@ impl<'t> RawTx<'t> {
         // SAFETY: the arena has room for the words.
         unsafe { self.core.memory.load(home, data, words)? };
         Ok(self.private_at(data))
-    }
-
-    /// Room for a copy of so many words that is read; lent until its cell says 0.
-    #[inline]
-    pub fn lend(self, words: usize) -> Private<'t> {
-        // SAFETY: the word in front of a copy that was lent; guards that count in it are of this thread.
-        let start = self.context.state.borrow_mut().arena.lend(words, |last| unsafe { *last } != 0);
-        // SAFETY: the arena has this word in front of the others.
-        self.private_at(unsafe {
-            *start = 1;
-            start.add(1)
-        })
     }
 
     fn private(self, shadow: &Shadow) -> Private<'t> {

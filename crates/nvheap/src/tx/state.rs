@@ -13,7 +13,7 @@ use std::ptr;
 const NONE: u32 = u32::MAX;
 /// Reads after which a transaction checks them for the first time, whether it has a reason to or not.
 const LOOK_AROUND: usize = 1024;
-/// Locks, private copies or reads of a transaction that makes no use of what it finds ready: a power of two.
+/// Locks, private copies, reads or blocks for which room is kept for the next transaction.
 const MANY: usize = 1 << 14;
 
 /// A lock that is held.
@@ -162,19 +162,21 @@ impl State {
         }
     }
 
-    /// The transaction has ended. Stores behind a fence wait for it, so nothing is stored that is what it should be.
+    /// Private copies and reads are not needed any more. Nothing is stored that is what it should be.
     #[inline(always)]
-    pub fn clear(&mut self) {
-        #[inline(always)]
-        fn clear<T>(list: &mut Vec<T>) {
-            if !list.is_empty() {
-                list.clear();
-            }
-        }
-        let many = self.held.len() | self.shadows.len() | self.reads.len() >= MANY;
-        clear(&mut self.held);
+    pub fn clear_copies(&mut self) {
         clear(&mut self.shadows);
         clear(&mut self.reads);
+        if self.look_around_at != LOOK_AROUND {
+            self.look_around_at = LOOK_AROUND;
+        }
+        self.arena.clear();
+    }
+
+    /// The transaction has ended; its copies have been cleared.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        clear(&mut self.held);
         if self.has_blocks() {
             clear(&mut self.words);
             clear(&mut self.allocated);
@@ -184,17 +186,10 @@ impl State {
             clear(&mut self.streamed);
             clear(&mut self.dead);
         }
-        if self.look_around_at != LOOK_AROUND {
-            self.look_around_at = LOOK_AROUND;
-        }
         if self.doomed.is_some() {
             self.doomed = None;
         }
-        self.arena.clear();
         self.record.release();
-        if many {
-            self.release();
-        }
     }
 
     /// Whether blocks were taken or freed.
@@ -203,21 +198,27 @@ impl State {
         let pages = self.pages.len() | self.freed_pages.len() | self.streamed.len();
         self.words.len() | self.allocated.len() | self.freed.len() | self.dead.len() | pages > 0
     }
+}
 
-    /// What a large transaction needed is returned to the system.
-    #[cold]
-    fn release(&mut self) {
-        (self.held, self.shadows, self.reads) = (Vec::new(), Vec::new(), Vec::new());
-        (self.allocated, self.freed) = (Vec::new(), Vec::new());
+/// What a large transaction needed is returned to the system.
+#[inline(always)]
+fn clear<T>(list: &mut Vec<T>) {
+    if list.capacity() > MANY {
+        *list = Vec::new();
+    }
+    if !list.is_empty() {
+        list.clear();
     }
 }
 
 /// A log's thread and the transaction it runs.
 #[derive(Debug)]
 pub(crate) struct Context {
+    /// The heap, for as long as it is borrowed.
+    pub core: *const Core,
     pub slot: usize,
-    /// Transactions that are running, one inside the other.
-    pub depth: Cell<u32>,
+    /// Whether a transaction is running in which pointers can be dropped.
+    pub is_running: Cell<bool>,
     /// Whether the list of objects to be destroyed may have some.
     pub has_dead: Cell<bool>,
     /// Objects whose last handle this thread has dropped, to be looked at.
@@ -226,7 +227,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub fn new(slot: usize) -> Context {
+    pub fn new(core: &Core, slot: usize) -> Context {
         let state = State {
             held: Vec::new(),
             shadows: Vec::new(),
@@ -247,7 +248,14 @@ impl Context {
             active: (0..CLASSES).map(|_| Active::default()).collect(),
         };
         let (dropped, state) = (RefCell::default(), RefCell::new(state));
-        Context { slot, depth: Cell::new(0), has_dead: Cell::new(true), dropped, state }
+        Context {
+            core,
+            slot,
+            is_running: Cell::new(false),
+            has_dead: Cell::new(true),
+            dropped,
+            state,
+        }
     }
 
     /// The thread is done with the heap: others may use its pages.
@@ -260,12 +268,6 @@ impl Context {
                     core.space.put_back(&core.memory, &core.layout, class, page, active.free.len() as u64);
             }
         }
-    }
-
-    /// Whether the transaction cannot commit.
-    #[inline]
-    pub fn is_doomed(&self) -> bool {
-        self.state.borrow().doomed.is_some()
     }
 
     /// Why the transaction cannot commit, if so.
