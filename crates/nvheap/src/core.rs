@@ -37,6 +37,12 @@ impl Slot {
     pub fn new(clock: u64) -> Slot {
         Slot { clock: AtomicU64::new(clock), ..Slot::default() }
     }
+
+    /// A transaction has ended.
+    #[inline(always)]
+    pub fn end_run(&self) {
+        self.runs.store((self.runs.load(Ordering::Relaxed) | 1) + 1, Ordering::Release);
+    }
 }
 
 #[derive(Debug)]

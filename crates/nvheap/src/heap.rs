@@ -426,10 +426,10 @@ pub(crate) fn run<H: Brand, R>(
     lease: Lease<'_>,
     body: &mut impl FnMut(&Tx<'_, H>) -> Result<R>,
 ) -> Result<R> {
-    let tx = lease.tx();
-    let is_part = tx.context.is_running.get();
+    let is_part = lease.tx().context.is_running.get();
     let mut tries = 0;
     loop {
+        let tx = lease.afresh().tx();
         let ended = if is_part { None } else { Some(Ended::begin(tx)?) };
         let result = body(&Tx::new(tx));
         let Some(ended) = ended else {
@@ -442,7 +442,7 @@ pub(crate) fn run<H: Brand, R>(
                 match tx.commit() {
                     Ok(()) if !tx.context.has_dead.get() => return Ok(result),
                     Ok(()) => return destroy_rest(lease).map(|()| result),
-                    Err(error) => error,
+                    Err(error) => *error,
                 }
             }
             Err(error) => {

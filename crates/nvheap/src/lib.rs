@@ -82,6 +82,7 @@ extern crate self as nvlab_nvheap;
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
 compile_error!("the format of heaps is that of little-endian 64-bit machines");
 
+mod afresh;
 mod arena;
 mod collect;
 pub mod collections;

@@ -182,6 +182,9 @@ impl Memory {
         let old = self.bytes();
         let file = self.file("grow")?;
         file::reserve(file, old, bytes - old).map_err(Error::io("lengthen", &self.path.display()))?;
+        if let Holder::File { mapping, .. } = &self.holder {
+            mapping.use_huge_pages(old..bytes);
+        }
         self.sync_file()?;
         self.bytes.store(bytes, Ordering::Release);
         Ok(())

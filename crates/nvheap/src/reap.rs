@@ -53,7 +53,7 @@ fn run_often(tx: RawTx<'_>, tries_max: u32, mut body: impl FnMut() -> Result<()>
             true => ended.disarm(),
             false => drop(ended),
         }
-        match done.and_then(|()| tx.commit()) {
+        match done.and_then(|()| tx.commit().map_err(|error| *error)) {
             Err(Error::Conflict) if tries < tries_max => {
                 tries += 1;
                 back_off(tries);

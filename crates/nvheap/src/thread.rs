@@ -3,6 +3,7 @@
 //! A thread that uses a heap for the first time leases a log and keeps it until it ends or the heap is closed, so that a
 //! transaction finds everything it needs without an atomic instruction.
 
+use crate::afresh::afresh;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::sync::thread_local;
@@ -53,6 +54,12 @@ impl<'c> Lease<'c> {
     unsafe fn new(core: &'c Core, context: *const Context) -> Self {
         // SAFETY: the caller answers for it.
         Lease { core, context: unsafe { &*context } }
+    }
+
+    /// The same for another try of a transaction.
+    #[inline(always)]
+    pub fn afresh(self) -> Self {
+        Lease { core: afresh(self.core), context: afresh(self.context) }
     }
 
     #[inline(always)]

@@ -141,6 +141,24 @@ pub unsafe fn copy_racing(into: *mut u64, from: *const u64, words: usize) {
     // SAFETY: the caller answers for both ranges. In assembly, because a race between plain accesses is undefined in Rust;
     // for the processor each aligned word is loaded and stored as a whole.
     unsafe {
+        if bytes == LINE {
+            std::arch::asm!(
+                "movups {pair}, [{from}]",
+                "movups {other}, [{from} + 16]",
+                "movups [{into}], {pair}",
+                "movups [{into} + 16], {other}",
+                "movups {pair}, [{from} + 32]",
+                "movups {other}, [{from} + 48]",
+                "movups [{into} + 32], {pair}",
+                "movups [{into} + 48], {other}",
+                from = in(reg) from,
+                into = in(reg) into,
+                pair = out(xmm_reg) _,
+                other = out(xmm_reg) _,
+                options(nostack, preserves_flags)
+            );
+            return;
+        }
         std::arch::asm!(
             // One word, two and four of them, then eight at a time.
             "test {end}, 8",

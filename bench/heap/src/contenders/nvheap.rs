@@ -93,13 +93,13 @@ impl Bank for Store {
 
     fn transfer(&self, transfer: &Transfer) -> Result<()> {
         let Transfer { account, teller, branch, delta, .. } = *transfer;
-        let row = zerocopy::transmute!(HistoryRow::new(transfer));
         Ok(self.heap.transaction(|tx| {
             let tables = self.root.read(tx)?;
             tables.balances[0].prefetch(tx, account as usize);
             for (table, row) in tables.balances.iter().zip([account, teller, branch]) {
                 table.write(tx, row as usize)?.balance += delta;
             }
+            let row = zerocopy::transmute!(HistoryRow::new(transfer));
             tables.history.write(tx)?.rows.push(tx, row)
         })?)
     }

@@ -1,6 +1,7 @@
 //! What a program holds of an object between transactions.
 
 use super::{Handle, Read, Strong, Write, offset, read, write};
+use crate::afresh::afresh;
 use crate::error::{Error, Result};
 use crate::mutex::locked;
 use crate::persist::{Brand, Persist};
@@ -30,7 +31,7 @@ impl<T: Persist<H>, H: Brand> Handle<T, H> {
     // A store behind the fence of the last commit waits for it, and there is room for a few dozen: calls would fill it.
     #[inline(always)]
     pub fn read<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Read<'t, T>> {
-        let handle = self.afresh();
+        let handle = afresh(self);
         handle.check(tx)?;
         read::<T, H>(tx.raw, handle.word)
     }
@@ -38,25 +39,9 @@ impl<T: Persist<H>, H: Brand> Handle<T, H> {
     /// The value, for a change.
     #[inline]
     pub fn write<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Write<'t, T>> {
-        let handle = self.afresh();
+        let handle = afresh(self);
         handle.check(tx)?;
         write::<T, H>(tx.raw, handle.word)
-    }
-
-    /// The same, of which the compiler knows nothing: it would compute all that follows from it before the first try of a
-    /// transaction and store it for the next one.
-    #[inline(always)]
-    fn afresh(&self) -> &Self {
-        #[cfg(miri)]
-        return self;
-        #[cfg(not(miri))]
-        {
-            let mut handle = std::ptr::from_ref(self);
-            // SAFETY: does nothing.
-            unsafe { std::arch::asm!("/* {0} */", inout(reg) handle, options(nomem, nostack, preserves_flags)) };
-            // SAFETY: it is what it was.
-            unsafe { &*handle }
-        }
     }
 
     /// A persistent pointer to the object; `None` if it has lost its last one and lives by its handles only.

@@ -27,7 +27,7 @@ impl<'t> RawTx<'t> {
         let bytes = HEADER + value_words as u64 * 8;
         let at = self.take_block(bytes)?;
         let index = self.lock(at)?;
-        let state = &mut *self.context.state.borrow_mut();
+        let state = &mut *self.context.state();
         let data = state.add_shadow(index, at + 8, 2, true);
         // SAFETY: the shadow has two words.
         unsafe {
@@ -41,7 +41,7 @@ impl<'t> RawTx<'t> {
     pub fn allocate_array(self, tag: u16, bytes: u64, capacity: u64) -> Result<u64> {
         let at = self.take_block(bytes)?;
         let index = self.lock(at)?;
-        let state = &mut *self.context.state.borrow_mut();
+        let state = &mut *self.context.state();
         let data = state.add_shadow(index, at + 8, 2, true);
         // SAFETY: the shadow has two words.
         unsafe {
@@ -59,7 +59,7 @@ impl<'t> RawTx<'t> {
     /// A private copy of words that hold nothing yet; what the file has there is not read.
     pub fn place(self, lock: u64, home: u64, words: usize) -> Result<Private<'t>> {
         let index = self.lock(lock)?;
-        let mut state = self.context.state.borrow_mut();
+        let mut state = self.context.state();
         if let Some(shadow) = state.shadow_of(index, home) {
             return Ok(self.private(shadow));
         }
@@ -70,7 +70,7 @@ impl<'t> RawTx<'t> {
     /// Writes in place into a large block that this transaction has taken: whole lines behind the first.
     pub fn fill_large(self, at: u64, words: &[u64]) -> Result<()> {
         self.core.memory.stream(at, words)?;
-        self.context.state.borrow_mut().streamed.push((at, words.len() as u64 * 8));
+        self.context.state().streamed.push((at, words.len() as u64 * 8));
         Ok(())
     }
 
@@ -83,7 +83,7 @@ impl<'t> RawTx<'t> {
         let page =
             space::page_of(layout, at).ok_or_else(|| Error::damaged(at, "a block outside the pages"))?;
         let table = layout.page_table() + page * 8;
-        let mut state = self.context.state.borrow_mut();
+        let mut state = self.context.state();
         let index = self.lock_in(&mut state, at)?;
         state.forget_others(index, at + 8);
         // The last word about the page, which this transaction itself may have said.
@@ -101,7 +101,7 @@ impl<'t> RawTx<'t> {
     }
 
     fn take_block(self, bytes: u64) -> Result<u64> {
-        let state = &mut *self.context.state.borrow_mut();
+        let state = &mut *self.context.state();
         let taken = match space::class_of(bytes) {
             Some(class) => self.take_small(state, class),
             None => {

@@ -21,33 +21,32 @@ impl<'t> RawTx<'t> {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     fn end(self, state: &mut State) {
         state.clear();
-        let runs = &self.core.slots[self.context.slot].runs;
-        runs.store((runs.load(Ordering::Relaxed) | 1) + 1, Ordering::Release);
+        self.core.slots[self.context.slot].end_run();
     }
 
     /// Makes all changes durable and visible at once. After an error nothing of it has happened and the transaction has
     /// ended.
-    pub fn commit(self) -> Result<()> {
+    // An error in a box is returned in a register: whatever is stored behind the fence waits for it.
+    pub fn commit(self) -> std::result::Result<(), Box<Error>> {
         match self.try_commit() {
-            // Not moved as a whole: a load of what was only stored in part would wait for the fence behind it.
             Ok(()) => Ok(()),
             Err(error) => {
                 self.abort();
-                Err(error)
+                Err(Box::new(error))
             }
         }
     }
 
     #[inline]
     fn try_commit(self) -> Result<()> {
-        let mut state = self.context.state.borrow_mut();
+        let mut state = self.context.state();
         if !state.dead.is_empty() && state.doomed.is_none() {
             drop(state);
             self.destroy_dead()?;
-            state = self.context.state.borrow_mut();
+            state = self.context.state();
         }
         if let Some(error) = &state.doomed {
             return Err(error.clone());
@@ -55,11 +54,10 @@ impl<'t> RawTx<'t> {
         if state.held.is_empty() && state.words.is_empty() {
             // Its reads are of one moment.
             state.clear_copies();
-        } else {
-            self.commit_in(&mut state)?;
+            self.end(&mut state);
+            return Ok(());
         }
-        self.end(&mut state);
-        Ok(())
+        self.commit_in(&mut state)
     }
 
     #[inline]
@@ -70,6 +68,7 @@ impl<'t> RawTx<'t> {
         if state.record.is_empty() {
             state.held.iter().for_each(|held| held.release(held.before));
             state.clear_copies();
+            self.end(state);
             return Ok(());
         }
         // A region has a log of another size.
@@ -82,10 +81,17 @@ impl<'t> RawTx<'t> {
             assert!(clock < CLOCK_MAX, "clock {clock}");
             core.raise_limit(clock)?;
         }
-        let written = match core.memory.region() {
+        let has_more = state.has_more();
+        let done = match core.memory.region() {
             None => {
                 let epoch = self.enter_epoch(state)?;
-                self.write(state, clock, epoch)
+                // Behind the fence nothing is stored that need not be: what is waits for it, and the processor has room for a few
+                // dozen stores. Once that is full, it does not get to what the next transaction loads.
+                let written = self.write(state, clock, epoch).and_then(|record| match record {
+                    Some(record) => core.memory.fence(&[record]),
+                    None => Ok(()),
+                });
+                written.and_then(|()| state.record.apply(&core.memory))
             }
             Some(region) => {
                 let prepared = region.prepare(&mut state.record.homes())?;
@@ -94,17 +100,21 @@ impl<'t> RawTx<'t> {
                 filled.and_then(|()| state.record.apply(&core.memory)).and_then(|()| region.commit(prepared))
             }
         };
-        if let Err(error) = written {
+        if let Err(error) = done {
             slot.committing.store(0, Ordering::Release);
             return core.fail(Err(error));
         }
         let free = Word::free(clock, self.context.slot);
         state.held.iter().for_each(|held| held.release(free));
         slot.committing.store(0, Ordering::Release);
-        if state.has_blocks() || state.overflow.is_some() {
+        if has_more {
             // If it fails, the heap takes no more work, but this transaction has happened.
             let _ = core.fail(self.settle(state));
+            state.clear();
+        } else {
+            state.held.clear();
         }
+        slot.end_run();
         Ok(())
     }
 
@@ -179,9 +189,9 @@ impl<'t> RawTx<'t> {
         }
     }
 
-    /// Writes the record, waits for it, and brings the changes home.
+    /// Writes the record; returns where it lies unless it is durable already.
     #[inline]
-    fn write(self, state: &mut State, clock: u64, epoch: u64) -> Result<()> {
+    fn write(self, state: &mut State, clock: u64, epoch: u64) -> Result<Option<(u64, u64)>> {
         let (core, slot) = (self.core, &self.core.slots[self.context.slot]);
         let tail = &slot.tails[(epoch & 1) as usize];
         let offset = tail.load(Ordering::Relaxed);
@@ -194,18 +204,15 @@ impl<'t> RawTx<'t> {
         tail.store(offset + bytes, Ordering::Release);
         if let Some((page, _)) = state.overflow {
             self.write_overflow(state, core.layout.bytes(page), at, (clock, epoch))?;
-            self.prepare_end(state, clock);
         } else {
             core.memory.stream(at, state.record.finish(core.identity, at, clock, epoch))?;
-            // Meanwhile the lines are on their way.
-            self.prepare_end(state, clock);
-            core.memory.fence(&[(at, bytes)])?;
         }
-        state.record.apply(&core.memory)
+        // Meanwhile the lines are on their way.
+        self.prepare_end(state, clock);
+        Ok(state.overflow.is_none().then_some((at, bytes)))
     }
 
-    /// What need not wait until the record is durable: stores behind a fence wait for it, and the processor has room for a few
-    /// dozen of them; once that is full, it does not get to what the next transaction loads.
+    /// What need not wait until the record is durable.
     #[inline(always)]
     fn prepare_end(self, state: &mut State, clock: u64) {
         // Whoever sees the clock finds the locks of what it changes held.
@@ -228,6 +235,7 @@ impl<'t> RawTx<'t> {
     }
 
     /// What was taken or freed is so for good.
+    #[cold]
     fn settle(self, state: &mut State) -> Result<()> {
         let (memory, layout, space) = (&self.core.memory, &self.core.layout, &self.core.space);
         for (page, count, class) in state.pages.drain(..) {
@@ -249,7 +257,7 @@ impl<'t> RawTx<'t> {
 
     /// Undoes everything: the file has not been touched.
     pub fn abort(self) {
-        let mut state = self.context.state.borrow_mut();
+        let mut state = self.context.state();
         let state = &mut *state;
         let (layout, space) = (&self.core.layout, &self.core.space);
         if let Some(region) = self.core.memory.region() {

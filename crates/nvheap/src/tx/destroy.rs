@@ -37,7 +37,7 @@ impl RawTx<'_> {
 
     fn change_list(self, log: usize, list: List) -> Result<*mut u64> {
         let lock = self.list(log, list);
-        let mut state = self.context.state.borrow_mut();
+        let mut state = self.context.state();
         let index = self.lock_in(&mut state, lock)?;
         if let Some(shadow) = state.shadow_of(index, lock + 8) {
             return Ok(shadow.data);
@@ -84,7 +84,7 @@ impl RawTx<'_> {
             };
             header.set_meta(Meta::new(strong, meta.weak(), meta.tag()));
             if strong == 0 {
-                self.context.state.borrow_mut().dead.push(at);
+                self.context.state().dead.push(at);
             }
             Ok(())
         });
@@ -116,7 +116,7 @@ impl RawTx<'_> {
     pub(super) fn destroy_dead(self) -> Result<()> {
         let mut budget = BUDGET;
         loop {
-            let next = self.context.state.borrow_mut().dead.pop();
+            let next = self.context.state().dead.pop();
             let Some(at) = next else { return Ok(()) };
             if self.header(at)?.meta().strong() > 0 {
                 continue;
@@ -132,7 +132,7 @@ impl RawTx<'_> {
     /// Destroys objects of a log's lists; true if there were any.
     pub fn reap(self, log: usize, list: List) -> Result<bool> {
         let Some(at) = self.pop(log, list)? else { return Ok(false) };
-        self.context.state.borrow_mut().dead.push(at);
+        self.context.state().dead.push(at);
         Ok(true)
     }
 
@@ -177,7 +177,7 @@ impl RawTx<'_> {
                     Some(header) => header.set_link(after),
                 }
                 self.header(at)?.set_link(0);
-                self.context.state.borrow_mut().dead.push(at);
+                self.context.state().dead.push(at);
                 return Ok(());
             }
         }
@@ -242,7 +242,7 @@ impl RawTx<'_> {
         // SAFETY: it is a value, nobody has borrowed it, and it is forgotten afterwards.
         unsafe { (entry.drop)(private.data.cast()) };
         self.context.is_running.set(is_running);
-        let mut state = self.context.state.borrow_mut();
+        let mut state = self.context.state();
         let index = self.lock_in(&mut state, lock)?;
         state.forget(index, home);
         Ok(())

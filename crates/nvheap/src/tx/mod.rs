@@ -15,6 +15,7 @@ mod blocks;
 mod commit;
 mod cut;
 mod destroy;
+mod own;
 mod record;
 mod state;
 
@@ -22,6 +23,7 @@ pub(crate) use blocks::{ArrayShape, CAPACITY_AT, LIVE_AT};
 pub(crate) use commit::freeze;
 pub(crate) use cut::Cut;
 pub(crate) use destroy::{List, list_at};
+use own::Lent;
 pub(crate) use state::Context;
 use state::{Seen, Shadow, State};
 
@@ -31,7 +33,7 @@ use crate::lock::{self, Word};
 use crate::persist::Brand;
 use crate::space::HEADER;
 use crate::sync::AtomicU64;
-use std::cell::{Cell, RefMut};
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{Ordering, fence};
 
@@ -73,13 +75,13 @@ pub(crate) struct Private<'t> {
 impl<'t> RawTx<'t> {
     /// The transaction cannot commit any more.
     pub fn doom(self, error: Error) -> Error {
-        self.context.state.borrow_mut().doom(error)
+        self.context.state().doom(error)
     }
 
     /// Holds the lock at `at` from now on; returns under which index.
     #[inline]
     pub fn lock(self, at: u64) -> Result<usize> {
-        let mut state = self.context.state.borrow_mut();
+        let mut state = self.context.state();
         self.lock_in(&mut state, at)
     }
 
@@ -214,7 +216,7 @@ impl<'t> RawTx<'t> {
         tag: Option<u16>,
     ) -> Result<Option<Private<'t>>> {
         // SAFETY: passed on.
-        unsafe { self.read_in(self.context.state.borrow_mut(), lock_at, home, words, into, tag) }
+        unsafe { self.read_in(self.context.state(), lock_at, home, words, into, tag) }
     }
 
     /// # Safety
@@ -222,7 +224,7 @@ impl<'t> RawTx<'t> {
     #[inline(always)]
     unsafe fn read_in(
         self,
-        mut state: RefMut<'_, State>,
+        mut state: Lent<'_, State>,
         lock_at: u64,
         home: u64,
         words: usize,
@@ -258,7 +260,7 @@ impl<'t> RawTx<'t> {
         words: usize,
         tag: Option<u16>,
     ) -> Result<(Private<'t>, bool)> {
-        let mut state = self.context.state.borrow_mut();
+        let mut state = self.context.state();
         // SAFETY: the word in front of a copy that was lent; guards that count in it are of this thread.
         let start = state.arena.lend(words, |last| unsafe { *last } != 0);
         // SAFETY: the arena has this word in front of the others.
@@ -329,7 +331,7 @@ impl<'t> RawTx<'t> {
             let before = lock::load(word);
             if before.index_of(base, slot).is_some() {
                 let found = {
-                    let mut state = self.context.state.borrow_mut();
+                    let mut state = self.context.state();
                     let (index, _) = self.lock_slowly(&mut state, lock_at, word)?;
                     state.shadow_of(index, home).filter(|shadow| shadow.words as usize >= words).copied()
                 };
@@ -343,7 +345,7 @@ impl<'t> RawTx<'t> {
                 // SAFETY: passed on.
                 let found = unsafe { self.copy((lock_at, tag), home, words, into)? };
                 if lock::load(word) == before {
-                    self.has_read(&mut self.context.state.borrow_mut(), word, before)?;
+                    self.has_read(&mut self.context.state(), word, before)?;
                     check(found)?;
                     return Ok(None);
                 }
@@ -379,7 +381,7 @@ impl<'t> RawTx<'t> {
         let word = memory.lock_word(lock_at)?;
         // The lock is a full barrier: what is behind it would be loaded only after it.
         memory.prefetch(home);
-        let mut state = self.context.state.borrow_mut();
+        let mut state = self.context.state();
         let (index, is_new) = self.lock_word(&mut state, lock_at, word)?;
         if !is_new {
             drop(state);
@@ -410,7 +412,7 @@ impl<'t> RawTx<'t> {
         {
             return Err(self.other_type(lock_at));
         }
-        let mut state = self.context.state.borrow_mut();
+        let mut state = self.context.state();
         if let Some(shadow) = state.shadow_of(index, home) {
             return match shadow.words as usize >= words {
                 true => Ok(self.private(shadow)),
@@ -437,7 +439,7 @@ impl<'t> RawTx<'t> {
     /// is damage.
     #[cold]
     pub fn distrust(self, error: Error) -> Error {
-        let mut state = self.context.state.borrow_mut();
+        let mut state = self.context.state();
         match self.validate(&mut state) {
             Ok(()) => state.doom(error),
             Err(conflict) => conflict,
@@ -455,7 +457,7 @@ impl<'t> RawTx<'t> {
     /// What the private copy of a header says, if there is one.
     fn private_tag(self, at: u64) -> Option<u16> {
         let word = lock::load(self.core.memory.word(at).ok()?);
-        let state = self.context.state.borrow();
+        let state = self.context.state();
         let index =
             word.index_of(self.core.base, self.context.slot).filter(|&index| index < state.held.len())?;
         // SAFETY: the private copy of a header has two words.

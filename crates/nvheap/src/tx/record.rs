@@ -159,10 +159,15 @@ impl Record {
         log::for_each(&self.words, |home, words| memory.store(home, words))
     }
 
-    /// Returns the memory of a large one to the system.
+    /// Whether it takes more memory than is kept for the next one.
     #[inline]
+    pub fn is_large(&self) -> bool {
+        self.words.capacity() > KEPT_WORDS
+    }
+
+    /// Returns the memory of a large one to the system.
     pub fn release(&mut self) {
-        if self.words.capacity() > KEPT_WORDS {
+        if self.is_large() {
             self.words = Vec::new();
         }
     }

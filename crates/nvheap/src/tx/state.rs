@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::lock::{self, OWNERS, Word};
 use crate::space::{Active, CLASSES};
 use crate::sync::AtomicU64;
+use crate::tx::own::{Lent, Own};
 use crate::tx::record::Record;
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -173,8 +174,13 @@ impl State {
         self.arena.clear();
     }
 
-    /// The transaction has ended; its copies have been cleared.
+    /// Whether the end of a commit takes more than releasing the locks.
     #[inline(always)]
+    pub fn has_more(&self) -> bool {
+        self.has_blocks() || self.overflow.is_some() || self.held.capacity() > MANY || self.record.is_large()
+    }
+
+    /// The transaction has ended; its copies have been cleared.
     pub fn clear(&mut self) {
         clear(&mut self.held);
         if self.has_blocks() {
@@ -223,7 +229,7 @@ pub(crate) struct Context {
     pub has_dead: Cell<bool>,
     /// Objects whose last handle this thread has dropped, to be looked at.
     pub dropped: RefCell<Vec<u64>>,
-    pub(super) state: RefCell<State>,
+    state: Own<State>,
 }
 
 impl Context {
@@ -247,20 +253,21 @@ impl Context {
             seen: [0; OWNERS],
             active: (0..CLASSES).map(|_| Active::default()).collect(),
         };
-        let (dropped, state) = (RefCell::default(), RefCell::new(state));
-        Context {
-            core,
-            slot,
-            is_running: Cell::new(false),
-            has_dead: Cell::new(true),
-            dropped,
-            state,
-        }
+        let (dropped, state) = (RefCell::default(), Own::new(state));
+        Context { core, slot, is_running: Cell::new(false), has_dead: Cell::new(true), dropped, state }
+    }
+
+    /// What the thread keeps for its transaction, for one function at a time.
+    #[inline(always)]
+    pub(super) fn state(&self) -> Lent<'_, State> {
+        // SAFETY: functions that lend it give it back before they call one that does, and none calls the program meanwhile; tests
+        // find one that does.
+        unsafe { self.state.lend() }
     }
 
     /// The thread is done with the heap: others may use its pages.
     pub fn give_back(&self, core: &Core) {
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state();
         for (class, active) in state.active.iter_mut().enumerate() {
             if let Some(page) = active.page.take() {
                 // Only a hint is lost if it fails.
@@ -272,6 +279,6 @@ impl Context {
 
     /// Why the transaction cannot commit, if so.
     pub fn doomed(&self) -> Option<Error> {
-        self.state.borrow().doomed.clone()
+        self.state().doomed.clone()
     }
 }
