@@ -147,12 +147,15 @@ impl<'t> RawTx<'t> {
         Ok(())
     }
 
-    /// The free blocks of a page of this thread, the first one last.
+    /// The free blocks of a page of this thread, beginning with another one in each page. Objects that a transaction reads and others
+    /// that the last one changed are then seldom at the same place of their pages: a processor takes a load for one of what waits
+    /// behind a fence to be stored if the lower twelve bits of their addresses are the same, and waits for the fence.
     fn free_blocks(self, state: &State, class: usize, page: u64) -> Result<Vec<u32>> {
         let (memory, layout) = (&self.core.memory, &self.core.layout);
         let (start, size) = (layout.bytes(page), space::block_bytes(class));
         let mut free = Vec::new();
-        for offset in (0..PAGE / size).rev().map(|block| block * size) {
+        let (blocks, middle) = (PAGE / size, PAGE / size / 2);
+        for offset in (0..blocks).map(|block| (block + page * 5 + middle) % blocks * size) {
             let at = start + offset;
             let is_free = memory.word(at + 8)?.load(std::sync::atomic::Ordering::Acquire) == 0;
             if is_free
