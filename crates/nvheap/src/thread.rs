@@ -42,29 +42,28 @@ impl Drop for Leased {
 /// A thread's use of its log.
 #[derive(Clone, Copy)]
 pub(crate) struct Lease<'c> {
-    core: &'c Core,
     context: &'c Context,
 }
 
 impl<'c> Lease<'c> {
     /// # Safety
-    /// The context is one of `LEASED` for this heap. It is there as long as the heap is borrowed: only a thread that ends, or that
+    /// The context is one of `LEASED` for the heap. It is there as long as the heap is borrowed: only a thread that ends, or that
     /// closes the heap, takes it away.
     #[inline(always)]
-    unsafe fn new(core: &'c Core, context: *const Context) -> Self {
+    unsafe fn new(_: &'c Core, context: *const Context) -> Self {
         // SAFETY: the caller answers for it.
-        Lease { core, context: unsafe { &*context } }
+        Lease { context: unsafe { &*context } }
     }
 
     /// The same for another try of a transaction.
     #[inline(always)]
     pub fn afresh(self) -> Self {
-        Lease { core: afresh(self.core), context: afresh(self.context) }
+        Lease { context: afresh(self.context) }
     }
 
     #[inline(always)]
     pub fn tx(self) -> RawTx<'c> {
-        RawTx { core: self.core, context: self.context }
+        RawTx { context: self.context }
     }
 }
 
@@ -115,8 +114,7 @@ pub(crate) fn with_current(brand: TypeId, found: impl FnOnce(RawTx<'_>)) {
     };
     // SAFETY: as above.
     if let Some(context) = last.or_else(other).map(|context| unsafe { &*context }) {
-        // SAFETY: as above.
-        found(RawTx { core: unsafe { &*context.core }, context });
+        found(RawTx { context });
     }
 }
 

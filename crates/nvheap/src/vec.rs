@@ -230,10 +230,10 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
 
     #[inline]
     fn prefetch_at(tx: RawTx<'_>, (lock, home): (u64, u64)) {
-        tx.core.memory.prefetch(lock);
+        tx.core().memory.prefetch(lock);
         // The processor itself gets the rest of a long one.
         let end = home + stride::<T>().min(4 * LINE);
-        (home & !(LINE - 1)..end).step_by(LINE as usize).for_each(|line| tx.core.memory.prefetch(line));
+        (home & !(LINE - 1)..end).step_by(LINE as usize).for_each(|line| tx.core().memory.prefetch(line));
     }
 
     /// Exchanges two elements.

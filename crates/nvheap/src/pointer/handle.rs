@@ -14,14 +14,14 @@ use std::sync::Arc;
 impl<T: Persist<H>, H: Brand> Handle<T, H> {
     pub(crate) fn new(tx: &Tx<'_, H>, word: NonZeroU64) -> Result<Self> {
         let core =
-            tx.raw.core.this.upgrade().ok_or_else(|| Error::Invalid("the heap is being closed".into()))?;
+            tx.raw.core().this.upgrade().ok_or_else(|| Error::Invalid("the heap is being closed".into()))?;
         *locked(&core.handles).entry(offset(word)).or_default() += 1;
         Ok(Handle { word, core: Arc::downgrade(&core), of: PhantomData })
     }
 
     /// Refuses another heap of the brand: this one was closed.
     fn check(&self, tx: &Tx<'_, H>) -> Result<()> {
-        match std::ptr::eq(self.core.as_ptr(), tx.raw.core) {
+        match std::ptr::eq(self.core.as_ptr(), tx.raw.core()) {
             true => Ok(()),
             false => Err(tx.raw.doom(Error::Invalid("the handle is of a heap that was closed".into()))),
         }

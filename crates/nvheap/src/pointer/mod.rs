@@ -83,7 +83,7 @@ pub(crate) fn tag(word: NonZeroU64) -> u16 {
 /// The number of a type in this heap, beginning with 1.
 pub(crate) fn tag_of<T: 'static>(tx: RawTx<'_>, is_array: bool) -> Result<u16> {
     let id = block_id::<T>(is_array);
-    match tx.core.types.iter().position(|entry| entry.id == id) {
+    match tx.core().types.iter().position(|entry| entry.id == id) {
         Some(index) => Ok(index as u16 + 1),
         None => Err(tx.doom(Error::Invalid(format!(
             "no object of this heap can point to a {}: its root does not lead there",
@@ -184,7 +184,7 @@ pub(crate) fn write_node<'t, T: Persist<H>, H: Brand>(
     let first = offset(word);
     (first..value_at(first) + size_of::<T>() as u64)
         .step_by(64)
-        .for_each(|line| tx.core.memory.prefetch(line));
+        .for_each(|line| tx.core().memory.prefetch(line));
     write(tx, word)
 }
 

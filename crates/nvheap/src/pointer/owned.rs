@@ -36,7 +36,7 @@ macro_rules! owner {
             /// Starts to load the object, which is needed soon.
             #[inline]
             pub fn prefetch(&self, tx: &Tx<'_, H>) {
-                tx.raw.core.memory.prefetch(offset(self.word));
+                tx.raw.core().memory.prefetch(offset(self.word));
             }
         }
     };

@@ -69,7 +69,7 @@ impl<'t> RawTx<'t> {
 
     /// Writes in place into a large block that this transaction has taken: whole lines behind the first.
     pub fn fill_large(self, at: u64, words: &[u64]) -> Result<()> {
-        self.core.memory.stream(at, words)?;
+        self.core().memory.stream(at, words)?;
         self.context.state().streamed.push((at, words.len() as u64 * 8));
         Ok(())
     }
@@ -79,7 +79,7 @@ impl<'t> RawTx<'t> {
         let header = self.header(at)?;
         header.set_meta(Meta(0));
         header.set_link(0);
-        let (memory, layout) = (&self.core.memory, &self.core.layout);
+        let (memory, layout) = (&self.core().memory, &self.core().layout);
         let page =
             space::page_of(layout, at).ok_or_else(|| Error::damaged(at, "a block outside the pages"))?;
         let table = layout.page_table() + page * 8;
@@ -105,7 +105,7 @@ impl<'t> RawTx<'t> {
         let taken = match space::class_of(bytes) {
             Some(class) => self.take_small(state, class),
             None => {
-                self.take_pages(state, None, bytes.div_ceil(PAGE)).map(|page| self.core.layout.bytes(page))
+                self.take_pages(state, None, bytes.div_ceil(PAGE)).map(|page| self.core().layout.bytes(page))
             }
         };
         let at = taken.map_err(|error| state.doom(error))?;
@@ -120,7 +120,7 @@ impl<'t> RawTx<'t> {
         loop {
             let active = &mut state.active[class];
             if let (Some(page), Some(offset)) = (active.page, active.free.pop()) {
-                return Ok(self.core.layout.bytes(page) + u64::from(offset));
+                return Ok(self.core().layout.bytes(page) + u64::from(offset));
             }
             self.refill(state, class)?;
         }
@@ -128,7 +128,7 @@ impl<'t> RawTx<'t> {
 
     #[cold]
     fn refill(self, state: &mut State, class: usize) -> Result<()> {
-        let (memory, layout, space) = (&self.core.memory, &self.core.layout, &self.core.space);
+        let (memory, layout, space) = (&self.core().memory, &self.core().layout, &self.core().space);
         if let Some(page) = state.active[class].page.take() {
             // Others may have freed some of its blocks.
             let free = self.free_blocks(state, class, page)?;
@@ -151,7 +151,7 @@ impl<'t> RawTx<'t> {
     /// that the last one changed are then seldom at the same place of their pages: a processor takes a load for one of what waits
     /// behind a fence to be stored if the lower twelve bits of their addresses are the same, and waits for the fence.
     fn free_blocks(self, state: &State, class: usize, page: u64) -> Result<Vec<u32>> {
-        let (memory, layout) = (&self.core.memory, &self.core.layout);
+        let (memory, layout) = (&self.core().memory, &self.core().layout);
         let (start, size) = (layout.bytes(page), space::block_bytes(class));
         let mut free = Vec::new();
         let (blocks, middle) = (PAGE / size, PAGE / size / 2);
@@ -159,7 +159,7 @@ impl<'t> RawTx<'t> {
             let at = start + offset;
             let is_free = memory.word(at + 8)?.load(std::sync::atomic::Ordering::Acquire) == 0;
             if is_free
-                && !crate::lock::load(memory.word(at)?).is_held(self.core.base)
+                && !crate::lock::load(memory.word(at)?).is_held(self.core().base)
                 && !state.freed.contains(&at)
             {
                 free.push(offset as u32);
@@ -170,7 +170,7 @@ impl<'t> RawTx<'t> {
 
     /// Pages for blocks of a size, or for one large block; what is in them is zero, unless they have blocks of the size.
     fn take_pages(self, state: &mut State, class: Option<usize>, count: u64) -> Result<u64> {
-        let (memory, layout, space) = (&self.core.memory, &self.core.layout, &self.core.space);
+        let (memory, layout, space) = (&self.core().memory, &self.core().layout, &self.core().space);
         let taken = space.take(memory, layout, class, count)?;
         let page = taken.page;
         if taken.is_partial {
@@ -204,13 +204,13 @@ impl<'t> RawTx<'t> {
     /// transaction may know their contents.
     pub(super) fn clean(self, state: &State, taken: &Taken) -> Result<()> {
         let Some(until) = taken.unclean_until else { return Ok(()) };
-        self.core.checkpoint(self.core.epoch.load(std::sync::atomic::Ordering::Acquire))?;
-        if !self.core.is_quiet(self.context.slot) {
+        self.core().checkpoint(self.core().epoch.load(std::sync::atomic::Ordering::Acquire))?;
+        if !self.core().is_quiet(self.context.slot) {
             return Err(Error::Conflict);
         }
         // Only this transaction may know what was there.
         if state.freed_pages.is_empty() {
-            self.core.space.cleaned(until);
+            self.core().space.cleaned(until);
         }
         Ok(())
     }

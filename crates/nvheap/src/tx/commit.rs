@@ -14,8 +14,8 @@ impl<'t> RawTx<'t> {
     /// A transaction begins.
     #[inline(always)]
     pub fn begin(self) -> Result<()> {
-        self.core.check_failed()?;
-        let runs = &self.core.slots[self.context.slot].runs;
+        self.core().check_failed()?;
+        let runs = &self.core().slots[self.context.slot].runs;
         runs.store(runs.load(Ordering::Relaxed) | 1, Ordering::Relaxed);
         barrier::light();
         Ok(())
@@ -24,7 +24,7 @@ impl<'t> RawTx<'t> {
     #[inline]
     fn end(self, state: &mut State) {
         state.clear();
-        self.core.slots[self.context.slot].end_run();
+        self.core().slots[self.context.slot].end_run();
     }
 
     /// Makes all changes durable and visible at once. After an error nothing of it has happened and the transaction has
@@ -63,7 +63,7 @@ impl<'t> RawTx<'t> {
     #[inline]
     fn commit_in(self, state: &mut State) -> Result<()> {
         self.validate(state)?;
-        let (core, slot) = (self.core, &self.core.slots[self.context.slot]);
+        let (core, slot) = (self.core(), &self.core().slots[self.context.slot]);
         self.build(state)?;
         if state.record.is_empty() {
             state.held.iter().for_each(|held| held.release(held.before));
@@ -132,7 +132,7 @@ impl<'t> RawTx<'t> {
             } else {
                 state.record.push_changed(
                     shadow.home,
-                    self.core.memory.held(shadow.home, words.len())?,
+                    self.core().memory.held(shadow.home, words.len())?,
                     words,
                 );
             }
@@ -151,7 +151,7 @@ impl<'t> RawTx<'t> {
             return Err(Error::TooLarge { needed, most });
         }
         let count = needed.div_ceil(PAGE);
-        let taken = self.core.space.take(&self.core.memory, &self.core.layout, None, count)?;
+        let taken = self.core().space.take(&self.core().memory, &self.core().layout, None, count)?;
         state.overflow = Some((taken.page, count));
         self.clean(state, &taken)
     }
@@ -168,7 +168,7 @@ impl<'t> RawTx<'t> {
     /// Says that a commit is in progress in the current epoch, which has room for the record.
     #[inline]
     fn enter_epoch(self, state: &State) -> Result<u64> {
-        let (core, slot) = (self.core, &self.core.slots[self.context.slot]);
+        let (core, slot) = (self.core(), &self.core().slots[self.context.slot]);
         loop {
             let epoch = core.epoch.load(Ordering::Acquire);
             slot.committing.store(epoch, Ordering::Relaxed);
@@ -192,7 +192,7 @@ impl<'t> RawTx<'t> {
     /// Writes the record; returns where it lies unless it is durable already.
     #[inline]
     fn write(self, state: &mut State, clock: u64, epoch: u64) -> Result<Option<(u64, u64)>> {
-        let (core, slot) = (self.core, &self.core.slots[self.context.slot]);
+        let (core, slot) = (self.core(), &self.core().slots[self.context.slot]);
         let tail = &slot.tails[(epoch & 1) as usize];
         let offset = tail.load(Ordering::Relaxed);
         let at = core.layout.half(self.context.slot, epoch) + offset;
@@ -216,7 +216,7 @@ impl<'t> RawTx<'t> {
     #[inline(always)]
     fn prepare_end(self, state: &mut State, clock: u64) {
         // Whoever sees the clock finds the locks of what it changes held.
-        self.core.slots[self.context.slot].clock.store(clock, Ordering::Release);
+        self.core().slots[self.context.slot].clock.store(clock, Ordering::Release);
         state.seen[self.context.slot] = clock;
         state.clear_copies();
     }
@@ -224,7 +224,7 @@ impl<'t> RawTx<'t> {
     /// Writes the record to pages of its own, and to the log where it is, and waits for both.
     #[cold]
     fn write_overflow(self, state: &mut State, body: u64, at: u64, (clock, epoch): (u64, u64)) -> Result<()> {
-        let core = self.core;
+        let core = self.core();
         let words = state.record.finish(core.identity, body, clock, epoch);
         core.memory.stream(body, words)?;
         let mut line = log::continued(body, words.len() as u64);
@@ -237,7 +237,7 @@ impl<'t> RawTx<'t> {
     /// What was taken or freed is so for good.
     #[cold]
     fn settle(self, state: &mut State) -> Result<()> {
-        let (memory, layout, space) = (&self.core.memory, &self.core.layout, &self.core.space);
+        let (memory, layout, space) = (&self.core().memory, &self.core().layout, &self.core().space);
         for (page, count, class) in state.pages.drain(..) {
             match class {
                 None => space.settle(page, count),
@@ -259,10 +259,10 @@ impl<'t> RawTx<'t> {
     pub fn abort(self) {
         let mut state = self.context.state();
         let state = &mut *state;
-        let (layout, space) = (&self.core.layout, &self.core.space);
-        if let Some(region) = self.core.memory.region() {
+        let (layout, space) = (&self.core().layout, &self.core().space);
+        if let Some(region) = self.core().memory.region() {
             // What is in memory and what the log knows must not differ.
-            let _ = self.core.fail(region.fill(&state.streamed));
+            let _ = self.core().fail(region.fill(&state.streamed));
         }
         state.held.iter().for_each(|held| held.release(held.before));
         while let Some(at) = state.allocated.pop() {
@@ -292,20 +292,20 @@ impl<'t> RawTx<'t> {
     /// The pages of the record are free, for those who wait until the epoch has ended.
     fn give_overflow_back(self, state: &mut State) {
         if let Some((page, count)) = state.overflow.take() {
-            self.core.space.give_back(page, count);
+            self.core().space.give_back(page, count);
         }
     }
 }
 
 /// A block of a page of blocks is free.
 fn give_block_back(tx: RawTx<'_>, active: &mut [Active], at: u64) -> Result<()> {
-    let (memory, layout) = (&tx.core.memory, &tx.core.layout);
+    let (memory, layout) = (&tx.core().memory, &tx.core().layout);
     let page = space::page_of(layout, at).ok_or_else(|| Error::damaged(at, "a block outside the pages"))?;
     let Kind::Small(class) = space::kind(memory, layout, page)? else { return Ok(()) };
     if active[class].page == Some(page) {
         active[class].free.push((at - layout.bytes(page)) as u32);
     } else if space::add_hint(memory, layout, page, 1)? == 0 {
-        tx.core.space.has_room(class, page);
+        tx.core().space.has_room(class, page);
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ pub(crate) fn list_at(layout: &Layout, log: usize, list: u64) -> u64 {
 
 impl RawTx<'_> {
     fn list(self, log: usize, list: List) -> u64 {
-        list_at(&self.core.layout, log, list as u64)
+        list_at(&self.core().layout, log, list as u64)
     }
 
     fn change_list(self, log: usize, list: List) -> Result<*mut u64> {
@@ -44,7 +44,7 @@ impl RawTx<'_> {
         }
         let data = state.add_shadow(index, lock + 8, 1, false);
         // SAFETY: room for a word.
-        unsafe { self.core.memory.load(lock + 8, data, 1)? };
+        unsafe { self.core().memory.load(lock + 8, data, 1)? };
         Ok(data)
     }
 
@@ -121,7 +121,7 @@ impl RawTx<'_> {
             if self.header(at)?.meta().strong() > 0 {
                 continue;
             }
-            if locked(&self.core.handles).contains_key(&at) {
+            if locked(&self.core().handles).contains_key(&at) {
                 self.push(self.context.slot, List::Kept, at)?;
             } else if budget == 0 || !self.destroy(at, &mut budget)? {
                 self.push(self.context.slot, List::Dead, at)?;
@@ -139,16 +139,16 @@ impl RawTx<'_> {
     /// Whether a list of a log is empty.
     #[inline]
     pub fn is_list_empty(self, log: usize, list: List) -> Result<bool> {
-        Ok(self.core.memory.word(self.list(log, list) + 8)?.load(Ordering::Acquire) == 0)
+        Ok(self.core().memory.word(self.list(log, list) + 8)?.load(Ordering::Acquire) == 0)
     }
 
     /// Whether an object lives by its handles only. A conflict while another transaction holds it, which may be about to drop its last
     /// pointer and has found a handle.
     pub fn is_kept(self, at: u64) -> Result<bool> {
-        let word = self.core.memory.word(at)?;
+        let word = self.core().memory.word(at)?;
         let before = lock::load(word);
-        let meta = Meta(self.core.memory.word(at + 8)?.load(Ordering::Acquire));
-        match before.is_held(self.core.base) || lock::load(word) != before {
+        let meta = Meta(self.core().memory.word(at + 8)?.load(Ordering::Acquire));
+        match before.is_held(self.core().base) || lock::load(word) != before {
             true => Err(Error::Conflict),
             false => Ok(meta.tag() != 0 && meta.strong() == 0),
         }
@@ -156,11 +156,11 @@ impl RawTx<'_> {
 
     /// Takes an object off the list of those with handles only; it is destroyed by this transaction.
     pub fn unlink_kept(self, at: u64) -> Result<()> {
-        for log in 0..self.core.slots.len() {
+        for log in 0..self.core().slots.len() {
             let first = self.change_list(log, List::Kept)?;
             // SAFETY: the private copy of the list's head has a word.
             let (mut next, mut previous) = (unsafe { *first }, None);
-            let mut left = self.core.memory.bytes() / HEADER;
+            let mut left = self.core().memory.bytes() / HEADER;
             while next != 0 && next != at {
                 left -= 1;
                 if left == 0 {
@@ -188,7 +188,7 @@ impl RawTx<'_> {
     fn destroy(self, at: u64, budget: &mut u32) -> Result<bool> {
         let header = self.header(at)?;
         let tag = header.meta().tag();
-        let entry = usize::from(tag).checked_sub(1).and_then(|index| self.core.types.get(index));
+        let entry = usize::from(tag).checked_sub(1).and_then(|index| self.core().types.get(index));
         let entry =
             entry.ok_or_else(|| self.doom(Error::damaged(at, format!("no type has number {tag}"))))?;
         *budget -= 1;

@@ -61,7 +61,6 @@ impl<H: Brand> std::fmt::Debug for Tx<'_, H> {
 /// A transaction on a heap of any brand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawTx<'t> {
-    pub core: &'t Core,
     pub context: &'t Context,
 }
 
@@ -73,6 +72,13 @@ pub(crate) struct Private<'t> {
 }
 
 impl<'t> RawTx<'t> {
+    /// The heap.
+    #[inline(always)]
+    pub fn core(self) -> &'t Core {
+        // SAFETY: whoever runs a transaction borrows the heap as long as it runs.
+        unsafe { &*self.context.core }
+    }
+
     /// The transaction cannot commit any more.
     pub fn doom(self, error: Error) -> Error {
         self.context.state().doom(error)
@@ -87,7 +93,7 @@ impl<'t> RawTx<'t> {
 
     #[inline]
     fn lock_in(self, state: &mut State, at: u64) -> Result<usize> {
-        let word = self.core.memory.word(at)?;
+        let word = self.core().memory.word(at)?;
         self.lock_word(state, at, word).map(|(index, _)| index)
     }
 
@@ -97,7 +103,7 @@ impl<'t> RawTx<'t> {
         let now = lock::load(word);
         if now.is_free() {
             let index = state.held.len();
-            if lock::take(word, now, Word::held(self.core.base, self.context.slot, index)).is_ok() {
+            if lock::take(word, now, Word::held(self.core().base, self.context.slot, index)).is_ok() {
                 state.hold(word, now);
                 self.see(state, now)?;
                 return Ok((index, true));
@@ -109,7 +115,7 @@ impl<'t> RawTx<'t> {
     /// A lock that this transaction holds, or another, or a killed program.
     #[inline(never)]
     fn lock_slowly(self, state: &mut State, at: u64, word: &AtomicU64) -> Result<(usize, bool)> {
-        let (core, slot) = (self.core, self.context.slot);
+        let (core, slot) = (self.core(), self.context.slot);
         let mut spins = 0;
         loop {
             let now = lock::load(word);
@@ -140,7 +146,7 @@ impl<'t> RawTx<'t> {
     /// must still be what it was.
     #[inline(always)]
     fn see(self, state: &mut State, version: Word) -> Result<()> {
-        if version.clock() <= self.core.base || version.clock() <= state.seen[version.owner()] {
+        if version.clock() <= self.core().base || version.clock() <= state.seen[version.owner()] {
             return Ok(());
         }
         self.extend(state, version)
@@ -149,11 +155,11 @@ impl<'t> RawTx<'t> {
     /// Why a lock cannot be had: somebody holds it, unless nobody can.
     #[cold]
     fn held_error(self, at: u64, word: Word) -> Error {
-        let slot = self.core.slots.get(word.owner());
+        let slot = self.core().slots.get(word.owner());
         let is_held =
             slot.is_some_and(|slot| slot.is_leased.load(Ordering::Acquire)) && !self.is_beyond(word);
         // A thread may have ended between the two looks at the word and its log.
-        let now = self.core.memory.word(at).map_or(word, lock::load);
+        let now = self.core().memory.word(at).map_or(word, lock::load);
         match is_held || now != word {
             true => Error::Conflict,
             false => Error::damaged(at, "a lock that nobody holds"),
@@ -162,7 +168,7 @@ impl<'t> RawTx<'t> {
 
     /// Whether no transaction can have had this clock.
     fn is_beyond(self, version: Word) -> bool {
-        version.clock() > self.core.limit.load(Ordering::Acquire)
+        version.clock() > self.core().limit.load(Ordering::Acquire)
     }
 
     #[cold]
@@ -176,7 +182,7 @@ impl<'t> RawTx<'t> {
             return Ok(());
         }
         // The clocks first: what they name was locked before the reads are checked.
-        for (seen, slot) in state.seen.iter_mut().zip(&self.core.slots) {
+        for (seen, slot) in state.seen.iter_mut().zip(&self.core().slots) {
             *seen = (*seen).max(slot.clock.load(Ordering::Acquire));
         }
         // A writer publishes its clock before it releases a lock, so this one is among them.
@@ -197,7 +203,7 @@ impl<'t> RawTx<'t> {
     /// Whether what was read is locked by this transaction, and was the same then.
     #[cold]
     fn is_mine(self, state: &State, read: &Seen) -> bool {
-        let index = read.now().index_of(self.core.base, self.context.slot);
+        let index = read.now().index_of(self.core().base, self.context.slot);
         index.and_then(|index| state.held.get(index)).is_some_and(|held| held.before == read.version)
     }
 
@@ -231,7 +237,7 @@ impl<'t> RawTx<'t> {
         into: *mut u64,
         tag: Option<u16>,
     ) -> Result<Option<Private<'t>>> {
-        let memory = &self.core.memory;
+        let memory = &self.core().memory;
         let word = memory.lock_word(lock_at)?;
         let before = lock::load(word);
         if before.is_free() {
@@ -292,7 +298,7 @@ impl<'t> RawTx<'t> {
         words: usize,
         into: *mut u64,
     ) -> Result<Option<u16>> {
-        let memory = &self.core.memory;
+        let memory = &self.core().memory;
         let found = match tag {
             Some(_) => Some(Meta(memory.word(lock_at + 8)?.load(Ordering::Relaxed)).tag()),
             None => None,
@@ -321,7 +327,7 @@ impl<'t> RawTx<'t> {
         into: *mut u64,
         tag: Option<u16>,
     ) -> Result<Option<Private<'t>>> {
-        let (base, slot) = (self.core.base, self.context.slot);
+        let (base, slot) = (self.core().base, self.context.slot);
         let check = |found| match found == tag {
             true => Ok(()),
             false => Err(self.other_type(lock_at)),
@@ -377,7 +383,7 @@ impl<'t> RawTx<'t> {
     /// The same of an object, which must be of the type `tag`.
     #[inline(always)]
     pub fn change_of(self, lock_at: u64, home: u64, words: usize, tag: Option<u16>) -> Result<Private<'t>> {
-        let memory = &self.core.memory;
+        let memory = &self.core().memory;
         let word = memory.lock_word(lock_at)?;
         // The lock is a full barrier: what is behind it would be loaded only after it.
         memory.prefetch(home);
@@ -421,7 +427,7 @@ impl<'t> RawTx<'t> {
         }
         let data = state.add_shadow(index, home, words, false);
         // SAFETY: the arena has room for the words.
-        unsafe { self.core.memory.load(home, data, words)? };
+        unsafe { self.core().memory.load(home, data, words)? };
         Ok(self.private_at(data))
     }
 
@@ -450,16 +456,16 @@ impl<'t> RawTx<'t> {
     fn tag_at(self, at: u64) -> Result<u16> {
         match self.private_tag(at) {
             Some(tag) => Ok(tag),
-            None => Ok(Meta(self.core.memory.word(at + 8)?.load(Ordering::Acquire)).tag()),
+            None => Ok(Meta(self.core().memory.word(at + 8)?.load(Ordering::Acquire)).tag()),
         }
     }
 
     /// What the private copy of a header says, if there is one.
     fn private_tag(self, at: u64) -> Option<u16> {
-        let word = lock::load(self.core.memory.word(at).ok()?);
+        let word = lock::load(self.core().memory.word(at).ok()?);
         let state = self.context.state();
         let index =
-            word.index_of(self.core.base, self.context.slot).filter(|&index| index < state.held.len())?;
+            word.index_of(self.core().base, self.context.slot).filter(|&index| index < state.held.len())?;
         // SAFETY: the private copy of a header has two words.
         state.shadow_of(index, at + 8).map(|shadow| Meta(unsafe { *shadow.data }).tag())
     }

@@ -124,7 +124,7 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> Search<'t, K, V, H> {
 impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     /// An empty map.
     pub fn new(tx: &Tx<'_, H>) -> Result<Self> {
-        let anchor = Anchor { buckets: PVec::new(), seed: tx.raw.core.identity, count: Counter::new() };
+        let anchor = Anchor { buckets: PVec::new(), seed: tx.raw.core().identity, count: Counter::new() };
         Ok(PHashMap { anchor: PBox::new(tx, anchor)? })
     }
 
