@@ -11,8 +11,7 @@ use crate::inspect;
 use crate::mutex::locked;
 use crate::persist::Brand;
 use crate::reap::{reap, run_own};
-use crate::thread;
-use crate::tx::List;
+use crate::tx::{List, lease};
 
 /// Pointers dropped in one transaction.
 const CUTS: usize = 64;
@@ -27,7 +26,7 @@ impl<H: Brand> Heap<H> {
     pub fn collect_cycles(&mut self) -> Result<u64> {
         let kept: Vec<u64> = locked(&self.core.handles).keys().copied().collect();
         let (cuts, unreachable) = inspect::cuts(&self.core, self.root_at(), &kept)?;
-        let lease = thread::lease(&self.core)?;
+        let lease = lease(&self.core)?;
         let tx = lease.tx();
         for cuts in cuts.chunks(CUTS) {
             run_own(tx, || cuts.iter().try_for_each(|&cut| tx.cut(cut)))?;

@@ -10,14 +10,13 @@ use crate::mutex::locked;
 use crate::persist::{Brand, Shape, words};
 use crate::place::{self, Place};
 use crate::pointer::{Handle, PBox, offset, pack, tag_of};
-use crate::reap::{Ended, destroy_dropped, destroy_rest, reap};
+use crate::reap::{Entered, destroy_dropped, destroy_rest, reap};
 use crate::recover;
 use crate::space::Space;
 use crate::sync::{AtomicU64, Mutex};
-use crate::thread::{self, Lease};
-use crate::tx::{List, RawTx, Tx};
+use crate::tx::{Lease, List, RawTx, Tx, end_lease, lease};
 use crate::wait::back_off;
-use nvlab_os::{barrier, file};
+use nvlab_os::{afresh_mut, barrier, file};
 use std::any::{TypeId, type_name};
 use std::collections::HashSet;
 use std::fmt;
@@ -250,7 +249,7 @@ impl<H: Brand> Heap<H> {
         }
         memory.persist(TYPES.start, &whole_words(&kept(&shape)))?;
         let mut heap = Self::start(memory, header, shape, brand, 0, 0);
-        let made = run(thread::lease(&heap.core)?, &mut |tx| {
+        let made = run(lease(&heap.core)?, &mut |tx| {
             let root = PBox::<H::Root, H>::new(tx, root(tx)?)?;
             let at = root.word().get();
             // It is never dropped: the header points to it.
@@ -365,7 +364,7 @@ impl<H: Brand> Heap<H> {
     /// pointer into the heap leaves it; use [`Handle`]s for that. Inside another transaction on the same heap it is part of
     /// that one; if it fails there, all of it fails.
     pub fn transaction<R: Send>(&self, mut body: impl FnMut(&Tx<'_, H>) -> Result<R> + Send) -> Result<R> {
-        let lease = thread::lease(&self.core)?;
+        let lease = lease(&self.core)?;
         run(lease, &mut body)
     }
 
@@ -405,14 +404,14 @@ impl<H: Brand> Heap<H> {
     }
 
     fn reap(&self, log: usize, list: List) -> Result<()> {
-        let lease = thread::lease(&self.core)?;
+        let lease = lease(&self.core)?;
         reap(lease, log, list)
     }
 }
 
 impl<H: Brand> Drop for Heap<H> {
     fn drop(&mut self) {
-        thread::end_lease(&self.core);
+        end_lease(&self.core);
         // If it fails, the logs have what is not at home.
         let _ = self.core.keep_hints().and_then(|()| self.checkpoint());
         self.core.wait_until_alone();
@@ -423,22 +422,22 @@ impl<H: Brand> Drop for Heap<H> {
 // The body is called in one place, so that the compiler makes it part of this.
 #[inline]
 pub(crate) fn run<H: Brand, R>(
-    lease: Lease<'_>,
-    body: &mut impl FnMut(&Tx<'_, H>) -> Result<R>,
+    mut lease: Lease<'_>,
+    mut body: &mut impl FnMut(&Tx<'_, H>) -> Result<R>,
 ) -> Result<R> {
-    let is_part = lease.tx().context.is_running.get();
     let mut tries = 0;
     loop {
-        let tx = lease.afresh().tx();
-        let ended = if is_part { None } else { Some(Ended::begin(tx)?) };
+        lease = lease.afresh();
+        body = afresh_mut(body);
+        let tx = lease.tx();
+        let entered = Entered::new(tx)?;
         let result = body(&Tx::new(tx));
-        let Some(ended) = ended else {
-            // Part of the transaction around it.
+        if !entered.is_outermost() {
             return result.map_err(|error| tx.doom(error));
-        };
+        }
         let error = match result {
             Ok(result) => {
-                ended.disarm();
+                entered.leave();
                 match tx.commit() {
                     Ok(()) if !tx.context.has_dead.get() => return Ok(result),
                     Ok(()) => return destroy_rest(lease).map(|()| result),
@@ -447,7 +446,7 @@ pub(crate) fn run<H: Brand, R>(
             }
             Err(error) => {
                 let error = failure(tx, error);
-                drop(ended);
+                drop(entered);
                 error
             }
         };

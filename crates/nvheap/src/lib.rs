@@ -82,7 +82,6 @@ extern crate self as nvlab_nvheap;
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
 compile_error!("the format of heaps is that of little-endian 64-bit machines");
 
-mod afresh;
 mod arena;
 mod collect;
 pub mod collections;
@@ -112,7 +111,6 @@ mod string;
 mod sync;
 #[cfg(test)]
 mod tests;
-mod thread;
 mod tx;
 mod vec;
 mod wait;

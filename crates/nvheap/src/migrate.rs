@@ -19,8 +19,7 @@ use crate::persist::{Brand, Shape};
 use crate::place::{self, Place};
 use crate::recover;
 use crate::replace::Replacement;
-use crate::thread;
-use crate::tx::Tx;
+use crate::tx::{Tx, lease};
 use std::any::type_name;
 use std::fmt;
 use std::fs::File;
@@ -209,7 +208,7 @@ fn run_step<Old: Brand, New: Brand>(
     let Pair { old, path, new, beside, options } = pair;
     let old = open_copy::<Old>(old, path)?;
     let root = old.root()?;
-    let lease = thread::lease(&old.core)?;
+    let lease = lease(&old.core)?;
     run(lease, &mut |from: &Tx<'_, Old>| {
         let root = root.read(from)?;
         let file = new.try_clone().map_err(Error::io("open", &beside.display()))?;

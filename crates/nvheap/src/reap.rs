@@ -3,38 +3,48 @@
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::mutex::locked;
-use crate::thread::{self, Lease};
-use crate::tx::{List, RawTx};
+use crate::tx::{Lease, List, RawTx, lease};
 use crate::wait::back_off;
 use std::sync::Arc;
 
 /// How often a transaction for a handle that was dropped is tried again.
 const TRIES: u32 = 100;
 
-/// Ends a transaction that was left by an error or a panic.
-pub(crate) struct Ended<'t>(RawTx<'t>);
+/// A transaction in which pointers can be dropped, or a part of one. If it is left by an error or a panic, the transaction is undone.
+pub(crate) struct Entered<'t>(RawTx<'t>);
 
-impl<'t> Ended<'t> {
-    /// A transaction in which pointers can be dropped.
+impl<'t> Entered<'t> {
     #[inline(always)]
-    pub fn begin(tx: RawTx<'t>) -> Result<Self> {
-        tx.begin()?;
-        tx.context.is_running.set(true);
-        Ok(Ended(tx))
+    pub fn new(tx: RawTx<'t>) -> Result<Self> {
+        let depth = tx.context.depth.get();
+        if depth == 0 {
+            tx.begin()?;
+        }
+        tx.context.depth.set(depth + 1);
+        Ok(Entered(tx))
+    }
+
+    /// Whether it is no part of another.
+    #[inline(always)]
+    pub fn is_outermost(&self) -> bool {
+        self.0.context.depth.get() == 1
     }
 
     /// It ends in order.
     #[inline(always)]
-    pub fn disarm(self) {
-        self.0.context.is_running.set(false);
+    pub fn leave(self) {
+        self.0.context.depth.set(0);
         std::mem::forget(self);
     }
 }
 
-impl Drop for Ended<'_> {
+impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        self.0.context.is_running.set(false);
-        self.0.abort();
+        let depth = &self.0.context.depth;
+        depth.set(depth.get() - 1);
+        if depth.get() == 0 {
+            self.0.abort();
+        }
     }
 }
 
@@ -47,11 +57,12 @@ pub(crate) fn run_own(tx: RawTx<'_>, body: impl FnMut() -> Result<()>) -> Result
 fn run_often(tx: RawTx<'_>, tries_max: u32, mut body: impl FnMut() -> Result<()>) -> Result<()> {
     let mut tries = 0;
     loop {
-        let ended = Ended::begin(tx)?;
+        let entered = Entered::new(tx)?;
+        assert!(entered.is_outermost(), "a transaction of the library's own inside another");
         let done = body();
         match done.is_ok() {
-            true => ended.disarm(),
-            false => drop(ended),
+            true => entered.leave(),
+            false => drop(entered),
         }
         match done.and_then(|()| tx.commit().map_err(|error| *error)) {
             Err(Error::Conflict) if tries < tries_max => {
@@ -94,10 +105,10 @@ pub(crate) fn drop_handle(core: &Arc<Core>, at: u64) {
     }
     handles.remove(&at);
     drop(handles);
-    let Ok(lease) = thread::lease(core) else { return };
+    let Ok(lease) = lease(core) else { return };
     let context = lease.tx().context;
     context.dropped.borrow_mut().push(at);
-    if context.is_running.get() {
+    if context.depth.get() > 0 {
         // After the transaction, whether it commits or not.
         context.has_dead.set(true);
     } else {

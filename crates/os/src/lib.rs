@@ -11,6 +11,7 @@
 //! | [`stores`] | stores to mapped memory in known units and order: whole words, or past the caches |
 //! | [`flush`] | [`Flush`]: writes cache lines back to memory (clwb, clflushopt, clflush) |
 //! | [`mtd`] | raw flash as a character device: its description and erase |
+//! | [`afresh`](fn@afresh) | what the compiler is not to compute in advance |
 //! | [`barrier`] | a memory barrier whose frequent side is free (membarrier) |
 //! | [`mod@file`] | unnamed files in memory, holes, free space, private files |
 //! | [`folder`] | [`LockedFolder`]: a folder with one owner, whose files are replaced atomically |
@@ -31,6 +32,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("only Linux is supported");
 
+mod afresh;
 pub mod barrier;
 pub mod faulty;
 pub mod file;
@@ -45,6 +47,7 @@ mod sigbus;
 pub mod stores;
 mod write_watch;
 
+pub use afresh::{afresh, afresh_mut};
 pub use faulty::FaultyFile;
 pub use flush::Flush;
 pub use folder::{FolderError, LockedFolder};

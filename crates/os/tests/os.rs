@@ -60,6 +60,30 @@ fn a_shared_mapping_reaches_the_file_and_a_private_one_does_not() {
     assert_eq!(shared.as_slice()[4096], 0);
 }
 
+/// Whatever the kernel makes of it, the bytes stay what they are, there and in the file.
+#[test]
+fn huge_pages_change_no_byte_of_a_mapped_file() {
+    const MIB: u64 = 1 << 20;
+    let file = file::anonymous(c"test", false).unwrap();
+    file.set_len(9 * MIB).unwrap();
+    let mut mapping = Mapping::shared(&file, 32 * MIB).unwrap();
+    assert!(mapping.start().addr().is_multiple_of(2 * MIB as usize));
+    for at in (0..9 * MIB).step_by(4096 * 3) {
+        mapping.as_mut_slice()[at as usize] = (at / 4096) as u8 | 1;
+    }
+    let model = mapping.as_slice()[..9 * MIB as usize].to_vec();
+    for range in [3 * MIB..7 * MIB, 0..9 * MIB, 8 * MIB..64 * MIB, MIB..MIB] {
+        mapping.use_huge_pages(range);
+    }
+    assert!(mapping.as_slice()[..model.len()] == model);
+    mapping.as_mut_slice()[5 * MIB as usize] = 77;
+    let mut found = vec![0; model.len()];
+    file.read_exact_at(&mut found, 0).unwrap();
+    assert_eq!(found[5 * MIB as usize], 77);
+    found[5 * MIB as usize] = model[5 * MIB as usize];
+    assert!(found == model);
+}
+
 /// Holes of 2 MiB are plain memory, the rest is the file's; which is which shows only in what later stores to the file do.
 #[test]
 fn a_private_copy_has_what_the_file_has_wherever_it_is() {

@@ -92,9 +92,9 @@ impl Bank for Store {
     }
 
     fn transfer(&self, transfer: &Transfer) -> Result<()> {
-        let Transfer { account, teller, branch, delta, .. } = *transfer;
         Ok(self.heap.transaction(|tx| {
             let tables = self.root.read(tx)?;
+            let Transfer { account, teller, branch, delta, .. } = *transfer;
             tables.balances[0].prefetch(tx, account as usize);
             for (table, row) in tables.balances.iter().zip([account, teller, branch]) {
                 table.write(tx, row as usize)?.balance += delta;

@@ -1,11 +1,11 @@
 //! What a program holds of an object between transactions.
 
 use super::{Handle, Read, Strong, Write, offset, read, write};
-use crate::afresh::afresh;
 use crate::error::{Error, Result};
 use crate::mutex::locked;
 use crate::persist::{Brand, Persist};
 use crate::tx::Tx;
+use nvlab_os::afresh;
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;

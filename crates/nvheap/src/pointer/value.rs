@@ -2,7 +2,7 @@
 
 use super::{PBox, Strong, Weak, offset};
 use crate::persist::Brand;
-use crate::thread::with_current;
+use crate::tx::with_current;
 use std::any::TypeId;
 use std::fmt;
 

@@ -238,10 +238,11 @@ impl RawTx<'_> {
         if !unsafe { (entry.is_valid)(private.data.cast()) } {
             return Err(self.doom(Error::damaged(home, format!("this is no {}", entry.name))));
         }
-        let is_running = self.context.is_running.replace(true);
+        let depth = &self.context.depth;
+        depth.set(depth.get() + 1);
         // SAFETY: it is a value, nobody has borrowed it, and it is forgotten afterwards.
         unsafe { (entry.drop)(private.data.cast()) };
-        self.context.is_running.set(is_running);
+        depth.set(depth.get() - 1);
         let mut state = self.context.state();
         let index = self.lock_in(&mut state, lock)?;
         state.forget(index, home);

@@ -223,8 +223,8 @@ pub(crate) struct Context {
     /// The heap, for as long as it is borrowed.
     pub core: *const Core,
     pub slot: usize,
-    /// Whether a transaction is running in which pointers can be dropped.
-    pub is_running: Cell<bool>,
+    /// Whether a transaction is running in which pointers can be dropped, and parts of it, one inside the other.
+    pub depth: Cell<u32>,
     /// Whether the list of objects to be destroyed may have some.
     pub has_dead: Cell<bool>,
     /// Objects whose last handle this thread has dropped, to be looked at.
@@ -254,7 +254,7 @@ impl Context {
             active: (0..CLASSES).map(|_| Active::default()).collect(),
         };
         let (dropped, state) = (RefCell::default(), Own::new(state));
-        Context { core, slot, is_running: Cell::new(false), has_dead: Cell::new(true), dropped, state }
+        Context { core, slot, depth: Cell::new(0), has_dead: Cell::new(true), dropped, state }
     }
 
     /// What the thread keeps for its transaction, for one function at a time.

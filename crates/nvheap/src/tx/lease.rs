@@ -3,11 +3,11 @@
 //! A thread that uses a heap for the first time leases a log and keeps it until it ends or the heap is closed, so that a
 //! transaction finds everything it needs without an atomic instruction.
 
-use crate::afresh::afresh;
+use super::{Context, RawTx};
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::sync::thread_local;
-use crate::tx::{Context, RawTx};
+use nvlab_os::afresh;
 use std::any::TypeId;
 use std::cell::{Cell, RefCell};
 use std::ptr::{eq, from_ref, null};
@@ -103,7 +103,7 @@ fn find_lease(core: &Arc<Core>) -> Result<Lease<'_>> {
 /// open.
 pub(crate) fn with_current(brand: TypeId, found: impl FnOnce(RawTx<'_>)) {
     // SAFETY: a lease borrows the heap as long as its transaction runs.
-    let is_it = |at: &&Context| at.is_running.get() && unsafe { (*at.core).brand } == brand;
+    let is_it = |at: &&Context| at.depth.get() > 0 && unsafe { (*at.core).brand } == brand;
     // SAFETY: as in `lease`.
     let last = unsafe { LAST.with(Cell::get).as_ref() }.filter(is_it).map(from_ref);
     let other = || {

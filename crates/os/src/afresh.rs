@@ -1,0 +1,39 @@
+//! What the compiler is not to compute in advance.
+//!
+//! What it can compute from a reference before the first pass through a loop it stores for the next one, and stores behind a fence
+//! are scarce: each waits for it, and a processor holds a few dozen.
+
+/// The same reference, of which the compiler knows nothing.
+#[inline(always)]
+#[cfg_attr(not(miri), expect(clippy::pointers_in_nomem_asm_block, reason = "it accesses nothing"))]
+pub fn afresh<T>(value: &T) -> &T {
+    #[cfg(miri)]
+    return value;
+    #[cfg(not(miri))]
+    {
+        let mut at = std::ptr::from_ref(value);
+        // SAFETY: does nothing.
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) at, options(nomem, nostack, preserves_flags));
+        }
+        // SAFETY: it is what it was.
+        unsafe { &*at }
+    }
+}
+
+/// The same reference, of which and of whose value the compiler knows nothing.
+#[inline(always)]
+pub fn afresh_mut<T>(value: &mut T) -> &mut T {
+    #[cfg(miri)]
+    return value;
+    #[cfg(not(miri))]
+    {
+        let mut at = std::ptr::from_mut(value);
+        // SAFETY: does nothing.
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) at, options(nostack, preserves_flags));
+        }
+        // SAFETY: it is what it was.
+        unsafe { &mut *at }
+    }
+}
