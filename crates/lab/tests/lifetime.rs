@@ -6,6 +6,7 @@ use nvlab_lab::plan::{Settings, Source, Task};
 use nvlab_lab::report::{Assertion, Format, RunDocument, caveat, compare_text, metric};
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::State;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const WRITES: &str = "uniform rw=randwrite bs=16KiB";
 /// Larger devices are not preconditioned to a steady state here: it takes too long.
@@ -75,7 +76,9 @@ fn worn_share(design: &Design, run: &RunResult) -> f64 {
 fn no_design_promises_more_than_its_cells_bear() {
     // A log serves no requests for blocks, a RAM disk has no cells that wear.
     let left_out = |name: &str| matches!(load(name, &[]).ftl, Ftl::Rvm(_) | Ftl::RamDisk(_));
-    for (name, _) in BUILT_IN.iter().filter(|(name, _)| !left_out(name)) {
+    let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).filter(|name| !left_out(name)).collect();
+    let next = AtomicUsize::new(0);
+    let check = |name: &str| {
         let design = small(name);
         for state in [State::Fresh, State::Full, State::Steady] {
             if state == State::Steady && design.raw_bytes() > STEADY_BYTES {
@@ -92,7 +95,17 @@ fn no_design_promises_more_than_its_cells_bear() {
             let per_day = promised / run.design.capacity_bytes as f64 / (5.0 * 365.25);
             assert!((run.lifetime.drive_writes_per_day.unwrap() / per_day - 1.0).abs() < 1e-9, "{what}");
         }
-    }
+    };
+    let check_some = || {
+        while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+            check(name);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(check_some);
+        }
+    });
 }
 
 /// 3,000 cycles of 129 GiB are 0.42 PB. Erases lag behind programs after `full` and `fresh`: counted alone they promised

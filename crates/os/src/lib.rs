@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`mapping`] | [`Mapping`]: a file or anonymous memory mapped for loads and stores |
 //! | [`PrivateCopy`] | a part of a file in memory, copied where it is stored to |
+//! | [`HugeAlloc`] | an allocator that gives the largest vectors huge pages |
 //! | [`in_huge_pages`] | memory of the program that is about to be filled, in huge pages |
 //! | [`stores`] | stores to mapped memory in known units and order: whole words, or past the caches |
 //! | [`flush`] | [`Flush`]: writes cache lines back to memory (clwb, clflushopt, clflush) |
@@ -38,6 +39,7 @@ pub mod faulty;
 pub mod file;
 pub mod flush;
 pub mod folder;
+mod huge_alloc;
 pub mod loaded;
 pub mod mapping;
 pub mod mtd;
@@ -51,6 +53,7 @@ pub use afresh::{afresh, afresh_mut};
 pub use faulty::FaultyFile;
 pub use flush::Flush;
 pub use folder::{FolderError, LockedFolder};
+pub use huge_alloc::HugeAlloc;
 pub use mapping::Mapping;
 pub use private_copy::PrivateCopy;
 pub use room::in_huge_pages;

@@ -80,15 +80,19 @@ fn broken(replayer: &Replayer<'_>, journal: &Journal, after: bool) -> Option<(Mo
 
 #[test]
 fn a_device_keeps_its_promise_at_every_operation() {
-    for (name, sets) in DESIGNS {
+    let check = |(name, sets): (&str, &[&str])| {
         let design = design(name, sets);
         let journal = recorded(&design, 11);
         assert!(journal.len() > 100, "{name}: {} operations", journal.len());
         let replayer = Replayer { design: &design, ignore_flush: false };
-        for after in [false, true] {
-            assert_eq!(broken(&replayer, &journal, after), None, "{name}");
-        }
-    }
+        std::thread::scope(|scope| {
+            for after in [false, true] {
+                let (replayer, journal) = (&replayer, &journal);
+                scope.spawn(move || assert_eq!(broken(replayer, journal, after), None, "{name}"));
+            }
+        });
+    };
+    DESIGNS.into_iter().for_each(check);
 }
 
 #[test]
