@@ -8,9 +8,9 @@
 //!
 //! Invariants
 //! 1. Background work is done in the order it was queued.
-//! 2. What [`Lane::finish`] or [`Lane::foreground`] returned stays true: work whose end was returned to a caller
-//!    is never suspended afterwards. (The price: an access that arrives before a promised end waits for it.)
-//! 3. Work is conserved: `done <= queued`, and the lane never does two things at once.
+//! 2. What [`Lane::finish`] or [`Lane::foreground`] returned stays true. An access may suspend work whose end was
+//!    returned to a caller: the caller's end stays, and the lane *owes* the time, so all later work begins later by it.
+//! 3. Work is conserved: `done <= queued`, and no two things are done at once, except that owed work counts as done.
 //!
 //! No event queue is needed: each call brings the lane up to date. Times may arrive slightly out of order
 //! (a transfer delays one request past the next); a lane never goes back in time, it serves in order of call.
@@ -53,7 +53,7 @@ struct Batch {
     not_before: Time,
 }
 
-/// A stretch of background work that runs without a pause: `from` to `to`, done at `end`.
+/// A stretch of background work without a pause, as promised: `from` to `to`, done at `end`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Promise {
     from: u64,
@@ -66,8 +66,10 @@ struct Promise {
 pub struct Lane {
     /// The background is accounted for up to here.
     now: Time,
-    /// Foreground work and promised background work occupy the lane until here.
+    /// Foreground work occupies the lane until here.
     free_at: Time,
+    /// Promised background work occupies it until here: later than promised by what is owed.
+    owed_until: Time,
     /// No other background work runs before this.
     suspended_until: Time,
     /// Background work done by `now` (or promised), and queued in total, in picoseconds of work since power-on.
@@ -76,6 +78,10 @@ pub struct Lane {
     /// The last promise, and earlier ones that had not yet ended when it was made, oldest first.
     promise: Promise,
     promises: VecDeque<Promise>,
+    /// Length of the operations promised last.
+    promised_each: u64,
+    /// From when to when promised work last stood still: before its begin, or suspended.
+    pause: (Time, Time),
     batches: VecDeque<Batch>,
     /// When the last queued background work would be done if nothing else arrived.
     expected: Time,
@@ -159,7 +165,7 @@ impl Lane {
     /// for all of them.
     #[inline(always)]
     pub fn overlapping(&mut self, at: Time, ready: Time, span: Span, interruption: &Interruption) -> Served {
-        if self.done == self.queued {
+        if self.done == self.queued && at >= self.owed_until {
             self.now = self.now.max(at);
             let start = at.max(ready).max(self.free_at);
             let end = start + span;
@@ -169,7 +175,7 @@ impl Lane {
         self.overlapping_first(at, ready, span, interruption)
     }
 
-    /// [`Lane::overlapping`] when background work is pending, or was at the last call.
+    /// [`Lane::overlapping`] when background work is pending or promised, or was pending at the last call.
     fn overlapping_first(
         &mut self,
         at: Time,
@@ -179,6 +185,9 @@ impl Lane {
     ) -> Served {
         self.advance(at);
         let mut start = at.max(ready).max(self.free_at);
+        if at < self.owed_until {
+            return self.overlapping_promised(at, start, span, interruption);
+        }
         let left = self.left_of_current();
         let mut resume = Span::ZERO;
         if left > 0 {
@@ -186,15 +195,14 @@ impl Lane {
             let paused = self.suspended_until > at;
             match *interruption {
                 Interruption::Suspend { resume: wait, .. } if paused => resume = wait,
-                Interruption::Suspend { latency, resume: wait, limit } if self.may_suspend(left, limit) => {
+                Interruption::Suspend { latency, resume: wait, limit }
+                    if self.may_suspend(self.done + left, limit) =>
+                {
                     start += latency;
                     resume = wait;
                 }
                 _ if paused => {}
-                _ => {
-                    self.free_at = self.free_at.max(self.promise(Ticket(self.done + left), at));
-                    start = start.max(self.free_at);
-                }
+                _ => start = start.max(self.promise(Ticket(self.done + left), at)),
             }
         }
         let end = start + span;
@@ -202,9 +210,49 @@ impl Lane {
         Served { start, end }
     }
 
-    /// Counts a suspension of the operation in progress, of which `left` is left, unless it has reached the limit.
-    fn may_suspend(&mut self, left: u64, limit: u32) -> bool {
-        let operation = self.done + left;
+    /// [`Lane::overlapping`] that begins at `start` at the earliest and arrives in the middle of promised work. If it
+    /// suspends that, or gets in between two operations, the rest is done later than promised, and so is all that follows.
+    fn overlapping_promised(
+        &mut self,
+        at: Time,
+        start: Time,
+        span: Span,
+        interruption: &Interruption,
+    ) -> Served {
+        let Interruption::Suspend { latency, mut resume, limit } = *interruption else {
+            let start = start.max(self.owed_until);
+            let end = start + span;
+            self.suspended_until = self.suspended_until.max(end);
+            return Served { start, end };
+        };
+        let mut start = start;
+        if at >= self.pause.1 {
+            // Operations of the length promised last; one of another length among them is taken for several, or for a part.
+            let each = self.promised_each.max(1);
+            let behind = (self.owed_until.since(at).ps() - 1) / each * each;
+            if self.may_suspend(self.promise.to.saturating_sub(behind), limit) {
+                start += latency;
+                self.pause = (at, at);
+            } else {
+                let between = self.owed_until.before(Span::from_ps(behind));
+                self.pause = (between, between);
+                resume = Span::ZERO;
+            }
+        }
+        start = start.max(self.pause.0);
+        let end = start + span;
+        let until = self.pause.1.max(end + resume);
+        // What runs after the last promised operation delays none.
+        if self.pause.0 < self.owed_until {
+            self.owed_until += until.since(self.pause.1);
+        }
+        self.pause.1 = until;
+        self.suspended_until = self.suspended_until.max(self.owed_until).max(until);
+        Served { start, end }
+    }
+
+    /// Counts a suspension of the operation that ends at position `operation`, unless it has reached the limit.
+    fn may_suspend(&mut self, operation: u64, limit: u32) -> bool {
         let before = if self.suspended.0 == operation { self.suspended.1 } else { 0 };
         if before < limit {
             self.suspended = (operation, before + 1);
@@ -238,13 +286,13 @@ impl Lane {
         Ticket(self.queued)
     }
 
-    /// Returns when everything up to `ticket` will be done, as seen at `at`. The result is a promise: that work now
-    /// runs without interruption, so call this only if a caller waits for it. For work already done it returns `at`.
+    /// Returns when everything up to `ticket` will be done, as seen at `at`. The result is a promise: that work counts
+    /// as done then, so call this only if a caller waits for it. For work already done it returns `at`.
     #[inline]
     pub fn finish(&mut self, ticket: Ticket, at: Time) -> Time {
         if ticket.0 > self.done {
             // The common case: one operation is queued, has not begun, and a caller waits for it.
-            if let Some(&Batch { end, not_before, .. }) = self.batches.front()
+            if let Some(&Batch { end, each, not_before }) = self.batches.front()
                 && self.batches.len() == 1
                 && ticket.0 == end
                 && at <= not_before
@@ -255,7 +303,8 @@ impl Lane {
                 self.suspended_until = start + Span::from_ps(end - self.done);
                 self.extend_promise(start, end, self.suspended_until, at);
                 self.batches.clear();
-                self.free_at = self.free_at.max(self.suspended_until);
+                self.promised_each = each;
+                self.occupy(at, start, self.suspended_until);
                 return self.suspended_until;
             }
             self.advance(at);
@@ -263,19 +312,22 @@ impl Lane {
         if ticket.0 <= self.done {
             return self.promised_end(ticket, at);
         }
-        self.free_at = self.free_at.max(self.promise(ticket, at));
+        self.promise(ticket, at);
         at.max(self.promise.end)
     }
 
-    /// Makes the work up to `ticket` run without interruption from now on; returns its end.
+    /// Promises the work up to `ticket`; returns its end.
     fn promise(&mut self, ticket: Ticket, at: Time) -> Time {
         if self.promises.front().is_some_and(|promise| promise.end <= at) {
             self.promises.retain(|promise| promise.end > at);
         }
         let mut time = self.now.max(self.suspended_until);
-        while let Some(&Batch { end, not_before, .. }) = self.batches.front() {
+        let mut begin = None;
+        while let Some(&Batch { end, each, not_before }) = self.batches.front() {
             if end > self.done {
+                self.promised_each = each;
                 let start = time.max(not_before);
+                begin.get_or_insert(start);
                 let to = end.min(ticket.0);
                 time = start + Span::from_ps(to - self.done);
                 self.extend_promise(start, to, time, at);
@@ -289,7 +341,17 @@ impl Lane {
             }
         }
         self.suspended_until = time;
+        self.occupy(at, begin.unwrap_or(time), time);
         time
+    }
+
+    /// Promised work occupies the lane from `begin` to `end`, as seen at `at`.
+    #[inline]
+    fn occupy(&mut self, at: Time, begin: Time, end: Time) {
+        if self.owed_until <= at {
+            self.pause = (at, begin);
+        }
+        self.owed_until = end;
     }
 
     /// Promises the next work, up to `to`, from `start` to `end`.
@@ -353,9 +415,9 @@ impl Lane {
         self.expected.max(self.free_at).max(Time::from_ps(background))
     }
 
-    /// When the foreground is free.
+    /// When neither foreground work nor promised work occupies the lane.
     pub fn free_at(&self) -> Time {
-        self.free_at
+        self.free_at.max(self.owed_until)
     }
 }
 
@@ -448,15 +510,64 @@ mod tests {
         assert!(lane.is_done(program, us(16)));
     }
 
+    /// Who was told the end of a program keeps it, a read does not wait for it, and what follows is later by both.
     #[test]
-    fn a_promise_is_kept() {
+    fn a_promise_is_kept_and_what_a_read_takes_of_it_is_owed() {
         let mut lane = Lane::new();
         let program = lane.background(us(0), Span::from_us(100), 1);
         assert_eq!(lane.finish(program, us(10)), us(100));
         let read = lane.foreground(us(20), Span::from_us(1), &SUSPEND);
-        assert_eq!(read.start, us(100), "the promised program is not suspended");
+        assert_eq!((read.start, read.end), (us(22), us(23)));
+        assert_eq!(lane.foreground(us(24), Span::from_us(1), &SUSPEND).start, us(24), "still suspended");
+        assert_eq!(lane.finish(program, us(30)), us(100));
         assert!(!lane.clone().is_done(program, us(100).before(Span::from_ps(1))));
         assert!(lane.is_done(program, us(100)));
+        // It was suspended from 20 to 30, so it runs until 110; this read makes that 118.
+        let late = lane.foreground(us(105), Span::from_us(1), &SUSPEND);
+        assert_eq!((late.start, lane.free_at()), (us(107), us(118)));
+        let next = lane.background(us(105), Span::from_us(50), 1);
+        assert!(!lane.clone().is_done(next, us(168).before(Span::from_ps(1))));
+        assert_eq!((lane.idle_from(), lane.finish(next, us(110))), (us(168), us(168)));
+    }
+
+    #[test]
+    fn an_access_before_promised_work_begins_delays_it_by_no_more_than_it_takes() {
+        let mut lane = Lane::new();
+        lane.foreground(us(0), Span::from_us(10), &SUSPEND);
+        let program = lane.background(us(1), Span::from_us(100), 1);
+        assert_eq!(lane.finish(program, us(1)), us(110));
+        for (at, start, free_at) in [(2, 10, 116), (3, 11, 117), (16, 16, 122), (22, 24, 130)] {
+            let read = lane.foreground(us(at), Span::from_us(1), &SUSPEND);
+            assert_eq!((read.start, lane.free_at()), (us(start), us(free_at)), "at {at}");
+        }
+    }
+
+    #[test]
+    fn without_suspend_an_access_waits_for_promised_work() {
+        let mut lane = Lane::new();
+        let programs = lane.background(us(0), Span::from_us(100), 2);
+        assert_eq!(lane.finish(programs, us(10)), us(200));
+        let read = lane.foreground(us(20), Span::from_us(1), &Interruption::Wait);
+        assert_eq!((read.start, read.end, lane.free_at()), (us(200), us(201), us(201)));
+    }
+
+    /// Beyond the limit a read gets in before the next operation, and only that one is later than promised.
+    #[test]
+    fn promised_operations_are_suspended_so_often_and_no_more() {
+        let suspend = Interruption::Suspend { latency: Span::from_us(2), resume: Span::from_us(5), limit: 1 };
+        let mut lane = Lane::new();
+        let programs = lane.background(us(0), Span::from_us(100), 2);
+        assert_eq!(lane.finish(programs, us(0)), us(200));
+        assert_eq!(lane.foreground(us(10), Span::from_us(1), &suspend).start, us(12));
+        // Suspended from 10 to 18: the first is done at 108, the second runs from the end of the next read to 209.
+        let second = lane.foreground(us(30), Span::from_us(1), &suspend);
+        assert_eq!((second.start, lane.free_at()), (us(108), us(209)));
+        assert_eq!(lane.foreground(us(120), Span::from_us(1), &suspend).start, us(122));
+        assert_eq!(lane.free_at(), us(217));
+        // After the last nothing is left that could be late.
+        let last = lane.foreground(us(190), Span::from_us(1), &suspend);
+        assert_eq!((last.start, last.end, lane.free_at()), (us(217), us(218), us(218)));
+        assert_eq!(lane.finish(programs, us(195)), us(200));
     }
 
     #[test]
@@ -508,10 +619,12 @@ mod tests {
         assert_eq!(lane.overlapping(us(15), first.end, Span::from_us(1), &SUSPEND).start, us(20));
         // Suspended from 10 to 22 + 5: 40 us are left.
         assert!(!lane.clone().is_done(erase, us(67).before(Span::from_ps(1))) && lane.is_done(erase, us(67)));
-        // Work whose end was promised is waited for.
+        // The same with work whose end was promised: it is suspended from 80 to 95.
         let erase = lane.background(us(70), Span::from_us(50), 1);
         assert_eq!(lane.finish(erase, us(70)), us(120));
-        assert_eq!(lane.overlapping(us(80), us(80), Span::from_us(8), &SUSPEND).start, us(120));
+        assert_eq!(lane.overlapping(us(80), us(80), Span::from_us(8), &SUSPEND).start, us(82));
+        assert_eq!(lane.overlapping(us(82), us(82), Span::from_us(8), &SUSPEND).end, us(90));
+        assert_eq!(lane.free_at(), us(135));
     }
 
     #[test]
@@ -538,14 +651,14 @@ mod tests {
     }
 
     #[test]
-    fn foreground_between_promises_moves_neither() {
+    fn foreground_between_promises_moves_only_the_later_one() {
         let mut lane = Lane::new();
         let first = lane.background(us(0), Span::from_us(100), 1);
         assert_eq!(lane.finish(first, us(10)), us(100));
         lane.foreground(us(20), Span::from_us(1), &SUSPEND);
         let second = lane.background(us(20), Span::from_us(50), 1);
-        assert_eq!(lane.finish(second, us(30)), us(151));
-        for (at, done) in [(us(50), (false, false)), (us(100), (true, false)), (us(151), (true, true))] {
+        assert_eq!(lane.finish(second, us(30)), us(158));
+        for (at, done) in [(us(50), (false, false)), (us(100), (true, false)), (us(158), (true, true))] {
             assert_eq!((lane.is_done(first, at), lane.is_done(second, at)), done, "at {at}");
         }
     }
@@ -564,7 +677,9 @@ mod tests {
             assert!(lane.clone().finish(ticket, us(5)).is_over());
         }
         assert!(lane.finish(more, us(5)).is_over() && lane.finish(rest, us(6)).is_over());
-        assert!(lane.foreground(us(7), day, &SUSPEND).end.is_over());
+        assert!(lane.clone().foreground(us(7), day, &Interruption::Wait).end.is_over());
+        assert_eq!(lane.foreground(us(7), day, &SUSPEND).end, us(9) + day);
+        assert!(lane.free_at().is_over());
         assert!(!lane.is_done(Ticket::NEVER, Time::MAX));
     }
 
@@ -581,14 +696,14 @@ mod tests {
         assert_eq!(lane.finish(late, us(100)), us(104));
     }
 
-    /// Work is conserved and time never goes back, whatever the mixture.
+    /// Work is conserved and accesses never overlap, whatever the mixture; without suspension none overlaps promised work.
     #[test]
     fn random_mixture_against_the_sum() {
         let mut rng = crate::Rng::new(11);
         for round in 0..200 {
             let (mut lane, mut now, mut work) = (Lane::new(), Time::ZERO, Span::ZERO);
             let suspend = if round % 2 == 0 { Interruption::Wait } else { SUSPEND };
-            let mut last_end = Time::ZERO;
+            let (mut last_end, mut promised, mut accesses) = (Time::ZERO, Time::ZERO, 0);
             for _ in 0..200 {
                 now += Span::from_ns(rng.below(20_000));
                 let span = Span::from_ns(rng.below(9_000) + 1);
@@ -596,22 +711,27 @@ mod tests {
                     0 => {
                         let served = lane.foreground(now, span, &suspend);
                         assert!(served.start >= now && served.start >= last_end, "round {round}");
+                        assert!(suspend == SUSPEND || served.start >= promised, "round {round}");
                         last_end = served.end;
                         work += span;
+                        accesses += 1;
                     }
                     1 => {
                         lane.background(now, span, 2);
                         work += span * 2;
                     }
                     _ => {
-                        let end = lane.finish(lane.last(), now);
-                        assert!(end >= now);
-                        last_end = last_end.max(end);
+                        promised = lane.finish(lane.last(), now);
+                        assert!(promised >= now);
+                        assert!(promised <= now || promised <= lane.free_at(), "round {round}");
                     }
                 }
             }
-            let end = lane.finish(lane.last(), now).max(last_end);
+            lane.finish(lane.last(), now);
+            let end = lane.free_at();
             assert!(end.ps() >= work.ps(), "round {round}: {work} of work fitted into {end}");
+            let most = now + work + Span::from_us(2 + 5) * accesses;
+            assert!(end <= most, "round {round}: {work} of work and {accesses} accesses until {end}");
         }
     }
 }
