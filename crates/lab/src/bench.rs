@@ -2,12 +2,11 @@
 //! statistics on. A command, not a test: wall time informs, nothing is asserted here.
 
 use crate::design::{Design, Ftl, Kind, Payload};
-use crate::run::device::{Device, NoBytes, Observed, Visit};
-use crate::run::drive::{Limit, Watch, drive};
+use crate::run::device::{Carrying, Device, NoBytes, Visit};
+use crate::run::drive::{DeviceUnderTest, Limit, Watch, drive};
 use crate::run::meter::Meter;
 use crate::run::{State, device, precondition};
 use cpu_time::ThreadTime;
-use nvlab_access::BlockDevice;
 use nvlab_units::{Rng, Time};
 use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Workload};
 
@@ -107,13 +106,13 @@ struct Bench<'a> {
 
 impl Visit for Bench<'_> {
     type Output = Result<Vec<BenchRow>, String>;
-    fn visit<D: Device>(self, mut device: D, _: Time) -> Self::Output {
-        measure(&mut device, self.design, self.name, self.requests, self.measures)
+    fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
+        measure(&mut Carrying::new(device), self.design, self.name, self.requests, self.measures)
     }
 }
 
-fn measure<D: BlockDevice + Observed>(
-    device: &mut D,
+fn measure(
+    device: &mut dyn DeviceUnderTest,
     design: &Design,
     name: &str,
     requests: u64,

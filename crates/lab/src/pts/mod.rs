@@ -21,12 +21,11 @@ pub mod steady;
 
 use crate::design::Design;
 use crate::plan::Source;
-use crate::run::device::{self, Carrying, Device, NoBytes, Observed, Visit};
-use crate::run::drive::{self, DriveError, Limit, Watch};
+use crate::run::device::{self, Carrying, Device, NoBytes, Visit};
+use crate::run::drive::{self, DeviceUnderTest, DriveError, Limit, Watch};
 use crate::run::meter::Meter;
 use crate::run::{Preparation, State, precondition};
 use cells::{Cell, OUTSTANDING, Prepared, Rounds};
-use nvlab_access::BlockDevice;
 use nvlab_units::quantity::display_bytes;
 use nvlab_units::{Histogram, Span, Time};
 use nvlab_workload::{Op, Pacing, Serves, Work};
@@ -264,9 +263,9 @@ impl Bench<'_> {
     }
 
     /// Serves a workload from `now` on, within a limit.
-    fn serve<D: Device>(
+    fn serve(
         &self,
-        device: &mut Carrying<D>,
+        device: &mut dyn DeviceUnderTest,
         text: &str,
         (seed, now): (u64, Time),
         limit: &Limit,
@@ -293,13 +292,13 @@ impl Bench<'_> {
     }
 
     /// Prepares a purged device; returns when it is ready, and how it was done.
-    fn prepare<D: Device>(
+    fn prepare(
         &self,
-        device: &mut Carrying<D>,
+        device: &mut dyn DeviceUnderTest,
         prepared: Prepared,
         on_progress: OnProgress<'_>,
     ) -> Result<(Time, String), PtsError> {
-        let capacity = BlockDevice::capacity_bytes(device);
+        let capacity = device.capacity_bytes();
         match prepared {
             Prepared::Sequential(block_bytes) => {
                 let limit = Limit { written_bytes: 2 * capacity, ..Limit::NONE };
@@ -345,10 +344,15 @@ struct Rounding<'a, 'b>(Bench<'a>, OnProgress<'b>);
 impl Visit for Rounding<'_, '_> {
     type Output = Result<RoundsResult, PtsError>;
     fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
+        self.measure(&mut Carrying::new(device))
+    }
+}
+
+impl Rounding<'_, '_> {
+    fn measure(self, device: &mut dyn DeviceUnderTest) -> Result<RoundsResult, PtsError> {
         let Rounding(bench, on_progress) = self;
-        let mut device = Carrying::new(device);
         let Rounds { prepared, cells, tracked } = bench.rounds.as_ref().expect("this test has rounds");
-        let (mut now, preconditioned) = bench.prepare(&mut device, *prepared, on_progress)?;
+        let (mut now, preconditioned) = bench.prepare(device, *prepared, on_progress)?;
         let limit = Limit { time: bench.plan.cell, ..Limit::NONE };
         let (mut rounds, mut values): (Vec<Vec<CellResult>>, Vec<f64>) = (Vec::new(), Vec::new());
         let is_done = |values: &[f64]| steady::window(values).is_some_and(|window| window.is_steady);
@@ -360,7 +364,7 @@ impl Visit for Rounding<'_, '_> {
                 let go_on = &mut |_| on_progress(&text, share);
                 let seed =
                     bench.plan.seed.wrapping_mul(1_000_003) + (rounds.len() * cells.len() + number) as u64;
-                let measured = bench.serve(&mut device, &cell.workload(), (seed, now), &limit, go_on)?;
+                let measured = bench.serve(device, &cell.workload(), (seed, now), &limit, go_on)?;
                 now = measured.now;
                 round.push(measured.of(cell));
             }
@@ -423,11 +427,15 @@ struct Saturating<'a, 'b>(Bench<'a>, OnProgress<'b>);
 impl Visit for Saturating<'_, '_> {
     type Output = Result<Vec<SaturationPoint>, PtsError>;
     fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
+        self.measure(&mut Carrying::new(device))
+    }
+}
+
+impl Saturating<'_, '_> {
+    fn measure(self, device: &mut dyn DeviceUnderTest) -> Result<Vec<SaturationPoint>, PtsError> {
         let Saturating(bench, on_progress) = self;
-        let mut device = Carrying::new(device);
         let text = format!("uniform rw=randwrite bs=4KiB qd={OUTSTANDING}");
-        let step =
-            (BlockDevice::capacity_bytes(&device) as f64 * bench.plan.capacities / POINTS as f64) as u64;
+        let step = (device.capacity_bytes() as f64 * bench.plan.capacities / POINTS as f64) as u64;
         let limit = Limit { written_bytes: step.max(1), ..Limit::NONE };
         let (mut now, mut written, mut points) = (Time::ZERO, 0, Vec::new());
         for number in 0..POINTS {
@@ -435,7 +443,7 @@ impl Visit for Saturating<'_, '_> {
             let go_on =
                 &mut |share: f64| on_progress("write saturation", (number as f64 + share) / POINTS as f64);
             let seed = bench.plan.seed.wrapping_mul(1_000_003) + number;
-            let measured = bench.serve(&mut device, &text, (seed, now), &limit, go_on)?;
+            let measured = bench.serve(device, &text, (seed, now), &limit, go_on)?;
             let after = device.counters();
             now = measured.now;
             written += measured.bytes;

@@ -8,7 +8,7 @@
 //! twin, and devices that are quickly settled anyway are written to at full size from the beginning.
 
 use super::device::{Observed, Twin};
-use super::drive::{DriveError, Limit, Progress, idle_at};
+use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at};
 use super::settle::{Settling, Steps, Unmeasured, sequential_fill, settle, settle_from, unmeasured};
 use crate::result::Precondition;
 use nvlab_access::BlockDevice;
@@ -106,8 +106,8 @@ impl Ranked {
 
 /// Brings a new device to its steady state under `draws` by way of a twin; the first `filled_bytes` are written. `None`:
 /// there is none for it, and nothing was written.
-pub(super) fn settled<D: BlockDevice + Observed>(
-    device: &mut D,
+pub(super) fn settled(
+    device: &mut dyn DeviceUnderTest,
     draws: Draws,
     filled_bytes: u64,
     report: &Precondition,
@@ -157,8 +157,8 @@ pub(super) fn settled<D: BlockDevice + Observed>(
 }
 
 /// Goes on with a device that was kept after it had been split.
-pub(super) fn resumed<D: BlockDevice + Observed>(
-    device: &mut D,
+pub(super) fn resumed(
+    device: &mut dyn DeviceUnderTest,
     mut draws: Draws,
     mut settling: Settling,
     steps: &mut Steps<'_>,
@@ -172,8 +172,8 @@ pub(super) fn resumed<D: BlockDevice + Observed>(
 }
 
 /// Writes to a device that was split until its write amplification is constant.
-fn finish<D: BlockDevice + Observed>(
-    device: &mut D,
+fn finish(
+    device: &mut dyn DeviceUnderTest,
     mut ranked: Ranked,
     settling: &mut Settling,
     steps: &mut Steps<'_>,

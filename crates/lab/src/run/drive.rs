@@ -170,22 +170,50 @@ impl DriveError {
 /// Requests between two calls of `go_on`.
 pub(super) const ASK_EVERY: u64 = 8192;
 
+/// A device with the inner loop, which alone is compiled for each kind of controller: whatever else is done with a device in
+/// a run is compiled once.
+pub trait DeviceUnderTest: BlockDevice + Observed {
+    /// [`drive`]; the requests of a recorded `program` are issued when it would issue them.
+    fn paced(
+        &mut self,
+        workload: &mut dyn BlockWorkload,
+        program: Option<&mut Rerun<'_>>,
+        origin: Time,
+        queue: u32,
+        limit: &Limit,
+        watch: Watch<'_>,
+    ) -> Result<Progress, DriveError>;
+}
+
+impl<D: BlockDevice + Observed> DeviceUnderTest for D {
+    fn paced(
+        &mut self,
+        workload: &mut dyn BlockWorkload,
+        program: Option<&mut Rerun<'_>>,
+        origin: Time,
+        queue: u32,
+        limit: &Limit,
+        watch: Watch<'_>,
+    ) -> Result<Progress, DriveError> {
+        paced(self, workload, program, origin, queue, limit, watch)
+    }
+}
+
 /// Drives `device` with `workload` from `origin` on until the workload or the limit ends it. `queue` is how
 /// many requests the device takes at a time.
-pub fn drive<D: BlockDevice + Observed>(
-    device: &mut D,
+pub fn drive(
+    device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     origin: Time,
     queue: u32,
     limit: &Limit,
     watch: Watch<'_>,
 ) -> Result<Progress, DriveError> {
-    paced(device, workload, None, origin, queue, limit, watch)
+    device.paced(workload, None, origin, queue, limit, watch)
 }
 
-/// The same; the requests of a recorded program are issued when it would issue them. The workload is called once for each
-/// batch, through `dyn`, so that this loop is compiled once for each device.
-pub(super) fn paced<D: BlockDevice + Observed>(
+/// The inner loop. The workload is called once for each batch, through `dyn`.
+fn paced<D: BlockDevice + Observed>(
     device: &mut D,
     workload: &mut dyn BlockWorkload,
     mut program: Option<&mut Rerun<'_>>,
@@ -296,7 +324,7 @@ pub(super) fn idle_at(
 
 /// Has the device serve one request; returns when it is done.
 #[inline(always)]
-pub(super) fn serve<D: BlockDevice>(
+pub(super) fn serve<D: BlockDevice + ?Sized>(
     device: &mut D,
     at: Time,
     request: &Request,

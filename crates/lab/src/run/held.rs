@@ -18,6 +18,7 @@ use super::outstanding::Outstanding;
 use super::{Run, RunError, RunPlan, failed, finish};
 use crate::design::Design;
 use crate::result::{Precondition, RunResult};
+use nvlab_access::BlockDevice;
 use nvlab_controller::{ControllerError, Powered, RecoveryReport};
 use nvlab_units::{Span, Time};
 use nvlab_workload::columns::{Columns, Origin};
@@ -86,8 +87,8 @@ impl HeldDevice {
         (prepared, ready): (Precondition, Time),
     ) -> Self {
         let mut device = device;
-        device.observed().reset_stats();
-        let meter = Meter::new(ready, device.observed().counters(), None);
+        device.reset_stats();
+        let meter = Meter::new(ready, device.counters(), None);
         let log = Log {
             meter,
             origin: ready,
@@ -135,7 +136,7 @@ impl HeldDevice {
         let device = present(device, plan)?;
         log.closed_loop &= workload.pacing() != Pacing::Open;
         log.answers = keeps_answers.then(empty);
-        let served = device.serve(workload, pass, log, go_on);
+        let served = serve(device, workload, pass, log, go_on);
         let answers = log.answers.take();
         served.map_err(|why| failed(plan, why))?;
         Ok(answers.unwrap_or_else(empty))
@@ -157,12 +158,12 @@ impl HeldDevice {
             return Err(RunError::NoBytes { design: plan.design_name.clone() });
         }
         let at = log.now;
-        let ended = device.one(at, &request, data, into);
+        let ended = one(device, at, &request, data, into);
         let ended = ended.map_err(|why| DriveError::failed(log.requests + 1, 0, &request, at, why));
         let end = ended.map_err(|why| failed(plan, why))?;
         log.served(&request, at, end);
         log.now = end;
-        let counters = device.observed().counters();
+        let counters = device.counters();
         log.meter.batch(|| counters, 1, end);
         drive::within_time(end, log.requests).map_err(|why| failed(plan, why))?;
         Ok(end.since(at))
@@ -187,9 +188,9 @@ impl HeldDevice {
         let (mut device, report) = device.power_cycle(log.now).map_err(unmounted)?;
         let ready =
             drive::within_time(log.now + report.time, log.requests).map_err(|why| failed(plan, why))?;
-        device.observed().settle(ready);
-        device.observed().reset_stats();
-        log.meter = Meter::new(ready, device.observed().counters(), None);
+        device.settle(ready);
+        device.reset_stats();
+        log.meter = Meter::new(ready, device.counters(), None);
         log.digest.update(b"cut");
         (log.now, log.origin, log.requests) = (ready, ready, 0);
         self.device = Some(device);
@@ -199,7 +200,7 @@ impl HeldDevice {
     /// How it stands; asking changes nothing.
     pub fn standing(&mut self) -> Result<Standing, RunError> {
         let (opened, log) = (self.opened, &self.log);
-        let observed = present(&mut self.device, &self.plan)?.observed();
+        let observed = present(&mut self.device, &self.plan)?;
         let (counters, unit) = (observed.counters(), observed.unit_bytes() as u64);
         Ok(Standing {
             now_s: log.now.since(opened).seconds(),
@@ -212,7 +213,7 @@ impl HeldDevice {
 
     /// Its blocks; asking changes nothing. `None` without flash.
     pub fn blocks(&mut self) -> Result<Option<Blocks>, RunError> {
-        let observed = present(&mut self.device, &self.plan)?.observed();
+        let observed = present(&mut self.device, &self.plan)?;
         let maps = observed.maps().unwrap_or_default();
         let Some(flash) = observed.insides(Span::ZERO).flash else { return Ok(None) };
         let erases = flash.data.cells.erase_counts().to_vec();
@@ -227,7 +228,7 @@ impl HeldDevice {
     /// done everything it accepted, so its time goes on.
     pub fn result(&mut self) -> Result<RunResult, RunError> {
         let Self { device, design, plan, prepared, log, clock, .. } = self;
-        let observed = present(device, plan)?.observed();
+        let observed = present(device, plan)?;
         if log.requests == 0 {
             return Err(RunError::Nothing { design: plan.design_name.clone() });
         }
@@ -279,101 +280,80 @@ impl Log {
 }
 
 /// A device of any kind between batches.
-trait Holds: Send {
-    /// [`HeldDevice::serve`].
-    fn serve(
-        &mut self,
-        workload: &mut dyn BlockWorkload,
-        pass: Pass<'_>,
-        log: &mut Log,
-        go_on: &mut dyn FnMut(&Progress) -> bool,
-    ) -> Result<(), DriveError>;
-    /// [`HeldDevice::one`].
-    fn one(
-        &mut self,
-        at: Time,
-        request: &Request,
-        data: &[u8],
-        into: &mut [u8],
-    ) -> Result<Time, ControllerError>;
-    /// Its counts.
-    fn observed(&mut self) -> &mut dyn Observed;
+trait Holds: BlockDevice + Observed + Send {
     /// True if its media keep what is written.
     fn keeps(&self) -> bool;
     /// The power fails and comes back.
     fn power_cycle(self: Box<Self>, at: Time) -> Result<(Box<dyn Holds>, RecoveryReport), String>;
 }
 
-impl<D: Device + Send + 'static> Holds for D {
-    fn serve(
-        &mut self,
-        workload: &mut dyn BlockWorkload,
-        Pass { queue, limit, opened }: Pass<'_>,
-        log: &mut Log,
-        go_on: &mut dyn FnMut(&Progress) -> bool,
-    ) -> Result<(), DriveError> {
-        let (closed, depth) = drive::in_flight(workload.pacing(), queue);
-        let from = log.now;
-        let mut under_way = Outstanding::new(depth, from);
-        let mut progress = Progress { now: from, ..Progress::default() };
-        let deadline = from.ps().saturating_add(limit.time.ps());
-        let (mut batch, mut ask_at) = (Batch::new(), drive::ASK_EVERY);
-        'batches: loop {
-            batch.clear();
-            if workload.fill(&mut batch) == 0 {
-                break;
-            }
-            let before = progress.requests;
-            for request in batch.requests() {
-                let room = under_way.room_at();
-                let wanted = if closed { room } else { from + Span::from_ps(request.at.ps()) };
-                let begin = wanted.max(room).max(progress.now);
-                if begin.ps() >= deadline || limit.is_reached(&progress) {
-                    break 'batches;
-                }
-                let end = drive::serve(self, begin, request, workload)
-                    .map_err(|why| DriveError::failed(progress.requests + 1, 0, request, begin, why))?;
-                under_way.add(end);
-                log.served(request, wanted, end);
-                log.now = under_way.last();
-                if let Some(answers) = &mut log.answers {
-                    let at = Time::from_ps(wanted.since(opened).ps());
-                    answers.push_answered(Request { at, volume: 0, ..*request }, end.since(wanted));
-                }
-                progress = Progress { now: begin, ..progress.after(std::slice::from_ref(request)) };
-            }
-            let counters = self.counters();
-            log.meter.batch(|| counters, progress.requests - before, progress.now);
-            drive::ask(go_on, &progress, &mut ask_at)?;
+/// Serves a workload.
+fn serve(
+    device: &mut dyn Holds,
+    workload: &mut dyn BlockWorkload,
+    Pass { queue, limit, opened }: Pass<'_>,
+    log: &mut Log,
+    go_on: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<(), DriveError> {
+    let (closed, depth) = drive::in_flight(workload.pacing(), queue);
+    let from = log.now;
+    let mut under_way = Outstanding::new(depth, from);
+    let mut progress = Progress { now: from, ..Progress::default() };
+    let deadline = from.ps().saturating_add(limit.time.ps());
+    let (mut batch, mut ask_at) = (Batch::new(), drive::ASK_EVERY);
+    'batches: loop {
+        batch.clear();
+        if workload.fill(&mut batch) == 0 {
+            break;
         }
-        log.now = drive::finished(progress, under_way.last())?.now;
-        Ok(())
-    }
-
-    fn one(
-        &mut self,
-        at: Time,
-        request: &Request,
-        data: &[u8],
-        into: &mut [u8],
-    ) -> Result<Time, ControllerError> {
-        let Request { op, offset, bytes, fua, .. } = *request;
-        let served = match op {
-            Op::Read => self.read(at, offset, bytes, into)?,
-            Op::Write => {
-                let written = self.write(at, offset, bytes, data)?;
-                if fua { self.flush(written.end)? } else { written }
+        let before = progress.requests;
+        for request in batch.requests() {
+            let room = under_way.room_at();
+            let wanted = if closed { room } else { from + Span::from_ps(request.at.ps()) };
+            let begin = wanted.max(room).max(progress.now);
+            if begin.ps() >= deadline || limit.is_reached(&progress) {
+                break 'batches;
             }
-            Op::Trim => self.trim(at, offset, bytes)?,
-            Op::Flush => self.flush(at)?,
-        };
-        Ok(served.end)
+            let end = drive::serve(device, begin, request, workload)
+                .map_err(|why| DriveError::failed(progress.requests + 1, 0, request, begin, why))?;
+            under_way.add(end);
+            log.served(request, wanted, end);
+            log.now = under_way.last();
+            if let Some(answers) = &mut log.answers {
+                let at = Time::from_ps(wanted.since(opened).ps());
+                answers.push_answered(Request { at, volume: 0, ..*request }, end.since(wanted));
+            }
+            progress = Progress { now: begin, ..progress.after(std::slice::from_ref(request)) };
+        }
+        log.meter.batch(|| device.counters(), progress.requests - before, progress.now);
+        drive::ask(go_on, &progress, &mut ask_at)?;
     }
+    log.now = drive::finished(progress, under_way.last())?.now;
+    Ok(())
+}
 
-    fn observed(&mut self) -> &mut dyn Observed {
-        self
-    }
+/// Serves one request; returns when it is done.
+fn one(
+    device: &mut dyn Holds,
+    at: Time,
+    request: &Request,
+    data: &[u8],
+    into: &mut [u8],
+) -> Result<Time, ControllerError> {
+    let Request { op, offset, bytes, fua, .. } = *request;
+    let served = match op {
+        Op::Read => device.read(at, offset, bytes, into)?,
+        Op::Write => {
+            let written = device.write(at, offset, bytes, data)?;
+            if fua { device.flush(written.end)? } else { written }
+        }
+        Op::Trim => device.trim(at, offset, bytes)?,
+        Op::Flush => device.flush(at)?,
+    };
+    Ok(served.end)
+}
 
+impl<D: Device + Send + 'static> Holds for D {
     fn keeps(&self) -> bool {
         D::KEEPS
     }

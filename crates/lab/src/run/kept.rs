@@ -5,8 +5,7 @@
 //! differ in nothing else (mix, depth, rate). On its way to the steady state a device is kept from time to time between two
 //! windows, so that a run that was interrupted goes on there.
 
-use super::device::{Device, Observed};
-use super::drive::DriveError;
+use super::drive::{DeviceUnderTest, DriveError};
 use super::settle::{Settling, Steps};
 use super::{OnProgress, Preparation, precondition};
 use crate::design::{Design, Ftl};
@@ -156,7 +155,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// Keeps a prepared device if that took long enough, or was done before in this program.
-    pub fn whole(self, device: &impl Observed, report: &Precondition, ready: Time, is_repeated: bool) {
+    pub fn whole(self, device: &dyn DeviceUnderTest, report: &Precondition, ready: Time, is_repeated: bool) {
         let Some(device) = device.page_map() else { return };
         let key = self.keys.of(report);
         if is_repeated || self.began.elapsed() >= self.shelf.patience().worth {
@@ -177,9 +176,9 @@ pub(super) struct Begin<'a> {
 
 impl Begin<'_> {
     /// The device in its state, and when it is ready for the first request.
-    pub fn prepared<D: Device>(
+    pub fn prepared(
         self,
-        device: &mut D,
+        device: &mut dyn DeviceUnderTest,
         preparation: &Preparation,
         own: Option<&mut dyn BlockWorkload>,
         on_progress: OnProgress<'_>,

@@ -3,7 +3,7 @@
 //! A run is a function of (design, workload, seed): the same three produce the same result, bit for bit, except
 //! for the wall-clock time.
 //!
-//! Only [`device::build()`] depends on the kind of controller; everything here is generic. A new kind is a file in
+//! Only [`device::build()`] and the inner loop ([`DeviceUnderTest`]) depend on the kind of controller. A new kind is a file in
 //! [`device`] and an arm there.
 
 pub mod aged;
@@ -28,7 +28,7 @@ pub mod transactions;
 pub mod watched;
 
 pub use device::BuildError;
-pub use drive::{DriveError, Limit, Progress, Watch};
+pub use drive::{DeviceUnderTest, DriveError, Limit, Progress, Watch};
 pub use error::RunError;
 pub use kept::Keeping;
 pub use preparation::{Preparation, State};
@@ -38,7 +38,7 @@ use crate::design::{Design, Ftl};
 use crate::result::{MountResult, Precondition, ProgramResult, RunResult, SoftwareResult, TenantResult};
 use device::{Carrying, Device, InMemory, NoBytes, Observed, Visit};
 use meter::Meter;
-use nvlab_access::{Attached, BlockDevice, MemoryWindow};
+use nvlab_access::{Attached, MemoryWindow};
 use nvlab_units::Time;
 use nvlab_workload::{AnyMemoryWorkload, BlockWorkload, Pacing, Work};
 
@@ -216,26 +216,34 @@ struct Requests<'a> {
 impl Visit for Requests<'_> {
     type Output = Result<RunResult, RunError>;
     fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
-        let Requests { design, plan, workload, own, begin, on_progress } = self;
         let mut device = Carrying::new(device);
+        let plan = self.plan;
+        let (result, progress) = self.measure(&mut device)?;
+        Ok(RunResult { mount: mount(device, plan, &progress)?, ..result })
+    }
+}
+
+impl Requests<'_> {
+    /// Prepares the device and runs the workload on it.
+    fn measure(self, device: &mut dyn DeviceUnderTest) -> Result<(RunResult, Progress), RunError> {
+        let Requests { design, plan, workload, own, begin, on_progress } = self;
         let clock = std::time::Instant::now();
-        let prepared = begin.prepared(&mut device, &plan.state, own, on_progress);
+        let prepared = begin.prepared(device, &plan.state, own, on_progress);
         let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
         let origin = ready + plan.state.idle;
-        let origin = precondition::prepare(&mut device, workload, origin, on_progress)
+        let origin = precondition::prepare(device, workload, origin, on_progress)
             .map_err(|source| unprepared(plan, source))?;
         device.reset_stats();
         let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
         let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
         let watch = Watch { meter: Some(&mut meter), go_on };
-        let driven = driven(&mut device, workload, design, origin, &plan.limit, watch);
+        let driven = driven(device, workload, design, origin, &plan.limit, watch);
         let Driven { progress, program, software, tenants } = driven;
         let progress = checked(plan, progress, origin)?;
-        let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter)?;
-        let mount = mount(device, plan, &progress)?;
+        let result = finish(Run { design, plan, prepared, origin, progress, clock }, device, meter)?;
         let closed_loop = workload.pacing() != Pacing::Open;
         let client_bytes = workload.client_bytes();
-        Ok(RunResult { client_bytes, closed_loop, program, software, tenants, mount, ..result })
+        Ok((RunResult { client_bytes, closed_loop, program, software, tenants, ..result }, progress))
     }
 }
 
@@ -247,8 +255,8 @@ struct Driven {
     tenants: Vec<TenantResult>,
 }
 
-fn driven<D: BlockDevice + Observed>(
-    device: &mut D,
+fn driven(
+    device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     design: &Design,
     origin: Time,
@@ -338,7 +346,7 @@ struct Run<'a> {
     clock: std::time::Instant,
 }
 
-fn finish(run: Run<'_>, device: &mut (impl Observed + ?Sized), meter: Meter) -> Result<RunResult, RunError> {
+fn finish(run: Run<'_>, device: &mut dyn Observed, meter: Meter) -> Result<RunResult, RunError> {
     let Run { design, plan, prepared, origin, progress, clock } = run;
     // Work queued at the end belongs to the run: shares of busy time refer to the time until it is done.
     let idle = drive::idle_at(device, progress.now, progress.requests);

@@ -6,13 +6,11 @@
 //! write amplification is constant (`settle`), or to the same state by way of a coarse twin (`coarse`).
 //! After each of them the device is left idle until a cache that it empties in idle time is empty.
 
-use super::device::Observed;
-use super::drive::{DriveError, Limit, Progress, idle_at, within_time};
+use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at, within_time};
 use super::preparation::{Preparation, State};
 use super::settle::{DEPTH, Settling, Steps, Unmeasured, sequential_fill, settle, unmeasured};
 use super::{OnProgress, coarse};
 use crate::result::Precondition;
-use nvlab_access::BlockDevice;
 use nvlab_units::{Rng, Time};
 use nvlab_workload::addresses::Scatter;
 use nvlab_workload::{AccessKind, AnyMemoryWorkload, Batch, BlockWorkload, Op, Pacing, Request, Workload};
@@ -21,13 +19,8 @@ use std::ops::Range;
 /// A workload that needs more transactions than this to fill a batch with stores counts as one without stores.
 const BARREN_MAX: u32 = 10_000;
 
-/// Writes of one unit over the first bytes of a device, every unit once, in random order.
-fn scattered_fill<D: BlockDevice + Observed>(
-    device: &D,
-    filled_bytes: u64,
-    seed: u64,
-) -> impl BlockWorkload + use<D> {
-    let bytes = device.unit_bytes();
+/// Writes of a unit of so many bytes over the first bytes of a device, every unit once, in random order.
+fn scattered_fill(bytes: u32, filled_bytes: u64, seed: u64) -> impl BlockWorkload {
     let units = filled_bytes / bytes as u64;
     let order = Scatter::new(units, Rng::stream(seed, "fill").bits());
     let mut next = 0;
@@ -113,8 +106,8 @@ impl Workload for Opening<'_> {
 }
 
 /// Runs the preparation of the workload itself, from `at` on; returns when the device is idle.
-pub fn prepare<D: BlockDevice + Observed>(
-    device: &mut D,
+pub fn prepare(
+    device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     at: Time,
     on_progress: OnProgress<'_>,
@@ -126,8 +119,8 @@ pub fn prepare<D: BlockDevice + Observed>(
 
 /// Brings a device to a state and returns when it is reached. `workload` is a copy of the one to be measured, with a seed
 /// of its own; `None` if its writes are not to be used (a trace).
-pub fn precondition<D: BlockDevice + Observed>(
-    device: &mut D,
+pub fn precondition(
+    device: &mut dyn DeviceUnderTest,
     preparation: &Preparation,
     workload: Option<&mut dyn BlockWorkload>,
     on_progress: OnProgress<'_>,
@@ -136,8 +129,8 @@ pub fn precondition<D: BlockDevice + Observed>(
 }
 
 /// The same with a device that may be kept on its way, and that goes on from where it was `kept`.
-pub(super) fn prepared<D: BlockDevice + Observed>(
-    device: &mut D,
+pub(super) fn prepared(
+    device: &mut dyn DeviceUnderTest,
     preparation: &Preparation,
     workload: Option<&mut dyn BlockWorkload>,
     kept: Option<Settling>,
@@ -169,8 +162,8 @@ pub(super) fn prepared<D: BlockDevice + Observed>(
 }
 
 /// Prepares a new device.
-fn begun<D: BlockDevice + Observed>(
-    device: &mut D,
+fn begun(
+    device: &mut dyn DeviceUnderTest,
     preparation: &Preparation,
     workload: Option<&mut dyn BlockWorkload>,
     steps: &mut Steps<'_>,
@@ -192,7 +185,7 @@ fn begun<D: BlockDevice + Observed>(
     let go_on = &mut |progress: &Progress| on_progress("filling", share(progress));
     let done = if preparation.state == State::Scattered {
         device.expect_scattered_fill();
-        let mut fill = scattered_fill(device, filled, preparation.seed);
+        let mut fill = scattered_fill(device.unit_bytes(), filled, preparation.seed);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     } else {
         let mut fill = sequential_fill(device.unit_bytes(), filled, 0..0);
@@ -206,8 +199,8 @@ fn begun<D: BlockDevice + Observed>(
 }
 
 /// Goes on with the preparation of a device that was kept.
-fn resumed<D: BlockDevice + Observed>(
-    device: &mut D,
+fn resumed(
+    device: &mut dyn DeviceUnderTest,
     preparation: &Preparation,
     mut workload: Option<&mut dyn BlockWorkload>,
     kept: Settling,
@@ -236,8 +229,8 @@ fn skip(workload: &mut dyn BlockWorkload, count: u64) {
 }
 
 /// Writes to a filled device until it is steady: the writes of the workload, uniform ones if it has too few.
-fn settled<D: BlockDevice + Observed>(
-    device: &mut D,
+fn settled(
+    device: &mut dyn DeviceUnderTest,
     preparation: &Preparation,
     workload: Option<&mut dyn BlockWorkload>,
     mut settling: Settling,

@@ -4,12 +4,10 @@
 //!
 //! Requests keep their recorded order: none begins before the one recorded before it.
 
-use super::device::Observed;
-use super::drive::{DriveError, Progress, Watch, paced};
+use super::drive::{DeviceUnderTest, DriveError, Progress, Watch};
 use super::staged::{self, Pass};
 use crate::design::Software;
 use crate::result::{ProgramResult, SoftwareResult};
-use nvlab_access::BlockDevice;
 use nvlab_units::Span;
 use nvlab_workload::{BlockWorkload, Program, Rerun};
 
@@ -17,21 +15,21 @@ use nvlab_workload::{BlockWorkload, Program, Rerun};
 type Ran<T> = Result<(T, ProgramResult), DriveError>;
 
 /// Runs `program`, whose requests are those of `workload`, on `device` until it or the limit ends it.
-pub fn drive<D: BlockDevice + Observed>(
-    device: &mut D,
+pub fn drive(
+    device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     program: &Program,
     pass: Pass<'_>,
     watch: Watch<'_>,
 ) -> Ran<Progress> {
     let mut rerun = Rerun::new(program, pass.origin);
-    let progress = paced(device, workload, Some(&mut rerun), pass.origin, pass.queue, pass.limit, watch)?;
+    let progress = device.paced(workload, Some(&mut rerun), pass.origin, pass.queue, pass.limit, watch)?;
     Ok((progress, result(program, &rerun, pass, &progress)))
 }
 
 /// The same through the stages of `software` below the recording.
-pub fn drive_staged<D: BlockDevice + Observed>(
-    device: &mut D,
+pub fn drive_staged(
+    device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     program: &Program,
     software: &Software,

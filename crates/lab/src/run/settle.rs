@@ -9,11 +9,10 @@
 //! Between two windows nothing is in flight: there the device can be kept, and its preparation continued by another run
 //! with the same result ([`Settling`]).
 
-use super::device::Observed;
-use super::drive::{DriveError, Limit, Progress, Watch, drive};
+use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, Watch, drive};
 use super::{OnProgress, tenants};
 use crate::result::Precondition;
-use nvlab_access::{Attached, BlockDevice};
+use nvlab_access::Attached;
 use nvlab_controller::PageMap;
 use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Workload};
 use serde::{Deserialize, Serialize};
@@ -159,8 +158,8 @@ pub(super) fn sequential_fill(unit_bytes: u32, first: u64, then: Range<u64>) -> 
 }
 
 /// Drives a device without measuring it.
-pub(super) fn unmeasured<D: BlockDevice + Observed>(
-    device: &mut D,
+pub(super) fn unmeasured(
+    device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     at: nvlab_units::Time,
     limit: &Limit,
@@ -177,8 +176,8 @@ pub(super) fn unmeasured<D: BlockDevice + Observed>(
 }
 
 /// Writes one window; returns its write amplification, `None` if the workload wrote less than a window.
-fn window<D: BlockDevice + Observed>(
-    device: &mut D,
+fn window(
+    device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     settling: &mut Settling,
     (window, limit): (u64, &Limit),
@@ -219,15 +218,15 @@ fn window<D: BlockDevice + Observed>(
 }
 
 /// Lets the device be kept between two windows.
-fn between(device: &impl Observed, settling: &Settling, steps: &mut Steps<'_>) {
+fn between(device: &dyn DeviceUnderTest, settling: &Settling, steps: &mut Steps<'_>) {
     if let Some(device) = device.page_map() {
         (steps.between)(device, settling);
     }
 }
 
 /// Writes until two halves of the windows agree; returns the bytes written, 0 if the workload hardly writes.
-pub(super) fn settle<D: BlockDevice + Observed>(
-    device: &mut D,
+pub(super) fn settle(
+    device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     settling: &mut Settling,
     steps: &mut Steps<'_>,
@@ -266,8 +265,8 @@ pub(super) fn settle<D: BlockDevice + Observed>(
 /// Writes to a device that came from its twin until a window agrees with the one before, the first with the write
 /// amplification of the twin, which `settling` begins with. The first is short: at its end a device as amplified as 4 has
 /// programmed half of its blocks, and a state that is not steady shows at once, before the device has come closer to it.
-pub(super) fn settle_from<D: BlockDevice + Observed>(
-    device: &mut D,
+pub(super) fn settle_from(
+    device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     settling: &mut Settling,
     steps: &mut Steps<'_>,

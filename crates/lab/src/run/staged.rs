@@ -9,12 +9,10 @@
 //! ([`Stack::below_recording`](nvlab_access::stack::Stack::below_recording)). A recording does not say which thread issued a
 //! request: one issues all.
 
-use super::device::Observed;
-use super::drive::{self, ASK_EVERY, DriveError, Limit, Progress, Watch};
+use super::drive::{self, ASK_EVERY, DeviceUnderTest, DriveError, Limit, Progress, Watch};
 use super::outstanding::Outstanding;
 use crate::design::Software;
 use crate::result::{SoftwareResult, StageResult};
-use nvlab_access::BlockDevice;
 use nvlab_access::stack::{Event, Machine, Stack, When};
 use nvlab_units::{Time, Total};
 use nvlab_workload::{Batch, BlockWorkload, Pacing, Request, Rerun};
@@ -104,7 +102,7 @@ impl Issuer<'_, '_> {
     }
 
     /// A thread issues `request` at `wanted`.
-    fn issue(&mut self, thread: u32, (request, wanted): (Request, Time), device: &impl BlockDevice) {
+    fn issue(&mut self, thread: u32, (request, wanted): (Request, Time), device: &dyn DeviceUnderTest) {
         device.prefetch(request.offset);
         let number = self.source.progress.requests - 1;
         if let Some(program) = &mut self.program {
@@ -135,8 +133,8 @@ impl Issuer<'_, '_> {
 
 /// Drives `device` with `workload` through `software` from `origin` on until the workload or the limit ends it. `queue` is
 /// how many requests the device takes at a time. The requests of a recorded `program` are issued when it would issue them.
-pub(super) fn drive<'a, D: BlockDevice + Observed>(
-    device: &mut D,
+pub(super) fn drive<'a>(
+    device: &mut dyn DeviceUnderTest,
     workload: &'a mut dyn BlockWorkload,
     program: Option<&'a mut Rerun<'_>>,
     software: &Software,
@@ -225,7 +223,7 @@ impl Finished {
         InProgress { request, wanted, .. }: &InProgress,
         at: Time,
         issued: &Progress,
-        device: &impl Observed,
+        device: &dyn DeviceUnderTest,
         watch: &mut Watch<'_>,
     ) -> Result<(), DriveError> {
         self.requests += 1;

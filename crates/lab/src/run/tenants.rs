@@ -6,13 +6,11 @@
 //! latency counts from the moment at which a stream wanted the request, and the device is called in the order in which
 //! requests begin.
 
-use super::device::Observed;
-use super::drive::{DriveError, Limit, Progress, Watch, ask, finished, serve};
+use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, Watch, ask, finished, serve};
 use super::meter::OpTotals;
 use super::outstanding::Outstanding;
 use super::summary::op_result;
 use crate::result::TenantResult;
-use nvlab_access::BlockDevice;
 use nvlab_units::Time;
 use nvlab_workload::block::together::Tenant;
 use nvlab_workload::{Batch, Op, Pacing, Request};
@@ -167,8 +165,8 @@ fn earliest(lanes: &[Lane]) -> Option<(Time, usize)> {
 
 /// Drives `device` with `tenants` from `origin` on until all of them have ended, or the limit is reached. `queue` is how many
 /// requests the device takes at a time.
-pub(super) fn drive<D: BlockDevice + Observed>(
-    device: &mut D,
+pub(super) fn drive(
+    device: &mut dyn DeviceUnderTest,
     tenants: &mut [Tenant],
     origin: Time,
     queue: u32,

@@ -9,7 +9,7 @@ use super::sight::{Controls, Onlooker, Sight, Step};
 use crate::design::Design;
 use crate::result::RunResult;
 use crate::run::device::{Carrying, Counters, Device, Fill, Insides, Maps, Observed, Visit};
-use crate::run::drive::{DriveError, Progress, Watch};
+use crate::run::drive::{DeviceUnderTest, DriveError, Progress, Watch};
 use crate::run::meter::{Meter, Totals};
 use crate::run::{OnProgress, Run, RunError, RunPlan, driven, failed, finish, mount, precondition};
 use crate::run::{share_done, unprepared};
@@ -32,12 +32,21 @@ pub(super) struct Watched<'a> {
 impl Visit for Watched<'_> {
     type Output = Result<RunResult, RunError>;
     fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
-        let Watched { design, plan, workload, own, onlooker, on_progress } = self;
         let mut device = Carrying::new(device);
+        let plan = self.plan;
+        let (result, progress) = self.measure(&mut device)?;
+        Ok(RunResult { mount: mount(device, plan, &progress)?, ..result })
+    }
+}
+
+impl Watched<'_> {
+    /// Prepares the device and runs the workload on it.
+    fn measure(self, device: &mut dyn DeviceUnderTest) -> Result<(RunResult, Progress), RunError> {
+        let Watched { design, plan, workload, own, onlooker, on_progress } = self;
         let clock = std::time::Instant::now();
-        let prepared = precondition::precondition(&mut device, &plan.state, own, on_progress);
+        let prepared = precondition::precondition(device, &plan.state, own, on_progress);
         let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
-        let origin = precondition::prepare(&mut device, workload, ready + plan.state.idle, on_progress)
+        let origin = precondition::prepare(device, workload, ready + plan.state.idle, on_progress)
             .map_err(|source| unprepared(plan, source))?;
         device.reset_stats();
         onlooker.begins(Controls { plug: false, rate: false });
@@ -47,7 +56,7 @@ impl Visit for Watched<'_> {
             reached.set(Some(*progress));
             !ended.get() && on_progress("running", share_done(plan, progress, origin))
         };
-        let mut seen = Seen::new(&mut device, (plan, onlooker), origin, &ended);
+        let mut seen = Seen::new(device, (plan, onlooker), origin, &ended);
         let watch = Watch { meter: Some(&mut meter), go_on };
         let driven = driven(&mut seen, workload, design, origin, &plan.limit, watch);
         let progress = match (driven.progress, reached.get()) {
@@ -57,17 +66,16 @@ impl Visit for Watched<'_> {
         if progress.requests == 0 {
             return Err(RunError::Nothing { design: plan.design_name.clone() });
         }
-        let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter)?;
+        let result = finish(Run { design, plan, prepared, origin, progress, clock }, device, meter)?;
         let (closed_loop, client_bytes) = (workload.pacing() != Pacing::Open, workload.client_bytes());
         let (program, software, tenants) = (driven.program, driven.software, driven.tenants);
-        let mount = mount(device, plan, &progress)?;
-        Ok(RunResult { client_bytes, closed_loop, program, software, tenants, mount, ..result })
+        Ok((RunResult { client_bytes, closed_loop, program, software, tenants, ..result }, progress))
     }
 }
 
 /// A device that is watched: looked at before each request.
-struct Seen<'a, D> {
-    device: &'a mut D,
+struct Seen<'a> {
+    device: &'a mut dyn DeviceUnderTest,
     plan: &'a RunPlan,
     onlooker: &'a mut dyn Onlooker,
     origin: Time,
@@ -77,13 +85,13 @@ struct Seen<'a, D> {
     ended: &'a Cell<bool>,
 }
 
-impl<'a, D: BlockDevice + Observed> Seen<'a, D> {
+impl<'a> Seen<'a> {
     fn new(
-        device: &'a mut D,
+        device: &'a mut dyn DeviceUnderTest,
         (plan, onlooker): (&'a RunPlan, &'a mut dyn Onlooker),
         origin: Time,
         ended: &'a Cell<bool>,
-    ) -> Seen<'a, D> {
+    ) -> Seen<'a> {
         let progress = Progress { now: origin, ..Progress::default() };
         Seen { device, plan, onlooker, origin, totals: Totals::default(), progress, ended }
     }
@@ -108,7 +116,7 @@ impl<'a, D: BlockDevice + Observed> Seen<'a, D> {
     }
 }
 
-impl<D: BlockDevice + Observed> BlockDevice for Seen<'_, D> {
+impl BlockDevice for Seen<'_> {
     fn capacity_bytes(&self) -> u64 {
         self.device.capacity_bytes()
     }
@@ -148,12 +156,9 @@ impl<D: BlockDevice + Observed> BlockDevice for Seen<'_, D> {
     fn prefetch(&self, offset: u64) {
         self.device.prefetch(offset);
     }
-    fn prefetch_writes(&self, offsets: impl Iterator<Item = u64>) {
-        self.device.prefetch_writes(offsets);
-    }
 }
 
-impl<D: Observed> Background for Seen<'_, D> {
+impl Background for Seen<'_> {
     fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.device.idle_at(at)
     }
@@ -162,7 +167,7 @@ impl<D: Observed> Background for Seen<'_, D> {
     }
 }
 
-impl<D: Observed> Observed for Seen<'_, D> {
+impl Observed for Seen<'_> {
     fn counters(&self) -> Counters {
         self.device.counters()
     }
