@@ -257,18 +257,22 @@ fn read_or_take(
     taker: Option<Taker<'_>>,
 ) -> Result<(Columns, ReadReport), WorkloadError> {
     if let Some(name) = built_in::name(path) {
-        let bytes = built_in::bytes(name)?;
-        return read_stream(bytes, bytes.len(), path, options, None);
+        let mut bytes = built_in::bytes(name)?;
+        let length = bytes.len();
+        return read_stream(&mut bytes, length, path, options, None);
     }
     if let Some(name) = objects::name(path) {
         return match objects::recorded(name) {
-            Some(bytes) => read_stream(bytes, bytes.len(), path, options, None),
+            Some(mut bytes) => {
+                let length = bytes.len();
+                read_stream(&mut bytes, length, path, options, None)
+            }
             None => objects::make(name, options),
         };
     }
     if let Some(name) = tables::name(path) {
         let bytes = tables::file(name)?;
-        return read_stream(&bytes[..], bytes.len(), path, options, None);
+        return read_stream(&mut &bytes[..], bytes.len(), path, options, None);
     }
     if path.is_dir() {
         return parquet::read_folder(path, options);
@@ -286,20 +290,21 @@ fn read_or_take(
         };
         return parquet::read(file, hash, path, options);
     }
-    read_stream(file, length as usize, path, options, taker)
+    read_stream(&mut file, length as usize, path, options, taker)
 }
 
 /// Reads a trace from a stream; `path` is its name in messages, and its suffix may determine the format.
 pub fn read_from(
-    reader: impl Read + Send,
+    mut reader: impl Read + Send,
     path: &Path,
     options: &ReadOptions,
 ) -> Result<(Columns, ReadReport), WorkloadError> {
-    read_stream(reader, 0, path, options, None)
+    read_stream(&mut reader, 0, path, options, None)
 }
 
+/// Blocks of text are read through `dyn`, so that the formats are compiled once.
 fn read_stream(
-    reader: impl Read + Send,
+    reader: &mut (dyn Read + Send),
     expected_bytes: usize,
     path: &Path,
     options: &ReadOptions,

@@ -73,7 +73,17 @@ pub fn write_file(columns: &Columns, format: Format, path: &Path) -> Result<Writ
 pub fn write(
     columns: &Columns,
     format: Format,
-    out: impl Write + Send,
+    mut out: impl Write + Send,
+    path: &Path,
+) -> Result<WriteReport, WorkloadError> {
+    write_to(columns, format, &mut out, path)
+}
+
+/// Blocks of text are written through `dyn`, so that the formats are compiled once.
+fn write_to(
+    columns: &Columns,
+    format: Format,
+    out: &mut (dyn Write + Send),
     path: &Path,
 ) -> Result<WriteReport, WorkloadError> {
     match format {
@@ -99,7 +109,7 @@ fn write_lines<W: Writer>(
     mut writer: W,
     format: Format,
     columns: &Columns,
-    out: impl Write,
+    out: &mut dyn Write,
     path: &Path,
 ) -> Result<WriteReport, WorkloadError> {
     let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
