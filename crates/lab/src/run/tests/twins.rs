@@ -31,19 +31,19 @@ fn design(more: &[&str]) -> Design {
 }
 
 /// The steady state of a design under a workload: how it was reached, and the write amplification of half a capacity more.
-fn steady(design: &Design, workload: &str, by_twin: bool) -> (Precondition, f64) {
-    struct Measure<'a>(&'a Design, &'a str, bool);
+fn steady(design: &Design, workload: &str, seed: u64, by_twin: bool) -> (Precondition, f64) {
+    struct Measure<'a>(&'a Design, &'a str, u64, bool);
     impl Visit for Measure<'_> {
         type Output = (Precondition, f64);
         fn visit<D: Device>(self, mut device: D, _: Time) -> Self::Output {
-            let Measure(design, workload, by_twin) = self;
+            let Measure(design, workload, first_seed, by_twin) = self;
             let source = Source::read(workload, None).unwrap();
             let open = |seed| {
                 let opened = source.open(design.capacity_bytes(), Serves::Blocks, seed).unwrap();
                 opened.work.requests().unwrap()
             };
-            let mut own = open(2);
-            let mut undrawn = Undrawn(open(2));
+            let mut own = open(first_seed + 1);
+            let mut undrawn = Undrawn(open(first_seed + 1));
             let own: &mut dyn BlockWorkload = if by_twin { &mut *own } else { &mut undrawn };
             let prepared =
                 precondition::precondition(&mut device, &State::Steady.into(), Some(own), &mut |_, _| true);
@@ -51,33 +51,40 @@ fn steady(design: &Design, workload: &str, by_twin: bool) -> (Precondition, f64)
             device.reset_stats();
             let limit = Limit { written_bytes: design.capacity_bytes() / 2, ..Limit::NONE };
             let watch = Watch { meter: None, go_on: &mut |_| true };
-            drive::drive(&mut device, &mut *open(3), origin, 32, &limit, watch).unwrap();
+            drive::drive(&mut device, &mut *open(first_seed + 2), origin, 32, &limit, watch).unwrap();
             let counters = device.counters();
             (report, counters.programmed_units as f64 / counters.host_units as f64)
         }
     }
-    device::build(design, 1, &NoBytes, Measure(design, workload, by_twin)).unwrap()
+    device::build(design, seed, &NoBytes, Measure(design, workload, seed, by_twin)).unwrap()
 }
 
 #[test]
 fn the_twin_leads_to_the_state_that_writing_leads_to() {
     let cases = [
-        (&[][..], "uniform rw=randwrite bs=4KiB"),
+        (1, &[][..], "uniform rw=randwrite bs=4KiB"),
         // Most of the device is never written again: nothing may be dead in it, and the units of the twin do not divide 1 MiB.
         // About half a block of a die is lost where what is written meets what is not, so the dies have many blocks.
-        (&["media.tlc.blocks=435"], "uniform rw=randwrite bs=8KiB span=30%"),
-        (&["ftl.clean.kind=cost-benefit"], "zipf rw=randrw read=50% bs=8KiB"),
+        (1, &["media.tlc.blocks=435"], "uniform rw=randwrite bs=8KiB span=30%"),
+        // Devices that were written at full size are up to 1.6 % apart themselves, from one seed to the other.
+        (4, &["ftl.clean.kind=cost-benefit"], "zipf rw=randrw read=50% bs=8KiB"),
         (
+            1,
             &["ftl.streams=one", "ftl.wear.kind=none"],
             "hotcold hot=20/80 rw=randwrite bs=4KiB offset=64MiB span=3GiB",
         ),
     ];
-    for (sets, workload) in cases {
+    for (seeds, sets, workload) in cases {
         let design = design(sets);
-        let (by_twin, short) = steady(&design, workload, true);
-        let (written, long) = steady(&design, workload, false);
-        assert_eq!((by_twin.converged, written.converged, written.twin_units), (true, true, 1), "{workload}");
-        assert!(by_twin.twin_units >= 4, "{workload}: {by_twin:?}");
+        let (mut short, mut long) = (0.0, 0.0);
+        for seed in (0..seeds).map(|nth| 10 * nth + 1) {
+            let (by_twin, found) = steady(&design, workload, seed, true);
+            let (written, wanted) = steady(&design, workload, seed, false);
+            let converged = (by_twin.converged, written.converged, written.twin_units);
+            assert_eq!(converged, (true, true, 1), "{workload}");
+            assert!(by_twin.twin_units >= 4, "{workload}: {by_twin:?}");
+            (short, long) = (short + found / seeds as f64, long + wanted / seeds as f64);
+        }
         assert!((short / long - 1.0).abs() < 0.01, "{workload}: {short} by way of a twin, {long} written");
     }
 }
