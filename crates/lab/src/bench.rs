@@ -2,12 +2,12 @@
 //! statistics on. A command, not a test: wall time informs, nothing is asserted here.
 
 use crate::design::{Design, Ftl, Kind, Payload};
-use crate::run::device::{Carrying, Device, NoBytes, Visit};
+use crate::run::device::NoBytes;
 use crate::run::drive::{DeviceUnderTest, Limit, Watch, drive};
 use crate::run::meter::Meter;
 use crate::run::{State, device, precondition};
 use cpu_time::ThreadTime;
-use nvlab_units::{Rng, Time};
+use nvlab_units::Rng;
 use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Workload};
 
 /// One row of the benchmark.
@@ -92,23 +92,8 @@ pub fn bench(name: &str, requests: u64, measures: &[(Op, u32)]) -> Result<Vec<Be
             writes.as_slice(),
         );
     }
-    let bench = Bench { design: &design, name, requests, measures };
-    device::build(&design, 1, &NoBytes, bench).map_err(|why| why.to_string())?
-}
-
-/// The measurement, for any kind of block device.
-struct Bench<'a> {
-    design: &'a Design,
-    name: &'a str,
-    requests: u64,
-    measures: &'a [(Op, u32)],
-}
-
-impl Visit for Bench<'_> {
-    type Output = Result<Vec<BenchRow>, String>;
-    fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
-        measure(&mut Carrying::new(device), self.design, self.name, self.requests, self.measures)
-    }
+    let mut device = device::any(&design, 1, None).map_err(|why| why.to_string())?;
+    measure(&mut *device, &design, name, requests, measures)
 }
 
 fn measure(

@@ -10,7 +10,7 @@
 
 use crate::design::Design;
 use crate::result::RouteResult;
-use crate::run::device::{self, BuildError, Device, InMemory, Visit};
+use crate::run::device::{self, AnyDevice, BuildError, InMemory};
 use nvlab_units::{Span, Time};
 use nvlab_workload::Serves;
 use std::io;
@@ -105,65 +105,51 @@ pub fn run(
     design: &Design,
     plan: &ImagePlan,
     commands: &[String],
-    tool: impl FnMut(&str) -> Result<(), String>,
+    mut tool: impl FnMut(&str) -> Result<(), String>,
 ) -> Result<ImageReport, ImageError> {
     if design.ftl.kind().serves() != Serves::Blocks {
         return Err(ImageError::NotABlockDevice(design.name.clone()));
     }
-    let tools = Tools { plan, commands, tool };
-    device::build(design, plan.seed, &InMemory { filled: false }, tools).map_err(|why| match why {
+    let built = device::any(design, plan.seed, Some(InMemory { filled: false }));
+    let device = built.map_err(|why| match why {
         BuildError::Memory(_) => ImageError::Memory(why.to_string()),
         BuildError::Design(_) | BuildError::Recovery(_) => ImageError::Unbuildable(why.to_string()),
-    })?
-}
-
-struct Tools<'a, F> {
-    plan: &'a ImagePlan,
-    commands: &'a [String],
-    tool: F,
-}
-
-impl<F: FnMut(&str) -> Result<(), String>> Visit for Tools<'_, F> {
-    type Output = Result<ImageReport, ImageError>;
-
-    fn visit<D: Device>(mut self, device: D, _: Time) -> Self::Output {
-        let capacity = device.capacity_bytes();
-        let file = &self.plan.file;
-        let mut held = Held { device, now: Time::ZERO, image: Vec::new() };
-        let mut steps = Vec::new();
-        if file.exists() {
-            let image = read(file, capacity)?;
-            held.image = vec![0; image.len()];
-            steps.push(held.write("(the image as it was)", image)?);
-        } else {
-            let bytes = self.plan.bytes.unwrap_or(capacity) as usize / SECTOR * SECTOR;
-            held.image = vec![0; bytes];
-            write(file, &held.image)?;
-        }
-        let mut cuts = 0;
-        for command in self.commands {
-            (self.tool)(command).map_err(ImageError::Tool)?;
-            let image = read(file, capacity)?;
-            if image.len() != held.image.len() {
-                let why =
-                    format!("`{command}` changed the image from {} to {} B", held.image.len(), image.len());
-                return Err(ImageError::Tool(why));
-            }
-            let mut step = held.write(command, image)?;
-            if self.plan.cut {
-                cuts += 1;
-                let (device, mounted) = held.device.power_cycle(held.now).map_err(ImageError::Device)?;
-                (held.device, held.now) = (device, held.now + mounted.time);
-            }
-            step.forgotten_sectors = held.read_back(command)?;
-            write(file, &held.image)?;
-            steps.push(step);
-        }
-        let insides = held.device.insides(Span::ZERO);
-        // The driver's counts are lost with the power.
-        let route = insides.pram.and_then(|pram| pram.route).filter(|_| cuts == 0);
-        Ok(ImageReport { steps, route, simulated_s: held.now.since(Time::ZERO).seconds(), cuts })
+    })?;
+    let capacity = device.capacity_bytes();
+    let file = &plan.file;
+    let mut held = Held { device, now: Time::ZERO, image: Vec::new() };
+    let mut steps = Vec::new();
+    if file.exists() {
+        let image = read(file, capacity)?;
+        held.image = vec![0; image.len()];
+        steps.push(held.write("(the image as it was)", image)?);
+    } else {
+        let bytes = plan.bytes.unwrap_or(capacity) as usize / SECTOR * SECTOR;
+        held.image = vec![0; bytes];
+        write(file, &held.image)?;
     }
+    let mut cuts = 0;
+    for command in commands {
+        tool(command).map_err(ImageError::Tool)?;
+        let image = read(file, capacity)?;
+        if image.len() != held.image.len() {
+            let why = format!("`{command}` changed the image from {} to {} B", held.image.len(), image.len());
+            return Err(ImageError::Tool(why));
+        }
+        let mut step = held.write(command, image)?;
+        if plan.cut {
+            cuts += 1;
+            let (device, mounted) = held.device.power_cycle(held.now).map_err(ImageError::Device)?;
+            (held.device, held.now) = (device, held.now + mounted.time);
+        }
+        step.forgotten_sectors = held.read_back(command)?;
+        write(file, &held.image)?;
+        steps.push(step);
+    }
+    let insides = held.device.insides(Span::ZERO);
+    // The driver's counts are lost with the power.
+    let route = insides.pram.and_then(|pram| pram.route).filter(|_| cuts == 0);
+    Ok(ImageReport { steps, route, simulated_s: held.now.since(Time::ZERO).seconds(), cuts })
 }
 
 fn read(file: &Path, capacity: u64) -> Result<Vec<u8>, ImageError> {
@@ -182,13 +168,13 @@ fn write(file: &Path, image: &[u8]) -> Result<(), ImageError> {
 }
 
 /// A device, and what was written to it.
-struct Held<D> {
-    device: D,
+struct Held {
+    device: Box<dyn AnyDevice>,
     now: Time,
     image: Vec<u8>,
 }
 
-impl<D: Device> Held<D> {
+impl Held {
     /// Writes every sector in which `image` differs from what the device was given, and flushes.
     fn write(&mut self, command: &str, image: Vec<u8>) -> Result<ImageStep, ImageError> {
         let failed = |error| ImageError::Device(format!("`{command}`: the device failed: {error}"));

@@ -1,12 +1,9 @@
 //! What the maps of a device say is true, for every kind of controller: the live units of all maps are those that a plain model of
 //! what was written has, the erases of all regions are those that were counted, and uses fit what regions hold.
 
-use nvlab_access::BlockDevice;
-use nvlab_controller::{Background, Use};
+use nvlab_controller::Use;
 use nvlab_lab::design::Design;
-use nvlab_lab::run::device::{
-    self, BuildError, Carrying, Device, InMemory, Maps, NoBytes, Observed, RegionMap, Visit,
-};
+use nvlab_lab::run::device::{self, AnyDevice, BuildError, InMemory, Maps, RegionMap};
 use nvlab_units::{Rng, Time};
 
 /// Writes units at random places, most of them to a tenth of the device.
@@ -27,13 +24,11 @@ struct Shown {
     line_writes_max: Option<u32>,
 }
 
-impl Visit for Write {
-    type Output = Shown;
-    fn visit<D: Device>(self, device: D, ready: Time) -> Shown {
-        let mut device = Carrying::new(device);
+impl Write {
+    fn to(self, device: &mut dyn AnyDevice) -> Shown {
         let bytes = device.unit_bytes();
         let units = (device.capacity_bytes() / bytes as u64).min(self.units_max);
-        let (mut rng, mut now, mut model) = (Rng::new(7), ready, vec![false; units as usize]);
+        let (mut rng, mut now, mut model) = (Rng::new(7), Time::ZERO, vec![false; units as usize]);
         for _ in 0..self.writes {
             let unit = if rng.chance(0.8) { rng.below(units.div_ceil(10)) } else { rng.below(units) };
             now = device.write(now, unit * bytes as u64, bytes, &[]).unwrap().end;
@@ -45,7 +40,7 @@ impl Visit for Write {
         assert!(fill.is_none_or(|fill| fill.used <= fill.room), "{fill:?}");
         // A memory's buffer is not emptied by a flush; what is in it is the newest version.
         let waiting = fill.filter(|fill| fill.what == "pages").map_or(0, |fill| fill.used as u64);
-        let pram = device.insides(now.since(ready)).pram;
+        let pram = device.insides(now.since(Time::ZERO)).pram;
         Shown {
             waiting,
             written: model.iter().filter(|written| **written).count() as u64,
@@ -60,11 +55,12 @@ impl Visit for Write {
 fn shown(name: &str, sets: &[&str], write: Write) -> Shown {
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
     let design = Design::load(name, &sets).unwrap_or_else(|errors| panic!("{errors}"));
-    match device::build(&design, 1, &InMemory { filled: false }, write) {
+    let mut device = match device::any(&design, 1, Some(InMemory { filled: false })) {
         // This machine has no room for its bytes; its maps are the same without.
-        Err(BuildError::Memory(_)) => device::build(&design, 1, &NoBytes, write).unwrap(),
+        Err(BuildError::Memory(_)) => device::any(&design, 1, None).unwrap(),
         built => built.unwrap(),
-    }
+    };
+    write.to(&mut *device)
 }
 
 fn check(name: &str, map: &RegionMap) {

@@ -5,8 +5,7 @@
 
 use nvlab_lab::design::{BUILT_IN, Design, Ftl, Payload};
 use nvlab_lab::run::device::memory::needed;
-use nvlab_lab::run::device::{self, Device, InMemory, NoBytes, Visit};
-use nvlab_units::Time;
+use nvlab_lab::run::device::{self, InMemory};
 use std::process::Command;
 
 /// Bytes of private memory this program has asked for.
@@ -16,14 +15,11 @@ fn taken() -> u64 {
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// Returns the bytes taken while the device existed, and the bytes its controller reports for its tables.
-struct Weigh(u64);
-
-impl Visit for Weigh {
-    type Output = (u64, u64);
-    fn visit<D: Device>(self, device: D, _: Time) -> (u64, u64) {
-        (taken().saturating_sub(self.0), device.insides(nvlab_units::Span::ZERO).memory_bytes)
-    }
+/// Builds a device. Returns the bytes it takes, and the bytes its controller reports for its tables.
+fn built(design: &Design, bytes: Option<InMemory>) -> (u64, u64) {
+    let before = taken();
+    let device = device::any(design, 1, bytes).unwrap();
+    (taken().saturating_sub(before), device.insides(nvlab_units::Span::ZERO).memory_bytes)
 }
 
 fn design(name: &str, sets: &[&str]) -> Design {
@@ -56,12 +52,7 @@ fn weigh(which: usize) -> [u64; 3] {
     let design = design(name, sets);
     let filled = which == LARGE.len() - 1;
     let said = needed(&design, if filled { Payload::All } else { Payload::Nothing });
-    let weigh = Weigh(taken());
-    let built = match filled {
-        true => device::build(&design, 1, &InMemory { filled }, weigh),
-        false => device::build(&design, 1, &NoBytes, weigh),
-    };
-    let (takes, tables) = built.unwrap();
+    let (takes, tables) = built(&design, filled.then_some(InMemory { filled }));
     [said, takes, tables]
 }
 
@@ -104,7 +95,7 @@ fn what_is_said_covers_the_tables() {
         assert!(small.is_some() || !large, "{name} stays large");
         let design = small.unwrap_or(design);
         let said = needed(&design, Payload::Nothing);
-        let (_, tables) = device::build(&design, 1, &NoBytes, Weigh(taken())).unwrap();
+        let (_, tables) = built(&design, None);
         assert!(said >= tables, "{name}: said {said}, tables {tables}");
     }
 }

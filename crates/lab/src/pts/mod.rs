@@ -21,7 +21,7 @@ pub mod steady;
 
 use crate::design::Design;
 use crate::plan::Source;
-use crate::run::device::{self, Carrying, Device, NoBytes, Visit};
+use crate::run::device;
 use crate::run::drive::{self, DeviceUnderTest, DriveError, Limit, Watch};
 use crate::run::meter::Meter;
 use crate::run::{Preparation, State, precondition};
@@ -197,17 +197,16 @@ pub fn run(
     }
     let mut result = TestResult { test, rounds: Vec::new(), saturation: Vec::new() };
     let bench = |rounds| Bench { design, plan, test, rounds };
+    // Purged: as new.
+    let device = || device::any(design, plan.seed, None).map_err(|why| PtsError::Design(why.to_string()));
     match test {
         Test::WriteSaturation => {
-            let saturating = Saturating(bench(None), on_progress);
-            let built = device::build(design, plan.seed, &NoBytes, saturating);
-            result.saturation = built.map_err(|why| PtsError::Design(why.to_string()))??;
+            result.saturation = Saturating(bench(None), on_progress).measure(&mut *device()?)?;
         }
         _ => {
             for rounds in cells::rounds(test) {
                 let rounding = Rounding(bench(Some(rounds)), &mut *on_progress);
-                let built = device::build(design, plan.seed, &NoBytes, rounding);
-                result.rounds.push(built.map_err(|why| PtsError::Design(why.to_string()))??);
+                result.rounds.push(rounding.measure(&mut *device()?)?);
             }
         }
     }
@@ -341,13 +340,6 @@ impl Bench<'_> {
 /// Rounds of cells until the tracked value is steady.
 struct Rounding<'a, 'b>(Bench<'a>, OnProgress<'b>);
 
-impl Visit for Rounding<'_, '_> {
-    type Output = Result<RoundsResult, PtsError>;
-    fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
-        self.measure(&mut Carrying::new(device))
-    }
-}
-
 impl Rounding<'_, '_> {
     fn measure(self, device: &mut dyn DeviceUnderTest) -> Result<RoundsResult, PtsError> {
         let Rounding(bench, on_progress) = self;
@@ -423,13 +415,6 @@ const POINTS: u64 = 100;
 
 /// Random writes of 4 KiB to a new device.
 struct Saturating<'a, 'b>(Bench<'a>, OnProgress<'b>);
-
-impl Visit for Saturating<'_, '_> {
-    type Output = Result<Vec<SaturationPoint>, PtsError>;
-    fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
-        self.measure(&mut Carrying::new(device))
-    }
-}
 
 impl Saturating<'_, '_> {
     fn measure(self, device: &mut dyn DeviceUnderTest) -> Result<Vec<SaturationPoint>, PtsError> {

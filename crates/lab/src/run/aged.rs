@@ -4,9 +4,9 @@
 //! the part that is to be steady, do. A page map is prepared without payload, as for a run, and shares its kept devices with
 //! runs of `uniform` writes of a unit; any other device is written to where it is ([`prepare`]).
 
-use super::device::{BuildError, Carrying, Device, NoBytes, Visit};
-use super::drive::DriveError;
-use super::{OnProgress, Preparation, State, device, kept, precondition};
+use super::device::{BuildError, Carrying, any};
+use super::drive::{DeviceUnderTest, DriveError};
+use super::{OnProgress, Preparation, State, kept, precondition};
 use crate::design::Design;
 use crate::plan::{Source, own_of, workload_key};
 use crate::prepared::Shelf;
@@ -15,7 +15,6 @@ use nvlab_access::Attached;
 use nvlab_controller::PageMap;
 use nvlab_units::Time;
 use nvlab_workload::{AnyBlockWorkload, BlockWorkload, Work, WorkloadError};
-use std::any::Any;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -77,48 +76,43 @@ pub fn page_map(
     let own = own.as_mut().map(|own| &mut **own as &mut dyn BlockWorkload);
     let seed = preparation.device_seed(preparation.seed);
     let Some(shelf) = shelf.filter(|_| preparation.state != State::Fresh) else {
-        let prepare = Prepare { preparation, own, begin: kept::Begin::default(), on_progress };
-        return device::build(design, seed, &NoBytes, prepare)?;
+        let device = any::plain_page_map(design, seed)?;
+        return prepared(device, preparation, own, kept::Begin::default(), on_progress);
     };
     let keys = kept::Keys::new(design, preparation, &workload_key(&source), own.as_deref());
     keys.begin(shelf, |device, begin| {
         let own = own.map(|own| own as &mut dyn BlockWorkload);
-        let prepare = Prepare { preparation, own, begin, on_progress };
-        match device {
-            Some(device) => prepare.visit(device, Time::ZERO),
-            None => device::build(design, seed, &NoBytes, prepare)?,
-        }
+        let device = match device {
+            Some(device) => device,
+            None => any::plain_page_map(design, seed)?,
+        };
+        prepared(device, preparation, own, begin, on_progress)
     })
 }
 
-/// Brings a new device of any design to a state, by writing to it; zeros if it keeps what is written.
-pub fn prepare<D: Device>(
-    device: D,
-    design: &Design,
+/// Brings a page map to a state, or finds it there.
+fn prepared(
+    device: Attached<PageMap>,
     preparation: &Preparation,
+    own: Option<&mut dyn BlockWorkload>,
+    begin: kept::Begin<'_>,
     on_progress: OnProgress<'_>,
-) -> Result<Aged<D>, AgeError> {
-    let (_, mut own) = writes(design, preparation)?;
-    let own = own.as_mut().map(|own| &mut **own as &mut dyn BlockWorkload);
+) -> Result<Aged<Attached<PageMap>>, AgeError> {
     let mut device = Carrying::new(device);
-    let (report, ready) = precondition::precondition(&mut device, preparation, own, on_progress)?;
+    let (report, ready) = begin.prepared(&mut device, preparation, own, on_progress)?;
     Ok(Aged { device: device.into_inner(), report, ready: ready + preparation.idle })
 }
 
-struct Prepare<'a> {
-    preparation: &'a Preparation,
-    own: Option<&'a mut dyn BlockWorkload>,
-    begin: kept::Begin<'a>,
-    on_progress: OnProgress<'a>,
-}
-
-impl Visit for Prepare<'_> {
-    type Output = Result<Aged<Attached<PageMap>>, AgeError>;
-    fn visit<D: Device + 'static>(self, mut device: D, _: Time) -> Self::Output {
-        let Prepare { preparation, own, begin, on_progress } = self;
-        let (report, ready) = begin.prepared(&mut device, preparation, own, on_progress)?;
-        let device: Box<dyn Any> = Box::new(device);
-        let device = device.downcast().expect("a page map without payload behind a link");
-        Ok(Aged { device: *device, report, ready: ready + preparation.idle })
-    }
+/// Brings a new device of any design to a state, by writing to it ([`Carrying`] zeros if it keeps what is written). Returns how it
+/// was prepared, and when its time of idleness is over.
+pub fn prepare(
+    device: &mut dyn DeviceUnderTest,
+    design: &Design,
+    preparation: &Preparation,
+    on_progress: OnProgress<'_>,
+) -> Result<(Precondition, Time), AgeError> {
+    let (_, mut own) = writes(design, preparation)?;
+    let own = own.as_mut().map(|own| &mut **own as &mut dyn BlockWorkload);
+    let (report, ready) = precondition::precondition(device, preparation, own, on_progress)?;
+    Ok((report, ready + preparation.idle))
 }

@@ -11,15 +11,14 @@ mod open;
 
 pub use open::Opening;
 
-use super::device::{Device, Observed};
+use super::device::AnyDevice;
 use super::drive::{self, DriveError, Limit, Progress};
 use super::meter::Meter;
 use super::outstanding::Outstanding;
 use super::{Run, RunError, RunPlan, failed, finish};
 use crate::design::Design;
 use crate::result::{Precondition, RunResult};
-use nvlab_access::BlockDevice;
-use nvlab_controller::{ControllerError, Powered, RecoveryReport};
+use nvlab_controller::{ControllerError, RecoveryReport};
 use nvlab_units::{Span, Time};
 use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request};
@@ -29,7 +28,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 /// A device between batches of requests.
 pub struct HeldDevice {
     /// `None` after a power cut that it did not survive.
-    device: Option<Box<dyn Holds>>,
+    device: Option<Box<dyn AnyDevice>>,
     design: Design,
     plan: RunPlan,
     prepared: Precondition,
@@ -81,7 +80,7 @@ pub struct Blocks {
 
 impl HeldDevice {
     fn of(
-        device: Box<dyn Holds>,
+        device: Box<dyn AnyDevice>,
         plan: RunPlan,
         design: Design,
         (prepared, ready): (Precondition, Time),
@@ -246,9 +245,9 @@ impl HeldDevice {
 }
 
 fn present<'a>(
-    device: &'a mut Option<Box<dyn Holds>>,
+    device: &'a mut Option<Box<dyn AnyDevice>>,
     plan: &RunPlan,
-) -> Result<&'a mut dyn Holds, RunError> {
+) -> Result<&'a mut dyn AnyDevice, RunError> {
     let why = "it was lost in an earlier power cut";
     let lost = || RunError::Unmounted { design: plan.design_name.clone(), why: why.into() };
     Ok(device.as_mut().ok_or_else(lost)?.as_mut())
@@ -279,17 +278,9 @@ impl Log {
     }
 }
 
-/// A device of any kind between batches.
-trait Holds: BlockDevice + Observed + Send {
-    /// True if its media keep what is written.
-    fn keeps(&self) -> bool;
-    /// The power fails and comes back.
-    fn power_cycle(self: Box<Self>, at: Time) -> Result<(Box<dyn Holds>, RecoveryReport), String>;
-}
-
 /// Serves a workload.
 fn serve(
-    device: &mut dyn Holds,
+    device: &mut dyn AnyDevice,
     workload: &mut dyn BlockWorkload,
     Pass { queue, limit, opened }: Pass<'_>,
     log: &mut Log,
@@ -334,7 +325,7 @@ fn serve(
 
 /// Serves one request; returns when it is done.
 fn one(
-    device: &mut dyn Holds,
+    device: &mut dyn AnyDevice,
     at: Time,
     request: &Request,
     data: &[u8],
@@ -351,17 +342,6 @@ fn one(
         Op::Flush => device.flush(at)?,
     };
     Ok(served.end)
-}
-
-impl<D: Device + Send + 'static> Holds for D {
-    fn keeps(&self) -> bool {
-        D::KEEPS
-    }
-
-    fn power_cycle(self: Box<Self>, at: Time) -> Result<(Box<dyn Holds>, RecoveryReport), String> {
-        let (device, report) = Powered::power_cycle(*self, at)?;
-        Ok((Box::new(device), report))
-    }
 }
 
 #[cfg(test)]

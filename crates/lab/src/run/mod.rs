@@ -36,7 +36,7 @@ pub use summary::{key, summarize};
 
 use crate::design::{Design, Ftl};
 use crate::result::{MountResult, Precondition, ProgramResult, RunResult, SoftwareResult, TenantResult};
-use device::{Carrying, Device, InMemory, NoBytes, Observed, Visit};
+use device::{AnyDevice, Carrying, InMemory, NoBytes, Observed};
 use meter::Meter;
 use nvlab_access::{Attached, MemoryWindow};
 use nvlab_units::Time;
@@ -114,21 +114,19 @@ pub fn run_requests(
     let seed = plan.state.device_seed(plan.seed);
     let keeping = keeping.filter(|_| is_prepared && !keeps && kept::is_kept(design));
     let Some(keeping) = keeping else {
-        let requests = Requests { design, plan, workload, own, begin: kept::Begin::default(), on_progress };
-        let ran = match keeps {
-            true => device::build(design, seed, &InMemory { filled: is_prepared }, requests),
-            false => device::build(design, seed, &NoBytes, requests),
-        };
-        return ran.map_err(|why| unbuildable(plan, why))?;
+        let bytes = keeps.then_some(InMemory { filled: is_prepared });
+        let device = device::any(design, seed, bytes).map_err(|why| unbuildable(plan, why))?;
+        let begin = kept::Begin::default();
+        return Requests { design, plan, workload, own, begin, on_progress }.on(device);
     };
     let keys = kept::Keys::new(design, &plan.state, keeping.workload, own.as_deref());
     keys.begin(keeping.shelf, |device, begin| {
         let own = own.map(|own| own as &mut dyn BlockWorkload);
-        let requests = Requests { design, plan, workload, own, begin, on_progress };
-        match device {
-            Some(device) => requests.visit(device, Time::ZERO),
-            None => device::build(design, seed, &NoBytes, requests).map_err(|why| unbuildable(plan, why))?,
-        }
+        let device: Box<dyn AnyDevice> = match device {
+            Some(device) => Box::new(Carrying::new(device)),
+            None => device::any(design, seed, None).map_err(|why| unbuildable(plan, why))?,
+        };
+        Requests { design, plan, workload, own, begin, on_progress }.on(device)
     })
 }
 
@@ -213,17 +211,13 @@ struct Requests<'a> {
     on_progress: OnProgress<'a>,
 }
 
-impl Visit for Requests<'_> {
-    type Output = Result<RunResult, RunError>;
-    fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
-        let mut device = Carrying::new(device);
+impl Requests<'_> {
+    fn on(self, mut device: Box<dyn AnyDevice>) -> Result<RunResult, RunError> {
         let plan = self.plan;
-        let (result, progress) = self.measure(&mut device)?;
+        let (result, progress) = self.measure(&mut *device)?;
         Ok(RunResult { mount: mount(device, plan, &progress)?, ..result })
     }
-}
 
-impl Requests<'_> {
     /// Prepares the device and runs the workload on it.
     fn measure(self, device: &mut dyn DeviceUnderTest) -> Result<(RunResult, Progress), RunError> {
         let Requests { design, plan, workload, own, begin, on_progress } = self;
@@ -290,8 +284,12 @@ fn driven(
 }
 
 /// The cost of a mount if the power fails at the end of a run; `None` if the media keep no bytes.
-fn mount<D: Device>(device: D, plan: &RunPlan, progress: &Progress) -> Result<Option<MountResult>, RunError> {
-    if !D::KEEPS {
+fn mount(
+    device: Box<dyn AnyDevice>,
+    plan: &RunPlan,
+    progress: &Progress,
+) -> Result<Option<MountResult>, RunError> {
+    if !device.keeps() {
         return Ok(None);
     }
     let (_, found) = device

@@ -8,7 +8,7 @@ use nvlab_controller::ControllerError;
 use nvlab_lab::design::Design;
 use nvlab_lab::result::Precondition;
 use nvlab_lab::run::aged::{self, Aged};
-use nvlab_lab::run::device::{self, Device, Observed, Visit};
+use nvlab_lab::run::device::{self, Carrying, Device, Observed, Visit};
 use nvlab_units::Time;
 
 /// A block device with payload, as the serving edge needs it.
@@ -93,8 +93,9 @@ impl Visit for Boxed<'_, '_> {
     type Output = Result<Built, ServeError>;
     fn visit<D: Device + Send + 'static>(self, device: D, ready: Time) -> Self::Output {
         let Some(aging) = self.aging else { return Ok(Built::new(device, ready)) };
-        let aged = aged::prepare(device, self.design, &aging.preparation, aging.on_progress)?;
-        let Aged { mut device, report, ready } = aged;
+        let mut device = Carrying::new(device);
+        let (report, ready) = aged::prepare(&mut device, self.design, &aging.preparation, aging.on_progress)?;
+        let mut device = device.into_inner();
         let down = device.power_down(ready).map_err(|error| ServeError::Failed(error.to_string()))?;
         Ok(Built { prepared: Some(report), ..Built::new(device, down) })
     }

@@ -1,9 +1,10 @@
-//! Devices built from designs. What a run does with one is generic over [`Device`], so that the inner loop is compiled
-//! for each controller.
+//! Devices built from designs. What is done with one knows it as [`AnyDevice`], or is generic over [`Device`] where its type
+//! matters; the inner loop is compiled for each controller.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`mod@build`] | from a design to its device, whatever its kind |
+//! | [`mod@any`] | the same behind a pointer |
 //! | `page_map`, [`cached`], [`blocks`], [`hftl`], `direct`, [`envy`], `ram_disk` | a file for each kind of controller |
 //! | [`fsms`], [`pram`] | the driver that may stand in front, and the memory both use |
 //! | [`backing`] | what media keep their bytes in |
@@ -12,6 +13,7 @@
 //! | [`power`] | a block device whose power can fail, with any controller |
 //! | [`carrying`] | a device that keeps bytes, under a workload that may carry none |
 
+pub mod any;
 pub mod backing;
 pub mod blocks;
 pub mod build;
@@ -28,6 +30,7 @@ pub mod power;
 pub mod pram;
 mod ram_disk;
 
+pub use any::{AnyDevice, any};
 pub use backing::{Backing, BuildError, InMemory, NoBytes, new_page_map};
 pub use build::{Visit, build};
 pub use carrying::Carrying;

@@ -1,10 +1,10 @@
 //! Opening a device that is held: built from its design, and brought to a state.
 
 use super::super::aged::{self, AgeError, Aged};
-use super::super::device::{self, Backing, Carrying, Device, InMemory, NoBytes, Visit};
+use super::super::device::{self, AnyDevice, Backing, Carrying, InMemory};
 use super::super::drive::Limit;
 use super::super::{OnProgress, Preparation, RunError, RunPlan, State, unbuildable, unprepared};
-use super::{HeldDevice, Holds};
+use super::HeldDevice;
 use crate::design::Design;
 use crate::plan::Named;
 use crate::prepared::Shelf;
@@ -47,19 +47,19 @@ impl HeldDevice {
             let aged = aged::page_map(design, &preparation, shelf, on_progress);
             let Aged { device, report, ready } = aged.map_err(|why| refused(&plan, why))?;
             let (device, ready) = match keeps {
-                false => (Box::new(Carrying::new(device)) as Box<dyn Holds>, ready),
+                false => (Box::new(Carrying::new(device)) as Box<dyn AnyDevice>, ready),
                 true => with_payload(design, &plan, device, ready)?,
             };
             return Ok(HeldDevice::of(device, plan, design.clone(), (report, ready)));
         }
-        let hold = Hold { design, preparation: (!is_new).then_some(&preparation), on_progress };
-        let seed = preparation.device_seed(seed);
-        let built = match keeps {
-            true => device::build(design, seed, &InMemory { filled: !is_new }, hold),
-            false => device::build(design, seed, &NoBytes, hold),
+        let bytes = keeps.then_some(InMemory { filled: !is_new });
+        let built = device::any(design, preparation.device_seed(seed), bytes);
+        let mut device = built.map_err(|why| unbuildable(&plan, why))?;
+        let (report, ready) = match is_new {
+            true => (Precondition::none("fresh"), Time::ZERO),
+            false => aged::prepare(&mut *device, design, &preparation, on_progress)
+                .map_err(|why| refused(&plan, why))?,
         };
-        let held = built.map_err(|why| unbuildable(&plan, why))?;
-        let (device, report, ready) = held.map_err(|why| refused(&plan, why))?;
         let report = Precondition { kind: preparation.to_string(), ..report };
         Ok(HeldDevice::of(device, plan, design.clone(), (report, ready)))
     }
@@ -92,7 +92,7 @@ fn with_payload(
     plan: &RunPlan,
     device: Attached<PageMap>,
     ready: Time,
-) -> Result<(Box<dyn Holds>, Time), RunError> {
+) -> Result<(Box<dyn AnyDevice>, Time), RunError> {
     let map = device.into_controller();
     let bytes = Nand::<MemStore>::store_bytes(map.nand().geometry());
     let store = InMemory { filled: false }.store("nand", bytes).map_err(|why| unbuildable(plan, why))?;
@@ -101,23 +101,4 @@ fn with_payload(
         .map_err(|why| RunError::Unbuildable { design: plan.design_name.clone(), why: why.to_string() })?;
     let device = Carrying::new(Attached::new(map, device::link(design)));
     Ok((Box::new(device), ready))
-}
-
-/// Prepares a device of any kind and boxes it.
-struct Hold<'a> {
-    design: &'a Design,
-    preparation: Option<&'a Preparation>,
-    on_progress: OnProgress<'a>,
-}
-
-impl Visit for Hold<'_> {
-    type Output = Result<(Box<dyn Holds>, Precondition, Time), AgeError>;
-    fn visit<D: Device + Send + 'static>(self, device: D, ready: Time) -> Self::Output {
-        let Hold { design, preparation, on_progress } = self;
-        let Some(preparation) = preparation else {
-            return Ok((Box::new(Carrying::new(device)), Precondition::none("fresh"), ready));
-        };
-        let Aged { device, report, ready } = aged::prepare(device, design, preparation, on_progress)?;
-        Ok((Box::new(Carrying::new(device)), report, ready))
-    }
 }

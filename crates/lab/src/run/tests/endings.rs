@@ -145,13 +145,13 @@ fn work_that_cannot_be_finished_is_an_error() {
     let (plan, workload, on_progress) = (&task.plan, &mut *workload, &mut |_: &str, _| true);
     let requests =
         Requests { design: &design, plan, workload, own: None, begin: kept::Begin::default(), on_progress };
-    let ran = requests.visit(Failing, Time::ZERO);
+    let ran = requests.on(Box::new(Failing));
     let why = ran.unwrap_err().to_string();
     assert!(
         why.starts_with("x: work that was accepted after 0 simulated cannot be finished: die 0"),
         "{why}"
     );
 
-    let why = mount(Failing, &task.plan, &Progress::default()).unwrap_err().to_string();
+    let why = mount(Box::new(Failing), &task.plan, &Progress::default()).unwrap_err().to_string();
     assert_eq!(why, "x: after a power cut nothing is mounted: no root page is whole");
 }

@@ -32,31 +32,24 @@ fn design(more: &[&str]) -> Design {
 
 /// The steady state of a design under a workload: how it was reached, and the write amplification of half a capacity more.
 fn steady(design: &Design, workload: &str, seed: u64, by_twin: bool) -> (Precondition, f64) {
-    struct Measure<'a>(&'a Design, &'a str, u64, bool);
-    impl Visit for Measure<'_> {
-        type Output = (Precondition, f64);
-        fn visit<D: Device>(self, mut device: D, _: Time) -> Self::Output {
-            let Measure(design, workload, first_seed, by_twin) = self;
-            let source = Source::read(workload, None).unwrap();
-            let open = |seed| {
-                let opened = source.open(design.capacity_bytes(), Serves::Blocks, seed).unwrap();
-                opened.work.requests().unwrap()
-            };
-            let mut own = open(first_seed + 1);
-            let mut undrawn = Undrawn(open(first_seed + 1));
-            let own: &mut dyn BlockWorkload = if by_twin { &mut *own } else { &mut undrawn };
-            let prepared =
-                precondition::precondition(&mut device, &State::Steady.into(), Some(own), &mut |_, _| true);
-            let (report, origin) = prepared.unwrap();
-            device.reset_stats();
-            let limit = Limit { written_bytes: design.capacity_bytes() / 2, ..Limit::NONE };
-            let watch = Watch { meter: None, go_on: &mut |_| true };
-            drive::drive(&mut device, &mut *open(first_seed + 2), origin, 32, &limit, watch).unwrap();
-            let counters = device.counters();
-            (report, counters.programmed_units as f64 / counters.host_units as f64)
-        }
-    }
-    device::build(design, seed, &NoBytes, Measure(design, workload, seed, by_twin)).unwrap()
+    let mut device = device::any(design, seed, None).unwrap();
+    let source = Source::read(workload, None).unwrap();
+    let open = |seed| {
+        let opened = source.open(design.capacity_bytes(), Serves::Blocks, seed).unwrap();
+        opened.work.requests().unwrap()
+    };
+    let mut own = open(seed + 1);
+    let mut undrawn = Undrawn(open(seed + 1));
+    let own: &mut dyn BlockWorkload = if by_twin { &mut *own } else { &mut undrawn };
+    let prepared =
+        precondition::precondition(&mut *device, &State::Steady.into(), Some(own), &mut |_, _| true);
+    let (report, origin) = prepared.unwrap();
+    device.reset_stats();
+    let limit = Limit { written_bytes: design.capacity_bytes() / 2, ..Limit::NONE };
+    let watch = Watch { meter: None, go_on: &mut |_| true };
+    drive::drive(&mut *device, &mut *open(seed + 2), origin, 32, &limit, watch).unwrap();
+    let counters = device.counters();
+    (report, counters.programmed_units as f64 / counters.host_units as f64)
 }
 
 #[test]

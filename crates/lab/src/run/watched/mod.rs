@@ -20,11 +20,10 @@ mod words;
 
 pub use sight::{Controls, Onlooker, Sight, Step};
 
-use super::device::{self, BuildError, Device, InMemory, NoBytes, Visit};
+use super::device::{self, BuildError, InMemory, NoBytes};
 use super::{OnProgress, RunError, RunPlan, State, keeps_payload, precondition, unbuildable};
 use crate::design::{Design, Ftl};
 use crate::result::RunResult;
-use nvlab_units::Time;
 use nvlab_workload::{AnyMemoryWorkload, BlockWorkload, Work};
 
 /// Runs a workload on a design in sight of an onlooker.
@@ -58,14 +57,9 @@ pub fn run_watched(
     }
     if staged || workload.program().is_some() || workload.tenants().is_some() {
         let keeps = keeps_payload(design) && workload.carries_payload();
-        let watched = seen::Watched { design, plan, workload, own, onlooker, on_progress };
-        let ran = match keeps {
-            true => {
-                device::build(design, seed, &InMemory { filled: plan.state.state != State::Fresh }, watched)
-            }
-            false => device::build(design, seed, &NoBytes, watched),
-        };
-        return ran.map_err(|why| unbuildable(plan, why))?;
+        let bytes = keeps.then_some(InMemory { filled: plan.state.state != State::Fresh });
+        let device = device::any(design, seed, bytes).map_err(|why| unbuildable(plan, why))?;
+        return seen::Watched { design, plan, workload, own, onlooker, on_progress }.on(device);
     }
     let (backing, has_plug) = backing(design, plan);
     let watched = requests::Watched { design, plan, workload, own, has_plug, onlooker, on_progress };
@@ -105,16 +99,8 @@ fn watch_words(
 fn backing(design: &Design, plan: &RunPlan) -> (InMemory, bool) {
     let backing = InMemory { filled: plan.state.state != State::Fresh };
     let seed = plan.state.device_seed(plan.seed);
-    let fits = !matches!(device::build(design, seed, &backing, Fits), Err(BuildError::Memory(_)));
+    let fits = !matches!(device::any(design, seed, Some(backing)), Err(BuildError::Memory(_)));
     (backing, fits)
-}
-
-/// Whether a device can be built.
-struct Fits;
-
-impl Visit for Fits {
-    type Output = ();
-    fn visit<D: Device>(self, _: D, _: Time) {}
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(super) struct Watched<'a> {
 
 impl Visit for Watched<'_> {
     type Output = Result<RunResult, RunError>;
-    fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
+    fn visit<D: Device + Send + 'static>(self, device: D, _: Time) -> Self::Output {
         let Watched { design, plan, workload, own, has_plug, onlooker, on_progress } = self;
         let mut device = Carrying::new(device);
         let clock = std::time::Instant::now();
@@ -41,7 +41,7 @@ impl Visit for Watched<'_> {
         let (result, device, progress) = tour.end(design, last)?;
         // Media that keep bytes for the plug alone are not mounted at the end, as in a run that nobody watches.
         let keeps = keeps_payload(design) && workload.carries_payload();
-        let mount = if keeps { mount(device, plan, &progress)? } else { None };
+        let mount = if keeps { mount(Box::new(device), plan, &progress)? } else { None };
         let closed_loop = workload.pacing() != Pacing::Open;
         Ok(RunResult { client_bytes: workload.client_bytes(), closed_loop, mount, ..result })
     }

@@ -8,7 +8,7 @@
 use super::sight::{Controls, Onlooker, Sight, Step};
 use crate::design::Design;
 use crate::result::RunResult;
-use crate::run::device::{Carrying, Counters, Device, Fill, Insides, Maps, Observed, Visit};
+use crate::run::device::{AnyDevice, Counters, Fill, Insides, Maps, Observed};
 use crate::run::drive::{DeviceUnderTest, DriveError, Progress, Watch};
 use crate::run::meter::{Meter, Totals};
 use crate::run::{OnProgress, Run, RunError, RunPlan, driven, failed, finish, mount, precondition};
@@ -29,17 +29,13 @@ pub(super) struct Watched<'a> {
     pub on_progress: OnProgress<'a>,
 }
 
-impl Visit for Watched<'_> {
-    type Output = Result<RunResult, RunError>;
-    fn visit<D: Device>(self, device: D, _: Time) -> Self::Output {
-        let mut device = Carrying::new(device);
+impl Watched<'_> {
+    pub fn on(self, mut device: Box<dyn AnyDevice>) -> Result<RunResult, RunError> {
         let plan = self.plan;
-        let (result, progress) = self.measure(&mut device)?;
+        let (result, progress) = self.measure(&mut *device)?;
         Ok(RunResult { mount: mount(device, plan, &progress)?, ..result })
     }
-}
 
-impl Watched<'_> {
     /// Prepares the device and runs the workload on it.
     fn measure(self, device: &mut dyn DeviceUnderTest) -> Result<(RunResult, Progress), RunError> {
         let Watched { design, plan, workload, own, onlooker, on_progress } = self;

@@ -6,7 +6,7 @@ use crate::design::Design;
 use crate::plan::{Named, Settings, Source, Task};
 use crate::run::Preparation;
 use crate::run::device::Fill;
-use nvlab_units::Span;
+use nvlab_units::{Span, Time};
 use nvlab_workload::Request;
 
 const SMALL: [&str; 3] = ["media.mlc.blocks=64", "ftl.spare=30%", "ftl.buffer.size=1MiB"];
