@@ -35,10 +35,10 @@ pub enum AgeError {
     Workload(#[from] WorkloadError),
 }
 
-/// A device in its state.
-pub struct Aged<D> {
+/// A page map in its state.
+pub struct Aged {
     /// The device.
-    pub device: D,
+    pub device: Attached<PageMap>,
     /// How it was prepared.
     pub report: Precondition,
     /// When its time of idleness is over.
@@ -71,7 +71,7 @@ pub fn page_map(
     preparation: &Preparation,
     shelf: Option<&Shelf>,
     on_progress: OnProgress<'_>,
-) -> Result<Aged<Attached<PageMap>>, AgeError> {
+) -> Result<Aged, AgeError> {
     let (source, mut own) = writes(design, preparation)?;
     let own = own.as_mut().map(|own| &mut **own as &mut dyn BlockWorkload);
     let seed = preparation.device_seed(preparation.seed);
@@ -97,7 +97,7 @@ fn prepared(
     own: Option<&mut dyn BlockWorkload>,
     begin: kept::Begin<'_>,
     on_progress: OnProgress<'_>,
-) -> Result<Aged<Attached<PageMap>>, AgeError> {
+) -> Result<Aged, AgeError> {
     let mut device = Carrying::new(device);
     let (report, ready) = begin.prepared(&mut device, preparation, own, on_progress)?;
     Ok(Aged { device: device.into_inner(), report, ready: ready + preparation.idle })
