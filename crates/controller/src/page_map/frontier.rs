@@ -216,11 +216,11 @@ impl<S: Store> PageMap<S> {
             };
             self.place(index, padding, NOTHING);
             self.stats.padding_units += 1;
-            if over_channel {
-                // Padding uses up space like a host write.
-                let die = self.die_of_frontier(index);
-                self.dies[die as usize].owed += 1;
-            }
+        }
+        if over_channel {
+            // The page uses up space like one that the host filled: its data was not counted when it was placed.
+            let die = self.die_of_frontier(index);
+            self.dies[die as usize].owed += self.geometry.units_per_page;
         }
         let queued = self.program_pages(at, index, &[], over_channel)?;
         if over_channel {

@@ -52,10 +52,12 @@ fn read_back(device: &mut PageMap<MemStore>, model: &Model, at: Time, context: i
     }
 }
 
+/// Also no device without faults comes to the end of its life: one in seven without a buffer did, under the FIFO cleaner, since of a
+/// page that was padded only the padding was counted as used up, so that the cleaner fell behind.
 #[test]
 fn every_setup_behaves_like_an_array() {
     for setup in setups().into_iter().chain(of_superblocks(setups())) {
-        for seed in 0..3 {
+        for seed in 0..20 {
             let (served, device) = run(&setup, seed, 1500);
             assert_eq!(served, 1500, "{setup:?}");
             assert!(device.stats().cleans > 20, "the cleaner was not tried: {:?} {setup:?}", device.stats());

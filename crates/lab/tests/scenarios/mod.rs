@@ -84,7 +84,7 @@ pub const SCENARIOS: &[Scenario] = &[
             "media.tlc.ecc.retries=4",
         ],
         workload: MIXED,
-        until: "30000 io",
+        until: "24000 io",
         state: State::Full,
     },
     Scenario {
