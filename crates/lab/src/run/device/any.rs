@@ -43,7 +43,7 @@ pub fn any(design: &Design, seed: u64, bytes: Option<InMemory>) -> Result<Box<dy
 }
 
 /// Builds the page map of a design that has nothing else, without payload. Panics if it has another controller.
-pub fn plain_page_map(design: &Design, seed: u64) -> Result<Attached<PageMap>, BuildError> {
+pub(crate) fn plain_page_map(design: &Design, seed: u64) -> Result<Attached<PageMap>, BuildError> {
     let Ftl::Page(page) = &design.ftl else { panic!("{} has no page map", design.name) };
     memory::check(design, Payload::Nothing).map_err(BuildError::Memory)?;
     let (map, _) = page_map::build(design, page, seed, &NoBytes)?;
