@@ -66,7 +66,7 @@ fn code(text: &str) -> usize {
     body.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with("//")).count()
 }
 
-/// Functions as (line, lines), by the indentation of rustfmt.
+/// Functions as (line, lines), by the indentation of rustfmt; one without a body ends with a semicolon.
 fn functions(text: &str) -> Vec<(usize, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -77,8 +77,10 @@ fn functions(text: &str) -> Vec<(usize, usize)> {
             continue;
         }
         let indent = line.len() - line.trim_start().len();
-        let closing = format!("{}}}", " ".repeat(indent));
-        let end = lines[start..].iter().position(|line| **line == closing);
+        let ends = |line: &&str| {
+            line.len() - line.trim_start().len() == indent && (line.trim() == "}" || line.ends_with(';'))
+        };
+        let end = lines[start..].iter().position(ends);
         found.push((start + 1, end.map_or(1, |end| end + 1)));
     }
     found

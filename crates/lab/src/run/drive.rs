@@ -170,33 +170,29 @@ impl DriveError {
 /// Requests between two calls of `go_on`.
 pub(super) const ASK_EVERY: u64 = 8192;
 
+/// From when on a device is driven, how many requests it takes at a time, and until when.
+#[derive(Clone, Copy)]
+pub struct Pass<'a> {
+    /// From when on.
+    pub origin: Time,
+    /// How many requests the device takes at a time.
+    pub queue: u32,
+    /// Where the run ends.
+    pub limit: &'a Limit,
+}
+
 /// A device with the inner loop, which alone is compiled for each kind of controller: whatever else is done with a device in
 /// a run is compiled once.
 pub trait DeviceUnderTest: BlockDevice + Observed {
-    /// [`drive`]; the requests of a recorded `program` are issued when it would issue them.
+    /// Drives the device with `workload` until that or the limit ends the run; the requests of a recorded `program` are
+    /// issued when it would issue them. The workload is called once for each batch, through `dyn`.
     fn paced(
         &mut self,
         workload: &mut dyn BlockWorkload,
         program: Option<&mut Rerun<'_>>,
-        origin: Time,
-        queue: u32,
-        limit: &Limit,
+        pass: Pass<'_>,
         watch: Watch<'_>,
     ) -> Result<Progress, DriveError>;
-}
-
-impl<D: BlockDevice + Observed> DeviceUnderTest for D {
-    fn paced(
-        &mut self,
-        workload: &mut dyn BlockWorkload,
-        program: Option<&mut Rerun<'_>>,
-        origin: Time,
-        queue: u32,
-        limit: &Limit,
-        watch: Watch<'_>,
-    ) -> Result<Progress, DriveError> {
-        paced(self, workload, program, origin, queue, limit, watch)
-    }
 }
 
 /// Drives `device` with `workload` from `origin` on until the workload or the limit ends it. `queue` is how
@@ -209,78 +205,78 @@ pub fn drive(
     limit: &Limit,
     watch: Watch<'_>,
 ) -> Result<Progress, DriveError> {
-    device.paced(workload, None, origin, queue, limit, watch)
+    device.paced(workload, None, Pass { origin, queue, limit }, watch)
 }
 
-/// The inner loop. The workload is called once for each batch, through `dyn`.
-fn paced<D: BlockDevice + Observed>(
-    device: &mut D,
-    workload: &mut dyn BlockWorkload,
-    mut program: Option<&mut Rerun<'_>>,
-    origin: Time,
-    queue: u32,
-    limit: &Limit,
-    Watch { mut meter, go_on }: Watch<'_>,
-) -> Result<Progress, DriveError> {
-    let (closed, depth) = in_flight(workload.pacing(), queue);
-    let mut under_way = Outstanding::new(depth, origin);
-    let mut progress = Progress { now: origin, ..Progress::default() };
-    let mut ask_at = ASK_EVERY;
-    let deadline = origin.ps().saturating_add(limit.time.ps());
-    // The next batch is known while this one is served, unless a limit is sure to end the run in this one.
-    let (mut batch, mut coming) = (&mut Batch::new(), &mut Batch::new());
-    workload.fill(coming);
-    coming.requests().iter().for_each(|request| device.prefetch(request.offset));
-    loop {
-        std::mem::swap(&mut batch, &mut coming);
-        if batch.is_empty() {
-            progress.ended = true;
-            break;
-        }
-        let (requests, mut after) = limit.admits(&progress, batch.requests());
-        coming.clear();
-        if requests.len() == batch.len() {
-            workload.fill(coming);
-        }
-        if after.written_bytes > progress.written_bytes {
-            device.prefetch_writes(requests.iter().filter(|r| r.op == Op::Write).map(|r| r.offset));
-        }
-        // Neither list is indexed by the number of the request: only a failure needs it, and counting costs instructions.
-        let (mut now, mut rest, mut following) = (progress.now, requests.iter(), coming.requests().iter());
-        while let Some(request) = rest.next() {
-            if let Some(next) = following.next() {
-                device.prefetch(next.offset);
-            }
-            let room = under_way.room_at();
-            let wanted = if closed { room } else { wanted(&mut program, request, origin, now) };
-            let begin = wanted.max(room).max(now);
-            if begin.ps() >= deadline {
-                after = progress.after(&requests[..requests.len() - rest.len() - 1]);
+impl<D: BlockDevice + Observed> DeviceUnderTest for D {
+    fn paced(
+        &mut self,
+        workload: &mut dyn BlockWorkload,
+        mut program: Option<&mut Rerun<'_>>,
+        Pass { origin, queue, limit }: Pass<'_>,
+        Watch { mut meter, go_on }: Watch<'_>,
+    ) -> Result<Progress, DriveError> {
+        let (closed, depth) = in_flight(workload.pacing(), queue);
+        let mut under_way = Outstanding::new(depth, origin);
+        let mut progress = Progress { now: origin, ..Progress::default() };
+        let mut ask_at = ASK_EVERY;
+        let deadline = origin.ps().saturating_add(limit.time.ps());
+        // The next batch is known while this one is served, unless a limit is sure to end the run in this one.
+        let (mut batch, mut coming) = (&mut Batch::new(), &mut Batch::new());
+        workload.fill(coming);
+        coming.requests().iter().for_each(|request| self.prefetch(request.offset));
+        loop {
+            std::mem::swap(&mut batch, &mut coming);
+            if batch.is_empty() {
+                progress.ended = true;
                 break;
             }
-            let end = serve(device, begin, request, workload)
-                .map_err(|why| DriveError::failed(after.requests, rest.len(), request, begin, why))?;
-            under_way.add(end);
-            if let Some(meter) = &mut meter {
-                meter.served(request, wanted, end);
-                if let Some(program) = &mut program {
-                    program.served(wanted, end);
-                }
+            let (requests, mut after) = limit.admits(&progress, batch.requests());
+            coming.clear();
+            if requests.len() == batch.len() {
+                workload.fill(coming);
             }
-            now = begin;
+            if after.written_bytes > progress.written_bytes {
+                self.prefetch_writes(requests.iter().filter(|r| r.op == Op::Write).map(|r| r.offset));
+            }
+            // Neither list is indexed by the number of the request: only a failure needs it, and counting costs instructions.
+            let (mut now, mut rest, mut following) =
+                (progress.now, requests.iter(), coming.requests().iter());
+            while let Some(request) = rest.next() {
+                if let Some(next) = following.next() {
+                    self.prefetch(next.offset);
+                }
+                let room = under_way.room_at();
+                let wanted = if closed { room } else { wanted(&mut program, request, origin, now) };
+                let begin = wanted.max(room).max(now);
+                if begin.ps() >= deadline {
+                    after = progress.after(&requests[..requests.len() - rest.len() - 1]);
+                    break;
+                }
+                let end = serve(self, begin, request, workload)
+                    .map_err(|why| DriveError::failed(after.requests, rest.len(), request, begin, why))?;
+                under_way.add(end);
+                if let Some(meter) = &mut meter {
+                    meter.served(request, wanted, end);
+                    if let Some(program) = &mut program {
+                        program.served(wanted, end);
+                    }
+                }
+                now = begin;
+            }
+            following.for_each(|request| self.prefetch(request.offset));
+            let served = after.requests - progress.requests;
+            progress = Progress { now, ..after };
+            if served < batch.len() as u64 {
+                break;
+            }
+            if let Some(meter) = &mut meter {
+                meter.batch(|| self.counters(), served, progress.now);
+            }
+            ask(go_on, &progress, &mut ask_at)?;
         }
-        following.for_each(|request| device.prefetch(request.offset));
-        let served = after.requests - progress.requests;
-        progress = Progress { now, ..after };
-        if served < batch.len() as u64 {
-            break;
-        }
-        if let Some(meter) = &mut meter {
-            meter.batch(|| device.counters(), served, progress.now);
-        }
-        ask(go_on, &progress, &mut ask_at)?;
+        finished(progress, under_way.last())
     }
-    finished(progress, under_way.last())
 }
 
 /// Whether a request begins as soon as there is room, and how many are in flight at a time.

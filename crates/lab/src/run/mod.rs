@@ -212,32 +212,27 @@ struct Requests<'a> {
 }
 
 impl Requests<'_> {
-    fn on(self, mut device: Box<dyn AnyDevice>) -> Result<RunResult, RunError> {
-        let plan = self.plan;
-        let (result, progress) = self.measure(&mut *device)?;
-        Ok(RunResult { mount: mount(device, plan, &progress)?, ..result })
-    }
-
     /// Prepares the device and runs the workload on it.
-    fn measure(self, device: &mut dyn DeviceUnderTest) -> Result<(RunResult, Progress), RunError> {
+    fn on(self, mut device: Box<dyn AnyDevice>) -> Result<RunResult, RunError> {
         let Requests { design, plan, workload, own, begin, on_progress } = self;
         let clock = std::time::Instant::now();
-        let prepared = begin.prepared(device, &plan.state, own, on_progress);
+        let prepared = begin.prepared(&mut *device, &plan.state, own, on_progress);
         let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
         let origin = ready + plan.state.idle;
-        let origin = precondition::prepare(device, workload, origin, on_progress)
+        let origin = precondition::prepare(&mut *device, workload, origin, on_progress)
             .map_err(|source| unprepared(plan, source))?;
         device.reset_stats();
         let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
         let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
         let watch = Watch { meter: Some(&mut meter), go_on };
-        let driven = driven(device, workload, design, origin, &plan.limit, watch);
+        let driven = driven(&mut *device, workload, design, origin, &plan.limit, watch);
         let Driven { progress, program, software, tenants } = driven;
         let progress = checked(plan, progress, origin)?;
-        let result = finish(Run { design, plan, prepared, origin, progress, clock }, device, meter)?;
+        let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut *device, meter)?;
+        let mount = mount(device, plan, &progress)?;
         let closed_loop = workload.pacing() != Pacing::Open;
         let client_bytes = workload.client_bytes();
-        Ok((RunResult { client_bytes, closed_loop, program, software, tenants, ..result }, progress))
+        Ok(RunResult { client_bytes, closed_loop, program, software, tenants, mount, ..result })
     }
 }
 
@@ -258,7 +253,7 @@ fn driven(
     watch: Watch<'_>,
 ) -> Driven {
     let queue = design.path.queue;
-    let pass = staged::Pass { origin, queue, limit };
+    let pass = drive::Pass { origin, queue, limit };
     let plain = |progress| (progress, None, None, Vec::new());
     let driven = match (&design.path.software, workload.program()) {
         (None, None) => match workload.tenants() {

@@ -4,8 +4,8 @@
 //!
 //! Requests keep their recorded order: none begins before the one recorded before it.
 
-use super::drive::{DeviceUnderTest, DriveError, Progress, Watch};
-use super::staged::{self, Pass};
+use super::drive::{DeviceUnderTest, DriveError, Pass, Progress, Watch};
+use super::staged;
 use crate::design::Software;
 use crate::result::{ProgramResult, SoftwareResult};
 use nvlab_units::Span;
@@ -23,7 +23,7 @@ pub fn drive(
     watch: Watch<'_>,
 ) -> Ran<Progress> {
     let mut rerun = Rerun::new(program, pass.origin);
-    let progress = device.paced(workload, Some(&mut rerun), pass.origin, pass.queue, pass.limit, watch)?;
+    let progress = device.paced(workload, Some(&mut rerun), pass, watch)?;
     Ok((progress, result(program, &rerun, pass, &progress)))
 }
 

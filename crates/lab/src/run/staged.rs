@@ -9,7 +9,7 @@
 //! ([`Stack::below_recording`](nvlab_access::stack::Stack::below_recording)). A recording does not say which thread issued a
 //! request: one issues all.
 
-use super::drive::{self, ASK_EVERY, DeviceUnderTest, DriveError, Limit, Progress, Watch};
+use super::drive::{self, ASK_EVERY, DeviceUnderTest, DriveError, Limit, Pass, Progress, Watch};
 use super::outstanding::Outstanding;
 use crate::design::Software;
 use crate::result::{SoftwareResult, StageResult};
@@ -195,14 +195,6 @@ pub(super) fn drive<'a>(
     let progress = drive::finished(issuer.source.progress, finished.last)?;
     let span = progress.now.since(origin).seconds().max(1e-12);
     Ok((progress, result((&software.name, &stack), threads, &issuer.machine, &finished, span)))
-}
-
-/// From when on a device is driven, how many requests it takes at a time, and until when.
-#[derive(Clone, Copy)]
-pub(super) struct Pass<'a> {
-    pub origin: Time,
-    pub queue: u32,
-    pub limit: &'a Limit,
 }
 
 /// What is complete.

@@ -56,11 +56,10 @@ impl HeldDevice {
         let built = device::any(design, preparation.device_seed(seed), bytes);
         let mut device = built.map_err(|why| unbuildable(&plan, why))?;
         let (report, ready) = match is_new {
-            true => (Precondition::none("fresh"), Time::ZERO),
+            true => (Precondition::none(&preparation.to_string()), Time::ZERO),
             false => aged::prepare(&mut *device, design, &preparation, on_progress)
                 .map_err(|why| refused(&plan, why))?,
         };
-        let report = Precondition { kind: preparation.to_string(), ..report };
         Ok(HeldDevice::of(device, plan, design.clone(), (report, ready)))
     }
 }

@@ -30,19 +30,13 @@ pub(super) struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    pub fn on(self, mut device: Box<dyn AnyDevice>) -> Result<RunResult, RunError> {
-        let plan = self.plan;
-        let (result, progress) = self.measure(&mut *device)?;
-        Ok(RunResult { mount: mount(device, plan, &progress)?, ..result })
-    }
-
     /// Prepares the device and runs the workload on it.
-    fn measure(self, device: &mut dyn DeviceUnderTest) -> Result<(RunResult, Progress), RunError> {
+    pub fn on(self, mut device: Box<dyn AnyDevice>) -> Result<RunResult, RunError> {
         let Watched { design, plan, workload, own, onlooker, on_progress } = self;
         let clock = std::time::Instant::now();
-        let prepared = precondition::precondition(device, &plan.state, own, on_progress);
+        let prepared = precondition::precondition(&mut *device, &plan.state, own, on_progress);
         let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
-        let origin = precondition::prepare(device, workload, ready + plan.state.idle, on_progress)
+        let origin = precondition::prepare(&mut *device, workload, ready + plan.state.idle, on_progress)
             .map_err(|source| unprepared(plan, source))?;
         device.reset_stats();
         onlooker.begins(Controls { plug: false, rate: false });
@@ -52,7 +46,7 @@ impl Watched<'_> {
             reached.set(Some(*progress));
             !ended.get() && on_progress("running", share_done(plan, progress, origin))
         };
-        let mut seen = Seen::new(device, (plan, onlooker), origin, &ended);
+        let mut seen = Seen::new(&mut *device, (plan, onlooker), origin, &ended);
         let watch = Watch { meter: Some(&mut meter), go_on };
         let driven = driven(&mut seen, workload, design, origin, &plan.limit, watch);
         let progress = match (driven.progress, reached.get()) {
@@ -62,10 +56,11 @@ impl Watched<'_> {
         if progress.requests == 0 {
             return Err(RunError::Nothing { design: plan.design_name.clone() });
         }
-        let result = finish(Run { design, plan, prepared, origin, progress, clock }, device, meter)?;
+        let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut *device, meter)?;
         let (closed_loop, client_bytes) = (workload.pacing() != Pacing::Open, workload.client_bytes());
         let (program, software, tenants) = (driven.program, driven.software, driven.tenants);
-        Ok((RunResult { client_bytes, closed_loop, program, software, tenants, ..result }, progress))
+        let mount = mount(device, plan, &progress)?;
+        Ok(RunResult { client_bytes, closed_loop, program, software, tenants, mount, ..result })
     }
 }
 
