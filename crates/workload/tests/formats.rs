@@ -56,7 +56,7 @@ fn response_times_are_kept_where_they_can_be_said() {
     write(&columns, Format::Msr, &mut text, Path::new("t")).unwrap();
     let (again, _) = parse(std::str::from_utf8(&text).unwrap(), Format::Msr).unwrap();
     assert_eq!(again.response_ps(), columns.response_ps());
-    let report = write(&columns, Format::FioIolog, Vec::new(), Path::new("t")).unwrap();
+    let report = write(&columns, Format::FioIolog, &mut Vec::new(), Path::new("t")).unwrap();
     assert_eq!(report.responses_lost, 3);
     // A line without a response time: none are kept.
     assert_eq!(parse(&lines(""), Format::Msr).unwrap().0.response_ps(), None);
@@ -272,7 +272,7 @@ fn what_a_format_cannot_say_is_counted_or_refused() {
     for (op, bytes, fua) in [(Op::Write, 512, true), (Op::Trim, 512, false), (Op::Flush, 0, false)] {
         columns.push(Request { op, bytes, fua, ..Request::default() });
     }
-    let written = |columns: &Columns, format| write(columns, format, Vec::new(), Path::new("t"));
+    let written = |columns: &Columns, format| write(columns, format, &mut Vec::new(), Path::new("t"));
     let report = written(&columns, Format::Msr).unwrap();
     let expected =
         "1 requests written; 1 trims left out; 1 flushes left out; 1 writes lost their force unit access";

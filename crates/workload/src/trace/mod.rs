@@ -257,16 +257,12 @@ fn read_or_take(
     taker: Option<Taker<'_>>,
 ) -> Result<(Columns, ReadReport), WorkloadError> {
     if let Some(name) = built_in::name(path) {
-        let mut bytes = built_in::bytes(name)?;
-        let length = bytes.len();
-        return read_stream(&mut bytes, length, path, options, None);
+        let bytes = built_in::bytes(name)?;
+        return read_stream(&mut &bytes[..], bytes.len(), path, options, None);
     }
     if let Some(name) = objects::name(path) {
         return match objects::recorded(name) {
-            Some(mut bytes) => {
-                let length = bytes.len();
-                read_stream(&mut bytes, length, path, options, None)
-            }
+            Some(bytes) => read_stream(&mut &bytes[..], bytes.len(), path, options, None),
             None => objects::make(name, options),
         };
     }

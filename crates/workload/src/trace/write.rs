@@ -62,25 +62,16 @@ pub fn write_file(columns: &Columns, format: Format, path: &Path) -> Result<Writ
             Ok(report)
         }
         _ => {
-            let report = write(columns, format, &file, path)?;
+            let report = write(columns, format, &mut &file, path)?;
             file.sync_all().map_err(file_error)?;
             Ok(report)
         }
     }
 }
 
-/// Writes `columns` to `out` in `format`; `path` is its name in messages.
+/// Writes `columns` to `out` in `format`; `path` is its name in messages. Blocks of text go through `dyn`, so that the formats
+/// are compiled once.
 pub fn write(
-    columns: &Columns,
-    format: Format,
-    mut out: impl Write + Send,
-    path: &Path,
-) -> Result<WriteReport, WorkloadError> {
-    write_to(columns, format, &mut out, path)
-}
-
-/// Blocks of text are written through `dyn`, so that the formats are compiled once.
-fn write_to(
     columns: &Columns,
     format: Format,
     out: &mut (dyn Write + Send),
