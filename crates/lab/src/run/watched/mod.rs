@@ -61,13 +61,14 @@ pub fn run_watched(
         let device = device::any(design, seed, bytes).map_err(|why| unbuildable(plan, why))?;
         return seen::Watched { design, plan, workload, own, onlooker, on_progress }.on(device);
     }
-    let (backing, has_plug) = backing(design, plan);
-    let watched = requests::Watched { design, plan, workload, own, has_plug, onlooker, on_progress };
-    let ran = match has_plug {
-        true => device::build(design, seed, &backing, watched),
-        false => device::build(design, seed, &NoBytes, watched),
+    // Only from media that keep bytes can a device recover, so that its power can fail.
+    let bytes = InMemory { filled: plan.state.state != State::Fresh };
+    let (device, has_plug) = match device::any(design, seed, Some(bytes)) {
+        Err(BuildError::Memory(_)) => (device::any(design, seed, None), false),
+        device => (device, true),
     };
-    ran.map_err(|why| unbuildable(plan, why))?
+    let device = device.map_err(|why| unbuildable(plan, why))?;
+    requests::Watched { design, plan, workload, own, has_plug, onlooker, on_progress }.on(device)
 }
 
 /// The same for transactions of loads and stores on a memory.

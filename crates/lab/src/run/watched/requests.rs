@@ -6,7 +6,7 @@ use super::sight::Onlooker;
 use super::tour::Tour;
 use crate::design::Design;
 use crate::result::RunResult;
-use crate::run::device::{Carrying, Device, Observed, Visit};
+use crate::run::device::AnyDevice;
 use crate::run::drive::{self, DriveError, Progress};
 use crate::run::outstanding::Outstanding;
 use crate::run::{OnProgress, RunError, RunPlan, failed, keeps_payload, mount, precondition, unprepared};
@@ -25,15 +25,14 @@ pub(super) struct Watched<'a> {
     pub on_progress: OnProgress<'a>,
 }
 
-impl Visit for Watched<'_> {
-    type Output = Result<RunResult, RunError>;
-    fn visit<D: Device + Send + 'static>(self, device: D, _: Time) -> Self::Output {
+impl Watched<'_> {
+    /// Prepares the device and runs the workload on it.
+    pub fn on(self, mut device: Box<dyn AnyDevice>) -> Result<RunResult, RunError> {
         let Watched { design, plan, workload, own, has_plug, onlooker, on_progress } = self;
-        let mut device = Carrying::new(device);
         let clock = std::time::Instant::now();
-        let prepared = precondition::precondition(&mut device, &plan.state, own, on_progress);
+        let prepared = precondition::precondition(&mut *device, &plan.state, own, on_progress);
         let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
-        let origin = precondition::prepare(&mut device, workload, ready + plan.state.idle, on_progress)
+        let origin = precondition::prepare(&mut *device, workload, ready + plan.state.idle, on_progress)
             .map_err(|source| unprepared(plan, source))?;
         device.reset_stats();
         let mut tour = Tour::new((device, prepared, origin), plan, has_plug, onlooker, on_progress, clock);
@@ -41,7 +40,7 @@ impl Visit for Watched<'_> {
         let (result, device, progress) = tour.end(design, last)?;
         // Media that keep bytes for the plug alone are not mounted at the end, as in a run that nobody watches.
         let keeps = keeps_payload(design) && workload.carries_payload();
-        let mount = if keeps { mount(Box::new(device), plan, &progress)? } else { None };
+        let mount = if keeps { mount(device, plan, &progress)? } else { None };
         let closed_loop = workload.pacing() != Pacing::Open;
         Ok(RunResult { client_bytes: workload.client_bytes(), closed_loop, mount, ..result })
     }
@@ -79,7 +78,7 @@ impl Pace {
     }
 }
 
-impl<D: Device> Tour<'_, Carrying<D>> {
+impl Tour<'_, Box<dyn AnyDevice>> {
     /// Serves the requests until they or the limit end the run; returns when the last one is done.
     fn drive(&mut self, workload: &mut dyn BlockWorkload, queue: u32) -> Result<Time, RunError> {
         let (closed, depth) = drive::in_flight(workload.pacing(), queue);
@@ -128,7 +127,7 @@ impl<D: Device> Tour<'_, Carrying<D>> {
     ) -> Result<Time, DriveError> {
         let wanted = wanted.max(self.origin);
         let number = self.progress.requests + 1;
-        let end = drive::serve(self.device(), begin, request, workload)
+        let end = drive::serve(&mut **self.device(), begin, request, workload)
             .map_err(|why| DriveError::failed(number, 0, request, begin, why))?;
         self.meter.served(request, wanted, end);
         self.totals[request.op as usize].count_one(request.bytes, end.since(wanted));

@@ -3,13 +3,44 @@
 use super::sight::{Controls, Onlooker, Sight, Step};
 use crate::design::Design;
 use crate::result::{Precondition, RunResult};
-use crate::run::device::Observed;
+use crate::run::device::{AnyDevice, Observed};
 use crate::run::drive::{self, Progress};
 use crate::run::meter::{Meter, Totals};
 use crate::run::{OnProgress, Run, RunError, RunPlan, failed, finish, share_done};
-use nvlab_controller::Powered;
+use nvlab_controller::{Powered, RecoveryReport};
 use nvlab_units::Time;
 use std::ops::ControlFlow;
+
+/// What a tour needs of a device: to look at it, and to cut its power.
+pub(super) trait Toured: Sized {
+    fn observed(&self) -> &dyn Observed;
+    fn observed_mut(&mut self) -> &mut dyn Observed;
+    fn power_cycled(self, at: Time) -> Result<(Self, RecoveryReport), String>;
+}
+
+impl Toured for Box<dyn AnyDevice> {
+    fn observed(&self) -> &dyn Observed {
+        &**self
+    }
+    fn observed_mut(&mut self) -> &mut dyn Observed {
+        &mut **self
+    }
+    fn power_cycled(self, at: Time) -> Result<(Self, RecoveryReport), String> {
+        AnyDevice::power_cycle(self, at)
+    }
+}
+
+impl<M: Observed + Powered> Toured for M {
+    fn observed(&self) -> &dyn Observed {
+        self
+    }
+    fn observed_mut(&mut self) -> &mut dyn Observed {
+        self
+    }
+    fn power_cycled(self, at: Time) -> Result<(Self, RecoveryReport), String> {
+        self.power_cycle(at)
+    }
+}
 
 /// A watched run on its way.
 pub(super) struct Tour<'a, D> {
@@ -32,7 +63,7 @@ pub(super) struct Tour<'a, D> {
     ask_at: u64,
 }
 
-impl<'a, D: Observed + Powered> Tour<'a, D> {
+impl<'a, D: Toured> Tour<'a, D> {
     /// Begins at `origin` on a prepared device.
     pub fn new(
         (device, prepared, origin): (D, Precondition, Time),
@@ -43,7 +74,7 @@ impl<'a, D: Observed + Powered> Tour<'a, D> {
         clock: std::time::Instant,
     ) -> Tour<'a, D> {
         onlooker.begins(Controls { plug: has_plug, rate: true });
-        let meter = Meter::new(origin, device.counters(), plan.requests_asked);
+        let meter = Meter::new(origin, device.observed().counters(), plan.requests_asked);
         Tour {
             device: Some(device),
             plan,
@@ -73,7 +104,7 @@ impl<'a, D: Observed + Powered> Tour<'a, D> {
 
     /// So many requests were served since the last call.
     pub fn served(&mut self, requests: u64) -> Result<(), RunError> {
-        let device = self.device.as_ref().expect("a device with power");
+        let device = self.device.as_ref().expect("a device with power").observed();
         self.meter.batch(|| device.counters(), requests, self.progress.now);
         let Tour { plan, began, on_progress, .. } = self;
         let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, *began));
@@ -83,7 +114,7 @@ impl<'a, D: Observed + Powered> Tour<'a, D> {
     /// Shows the run as it is before the request at `at`; breaks if the run ends there. `Some`: the power failed, and the device
     /// is ready again then.
     pub fn look(&mut self, at: Time) -> Result<ControlFlow<(), Option<Time>>, RunError> {
-        let device = self.device.as_mut().expect("a device with power");
+        let device = self.device.as_mut().expect("a device with power").observed_mut();
         let done = share_done(self.plan, &Progress { now: at, ..self.progress }, self.began);
         match self.onlooker.before(Sight { at, origin: self.origin, totals: &self.totals, device, done }) {
             Step::Go => Ok(ControlFlow::Continue(None)),
@@ -97,12 +128,13 @@ impl<'a, D: Observed + Powered> Tour<'a, D> {
         let device = self.device.take().expect("a device with power");
         let requests = self.progress.requests;
         let (mut device, report) = device
-            .power_cycle(at)
+            .power_cycled(at)
             .map_err(|why| RunError::Unmounted { design: self.plan.design_name.clone(), why })?;
         let ready = drive::within_time(at + report.time, requests).map_err(|why| failed(self.plan, why))?;
-        device.settle(ready);
-        device.reset_stats();
-        self.meter = Meter::new(ready, device.counters(), None);
+        let observed = device.observed_mut();
+        observed.settle(ready);
+        observed.reset_stats();
+        self.meter = Meter::new(ready, observed.counters(), None);
         (self.totals, self.origin, self.requests_before) = (Totals::default(), ready, requests);
         self.progress.now = ready;
         self.device = Some(device);
@@ -120,7 +152,8 @@ impl<'a, D: Observed + Powered> Tour<'a, D> {
             return Err(RunError::Nothing { design: plan.design_name.clone() });
         }
         let mut device = device.expect("a device that answered");
-        let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut device, meter)?;
+        let result =
+            finish(Run { design, plan, prepared, origin, progress, clock }, device.observed_mut(), meter)?;
         Ok((result, device, progress))
     }
 }
