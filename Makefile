@@ -24,7 +24,7 @@ export WHAT NEXT
 run: ; @echo "$$WHAT"; $(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html && echo "$$NEXT"
 
 install:
-	cargo install --quiet --locked --path crates/cli --root $(PREFIX)
+	cargo install --quiet --locked --profile dist --path crates/cli --root $(PREFIX)
 	$(PREFIX)/bin/nvlab man -q $(PREFIX)/share/man/man1
 	@for shell in $(SHELLS); do file=$(PREFIX)/$${shell#*:}; mkdir -p $${file%/*}; $(PREFIX)/bin/nvlab completions $${shell%%:*} >$$file; done
 
