@@ -217,11 +217,7 @@ impl Requests<'_> {
         let Requests { design, plan, workload, own, begin, on_progress } = self;
         let clock = std::time::Instant::now();
         let prepared = begin.prepared(&mut *device, &plan.state, own, on_progress);
-        let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
-        let origin = ready + plan.state.idle;
-        let origin = precondition::prepare(&mut *device, workload, origin, on_progress)
-            .map_err(|source| unprepared(plan, source))?;
-        device.reset_stats();
+        let (prepared, origin) = opened(&mut *device, prepared, plan, workload, on_progress)?;
         let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
         let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
         let watch = Watch { meter: Some(&mut meter), go_on };
@@ -297,6 +293,21 @@ fn mount(
 
 fn failed(plan: &RunPlan, source: DriveError) -> RunError {
     RunError::Failed { design: plan.design_name.clone(), source, asked: plan.requests_asked }
+}
+
+/// Has the workload prepare what it needs on a device that is `prepared`; returns how that was, and when what is measured begins.
+fn opened(
+    device: &mut dyn DeviceUnderTest,
+    prepared: Result<(Precondition, Time), DriveError>,
+    plan: &RunPlan,
+    workload: &mut dyn BlockWorkload,
+    on_progress: OnProgress<'_>,
+) -> Result<(Precondition, Time), RunError> {
+    let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
+    let origin = precondition::prepare(device, workload, ready + plan.state.idle, on_progress)
+        .map_err(|source| unprepared(plan, source))?;
+    device.reset_stats();
+    Ok((prepared, origin))
 }
 
 fn unprepared(plan: &RunPlan, source: DriveError) -> RunError {

@@ -50,6 +50,7 @@ pub fn run_watched(
     let mut own = works.1.and_then(Work::requests);
     let own = own.as_mut().map(|own| &mut **own as &mut dyn BlockWorkload);
     let (seed, workload) = (plan.state.device_seed(plan.seed), &mut *workload);
+    let bytes = InMemory { filled: plan.state.state != State::Fresh };
     let staged = design.path.software.is_some();
     if staged && workload.tenants().is_some() {
         let why = "several streams at once pass no software";
@@ -57,12 +58,11 @@ pub fn run_watched(
     }
     if staged || workload.program().is_some() || workload.tenants().is_some() {
         let keeps = keeps_payload(design) && workload.carries_payload();
-        let bytes = keeps.then_some(InMemory { filled: plan.state.state != State::Fresh });
-        let device = device::any(design, seed, bytes).map_err(|why| unbuildable(plan, why))?;
+        let device =
+            device::any(design, seed, keeps.then_some(bytes)).map_err(|why| unbuildable(plan, why))?;
         return seen::Watched { design, plan, workload, own, onlooker, on_progress }.on(device);
     }
     // Only from media that keep bytes can a device recover, so that its power can fail.
-    let bytes = InMemory { filled: plan.state.state != State::Fresh };
     let (device, has_plug) = match device::any(design, seed, Some(bytes)) {
         Err(BuildError::Memory(_)) => (device::any(design, seed, None), false),
         device => (device, true),

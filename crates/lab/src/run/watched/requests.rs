@@ -9,7 +9,7 @@ use crate::result::RunResult;
 use crate::run::device::AnyDevice;
 use crate::run::drive::{self, DriveError, Progress};
 use crate::run::outstanding::Outstanding;
-use crate::run::{OnProgress, RunError, RunPlan, failed, keeps_payload, mount, precondition, unprepared};
+use crate::run::{OnProgress, RunError, RunPlan, failed, keeps_payload, mount, opened, precondition};
 use nvlab_units::{Span, Time};
 use nvlab_workload::{Batch, BlockWorkload, Pacing, Request};
 use std::ops::ControlFlow;
@@ -31,10 +31,7 @@ impl Watched<'_> {
         let Watched { design, plan, workload, own, has_plug, onlooker, on_progress } = self;
         let clock = std::time::Instant::now();
         let prepared = precondition::precondition(&mut *device, &plan.state, own, on_progress);
-        let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
-        let origin = precondition::prepare(&mut *device, workload, ready + plan.state.idle, on_progress)
-            .map_err(|source| unprepared(plan, source))?;
-        device.reset_stats();
+        let (prepared, origin) = opened(&mut *device, prepared, plan, workload, on_progress)?;
         let mut tour = Tour::new((device, prepared, origin), plan, has_plug, onlooker, on_progress, clock);
         let last = tour.drive(workload, design.path.queue)?;
         let (result, device, progress) = tour.end(design, last)?;

@@ -11,8 +11,8 @@ use crate::result::RunResult;
 use crate::run::device::{AnyDevice, Counters, Fill, Insides, Maps, Observed};
 use crate::run::drive::{DeviceUnderTest, DriveError, Progress, Watch};
 use crate::run::meter::{Meter, Totals};
-use crate::run::{OnProgress, Run, RunError, RunPlan, driven, failed, finish, mount, precondition};
-use crate::run::{share_done, unprepared};
+use crate::run::{OnProgress, Run, RunError, RunPlan, driven, failed, finish, mount, opened};
+use crate::run::{precondition, share_done};
 use nvlab_access::BlockDevice;
 use nvlab_controller::{Background, ControllerError};
 use nvlab_units::{Served, Span, Time};
@@ -35,10 +35,7 @@ impl Watched<'_> {
         let Watched { design, plan, workload, own, onlooker, on_progress } = self;
         let clock = std::time::Instant::now();
         let prepared = precondition::precondition(&mut *device, &plan.state, own, on_progress);
-        let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
-        let origin = precondition::prepare(&mut *device, workload, ready + plan.state.idle, on_progress)
-            .map_err(|source| unprepared(plan, source))?;
-        device.reset_stats();
+        let (prepared, origin) = opened(&mut *device, prepared, plan, workload, on_progress)?;
         onlooker.begins(Controls { plug: false, rate: false });
         let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
         let (ended, reached) = (Cell::new(false), Cell::new(None));

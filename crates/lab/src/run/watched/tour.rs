@@ -13,16 +13,12 @@ use std::ops::ControlFlow;
 
 /// What a tour needs of a device: to look at it, and to cut its power.
 pub(super) trait Toured: Sized {
-    fn observed(&self) -> &dyn Observed;
-    fn observed_mut(&mut self) -> &mut dyn Observed;
+    fn observed(&mut self) -> &mut dyn Observed;
     fn power_cycled(self, at: Time) -> Result<(Self, RecoveryReport), String>;
 }
 
 impl Toured for Box<dyn AnyDevice> {
-    fn observed(&self) -> &dyn Observed {
-        &**self
-    }
-    fn observed_mut(&mut self) -> &mut dyn Observed {
+    fn observed(&mut self) -> &mut dyn Observed {
         &mut **self
     }
     fn power_cycled(self, at: Time) -> Result<(Self, RecoveryReport), String> {
@@ -31,10 +27,7 @@ impl Toured for Box<dyn AnyDevice> {
 }
 
 impl<M: Observed + Powered> Toured for M {
-    fn observed(&self) -> &dyn Observed {
-        self
-    }
-    fn observed_mut(&mut self) -> &mut dyn Observed {
+    fn observed(&mut self) -> &mut dyn Observed {
         self
     }
     fn power_cycled(self, at: Time) -> Result<(Self, RecoveryReport), String> {
@@ -66,7 +59,7 @@ pub(super) struct Tour<'a, D> {
 impl<'a, D: Toured> Tour<'a, D> {
     /// Begins at `origin` on a prepared device.
     pub fn new(
-        (device, prepared, origin): (D, Precondition, Time),
+        (mut device, prepared, origin): (D, Precondition, Time),
         plan: &'a RunPlan,
         has_plug: bool,
         onlooker: &'a mut dyn Onlooker,
@@ -104,7 +97,7 @@ impl<'a, D: Toured> Tour<'a, D> {
 
     /// So many requests were served since the last call.
     pub fn served(&mut self, requests: u64) -> Result<(), RunError> {
-        let device = self.device.as_ref().expect("a device with power").observed();
+        let device = self.device.as_mut().expect("a device with power").observed();
         self.meter.batch(|| device.counters(), requests, self.progress.now);
         let Tour { plan, began, on_progress, .. } = self;
         let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, *began));
@@ -114,7 +107,7 @@ impl<'a, D: Toured> Tour<'a, D> {
     /// Shows the run as it is before the request at `at`; breaks if the run ends there. `Some`: the power failed, and the device
     /// is ready again then.
     pub fn look(&mut self, at: Time) -> Result<ControlFlow<(), Option<Time>>, RunError> {
-        let device = self.device.as_mut().expect("a device with power").observed_mut();
+        let device = self.device.as_mut().expect("a device with power").observed();
         let done = share_done(self.plan, &Progress { now: at, ..self.progress }, self.began);
         match self.onlooker.before(Sight { at, origin: self.origin, totals: &self.totals, device, done }) {
             Step::Go => Ok(ControlFlow::Continue(None)),
@@ -131,7 +124,7 @@ impl<'a, D: Toured> Tour<'a, D> {
             .power_cycled(at)
             .map_err(|why| RunError::Unmounted { design: self.plan.design_name.clone(), why })?;
         let ready = drive::within_time(at + report.time, requests).map_err(|why| failed(self.plan, why))?;
-        let observed = device.observed_mut();
+        let observed = device.observed();
         observed.settle(ready);
         observed.reset_stats();
         self.meter = Meter::new(ready, observed.counters(), None);
@@ -153,7 +146,7 @@ impl<'a, D: Toured> Tour<'a, D> {
         }
         let mut device = device.expect("a device that answered");
         let result =
-            finish(Run { design, plan, prepared, origin, progress, clock }, device.observed_mut(), meter)?;
+            finish(Run { design, plan, prepared, origin, progress, clock }, device.observed(), meter)?;
         Ok((result, device, progress))
     }
 }
