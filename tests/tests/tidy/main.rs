@@ -66,7 +66,7 @@ fn code(text: &str) -> usize {
     body.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with("//")).count()
 }
 
-/// Functions as (line, lines), by the indentation of rustfmt; one without a body ends with a semicolon.
+/// Functions with a body as (line, lines), by the indentation of rustfmt.
 fn functions(text: &str) -> Vec<(usize, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -77,10 +77,15 @@ fn functions(text: &str) -> Vec<(usize, usize)> {
             continue;
         }
         let indent = line.len() - line.trim_start().len();
-        let ends = |line: &&str| {
-            line.len() - line.trim_start().len() == indent && (line.trim() == "}" || line.ends_with(';'))
+        let closing = format!("{}}}", " ".repeat(indent));
+        let ends_signature = |line: &&&str| {
+            let is_outer = line.len() - line.trim_start().len() == indent;
+            is_outer && (line.ends_with(['{', ';']) || **line == closing)
         };
-        let end = lines[start..].iter().position(ends);
+        if lines[start..].iter().find(ends_signature).is_some_and(|line| line.ends_with(';')) {
+            continue;
+        }
+        let end = lines[start..].iter().position(|line| **line == closing);
         found.push((start + 1, end.map_or(1, |end| end + 1)));
     }
     found
