@@ -8,6 +8,7 @@ use super::lines::{Bad, BadLine};
 use super::store::Store;
 use crate::columns::{Columns, FUA_BIT, Origin, ROWS_MAX, no_volume};
 use crate::{Op, WorkloadError};
+use rayon::prelude::*;
 use std::collections::HashMap;
 use std::mem::take;
 
@@ -199,7 +200,7 @@ impl Rows {
         let damaged = |reason: String| WorkloadError::Damaged { file: file.to_owned(), reason };
         self.store.settle();
         let store = &mut self.store;
-        if !store.ticks.is_sorted() {
+        if self.report.reordered > 0 && !store.ticks.is_sorted() {
             store.sort();
         }
         if let (Some(&earliest), Some(&latest)) = (store.ticks.first(), store.ticks.last()) {
@@ -213,13 +214,13 @@ impl Rows {
                 let days = (latest - first) as f64 * tick_ps as f64 * 1e-12 / 86400.0;
                 return Err(damaged(format!("its times span {days:.0} days; at most 213 can be replayed")));
             }
-            store.ticks.iter_mut().for_each(|ticks| *ticks = (*ticks - first) * tick_ps);
+            in_pieces(&mut store.ticks).for_each(|ticks| *ticks = (*ticks - first) * tick_ps);
         }
         if store.response.len() != store.ticks.len() {
             // Some lines have none.
             store.response.clear();
         }
-        store.response.iter_mut().for_each(|ticks| *ticks = ticks.saturating_mul(tick_ps));
+        in_pieces(&mut store.response).for_each(|ticks| *ticks = ticks.saturating_mul(tick_ps));
         self.report.requests += store.ticks.len() as u64;
         Ok(Columns {
             at_ps: take(&mut store.ticks),
@@ -361,6 +362,12 @@ impl Volumes {
         let known = self.names.iter().chain(&self.others).map(String::as_str);
         Err(no_volume(file, missing, known))
     }
+}
+
+/// The times of a column, on all cores.
+fn in_pieces(column: &mut [u64]) -> impl IndexedParallelIterator<Item = &mut u64> {
+    const PIECE_ROWS: usize = 1 << 16;
+    column.par_iter_mut().with_min_len(PIECE_ROWS)
 }
 
 #[inline]
