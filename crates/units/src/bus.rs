@@ -4,7 +4,7 @@
 //! delay the transfers of reads that are ready before it.
 //!
 //! Invariants: the bookings are disjoint, in order and apart: two without a gap between them are one. Those before the
-//! `now` of a booking that looks for a gap are dropped.
+//! `now` of a booking may be dropped.
 
 use crate::time::{Served, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -48,20 +48,26 @@ impl Bus {
         if at < self.last.1 || span.is_zero() {
             return self.book_in_gap(now, at, span);
         }
-        let end = at + span;
-        self.forget(now);
-        if self.last.1 > now {
-            self.insert(self.earlier.len(), self.last);
+        match self.earlier.back_mut() {
+            Some(before) if before.1 == self.last.0 => before.1 = self.last.1,
+            _ => {
+                self.make_room(now);
+                self.earlier.push_back(self.last);
+            }
         }
-        self.last = (at, end);
-        Served { start: at, end }
+        self.last = (at, at + span);
+        Served { start: at, end: self.last.1 }
     }
 
-    /// Drops the bookings that end by `now`.
+    /// Drops the bookings that end by `now`, if there is no room for another one: to look for them every time takes longer than to
+    /// keep them for a while.
     #[inline]
-    fn forget(&mut self, now: Time) {
-        while self.earlier.front().is_some_and(|&(_, end)| end <= now) {
-            self.earlier.pop_front();
+    fn make_room(&mut self, now: Time) {
+        if self.earlier.len() == self.earlier.capacity() {
+            let over = self.earlier.partition_point(|&(_, end)| end <= now);
+            self.earlier.drain(..over);
+            // With less than a third free, the next time would come too soon.
+            self.earlier.reserve(self.earlier.len() / 2);
         }
     }
 
@@ -69,7 +75,7 @@ impl Bus {
         if span.is_zero() {
             return Served { start: at, end: at };
         }
-        self.forget(now);
+        self.make_room(now);
         let mut start = at;
         let first = self.earlier.partition_point(|&(_, to)| to <= at);
         for (index, &(from, to)) in self.earlier.iter().enumerate().skip(first) {

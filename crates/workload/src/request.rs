@@ -98,7 +98,7 @@ impl Default for Batch {
 
 impl Batch {
     /// How many requests fit.
-    pub(crate) const LEN: usize = 32;
+    pub const LEN: usize = 32;
 
     /// An empty batch.
     pub fn new() -> Batch {

@@ -223,6 +223,8 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
         let deadline = origin.ps().saturating_add(limit.time.ps());
         // The next batch is known while this one is served, unless a limit is sure to end the run in this one.
         let (mut batch, mut coming) = (&mut Batch::new(), &mut Batch::new());
+        // They are counted batch by batch: in between, each request waits for the one before, and counting for both.
+        let mut latencies = [Span::ZERO; Batch::LEN];
         workload.fill(coming);
         coming.requests().iter().for_each(|request| self.prefetch(request.offset));
         loop {
@@ -240,9 +242,9 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
                 self.prefetch_writes(requests.iter().filter(|r| r.op == Op::Write).map(|r| r.offset));
             }
             // Neither list is indexed by the number of the request: only a failure needs it, and counting costs instructions.
-            let (mut now, mut rest, mut following) =
-                (progress.now, requests.iter(), coming.requests().iter());
-            while let Some(request) = rest.next() {
+            let (mut now, mut rest) = (progress.now, requests.iter().zip(&mut latencies));
+            let mut following = coming.requests().iter();
+            while let Some((request, latency)) = rest.next() {
                 if let Some(next) = following.next() {
                     self.prefetch(next.offset);
                 }
@@ -256,17 +258,18 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
                 let end = serve(self, begin, request, workload)
                     .map_err(|why| DriveError::failed(after.requests, rest.len(), request, begin, why))?;
                 under_way.add(end);
-                if let Some(meter) = &mut meter {
-                    meter.served(request, wanted, end);
-                    if let Some(program) = &mut program {
-                        program.served(wanted, end);
-                    }
+                *latency = end.since(wanted);
+                if let Some(program) = &mut program {
+                    program.served(wanted, end);
                 }
                 now = begin;
             }
             following.for_each(|request| self.prefetch(request.offset));
             let served = after.requests - progress.requests;
             progress = Progress { now, ..after };
+            if let Some(meter) = &mut meter {
+                meter.served_all(&requests[..served as usize], &latencies);
+            }
             if served < batch.len() as u64 {
                 break;
             }

@@ -150,6 +150,14 @@ impl Meter {
         self.current[request.op as usize].count_one(request.bytes, end.since(wanted));
     }
 
+    /// Requests were served, each with its latency.
+    #[inline]
+    pub(super) fn served_all(&mut self, requests: &[Request], latencies: &[Span]) {
+        for (request, &latency) in requests.iter().zip(latencies) {
+            self.current[request.op as usize].count_one(request.bytes, latency);
+        }
+    }
+
     /// `requests` were served since the last call, about 32, by a device that has counted what `counters` returns.
     #[inline]
     pub fn batch(&mut self, counters: impl FnOnce() -> Counters, requests: u64, now: Time) {

@@ -28,7 +28,7 @@ impl<D: Device> BlockDevice for Carrying<D> {
     fn capacity_bytes(&self) -> u64 {
         self.device.capacity_bytes()
     }
-    #[inline]
+    #[inline(always)]
     fn read(
         &mut self,
         at: Time,
