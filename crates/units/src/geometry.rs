@@ -190,11 +190,16 @@ impl Layout {
     pub const fn die_of(&self, block: BlockId) -> u32 {
         self.by_die.divide(block.0)
     }
+    /// Block, and number of the unit within it.
+    #[inline]
+    pub const fn split_block(&self, unit: Ppa) -> (BlockId, u32) {
+        let block = self.block_of(unit);
+        (block, unit.0 - block.0 * self.units_per_block)
+    }
     /// Block, page within it and slot within that.
     #[inline]
     pub const fn split(&self, unit: Ppa) -> (BlockId, u32, u32) {
-        let block = self.block_of(unit);
-        let within = unit.0 - block.0 * self.units_per_block;
+        let (block, within) = self.split_block(unit);
         let page = self.by_page.divide(within);
         (block, page, within - page * self.units_per_page)
     }

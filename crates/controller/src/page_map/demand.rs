@@ -24,7 +24,7 @@ use super::{NOTHING, PageMap, PageMapConfig};
 use crate::ControllerError;
 use nvlab_medium::Store;
 use nvlab_units::geometry::Divider;
-use nvlab_units::{Extent, Geometry, Ppa, Served, Time};
+use nvlab_units::{Extent, Geometry, Ppa, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -133,7 +133,7 @@ impl<S: Store> PageMap<S> {
         start: Time,
         extent: Extent,
         into: &mut [u8],
-    ) -> Result<Served, ControllerError> {
+    ) -> Result<Time, ControllerError> {
         ControllerError::check_extent(extent, self.config.logical_units)?;
         let (mut done, mut end) = (0, start);
         while done < extent.count {
@@ -151,8 +151,7 @@ impl<S: Store> PageMap<S> {
             end = end.max(self.read_extent(ready, part, &mut rest[..bytes])?);
             done += count;
         }
-        self.stats.host_read_units += extent.count as u64;
-        Ok(Served { start, end })
+        Ok(end)
     }
 
     /// Looks up the entry of a unit that is about to be written, the first one of its request or of its translation page.

@@ -385,13 +385,13 @@ impl<S: Store> Controller for PageMap<S> {
     fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
         let start = at + self.config.overhead;
         self.fold_when_idle(start);
-        if self.demand.is_some() {
-            return self.read_on_demand(start, extent, into);
-        }
-        if extent.count == 1 && !S::KEEPS {
-            return self.read_one(start, extent);
-        }
-        let end = self.read_extent(start, extent, into)?;
+        let end = if self.demand.is_some() {
+            self.read_on_demand(start, extent, into)?
+        } else if extent.count == 1 && !S::KEEPS {
+            self.read_one(start, extent)?
+        } else {
+            self.read_extent(start, extent, into)?
+        };
         self.stats.host_read_units += extent.count as u64;
         Ok(Served { start, end })
     }

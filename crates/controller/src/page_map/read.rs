@@ -4,7 +4,7 @@ use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use crate::spare;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{Extent, Ppa, Served, Time};
+use nvlab_units::{Extent, Ppa, Time};
 
 /// Bytes of a unit prefetched while the one before it is copied: the hardware prefetcher does the rest.
 const PREFETCH_NEXT: usize = 1024;
@@ -40,23 +40,21 @@ impl<S: Store> PageMap<S> {
 
     /// Reads one unit without payload: most requests of most workloads.
     #[inline(always)]
-    pub(super) fn read_one(&mut self, start: Time, extent: Extent) -> Result<Served, ControllerError> {
+    pub(super) fn read_one(&mut self, start: Time, extent: Extent) -> Result<Time, ControllerError> {
         let Some(&unit) = self.l2p.get(extent.start as usize) else {
             return Err(ControllerError::OutOfRange { extent, capacity: self.config.logical_units });
         };
-        self.stats.host_read_units += 1;
         if unit == NOTHING {
-            return Ok(Served { start, end: start });
+            return Ok(start);
         }
-        let end = match self.array.read(start, Ppa(unit), 1, &mut []) {
-            Ok(served) => served.end,
+        match self.array.read(start, Ppa(unit), 1, &mut []) {
+            Ok(served) => Ok(served.end),
             Err(MediumError::Erased(_)) => {
                 self.stats.buffer_hits += 1;
-                start
+                Ok(start)
             }
-            Err(source) => return Err(ControllerError::Unreadable { lpa: extent.start, source }),
-        };
-        Ok(Served { start, end })
+            Err(source) => Err(ControllerError::Unreadable { lpa: extent.start, source }),
+        }
     }
 
     /// How many of the units from `lpa` on, which is at `unit`, the same read of the cells fetches.

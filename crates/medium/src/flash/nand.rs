@@ -16,9 +16,7 @@ mod power;
 mod record;
 
 use super::cells::{Cells, FlashStats, SLC_LEVEL};
-#[cfg(doc)]
-use super::config::CellRules;
-use super::config::{FlashConfig, SlcMode};
+use super::config::{CellRules, FlashConfig, SlcMode};
 use super::modes::Modes;
 use super::planes::{Sense, Slots};
 use super::programmed::{Pages, Programmed};
@@ -71,6 +69,9 @@ pub struct Nand<S: Store = ()> {
     programmed: Programmed,
     modes: Modes,
     slots: Slots,
+    /// A unit is found by its block and its number within it alone: one plane, one page of a word line, one mode, pages
+    /// programmed in order.
+    is_plain: bool,
     unsettled: VecDeque<Unsettled>,
     /// One for each erase in `unsettled`, in the same order.
     erasing: VecDeque<Erasing>,
@@ -98,9 +99,11 @@ impl<S: Store> Nand<S> {
     }
 
     fn new_over(config: FlashConfig, store: S) -> Nand<S> {
+        let slots = Slots::new(&config.timing, config.geometry.units_per_page);
         Nand {
             programmed: Programmed::new(&config.geometry, config.rules),
-            slots: Slots::new(&config.timing, config.geometry.units_per_page),
+            is_plain: slots.are_alike() && config.rules == CellRules::Nand,
+            slots,
             cells: Cells::new(config),
             modes: Modes::default(),
             store,
@@ -114,6 +117,7 @@ impl<S: Store> Nand<S> {
     /// Allows blocks to be used with one bit per cell. Panics if they would be larger that way.
     pub fn with_slc_mode(mut self, mode: SlcMode) -> Nand<S> {
         self.modes = Modes::new(&mode, self.geometry());
+        self.is_plain = false;
         self.cells.allow_slc(mode);
         self
     }
@@ -251,17 +255,28 @@ impl<S: Store> Nand<S> {
         Sense { level, plane, planes }
     }
 
+    /// The block of readable units and the read of the cells that fetches them, or why they cannot be read.
+    #[inline(always)]
+    fn sensed(&self, first: Ppa, count: u32) -> Result<(BlockId, Sense), MediumError> {
+        let (block, within) = self.cells.layout.split_block(first);
+        if self.is_plain && self.damaged.is_empty() && self.programmed.reaches(block, within) {
+            return Ok((block, Sense::ONLY));
+        }
+        let (block, slot, level) = self.readable(first)?;
+        Ok((block, self.sense(level, slot, count)))
+    }
+
     /// Reads, in the foreground, `count` units that one read of the cells fetches (see [`Nand::units_together`]).
     /// `into` receives the payload if the store keeps bytes; it may be empty: see [`Nand::view`].
     ///
     /// Errors: [`MediumError::Erased`], [`MediumError::Uncorrectable`], [`MediumError::OutOfRange`].
     #[inline(always)]
     pub fn read(&mut self, at: Time, first: Ppa, count: u32, into: &mut [u8]) -> Result<Served, MediumError> {
-        let (block, slot, level) = self.readable(first)?;
+        let (block, sense) = self.sensed(first, count)?;
         if S::KEEPS {
             self.latest = self.latest.max(at);
         }
-        let served = self.cells.read(at, block, self.sense(level, slot, count), count);
+        let served = self.cells.read(at, block, sense, count);
         let served = served.map_err(|_| MediumError::Uncorrectable(first))?;
         if S::KEEPS && !into.is_empty() {
             let bytes = self.geometry().unit_bytes as u64;
@@ -492,9 +507,9 @@ impl Nand {
     /// The same array with a fresh store, which it records its state in. What is programmed reads as zeros, and its spare
     /// areas too, until they are inscribed ([`Nand::inscribe`]).
     pub fn with_store<S: Store>(self, store: S) -> Nand<S> {
-        let Nand { cells, store: (), programmed, modes, slots, damaged, latest, .. } = self;
+        let Nand { cells, store: (), programmed, modes, slots, is_plain, damaged, latest, .. } = self;
         let (unsettled, erasing) = Default::default();
-        let mut nand = Nand { cells, store, programmed, modes, slots, unsettled, erasing, damaged, latest };
+        let mut nand = Nand { cells, store, programmed, modes, slots, is_plain, unsettled, erasing, damaged, latest };
         nand.record_all();
         nand
     }

@@ -50,6 +50,11 @@ impl Slots {
         Slots { places, together: per_read * if timing.reads.together { planes } else { 1 } }
     }
 
+    /// True if all units lie in the only plane, and in the only page of a word line.
+    pub fn are_alike(&self) -> bool {
+        self.places.is_empty()
+    }
+
     /// The page of the word line that holds a unit of a page written with all bits.
     #[inline]
     pub fn level(&self, slot: u32) -> u32 {

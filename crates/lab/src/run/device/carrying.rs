@@ -42,7 +42,7 @@ impl<D: Device> BlockDevice for Carrying<D> {
         self.left.resize(bytes as usize, 0);
         self.device.read(at, offset, bytes, &mut self.left)
     }
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
         if !D::KEEPS {
             return self.device.write(at, offset, bytes, data);
