@@ -509,7 +509,8 @@ impl Nand {
     pub fn with_store<S: Store>(self, store: S) -> Nand<S> {
         let Nand { cells, store: (), programmed, modes, slots, is_plain, damaged, latest, .. } = self;
         let (unsettled, erasing) = Default::default();
-        let mut nand = Nand { cells, store, programmed, modes, slots, is_plain, unsettled, erasing, damaged, latest };
+        let mut nand =
+            Nand { cells, store, programmed, modes, slots, is_plain, unsettled, erasing, damaged, latest };
         nand.record_all();
         nand
     }

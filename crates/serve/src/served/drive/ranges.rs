@@ -4,10 +4,12 @@
 use super::{Drive, Due, Session, asked};
 use crate::served::DriveError;
 use nvlab_workload::Op;
+use std::sync::LazyLock;
 
 /// Bytes that are trimmed or zeroed before other requests are served.
 const PIECE_BYTES: u64 = 4 << 20;
-static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
+/// Made when it is needed first: otherwise the program's file would hold it.
+static ZEROS: LazyLock<Box<[u8]>> = LazyLock::new(|| vec![0; 256 << 10].into());
 /// Units examined for one reply about what is mapped.
 const STATUS_UNITS_MAX: u64 = 1 << 18;
 
