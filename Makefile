@@ -19,7 +19,7 @@ your own drive: nvlab design new mine.toml (nvlab is target/release/nvlab; make 
 endef
 export WHAT NEXT
 
-.PHONY: run install ftls test fuzz test-real browser check-theory bench bench-durable bench-heap scale lint deny docs site wheel python miri
+.PHONY: run install ftls test fuzz test-real browser check-theory check-twin bench bench-durable bench-heap scale lint deny docs site wheel python miri
 
 run: ; @echo "$$WHAT"; $(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html && echo "$$NEXT"
 
@@ -39,6 +39,8 @@ test-real: ; cargo build --release --quiet --locked -p nvlab-cli && cargo build 
 browser: site ; cargo build --release --quiet --locked -p nvlab-cli && cd $${CARGO_TARGET_DIR:-target} && python3 $(CURDIR)/tests/browser/pages.py release/nvlab site screenshots
 
 check-theory: ; @$(NVLAB) check-theory
+
+check-twin: ; @cargo build --release --quiet --locked -p nvlab-cli && python3 scripts/twin-against-writing.py $${CARGO_TARGET_DIR:-target}/release/nvlab
 
 bench: ; @$(NVLAB) bench && scripts/instructions.sh
 

@@ -217,9 +217,8 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
         Watch { mut meter, go_on }: Watch<'_>,
     ) -> Result<Progress, DriveError> {
         let (closed, depth) = in_flight(workload.pacing(), queue);
-        let mut under_way = Outstanding::new(depth, origin);
+        let (mut under_way, mut ask_at) = (Outstanding::new(depth, origin), ASK_EVERY);
         let mut progress = Progress { now: origin, ..Progress::default() };
-        let mut ask_at = ASK_EVERY;
         let deadline = origin.ps().saturating_add(limit.time.ps());
         // The next batch is known while this one is served, unless a limit is sure to end the run in this one.
         let (mut batch, mut coming) = (&mut Batch::new(), &mut Batch::new());
