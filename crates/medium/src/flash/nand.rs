@@ -259,7 +259,8 @@ impl<S: Store> Nand<S> {
     #[inline(always)]
     fn sensed(&self, first: Ppa, count: u32) -> Result<(BlockId, Sense), MediumError> {
         let (block, within) = self.cells.layout.split_block(first);
-        if self.is_plain && self.damaged.is_empty() && self.programmed.reaches(block, within) {
+        let per_page = self.geometry().units_per_page;
+        if self.is_plain && self.damaged.is_empty() && self.programmed.reaches(block, within, per_page) {
             return Ok((block, Sense::ONLY));
         }
         let (block, slot, level) = self.readable(first)?;

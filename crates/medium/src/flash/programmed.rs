@@ -19,7 +19,6 @@ pub(super) struct Programmed {
     bits: Vec<u64>,
     words: usize,
     pages: u32,
-    units_per_page: u32,
 }
 
 /// The programmed pages of one block, saved for undo.
@@ -41,7 +40,6 @@ impl Programmed {
             bits: vec![0; blocks * words],
             words,
             pages: geometry.pages_per_block,
-            units_per_page: geometry.units_per_page,
         }
     }
 
@@ -50,10 +48,10 @@ impl Programmed {
         self.written[block.0 as usize]
     }
 
-    /// True if a block whose pages are programmed in order holds its unit of this number.
+    /// True if a block whose pages of `units_per_page` are programmed in order holds its unit of this number.
     #[inline(always)]
-    pub fn reaches(&self, block: BlockId, unit: u32) -> bool {
-        self.written.get(block.0 as usize).is_some_and(|pages| unit < pages * self.units_per_page)
+    pub fn reaches(&self, block: BlockId, unit: u32, units_per_page: u32) -> bool {
+        self.written.get(block.0 as usize).is_some_and(|pages| unit < pages * units_per_page)
     }
 
     /// True if the page is programmed; `None` if there is no such block.
