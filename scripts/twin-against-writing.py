@@ -15,16 +15,17 @@ import tempfile
 from statistics import mean
 
 # 1.2 M units of 4 KiB: the smallest size that a twin is made for, so that all can be written in seconds.
-SMALL = ("ssd-tlc", ["media.tlc.blocks=145", "media.tlc.pages=144", "ftl.map.checkpoint=1 GiB", "ftl.buffer.size=2 MiB"])
+SMALL = ["media.tlc.blocks=145", "media.tlc.pages=144", "ftl.map.checkpoint=1 GiB", "ftl.buffer.size=2 MiB"]
 CLEANERS = ["greedy", "fifo", "cost-benefit", "d-choices", "windowed-greedy"]
+# What is set besides.
 DESIGNS = {
-    **{cleaner: (SMALL[0], [*SMALL[1], f"ftl.clean.kind={cleaner}"]) for cleaner in CLEANERS},
-    "spare 28 %": (SMALL[0], [*SMALL[1], "ftl.spare=28 %", "media.tlc.blocks=180"]),
+    **{cleaner: [f"ftl.clean.kind={cleaner}"] for cleaner in CLEANERS},
+    "spare 28 %": ["ftl.spare=28 %", "media.tlc.blocks=180"],
     # With 145 blocks a die, one erased block more or less is an eighth of the write amplification, and how many a die keeps depends
     # for good on how it was filled, whichever way it came to its steady state.
-    "one stream": (SMALL[0], [*SMALL[1], "ftl.streams=one", "media.tlc.blocks=290"]),
-    "hot and cold streams": (SMALL[0], [*SMALL[1], "ftl.streams=hot-cold-relocated", "ftl.buffer.size=4 MiB"]),
-    "levelling at 4 cycles": (SMALL[0], [*SMALL[1], "ftl.wear.threshold=4"]),
+    "one stream": ["ftl.streams=one", "media.tlc.blocks=290"],
+    "hot and cold streams": ["ftl.streams=hot-cold-relocated", "ftl.buffer.size=4 MiB"],
+    "levelling at 4 cycles": ["ftl.wear.threshold=4"],
 }
 WORKLOADS = {
     "uniform": "uniform rw=randwrite bs=4KiB qd=32",
@@ -37,10 +38,9 @@ MOST = 0.01
 
 
 def run(program: str, folder: str, design: str, workload: str, seed: int, twin: str) -> dict:
-    name, sets = DESIGNS[design]
-    command = [program, "run", name, "-w", WORKLOADS[workload], "--until", "5 x capacity", "--json", "-q", "--no-cache"]
+    command = [program, "run", "ssd-tlc", "-w", WORKLOADS[workload], "--until", "5 x capacity", "--json", "-q", "--no-cache"]
     command += ["-o", folder, "--precondition", f"steady,twin={twin},seed={seed}", "--seed", str(seed + 1)]
-    command += [word for setting in sets for word in ("-s", setting)]
+    command += [word for setting in [*SMALL, *DESIGNS[design]] for word in ("-s", setting)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
