@@ -33,6 +33,8 @@ fn memory() -> Envy<MemStore> {
             units_per_read: 1,
             reads: PlaneReads::ONE,
             decode: Span::ZERO,
+            one_shot: 1,
+            programs: None,
             program: Span::from_us(4),
             erase: Span::from_ms(50),
             transfer: Rate::from_bytes_per_second(0),

@@ -29,6 +29,8 @@ fn array(blocks: u32, pages: u32, rules: CellRules, us: [u64; 3], cycles: u32) -
             units_per_read: 1,
             reads: PlaneReads::ONE,
             decode: Span::ZERO,
+            one_shot: 1,
+            programs: None,
             program,
             erase,
             transfer: Rate::from_bytes_per_second(40_000_000),

@@ -111,6 +111,8 @@ pub struct Array {
     pub planes: u32,
     /// Rate of one channel.
     pub transfer: Rate,
+    /// Dies that program at the same time at most, if not all.
+    pub programs: Option<u32>,
     /// The shape that results, in mapping units.
     pub geometry: Geometry,
     /// Mapping units that come with one read of the cells.

@@ -173,6 +173,8 @@ fn device(cleaning: Cleaning, blocks: u32, pages: u32, logical_units: u32) -> Pa
         units_per_read: 1,
         reads: PlaneReads::ONE,
         decode: Span::ZERO,
+        one_shot: 1,
+        programs: None,
         program: Span::ZERO,
         erase: Span::ZERO,
         transfer: Rate::from_bytes_per_second(0),

@@ -38,6 +38,20 @@ fn few_requests_in_flight_leave_dies_idle() {
 }
 
 #[test]
+fn dies_that_may_not_program_at_the_same_time_are_idle() {
+    let rate = |programs: &str| {
+        let sets = [SMALL, &[programs]].concat();
+        run("ssd-tlc", &sets, "sequential rw=write bs=128KiB qd=8", "2 x capacity", State::Full)
+    };
+    let (all, two) = (rate("array.programs=4"), rate("array.programs=2"));
+    says(&two, "dies idle 49.");
+    says(&two, "of 4 no more than 2 program at the same time");
+    assert!(reasons(&all).iter().all(|reason| !reason.contains("idle")), "{:?}", reasons(&all));
+    let share = two.write.bytes_per_s / all.write.bytes_per_s;
+    assert!((share - 0.5).abs() < 0.02, "{share}");
+}
+
+#[test]
 fn what_is_saturated_is_the_limit() {
     let deep = run("ssd-tlc", SMALL, "uniform rw=randread bs=4KiB qd=128", "50k io", State::Full);
     says(&deep, "the dies are busy");

@@ -54,7 +54,7 @@ fn flash(fine: &FlashConfig, k: u32) -> FlashConfig {
             read: vec![reads],
             units_per_read: 1,
             reads: PlaneReads::ONE,
-            program: fine.timing.program * (geometry.pages_per_block / pages_per_block).max(1) as u64,
+            program: fine.program_time() * (geometry.pages_per_block / pages_per_block).max(1) as u64,
             ..fine.timing.clone()
         },
         faults: Faults { bit_errors: None, ..fine.faults },

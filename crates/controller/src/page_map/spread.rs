@@ -185,7 +185,7 @@ impl<S: Store> PageMap<S> {
             soonest = near.iter().map(|look| look.ready).min().unwrap_or(at);
         }
         let soonest = soonest.max(at);
-        let program = self.array.nand().config().timing.program;
+        let program = self.array.nand().config().program_time();
         let round = &mut self.rounds[stream as usize];
         round.near = near;
         if !round.choose(soonest + program * QUEUE_MAX) {

@@ -65,6 +65,8 @@ impl Setup {
                 units_per_read: 1,
                 reads: PlaneReads::ONE,
                 decode: Span::ZERO,
+                one_shot: 1,
+                programs: None,
                 program,
                 erase,
                 transfer: Rate::from_bytes_per_second(40_000_000),

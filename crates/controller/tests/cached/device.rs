@@ -77,6 +77,8 @@ impl Setup {
                 units_per_read: 2,
                 reads: PlaneReads::ONE,
                 decode: Span::ZERO,
+                one_shot: 1,
+                programs: None,
                 program: Span::from_us(200),
                 erase: Span::from_us(1500),
                 transfer: Rate::from_bytes_per_second(40_000_000),

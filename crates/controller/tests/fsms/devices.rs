@@ -54,6 +54,8 @@ fn nand(rules: CellRules, units: u32, unit_bytes: u32) -> Nand<MemStore> {
             units_per_read: 1,
             reads: PlaneReads::ONE,
             decode: Span::ZERO,
+            one_shot: 1,
+            programs: None,
             program: Span::from_us(800),
             erase: Span::from_us(1400),
             transfer: Rate::from_bytes_per_second(33_000_000),

@@ -64,6 +64,8 @@ impl Setup {
                 units_per_read: 1,
                 reads: PlaneReads::ONE,
                 decode: Span::ZERO,
+                one_shot: 1,
+                programs: None,
                 program: self.program,
                 erase: Span::from_us(1400),
                 transfer: Rate::from_bytes_per_second(33_000_000),

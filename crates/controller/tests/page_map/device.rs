@@ -56,6 +56,8 @@ impl Setup {
                     TWO_PLANES
                 },
                 decode: Span::ZERO,
+                one_shot: 1,
+                programs: None,
                 program: Span::from_us(200),
                 erase: Span::from_us(1500),
                 transfer: Rate::from_bytes_per_second(40_000_000),

@@ -27,6 +27,8 @@ fn device(
         units_per_read: 1,
         reads: PlaneReads::ONE,
         decode: Span::ZERO,
+        one_shot: 1,
+        programs: None,
         program: Span::from_us(200),
         erase: Span::from_ms(5),
         transfer: Rate::from_bytes_per_second(1_600_000_000),

@@ -25,6 +25,8 @@ fn device(streams: Streams, free_blocks_min: u32, wear: WearLevelling) -> PageMa
         units_per_read: 4,
         reads: PlaneReads::ONE,
         decode: Span::ZERO,
+        one_shot: 1,
+        programs: None,
         program: Span::from_us(600),
         erase: Span::from_ms(5),
         transfer: Rate::from_bytes_per_second(1_600_000_000),

@@ -53,7 +53,7 @@ impl Design {
             other => unreachable!("ftl.medium was checked to be flash, not {}", other.kind()),
         };
         let array = &self.array;
-        let wiring = (array.geometry, array.units_per_read, array.reads, array.transfer);
+        let wiring = (array.geometry, array.units_per_read, array.reads, array.transfer, array.programs);
         flash_config(flash, rules, wiring, seed)
     }
 
@@ -63,7 +63,8 @@ impl Design {
         let Part::Nand(flash) = &self.media[&log.medium].part else {
             unreachable!("ftl.log.in = {} was checked to be NAND", log.medium)
         };
-        Some(flash_config(flash, CellRules::Nand, (log.geometry, 1, PlaneReads::ONE, log.transfer), seed))
+        let wiring = (log.geometry, 1, PlaneReads::ONE, log.transfer, None);
+        Some(flash_config(flash, CellRules::Nand, wiring, seed))
     }
 
     /// The own checks of the controller, and of a driver in front, on a design whose values are valid one by one.
@@ -172,11 +173,12 @@ impl Design {
     }
 }
 
-/// An array of chips of a part: its shape, the units that come with one read, its planes, the rate of a channel.
+/// An array of chips of a part: its shape, the units that come with one read, its planes, the rate of a channel, the dies
+/// that program at the same time if not all.
 fn flash_config(
     flash: &part::Flash,
     rules: CellRules,
-    (geometry, units_per_read, reads, transfer): (Geometry, u32, PlaneReads, Rate),
+    (geometry, units_per_read, reads, transfer, programs): (Geometry, u32, PlaneReads, Rate, Option<u32>),
     seed: u64,
 ) -> FlashConfig {
     FlashConfig {
@@ -187,6 +189,8 @@ fn flash_config(
             units_per_read,
             reads,
             decode: flash.decode,
+            one_shot: flash.one_shot,
+            programs: programs.filter(|&dies| dies < geometry.dies()),
             program: flash.program,
             erase: flash.erase,
             transfer,

@@ -162,6 +162,11 @@ fn dies(run: &RunResult, design: &Design, load: &Load) -> Option<String> {
         return None;
     }
     let idle = number::share(1.0 - busy);
+    if let Some(most) = design.array.programs
+        && flash.busy_program * dies >= SATURATED * most as f64
+    {
+        return Some(format!("dies idle {idle}: of {dies} no more than {most} program at the same time"));
+    }
     let in_flight = number::three(load.in_flight);
     Some(match load.in_flight < dies {
         true => format!(

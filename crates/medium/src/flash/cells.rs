@@ -29,7 +29,7 @@ pub struct FlashStats {
     /// Die time spent reading: [`FlashStats::read_time`], but of planes that read independently each counts as its
     /// share of the die.
     pub read_busy: Total,
-    /// Die time spent programming.
+    /// Die time spent programming, and waiting for data that the registers could not take before.
     pub program_time: Total,
     /// Die time spent erasing.
     pub erase_time: Total,
@@ -80,6 +80,8 @@ pub struct Cells {
     /// Channel time of a unit and of a page.
     unit_transfer: Span,
     page_transfer: Span,
+    /// The part of a page's transfer during which its die does nothing else.
+    loading: Span,
     /// The channel of each die.
     channel: Vec<u32>,
     #[serde(with = "nvlab_units::plain")]
@@ -92,6 +94,8 @@ pub struct Cells {
     dies: Vec<Lane>,
     planes: Planes,
     channels: Vec<Bus>,
+    /// Begins of programs, where not all dies may program at the same time ([`super::FlashTiming::programs`]).
+    staggered: Bus,
     retries: Option<Retries>,
 }
 
@@ -126,6 +130,7 @@ impl Cells {
             sense,
             unit_transfer: config.timing.transfer.transfer(geometry.unit_bytes as u64),
             page_transfer: config.timing.transfer.transfer(geometry.page_bytes()),
+            loading: config.loading(),
             channel: (0..geometry.dies()).map(|die| geometry.channel_of(die)).collect(),
             erases: vec![0; geometry.blocks() as usize],
             bad,
@@ -135,6 +140,7 @@ impl Cells {
             planes: Planes::new(config.timing.reads, geometry.dies()),
             retries: faults.bit_errors.map(Retries::new),
             channels: vec![Bus::new(); geometry.channels as usize],
+            staggered: Bus::new(),
             config,
         }
     }
@@ -155,6 +161,7 @@ impl Cells {
         stats.transfer_time.add_many(self.unit_transfer, self.host_units);
         stats.programs += self.programs;
         stats.program_time.add_many(self.config.timing.program, self.programs);
+        stats.program_time.add_many(self.loading, self.pages_sent);
         stats.transfer_time.add_many(self.page_transfer, self.pages_sent);
         stats
     }
@@ -349,9 +356,13 @@ impl Cells {
     #[inline(always)]
     pub fn program(&mut self, at: Time, die: u32, count: u32, host: bool) -> Ticket {
         self.programs += count as u64;
-        self.pages_sent += (host || !self.config.timing.copy_back) as u64 * count as u64;
-        let start = if host { self.send(at, die, self.page_transfer, count) } else { at };
-        self.dies[die as usize].background(start, self.config.timing.program, count)
+        let is_sent = host || !self.config.timing.copy_back;
+        self.pages_sent += is_sent as u64 * count as u64;
+        let loading = if is_sent { self.loading } else { Span::ZERO };
+        let start = if host { self.send(at, die, self.page_transfer, count).before(loading) } else { at };
+        let each = loading + self.config.timing.program;
+        let start = self.stagger(at, start, each, count);
+        self.dies[die as usize].background(start, each, count)
     }
 
     /// [`Cells::program`] in a block used with one bit per cell.
@@ -360,12 +371,17 @@ impl Cells {
         let transfer = self.unit_transfer * mode.units_per_page as u64;
         self.slc_done.programs += count as u64;
         self.stats.programs += count as u64;
-        self.stats.program_time.add_many(mode.program, count as u64);
-        if host || !self.config.timing.copy_back {
+        let is_sent = host || !self.config.timing.copy_back;
+        if is_sent {
             self.stats.transfer_time.add_many(transfer, count as u64);
         }
-        let start = if host { self.send(at, die, transfer, count) } else { at };
-        self.dies[die as usize].background(start, mode.program, count)
+        let loading =
+            if is_sent { self.config.timing.reads.registers.loading(transfer, 1) } else { Span::ZERO };
+        let each = loading + mode.program;
+        self.stats.program_time.add_many(each, count as u64);
+        let start = if host { self.send(at, die, transfer, count).before(loading) } else { at };
+        let start = self.stagger(at, start, each, count);
+        self.dies[die as usize].background(start, each, count)
     }
 
     /// Sends pages over the channel of a die; returns when they have arrived.
@@ -373,6 +389,13 @@ impl Cells {
     fn send(&mut self, at: Time, die: u32, page: Span, count: u32) -> Time {
         let channel = self.channel[die as usize] as usize;
         self.channels[channel].book(at, at, page * count as u64).end
+    }
+
+    /// When `count` programs that last `each`, one after the other, may begin if they could at `start`.
+    #[inline]
+    fn stagger(&mut self, at: Time, start: Time, each: Span, count: u32) -> Time {
+        let Some(programs) = self.config.timing.programs else { return start };
+        self.staggered.book(at, start, each * count as u64 / programs.max(1) as u64).start
     }
 
     /// A background erase on one die.
@@ -400,6 +423,7 @@ impl Cells {
         }
         self.planes.reset();
         self.channels.fill_with(Bus::new);
+        self.staggered = Bus::new();
     }
 
     /// One random number from the fault stream.

@@ -30,6 +30,20 @@ pub struct FlashConfig {
     pub faults: Faults,
 }
 
+impl FlashConfig {
+    /// For how long a program keeps its die from the next one: also while data arrives that the registers could not take
+    /// before.
+    pub fn program_time(&self) -> Span {
+        self.timing.program + self.loading()
+    }
+
+    /// The part of a page's transfer during which its die does nothing else.
+    pub(super) fn loading(&self) -> Span {
+        let transfer = self.timing.transfer.transfer(self.geometry.page_bytes());
+        self.timing.reads.registers.loading(transfer, self.timing.one_shot)
+    }
+}
+
 /// Times of one die and its channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlashTiming {
@@ -43,8 +57,14 @@ pub struct FlashTiming {
     /// From the arrival of the last byte until the error correction has decoded it: added to every host read. Decoding
     /// keeps pace with the channel, so it delays no other read.
     pub decode: Span,
+    /// Pages of a word line that one program operation writes. All must be in the registers before it begins, so most of
+    /// them wait until the program before is done ([`Registers`]).
+    pub one_shot: u32,
     /// Register to cells: one program operation ([`Geometry::page_bytes`]).
     pub program: Span,
+    /// Dies that program at the same time at most, if the supply of power or the controller allows no more. Programs are
+    /// then staggered: of n dies one begins every n-th part of a program's time.
+    pub programs: Option<u32>,
     /// Erase of one block.
     pub erase: Span,
     /// The channel between controller and dies.
@@ -74,15 +94,29 @@ impl PlaneReads {
         PlaneReads { planes: 1, together: false, independent: false, registers: Registers::Unlimited };
 }
 
-/// The page registers of a plane.
+/// The page registers of a plane, beside the latches that hold the pages being programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Registers {
-    /// The next sense begins when the data has crossed the channel.
+    /// The next sense begins when the data has crossed the channel, and the data of the next program crosses it when the
+    /// program before is done.
     One,
-    /// Cache read: the next page is sensed while the previous one crosses the channel.
+    /// Cache read: the next page is sensed while the previous one crosses the channel. Cache program: one page of the
+    /// next program crosses it during the program before.
     Two,
-    /// Transfers never delay a sense.
+    /// Transfers never delay a sense or a program.
     Unlimited,
+}
+
+impl Registers {
+    /// The part of a program's `transfer` for which it keeps the die waiting: what cannot cross the channel during the
+    /// program before.
+    pub(super) fn loading(self, transfer: Span, one_shot: u32) -> Span {
+        match self {
+            Registers::One => transfer,
+            Registers::Two => transfer - transfer / one_shot.max(1) as u64,
+            Registers::Unlimited => Span::ZERO,
+        }
+    }
 }
 
 /// The mode in which a block of a part with several bits per cell is used with one: faster, more durable and smaller.

@@ -30,6 +30,8 @@ fn config(rules: CellRules, units_per_page: u32, seed: u64) -> FlashConfig {
         units_per_read: 1,
         reads: PlaneReads::ONE,
         decode: Span::ZERO,
+        one_shot: 1,
+        programs: None,
         program: Span::from_us(800),
         erase: Span::from_us(1500),
         transfer: Rate::from_bytes_per_second(40_000_000),

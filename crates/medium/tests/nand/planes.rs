@@ -34,6 +34,8 @@ fn config(reads: PlaneReads) -> FlashConfig {
             units_per_read: PAGE,
             reads,
             decode: Span::ZERO,
+            one_shot: 1,
+            programs: None,
             program: Span::from_us(1000),
             erase: Span::from_us(5000),
             transfer: Rate::from_bytes_per_second(1_600_000_000),
@@ -46,6 +48,17 @@ fn config(reads: PlaneReads) -> FlashConfig {
         },
         endurance: Endurance { cycles: 1000, spread: 0.0 },
         faults: Faults::NONE,
+    }
+}
+
+/// A word line holds one page of each plane.
+fn slc() -> SlcMode {
+    SlcMode {
+        pages_per_block: 16,
+        units_per_page: ROW,
+        read: Span::from_us(25),
+        program: Span::from_us(200),
+        erase: Span::from_us(5000),
     }
 }
 
@@ -109,6 +122,86 @@ fn registers_decide_what_a_plane_does_during_a_transfer() {
     slow.timing.reads.registers = Registers::Unlimited;
     let (mut nand, idle) = programmed(slow);
     assert_eq!(read_page(&mut nand, idle)[2].0, SENSE[0] + SENSE[1]);
+}
+
+/// Two programs, one after the other: what their data does to the die.
+#[test]
+fn registers_decide_what_crosses_during_a_program() {
+    let page = UNIT * (3 * ROW) as u64;
+    let program = Span::from_us(1000);
+    let cases = [(Registers::Unlimited, Span::ZERO), (Registers::Two, page * 2 / 3), (Registers::One, page)];
+    for (registers, loading) in cases {
+        let mut config = config(PlaneReads { registers, ..MULTI });
+        config.timing.one_shot = 3;
+        assert_eq!(config.program_time(), program + loading, "{registers:?}");
+        let ends = |config: &FlashConfig, slc: Option<SlcMode>, host: bool| {
+            let nand: Nand = Nand::new(config.clone(), ());
+            let mut nand = if let Some(slc) = slc { nand.with_slc_mode(slc) } else { nand };
+            nand.set_slc(BLOCK, slc.is_some());
+            let queue = |nand: &mut Nand, page| {
+                nand.program(Time::ZERO, BLOCK, page, 1, Payload::default(), host).unwrap()
+            };
+            let tickets = [0, 1].map(|page| queue(&mut nand, page));
+            let ends = tickets.map(|ticket| nand.finish(0, ticket, Time::ZERO).since(Time::ZERO));
+            (ends, nand.stats().program_time.ps())
+        };
+        // The data of the first one arrives while the die has nothing to do.
+        let busy = ((program + loading) * 2).ps() as u128;
+        let first = page + program;
+        assert_eq!(ends(&config, None, true), ([first, first + loading + program], busy), "{registers:?}");
+        let moved = [program + loading, (program + loading) * 2];
+        assert_eq!(ends(&config, None, false), (moved, busy), "{registers:?}");
+        // In SLC mode a program has one page of each plane.
+        let slc = slc();
+        let row = UNIT * ROW as u64;
+        let loading = if registers == Registers::One { row } else { Span::ZERO };
+        let first = row + slc.program;
+        let second = first + loading + slc.program;
+        assert_eq!(ends(&config, Some(slc), true).0, [first, second], "{registers:?}");
+        // Data that stays in the die is not waited for.
+        config.timing.copy_back = true;
+        assert_eq!(ends(&config, None, false).0, [program, program * 2], "{registers:?}");
+    }
+}
+
+/// Four dies, of which two may program at the same time.
+#[test]
+fn no_more_dies_program_at_the_same_time_than_may() {
+    let ends = |programs: Option<u32>| {
+        let mut config = config(PlaneReads::ONE);
+        config.geometry.dies_per_channel = 4;
+        config.timing.programs = programs;
+        let program = config.timing.program;
+        let mut nand: Nand = Nand::new(config, ());
+        let first_of =
+            |nand: &Nand, die| (0..8).map(BlockId).find(|&block| nand.die_of(block) == die).unwrap();
+        let mut ends = Vec::new();
+        for page in 0..16 {
+            for die in 0..4 {
+                let block = first_of(&nand, die);
+                let ticket = nand.program(Time::ZERO, block, page, 1, Payload::default(), false).unwrap();
+                ends.push((die, ticket));
+            }
+        }
+        let ends =
+            ends.into_iter().map(|(die, ticket)| nand.finish(die, ticket, Time::ZERO).since(Time::ZERO));
+        (ends.collect::<Vec<_>>(), program)
+    };
+    let (all, program) = ends(None);
+    assert_eq!(all.iter().max(), Some(&(program * 16)));
+    let (two, _) = ends(Some(2));
+    // One begins every half of a program's time.
+    assert_eq!(two.iter().max(), Some(&(program * 63 / 2 + program)));
+    for &end in &two {
+        let during = two.iter().filter(|&&other| other > end - program && other - program < end).count();
+        assert!(
+            during <= 3,
+            "{during} overlap with one: itself, one that ends and one that begins meanwhile"
+        );
+        let then = end - program / 4;
+        let together = two.iter().filter(|&&other| other > then && other - program <= then).count();
+        assert!(together <= 2, "{together} at the same time");
+    }
 }
 
 #[test]
@@ -186,14 +279,7 @@ fn decoding_and_retries_add_to_each_read() {
 /// Blocks in SLC mode have the same planes.
 #[test]
 fn planes_of_a_block_in_slc_mode() {
-    let slc = SlcMode {
-        pages_per_block: 16,
-        units_per_page: ROW,
-        read: Span::from_us(25),
-        program: Span::from_us(200),
-        erase: Span::from_us(5000),
-    };
-    let mut nand: Nand = Nand::new(config(INDEPENDENT), ()).with_slc_mode(slc);
+    let mut nand: Nand = Nand::new(config(INDEPENDENT), ()).with_slc_mode(slc());
     nand.set_slc(BLOCK, true);
     let queued = nand.program(Time::ZERO, BLOCK, 0, 2, Payload::default(), false).unwrap();
     let idle = nand.finish(0, queued, Time::ZERO);

@@ -33,6 +33,8 @@ fn small(seed: u64) -> NorConfig {
                 units_per_read: 1,
                 reads: PlaneReads::ONE,
                 decode: Span::ZERO,
+                one_shot: 1,
+                programs: None,
                 program: Span::from_us(4),
                 erase: Span::from_us(50),
                 transfer: Rate::from_bytes_per_second(0),

@@ -28,6 +28,10 @@ pub const KEYS: &[Key] = &[
     ),
     key("array.transfer", &[], Shape::Rate, Nothing("the rate of the part, times the gang"), "\"1200 MB/s\"")
         .about("Rate of one channel."),
+    key("array.programs", &[], Shape::Count { min: 1, max: 1 << 20 }, Nothing("all dies"), "16").about(
+        "Dies that program at the same time at most: the supply of power or the controller may allow no more. Of n dies one \
+         begins every n-th part of the time of a program.",
+    ),
 ];
 
 /// The keys of `[array]` as they stand: what they mean depends on the controller.
@@ -61,11 +65,12 @@ pub fn of_nand(context: &mut Context, wiring: Wiring, flash: &Flash, unit: Optio
     let gang = wiring.gang?;
     let planes = planes(context, wiring.planes, flash)?;
     let transfer = wiring.transfer.unwrap_or_else(|| ganged(flash, gang));
+    let programs = context.count("array.programs", "");
     let page = flash.page_bytes * gang as u64 * planes as u64 * flash.one_shot as u64;
     let shape = [wiring.channels?, wiring.ways?, gang, planes];
     let (geometry, units_per_read) = geometry(context, flash, shape, unit.unwrap_or(page))?;
     let reads = plane_reads(flash, planes, flash.page_bytes * gang as u64, geometry.unit_bytes as u64);
-    Some(Array { gang, planes, transfer, geometry, units_per_read, reads })
+    Some(Array { gang, planes, transfer, programs, geometry, units_per_read, reads })
 }
 
 /// How reads use `planes` planes with pages of `page` bytes. A unit that is larger than a page lies in several planes,
@@ -163,6 +168,7 @@ pub fn none() -> Array {
         gang: 1,
         planes: 1,
         transfer: Rate::from_bytes_per_second(0),
+        programs: None,
         geometry,
         units_per_read: 1,
         reads: PlaneReads::ONE,

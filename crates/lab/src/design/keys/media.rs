@@ -96,14 +96,22 @@ pub const KEYS: &[Key] = &[
         "media.*.registers",
         &["nand"],
         Shape::OneOf(&[
-            ("one", "the next read of a plane begins when the data has crossed the channel"),
-            ("two", "cache read: the next page is sensed while the previous one crosses the channel"),
-            ("unlimited", "transfers never delay the next read of the cells"),
+            (
+                "one",
+                "the next read of a plane begins when the data has crossed the channel, and the data of a program crosses it \
+                 when the program before is done",
+            ),
+            (
+                "two",
+                "cache read: the next page is sensed while the previous one crosses the channel; cache program: one page of \
+                 the `one_shot` pages crosses during the program before, the others when it is done",
+            ),
+            ("unlimited", "transfers never delay the next read or program of the cells"),
         ]),
         Is("unlimited"),
         "\"two\"",
     )
-    .about("Page registers of a plane: what it can do while its data crosses the channel."),
+    .about("Page registers of a plane: what it can do while data crosses the channel."),
     key("media.*.decode", &["nand"], Shape::Time, Is("0 ns"), "\"5 us\"").about(
         "Time from the arrival of the last byte until the controller's error correction has decoded it, for each read of \
          the cells by the host. Decoding keeps pace with the channel: it delays no other read.",

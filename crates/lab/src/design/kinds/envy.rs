@@ -291,7 +291,7 @@ fn shape(
     }
     let transfer = array::ganged(flash, gang);
     Some((
-        Array { gang, planes, transfer, geometry, units_per_read: 1, reads: PlaneReads::ONE },
+        Array { gang, planes, transfer, programs: None, geometry, units_per_read: 1, reads: PlaneReads::ONE },
         narrow(unit / width),
     ))
 }

@@ -418,7 +418,7 @@ fn on_flash(
     Some((
         medium,
         device,
-        Array { gang, planes, transfer, geometry, units_per_read: 1, reads: PlaneReads::ONE },
+        Array { gang, planes, transfer, programs: None, geometry, units_per_read: 1, reads: PlaneReads::ONE },
         usable,
     ))
 }

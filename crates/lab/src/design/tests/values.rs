@@ -148,6 +148,14 @@ fn planes_registers_and_decoding() {
     assert_eq!(reads(&["ftl.unit=64 KiB"]), PlaneReads { registers: Registers::Two, ..PlaneReads::ONE });
     assert_eq!(reads(&["array.planes=2", "ftl.buffer.size=8 MiB"]).planes, 2);
     assert_eq!(load("bench-4g", &[]).flash_config(0).timing.reads, PlaneReads::ONE);
+    // Of three pages of each of four planes, at 1600 MB/s, two cross the channel while the die waits.
+    let timing = |sets: &[&str]| {
+        let config = load("ssd-tlc", sets).flash_config(0);
+        (config.program_time() - config.timing.program, config.timing.programs)
+    };
+    assert_eq!(timing(&[]), (Span::from_ns(81_920), None));
+    assert_eq!(timing(&["media.tlc.registers=unlimited", "array.programs=3"]), (Span::ZERO, Some(3)));
+    assert_eq!(timing(&["array.programs=4"]).1, None, "as many as there are dies");
     let limit = |sets: &[&str]| match load("ssd-tlc", sets).flash_config(0).timing.interruption {
         Interruption::Suspend { limit, .. } => limit,
         Interruption::Wait => 0,
