@@ -10,6 +10,10 @@ fn small(sets: &[&str]) -> Design {
     Design::load("ssd-tlc", &sets).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
+/// Bytes a second that four dies program: 192 KiB in 1.013 ms each, after two thirds of the 123 us in which they arrive, and
+/// one 384th of an erasure of 5 ms.
+const DIES: f64 = 4.0 * 196_608.0 / (1.013e-3 + 82e-6 + 5e-3 / 384.0);
+
 const PLAN: PtsPlan = PtsPlan { cell: Span::from_ms(100), capacities: 3.0, seed: 1 };
 
 #[test]
@@ -35,16 +39,15 @@ fn latency_at_one_request_is_the_sum_of_its_steps() {
 #[test]
 fn throughput_is_bounded_by_dies_and_link() {
     let design = small(&[]);
-    // Long enough that the 64 MiB in flight at both ends of a cell of 1 MiB requests are a tenth of it.
     let plan = PtsPlan { cell: Span::from_ms(1000), ..PLAN };
     let found = run(&design, &plan, Test::Throughput, &mut |_, _| true).unwrap();
     assert_eq!(found.rounds.len(), 2);
     for rounds in &found.rounds {
         let [read, write] = rounds.cells.as_slice() else { panic!("reads and writes") };
-        // Four dies program 192 KiB in 1.013 ms each: 776 MB/s; the buffer, empty after the reads, takes another 16 MiB in a cell
-        // of a second. The link carries 3.5 GB/s.
-        let most = 776e6 + (16 << 20) as f64;
-        assert!(write.bytes_per_s < most && write.bytes_per_s > 0.85 * 776e6, "{write:?}");
+        // The map, wear levelling and gaps between dies take up to a tenth of the time. The buffer, empty after the reads, takes
+        // another 16 MiB in a cell of a second. The link carries 3.5 GB/s.
+        let most = DIES + (16 << 20) as f64;
+        assert!(write.bytes_per_s < most && write.bytes_per_s > 0.9 * DIES, "{write:?}");
         assert!(read.bytes_per_s < 3.5e9 && read.bytes_per_s > write.bytes_per_s, "{read:?}");
         assert!(rounds.window.unwrap().is_steady);
     }
@@ -62,9 +65,8 @@ fn writes_saturate() {
     // Later the cleaner takes its share of the dies.
     assert!((1.0..1.04).contains(&first.write_amplification), "{first:?}");
     assert!(last.write_amplification > 1.5 && last.iops < 0.8 * first.iops, "{last:?}");
-    let dies = 776e6 / 4096.0;
     for point in [first, last] {
-        assert!(point.iops * point.write_amplification < 1.05 * dies, "{point:?}");
+        assert!(point.iops * point.write_amplification < 1.05 * DIES / 4096.0, "{point:?}");
     }
 }
 

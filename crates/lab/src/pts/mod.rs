@@ -28,7 +28,7 @@ use crate::run::{Preparation, State, precondition};
 use cells::{Cell, OUTSTANDING, Prepared, Rounds};
 use nvlab_units::quantity::display_bytes;
 use nvlab_units::{Histogram, Span, Time};
-use nvlab_workload::{Op, Pacing, Serves, Work};
+use nvlab_workload::{Op, Serves, Work};
 use serde::Serialize;
 use steady::{ROUNDS_MAX, WINDOW, Window};
 use thiserror::Error;
@@ -283,10 +283,7 @@ impl Bench<'_> {
         let [read, write] = [&totals[Op::Read as usize], &totals[Op::Write as usize]];
         let mut latency = read.latency.clone();
         latency.merge(&write.latency);
-        let Pacing::Closed { depth } = work.pacing() else { unreachable!("{text} is a closed loop") };
-        let in_flight = depth.min(self.design.path.queue) as u64;
-        let completed = (read.count() + write.count()).saturating_sub(in_flight);
-        let bytes = read.bytes + write.bytes;
+        let (completed, bytes) = (read.count() + write.count(), read.bytes + write.bytes);
         Ok(Measured { now: progress.now, completed, bytes, span: progress.now.since(now), latency })
     }
 

@@ -249,7 +249,7 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
                 }
                 let room = under_way.room_at();
                 let wanted = if closed { room } else { wanted(&mut program, request, origin, now) };
-                let begin = wanted.max(room).max(now);
+                let begin = if closed { room } else { wanted.max(room) }.max(now);
                 if begin.ps() >= deadline {
                     after = progress.after(&requests[..requests.len() - rest.len() - 1]);
                     break;
