@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Version of the JSON document.
 pub const SCHEMA: &str = "nvlab.run/2";
 /// Raised only when the same design, workload and seed may produce other numbers than before.
-pub(crate) const RESULTS_VERSION: u32 = 5;
+pub(crate) const RESULTS_VERSION: u32 = 6;
 /// Seconds of a year of 365.25 days.
 pub(crate) const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
 
