@@ -47,35 +47,37 @@ impl Bus {
         self.book_among(now, at, span)
     }
 
-    /// [`Bus::book`] when there are other bookings.
+    /// [`Bus::book`] when there are other bookings. Apart from it, since it takes registers from those who call it.
+    #[inline(never)]
     fn book_among(&mut self, now: Time, at: Time, span: Span) -> Served {
         if at < self.last.1 || span.is_zero() {
             return self.book_in_gap(now, at, span);
         }
         self.over = self.over.max(now);
-        match self.earlier.back_mut() {
-            Some(before) if before.1 == self.last.0 && before.1 > self.over => before.1 = self.last.1,
-            _ => {
-                self.make_room();
-                self.earlier.push_back(self.last);
-            }
-        }
+        self.make_room();
+        self.earlier.push_back(self.last);
         self.last = (at, at + span);
         Served { start: at, end: self.last.1 }
     }
 
     /// Removes the bookings that count no more, if there is no room for another one: to look for them every time takes longer than
     /// to keep them for a while.
-    #[inline]
+    #[inline(always)]
     fn make_room(&mut self) {
         if self.earlier.len() == self.earlier.capacity() {
-            let over = self.earlier.partition_point(|&(_, end)| end <= self.over);
-            self.earlier.drain(..over);
-            // With less than a third free, the next time would come too soon.
-            self.earlier.reserve(self.earlier.len() / 2);
+            self.remove_over();
         }
     }
 
+    #[cold]
+    fn remove_over(&mut self) {
+        let over = self.earlier.partition_point(|&(_, end)| end <= self.over);
+        self.earlier.drain(..over);
+        // With less than three quarters free, the next time would come too soon.
+        self.earlier.reserve(3 * self.earlier.len());
+    }
+
+    /// [`Bus::book`] before the end of the last booking.
     fn book_in_gap(&mut self, now: Time, at: Time, span: Span) -> Served {
         if span.is_zero() {
             return Served { start: at, end: at };
@@ -97,6 +99,9 @@ impl Bus {
             self.insert(self.earlier.len(), (start, end));
         } else if end == self.last.0 {
             self.last.0 = start;
+            if let Some(before) = self.earlier.pop_back_if(|before| before.1 == start && start > self.over) {
+                self.last.0 = before.0;
+            }
         } else {
             start = start.max(self.last.1);
             end = start + span;
@@ -153,8 +158,8 @@ mod tests {
                 let expected = (at..).find(fits).unwrap();
                 assert_eq!((served.start, served.end), (us(expected), us(expected + span)));
                 busy[expected as usize..(expected + span) as usize].fill(true);
-                let counting: Vec<_> = bus.earlier.iter().filter(|booking| booking.1 > bus.over).collect();
-                assert!(counting.is_sorted_by(|a, b| a.1 < b.0), "{:?}", bus.earlier);
+                let counting = bus.earlier.iter().chain([&bus.last]).filter(|booking| booking.1 > bus.over);
+                assert!(counting.is_sorted_by(|a, b| a.1 < b.0), "{bus:?}");
             }
         }
     }
