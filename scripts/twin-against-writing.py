@@ -17,15 +17,17 @@ from statistics import mean
 # 1.2 M units of 4 KiB: the smallest size that a twin is made for, so that all can be written in seconds.
 SMALL = ["media.tlc.blocks=145", "media.tlc.pages=144", "ftl.map.checkpoint=1 GiB", "ftl.buffer.size=2 MiB"]
 CLEANERS = ["greedy", "fifo", "cost-benefit", "d-choices", "windowed-greedy"]
-# What is set besides.
+# The design, and what is set besides.
 DESIGNS = {
-    **{cleaner: [f"ftl.clean.kind={cleaner}"] for cleaner in CLEANERS},
-    "spare 28 %": ["ftl.spare=28 %", "media.tlc.blocks=180"],
+    **{cleaner: ["ssd-tlc", f"ftl.clean.kind={cleaner}"] for cleaner in CLEANERS},
+    "spare 28 %": ["ssd-tlc", "ftl.spare=28 %", "media.tlc.blocks=180"],
     # With 145 blocks a die, one erased block more or less is an eighth of the write amplification, and how many a die keeps depends
     # for good on how it was filled, whichever way it came to its steady state.
-    "one stream": ["ftl.streams=one", "media.tlc.blocks=290"],
-    "hot and cold streams": ["ftl.streams=hot-cold-relocated", "ftl.buffer.size=4 MiB"],
-    "levelling at 4 cycles": ["ftl.wear.threshold=4"],
+    "one stream": ["ssd-tlc", "ftl.streams=one", "media.tlc.blocks=290"],
+    "hot and cold streams": ["ssd-tlc", "ftl.streams=hot-cold-relocated", "ftl.buffer.size=4 MiB"],
+    "levelling at 4 cycles": ["ssd-tlc", "ftl.wear.threshold=4"],
+    "SLC cache": ["tlc-pslc", "media.slc.blocks=145", "media.slc.pages=48"],
+    "SLC cache, folded": ["tlc-pslc", "media.slc.blocks=145", "media.slc.pages=48", "ftl.cache.when_full=fold"],
 }
 WORKLOADS = {
     "uniform": "uniform rw=randwrite bs=4KiB qd=32",
@@ -38,9 +40,10 @@ MOST = 0.01
 
 
 def run(program: str, folder: str, design: str, workload: str, seed: int, twin: str) -> dict:
-    command = [program, "run", "ssd-tlc", "-w", WORKLOADS[workload], "--until", "5 x capacity", "--json", "-q", "--no-cache"]
+    base, *sets = DESIGNS[design]
+    command = [program, "run", base, "-w", WORKLOADS[workload], "--until", "5 x capacity", "--json", "-q", "--no-cache"]
     command += ["-o", folder, "--precondition", f"steady,twin={twin},seed={seed}", "--seed", str(seed + 1)]
-    command += [word for setting in [*SMALL, *DESIGNS[design]] for word in ("-s", setting)]
+    command += [word for setting in [*SMALL, *sets] for word in ("-s", setting)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 

@@ -71,6 +71,14 @@ pub(super) struct Cache {
     last_request: Time,
 }
 
+impl Cache {
+    /// Takes over the blocks of another one that is as large.
+    pub fn take_blocks(&mut self, like: &Cache) {
+        self.blocks.clone_from(&like.blocks);
+        self.filled.clone_from(&like.filled);
+    }
+}
+
 impl<S: Store> PageMap<S> {
     /// Adds a cache of blocks in SLC mode to the controller, or returns why that is impossible. After a recovery
     /// it adopts the blocks it finds in SLC mode.

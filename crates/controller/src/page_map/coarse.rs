@@ -10,11 +10,12 @@
 //! they die together), and the blocks of checkpoints (in the twin, data that is never written again).
 
 use super::config::{Allocation, PageMapConfig, WriteBuffer};
+use super::frontier::NO_BLOCK;
 use super::{NOTHING, PageMap};
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use nvlab_medium::Store;
-use nvlab_medium::flash::{Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
+use nvlab_medium::flash::{Faults, FlashConfig, FlashTiming, Nand, PlaneReads, SlcMode};
 use nvlab_units::{BlockId, Geometry};
 
 /// Units of a block of the twin, at least. With fewer, chance makes blocks differ more from each other than those of the
@@ -26,11 +27,14 @@ const FACTOR_MAX: u32 = 64;
 const FACTOR_MIN: u32 = 4;
 
 /// How many units are one in the twin: as many as possible, a multiple of `multiple` and a divisor of `start`, so that blocks
-/// and pages are still divided evenly.
-fn factor(geometry: &Geometry, multiple: u32, start: u32) -> Option<u32> {
+/// and pages are still divided evenly, also those in SLC mode.
+fn factor(geometry: &Geometry, slc: Option<&SlcMode>, multiple: u32, start: u32) -> Option<u32> {
     let (block, page) = (geometry.units_per_block(), geometry.units_per_page);
     (FACTOR_MIN..=FACTOR_MAX).rev().find(|&k| {
-        let pages = page.is_multiple_of(k) || k.is_multiple_of(page);
+        let pages = match slc {
+            None => page.is_multiple_of(k) || k.is_multiple_of(page),
+            Some(slc) => page.is_multiple_of(k) && slc.units_per_page.is_multiple_of(k),
+        };
         let blocks = block.is_multiple_of(k) && block / k >= UNITS_PER_BLOCK_MIN;
         pages && blocks && k.is_multiple_of(multiple) && start.is_multiple_of(k)
     })
@@ -64,21 +68,20 @@ fn flash(fine: &FlashConfig, k: u32) -> FlashConfig {
 
 impl<S: Store> PageMap<S> {
     /// A factory-new twin of this controller, which must be new too, and the number of units that are one in it: a multiple
-    /// of `multiple`, the units of a request, and a divisor of `start`, the first unit that requests go to. `None` if the state of a twin would not be that of this controller: with payload, superblocks, a cache
-    /// of blocks in SLC mode, a map that is not all in memory (which of its pages are, and where, a twin does not tell), programs that may fail, or too few units in a block.
+    /// of `multiple`, the units of a request, and a divisor of `start`, the first unit that requests go to. `None` if the
+    /// state of a twin would not be that of this controller: with payload, superblocks, a map that is not all in memory (which
+    /// of its pages are, and where, a twin does not tell), programs that may fail, or too few units in a block.
     ///
     /// Of its units, the first [`PageMapConfig::logical_units`] of this controller divided by the factor, rounded down,
     /// stand for units of this controller; what it has beyond them stands for the blocks of checkpoints.
     pub fn twin(&self, multiple: u32, start: u32) -> Option<(PageMap, u32)> {
         let nand = self.array.nand().config();
-        let plain = !S::KEEPS
-            && self.cache.is_none()
-            && self.demand.is_none()
-            && self.config.allocation == Allocation::Dynamic;
+        let plain = !S::KEEPS && self.demand.is_none() && self.config.allocation == Allocation::Dynamic;
         if !plain || nand.faults.program_failure > 0.0 {
             return None;
         }
-        let k = factor(&self.geometry, multiple, start)?;
+        let slc = self.cache().and_then(|_| self.array.nand().cells().slc_mode());
+        let k = factor(&self.geometry, slc, multiple, start)?;
         let array = flash(nand, k);
         let pages = self.config.streams.count() * array.geometry.dies() * array.geometry.units_per_page;
         let map_blocks = match self.config.checkpoint_units {
@@ -96,7 +99,16 @@ impl<S: Store> PageMap<S> {
             checkpoint_units: None,
             ..self.config.clone()
         };
-        Some((PageMap::new(config, Nand::new(array, ())).ok()?, k))
+        let mut array = Nand::new(array, ());
+        if let Some(mode) = slc {
+            let (units_per_page, program) = (mode.units_per_page / k, nand.slc_program_time(mode));
+            array = array.with_slc_mode(SlcMode { units_per_page, program, ..*mode });
+        }
+        let mut twin = PageMap::new(config, array).ok()?;
+        if let Some(cache) = self.cache() {
+            twin = twin.with_cache(cache).ok()?;
+        }
+        Some((twin, k))
     }
 
     /// Takes over the state of a drained twin made by [`PageMap::twin`]; this controller must still be new.
@@ -120,6 +132,14 @@ impl<S: Store> PageMap<S> {
             frontier.block = like.block;
             frontier.next = like.next * k;
             frontier.programmed = frontier.next / self.geometry.units_per_page;
+            if let (false, Some(cache)) = (like.block == NO_BLOCK, &self.cache)
+                && twin.array.is_slc(BlockId(like.block))
+            {
+                (frontier.slots, frontier.end) = (cache.slots, cache.end);
+            }
+        }
+        if let (Some(cache), Some(like)) = (&mut self.cache, &twin.cache) {
+            cache.take_blocks(like);
         }
         self.sequence = twin.sequence * k as u64;
         true
@@ -138,8 +158,9 @@ impl<S: Store> PageMap<S> {
             state => state,
         };
         let units = self.geometry.units_per_block();
+        let slc = self.cache.as_ref().filter(|_| twin.array.is_slc(block));
         let filled = match state {
-            BlockState::Closed => units,
+            BlockState::Closed => slc.map_or(units, |cache| cache.end),
             BlockState::Open => {
                 let open = twin.frontiers.iter().find(|frontier| frontier.block == block.0);
                 open.map_or(0, |frontier| frontier.next * k)
@@ -147,6 +168,9 @@ impl<S: Store> PageMap<S> {
             _ => 0,
         };
         let erases = twin.array.erase_count(block);
+        if slc.is_some() {
+            self.array.set_slc(block, true);
+        }
         self.array.nand_mut().assume(block, filled / self.geometry.units_per_page, erases);
         let first = block.0 * (units / k);
         let mut live = 0;

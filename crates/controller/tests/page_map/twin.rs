@@ -2,10 +2,13 @@
 //! twin's, and it goes on as if it had written everything itself.
 
 use nvlab_controller::page_map::{
-    Allocation, Cleaning, DemandMap, PageMapConfig, Streams, WearLevelling, WriteBuffer,
+    Allocation, CacheFull, CacheTakes, Cleaning, DemandMap, PageMapConfig, SlcCache, Streams, WearLevelling,
+    WriteBuffer,
 };
 use nvlab_controller::{Background, Controller, PageMap};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
+use nvlab_medium::flash::{
+    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads, SlcMode,
+};
 use nvlab_units::{BlockId, Extent, Geometry, Interruption, Rate, Rng, Span, Time};
 
 fn device(
@@ -57,6 +60,24 @@ fn device(
     PageMap::new(config, Nand::new(flash, ())).unwrap()
 }
 
+/// A device like that, new, with a cache of two to six blocks of each die in SLC mode.
+fn with_cache(like: PageMap, when_full: CacheFull) -> PageMap {
+    let flash = like.nand().config().clone();
+    let mode = SlcMode {
+        pages_per_block: flash.geometry.pages_per_block,
+        units_per_page: flash.geometry.units_per_page / 4,
+        read: Span::from_us(25),
+        program: Span::from_us(50),
+        erase: Span::from_ms(5),
+    };
+    let (fold_after, takes) = (Some(Span::from_ms(100)), CacheTakes::All);
+    let cache = SlcCache { blocks_min: 2, blocks_max: 6, blocks_spared: 1, fold_after, takes, when_full };
+    PageMap::new(like.config().clone(), Nand::new(flash, ()).with_slc_mode(mode))
+        .unwrap()
+        .with_cache(cache)
+        .unwrap()
+}
+
 /// Writes uniformly; returns when the last write is done.
 fn write(map: &mut PageMap, count: u32, rng: &mut Rng, mut at: Time) -> Time {
     for _ in 0..count {
@@ -69,14 +90,25 @@ fn write(map: &mut PageMap, count: u32, rng: &mut Rng, mut at: Time) -> Time {
 #[test]
 fn a_device_goes_on_where_its_twin_stopped() {
     let kinds = [
-        (1, Cleaning::Greedy, Streams::One, None),
-        (4, Cleaning::Fifo, Streams::HostAndRelocated, None),
-        (64, Cleaning::CostBenefit, Streams::HostAndRelocated, Some(50_000)),
-        (16, Cleaning::WindowedGreedy { window: 6 }, Streams::HotColdRelocated { hot_within: 0.3 }, None),
-        (2, Cleaning::DChoices { d: 4 }, Streams::One, Some(20_000)),
+        (1, Cleaning::Greedy, Streams::One, None, None),
+        (4, Cleaning::Fifo, Streams::HostAndRelocated, None, None),
+        (64, Cleaning::CostBenefit, Streams::HostAndRelocated, Some(50_000), None),
+        (
+            16,
+            Cleaning::WindowedGreedy { window: 6 },
+            Streams::HotColdRelocated { hot_within: 0.3 },
+            None,
+            None,
+        ),
+        (2, Cleaning::DChoices { d: 4 }, Streams::One, Some(20_000), None),
+        (64, Cleaning::Greedy, Streams::HostAndRelocated, Some(50_000), Some(CacheFull::WriteDirectly)),
+        (64, Cleaning::Greedy, Streams::HostAndRelocated, None, Some(CacheFull::FoldOldest)),
     ];
-    for (units_per_page, cleaning, streams, checkpoint) in kinds {
+    for (units_per_page, cleaning, streams, checkpoint, cache) in kinds {
         let mut map = device(units_per_page, cleaning, streams, checkpoint);
+        if let Some(when_full) = cache {
+            map = with_cache(map, when_full);
+        }
         let (mut twin, k) = map.twin(2, 0).unwrap_or_else(|| panic!("{cleaning:?}: no twin"));
         assert_eq!(k, 16, "4096 units of a block over at least 256");
         let mut rng = Rng::new(5);
@@ -105,8 +137,10 @@ fn a_device_goes_on_where_its_twin_stopped() {
         let blocks = || (0..96).map(BlockId);
         for block in blocks() {
             assert_eq!(map.nand().cells().erase_count(block), twin.nand().cells().erase_count(block));
+            assert_eq!(map.nand().is_slc(block), twin.nand().is_slc(block));
             assert!(map.table().live(block) <= twin.table().live(block) * k);
         }
+        assert_eq!(map.cache_blocks() > 0, cache.is_some(), "{cleaning:?}");
         let live: u32 = blocks().map(|block| map.table().live(block)).sum();
         assert_eq!(live, mapped, "{cleaning:?}");
         for unit in 0..map.capacity_units() {

@@ -375,11 +375,9 @@ impl Cells {
         if is_sent {
             self.stats.transfer_time.add_many(transfer, count as u64);
         }
-        let loading =
-            if is_sent { self.config.timing.reads.registers.loading(transfer, 1) } else { Span::ZERO };
-        let each = loading + mode.program;
+        let each = if is_sent { self.config.slc_program_time(&mode) } else { mode.program };
         self.stats.program_time.add_many(each, count as u64);
-        let start = if host { self.send(at, die, transfer, count).before(loading) } else { at };
+        let start = if host { self.send(at, die, transfer, count).before(each - mode.program) } else { at };
         let start = self.stagger(at, start, each, count);
         self.dies[die as usize].background(start, each, count)
     }

@@ -37,6 +37,13 @@ impl FlashConfig {
         self.timing.program + self.loading()
     }
 
+    /// [`FlashConfig::program_time`] in a block used with one bit per cell.
+    pub fn slc_program_time(&self, mode: &SlcMode) -> Span {
+        let transfer =
+            self.timing.transfer.transfer(self.geometry.unit_bytes as u64) * mode.units_per_page as u64;
+        mode.program + self.timing.reads.registers.loading(transfer, 1)
+    }
+
     /// The part of a page's transfer during which its die does nothing else.
     pub(super) fn loading(&self) -> Span {
         let transfer = self.timing.transfer.transfer(self.geometry.page_bytes());
