@@ -34,6 +34,7 @@ WORKLOADS = {
     "zipf 70/30": "zipf rw=randrw read=70% bs=8KiB qd=32",
     "hot 20/80": "hotcold hot=20/80 rw=randwrite bs=4KiB qd=32",
     "self-similar": "selfsimilar rw=randwrite bs=4KiB qd=32",
+    "JESD219": "jesd219 qd=32",
 }
 SEEDS = range(4)
 MOST = 0.01

@@ -9,9 +9,10 @@
 
 use super::device::{Observed, Twin};
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at};
-use super::settle::{Settling, Steps, Unmeasured, sequential_fill, settle, settle_from, unmeasured};
+use super::settle::{Settles, Settling, Steps, Unmeasured, sequential_fill, settle, settle_from, unmeasured};
 use crate::result::Precondition;
 use nvlab_access::BlockDevice;
+use nvlab_units::Rng;
 use nvlab_workload::block::Draws;
 use nvlab_workload::{Batch, Op, Request};
 
@@ -91,16 +92,40 @@ impl Scale {
     }
 }
 
-/// The ranks of writes, and how many were drawn.
-struct Ranked {
+/// The writes, and how many were drawn.
+struct Drawn {
     draws: Draws,
     drawn: u64,
+    /// For the twin alone: which slot of a write it writes.
+    slots: Rng,
 }
 
-impl Ranked {
-    fn rank(&mut self) -> u64 {
+impl Drawn {
+    fn new(draws: Draws) -> Drawn {
+        Drawn { draws, drawn: 0, slots: Rng::stream(0, "slots of a write") }
+    }
+
+    /// Draws a write.
+    fn write(&mut self) -> Request {
         self.drawn += 1;
-        self.draws.ranks.rank()
+        let (rank, bytes) = self.draws.draw();
+        let slot = self.draws.ranks.slot_of(rank);
+        let offset = self.draws.start + slot * self.draws.bytes as u64;
+        Request { offset, bytes, op: Op::Write, ..Request::default() }
+    }
+
+    /// Draws the rank of a slot, each as often as it is written. Of a write of several slots it is one, and of a write of few
+    /// slots often none, so that the slots of one do not follow each other: many of them are one unit of the twin.
+    fn rank(&mut self) -> u64 {
+        let most = self.draws.slots_most() as u64;
+        loop {
+            self.drawn += 1;
+            let (rank, bytes) = self.draws.draw();
+            let nth = if most > 1 { self.slots.below(most) } else { 0 };
+            if nth < bytes.div_ceil(self.draws.bytes) as u64 {
+                return rank + nth;
+            }
+        }
     }
 }
 
@@ -116,7 +141,12 @@ pub(super) fn settled(
     let unit_bytes = device.unit_bytes() as u64;
     let capacity_units = device.capacity_bytes() / unit_bytes;
     let filled_units = filled_bytes / unit_bytes;
-    if capacity_units < UNITS_MIN || !(draws.bytes as u64).is_multiple_of(unit_bytes) {
+    let is_fit = match draws.sizes {
+        None => (draws.bytes as u64).is_multiple_of(unit_bytes),
+        // Units of a slot that some writes do not reach are not as popular as the others.
+        Some(_) => draws.bytes as u64 == unit_bytes,
+    };
+    if capacity_units < UNITS_MIN || !is_fit {
         return Ok(None);
     }
     let Some(mut twin) = device.twin(draws.bytes / unit_bytes as u32, (draws.start / unit_bytes) as u32)
@@ -126,11 +156,11 @@ pub(super) fn settled(
     let Some(scale) = Scale::new(&draws, unit_bytes, twin.factor as u64, filled_units) else {
         return Ok(None);
     };
-    let mut ranked = Ranked { draws, drawn: 0 };
+    let mut drawn = Drawn::new(draws);
     let spare = capacity_units / twin.factor as u64;
     let twin_report = Precondition { host_bytes: 0, ..report.clone() };
-    let mut settling = settle_twin(&mut twin, &mut ranked, (&scale, spare), twin_report, steps)?;
-    let draws = &ranked.draws;
+    let mut settling = settle_twin(&mut twin, &mut drawn, (&scale, spare), twin_report, steps)?;
+    let draws = &drawn.draws;
     if !settling.report.converged || !device.split(&twin, &mut |unit, nth| scale.member(draws, unit, nth)) {
         return Ok(None);
     }
@@ -151,8 +181,8 @@ pub(super) fn settled(
     settling.report =
         Precondition { last_windows: [expected; 2], twin_units: twin.factor, ..settling.report };
     let mut fine = Settling::new(settling.done, settling.report);
-    fine.drawn = ranked.drawn;
-    finish(device, ranked, &mut fine, steps)?;
+    fine.drawn = drawn.drawn;
+    finish(device, drawn, &mut fine, steps)?;
     Ok(Some(fine))
 }
 
@@ -164,29 +194,23 @@ pub(super) fn resumed(
     steps: &mut Steps<'_>,
 ) -> Result<Settling, DriveError> {
     for _ in 0..settling.drawn {
-        draws.ranks.rank();
+        draws.draw();
     }
-    let ranked = Ranked { draws, drawn: settling.drawn };
-    finish(device, ranked, &mut settling, steps)?;
+    let drawn = Drawn { drawn: settling.drawn, ..Drawn::new(draws) };
+    finish(device, drawn, &mut settling, steps)?;
     Ok(settling)
 }
 
 /// Writes to a device that was split until its write amplification is constant.
 fn finish(
     device: &mut dyn DeviceUnderTest,
-    mut ranked: Ranked,
+    mut drawn: Drawn,
     settling: &mut Settling,
     steps: &mut Steps<'_>,
 ) -> Result<(), DriveError> {
-    let (start, bytes) = (ranked.draws.start, ranked.draws.bytes);
-    let like = Request { bytes, op: Op::Write, ..Request::default() };
     let fill = |batch: &mut Batch| {
         let room = batch.room();
-        batch.extend(room, || {
-            let rank = ranked.rank();
-            let slot = ranked.draws.ranks.slot_of(rank);
-            Request { offset: start + slot * bytes as u64, ..like }
-        });
+        batch.extend(room, || drawn.write());
         room
     };
     let mut writes = Unmeasured { footprint: 0..device.capacity_bytes(), fill };
@@ -197,7 +221,7 @@ fn finish(
 /// device's.
 fn settle_twin(
     twin: &mut Twin,
-    ranked: &mut Ranked,
+    drawn: &mut Drawn,
     (scale, spare): (&Scale, u64),
     report: Precondition,
     steps: &mut Steps<'_>,
@@ -220,7 +244,7 @@ fn settle_twin(
         let room = batch.room();
         batch.extend(room, || {
             // The few ranks left over are the least likely: the last group stands in for them.
-            let group = (ranked.rank() / scale.slots).min(last);
+            let group = (drawn.rank() / scale.slots).min(last);
             let unit = scale.first + scale.places[group as usize] as u64;
             Request { offset: unit * unit_bytes as u64, ..like }
         });
@@ -232,7 +256,7 @@ fn settle_twin(
     let on_progress = &mut |text: &str, share: f64| on_progress(&format!("coarse {text}"), share);
     // A twin is not kept: it is settled in a fraction of the time.
     let mut alone = Steps { on_progress, between: &mut |_, _| {} };
-    settle(&mut twin.device, &mut writes, &mut settling, &mut alone)?;
+    settle(&mut twin.device, &mut writes, &mut settling, Settles::Twin, &mut alone)?;
     let drained = twin.device.controller_mut().drain(settling.done.now);
     let now = drained.map_err(|source| DriveError::Unfinished { at: settling.done.now, source })?;
     settling.done.now = idle_at(&mut twin.device, now, settling.done.requests)?;

@@ -8,7 +8,7 @@
 
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at, within_time};
 use super::preparation::{Preparation, State};
-use super::settle::{DEPTH, Settling, Steps, Unmeasured, sequential_fill, settle, unmeasured};
+use super::settle::{DEPTH, Settles, Settling, Steps, Unmeasured, sequential_fill, settle, unmeasured};
 use super::{OnProgress, coarse};
 use crate::result::Precondition;
 use nvlab_units::{Rng, Time};
@@ -239,7 +239,7 @@ fn settled(
     let within = preparation.span_bytes(device.capacity_bytes());
     let footprint = workload.as_ref().map_or(0..within, |workload| workload.footprint());
     if let (Some(workload), false) = (workload, settling.uniform)
-        && settle(device, workload, &mut settling, steps)? > 0
+        && settle(device, workload, &mut settling, Settles::Device, steps)? > 0
     {
         return Ok(settling);
     }
@@ -248,6 +248,6 @@ fn settled(
         true => skip(&mut writes, settling.drawn),
         false => settling = settling.with_uniform_writes(),
     }
-    settle(device, &mut writes, &mut settling, steps)?;
+    settle(device, &mut writes, &mut settling, Settles::Device, steps)?;
     Ok(settling)
 }

@@ -2,8 +2,8 @@
 //!
 //! Write amplification is measured in windows of half a capacity, from the moment every block has been erased twice on
 //! average (earlier the cleaner has had little to do); it is constant when the later half of all windows and the earlier half
-//! agree within 1 %. The span grows with the search, so that a slow drift is not missed. A device whose state was taken from
-//! that of a coarse twin ([`super::coarse`]) is there when a window agrees with the one before, the first, of an eighth of a
+//! agree within 1 %. The span grows with the search, so that a slow drift is not missed. Of a coarse twin, the first quarter of
+//! the windows may be left out, since its device is looked at again. A device whose state was taken from that of a coarse twin ([`super::coarse`]) is there when a window agrees with the one before, the first, of an eighth of a
 //! capacity, with the twin's; each window is twice as long as the one before, up to half a capacity.
 //!
 //! Between two windows nothing is in flight: there the device can be kept, and its preparation continued by another run
@@ -224,11 +224,29 @@ fn between(device: &dyn DeviceUnderTest, settling: &Settling, steps: &mut Steps<
     }
 }
 
+/// What is settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settles {
+    /// A device: all windows count.
+    Device,
+    /// A coarse twin: the windows of its way to the steady state, up to a quarter of all, need not agree with the others.
+    Twin,
+}
+
+/// The means of the earlier and the later half of windows, and whether they agree.
+fn halves(windows: &[f64]) -> ([f64; 2], bool) {
+    let (earlier, later) = windows.split_at(windows.len() / 2);
+    let mean = |windows: &[f64]| windows.iter().sum::<f64>() / windows.len().max(1) as f64;
+    let [a, b] = [mean(earlier), mean(later)];
+    ([a, b], earlier.len() >= WINDOWS_MIN && (a - b).abs() <= AGREE * b)
+}
+
 /// Writes until two halves of the windows agree; returns the bytes written, 0 if the workload hardly writes.
 pub(super) fn settle(
     device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     settling: &mut Settling,
+    settles: Settles,
     steps: &mut Steps<'_>,
 ) -> Result<u64, DriveError> {
     let capacity = device.capacity_bytes();
@@ -245,12 +263,12 @@ pub(super) fn settle(
         };
         if device.counters().erases - filled >= ERASES_BEFORE * blocks {
             settling.windows.push(found);
-            let (earlier, later) = settling.windows.split_at(settling.windows.len() / 2);
-            let mean = |windows: &[f64]| windows.iter().sum::<f64>() / windows.len().max(1) as f64;
-            settling.report.last_windows = [mean(earlier), mean(later)];
-            let [a, b] = settling.report.last_windows;
-            if earlier.len() >= WINDOWS_MIN && (a - b).abs() <= AGREE * b {
-                settling.report.converged = true;
+            let mut found = halves(&settling.windows);
+            if settles == Settles::Twin && !found.1 {
+                found = halves(&settling.windows[settling.windows.len() / 4..]);
+            }
+            (settling.report.last_windows, settling.report.converged) = found;
+            if settling.report.converged {
                 break;
             }
         }

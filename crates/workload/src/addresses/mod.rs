@@ -42,6 +42,11 @@ pub trait Ranks: std::fmt::Debug {
 
     /// The slot of a rank: a permutation.
     fn slot_of(&self, rank: u64) -> u64;
+
+    /// True if the slot of a rank has its number: neighbours in rank lie side by side.
+    fn is_in_order(&self) -> bool {
+        false
+    }
 }
 
 impl<R: Ranks + Clone + 'static> Addresses for R {

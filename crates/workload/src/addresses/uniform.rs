@@ -26,4 +26,7 @@ impl Ranks for Uniform {
     fn slot_of(&self, rank: u64) -> u64 {
         rank
     }
+    fn is_in_order(&self) -> bool {
+        true
+    }
 }

@@ -90,4 +90,8 @@ impl Ranks for Zones {
     fn slot_of(&self, rank: u64) -> u64 {
         self.scatter.map_or(rank, |scatter| scatter.place(rank))
     }
+
+    fn is_in_order(&self) -> bool {
+        self.scatter.is_none()
+    }
 }

@@ -10,7 +10,7 @@ pub mod tpcc;
 use crate::addresses::Ranks;
 use crate::{Batch, Request, Workload};
 use fat::FatClient;
-use generator::AnyGenerator;
+use generator::{AnyGenerator, SizeSource};
 use replay::{Program, Replay};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -61,17 +61,35 @@ pub trait BlockWorkload: Workload {
     }
 }
 
-/// Writes of one size whose addresses are drawn anew each time.
+/// Writes whose addresses are drawn anew each time.
 #[derive(Debug)]
 pub struct Draws {
     /// Where they go: from the first byte on, slot by slot.
     pub start: u64,
-    /// Bytes of a slot and of each write.
+    /// Bytes of a slot.
     pub bytes: u32,
     /// How many slots there are.
     pub slots: u64,
     /// Which slot is next.
     pub ranks: Box<dyn Ranks>,
+    /// Bytes of each write; `None`: those of a slot. With sizes, the ranks are in order ([`Ranks::is_in_order`]).
+    pub sizes: Option<SizeSource>,
+}
+
+impl Draws {
+    /// Draws a write: the rank of its first slot, and its bytes.
+    #[inline]
+    pub fn draw(&mut self) -> (u64, u32) {
+        let rank = self.ranks.rank();
+        let Some(sizes) = &mut self.sizes else { return (rank, self.bytes) };
+        let bytes = sizes.next();
+        (rank.min(self.slots - bytes.div_ceil(self.bytes) as u64), bytes)
+    }
+
+    /// Slots of the largest write.
+    pub fn slots_most(&self) -> u32 {
+        self.sizes.as_ref().map_or(1, |sizes| sizes.largest().div_ceil(self.bytes))
+    }
 }
 
 /// Requests from any source. They are used through the trait this dereferences to, with one virtual call per batch.

@@ -56,6 +56,8 @@ fn steady(design: &Design, workload: &str, seed: u64, by_twin: bool) -> (Precond
 fn the_twin_leads_to_the_state_that_writing_leads_to() {
     let cases = [
         (1, "ssd-tlc", &[][..], "uniform rw=randwrite bs=4KiB"),
+        // Writes of several sizes; of the units of one, the twin writes one at a time.
+        (1, "ssd-tlc", &[], "jesd219"),
         (1, "tlc-pslc", &["media.slc.blocks=145", "media.slc.pages=48"], "zipf rw=randwrite bs=4KiB"),
         // Most of the device is never written again: nothing may be dead in it, and the units of the twin do not divide 1 MiB.
         // About half a block of a die is lost where what is written meets what is not, so the dies have many blocks.

@@ -14,7 +14,7 @@ mod spec;
 
 pub use any::AnyGenerator;
 pub use mix::Mix;
-pub use sizes::Sizes;
+pub use sizes::{SizeSource, Sizes};
 pub(crate) use spec::pattern;
 pub use spec::{Amount, Distribution, GeneratorSpec, KINDS};
 
@@ -23,7 +23,6 @@ use crate::addresses::Addresses;
 use crate::arrivals::{Arrivals, Pace};
 use crate::{Batch, Op, Pacing, Request, Span, Workload};
 use nvlab_units::Rng;
-use sizes::SizeSource;
 use std::ops::Range;
 
 /// All parameters of a generator except its addresses.
@@ -280,12 +279,17 @@ impl<A: Addresses> BlockWorkload for Generator<A> {
     }
 
     fn draws(&self) -> Option<Draws> {
-        let is_plain = |bytes: &u32| {
-            *bytes as u64 == self.unit && self.read_sizes.is_none() && self.mix.only_reads_and_writes()
-        };
-        let bytes = self.sizes.only().filter(is_plain)?;
-        let (start, slots) = (self.base, self.span / bytes as u64);
-        Some(Draws { start, bytes, slots, ranks: self.addresses.ranks()? })
+        if self.read_sizes.is_some() || !self.mix.only_reads_and_writes() {
+            return None;
+        }
+        let (start, bytes, slots) = (self.base, self.unit as u32, self.span / self.unit);
+        let (ranks, sizes) = (self.addresses.ranks()?, self.sizes.clone());
+        match self.sizes.only() == Some(bytes) {
+            true => Some(Draws { start, bytes, slots, ranks, sizes: None }),
+            // Of scattered slots, those after a popular one are not.
+            false if ranks.is_in_order() => Some(Draws { start, bytes, slots, ranks, sizes: Some(sizes) }),
+            false => None,
+        }
     }
 }
 

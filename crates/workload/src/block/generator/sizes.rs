@@ -43,14 +43,14 @@ impl Sizes {
 
 /// Sizes, prepared for drawing.
 #[derive(Clone, Debug)]
-pub(super) struct SizeSource {
+pub struct SizeSource {
     rng: Rng,
     /// Bytes, and the limit below which 64 random bits select them.
     parts: Vec<(u32, u64)>,
 }
 
 impl SizeSource {
-    pub fn new(sizes: &Sizes, seed: u64) -> SizeSource {
+    pub(super) fn new(sizes: &Sizes, seed: u64) -> SizeSource {
         let parts = match sizes {
             Sizes::Fixed(bytes) => vec![(*bytes, u64::MAX)],
             Sizes::Split(parts) => {
@@ -67,11 +67,17 @@ impl SizeSource {
     }
 
     /// The size, if there is only one.
-    pub fn only(&self) -> Option<u32> {
+    pub(super) fn only(&self) -> Option<u32> {
         let (first, rest) = self.parts.split_first()?;
         rest.iter().all(|part| part.0 == first.0).then_some(first.0)
     }
 
+    /// The largest.
+    pub fn largest(&self) -> u32 {
+        self.parts.iter().map(|&(bytes, _)| bytes).max().expect("there is a size")
+    }
+
+    /// Draws a size in bytes.
     #[inline]
     pub fn next(&mut self) -> u32 {
         if let [(bytes, _)] = self.parts[..] {
