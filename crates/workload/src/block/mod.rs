@@ -82,7 +82,7 @@ impl Draws {
     pub fn draw(&mut self) -> (u64, u32) {
         let rank = self.ranks.rank();
         let Some(sizes) = &mut self.sizes else { return (rank, self.bytes) };
-        let bytes = sizes.next();
+        let bytes = sizes.draw();
         (rank.min(self.slots - bytes.div_ceil(self.bytes) as u64), bytes)
     }
 

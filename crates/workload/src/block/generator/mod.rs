@@ -123,7 +123,8 @@ impl<A: Addresses> Generator<A> {
         let mix = plan.mix.drawn();
         let is_alike =
             matches!(plan.pace, Pace::Closed { .. }) && plan.flush_every == 0 && !plan.flush_at_end;
-        let is_alike = is_alike && plan.read_sizes.is_none();
+        // Larger ones than a slot are moved away from the end.
+        let is_alike = is_alike && plan.read_sizes.is_none() && plan.sizes.largest() <= plan.slot_bytes;
         let alike = |(op, bytes)| Request {
             bytes,
             op,
@@ -204,8 +205,8 @@ impl<A: Addresses> Generator<A> {
         };
         let (op, then_write) = self.mix.next(&mut self.operations);
         let bytes = match &mut self.read_sizes {
-            Some(sizes) if op == Op::Read => sizes.next(),
-            _ => self.sizes.next(),
+            Some(sizes) if op == Op::Read => sizes.draw(),
+            _ => self.sizes.draw(),
         };
         let slot = self.addresses.slot(op, (bytes as u64).div_ceil(self.unit));
         let mut from = slot * self.unit;

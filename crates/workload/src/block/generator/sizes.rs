@@ -79,7 +79,7 @@ impl SizeSource {
 
     /// Draws a size in bytes.
     #[inline]
-    pub fn next(&mut self) -> u32 {
+    pub fn draw(&mut self) -> u32 {
         if let [(bytes, _)] = self.parts[..] {
             return bytes;
         }

@@ -98,7 +98,14 @@ fn golden_arrivals() {
 #[test]
 fn everything_stays_inside_and_aligned() {
     for kind in KINDS {
-        for more in ["", " read=50% trim=10% flush=7", " bs=4KiB/50%,12KiB/50% read=50%", " rate=1M/s"] {
+        let mores = [
+            "",
+            " read=50% trim=10% flush=7",
+            " bs=4KiB/50%,12KiB/50% read=50%",
+            " bs=16KiB align=4KiB",
+            " rate=1M/s",
+        ];
+        for more in mores {
             if kind == jesd219::KIND && more.contains("bs=") {
                 continue;
             }
