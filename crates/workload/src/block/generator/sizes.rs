@@ -73,7 +73,7 @@ impl SizeSource {
     }
 
     /// The largest.
-    pub fn largest(&self) -> u32 {
+    pub(crate) fn largest(&self) -> u32 {
         self.parts.iter().map(|&(bytes, _)| bytes).max().expect("there is a size")
     }
 
