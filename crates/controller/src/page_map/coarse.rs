@@ -10,7 +10,6 @@
 //! they die together), and the blocks of checkpoints (in the twin, data that is never written again).
 
 use super::config::{Allocation, PageMapConfig, WriteBuffer};
-use super::frontier::NO_BLOCK;
 use super::{NOTHING, PageMap};
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
@@ -132,11 +131,9 @@ impl<S: Store> PageMap<S> {
             frontier.block = like.block;
             frontier.next = like.next * k;
             frontier.programmed = frontier.next / self.geometry.units_per_page;
-            if let (false, Some(cache)) = (like.block == NO_BLOCK, &self.cache)
-                && twin.array.is_slc(BlockId(like.block))
-            {
-                (frontier.slots, frontier.end) = (cache.slots, cache.end);
-            }
+            // A page of fewer than `k` units is one unit of the twin's.
+            frontier.slots = (like.slots * k).min(self.geometry.units_per_page);
+            frontier.end = like.end * k;
         }
         if let (Some(cache), Some(like)) = (&mut self.cache, &twin.cache) {
             cache.take_blocks(like);

@@ -100,13 +100,15 @@ impl Scale {
 struct Drawn {
     draws: Draws,
     drawn: u64,
-    /// For the twin alone: which slot of a write it writes.
+    /// For the twin alone: which slot of a write it writes, and slots of the largest write.
     slots: Rng,
+    slots_most: u64,
 }
 
 impl Drawn {
     fn new(draws: Draws) -> Drawn {
-        Drawn { draws, drawn: 0, slots: Rng::stream(0, "slots of a write") }
+        let slots_most = draws.slots_most() as u64;
+        Drawn { draws, drawn: 0, slots: Rng::stream(0, "slots of a write"), slots_most }
     }
 
     /// Draws a write.
@@ -121,11 +123,10 @@ impl Drawn {
     /// Draws the rank of a slot, each as often as it is written. Of a write of several slots it is one, and of a write of few
     /// slots often none, so that the slots of one do not follow each other: many of them are one unit of the twin.
     fn rank(&mut self) -> u64 {
-        let most = self.draws.slots_most() as u64;
         loop {
             self.drawn += 1;
             let (rank, bytes) = self.draws.draw();
-            let nth = if most > 1 { self.slots.below(most) } else { 0 };
+            let nth = if self.slots_most > 1 { self.slots.below(self.slots_most) } else { 0 };
             if nth < bytes.div_ceil(self.draws.bytes) as u64 {
                 return rank + nth;
             }

@@ -2,9 +2,10 @@
 //!
 //! Write amplification is measured in windows of half a capacity, from the moment every block has been erased twice on
 //! average (earlier the cleaner has had little to do); it is constant when the later half of all windows and the earlier half
-//! agree within 1 %. The span grows with the search, so that a slow drift is not missed. Of a coarse twin, the first quarter of
-//! the windows may be left out, since its device is looked at again. A device whose state was taken from that of a coarse twin ([`super::coarse`]) is there when a window agrees with the one before, the first, of an eighth of a
-//! capacity, with the twin's; each window is twice as long as the one before, up to half a capacity.
+//! agree within 1 %. The span grows with the search, so that a slow drift is not missed. Of a coarse twin ([`super::coarse`]), the
+//! first quarter of the windows may be left out, since its device is looked at again: a device whose state was taken from that
+//! of its twin is there when a window agrees with the one before, the first, of an eighth of a capacity, with the twin's; each
+//! window is twice as long as the one before, up to half a capacity.
 //!
 //! Between two windows nothing is in flight: there the device can be kept, and its preparation continued by another run
 //! with the same result ([`Settling`]).
@@ -263,12 +264,12 @@ pub(super) fn settle(
         };
         if device.counters().erases - filled >= ERASES_BEFORE * blocks {
             settling.windows.push(found);
-            let mut found = halves(&settling.windows);
-            if settles == Settles::Twin && !found.1 {
-                found = halves(&settling.windows[settling.windows.len() / 4..]);
+            let (mut means, mut agree) = halves(&settling.windows);
+            if settles == Settles::Twin && !agree {
+                (means, agree) = halves(&settling.windows[settling.windows.len() / 4..]);
             }
-            (settling.report.last_windows, settling.report.converged) = found;
-            if settling.report.converged {
+            (settling.report.last_windows, settling.report.converged) = (means, agree);
+            if agree {
                 break;
             }
         }

@@ -80,8 +80,9 @@ pub struct Cells {
     /// Channel time of a unit and of a page.
     unit_transfer: Span,
     page_transfer: Span,
-    /// The part of a page's transfer during which its die does nothing else.
+    /// The part of a page's transfer during which its die does nothing else, with all bits and with one bit per cell.
     loading: Span,
+    slc_loading: Span,
     /// The channel of each die.
     channel: Vec<u32>,
     #[serde(with = "nvlab_units::plain")]
@@ -131,6 +132,7 @@ impl Cells {
             unit_transfer: config.timing.transfer.transfer(geometry.unit_bytes as u64),
             page_transfer: config.timing.transfer.transfer(geometry.page_bytes()),
             loading: config.loading(),
+            slc_loading: Span::ZERO,
             channel: (0..geometry.dies()).map(|die| geometry.channel_of(die)).collect(),
             erases: vec![0; geometry.blocks() as usize],
             bad,
@@ -173,6 +175,7 @@ impl Cells {
     /// Allows blocks to be used with one bit per cell.
     pub(super) fn allow_slc(&mut self, mode: SlcMode) {
         self.sense[SLC_LEVEL as usize] = mode.read;
+        self.slc_loading = self.config.slc_loading(&mode);
         self.slc = Some(mode);
     }
     /// The mode with one bit per cell, if the part has it.
@@ -375,9 +378,10 @@ impl Cells {
         if is_sent {
             self.stats.transfer_time.add_many(transfer, count as u64);
         }
-        let each = if is_sent { self.config.slc_program_time(&mode) } else { mode.program };
+        let loading = if is_sent { self.slc_loading } else { Span::ZERO };
+        let each = loading + mode.program;
         self.stats.program_time.add_many(each, count as u64);
-        let start = if host { self.send(at, die, transfer, count).before(each - mode.program) } else { at };
+        let start = if host { self.send(at, die, transfer, count).before(loading) } else { at };
         let start = self.stagger(at, start, each, count);
         self.dies[die as usize].background(start, each, count)
     }

@@ -39,15 +39,19 @@ impl FlashConfig {
 
     /// [`FlashConfig::program_time`] in a block used with one bit per cell.
     pub fn slc_program_time(&self, mode: &SlcMode) -> Span {
-        let transfer =
-            self.timing.transfer.transfer(self.geometry.unit_bytes as u64) * mode.units_per_page as u64;
-        mode.program + self.timing.reads.registers.loading(transfer, 1)
+        mode.program + self.slc_loading(mode)
     }
 
     /// The part of a page's transfer during which its die does nothing else.
     pub(super) fn loading(&self) -> Span {
         let transfer = self.timing.transfer.transfer(self.geometry.page_bytes());
         self.timing.reads.registers.loading(transfer, self.timing.one_shot)
+    }
+
+    /// [`FlashConfig::loading`] in a block used with one bit per cell.
+    pub(super) fn slc_loading(&self, mode: &SlcMode) -> Span {
+        let unit = self.timing.transfer.transfer(self.geometry.unit_bytes as u64);
+        self.timing.reads.registers.loading(unit * mode.units_per_page as u64, 1)
     }
 }
 
