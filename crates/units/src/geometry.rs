@@ -139,23 +139,22 @@ impl Geometry {
     }
 }
 
-/// Division by a constant as one multiplication (Lemire, Kaser and Kurz 2019: exact for 32 bits).
+/// Division of 32 bits by a constant as one multiplication, without a special case.
+///
+/// With `m = (2^64 - r) / d`, where `1 <= r <= d`, `(n + 1) m / 2^64` is `(n + 1) / d` less `(n + 1) r / (d 2^64)`. That is
+/// not 0, and at most `1 / d`, since `(n + 1) r` is at most 2^64: so the whole part is that of `n / d`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Divider(u64);
 
 impl Divider {
     /// A divider by `divisor`, which is not 0.
     pub const fn new(divisor: u32) -> Divider {
-        // A divisor of 1 would need 2^64: it wraps to 0, which `divide` treats specially.
-        Divider((u64::MAX / divisor as u64).wrapping_add(1))
+        Divider(u64::MAX / divisor as u64)
     }
     /// `number / divisor`.
     #[inline]
     pub const fn divide(self, number: u32) -> u32 {
-        match self.0 {
-            0 => number,
-            magic => ((magic as u128 * number as u128) >> 64) as u32,
-        }
+        ((self.0 as u128 * (number as u128 + 1)) >> 64) as u32
     }
 }
 

@@ -46,7 +46,7 @@ impl Ticket {
 }
 
 /// Background operations of one length, back to back, none before `not_before`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Batch {
     end: u64,
     each: u64,
@@ -82,7 +82,9 @@ pub struct Lane {
     promised_each: u64,
     /// From when to when promised work last stood still: before its begin, or suspended.
     pause: (Time, Time),
-    batches: VecDeque<Batch>,
+    /// The batch queued last, while work is queued, and those before it, oldest first; of what is done some may be left.
+    batch: Batch,
+    earlier: VecDeque<Batch>,
     /// When the last queued background work would be done if nothing else arrived.
     expected: Time,
     /// The end of the operation that was suspended last, as a position, and how often it was.
@@ -112,11 +114,7 @@ impl Lane {
     /// Runs the background work that fits between `now` and `at`.
     fn work(&mut self, at: Time) {
         let mut time = self.now.max(self.suspended_until);
-        while let Some(&Batch { end, not_before, .. }) = self.batches.front() {
-            if end <= self.done {
-                self.batches.pop_front();
-                continue;
-            }
+        while let Some(Batch { end, not_before, .. }) = self.next_batch() {
             time = time.max(not_before);
             let step = at.since(time).ps().min(end - self.done);
             self.done += step;
@@ -129,13 +127,19 @@ impl Lane {
 
     /// The remaining length of the background operation in progress; zero if there is none.
     fn left_of_current(&mut self) -> u64 {
-        while let Some(batch) = self.batches.front() {
+        self.next_batch().map_or(0, |batch| (batch.end - self.done) % batch.each)
+    }
+
+    /// The first batch that is not yet done.
+    #[inline]
+    fn next_batch(&mut self) -> Option<Batch> {
+        while let Some(&batch) = self.earlier.front() {
             if batch.end > self.done {
-                return (batch.end - self.done) % batch.each;
+                return Some(batch);
             }
-            self.batches.pop_front();
+            self.earlier.pop_front();
         }
-        0
+        (self.done != self.queued).then_some(self.batch)
     }
 
     /// Foreground work of length `span` that arrives at `at`: it begins when earlier foreground work is over
@@ -270,43 +274,52 @@ impl Lane {
     #[inline]
     pub fn background(&mut self, at: Time, each: Span, count: u32) -> Ticket {
         let (each, total) = (each.ps(), each.ps().saturating_mul(count as u64));
-        if self.done == self.queued && !self.batches.is_empty() {
-            self.batches.clear();
-        }
+        let is_idle = self.done == self.queued;
         // The earliest end of the work queued before it: an `at` before that has no effect.
         let earliest = self.now.max(self.suspended_until).ps().saturating_add(self.queued - self.done);
         self.queued = self.queued.saturating_add(total).min(QUEUED_MAX);
         let start = earliest.max(at.ps()).max(self.expected.ps());
         self.expected = Time::from_ps(start.saturating_add(total));
-        match self.batches.back_mut() {
-            Some(last) if last.each == each && at.ps() <= earliest => last.end = self.queued,
-            _ if total == 0 => {}
-            _ => self.batches.push_back(Batch { end: self.queued, each, not_before: at }),
+        if !is_idle && self.batch.each == each && at.ps() <= earliest {
+            self.batch.end = self.queued;
+        } else if total > 0 {
+            if is_idle {
+                self.earlier.clear();
+            } else {
+                self.earlier.push_back(self.batch);
+            }
+            self.batch = Batch { end: self.queued, each, not_before: at };
         }
         Ticket(self.queued)
     }
 
     /// Returns when everything up to `ticket` will be done, as seen at `at`. The result is a promise: that work counts
     /// as done then, so call this only if a caller waits for it. For work already done it returns `at`.
-    #[inline]
+    #[inline(always)]
     pub fn finish(&mut self, ticket: Ticket, at: Time) -> Time {
+        // The common case: one operation is queued, has not begun, and a caller waits for it.
+        let Batch { end, each, not_before } = self.batch;
+        if ticket.0 == end
+            && ticket.0 > self.done
+            && at <= not_before
+            && self.earlier.is_empty()
+            && self.promises.is_empty()
+        {
+            self.now = self.now.max(at);
+            let start = self.now.max(self.suspended_until).max(not_before);
+            self.suspended_until = start + Span::from_ps(end - self.done);
+            self.extend_promise(start, end, self.suspended_until, at);
+            self.promised_each = each;
+            self.occupy(at, start, self.suspended_until);
+            return self.suspended_until;
+        }
+        self.finish_among(ticket, at)
+    }
+
+    /// [`Lane::finish`] of any operation.
+    #[inline(never)]
+    fn finish_among(&mut self, ticket: Ticket, at: Time) -> Time {
         if ticket.0 > self.done {
-            // The common case: one operation is queued, has not begun, and a caller waits for it.
-            if let Some(&Batch { end, each, not_before }) = self.batches.front()
-                && self.batches.len() == 1
-                && ticket.0 == end
-                && at <= not_before
-                && self.promises.is_empty()
-            {
-                self.now = self.now.max(at);
-                let start = self.now.max(self.suspended_until).max(not_before);
-                self.suspended_until = start + Span::from_ps(end - self.done);
-                self.extend_promise(start, end, self.suspended_until, at);
-                self.batches.clear();
-                self.promised_each = each;
-                self.occupy(at, start, self.suspended_until);
-                return self.suspended_until;
-            }
             self.advance(at);
         }
         if ticket.0 <= self.done {
@@ -323,22 +336,15 @@ impl Lane {
         }
         let mut time = self.now.max(self.suspended_until);
         let mut begin = None;
-        while let Some(&Batch { end, each, not_before }) = self.batches.front() {
-            if end > self.done {
-                self.promised_each = each;
-                let start = time.max(not_before);
-                begin.get_or_insert(start);
-                let to = end.min(ticket.0);
-                time = start + Span::from_ps(to - self.done);
-                self.extend_promise(start, to, time, at);
-                if to < end {
-                    break;
-                }
-            }
-            self.batches.pop_front();
-            if self.done == ticket.0 {
-                break;
-            }
+        while self.done < ticket.0
+            && let Some(Batch { end, each, not_before }) = self.next_batch()
+        {
+            self.promised_each = each;
+            let start = time.max(not_before);
+            begin.get_or_insert(start);
+            let to = end.min(ticket.0);
+            time = start + Span::from_ps(to - self.done);
+            self.extend_promise(start, to, time, at);
         }
         self.suspended_until = time;
         self.occupy(at, begin.unwrap_or(time), time);
