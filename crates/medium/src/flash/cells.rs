@@ -54,6 +54,13 @@ pub struct SlcOperations {
     pub erases: u64,
 }
 
+/// A die's lane and the number of its channel.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Die {
+    lane: Lane,
+    channel: u32,
+}
+
 /// The shared state of a flash array.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cells {
@@ -83,8 +90,6 @@ pub struct Cells {
     /// The part of a page's transfer during which its die does nothing else, with all bits and with one bit per cell.
     loading: Span,
     slc_loading: Span,
-    /// The channel of each die.
-    channel: Vec<u32>,
     #[serde(with = "nvlab_units::plain")]
     erases: Vec<u32>,
     bad: Vec<bool>,
@@ -92,7 +97,7 @@ pub struct Cells {
     #[serde(with = "nvlab_units::plain")]
     limit: Vec<u32>,
     rng: Rng,
-    dies: Vec<Lane>,
+    dies: Vec<Die>,
     planes: Planes,
     channels: Vec<Bus>,
     /// Begins of programs, where not all dies may program at the same time ([`super::FlashTiming::programs`]).
@@ -133,12 +138,13 @@ impl Cells {
             page_transfer: config.timing.transfer.transfer(geometry.page_bytes()),
             loading: config.loading(),
             slc_loading: Span::ZERO,
-            channel: (0..geometry.dies()).map(|die| geometry.channel_of(die)).collect(),
             erases: vec![0; geometry.blocks() as usize],
             bad,
             limit,
             rng,
-            dies: vec![Lane::new(); geometry.dies() as usize],
+            dies: (0..geometry.dies())
+                .map(|die| Die { lane: Lane::new(), channel: geometry.channel_of(die) })
+                .collect(),
             planes: Planes::new(config.timing.reads, geometry.dies()),
             retries: faults.bit_errors.map(Retries::new),
             channels: vec![Bus::new(); geometry.channels as usize],
@@ -215,12 +221,12 @@ impl Cells {
     }
     /// The lane of a die.
     pub fn die(&mut self, die: u32) -> &mut Lane {
-        &mut self.dies[die as usize]
+        &mut self.dies[die as usize].lane
     }
     /// When a die will have done everything queued, if nothing else arrives ([`Lane::idle_from`]).
     #[inline]
     pub fn idle_from(&self, die: u32) -> Time {
-        self.dies[die as usize].idle_from()
+        self.dies[die as usize].lane.idle_from()
     }
     /// True if programs may fail, so that each must be checked.
     pub fn programs_may_fail(&self) -> bool {
@@ -303,8 +309,8 @@ impl Cells {
         let span = self.sense[sense.level as usize];
         let transfer = self.unit_transfer * units as u64;
         let interruption = &self.config.timing.interruption;
-        let channel = &mut self.channels[self.channel[die as usize] as usize];
-        let lane = &mut self.dies[die as usize];
+        let Die { lane, channel } = &mut self.dies[die as usize];
+        let channel = &mut self.channels[*channel as usize];
         let mut served = if self.planes.are_plain() {
             let served = lane.foreground(at, span, interruption);
             Served { start: served.start, end: channel.book(at, served.end, transfer).end }
@@ -345,7 +351,7 @@ impl Cells {
         for (level, &count) in reads.iter().enumerate().filter(|(_, count)| **count > 0) {
             let sense = self.sense[level];
             self.slc_done.reads += if level as u32 == SLC_LEVEL { count as u64 } else { 0 };
-            self.dies[die as usize].background(at, sense, count);
+            self.dies[die as usize].lane.background(at, sense, count);
             self.stats.reads += count as u64;
             self.stats.read_time.add_many(sense, count as u64);
             self.stats.read_busy.add_many(sense, count as u64);
@@ -360,12 +366,12 @@ impl Cells {
     pub fn program(&mut self, at: Time, die: u32, count: u32, host: bool) -> Ticket {
         self.programs += count as u64;
         let is_sent = host || !self.config.timing.copy_back;
-        self.pages_sent += is_sent as u64 * count as u64;
+        self.pages_sent += if is_sent { count as u64 } else { 0 };
         let loading = if is_sent { self.loading } else { Span::ZERO };
         let start = if host { self.send(at, die, self.page_transfer, count).before(loading) } else { at };
         let each = loading + self.config.timing.program;
         let start = self.stagger(at, start, each, count);
-        self.dies[die as usize].background(start, each, count)
+        self.die(die).background(start, each, count)
     }
 
     /// [`Cells::program`] in a block used with one bit per cell.
@@ -383,14 +389,14 @@ impl Cells {
         self.stats.program_time.add_many(each, count as u64);
         let start = if host { self.send(at, die, transfer, count).before(loading) } else { at };
         let start = self.stagger(at, start, each, count);
-        self.dies[die as usize].background(start, each, count)
+        self.die(die).background(start, each, count)
     }
 
     /// Sends pages over the channel of a die; returns when they have arrived.
     #[inline]
     fn send(&mut self, at: Time, die: u32, page: Span, count: u32) -> Time {
-        let channel = self.channel[die as usize] as usize;
-        self.channels[channel].book(at, at, page * count as u64).end
+        let channel = self.dies[die as usize].channel;
+        self.channels[channel as usize].book(at, at, page * count as u64).end
     }
 
     /// When `count` programs that last `each`, one after the other, may begin if they could at `start`.
@@ -414,14 +420,14 @@ impl Cells {
 
     fn erase_for(&mut self, at: Time, die: u32, erase: Span) -> Ticket {
         self.stats.erase_time += erase;
-        self.dies[die as usize].background(at, erase, 1)
+        self.die(die).background(at, erase, 1)
     }
 
     /// Makes all lanes idle after a power cut.
     pub(super) fn reset_lanes(&mut self, at: Time) {
-        for lane in &mut self.dies {
-            *lane = Lane::new();
-            lane.advance(at);
+        for die in &mut self.dies {
+            die.lane = Lane::new();
+            die.lane.advance(at);
         }
         self.planes.reset();
         self.channels.fill_with(Bus::new);

@@ -43,10 +43,10 @@ impl Modes {
         if self.is_slc(block) { self.units_per_page } else { geometry.units_per_page }
     }
 
-    /// Refuses pages that the block does not have in its mode.
+    /// Refuses pages that a block in SLC mode does not have.
     #[inline]
     pub fn check_pages(&self, block: BlockId, page: u32, count: u32, next: u32) -> Result<(), MediumError> {
-        match self.is_slc(block) && page + count > self.pages_per_block {
+        match page + count > self.pages_per_block {
             true => Err(MediumError::OutOfOrder { block, page, next }),
             false => Ok(()),
         }

@@ -387,18 +387,20 @@ impl<S: Store> Nand<S> {
         payload: Payload<'_>,
         host: bool,
     ) -> Result<Ticket, MediumError> {
-        self.programmed.check(block, page, count)?;
-        self.modes.check_pages(block, page, count, self.programmed.written(block))?;
         if self.cells.is_bad(block) {
             return Err(MediumError::BadBlock(block));
         }
+        let slc = self.modes.is_slc(block);
+        if slc {
+            self.modes.check_pages(block, page, count, self.programmed.written(block))?;
+        }
+        self.programmed.program(block, page, count)?;
         let die = self.cells.layout.die_of(block);
-        let from = self.cells.die(die).last();
-        let to = match self.modes.is_slc(block) {
+        let from = if S::KEEPS { self.cells.die(die).last() } else { Ticket::default() };
+        let to = match slc {
             true => self.cells.program_slc(at, die, count, host),
             false => self.cells.program(at, die, count, host),
         };
-        self.programmed.set(block, page, count);
         if S::KEEPS {
             assert_eq!(count, 1, "payload is programmed page by page");
             self.latest = self.latest.max(at);
@@ -482,7 +484,7 @@ impl<S: Store> Nand<S> {
     }
 
     /// When a queued operation will be done; a promise (see [`nvlab_units::Lane::finish`]).
-    #[inline]
+    #[inline(always)]
     pub fn finish(&mut self, die: u32, ticket: Ticket, at: Time) -> Time {
         self.cells.die(die).finish(ticket, at)
     }

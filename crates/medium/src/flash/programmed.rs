@@ -66,24 +66,34 @@ impl Programmed {
         self.bits[block.0 as usize * self.words + page as usize / 64]
     }
 
-    /// Checks that these pages may be programmed now.
+    /// Programs these pages, if they may be programmed now.
     #[inline]
-    pub fn check(&self, block: BlockId, page: u32, count: u32) -> Result<(), MediumError> {
-        let next = self.written[block.0 as usize];
-        let fits = page as u64 + count as u64 <= self.pages as u64;
-        if page == next && fits {
+    pub fn program(&mut self, block: BlockId, page: u32, count: u32) -> Result<(), MediumError> {
+        let written = &mut self.written[block.0 as usize];
+        let end = page as u64 + count as u64;
+        if page == *written && end <= self.pages as u64 && self.words == 0 {
+            *written = end as u32;
             return Ok(());
         }
+        self.program_out_of_order(block, page, count)
+    }
+
+    /// [`Programmed::program`] of pages that are not the next ones, or where pages may be programmed in any order.
+    #[inline(never)]
+    fn program_out_of_order(&mut self, block: BlockId, page: u32, count: u32) -> Result<(), MediumError> {
+        let next = self.written[block.0 as usize];
+        let fits = page as u64 + count as u64 <= self.pages as u64;
         if self.words == 0 || !fits {
             return Err(MediumError::OutOfOrder { block, page, next });
         }
-        match (page..page + count).find(|&page| self.word(block, page) & bit(page) != 0) {
-            Some(page) => Err(MediumError::Programmed { block, page }),
-            None => Ok(()),
+        if let Some(page) = (page..page + count).find(|&page| self.word(block, page) & bit(page) != 0) {
+            return Err(MediumError::Programmed { block, page });
         }
+        self.set(block, page, count);
+        Ok(())
     }
 
-    #[inline]
+    /// Makes these pages programmed ones, whatever they are.
     pub fn set(&mut self, block: BlockId, page: u32, count: u32) {
         let written = &mut self.written[block.0 as usize];
         *written = (*written).max(page + count);
@@ -151,11 +161,11 @@ mod tests {
         assert_eq!(pages.written(block), 130);
         assert_eq!((pages.holds(block, 59), pages.holds(block, 60)), (Some(false), Some(true)));
         assert_eq!((pages.holds(block, 129), pages.holds(BlockId(2), 0)), (Some(true), None));
-        assert_eq!(pages.check(block, 3, 57), Ok(()));
-        assert_eq!(pages.check(block, 3, 58), Err(MediumError::Programmed { block, page: 60 }));
+        assert_eq!(pages.clone().program(block, 3, 57), Ok(()));
+        assert_eq!(pages.program(block, 3, 58), Err(MediumError::Programmed { block, page: 60 }));
         pages.unset(block, 129);
-        assert_eq!((pages.written(block), pages.check(block, 129, 1)), (129, Ok(())));
-        assert!(pages.check(block, 129, 2).is_err(), "past the end of the block");
+        assert_eq!((pages.written(block), pages.clone().program(block, 129, 1)), (129, Ok(())));
+        assert!(pages.program(block, 129, 2).is_err(), "past the end of the block");
         let held = pages.take(block, true);
         assert_eq!((pages.written(block), pages.holds(block, 70)), (0, Some(false)));
         pages.put_back(block, &held);
@@ -167,7 +177,7 @@ mod tests {
         let mut pages = one_block(CellRules::Nand);
         pages.set(BlockId(0), 0, 3);
         assert_eq!(
-            pages.check(BlockId(0), 5, 1),
+            pages.program(BlockId(0), 5, 1),
             Err(MediumError::OutOfOrder { block: BlockId(0), page: 5, next: 3 })
         );
         pages.unset(BlockId(0), 2);
