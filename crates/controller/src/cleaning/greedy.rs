@@ -44,8 +44,9 @@ impl CleaningPolicy for Greedy {
     #[inline]
     fn lost(&mut self, table: &BlockTable, block: BlockId) {
         let (die, live) = (table.die_of(block), table.kept(block));
-        self.lists.unlink(self.list(die, live + 1), block);
-        self.lists.push(self.list(die, live), block);
+        let list = self.list(die, live);
+        self.lists.unlink(list + 1, block);
+        self.lists.push(list, block);
         let lowest = &mut self.lowest[die as usize];
         *lowest = (*lowest).min(live);
     }

@@ -385,7 +385,7 @@ impl<S: Store> Array<S> {
     }
 
     /// When a queued program will be done; a promise (see [`nvlab_units::Lane::finish`]).
-    #[inline]
+    #[inline(always)]
     pub fn finish(&mut self, queued: Queued, at: Time) -> Time {
         self.nand.finish(queued.lane, queued.ticket, at)
     }

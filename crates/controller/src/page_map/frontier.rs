@@ -71,39 +71,49 @@ pub(super) struct Unit<'a> {
     pub data: &'a [u8],
 }
 
+/// Where a unit was placed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    pub block: BlockId,
+    pub address: u32,
+    /// It was the last unit of its page, which can be programmed.
+    pub fills_page: bool,
+}
+
 impl<S: Store> PageMap<S> {
     #[inline]
     pub(super) fn die_of_frontier(&self, index: u32) -> u32 {
         if self.streams == 1 { index } else { index / self.streams }
     }
 
-    /// Places a unit in the open block of a frontier (which must have one) and returns its address. Does not program
-    /// the page: see [`PageMap::page_is_full`] and [`PageMap::program_pages`].
+    /// Places a unit in the open block of a frontier (which must have one). Does not program the page: see
+    /// [`PageMap::program_pages`].
     #[inline(always)]
-    pub(super) fn place(&mut self, index: u32, unit: Unit<'_>, replaces: u32) -> u32 {
+    pub(super) fn place(&mut self, index: u32, unit: Unit<'_>, replaces: u32) -> Placed {
+        let (per_page, per_block) = (self.geometry.units_per_page, self.geometry.units_per_block());
         let frontier = &mut self.frontiers[index as usize];
-        let address = frontier.block * self.geometry.units_per_block() + frontier.next;
+        let block = BlockId(frontier.block);
+        let address = block.0 * per_block + frontier.next;
         frontier.next += 1;
-        if frontier.slots != self.geometry.units_per_page
-            && frontier.next % self.geometry.units_per_page == frontier.slots
-        {
-            frontier.next += self.geometry.units_per_page - frontier.slots;
+        if frontier.slots != per_page && frontier.next % per_page == frontier.slots {
+            frontier.next += per_page - frontier.slots;
         }
+        let fills_page = per_page == 1 || frontier.next.is_multiple_of(per_page);
         self.p2l[address as usize] = if unit.kind == Kind::Data { unit.lpa } else { NOTHING };
-        if self.geometry.units_per_page > 1 || S::KEEPS || self.array.nand().cells().programs_may_fail() {
+        if per_page > 1 || S::KEEPS || self.array.nand().cells().programs_may_fail() {
             frontier.staged.push(Staged { lpa: unit.lpa, slot: unit.slot, replaces });
         }
         if S::KEEPS {
             let Unit { kind, lpa, damaged, sequence, .. } = unit;
             let spare = Spare { kind, damaged, lpa, sequence, stamp: self.stamp };
-            if self.geometry.units_per_page > 1 {
+            if per_page > 1 {
                 frontier.data.extend_from_slice(unit.data);
             }
             frontier.spare.extend_from_slice(&spare.encode(unit.data));
             self.stamp += 1;
         }
         self.skip_bad_pages(index);
-        address
+        Placed { block, address, fills_page }
     }
 
     /// If a page was just filled, moves on to the next page on a good member of the superblock.
@@ -133,8 +143,20 @@ impl<S: Store> PageMap<S> {
     /// Programs the full pages of a frontier that are not yet programmed, and closes the block if it is full.
     /// A failed program moves its units and retires the block. Returns the last queued program. `data`: the payload of
     /// the last placed unit, which is not staged if a page holds one unit.
-    #[inline]
+    #[inline(never)]
     pub(super) fn program_pages(
+        &mut self,
+        at: Time,
+        index: u32,
+        data: &[u8],
+        over_channel: bool,
+    ) -> Result<Queued, ControllerError> {
+        self.program_pages_inline(at, index, data, over_channel)
+    }
+
+    /// [`PageMap::program_pages`] for every page of the host.
+    #[inline(always)]
+    pub(super) fn program_pages_inline(
         &mut self,
         at: Time,
         index: u32,
@@ -153,12 +175,14 @@ impl<S: Store> PageMap<S> {
         let queued = self.array.program(at, block, page, full - page, payload, over_channel);
         match queued {
             Ok(queued) => {
-                if self.frontiers[index as usize].staged.is_empty() {
-                    self.frontiers[index as usize].programmed = full;
+                let frontier = &mut self.frontiers[index as usize];
+                let is_full = frontier.next == frontier.end;
+                if frontier.staged.is_empty() {
+                    frontier.programmed = full;
                 } else {
                     self.unstage(index, full, queued);
                 }
-                if self.frontiers[index as usize].next == self.frontiers[index as usize].end {
+                if is_full {
                     self.close(index);
                 }
                 Ok(queued)

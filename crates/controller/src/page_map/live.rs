@@ -52,25 +52,31 @@ impl Live {
         }
     }
 
-    /// Passes every live unit in `first..end` to `take` until that returns false; returns the refused unit, or
-    /// `end`.
+    /// Passes the live units in `first..end` to `take`, at most `limit` of them; returns the first that it was not passed,
+    /// or `end`.
     #[inline]
-    pub fn each(&self, first: u32, end: u32, mut take: impl FnMut(u32) -> bool) -> u32 {
-        let mut base = first / BITS * BITS;
+    pub fn each(&self, first: u32, end: u32, limit: u32, mut take: impl FnMut(u32)) -> u32 {
+        let (mut base, mut left) = (first / BITS * BITS, limit);
         let mut mask = u64::MAX << (first % BITS);
         while base < end {
             let mut word = self.words[(base / BITS) as usize] & mask;
             if end - base < BITS {
                 word &= !(u64::MAX << (end - base));
             }
+            // Counted once for all units of a word, not with each of them.
+            let (count, mut refused) = (word.count_ones(), 0);
+            if count > left {
+                refused = (0..left).fold(word, |rest, _| rest & (rest - 1));
+                word ^= refused;
+            }
             while word != 0 {
-                let unit = base + word.trailing_zeros();
-                if !take(unit) {
-                    return unit;
-                }
+                take(base + word.trailing_zeros());
                 word &= word - 1;
             }
-            (base, mask) = (base + BITS, u64::MAX);
+            if refused != 0 {
+                return base + refused.trailing_zeros();
+            }
+            (base, mask, left) = (base + BITS, u64::MAX, left - count);
         }
         end
     }
@@ -101,11 +107,7 @@ mod tests {
             let expected: Vec<u32> = (from..end).filter(|&unit| plain[unit as usize]).collect();
             let limit = rng.below(40) as usize;
             let mut found = Vec::new();
-            let next = live.each(from, end, |unit| {
-                let taken = found.len() < limit;
-                found.extend(taken.then_some(unit));
-                taken
-            });
+            let next = live.each(from, end, limit as u32, |unit| found.push(unit));
             assert_eq!(found, expected[..expected.len().min(limit)]);
             assert_eq!(next, expected.get(limit).copied().unwrap_or(end));
         }

@@ -125,6 +125,7 @@ pub struct PageMap<S: Store = ()> {
     checkpoint: checkpoint::State,
     journal: trim::Journal,
     /// Scratch: live units of the block being cleaned.
+    #[serde(skip)]
     moving: Vec<Moving>,
     /// Scratch: reads of a relocation on each lane of a block; all zero between calls.
     reads: Vec<clean::Reads>,
@@ -136,7 +137,7 @@ pub struct PageMap<S: Store = ()> {
 }
 
 /// A live unit being moved out of a block.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Moving {
     from: u32,
     lpa: u32,
@@ -213,7 +214,7 @@ impl<S: Store> PageMap<S> {
             stamp: 1,
             checkpoint: checkpoint::State::new(&config, &geometry),
             journal: trim::Journal::new(),
-            moving: Vec::with_capacity(geometry.units_per_block() as usize),
+            moving: Vec::new(),
             reads: vec![clean::Reads::default(); array.members_per_block() as usize],
             step_units: clean::STEP_UNITS_MIN.min(geometry.units_per_block() / 2),
             zeros: vec![0; geometry.unit_bytes as usize * S::SHOWS as usize],
@@ -314,7 +315,7 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Marks a physical unit dead.
-    #[inline]
+    #[inline(always)]
     fn invalidate(&mut self, unit: u32) {
         self.live.clear(unit);
         let block = self.block_of(unit);
@@ -368,7 +369,7 @@ impl<S: Store> Controller for PageMap<S> {
         for unit in units {
             let old = self.l2p.get(unit as usize).copied().unwrap_or(NOTHING);
             if old != NOTHING {
-                sum += self.live.holds(old) as u32 + self.table.live(self.block_of(old));
+                sum += self.live.holds(old) as u32 + self.table.kept(self.block_of(old));
             }
         }
         std::hint::black_box(sum);

@@ -138,7 +138,7 @@ impl<S: Store> PageMap<S> {
             let data = &data[i * bytes..(i + 1) * bytes];
             let Staged { lpa, slot, .. } = *staged;
             let unit = Unit { kind: Kind::Data, lpa, damaged, sequence, slot, data };
-            let address = self.place(index, unit, staged.replaces);
+            let address = self.place(index, unit, staged.replaces).address;
             self.l2p[lpa as usize] = address;
             self.note_change(lpa);
             self.live.set(address);

@@ -1,13 +1,13 @@
 //! Host writes: wait for a slot, choose a stream and a die, place the unit, program the page when it is full.
 
 use super::buffer::{Held, Oldest};
-use super::frontier::{NO_BLOCK, NO_SLOT, Unit};
+use super::frontier::{NO_BLOCK, NO_SLOT, Placed, Unit};
 use super::spare::Kind;
 use super::{NOTHING, PageMap, Streams};
 use crate::ControllerError;
 use crate::table::BlockState;
 use nvlab_medium::Store;
-use nvlab_units::{BlockId, Extent, Time};
+use nvlab_units::{Extent, Time};
 
 impl<S: Store> PageMap<S> {
     /// Writes units; returns when the write is acknowledged to the host.
@@ -85,9 +85,8 @@ impl<S: Store> PageMap<S> {
                 self.buffer.hold(slot, lpa, sequence, admitted, data);
             }
         }
-        let block = BlockId(self.frontiers[index as usize].block);
         let unit = Unit { kind: Kind::Data, lpa, damaged: false, sequence, slot, data };
-        let address = self.place(index, unit, old);
+        let Placed { block, address, fills_page } = self.place(index, unit, old);
         self.sequence += restored.is_none() as u64;
         self.stats.cache_units += (self.cache.is_some() && self.array.is_slc(block)) as u64;
         self.l2p[lpa as usize] = address;
@@ -98,8 +97,8 @@ impl<S: Store> PageMap<S> {
         if old != NOTHING {
             self.invalidate(old);
         }
-        if self.page_is_full(index) {
-            let queued = self.program_pages(now, index, data, true)?;
+        if fills_page {
+            let queued = self.program_pages_inline(now, index, data, true)?;
             let die = self.die_of_frontier(index);
             if slot == NO_SLOT {
                 self.acknowledged = self.array.finish(queued, now).max(self.acknowledged);
