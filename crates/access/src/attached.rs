@@ -97,12 +97,16 @@ impl<C: Controller> Attached<C> {
     #[inline]
     fn whole(&self, offset: u64, bytes: u32) -> Option<Extent> {
         let unit = self.unit_bytes.get();
-        let is_whole = match self.shift {
-            Some(_) => (offset | bytes as u64) & (unit - 1) == 0,
-            None => offset.is_multiple_of(unit) && (bytes as u64).is_multiple_of(unit),
+        let (first, count, is_whole) = match self.shift {
+            Some(shift) => {
+                (offset >> shift, bytes as u64 >> shift, (offset | bytes as u64) & (unit - 1) == 0)
+            }
+            None => {
+                let is_whole = offset.is_multiple_of(unit) && (bytes as u64).is_multiple_of(unit);
+                (offset / unit, bytes as u64 / unit, is_whole)
+            }
         };
-        let first = self.units(offset);
-        is_whole.then(|| extent(first, first + self.units(bytes as u64)))
+        is_whole.then(|| extent(first, first + count))
     }
 
     /// When the device has taken up a request that is issued at `at`.
@@ -184,11 +188,16 @@ impl<C: Controller> Attached<C> {
 /// The units from `first` to `end`; numbers beyond `u32` become an extent that is out of range on any device.
 #[inline]
 fn extent(first: u64, end: u64) -> Extent {
-    let numbered = |units: u64| units.min(u32::MAX as u64) as u32;
-    match end <= u32::MAX as u64 {
-        true => Extent { start: first as u32, count: (end - first) as u32 },
-        false => Extent { start: numbered(first), count: numbered(end - first) },
+    if end > u32::MAX as u64 {
+        return out_of_range(first, end);
     }
+    Extent { start: first as u32, count: (end - first) as u32 }
+}
+
+#[cold]
+fn out_of_range(first: u64, end: u64) -> Extent {
+    let numbered = |units: u64| units.min(u32::MAX as u64) as u32;
+    Extent { start: numbered(first), count: numbered(end - first) }
 }
 
 impl<C: Controller> Background for Attached<C> {

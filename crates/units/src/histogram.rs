@@ -78,6 +78,19 @@ impl Histogram {
         }
     }
 
+    /// Adds values: faster than one by one, since their sum and maximum stay in registers.
+    #[inline]
+    pub fn add_all(&mut self, spans: &[Span]) {
+        let (mut sum, mut max) = (0, self.max);
+        for &span in spans {
+            self.counts[bucket_of(span.ns())] += 1;
+            sum += span.ps() as u128;
+            max = max.max(span);
+        }
+        self.sum_ps += sum;
+        self.max = max;
+    }
+
     /// Adds all values of another histogram: the result is exactly that of adding them one by one.
     pub fn merge(&mut self, other: &Histogram) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {

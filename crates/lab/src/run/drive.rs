@@ -9,7 +9,7 @@ use super::meter::Meter;
 use super::outstanding::Outstanding;
 use nvlab_access::BlockDevice;
 use nvlab_controller::ControllerError;
-use nvlab_units::{Span, Time};
+use nvlab_units::{Served, Span, Time};
 use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Rerun};
 use serde::{Deserialize, Serialize};
 
@@ -107,10 +107,11 @@ impl Progress {
     pub(super) fn after(mut self, requests: &[Request]) -> Progress {
         self.requests += requests.len() as u64;
         for request in requests {
-            let written = if request.op == Op::Write { request.bytes } else { 0 };
-            let read = if request.op == Op::Read { request.bytes } else { 0 };
-            self.bytes += read as u64 + written as u64;
-            self.written_bytes += written as u64;
+            // Without a branch: in a mix of reads and writes it would be hard to predict.
+            let is_write = (request.op == Op::Write) as u64;
+            let is_moved = is_write | (request.op == Op::Read) as u64;
+            self.bytes += is_moved * request.bytes as u64;
+            self.written_bytes += is_write * request.bytes as u64;
         }
         self
     }
@@ -236,17 +237,14 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             coming.clear();
             if requests.len() == batch.len() {
                 workload.fill(coming);
+                coming.requests().iter().for_each(|request| self.prefetch(request.offset));
             }
             if after.written_bytes > progress.written_bytes {
                 self.prefetch_writes(requests.iter().filter(|r| r.op == Op::Write).map(|r| r.offset));
             }
             // Neither list is indexed by the number of the request: only a failure needs it, and counting costs instructions.
             let (mut now, mut rest) = (progress.now, requests.iter().zip(&mut latencies));
-            let mut following = coming.requests().iter();
             while let Some((request, latency)) = rest.next() {
-                if let Some(next) = following.next() {
-                    self.prefetch(next.offset);
-                }
                 let room = under_way.room_at();
                 let wanted = if closed { room } else { wanted(&mut program, request, origin, now) };
                 let begin = if closed { room } else { wanted.max(room) }.max(now);
@@ -263,7 +261,6 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
                 }
                 now = begin;
             }
-            following.for_each(|request| self.prefetch(request.offset));
             let served = after.requests - progress.requests;
             progress = Progress { now, ..after };
             if let Some(meter) = &mut meter {
@@ -335,8 +332,20 @@ pub(super) fn serve<D: BlockDevice + ?Sized>(
             let written = device.write(at, request.offset, request.bytes, payload)?;
             if request.fua { device.flush(written.end)? } else { written }
         }
-        Op::Trim => device.trim(at, request.offset, request.bytes)?,
-        Op::Flush => device.flush(at)?,
+        Op::Trim | Op::Flush => serve_rarely(device, at, request)?,
     };
     Ok(served.end)
+}
+
+/// [`serve`] of what is neither read nor written; apart from it, so that no table of jumps is needed.
+#[cold]
+fn serve_rarely<D: BlockDevice + ?Sized>(
+    device: &mut D,
+    at: Time,
+    request: &Request,
+) -> Result<Served, ControllerError> {
+    match request.op {
+        Op::Trim => device.trim(at, request.offset, request.bytes),
+        _ => device.flush(at),
+    }
 }

@@ -153,6 +153,13 @@ impl Meter {
     /// Requests were served, each with its latency.
     #[inline]
     pub(super) fn served_all(&mut self, requests: &[Request], latencies: &[Span]) {
+        let Some(&Request { op, .. }) = requests.first() else { return };
+        if requests.iter().all(|request| request.op == op) {
+            let totals = &mut self.current[op as usize];
+            totals.bytes += requests.iter().map(|request| request.bytes as u64).sum::<u64>();
+            totals.latency.add_all(&latencies[..requests.len()]);
+            return;
+        }
         for (request, &latency) in requests.iter().zip(latencies) {
             self.current[request.op as usize].count_one(request.bytes, latency);
         }

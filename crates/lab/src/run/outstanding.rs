@@ -23,6 +23,8 @@ pub struct Outstanding {
     /// How many were added since one ended before another that began earlier.
     in_order: usize,
     is_ring: bool,
+    /// Only one request is in flight at a time.
+    is_one: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +52,7 @@ impl Outstanding {
             latest: origin,
             in_order: 0,
             is_ring: true,
+            is_one: depth == 1,
         }
     }
 
@@ -63,8 +66,8 @@ impl Outstanding {
     #[inline]
     pub fn add(&mut self, end: Time) {
         // Of one request nothing is kept: the next begins when it ends, and must not wait for the memory.
-        if self.leaves.1 - self.leaves.0 == 1 {
-            (self.earliest.end, self.latest) = (end, self.latest.max(end));
+        if self.is_one {
+            (self.earliest.end, self.latest) = (end, end);
             return;
         }
         if self.is_ring && end >= self.latest {
