@@ -166,6 +166,7 @@ fn wrapped(text: &str, indent: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nvlab_workload::WorkloadSpec;
 
     #[test]
     fn every_key_and_topic_is_explained() {
@@ -185,6 +186,18 @@ mod tests {
         }
         let contents = contents();
         assert!(contents.contains("  waf ") && contents.contains("  ftl.clean.kind "));
+    }
+
+    #[test]
+    fn every_kind_of_workload_is_explained() {
+        let error = WorkloadSpec::parse("no-such-kind").unwrap_err().to_string();
+        let (_, kinds) = error.split_once("(kinds: ").unwrap();
+        let (kinds, _) = kinds.split_once(';').unwrap();
+        assert!(kinds.contains("zipf, "), "{kinds}");
+        for kind in kinds.split(", ") {
+            let text = explain(kind).unwrap_or_else(|| panic!("{kind}"));
+            assert!(text.contains(&format!("{kind} ")), "{kind} is not described");
+        }
     }
 
     #[test]

@@ -62,7 +62,7 @@ Memory is lost with the power, and not needed: every `ftl.map.checkpoint` all ch
 directory of the pages are programmed; a mount reads the directory and scans what was written since.",
     },
     Topic {
-        names: &["lifetime"],
+        names: &["lifetime", "retention"],
         title: "Lifetime: how long the flash lasts at the rate of this workload",
         text: "\
 \x20 days = rated cycles x blocks / cycles per day;  host bytes = rated cycles x bytes of flash / waf
@@ -156,7 +156,7 @@ device is brought to its steady state by random writes of 4 KiB before the round
 write saturation ends after 2 capacities (--saturate 4).",
     },
     Topic {
-        names: &["plausible", "warnings"],
+        names: &["plausible", "plausibility", "warnings"],
         title: "Values that are hardly meant: warnings when a design is read",
         text: "\
 Times and endurance of NAND outside of what its kind of cell can do, a link faster than its
@@ -275,7 +275,12 @@ what the host suspended.",
             "zipf",
             "hotcold",
             "selfsimilar",
+            "jesd219",
             "tpca",
+            "words",
+            "debit-credit",
+            "compiler",
+            "compile",
             "tpcc",
             "iozone",
             "logger",
@@ -302,6 +307,15 @@ with  rw=randwrite read=70% trim=5% bs=4KiB qd=32 threads=4 rate=20k/s span=1GiB
 Transactions on a memory: 'tpca key=value ...'
   branches=155 accounts=100k record=100B fanout=32 spread-hot=on reads=balance home=off history=off
   rate=10k/s (without it: one after the other) arrivals=poisson until=60s
+
+Single words of a memory: 'words key=value ...', as the cleaning policies of eNVy are compared
+  hot=10/90 load=70% (share of loads) page=256B (what is drawn) word=8B span=SIZE rate=10k/s
+  arrivals=poisson until=1e6accesses
+
+Transactions on recoverable memory, for designs of kind rvm
+  debit-credit style=c++|sidney accounts=100k cpu=TIME (of each) rate=100/s until=50ktransactions
+  compiler files=38 record=15KiB cpu=670ms passes=1      the shape of a compiler on a heap
+  compile sources=FOLDER cpu=670ms      compiles the Rust files of a folder (default: its own)
 
 A database: 'tpcc key=value ...' makes the page requests of TPC-C behind a buffer pool
   warehouses=80 pool=400MiB page=4KiB mix=new-order|full span=SIZE (it grows; default: the device)
