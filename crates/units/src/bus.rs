@@ -10,7 +10,6 @@
 
 use crate::time::{Served, Span, Time};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
 /// A resource for short transfers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -18,7 +17,7 @@ pub struct Bus {
     /// The last booking in order of time; most new bookings come after it.
     last: (Time, Time),
     /// Earlier bookings that may still have usable gaps between them.
-    earlier: VecDeque<(Time, Time)>,
+    earlier: Vec<(Time, Time)>,
     /// Those that end by then count no more.
     over: Time,
 }
@@ -50,40 +49,46 @@ impl Bus {
     /// [`Bus::book`] when there are other bookings. Apart from it, since it takes registers from those who call it.
     #[inline(never)]
     fn book_among(&mut self, now: Time, at: Time, span: Span) -> Served {
-        if at < self.last.1 || span.is_zero() {
+        // Only what calls nothing is here, so that no register is saved for it.
+        if at < self.last.1 || span.is_zero() || self.earlier.len() == self.earlier.capacity() {
             return self.book_in_gap(now, at, span);
         }
+        self.book_last(now, at, span)
+    }
+
+    /// Books after all others.
+    #[inline(always)]
+    fn book_last(&mut self, now: Time, at: Time, span: Span) -> Served {
         self.over = self.over.max(now);
-        self.make_room();
-        self.earlier.push_back(self.last);
+        self.earlier.push(self.last);
         self.last = (at, at + span);
         Served { start: at, end: self.last.1 }
     }
 
     /// Removes the bookings that count no more, if there is no room for another one: to look for them every time takes longer than
     /// to keep them for a while.
-    #[inline(always)]
+    #[inline]
     fn make_room(&mut self) {
-        if self.earlier.len() == self.earlier.capacity() {
-            self.remove_over();
+        if self.earlier.len() < self.earlier.capacity() {
+            return;
         }
-    }
-
-    #[cold]
-    fn remove_over(&mut self) {
         let over = self.earlier.partition_point(|&(_, end)| end <= self.over);
         self.earlier.drain(..over);
         // With less than three quarters free, the next time would come too soon.
         self.earlier.reserve(3 * self.earlier.len());
     }
 
-    /// [`Bus::book`] before the end of the last booking.
+    /// [`Bus::book_among`] before the end of the last booking, or when there is no room for another one.
+    #[inline(never)]
     fn book_in_gap(&mut self, now: Time, at: Time, span: Span) -> Served {
         if span.is_zero() {
             return Served { start: at, end: at };
         }
         self.over = self.over.max(now);
         self.make_room();
+        if at >= self.last.1 {
+            return self.book_last(now, at, span);
+        }
         let mut start = at;
         let past = at.max(self.over);
         let first = self.earlier.partition_point(|&(_, to)| to <= past);
@@ -99,7 +104,7 @@ impl Bus {
             self.insert(self.earlier.len(), (start, end));
         } else if end == self.last.0 {
             self.last.0 = start;
-            if let Some(before) = self.earlier.pop_back_if(|before| before.1 == start && start > self.over) {
+            if let Some(before) = self.earlier.pop_if(|before| before.1 == start && start > self.over) {
                 self.last.0 = before.0;
             }
         } else {
