@@ -1,14 +1,17 @@
 //! `nvlab explain TOPIC`: design keys from the key table, and short articles on metrics, workloads, formats and
 //! exit codes.
 
+mod topic;
 mod topics;
+mod workloads;
 
 use crate::design::keys::{self, Key, Preset};
 use crate::report::metric::{self, Better};
 use crate::toml_reader::datum::Shape;
 use nvlab_workload::suggest::nearest;
 use std::fmt::Write as _;
-use topics::{TOPICS, Topic};
+use topic::Topic;
+use topics::TOPICS;
 
 /// What `nvlab explain` says: everything there is without a topic, else about a design key (`ftl.clean.kind`), a table of
 /// them, a value of one, an article (`waf`, `workloads`), `metrics`, or one of them. The error names the nearest topic.

@@ -216,6 +216,9 @@ fn compare(tx: &Tx<'_, Lab>, root: &Root, model: &Model, keys: u64) -> Result<()
     if let Some(text) = root.list.front_mut(tx)? {
         assert_eq!(Some(&text.get(tx)?), model.list.front());
     }
+    if let Some(text) = root.list.back_mut(tx)? {
+        assert_eq!(Some(&text.get(tx)?), model.list.back());
+    }
     let list = root.list.iter(tx).map(|text| text?.get(tx)).collect::<Result<Vec<_>>>()?;
     assert_eq!((list.clone(), root.list.len()), (model.list.iter().cloned().collect(), model.list.len()));
     let back = root.list.iter(tx).rev().map(|text| text?.get(tx)).collect::<Result<Vec<_>>>()?;
