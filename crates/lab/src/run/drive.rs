@@ -247,7 +247,8 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             while let Some((request, latency)) = rest.next() {
                 let room = under_way.room_at();
                 let wanted = if closed { room } else { wanted(&mut program, request, origin, now) };
-                let begin = if closed { room } else { wanted.max(room) }.max(now);
+                // In a closed loop there is never room before the last request began.
+                let begin = if closed { room } else { wanted.max(room).max(now) };
                 if begin.ps() >= deadline {
                     after = progress.after(&requests[..requests.len() - rest.len() - 1]);
                     break;
@@ -255,7 +256,7 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
                 let end = serve(self, begin, request, workload)
                     .map_err(|why| DriveError::failed(after.requests, rest.len(), request, begin, why))?;
                 under_way.add(end);
-                *latency = end.since(wanted);
+                *latency = end - wanted;
                 if let Some(program) = &mut program {
                     program.served(wanted, end);
                 }

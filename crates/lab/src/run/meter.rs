@@ -154,9 +154,12 @@ impl Meter {
     #[inline]
     pub(super) fn served_all(&mut self, requests: &[Request], latencies: &[Span]) {
         let Some(&Request { op, .. }) = requests.first() else { return };
-        if requests.iter().all(|request| request.op == op) {
+        let (others, bytes) = requests.iter().fold((0, 0), |(others, bytes), request| {
+            (others | (request.op as u8 ^ op as u8), bytes + request.bytes as u64)
+        });
+        if others == 0 {
             let totals = &mut self.current[op as usize];
-            totals.bytes += requests.iter().map(|request| request.bytes as u64).sum::<u64>();
+            totals.bytes += bytes;
             totals.latency.add_all(&latencies[..requests.len()]);
             return;
         }

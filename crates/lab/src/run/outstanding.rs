@@ -67,7 +67,7 @@ impl Outstanding {
     pub fn add(&mut self, end: Time) {
         // Of one request nothing is kept: the next begins when it ends, and must not wait for the memory.
         if self.is_one {
-            (self.earliest.end, self.latest) = (end, end);
+            self.earliest.end = end;
             return;
         }
         if self.is_ring && end >= self.latest {
@@ -138,7 +138,7 @@ impl Outstanding {
     /// When the last one is done.
     #[inline]
     pub fn last(&self) -> Time {
-        self.latest
+        self.latest.max(self.earliest.end)
     }
 }
 
