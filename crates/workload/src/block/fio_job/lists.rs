@@ -99,6 +99,17 @@ pub(super) const LEFT_OUT: &[(&str, &str)] = &[
     ("steadystate", "nvlab brings the device to its steady state itself (--precondition steady)"),
     ("steadystate_duration", "nvlab brings the device to its steady state itself (--precondition steady)"),
     ("steadystate_ramp_time", "nvlab brings the device to its steady state itself (--precondition steady)"),
+    ("iodepth_mode", "the depth stays that of iodepth; for a run at each depth: nvlab sweep"),
+    ("fdp", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
+    ("fdp_pli", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
+    ("fdp_pli_select", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
+    ("dataplacement", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
+    ("plids", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
+    ("plid_select", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
+    ("dp_scheme", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
+    ("sprandom", "nvlab brings the device to its steady state itself (--precondition steady)"),
+    ("spr_op", "nvlab brings the device to its steady state itself (--precondition steady)"),
+    ("spr_num_regions", "nvlab brings the device to its steady state itself (--precondition steady)"),
 ];
 
 /// Options without which a job means something else altogether, with what to do instead.

@@ -334,3 +334,17 @@ fn the_lists_do_not_overlap() {
     }
     assert!(left_out().all(|name| !lists::has(lists::IGNORED, name)));
 }
+
+#[test]
+fn newer_options_of_drives_are_left_out_for_a_reason() {
+    let text = "[a]\nrw=randwrite\nfdp=1\nfdp_pli=0,1\nsprandom=1\nspr_op=0.15\niodepth_mode=stepped:10-130/5,5/30\n";
+    let file = parse(text);
+    assert_eq!(
+        file.notes,
+        [
+            "left out: spr_op, sprandom: nvlab brings the device to its steady state itself (--precondition steady)",
+            "left out: fdp, fdp_pli: placement hints are not simulated: the controller chooses streams (ftl.streams)",
+            "left out: iodepth_mode: the depth stays that of iodepth; for a run at each depth: nvlab sweep",
+        ]
+    );
+}
