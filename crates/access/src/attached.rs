@@ -97,16 +97,12 @@ impl<C: Controller> Attached<C> {
     #[inline]
     fn whole(&self, offset: u64, bytes: u32) -> Option<Extent> {
         let unit = self.unit_bytes.get();
-        let (first, count, is_whole) = match self.shift {
-            Some(shift) => {
-                (offset >> shift, bytes as u64 >> shift, (offset | bytes as u64) & (unit - 1) == 0)
-            }
-            None => {
-                let is_whole = offset.is_multiple_of(unit) && (bytes as u64).is_multiple_of(unit);
-                (offset / unit, bytes as u64 / unit, is_whole)
-            }
+        let is_whole = match self.shift {
+            Some(_) => (offset | bytes as u64) & (unit - 1) == 0,
+            None => offset.is_multiple_of(unit) && (bytes as u64).is_multiple_of(unit),
         };
-        is_whole.then(|| extent(first, first + count))
+        let first = self.units(offset);
+        is_whole.then(|| extent(first, first + self.units(bytes as u64)))
     }
 
     /// When the device has taken up a request that is issued at `at`.

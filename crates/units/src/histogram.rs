@@ -71,11 +71,7 @@ impl Histogram {
     /// Adds one value.
     #[inline]
     pub fn add(&mut self, span: Span) {
-        self.counts[bucket_of(span.ns())] += 1;
-        self.sum_ps += span.ps() as u128;
-        if span > self.max {
-            self.max = span;
-        }
+        self.add_all(&[span]);
     }
 
     /// Adds values: faster than one by one, since their sum and maximum stay in registers.

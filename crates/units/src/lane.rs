@@ -170,7 +170,7 @@ impl Lane {
     #[inline(always)]
     pub fn overlapping(&mut self, at: Time, ready: Time, span: Span, interruption: &Interruption) -> Served {
         if self.done == self.queued && at >= self.owed_until {
-            // `now` stays: `suspended_until` is not before `at`, and all that uses the one uses the later of the two.
+            // `now` stays: `suspended_until` is not before `at`, and no background work runs before the later of the two.
             let start = at.max(ready).max(self.free_at);
             let end = start + span;
             self.suspended_until = self.suspended_until.max(end);

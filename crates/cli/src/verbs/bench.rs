@@ -78,7 +78,7 @@ pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
 }
 
 fn row(row: &BenchRow) -> Vec<Cell> {
-    // There is none for the reads of block maps.
+    // There is none for the reads of block maps, and at depth only that of one design.
     let goals: &[(&str, f64)] = match row.op {
         "read" if row.depth == 1 => &READ_GOALS,
         "read" => &DEEP_READ_GOALS,

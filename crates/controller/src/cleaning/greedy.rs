@@ -44,9 +44,8 @@ impl CleaningPolicy for Greedy {
     #[inline]
     fn lost(&mut self, table: &BlockTable, block: BlockId) {
         let (die, live) = (table.die_of(block), table.kept(block));
-        let list = self.list(die, live);
-        self.lists.unlink(list + 1, block);
-        self.lists.push(list, block);
+        self.lists.unlink(self.list(die, live + 1), block);
+        self.lists.push(self.list(die, live), block);
         let lowest = &mut self.lowest[die as usize];
         *lowest = (*lowest).min(live);
     }

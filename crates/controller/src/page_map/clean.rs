@@ -239,6 +239,7 @@ impl<S: Store> PageMap<S> {
         let per_page = self.geometry.units_per_page;
         let begun = self.frontiers[index as usize].next % per_page;
         let limit = (begun as u64 + units as u64).next_multiple_of(per_page as u64) - begun as u64;
+        let limit = limit.min(u32::MAX as u64) as u32;
         let mut gathered = std::mem::take(&mut self.moving);
         let (count, finished) = self.gather_live(victim, next, limit, &mut gathered);
         let moving = &gathered[..count];
@@ -270,7 +271,7 @@ impl<S: Store> PageMap<S> {
         &self,
         block: BlockId,
         next: &mut u32,
-        limit: u64,
+        limit: u32,
         moving: &mut Vec<Moving>,
     ) -> (usize, bool) {
         // Not appended one by one, which takes twice the instructions.
@@ -281,11 +282,11 @@ impl<S: Store> PageMap<S> {
         // live units, if those that are left are spread evenly.
         let owners = &self.p2l[first as usize..end as usize];
         let left = end - first - *next;
-        let ahead = limit.saturating_mul(left as u64) / self.table.live(block).max(1) as u64;
+        let ahead = limit as u64 * left as u64 / self.table.live(block).max(1) as u64;
         let ahead = ahead.saturating_add(AHEAD_MIN).min(left as u64) as usize;
         let lines = owners[*next as usize..][..ahead].iter().step_by(16);
         std::hint::black_box(lines.fold(0, |sum: u32, &owner| sum.wrapping_add(owner)));
-        let (mut count, limit) = (0, limit.min(u32::MAX as u64) as u32);
+        let mut count = 0;
         let unit = self.live.each(first + *next, end, limit, |unit| {
             let lpa = owners[(unit - first) as usize];
             self.prefetch(lpa);

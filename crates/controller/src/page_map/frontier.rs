@@ -56,6 +56,12 @@ impl Frontier {
             spare: Vec::with_capacity(geometry.units_per_page as usize * SPARE_BYTES * keeps),
         }
     }
+
+    /// True if the next unit to place is the first of a page.
+    #[inline]
+    fn is_at_page(&self, per_page: u32) -> bool {
+        per_page == 1 || self.next.is_multiple_of(per_page)
+    }
 }
 
 /// A unit to place in a page.
@@ -98,7 +104,7 @@ impl<S: Store> PageMap<S> {
         if frontier.slots != per_page && frontier.next % per_page == frontier.slots {
             frontier.next += per_page - frontier.slots;
         }
-        let fills_page = per_page == 1 || frontier.next.is_multiple_of(per_page);
+        let fills_page = frontier.is_at_page(per_page);
         self.p2l[address as usize] = if unit.kind == Kind::Data { unit.lpa } else { NOTHING };
         if per_page > 1 || S::KEEPS || self.array.nand().cells().programs_may_fail() {
             frontier.staged.push(Staged { lpa: unit.lpa, slot: unit.slot, replaces });
@@ -127,7 +133,7 @@ impl<S: Store> PageMap<S> {
     fn skip_bad_members(&mut self, index: u32) {
         let frontier = &mut self.frontiers[index as usize];
         let per_page = self.geometry.units_per_page;
-        if frontier.next.is_multiple_of(per_page) {
+        if frontier.is_at_page(per_page) {
             let page = self.array.next_page(BlockId(frontier.block), frontier.next / per_page);
             frontier.next = (page * per_page).min(frontier.end);
         }
@@ -136,8 +142,7 @@ impl<S: Store> PageMap<S> {
     /// True if the page being filled is full.
     #[inline]
     pub(super) fn page_is_full(&self, index: u32) -> bool {
-        let (next, per_page) = (self.frontiers[index as usize].next, self.geometry.units_per_page);
-        per_page == 1 || next.is_multiple_of(per_page)
+        self.frontiers[index as usize].is_at_page(self.geometry.units_per_page)
     }
 
     /// Programs the full pages of a frontier that are not yet programmed, and closes the block if it is full.

@@ -7,7 +7,7 @@
 
 use super::array::Queued;
 use super::clean::MoveCause;
-use super::frontier::{NO_BLOCK, NO_SLOT, Staged, Unit};
+use super::frontier::{NO_BLOCK, NO_SLOT, Placed, Staged, Unit};
 use super::spare::{Kind, Spare};
 use super::{NOTHING, PageMap};
 use crate::ControllerError;
@@ -134,18 +134,17 @@ impl<S: Store> PageMap<S> {
                 let spare = Spare::of_staged(&spare[i * SPARE_BYTES..][..SPARE_BYTES]);
                 (sequence, damaged) = (spare.sequence, spare.damaged);
             }
-            let target = BlockId(self.frontiers[index as usize].block);
             let data = &data[i * bytes..(i + 1) * bytes];
             let Staged { lpa, slot, .. } = *staged;
             let unit = Unit { kind: Kind::Data, lpa, damaged, sequence, slot, data };
-            let address = self.place(index, unit, staged.replaces).address;
+            let Placed { block, address, fills_page } = self.place(index, unit, staged.replaces);
             self.l2p[lpa as usize] = address;
             self.note_change(lpa);
             self.live.set(address);
-            self.table.gain(target);
+            self.table.gain(block);
             self.invalidate(failed);
             self.stats.retire_units += 1;
-            if self.page_is_full(index) {
+            if fills_page {
                 lane = self.program_pages(at, index, data, true)?.lane;
             }
         }

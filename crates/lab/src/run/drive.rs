@@ -225,8 +225,7 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
         let (mut batch, mut coming) = (&mut Batch::new(), &mut Batch::new());
         // They are counted batch by batch: in between, each request waits for the one before, and counting for both.
         let mut latencies = [Span::ZERO; Batch::LEN];
-        workload.fill(coming);
-        coming.requests().iter().for_each(|request| self.prefetch(request.offset));
+        fill_ahead(self, workload, coming);
         loop {
             std::mem::swap(&mut batch, &mut coming);
             if batch.is_empty() {
@@ -236,8 +235,7 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             let (requests, mut after) = limit.admits(&progress, batch.requests());
             coming.clear();
             if requests.len() == batch.len() {
-                workload.fill(coming);
-                coming.requests().iter().for_each(|request| self.prefetch(request.offset));
+                fill_ahead(self, workload, coming);
             }
             if after.written_bytes > progress.written_bytes {
                 self.prefetch_writes(requests.iter().filter(|r| r.op == Op::Write).map(|r| r.offset));
@@ -277,6 +275,13 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
         }
         finished(progress, under_way.last())
     }
+}
+
+/// Fills a batch, and prefetches the map entries of its requests.
+#[inline(always)]
+fn fill_ahead<D: BlockDevice>(device: &D, workload: &mut dyn BlockWorkload, batch: &mut Batch) {
+    workload.fill(batch);
+    batch.requests().iter().for_each(|request| device.prefetch(request.offset));
 }
 
 /// Whether a request begins as soon as there is room, and how many are in flight at a time.

@@ -23,8 +23,6 @@ pub struct Outstanding {
     /// How many were added since one ended before another that began earlier.
     in_order: usize,
     is_ring: bool,
-    /// Only one request is in flight at a time.
-    is_one: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +50,6 @@ impl Outstanding {
             latest: origin,
             in_order: 0,
             is_ring: true,
-            is_one: depth == 1,
         }
     }
 
@@ -65,8 +62,9 @@ impl Outstanding {
     /// Adds a request that ends at `end`, in the place of the one that ended first.
     #[inline]
     pub fn add(&mut self, end: Time) {
-        // Of one request nothing is kept: the next begins when it ends, and must not wait for the memory.
-        if self.is_one {
+        // The first leaf is node 1, so there is no other. Of one request nothing is kept: the next begins when it ends, and must
+        // not wait for the memory.
+        if self.leaves.0 == 1 {
             self.earliest.end = end;
             return;
         }

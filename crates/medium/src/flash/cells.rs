@@ -351,7 +351,7 @@ impl Cells {
         for (level, &count) in reads.iter().enumerate().filter(|(_, count)| **count > 0) {
             let sense = self.sense[level];
             self.slc_done.reads += if level as u32 == SLC_LEVEL { count as u64 } else { 0 };
-            self.dies[die as usize].lane.background(at, sense, count);
+            self.die(die).background(at, sense, count);
             self.stats.reads += count as u64;
             self.stats.read_time.add_many(sense, count as u64);
             self.stats.read_busy.add_many(sense, count as u64);
