@@ -14,8 +14,16 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: &str = "nvlab.run/2";
 /// Raised only when the same design, workload and seed may produce other numbers than before.
 pub(crate) const RESULTS_VERSION: u32 = 6;
+/// The version of nvlab and a digest of the sources that results depend on (`build.rs`).
+const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NVLAB_SOURCES"));
 /// Seconds of a year of 365.25 days.
 pub(crate) const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
+
+/// The key of what this program computes from all that `inputs` say, 32 hexadecimal digits: what another program computed is never
+/// taken for it.
+pub(crate) fn key_of(inputs: &str) -> String {
+    format!("{:032x}", xxhash_rust::xxh3::xxh3_128(format!("{PROGRAM}\n{inputs}").as_bytes()))
+}
 
 /// Everything a run measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,7 +31,7 @@ pub struct RunResult {
     /// Names this kind of document and its version.
     #[schemars(extend("const" = SCHEMA))]
     pub schema: String,
-    /// 32 hexadecimal digits that name design, workload, seed, preconditioning and results version.
+    /// 32 hexadecimal digits that name design, workload, seed, preconditioning and the program: a digest of its sources.
     pub key: String,
     /// Version of nvlab.
     pub nvlab: String,
@@ -688,4 +696,20 @@ pub struct Window {
     pub write_amplification: f64,
     /// Blocks erased.
     pub erases: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_name_the_program() {
+        let other = |program: &str| {
+            format!("{:032x}", xxhash_rust::xxh3::xxh3_128(format!("{program}\nx").as_bytes()))
+        };
+        assert_eq!(key_of("x"), other(PROGRAM));
+        assert!(PROGRAM.ends_with(env!("NVLAB_SOURCES")) && env!("NVLAB_SOURCES").len() == 16);
+        let older = PROGRAM.replace(env!("NVLAB_SOURCES"), "0123456789abcdef");
+        assert_ne!(key_of("x"), other(&older), "the key of another program's result");
+    }
 }

@@ -1,5 +1,8 @@
 //! Prepared devices that are kept: a run on one has the result it would have without, whatever became of the files.
 
+#[path = "../sources.rs"]
+mod sources;
+
 use nvlab_lab::design::Design;
 use nvlab_lab::plan::{Settings, Source, Task};
 use nvlab_lab::prepared::{Patience, Shelf};
@@ -191,4 +194,30 @@ fn a_folder_that_cannot_be_written_is_no_error() {
     let task = task(SMALL, ZIPF, 1, "full");
     assert_eq!(run(&task, Some(&shelf)), run(&task, None));
     assert!(shelf.trouble().unwrap().contains("are not kept in"), "{:?}", shelf.trouble());
+}
+
+/// Every change of a source that a result depends on is another program, whose keys are others.
+#[test]
+fn programs_of_other_sources_do_not_share_keys() {
+    let root = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let digest = || sources::digest(root.path(), &["a".into(), "b".into(), "absent".into()]).unwrap();
+    write("a/src/one.rs", "x");
+    write("a/two.rs", "y");
+    let mut seen = vec![digest()];
+    assert_eq!(digest(), seen[0]);
+    write("c/none.rs", "not asked for");
+    assert_eq!(digest(), seen[0]);
+    for (name, text) in [("b/two.rs", "y"), ("b/two.rs", "z"), ("a/src/one.rs", ""), ("a/src/on", "e.rs")] {
+        write(name, text);
+        assert!(!seen.contains(&digest()), "{name} {text}");
+        seen.push(digest());
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::create_dir(elsewhere.path().join("a")).unwrap();
+    assert_eq!(sources::digest(elsewhere.path(), &["a".into()]).unwrap(), 0xcbf2_9ce4_8422_2325);
 }

@@ -16,7 +16,6 @@
 //! | [`barrier`] | a memory barrier whose frequent side is free (membarrier) |
 //! | [`mod@file`] | unnamed files in memory, holes, free space, private files |
 //! | [`folder`] | [`LockedFolder`]: a folder with one owner, whose files are replaced atomically |
-//! | [`loaded`] | the file that the running code was loaded from |
 //! | [`faulty`] | [`FaultyFile`]: a file that fails on demand, for tests |
 //! | [`WriteWatch`] | the first store to each page of some memory, noticed by page protection |
 //! | `sigbus` | reports a mapped page that cannot be read or allocated, before the process ends |
@@ -40,7 +39,6 @@ pub mod file;
 pub mod flush;
 pub mod folder;
 mod huge_alloc;
-pub mod loaded;
 pub mod mapping;
 pub mod mtd;
 mod private_copy;

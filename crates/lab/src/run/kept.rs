@@ -10,14 +10,13 @@ use super::settle::{Settling, Steps};
 use super::{OnProgress, Preparation, precondition};
 use crate::design::{Design, Ftl};
 use crate::prepared::Shelf;
-use crate::result::{Precondition, RESULTS_VERSION};
+use crate::result::{Precondition, key_of};
 use nvlab_access::Attached;
 use nvlab_controller::PageMap;
-use nvlab_os::loaded;
 use nvlab_units::Time;
 use nvlab_workload::BlockWorkload;
 use std::sync::{MutexGuard, PoisonError};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Keeping a device on its way may take one part of the time in this many.
 const SHARE: u32 = 20;
@@ -54,15 +53,8 @@ impl Keys {
         workload: &str,
         own: Option<&dyn BlockWorkload>,
     ) -> Keys {
-        let base = format!(
-            "{}\n{RESULTS_VERSION}\n{}\n{}",
-            program(),
-            design.canonical_text(),
-            preparation.without_idle()
-        );
-        let key = |writes: String| {
-            format!("{:032x}", xxhash_rust::xxh3::xxh3_128(format!("{base}\n{writes}").as_bytes()))
-        };
+        let base = format!("{}\n{}", design.canonical_text(), preparation.without_idle());
+        let key = |writes: String| key_of(&format!("{base}\n{writes}"));
         let draws = own.and_then(|own| own.draws());
         Keys {
             twin: draws.map(|draws| key(format!("twin of {draws:?}"))),
@@ -98,13 +90,6 @@ impl Keys {
 
 fn part_of(key: &str) -> String {
     format!("{key}-part")
-}
-
-/// What tells this build of the program from others: a device is laid out as in the program that kept it.
-fn program() -> String {
-    let meta = loaded::own_file().and_then(std::fs::metadata);
-    let changed = meta.as_ref().ok().and_then(|meta| meta.modified().ok()?.duration_since(UNIX_EPOCH).ok());
-    format!("{} {:?}", env!("CARGO_PKG_VERSION"), (meta.map(|meta| meta.len()).ok(), changed))
 }
 
 /// True if devices of this design can be kept.

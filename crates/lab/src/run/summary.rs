@@ -7,7 +7,7 @@ use super::meter::{OpTotals, TRANSACTION, Totals, latency};
 use crate::design::{Design, Part, PriceItem};
 use crate::result::{
     DesignInfo, FlashResult, Lifetime, OpResult, Precondition, Price, PricePart, RESULTS_VERSION, RunResult,
-    SCHEMA, SECONDS_PER_YEAR, WriteAmplification,
+    SCHEMA, SECONDS_PER_YEAR, WriteAmplification, key_of,
 };
 use nvlab_units::{Span, Total};
 use nvlab_workload::Op;
@@ -94,18 +94,18 @@ pub fn summarize(
     }
 }
 
-/// A hash of everything the numbers of a result depend on, except the content of the workload's file.
+/// A hash of everything the numbers of a result depend on, the program included, except the content of the workload's file.
 pub fn key(design: &Design, plan: &RunPlan) -> String {
     let limit = &plan.limit;
     let text = format!(
-        "{RESULTS_VERSION}\n{}\n{}\n{}\n{}\n{:?}",
+        "{}\n{}\n{}\n{}\n{:?}",
         design.canonical_text(),
         plan.workload_text,
         plan.seed,
         plan.state,
         limit
     );
-    format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes()))
+    key_of(&text)
 }
 
 /// The figures of one kind of request in a time of `seconds`.
