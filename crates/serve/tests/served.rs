@@ -340,3 +340,27 @@ fn a_range_is_answered_when_the_last_of_its_pieces_is_done() {
     }
     assert!(early > 5, "only {early} ranges had a piece that was answered after its last");
 }
+
+/// What the device does not take at a time waits for it, however many clients ask at once: with a queue of one, reads of different
+/// dies follow each other. Each takes 25 us on its die and 10.24 us on the channel, which four dies would overlap.
+#[test]
+fn what_exceeds_the_queue_waits() {
+    const READS: usize = 16;
+    let (name, sets) = DESIGNS[2];
+    let design = common::design(name, &[sets, &["array.ways=4", "path.queue=1"]].concat());
+    let slow = DriveOptions { time: TimeMode::Slower(100_000), record: true, ..options(None) };
+    let drive = Drive::open(name, &design, &slow).unwrap();
+    let session = drive.session();
+    for nth in 0..READS as u64 {
+        drive.write(session, nth * 4096, &[1; 4096], false).unwrap();
+    }
+    for nth in 0..READS as u64 {
+        drive.read(session, nth * 4096, &mut [0; 4096]).unwrap();
+    }
+    let record = drive.take_record().unwrap();
+    let ends: Vec<u64> =
+        record.at_ps().iter().zip(record.response_ps().unwrap()).map(|(at, took)| at + took).collect();
+    for two in ends[READS..].windows(2) {
+        assert!(two[1] - two[0] >= 35_240_000, "{} ps apart", two[1] - two[0]);
+    }
+}

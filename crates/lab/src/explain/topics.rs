@@ -171,8 +171,10 @@ above the true value. Mean and maximum are exact. With N requests, p99.9 means s
         title: "Throughput: requests and bytes served per second of simulated time",
         text: "\
 A closed loop (queue depth `qd`) asks for the next request when one is answered: throughput is a
-result. An open loop (`rate`) asks at its own moments: throughput is given, and latency is the
-result. If an open loop asks for more than the device can serve, latency grows without end.",
+result. Its depth may exceed what the device takes at a time (`path.queue`): the others wait in the
+host, and the depth is always the throughput times the mean latency. An open loop (`rate`) asks at
+its own moments: throughput is given, and latency is the result. If an open loop asks for more than
+the device can serve, latency grows without end.",
     },
     Topic {
         names: &["erases", "wear", "wear-spread"],

@@ -1,16 +1,17 @@
 //! The inner loop: requests from a workload into a device, completions back.
 //!
-//! A closed loop keeps a number of requests in flight: the next begins when the earliest completes. An open
-//! loop begins each at its moment and waits only if the device's queue is full. Latency counts from the moment
-//! the host wanted the request. The device is called in the order in which requests begin.
+//! A closed loop keeps a number of requests in flight: the next is issued when the earliest completes. An open loop issues
+//! each at its moment. A request begins when it is issued, or waits in the host until the device's queue has room ([`host`]).
+//! Latency counts from the moment the host issued it. The device is called in the order in which requests begin.
 
 use super::device::Observed;
+use super::host::Host;
 use super::meter::Meter;
 use super::outstanding::Outstanding;
 use nvlab_access::BlockDevice;
 use nvlab_controller::ControllerError;
 use nvlab_units::{Served, Span, Time};
-use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Rerun};
+use nvlab_workload::{Batch, BlockWorkload, Op, Request, Rerun};
 use serde::{Deserialize, Serialize};
 
 /// Where a run ends, whichever comes first; `u64::MAX` and [`Time::MAX`]: no such limit.
@@ -213,11 +214,15 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
     fn paced(
         &mut self,
         workload: &mut dyn BlockWorkload,
-        mut program: Option<&mut Rerun<'_>>,
+        program: Option<&mut Rerun<'_>>,
         Pass { origin, queue, limit }: Pass<'_>,
         Watch { mut meter, go_on }: Watch<'_>,
     ) -> Result<Progress, DriveError> {
-        let (closed, depth) = in_flight(workload.pacing(), queue);
+        let (mut host, depth) = Host::new(workload.pacing(), queue, origin);
+        if let Some(program) = program {
+            host = Host::Program(program);
+        }
+        let at_room = matches!(host, Host::AtRoom);
         let (mut under_way, mut ask_at) = (Outstanding::new(depth, origin), ASK_EVERY);
         let mut progress = Progress { now: origin, ..Progress::default() };
         let deadline = origin.ps().saturating_add(limit.time.ps());
@@ -244,9 +249,9 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             let (mut now, mut rest) = (progress.now, requests.iter().zip(&mut latencies));
             while let Some((request, latency)) = rest.next() {
                 let room = under_way.room_at();
-                let wanted = if closed { room } else { wanted(&mut program, request, origin, now) };
+                let wanted = if at_room { room } else { host.wanted(request, room, now) };
                 // In a closed loop there is never room before the last request began.
-                let begin = if closed { room } else { wanted.max(room).max(now) };
+                let begin = if at_room { room } else { wanted.max(room).max(now) };
                 if begin.ps() >= deadline {
                     after = progress.after(&requests[..requests.len() - rest.len() - 1]);
                     break;
@@ -255,8 +260,8 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
                     .map_err(|why| DriveError::failed(after.requests, rest.len(), request, begin, why))?;
                 under_way.add(end);
                 *latency = end - wanted;
-                if let Some(program) = &mut program {
-                    program.served(wanted, end);
+                if !at_room {
+                    host.served(wanted, end);
                 }
                 now = begin;
             }
@@ -284,27 +289,10 @@ fn fill_ahead<D: BlockDevice>(device: &D, workload: &mut dyn BlockWorkload, batc
     batch.requests().iter().for_each(|request| device.prefetch(request.offset));
 }
 
-/// Whether a request begins as soon as there is room, and how many are in flight at a time.
-pub(super) fn in_flight(pacing: Pacing, queue: u32) -> (bool, u32) {
-    match pacing {
-        Pacing::Closed { depth } => (true, depth.min(queue)),
-        Pacing::Open | Pacing::Program => (false, queue),
-    }
-}
-
 /// The progress of a run whose last request ends at `end`.
 pub(super) fn finished(progress: Progress, end: Time) -> Result<Progress, DriveError> {
     let now = within_time(progress.now.max(end), progress.requests)?;
     Ok(Progress { now, ..progress })
-}
-
-/// When a request that does not wait for room is wanted: at its time, or when the program would issue it.
-#[inline(never)]
-fn wanted(program: &mut Option<&mut Rerun<'_>>, request: &Request, origin: Time, now: Time) -> Time {
-    match program {
-        None => origin + Span::from_ps(request.at.ps()),
-        Some(program) => program.asks().expect("the ends of all earlier requests are known").max(now),
-    }
 }
 
 /// Fails if a moment after `requests` lies past the end of simulated time. Sums saturate at the end and no request begins

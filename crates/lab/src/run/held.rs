@@ -13,6 +13,7 @@ pub use open::Opening;
 
 use super::device::AnyDevice;
 use super::drive::{self, DriveError, Limit, Progress};
+use super::host::Host;
 use super::meter::Meter;
 use super::outstanding::Outstanding;
 use super::{Run, RunError, RunPlan, failed, finish};
@@ -286,8 +287,8 @@ fn serve(
     log: &mut Log,
     go_on: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<(), DriveError> {
-    let (closed, depth) = drive::in_flight(workload.pacing(), queue);
     let from = log.now;
+    let (mut host, depth) = Host::new(workload.pacing(), queue, from);
     let mut under_way = Outstanding::new(depth, from);
     let mut progress = Progress { now: from, ..Progress::default() };
     let deadline = from.ps().saturating_add(limit.time.ps());
@@ -300,7 +301,7 @@ fn serve(
         let before = progress.requests;
         for request in batch.requests() {
             let room = under_way.room_at();
-            let wanted = if closed { room } else { from + Span::from_ps(request.at.ps()) };
+            let wanted = host.wanted(request, room, progress.now);
             let begin = wanted.max(room).max(progress.now);
             if begin.ps() >= deadline || limit.is_reached(&progress) {
                 break 'batches;
@@ -308,6 +309,7 @@ fn serve(
             let end = drive::serve(device, begin, request, workload)
                 .map_err(|why| DriveError::failed(progress.requests + 1, 0, request, begin, why))?;
             under_way.add(end);
+            host.served(wanted, end);
             log.served(request, wanted, end);
             log.now = under_way.last();
             if let Some(answers) = &mut log.answers {

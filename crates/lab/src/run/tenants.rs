@@ -2,9 +2,9 @@
 //!
 //! A closed stream wants its next request when there is room in its own depth, an open one at the request's time; a pause
 //! counts from the completion of all requests before it. The stream that wants a request earliest is served next, of several
-//! that with the lowest number, and the device takes no more than its queue from all together. As with a single stream,
-//! latency counts from the moment at which a stream wanted the request, and the device is called in the order in which
-//! requests begin.
+//! that with the lowest number, and the device takes no more than its queue from all together; the others wait in the host.
+//! As with a single stream, latency counts from the moment at which a stream wanted the request, and the device is called in
+//! the order in which requests begin.
 
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, Watch, ask, finished, serve};
 use super::meter::OpTotals;
@@ -50,9 +50,9 @@ struct Lane<'a> {
 }
 
 impl<'a> Lane<'a> {
-    fn new(tenant: &'a mut Tenant, queue: u32) -> Lane<'a> {
+    fn new(tenant: &'a mut Tenant) -> Lane<'a> {
         let depth = match tenant.workload.pacing() {
-            Pacing::Closed { depth } => depth.min(queue),
+            Pacing::Closed { depth } => depth,
             Pacing::Open | Pacing::Program => 0,
         };
         Lane {
@@ -173,7 +173,7 @@ pub(super) fn drive(
     limit: &Limit,
     Watch { mut meter, go_on }: Watch<'_>,
 ) -> Result<(Progress, Vec<TenantResult>), DriveError> {
-    let mut lanes: Vec<Lane> = tenants.iter_mut().map(|tenant| Lane::new(tenant, queue)).collect();
+    let mut lanes: Vec<Lane> = tenants.iter_mut().map(Lane::new).collect();
     let measured = meter.is_some();
     let mut under_way = Outstanding::new(queue, origin);
     let mut progress = Progress { now: origin, ..Progress::default() };

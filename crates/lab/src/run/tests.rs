@@ -133,6 +133,7 @@ fn transactions_need_a_memory_that_is_large_enough() {
     assert!(task.plan.workload_about.ends_with("until 1000000 transactions"), "{}", task.plan.workload_about);
 }
 
+mod depth;
 mod endings;
 mod fills;
 mod staged;

@@ -1,7 +1,7 @@
 //! A device with a clock, a power plug and counts, for several clients at once.
 //!
 //! 1. Requests reach the device one after the other, in order of arrival; each returns when its reply is due. A front end
-//!    that holds replies until then shows the modelled device.
+//!    that holds replies until then shows the modelled device. What exceeds the device's queue waits in the host, as in a run.
 //! 2. A power cut ends every session ([`DriveError::PowerLost`]): requests not answered by then never are. A new [`Session`]
 //!    finds what survived.
 //! 3. A device is lost if it does not recover after a cut or its controller panics; then every request is refused. The state
@@ -24,6 +24,7 @@ use nvlab_lab::design::Design;
 use nvlab_lab::result::Precondition;
 use nvlab_lab::run::State;
 use nvlab_lab::run::meter::Totals;
+use nvlab_lab::run::outstanding::Outstanding;
 use nvlab_os::stores::publish;
 use nvlab_units::{Rng, Span, Time};
 use nvlab_workload::columns::{Columns, Origin};
@@ -107,6 +108,9 @@ struct Inner {
     /// `None` after it was lost.
     device: Option<Box<dyn ServedDevice>>,
     state: DeviceState,
+    /// The requests in the device, as many as it takes at a time.
+    under_way: Outstanding,
+    queue: u32,
     clock: Clock,
     /// The same as in [`Drive`].
     power: Arc<AtomicU64>,
@@ -147,6 +151,8 @@ impl Drive {
         let power = Arc::<AtomicU64>::default();
         let inner = Inner {
             name: name.to_string(),
+            under_way: Outstanding::new(design.path.queue, ready),
+            queue: design.path.queue,
             clock: Clock::new(options.time, ready),
             power: Arc::clone(&power),
             operations: 0,
@@ -440,14 +446,16 @@ impl Inner {
         ask: impl FnOnce(&mut dyn ServedDevice, Time) -> Result<Time, ControllerError>,
     ) -> Result<Due, DriveError> {
         let (at, lies) = (self.clock.now(), self.ignore_flush);
+        let begin = at.max(self.under_way.room_at());
         let device = self.available(session)?;
-        let answered = ask(device, at).and_then(|end| match request.fua && !lies {
+        let answered = ask(device, begin).and_then(|end| match request.fua && !lies {
             true => device.flush(end),
             false => Ok(end),
         });
         // Another thread may have the lock next.
         publish();
         let end = answered?;
+        self.under_way.add(end);
         self.operations += 1;
         let totals = &mut self.totals[request.op as usize];
         totals.bytes += request.bytes as u64;
@@ -482,6 +490,7 @@ impl Inner {
         // Controllers count from their recovery on; so does this.
         device.observed_mut().reset_stats();
         self.totals = Totals::default();
+        self.under_way = Outstanding::new(self.queue, ready);
         self.origin = ready;
         self.clock.skip(ready);
         let cut = Cut { operations: self.operations, at, recovery: ready.since(at) };

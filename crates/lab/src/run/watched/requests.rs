@@ -8,6 +8,7 @@ use crate::design::Design;
 use crate::result::RunResult;
 use crate::run::device::AnyDevice;
 use crate::run::drive::{self, DriveError, Progress};
+use crate::run::host::Host;
 use crate::run::outstanding::Outstanding;
 use crate::run::{OnProgress, RunError, RunPlan, failed, keeps_payload, mount, opened, precondition};
 use nvlab_units::{Span, Time};
@@ -78,8 +79,9 @@ impl Pace {
 impl Tour<'_, Box<dyn AnyDevice>> {
     /// Serves the requests until they or the limit end the run; returns when the last one is done.
     fn drive(&mut self, workload: &mut dyn BlockWorkload, queue: u32) -> Result<Time, RunError> {
-        let (closed, depth) = drive::in_flight(workload.pacing(), queue);
         let (origin, deadline, plan) = (self.origin, self.deadline(), self.plan);
+        let (pacing, closed) = (workload.pacing(), matches!(workload.pacing(), Pacing::Closed { .. }));
+        let (mut host, depth) = Host::new(pacing, queue, origin);
         let mut under_way = Outstanding::new(depth, origin);
         let mut pace = Pace { closed, base: origin.ps() as i128, last: (origin, Time::ZERO), changed: false };
         let mut batch = Batch::new();
@@ -93,7 +95,8 @@ impl Tour<'_, Box<dyn AnyDevice>> {
             let mut served = 0;
             for request in batch.requests() {
                 let room = under_way.room_at();
-                let wanted = pace.wanted(request, room, self.onlooker.spacing());
+                let room_in_host = if closed { host.wanted(request, room, self.progress.now) } else { room };
+                let wanted = pace.wanted(request, room_in_host, self.onlooker.spacing());
                 let mut begin = wanted.max(room).max(self.progress.now);
                 if begin.ps() >= deadline || plan.limit.is_reached(&self.progress) {
                     break 'run;
@@ -103,12 +106,14 @@ impl Tour<'_, Box<dyn AnyDevice>> {
                     ControlFlow::Continue(None) => {}
                     ControlFlow::Continue(Some(ready)) => {
                         under_way = Outstanding::new(depth, ready);
+                        host = Host::new(pacing, queue, ready).0;
                         (begin, served, pace.last.0) = (ready, 0, ready);
                         pace.changed = !closed;
                     }
                 }
                 let end = self.serve(request, (wanted, begin), workload).map_err(|why| failed(plan, why))?;
                 under_way.add(end);
+                host.served(wanted, end);
                 served += 1;
             }
             self.served(served)?;
