@@ -7,8 +7,8 @@
 //! 1. Sections run together; `stonewall` begins a new phase that waits for all earlier ones, `wait_for` waits for one section.
 //!    `numjobs` makes copies that differ in their random numbers. Jobs whose engine requests nothing of a device (`cpuio`,
 //!    `exec`, `net`) are left out.
-//! 2. Numbers follow fio: `4k`, `4kb` and `4K` are 4096 (kb_base=1024), and so, contrary to common usage, `4ki`
-//!    and `4kib` are 4000. `kb_base=1000` swaps them. Times are in seconds.
+//! 2. Numbers follow fio: `4k`, `4kb`, `4K` and `4ki` are 4096 (kb_base=1024), and, contrary to common usage, `4kib` is
+//!    4000. `kb_base=1000` swaps them. Times are in seconds.
 //! 3. As in fio, a random job without `norandommap` accesses every block once per pass; a job ends after
 //!    `size` bytes unless it is `time_based`.
 //! 4. All jobs share one device from its first byte on, as with `filename=/dev/...`.

@@ -14,8 +14,8 @@ pub(super) fn size(text: &str, kb_base: u64) -> Option<u64> {
     factors.try_fold(1u64, |product, factor| product.checked_mul(factor?))
 }
 
-/// A whole number with a suffix. With `kb_base` 1024, `k` is 1024 and `ki` 1000; with 1000 it is the other way
-/// round, as usual. `0x` begins a hexadecimal number.
+/// A whole number with a suffix. With `kb_base` 1024, `k`, `kb` and `ki` are 1024 and `kib` is 1000; with 1000 it is the other
+/// way round: only an `i` with a `b` behind it is the other base, as measured with fio 3.33. `0x` begins a hexadecimal number.
 fn plain_size(text: &str, kb_base: u64) -> Option<u64> {
     let text = text.to_ascii_lowercase();
     if let Some(digits) = text.strip_prefix("0x") {
@@ -24,13 +24,12 @@ fn plain_size(text: &str, kb_base: u64) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..end].parse().ok()?;
     let suffix = text[end..].trim_start();
-    let suffix = suffix.strip_suffix('b').unwrap_or(suffix);
-    let (letter, is_other) = match suffix.strip_suffix('i') {
+    let (letter, is_other) = match suffix.strip_suffix("ib") {
         Some(letter) => (letter, true),
-        None => (suffix, false),
+        None => (suffix.strip_suffix(['b', 'i']).unwrap_or(suffix), false),
     };
     let power = match letter {
-        "" if !is_other => 0,
+        "" if !is_other && suffix != "i" => 0,
         "k" => 1,
         "m" => 2,
         "g" => 3,
@@ -72,7 +71,10 @@ mod tests {
             ("4k", 4096),
             ("4K", 4096),
             ("4kb", 4096),
-            ("4ki", 4000),
+            ("4ki", 4096),
+            ("6ki", 6144),
+            ("1mi", 1_048_576),
+            ("6kib", 6000),
             ("4KiB", 4000),
             ("1m", 1 << 20),
             ("2g", 2 << 30),
@@ -84,8 +86,9 @@ mod tests {
         ] {
             assert_eq!(size(text, 1024), Some(bytes), "{text}");
         }
-        assert_eq!((size("4k", 1000), size("4KiB", 1000)), (Some(4000), Some(4096)));
-        for wrong in ["", "k", "4q", "1.5k", "-1", "4i", "99999999p", "4 k x"] {
+        let by_thousands = ["4k", "4ki", "4kb", "4KiB"].map(|text| size(text, 1000));
+        assert_eq!(by_thousands, [Some(4000), Some(4000), Some(4000), Some(4096)]);
+        for wrong in ["", "k", "4q", "1.5k", "-1", "4i", "4ib", "99999999p", "4 k x"] {
             assert_eq!(size(wrong, 1024), None, "{wrong}");
         }
     }
