@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Version of the JSON document.
 pub const SCHEMA: &str = "nvlab.run/2";
 /// Raised only when the same design, workload and seed may produce other numbers than before.
-pub(crate) const RESULTS_VERSION: u32 = 6;
+pub(crate) const RESULTS_VERSION: u32 = 7;
 /// The version of nvlab and a digest of the sources that results depend on (`build.rs`).
 const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NVLAB_SOURCES"));
 /// Seconds of a year of 365.25 days.
@@ -396,20 +396,24 @@ pub struct MediumResult {
     pub programs: u64,
     /// See `reads`.
     pub erases: u64,
+    /// Pages that an erase found not programmed since the erase before.
+    #[serde(default)]
+    pub skipped_pages: u64,
     /// Die time spent reading, programming, erasing: operations times their times, s.
     pub read_s: f64,
     /// See `read_s`.
     pub program_s: f64,
     /// See `read_s`.
     pub erase_s: f64,
-    /// Bytes programmed, including those in the write buffer that will be.
+    /// Bytes programmed, including those that wait for it in the write buffer, in a cache in SLC mode or in a log of another
+    /// medium.
     #[serde(default)]
     pub programmed_bytes: u64,
     /// Blocks the wear is spread over.
     pub blocks: u32,
     /// Rated cycles of a block.
     pub rated_cycles: u32,
-    /// Cycles of the mean block in this run: erases, or what the bytes programmed need, whichever is more.
+    /// Cycles of the mean block in this run: pages programmed and pages skipped over the pages of a block.
     #[serde(default)]
     pub cycles: f64,
     /// Years until these blocks reach the rated ones on average, at this run's rate; `None` if nothing was programmed.

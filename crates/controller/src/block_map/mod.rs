@@ -98,6 +98,8 @@ pub struct BlockMap<S: Store = ()> {
     reads: Vec<u32>,
     page: Vec<u8>,
     stats: BlockMapStats,
+    /// Live pages of the log when the statistics were reset.
+    logged_before: u64,
 }
 
 impl<S: Store> BlockMap<S> {
@@ -143,6 +145,7 @@ impl<S: Store> BlockMap<S> {
             reads: vec![0; (dies + log.dies()) as usize],
             page: vec![0; if S::KEEPS { geometry.unit_bytes as usize } else { 0 }],
             stats: BlockMapStats::default(),
+            logged_before: 0,
             areas,
             config,
         })
@@ -156,6 +159,19 @@ impl<S: Store> BlockMap<S> {
     pub fn reset_stats(&mut self) {
         self.stats = BlockMapStats::default();
         self.areas.iter_mut().for_each(|area| area.nand.reset_stats());
+        self.logged_before = self.logged_pages();
+    }
+    /// Live pages of a log that cannot become data: one of its own array, or in SLC mode.
+    fn logged_pages(&self) -> u64 {
+        if self.areas.len() == 1 && !self.config.slc_log {
+            return 0;
+        }
+        self.place.iter().filter(|&&place| place != NOTHING && place != IN_PLACE).count() as u64
+    }
+    /// Live pages of a log that cannot become data, beyond those that it held when the statistics were reset. Unless the host
+    /// overwrites them first, they will be programmed once more, into data blocks.
+    pub fn unmerged_pages(&self) -> u64 {
+        self.logged_pages().saturating_sub(self.logged_before)
     }
     /// The data array.
     pub fn data(&self) -> &Nand<S> {

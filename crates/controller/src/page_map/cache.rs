@@ -69,6 +69,8 @@ pub(super) struct Cache {
     filled: Vec<VecDeque<BlockId>>,
     /// When the host's last request arrived.
     last_request: Time,
+    /// Live units that it held when the statistics were reset.
+    held_before: u64,
 }
 
 impl Cache {
@@ -106,6 +108,7 @@ impl<S: Store> PageMap<S> {
             blocks: vec![0; dies],
             filled: vec![VecDeque::new(); dies],
             last_request: Time::ZERO,
+            held_before: 0,
         };
         let mut found: Vec<BlockId> = (0..self.geometry.blocks()).map(BlockId).collect();
         found.retain(|&block| self.array.is_slc(block) && self.table.state(block) != BlockState::Bad);
@@ -131,6 +134,27 @@ impl<S: Store> PageMap<S> {
     pub fn cache_blocks(&self) -> u32 {
         let members = self.array.members_per_block();
         self.cache.as_ref().map_or(0, |cache| cache.blocks.iter().sum::<u32>() * members)
+    }
+
+    /// Live units in its cache.
+    fn cached_units(&self) -> u64 {
+        let blocks = (0..self.geometry.blocks()).map(BlockId).filter(|&block| self.array.is_slc(block));
+        blocks.map(|block| self.table.live(block) as u64).sum()
+    }
+
+    /// Live units in its cache beyond those that it held when the statistics were reset. Unless the host overwrites them
+    /// first, they will be programmed once more, with all bits.
+    pub fn unfolded_units(&self) -> u64 {
+        let held_before = self.cache.as_ref().map(|cache| cache.held_before);
+        held_before.map_or(0, |before| self.cached_units().saturating_sub(before))
+    }
+
+    /// The statistics are reset.
+    pub(super) fn note_cached_units(&mut self) {
+        if self.cache.is_some() {
+            let held = self.cached_units();
+            self.cache.iter_mut().for_each(|cache| cache.held_before = held);
+        }
     }
 
     /// Makes room in the cache for a block about to be opened for a host stream on a die.

@@ -235,6 +235,7 @@ impl<S: Store> PageMap<S> {
     pub fn reset_stats(&mut self) {
         self.stats = PageMapStats::default();
         self.array.nand_mut().reset_stats();
+        self.note_cached_units();
     }
     /// The medium.
     pub fn nand(&self) -> &Nand<S> {

@@ -1,10 +1,15 @@
 //! What each kind of flash of a device did: each array, and separately the blocks of an array that are used with one
 //! bit per cell.
 //!
-//! The cycles of a run are the larger of two counts. A page that was programmed has to be erased before it is
-//! programmed again, so a cycle of a block allows no more programs than the block has pages: this count is right
-//! from the first program on, while erases lag behind it on a device that begins with erased blocks or does not clean
-//! yet. A block that is erased before it is full costs a whole cycle all the same: then there are more erases.
+//! The cycles of a run are the pages it used up over the pages of a block: those it programmed, and those an erase found not
+//! programmed. A page that was programmed has to be erased before it is programmed again, and a block that is erased before it
+//! is full costs a whole cycle all the same. For each block this is its erases plus the share of it that is programmed at the
+//! end minus that at the beginning. So it is right from the first program on, and of a steady device it does not depend, on
+//! average, on where in the cycles of its blocks the run begins and ends. Erases alone lag behind on a device that begins with
+//! erased blocks, and of a short run they are as many as cleaning had just then.
+//!
+//! What waits at the end to be programmed to the data medium, in the write buffer, a cache in SLC mode or a log of another
+//! medium, counts as programmed.
 
 use super::device::{ArrayInsides, FlashInsides, Insides};
 use crate::design::{Design, Ftl, PriceItem};
@@ -23,6 +28,7 @@ pub(super) fn media(design: &Design, insides: &Insides, seconds: f64) -> Vec<Med
         data.reads -= slc.reads;
         data.programs -= slc.programs;
         data.erases -= slc.erases;
+        data.skipped_pages -= slc.skipped_pages;
         data.read_s -= slc.read_s;
         data.program_s -= slc.program_s;
         data.erase_s -= slc.erase_s;
@@ -38,9 +44,8 @@ pub(super) fn media(design: &Design, insides: &Insides, seconds: f64) -> Vec<Med
         programmed += program_units(log, &Shape::of(geometry), geometry);
         wear_out(log, &Shape::of(geometry), geometry, seconds);
     }
-    // What the write buffer still holds at the end will be programmed.
     let buffered = insides.causes.total().saturating_sub(programmed);
-    data.programmed_bytes += buffered * geometry.unit_bytes as u64;
+    data.programmed_bytes += (buffered + insides.waiting_units) * geometry.unit_bytes as u64;
     wear_out(&mut data, &Shape::of(geometry), geometry, seconds);
     let slc = slc.map(|(slc, _)| slc);
     [Some(data), slc, log.map(|(log, _)| log)].into_iter().flatten().collect()
@@ -81,9 +86,9 @@ fn program_units(medium: &mut MediumResult, shape: &Shape, geometry: &Geometry) 
 /// Sets the cycles of the mean block, and the years until they reach the rated ones.
 fn wear_out(medium: &mut MediumResult, shape: &Shape, geometry: &Geometry, seconds: f64) {
     let page_bytes = shape.units_per_page as u64 * geometry.unit_bytes as u64;
-    let fills = medium.programmed_bytes as f64 / (page_bytes * shape.pages_per_block as u64) as f64;
+    let pages = medium.programmed_bytes as f64 / page_bytes as f64 + medium.skipped_pages as f64;
     medium.blocks = geometry.blocks();
-    medium.cycles = fills.max(medium.erases as f64) / medium.blocks as f64;
+    medium.cycles = pages / shape.pages_per_block as f64 / medium.blocks as f64;
     medium.years = (medium.cycles > 0.0)
         .then(|| medium.rated_cycles as f64 / (medium.cycles / seconds) / SECONDS_PER_YEAR);
 }
@@ -99,6 +104,7 @@ fn medium(name: &str, role: &str, items: &[PriceItem], array: &ArrayInsides<'_>)
         reads: stats.reads,
         programs: stats.programs,
         erases: stats.erases,
+        skipped_pages: stats.skipped_pages,
         read_s: stats.read_time.seconds(),
         program_s: stats.program_time.seconds(),
         erase_s: stats.erase_time.seconds(),
@@ -123,6 +129,7 @@ fn slc_mode(design: &Design, cells: &Cells) -> Option<(MediumResult, Shape)> {
         reads: done.reads,
         programs: done.programs,
         erases: done.erases,
+        skipped_pages: done.skipped_pages,
         read_s: slc.mode.read.seconds() * done.reads as f64,
         program_s: slc.mode.program.seconds() * done.programs as f64,
         erase_s: slc.mode.erase.seconds() * done.erases as f64,

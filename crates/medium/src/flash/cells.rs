@@ -22,6 +22,8 @@ pub struct FlashStats {
     pub programs: u64,
     /// Block erases.
     pub erases: u64,
+    /// Pages that an erase found not programmed since the erase before: the part of a block's cycle that went unused.
+    pub skipped_pages: u64,
     /// Reads that stayed uncorrectable, failed programs, failed erases.
     pub failures: [u64; 3],
     /// Duration of all reads of the cells.
@@ -52,6 +54,8 @@ pub struct SlcOperations {
     pub programs: u64,
     /// Block erases.
     pub erases: u64,
+    /// See [`FlashStats::skipped_pages`].
+    pub skipped_pages: u64,
 }
 
 /// A die's lane and the number of its channel.
@@ -270,15 +274,17 @@ impl Cells {
 
     /// Uncounts an erase that had not begun when the power failed. If the statistics were reset since it was queued,
     /// they do not include it.
-    pub(super) fn unerase(&mut self, block: BlockId) {
+    pub(super) fn unerase(&mut self, block: BlockId, skipped: u32) {
         self.erases[block.0 as usize] -= 1;
         self.stats.erases = self.stats.erases.saturating_sub(1);
+        self.stats.skipped_pages = self.stats.skipped_pages.saturating_sub(skipped as u64);
     }
 
     /// [`Cells::unerase`] for a block used with one bit per cell.
-    pub(super) fn unerase_slc(&mut self, block: BlockId) {
+    pub(super) fn unerase_slc(&mut self, block: BlockId, skipped: u32) {
         self.slc_done.erases = self.slc_done.erases.saturating_sub(1);
-        self.unerase(block);
+        self.slc_done.skipped_pages = self.slc_done.skipped_pages.saturating_sub(skipped as u64);
+        self.unerase(block, skipped);
     }
 
     /// Reads `units` units in the foreground by one command to a die, over its channel and through the error
@@ -406,19 +412,21 @@ impl Cells {
         self.staggered.book(at, start, each * count as u64 / programs.max(1) as u64).start
     }
 
-    /// A background erase on one die.
-    pub fn erase(&mut self, at: Time, die: u32) -> Ticket {
-        self.erase_for(at, die, self.config.timing.erase)
+    /// A background erase on one die, of a block with `skipped` pages that were never programmed.
+    pub(super) fn erase(&mut self, at: Time, die: u32, skipped: u32) -> Ticket {
+        self.erase_for(at, die, self.config.timing.erase, skipped)
     }
 
     /// [`Cells::erase`] of a block used with one bit per cell.
-    pub(super) fn erase_slc(&mut self, at: Time, die: u32) -> Ticket {
+    pub(super) fn erase_slc(&mut self, at: Time, die: u32, skipped: u32) -> Ticket {
         let Some(mode) = self.slc else { panic!("the part has no SLC mode") };
         self.slc_done.erases += 1;
-        self.erase_for(at, die, mode.erase)
+        self.slc_done.skipped_pages += skipped as u64;
+        self.erase_for(at, die, mode.erase, skipped)
     }
 
-    fn erase_for(&mut self, at: Time, die: u32, erase: Span) -> Ticket {
+    fn erase_for(&mut self, at: Time, die: u32, erase: Span, skipped: u32) -> Ticket {
+        self.stats.skipped_pages += skipped as u64;
         self.stats.erase_time += erase;
         self.die(die).background(at, erase, 1)
     }

@@ -43,6 +43,11 @@ impl Modes {
         if self.is_slc(block) { self.units_per_page } else { geometry.units_per_page }
     }
 
+    /// Pages of the block.
+    pub fn pages_per_block(&self, block: BlockId, geometry: &Geometry) -> u32 {
+        if self.is_slc(block) { self.pages_per_block } else { geometry.pages_per_block }
+    }
+
     /// Refuses pages that a block in SLC mode does not have.
     #[inline]
     pub fn check_pages(&self, block: BlockId, page: u32, count: u32, next: u32) -> Result<(), MediumError> {

@@ -441,7 +441,11 @@ impl<S: Store> Nand<S> {
         let die = self.geometry().die_of(block);
         let from = self.cells.die(die).last();
         let slc = self.modes.is_slc(block);
-        let to = if slc { self.cells.erase_slc(at, die) } else { self.cells.erase(at, die) };
+        let skipped = self.skipped_pages(block);
+        let to = match slc {
+            true => self.cells.erase_slc(at, die, skipped),
+            false => self.cells.erase(at, die, skipped),
+        };
         self.modes.set(block, false);
         let held = self.programmed.take(block, S::KEEPS);
         let pages = self.geometry().pages_per_block;
@@ -460,6 +464,12 @@ impl<S: Store> Nand<S> {
             return Err(MediumError::EraseFailed(block));
         }
         Ok(to)
+    }
+
+    /// Pages of a block that were not programmed since its erase.
+    fn skipped_pages(&self, block: BlockId) -> u32 {
+        let pages = self.modes.pages_per_block(block, self.geometry());
+        pages.saturating_sub(self.programmed.count(block))
     }
 
     /// First unit of a page, payload bytes of a page and bytes of its spare areas.

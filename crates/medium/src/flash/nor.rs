@@ -63,12 +63,15 @@ struct Unsettled {
 struct UndoErase {
     block: BlockId,
     was_half_erased: bool,
+    programmed: u32,
 }
 
 /// A NOR array with its bytes in `S`.
 #[derive(Clone, Debug)]
 pub struct Nor<S: Store = ()> {
     cells: Cells,
+    /// Pages programmed in each block since its erase, one in parts once for each part.
+    programmed: Vec<u32>,
     half_erased: BTreeSet<BlockId>,
     unsettled: VecDeque<Unsettled>,
     /// The latest time passed to the lanes; a cut cannot come before it (as in [`super::nand`]).
@@ -86,6 +89,7 @@ impl<S: Store> Nor<S> {
     pub fn new(config: NorConfig, store: S) -> Nor<S> {
         config.check().expect("a NOR array that can exist");
         Nor {
+            programmed: vec![0; config.flash.geometry.blocks() as usize],
             cells: Cells::new(config.flash),
             half_erased: BTreeSet::new(),
             unsettled: VecDeque::new(),
@@ -233,6 +237,7 @@ impl<S: Store> Nor<S> {
         for (at_byte, count) in pieces(offset, bytes, page) {
             let from = last;
             last = self.cells.program(at, die, 1, true);
+            self.programmed[block.0 as usize] += 1;
             let fails = self.cells.programs_may_fail() && self.cells.program_fails(block);
             if S::KEEPS {
                 let new = &data[(at_byte - offset) as usize..(at_byte - offset + count) as usize];
@@ -278,6 +283,7 @@ impl<S: Store> Nor<S> {
                 self.clear_bits((die, from, last), (first.0 + step) as u64 * page, new, false);
             }
         }
+        self.programmed[block.0 as usize] += count;
         self.cells.stats.programs += count as u64;
         self.cells.stats.program_time.add_many(program, count as u64);
         self.cells.stats.transfer_time.add_many(transfer, count as u64);
@@ -326,7 +332,8 @@ impl<S: Store> Nor<S> {
         }
         let die = self.geometry().die_of(block);
         let from = self.cells.die(die).last();
-        let to = self.cells.erase(at, die);
+        let programmed = std::mem::take(&mut self.programmed[block.0 as usize]);
+        let to = self.cells.erase(at, die, self.skipped_pages(programmed));
         let fails = self.cells.erase_fails(block);
         if S::KEEPS {
             self.latest = self.latest.max(at);
@@ -337,7 +344,7 @@ impl<S: Store> Nor<S> {
                 true => self.half_erase(block, &old),
                 false => self.fill_erased(offset, bytes),
             }
-            let erase = Some(UndoErase { block, was_half_erased });
+            let erase = Some(UndoErase { block, was_half_erased, programmed });
             self.unsettled.push_back(Unsettled { die, from, to, offset, old, erase });
         }
         match fails {
@@ -369,6 +376,11 @@ impl<S: Store> Nor<S> {
     /// with this one must not cut them earlier.
     pub fn latest(&self) -> Time {
         self.latest
+    }
+
+    /// Pages that were not programmed in a block in which `programmed` were.
+    fn skipped_pages(&self, programmed: u32) -> u32 {
+        self.geometry().pages_per_block.saturating_sub(programmed)
     }
 
     fn range_of(&self, block: BlockId) -> (u64, u64) {
@@ -483,11 +495,16 @@ impl<S: Store> PowerCut for Nor<S> {
                     let new = self.bytes_at(offset, old.len() as u64);
                     self.half_program(offset, &old, &new);
                 }
-                (false, None) => self.put(offset, &old),
-                (true, Some(UndoErase { block, .. })) => self.half_erase(block, &old),
-                (false, Some(UndoErase { block, was_half_erased })) => {
+                (false, None) => {
                     self.put(offset, &old);
-                    self.cells.unerase(block);
+                    let block = self.block_at(offset);
+                    self.programmed[block.0 as usize] -= 1;
+                }
+                (true, Some(UndoErase { block, .. })) => self.half_erase(block, &old),
+                (false, Some(UndoErase { block, was_half_erased, programmed })) => {
+                    self.put(offset, &old);
+                    self.programmed[block.0 as usize] = programmed;
+                    self.cells.unerase(block, self.skipped_pages(programmed));
                     self.half_erased.remove(&block);
                     if was_half_erased {
                         self.half_erased.insert(block);

@@ -48,6 +48,15 @@ impl Programmed {
         self.written[block.0 as usize]
     }
 
+    /// Programmed pages of a block.
+    pub fn count(&self, block: BlockId) -> u32 {
+        if self.words == 0 {
+            return self.written(block);
+        }
+        let words = block.0 as usize * self.words..(block.0 as usize + 1) * self.words;
+        self.bits[words].iter().map(|word| word.count_ones()).sum()
+    }
+
     /// True if a block whose pages of `units_per_page` are programmed in order holds its unit of this number.
     #[inline(always)]
     pub fn reaches(&self, block: BlockId, unit: u32, units_per_page: u32) -> bool {
@@ -161,6 +170,7 @@ mod tests {
         assert_eq!(pages.written(block), 130);
         assert_eq!((pages.holds(block, 59), pages.holds(block, 60)), (Some(false), Some(true)));
         assert_eq!((pages.holds(block, 129), pages.holds(BlockId(2), 0)), (Some(true), None));
+        assert_eq!((pages.count(block), pages.count(BlockId(0))), (70, 0));
         assert_eq!(pages.clone().program(block, 3, 57), Ok(()));
         assert_eq!(pages.program(block, 3, 58), Err(MediumError::Programmed { block, page: 60 }));
         pages.unset(block, 129);

@@ -71,6 +71,7 @@ impl<S: Store> Observed for BlockMap<S> {
             host_bytes: Some(stats.host_write_units * Observed::unit_bytes(self) as u64),
             memory_bytes: self.memory_bytes(),
             buffer_wait: stats.merge_wait,
+            waiting_units: self.unmerged_pages(),
             flash: Some(FlashInsides {
                 data: ArrayInsides::of_nand(nand),
                 log: self.log().map(ArrayInsides::of_nand),

@@ -113,6 +113,9 @@ pub struct Insides<'a> {
     pub buffer_wait: Total,
     /// What its cache of blocks in SLC mode did, if it has one.
     pub cache: Option<CacheResult>,
+    /// Live units that wait in a cache of blocks in SLC mode, or in a log of another medium, beyond those at the beginning: they
+    /// will be programmed to the data medium.
+    pub waiting_units: u64,
     /// What its cache of lines did, if it has one.
     pub lines: Option<LinesResult>,
     /// What its map did, if it is read on demand.
@@ -139,6 +142,7 @@ impl Insides<'_> {
             memory_bytes: 0,
             buffer_wait: Total::default(),
             cache: None,
+            waiting_units: 0,
             lines: None,
             map: None,
             memory: None,

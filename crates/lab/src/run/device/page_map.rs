@@ -89,6 +89,7 @@ impl<S: Store> Observed for PageMap<S> {
             retired_blocks: stats.retired_blocks,
             host_bytes: Some(stats.host_write_units * Observed::unit_bytes(self) as u64),
             cache: self.cache().map(|_| cache(self)),
+            waiting_units: self.unfolded_units(),
             map: self.config().demand.as_ref().map(|_| map(&stats.map)),
             memory_bytes: self.memory_bytes(),
             buffer_wait: stats.buffer_wait,

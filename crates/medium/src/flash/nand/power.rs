@@ -47,7 +47,11 @@ impl<S: Store> PowerCut for Nand<S> {
                     self.modes.set(block, slc);
                     self.restore(block, &pages);
                     self.damaged.extend(damage);
-                    if slc { self.cells.unerase_slc(block) } else { self.cells.unerase(block) }
+                    let skipped = self.skipped_pages(block);
+                    match slc {
+                        true => self.cells.unerase_slc(block, skipped),
+                        false => self.cells.unerase(block, skipped),
+                    }
                 }
             }
         }
