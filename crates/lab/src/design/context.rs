@@ -3,7 +3,7 @@
 
 use super::key::{self, Key, Keys, Preset};
 use super::source::{Evidence, Layer, Leaf};
-use crate::toml_reader::datum::{self, Datum};
+use crate::toml_reader::datum::{self, Datum, Shape};
 use crate::toml_reader::{FileError, Place, SourceKind, Value};
 use nvlab_units::quantity::Price;
 use nvlab_units::{Rate, Span};
@@ -213,12 +213,38 @@ impl Context {
             _ => None,
         }
     }
-    /// A text or name.
+    /// A text, or the name of a medium. Of other names, [`Context::choice`] says what they stand for.
     pub fn text(&mut self, path: &str, kind: &str) -> Option<String> {
+        if let Some(Key { shape: Shape::OneOf(_), .. }) = self.keys.find(path, Some(kind)) {
+            panic!("{path} takes one of some names: ask for what it stands for");
+        }
         match self.get(path, Some(kind))? {
             Datum::Text(text) => Some(text),
             _ => None,
         }
+    }
+    /// What the name at a path stands for. The `meanings` are those of the names that its key takes, one for each.
+    pub fn choice<T: Copy>(&mut self, path: &str, kind: &str, meanings: &[(&str, T)]) -> Option<T> {
+        self.named_choice(path, kind, meanings).map(|(_, meaning)| meaning)
+    }
+    /// The name at a path and what it stands for.
+    pub fn named_choice<'a, T: Copy>(
+        &mut self,
+        path: &str,
+        kind: &str,
+        meanings: &[(&'a str, T)],
+    ) -> Option<(&'a str, T)> {
+        let Some(Key { shape: Shape::OneOf(names), .. }) = self.keys.find(path, Some(kind)) else {
+            panic!("{path} of {kind} does not take one of some names")
+        };
+        let taken: BTreeSet<&str> = names.iter().map(|(name, _)| *name).collect();
+        let meant: BTreeSet<&str> = meanings.iter().map(|(name, _)| *name).collect();
+        assert_eq!(
+            taken, meant,
+            "{path} of {kind} takes the names on the left, those on the right mean something"
+        );
+        let Datum::Text(text) = self.get(path, Some(kind))? else { return None };
+        meanings.iter().copied().find(|(name, _)| *name == text)
     }
     /// Yes or no.
     pub fn flag(&mut self, path: &str, kind: &str) -> Option<bool> {

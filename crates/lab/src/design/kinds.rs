@@ -188,21 +188,43 @@ pub fn read(
     wiring: Wiring,
     path: Option<&HostPath>,
 ) -> Option<(Array, Ftl)> {
-    match context.text("ftl.kind", "")?.as_str() {
-        kind @ ("block" | "bast" | "fast") => blocks::read(context, media, wiring, path, kind)
+    #[derive(Clone, Copy)]
+    enum Kind {
+        Page,
+        Blocks,
+        Hftl,
+        Envy,
+        RamDisk,
+        Rvm,
+        Direct,
+    }
+    let meanings = [
+        ("page", Kind::Page),
+        ("block", Kind::Blocks),
+        ("bast", Kind::Blocks),
+        ("fast", Kind::Blocks),
+        ("hftl", Kind::Hftl),
+        ("envy", Kind::Envy),
+        (ram_disk::KIND, Kind::RamDisk),
+        ("rvm", Kind::Rvm),
+        ("direct", Kind::Direct),
+    ];
+    let (name, kind) = context.named_choice("ftl.kind", "", &meanings)?;
+    match kind {
+        Kind::Blocks => blocks::read(context, media, wiring, path, name)
             .map(|(array, blocks)| (array, Ftl::Blocks(blocks))),
-        "hftl" => hftl::read(context, media, wiring, path).map(|(array, hftl)| (array, Ftl::Hftl(hftl))),
-        "direct" => {
+        Kind::Hftl => hftl::read(context, media, wiring, path).map(|(array, hftl)| (array, Ftl::Hftl(hftl))),
+        Kind::Direct => {
             direct::read(context, media, wiring, path).map(|(array, direct)| (array, Ftl::Direct(direct)))
         }
-        "envy" => envy::read(context, media, wiring, path).map(|(array, envy)| (array, Ftl::Envy(envy))),
-        ram_disk::KIND => {
+        Kind::Envy => envy::read(context, media, wiring, path).map(|(array, envy)| (array, Ftl::Envy(envy))),
+        Kind::RamDisk => {
             ram_disk::read(context, media, wiring, path).map(|(array, disk)| (array, Ftl::RamDisk(disk)))
         }
-        "rvm" => rvm::read(context, media, wiring, path).map(|(array, rvm)| (array, Ftl::Rvm(rvm))),
-        _ if cached::is_asked(context) => {
+        Kind::Rvm => rvm::read(context, media, wiring, path).map(|(array, rvm)| (array, Ftl::Rvm(rvm))),
+        Kind::Page if cached::is_asked(context) => {
             cached::read(context, media, wiring, path).map(|(array, cached)| (array, Ftl::Cached(cached)))
         }
-        _ => page::read(context, media, wiring, path).map(|(array, page)| (array, Ftl::Page(page))),
+        Kind::Page => page::read(context, media, wiring, path).map(|(array, page)| (array, Ftl::Page(page))),
     }
 }

@@ -128,12 +128,14 @@ impl Route {
 
 /// Reads `[ftl.route]`; `Some(None)`: there is none.
 pub fn read(context: &mut Context, media: &Media, ftl: &Ftl) -> Option<Option<Route>> {
-    if !context.has_table("ftl.route") || context.text("ftl.route.kind", "")? == "none" {
+    const KIND: &str = "fsms";
+    let meanings = [("none", false), (KIND, true)];
+    if !context.has_table("ftl.route") || !context.choice("ftl.route.kind", "", &meanings)? {
         return Some(None);
     }
-    const KIND: &str = "fsms";
     let pram = memories::pram(context, media, "ftl.route.in", KIND);
-    let update = context.text("ftl.route.update", KIND);
+    let updates = [("in-place", Update::InPlace), ("journal", Update::Journalled)];
+    let update = context.choice("ftl.route.update", KIND, &updates);
     let trim = context.flag("ftl.route.trim", KIND);
     let overhead = context.time("ftl.route.overhead", KIND);
     let mut optional = |path| match context.get(path, Some(KIND)) {
@@ -165,7 +167,7 @@ pub fn read(context: &mut Context, media: &Media, ftl: &Ftl) -> Option<Option<Ro
     Some(Some(Route {
         pram,
         bytes,
-        update: if update? == "journal" { Update::Journalled } else { Update::InPlace },
+        update: update?,
         trim: trim?,
         first_bytes: first_bytes.unwrap_or(0),
         overhead: overhead?,

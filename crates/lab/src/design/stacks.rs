@@ -53,11 +53,13 @@ built_in!(
     "user-space-queue",
 );
 
-const COMPLETIONS: &[(&str, &str)] = &[
+const COMPLETIONS: &[(&str, &str); 2] = &[
     ("interrupt", "the thread leaves its core, and an interrupt wakes it"),
     ("spin", "the thread occupies its core and polls"),
 ];
-const SIDES: &[(&str, &str)] = &[("submit", "before the device"), ("complete", "after it")];
+/// What they stand for.
+const COMPLETION: [Completion; 2] = [Completion::Interrupt, Completion::Spin];
+const SIDES: &[(&str, &str); 2] = &[("submit", "before the device"), ("complete", "after it")];
 
 /// The software above a device, with where its numbers come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +103,7 @@ impl Software {
             Some(Datum::Count(cores)) => Some(cores as u32),
             _ => None,
         };
-        let completion = one_of(&head, "completion", COMPLETIONS)?.map(completion);
+        let completion = one_of(&head, "completion", COMPLETIONS, COMPLETION)?;
         let completion =
             completion.ok_or_else(|| head.error("[stack] needs `completion`: interrupt or spin"))?;
         let spin_below = match head.datum("spin_below", Shape::Size { min: 1, max: u64::MAX })? {
@@ -167,7 +169,7 @@ impl Software {
 
 fn stage(table: &Table, stack: &mut Stack) -> Result<(Stage, String), FileError> {
     let name = table.needed("name")?;
-    let when = one_of(table, "when", SIDES)?;
+    let when = one_of(table, "when", SIDES, [When::Submit, When::Complete])?;
     let when = when.ok_or_else(|| table.error("[[stage]] needs `when`: submit or complete"))?;
     let time = |key| {
         Ok(match table.datum(key, Shape::Time)? {
@@ -184,7 +186,7 @@ fn stage(table: &Table, stack: &mut Stack) -> Result<(Stage, String), FileError>
             stack.locks.len() - 1
         }
     });
-    let only = one_of(table, "only", COMPLETIONS)?.map(completion);
+    let only = one_of(table, "only", COMPLETIONS, COMPLETION)?;
     if only.is_some_and(|only| !stack.has(only)) {
         return Err(
             table.wrong("only", "is a completion that this stack does not have: the stage is never passed")
@@ -193,23 +195,22 @@ fn stage(table: &Table, stack: &mut Stack) -> Result<(Stage, String), FileError>
     let above_driver = table.flag("above_driver")?.unwrap_or(false);
     let basis = table.needed("basis")?;
     table.end()?;
-    let when = if when == "submit" { When::Submit } else { When::Complete };
     Ok((Stage { name, when, cpu, per_4k, wait, lock, only, above_driver }, basis))
 }
 
-fn one_of(
+/// What the name at a key stands for: the meanings are in the order of the names.
+fn one_of<T>(
     table: &Table,
     key: &'static str,
-    names: &'static [(&'static str, &'static str)],
-) -> Result<Option<String>, FileError> {
+    names: &'static [(&'static str, &'static str); 2],
+    meanings: [T; 2],
+) -> Result<Option<T>, FileError> {
     Ok(match table.datum(key, Shape::OneOf(names))? {
-        Some(Datum::Text(name)) => Some(name),
+        Some(Datum::Text(text)) => {
+            names.iter().zip(meanings).find(|((name, _), _)| *name == text).map(|(_, meaning)| meaning)
+        }
         _ => None,
     })
-}
-
-fn completion(name: String) -> Completion {
-    if name == "spin" { Completion::Spin } else { Completion::Interrupt }
 }
 
 fn name_of(completion: Completion) -> &'static str {

@@ -259,7 +259,7 @@ impl Drive {
     }
 
     /// Calls `hook` after every cut, before another request is served. It must not call this device.
-    pub fn on_cut(&self, hook: impl Fn(Cut) + Send + 'static) {
+    pub(crate) fn on_cut(&self, hook: impl Fn(Cut) + Send + 'static) {
         self.inner().on_cut.push(Box::new(hook));
     }
 

@@ -79,16 +79,21 @@ pub const KEYS: &[Key] = &[
 /// Room for posted writes in every memory controller: its bytes, and whether it survives a power cut. `Some(None)`: there
 /// is none.
 pub fn posted(context: &mut Context, ftl: &str) -> Option<Option<(u64, bool)>> {
-    let kind = context.text("ftl.buffer.kind", ftl)?;
-    let on_cut = context.get("power.on_cut", None);
-    if kind == "none" {
+    let meanings = [("none", false), ("posted", true)];
+    let (kind, exists) = context.named_choice("ftl.buffer.kind", ftl, &meanings)?;
+    let keep = kept(context);
+    if !exists {
         return Some(None);
     }
-    let keep = matches!(on_cut, Some(Datum::Text(on_cut)) if on_cut == "keep-buffer");
     if !context.has("power.on_cut") {
         context.derive("power.on_cut", Datum::Text("lose-buffer".into()), "nothing else is said");
     }
-    Some(Some((context.size("ftl.buffer.size", &kind)?, keep)))
+    Some(Some((context.size("ftl.buffer.size", kind)?, keep.unwrap_or(false))))
+}
+
+/// Whether a power cut is said to leave the buffer as it is.
+fn kept(context: &mut Context) -> Option<bool> {
+    context.choice("power.on_cut", "", &[("keep-buffer", true), ("lose-buffer", false)])
 }
 
 /// The write buffer of a page map.
@@ -109,25 +114,26 @@ pub fn write_back(
     ftl: &str,
     unit: Option<u64>,
 ) -> Option<Option<WriteBack>> {
-    let kind = context.text("ftl.buffer.kind", ftl)?;
-    let on_cut = context.get("power.on_cut", None);
-    if kind == "none" {
+    let meanings = [("none", false), ("write-back", true)];
+    let (kind, exists) = context.named_choice("ftl.buffer.kind", ftl, &meanings)?;
+    let kept = kept(context);
+    if !exists {
         return Some(None);
     }
-    let ram = memories::ram(context, media, "ftl.buffer.in", &kind);
-    let bytes = context.size("ftl.buffer.size", &kind);
+    let ram = memories::ram(context, media, "ftl.buffer.in", kind);
+    let bytes = context.size("ftl.buffer.size", kind);
     let (medium, ram) = ram?;
     let backed = ram.backup != Backup::None;
-    let protected = match on_cut {
-        Some(Datum::Text(on_cut)) if on_cut == "keep-buffer" && !backed => {
+    let protected = match kept {
+        Some(true) if !backed => {
             let problem = format!("`power.on_cut`: `{medium}` forgets when the power fails");
             let help =
                 format!("media.{medium}.backup = \"battery\" or \"capacitor\", or on_cut = \"lose-buffer\"");
             context.wrong("power.on_cut", problem, help);
             return None;
         }
-        Some(Datum::Text(on_cut)) => on_cut == "keep-buffer",
-        _ => {
+        Some(kept) => kept,
+        None => {
             let text = if backed { "keep-buffer" } else { "lose-buffer" };
             context.derive("power.on_cut", Datum::Text(text.into()), "the backup of the buffer's memory");
             backed
@@ -146,13 +152,13 @@ pub struct Fifo {
 
 /// Reads the buffer of eNVy.
 pub fn fifo(context: &mut Context, ftl: &str) -> Option<Fifo> {
-    let kind = context.text("ftl.buffer.kind", ftl)?;
-    if kind == "none" {
+    let (kind, true) = context.named_choice("ftl.buffer.kind", ftl, &[("none", false), ("fifo", true)])?
+    else {
         return Some(Fifo { memory: None, bytes: 0, flush_at: 0.0 });
-    }
-    let memory = context.text("ftl.buffer.in", &kind);
-    let bytes = context.size("ftl.buffer.size", &kind);
-    let flush_at = context.share("ftl.buffer.flush_at", &kind);
+    };
+    let memory = context.text("ftl.buffer.in", kind);
+    let bytes = context.size("ftl.buffer.size", kind);
+    let flush_at = context.share("ftl.buffer.flush_at", kind);
     Some(Fifo { memory: Some(memory?), bytes: bytes?, flush_at: flush_at? })
 }
 

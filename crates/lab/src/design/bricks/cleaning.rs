@@ -128,40 +128,51 @@ const WINDOW_SHARE: u32 = 4;
 /// Which block a page map of kind `ftl` cleans next, of `blocks` of a die.
 pub fn of_blocks(context: &mut Context, ftl: &str, blocks: u32) -> Option<page_map::Cleaning> {
     use page_map::Cleaning;
-    let kind = context.text("ftl.clean.kind", ftl)?;
-    Some(match kind.as_str() {
-        "greedy" => Cleaning::Greedy,
-        "fifo" => Cleaning::Fifo,
-        "cost-benefit" => Cleaning::CostBenefit,
-        "d-choices" => Cleaning::DChoices { d: context.count("ftl.clean.d", &kind)? },
-        _ if context.has("ftl.clean.window") => {
-            Cleaning::WindowedGreedy { window: context.count("ftl.clean.window", &kind)? }
-        }
-        _ => {
-            let window = (blocks / WINDOW_SHARE).max(1);
-            context.derive(
-                "ftl.clean.window",
-                Datum::Count(window as u64),
-                "a quarter of the blocks of a die",
-            );
-            Cleaning::WindowedGreedy { window }
+    // Their parameters are read below.
+    let meanings = [
+        ("greedy", Cleaning::Greedy),
+        ("fifo", Cleaning::Fifo),
+        ("cost-benefit", Cleaning::CostBenefit),
+        ("d-choices", Cleaning::DChoices { d: 0 }),
+        ("windowed-greedy", Cleaning::WindowedGreedy { window: 0 }),
+    ];
+    let (kind, cleaning) = context.named_choice("ftl.clean.kind", ftl, &meanings)?;
+    Some(match cleaning {
+        Cleaning::Greedy | Cleaning::Fifo | Cleaning::CostBenefit => cleaning,
+        Cleaning::DChoices { .. } => Cleaning::DChoices { d: context.count("ftl.clean.d", kind)? },
+        Cleaning::WindowedGreedy { .. } => {
+            Cleaning::WindowedGreedy { window: window(context, kind, blocks)? }
         }
     })
+}
+
+/// Blocks that windowed-greedy considers, of so many of a die.
+fn window(context: &mut Context, kind: &str, blocks: u32) -> Option<u32> {
+    if context.has("ftl.clean.window") {
+        return context.count("ftl.clean.window", kind);
+    }
+    let window = (blocks / WINDOW_SHARE).max(1);
+    context.derive("ftl.clean.window", Datum::Count(window as u64), "a quarter of the blocks of a die");
+    Some(window)
 }
 
 /// Which segment eNVy cleans next, and where pages are flushed to.
 pub fn of_segments(context: &mut Context, ftl: &str) -> Option<envy::SegmentCleaning> {
     use envy::{Gathering, SegmentCleaning};
-    let kind = context.text("ftl.clean.kind", ftl)?;
-    context.count("ftl.clean.reserve", &kind)?;
-    let partition_segments = match kind.as_str() {
-        "greedy" => return Some(SegmentCleaning::Greedy),
-        "fifo" => return Some(SegmentCleaning::Fifo),
-        "cost-benefit" => return Some(SegmentCleaning::CostBenefit),
-        "gathering" => 1,
-        _ => context.count("ftl.clean.partition", &kind)?,
-    };
-    let mut gathering = Gathering::new(partition_segments);
+    // The parameters of gathering are read below; alone it has partitions of one segment.
+    let meanings = [
+        ("greedy", SegmentCleaning::Greedy),
+        ("fifo", SegmentCleaning::Fifo),
+        ("cost-benefit", SegmentCleaning::CostBenefit),
+        ("gathering", SegmentCleaning::gathering(1)),
+        ("hybrid", SegmentCleaning::gathering(0)),
+    ];
+    let (kind, cleaning) = context.named_choice("ftl.clean.kind", ftl, &meanings)?;
+    context.count("ftl.clean.reserve", kind)?;
+    let SegmentCleaning::Gathering(mut gathering) = cleaning else { return Some(cleaning) };
+    if gathering.partition_segments == 0 {
+        gathering = Gathering::new(context.count("ftl.clean.partition", kind)?);
+    }
     for (key, value) in [
         ("smoothing", &mut gathering.smoothing),
         ("step", &mut gathering.step),
@@ -171,11 +182,11 @@ pub fn of_segments(context: &mut Context, ftl: &str) -> Option<envy::SegmentClea
     ] {
         let path = format!("ftl.clean.{key}");
         match context.has(&path) {
-            true => *value = context.share(&path, &kind)?,
+            true => *value = context.share(&path, kind)?,
             false => context.derive(&path, Datum::Share(*value), "the cleaner's own default"),
         }
     }
-    gathering.sorted = sorted(context, &kind)?;
+    gathering.sorted = sorted(context, kind)?;
     Some(SegmentCleaning::Gathering(gathering))
 }
 

@@ -61,16 +61,14 @@ pub struct Keys {
 
 /// Reads the keys. `Some(None)`: all of the map is in memory.
 pub fn read(context: &mut Context, ftl: &str) -> Option<Option<Keys>> {
-    let kind = context.text("ftl.map.kind", ftl)?;
-    if kind == "memory" {
-        return Some(None);
-    }
-    let cache = context.size("ftl.map.cache", &kind);
-    let host_buffer = match context.get("ftl.map.host_buffer", Some(&kind)) {
+    let meanings = [("memory", false), ("demand", true)];
+    let (kind, true) = context.named_choice("ftl.map.kind", ftl, &meanings)? else { return Some(None) };
+    let cache = context.size("ftl.map.cache", kind);
+    let host_buffer = match context.get("ftl.map.host_buffer", Some(kind)) {
         Some(Datum::Size(bytes)) => bytes,
         _ => 0,
     };
-    let host_read = context.time("ftl.map.host_read", &kind);
+    let host_read = context.time("ftl.map.host_read", kind);
     Some(Some(Keys { cache: cache?, host_buffer, host_read: host_read? }))
 }
 

@@ -93,36 +93,32 @@ pub const KEYS: &[Key] = &[
 
 /// Reads `[path]`.
 pub fn read(context: &mut Context) -> Option<HostPath> {
-    let kind = context.text("path.kind", "")?;
-    let rate = if ["direct", "memory-bus", "ddr"].contains(&kind.as_str()) {
-        None
-    } else {
-        context.rate("path.rate", &kind)
-    };
-    let rate_write = match (kind.as_str(), context.has("path.rate_write")) {
+    let meanings = [
+        ("direct", PathKind::Direct),
+        ("nvme", PathKind::Nvme),
+        ("sata", PathKind::Sata),
+        ("bus", PathKind::Bus),
+        ("memory-bus", PathKind::MemoryBus),
+        ("ddr", PathKind::Ddr),
+        ("cxl-mem", PathKind::CxlMem),
+    ];
+    let (kind, path_kind) = context.named_choice("path.kind", "", &meanings)?;
+    let [memory_bus, ddr, cxl] =
+        [PathKind::MemoryBus, PathKind::Ddr, PathKind::CxlMem].map(|kind| kind == path_kind);
+    let has_rate = path_kind != PathKind::Direct && !memory_bus && !ddr;
+    let rate = if has_rate { context.rate("path.rate", kind) } else { None };
+    let rate_write = match (has_rate, context.has("path.rate_write")) {
         (_, false) => rate,
-        ("direct" | "memory-bus" | "ddr", true) => None,
-        (_, true) => context.rate("path.rate_write", &kind),
+        (false, true) => None,
+        (true, true) => context.rate("path.rate_write", kind),
     };
-    let memory_bus = kind == "memory-bus";
     // A program that copies has one access under way.
-    let queue = if memory_bus { Some(1) } else { context.count("path.queue", &kind) };
-    let (ddr, cxl) = (kind == "ddr", kind == "cxl-mem");
-    let width = if memory_bus || ddr || cxl { context.size("path.width", &kind) } else { Some(0) };
-    let outstanding = if ddr { context.count("path.outstanding", &kind) } else { Some(1) };
+    let queue = if memory_bus { Some(1) } else { context.count("path.queue", kind) };
+    let width = if memory_bus || ddr || cxl { context.size("path.width", kind) } else { Some(0) };
+    let outstanding = if ddr { context.count("path.outstanding", kind) } else { Some(1) };
     let software = software(context);
     let overhead_device = context.time("path.overhead.device", "");
-    let command =
-        if LINKS.contains(&kind.as_str()) { context.time("path.command", &kind) } else { Some(Span::ZERO) };
-    let path_kind = match kind.as_str() {
-        "nvme" => PathKind::Nvme,
-        "sata" => PathKind::Sata,
-        "bus" => PathKind::Bus,
-        "memory-bus" => PathKind::MemoryBus,
-        "ddr" => PathKind::Ddr,
-        "cxl-mem" => PathKind::CxlMem,
-        _ => PathKind::Direct,
-    };
+    let command = if LINKS.contains(&kind) { context.time("path.command", kind) } else { Some(Span::ZERO) };
     if path_kind == PathKind::Sata && queue.is_some_and(|queue| queue > 32) {
         context.wrong("path.queue", "`path.queue`: SATA has 32 command slots", "a whole number from 1 to 32");
         return None;

@@ -232,25 +232,31 @@ fn size(context: &mut Context, kind: &str) -> Option<Size> {
 
 /// Reads `[ftl.cache]` of a page map; `Some(None)`: there is no cache.
 pub fn cache_keys(context: &mut Context, media: &Media) -> Option<Option<CacheKeys>> {
-    let kind = context.text("ftl.cache.kind", "page")?;
-    if !CACHES.contains(&kind.as_str()) {
+    let meanings = [
+        ("none", None),
+        ("pslc", Some(CacheTakes::All)),
+        ("hot", Some(CacheTakes::Hot)),
+        ("set-associative", None),
+    ];
+    let (kind, Some(takes)) = context.named_choice("ftl.cache.kind", "page", &meanings)? else {
         return Some(None);
-    }
-    let flash = memories::nand(context, media, "ftl.cache.in", &kind);
-    let size = size(context, &kind);
-    let spared = context.count("ftl.cache.spared", &kind);
-    let fold_after = context.get("ftl.cache.fold_after", Some(&kind));
-    let when_full = context.text("ftl.cache.when_full", &kind);
+    };
+    let flash = memories::nand(context, media, "ftl.cache.in", kind);
+    let size = size(context, kind);
+    let spared = context.count("ftl.cache.spared", kind);
+    let fold_after = context.get("ftl.cache.fold_after", Some(kind));
+    let when_full = [("direct", CacheFull::WriteDirectly), ("fold", CacheFull::FoldOldest)];
+    let when_full = context.choice("ftl.cache.when_full", kind, &when_full);
     Some(Some(CacheKeys {
         flash: flash?,
-        takes: if kind == "hot" { CacheTakes::Hot } else { CacheTakes::All },
+        takes,
         size: size?,
         spared: spared?,
         fold_after: match fold_after? {
             Datum::Time(span) => Some(span),
             _ => None,
         },
-        when_full: if when_full? == "fold" { CacheFull::FoldOldest } else { CacheFull::WriteDirectly },
+        when_full: when_full?,
     }))
 }
 

@@ -55,19 +55,16 @@ pub const KEYS: &[Key] = &[
 
 /// Whether a block device levels dynamically, and the threshold of static levelling.
 pub fn read(context: &mut Context, ftl: &str) -> Option<(bool, Option<u32>)> {
-    let kind = context.text("ftl.wear.kind", ftl)?;
-    match kind.as_str() {
-        "none" => Some((false, None)),
-        "dynamic" => Some((true, None)),
-        _ => Some((true, Some(context.count("ftl.wear.threshold", &kind)?))),
-    }
+    let meanings = [("none", (false, false)), ("dynamic", (true, false)), ("static", (true, true))];
+    let (kind, (dynamic, moves)) = context.named_choice("ftl.wear.kind", ftl, &meanings)?;
+    let threshold = if moves { Some(context.count("ftl.wear.threshold", kind)?) } else { None };
+    Some((dynamic, threshold))
 }
 
 /// The threshold of swapping segments; `Some(None)`: wear is not evened out.
 pub fn read_swapping(context: &mut Context, ftl: &str) -> Option<Option<u32>> {
-    let kind = context.text("ftl.wear.kind", ftl)?;
-    match kind.as_str() {
-        "none" => Some(None),
-        _ => Some(Some(context.count("ftl.wear.threshold", &kind)?)),
+    match context.named_choice("ftl.wear.kind", ftl, &[("none", false), ("swap-extremes", true)])? {
+        (_, false) => Some(None),
+        (kind, true) => Some(Some(context.count("ftl.wear.threshold", kind)?)),
     }
 }

@@ -260,9 +260,9 @@ enum Room {
 }
 
 fn room(context: &mut Context, kind: &str) -> Option<Room> {
-    Some(match context.text("ftl.data_area", kind)?.as_str() {
-        "part" => Room::Added { merge_blocks: context.count("ftl.merge_blocks", kind)? },
-        _ => Room::Inside(space::spare(context, kind, SPARE)?),
+    Some(match context.choice("ftl.data_area", kind, &[("inside", true), ("part", false)])? {
+        true => Room::Inside(space::spare(context, kind, SPARE)?),
+        false => Room::Added { merge_blocks: context.count("ftl.merge_blocks", kind)? },
     })
 }
 
@@ -302,11 +302,11 @@ fn log_keys(context: &mut Context, media: &Media, kind: &str) -> Option<LogKeys>
         return None;
     }
     if kind == "fast" {
-        let mode = context.text("ftl.log.mode", kind);
+        let slc_mode = context.choice("ftl.log.mode", kind, &[("own", false), ("slc", true)]);
         if context.has("ftl.log.in") {
             keys.other = Some(memories::nand(context, media, "ftl.log.in", kind)?);
         }
-        keys.slc_mode = mode? == "slc";
+        keys.slc_mode = slc_mode?;
         keys.ways = context.count("ftl.log.ways", kind)?;
         keys.sequential = context.flag("ftl.log.sequential", kind)?;
         keys.second_chance = context.flag("ftl.log.second_chance", kind)?;

@@ -2,6 +2,7 @@
 
 use super::super::bricks::array::Wiring;
 use super::super::bricks::memories::{self, Media};
+use super::super::bricks::slc::SlcBlocks;
 use super::super::context::Context;
 use super::super::key::Preset::{Is, Required};
 use super::super::key::{Key, key};
@@ -13,8 +14,8 @@ use crate::toml_reader::Value;
 use crate::toml_reader::datum::Shape;
 use nvlab_controller::cached::CachedConfig;
 use nvlab_medium::ram::RamConfig;
-use nvlab_units::Span;
 use nvlab_units::quantity::display_bytes;
+use nvlab_units::{Geometry, Span};
 use nvlab_workload::Serves;
 
 /// Its name in designs.
@@ -83,11 +84,26 @@ impl Kind for Cached {
         memories.push(&self.memory);
         memories
     }
+    fn slc(&self) -> Option<&SlcBlocks> {
+        self.page.slc()
+    }
     fn unit_bytes(&self) -> u32 {
         self.config.line_bytes
     }
     fn logical_units(&self) -> u32 {
         self.page.logical_units() / (self.config.line_bytes / self.page.unit_bytes)
+    }
+    fn bought(&self, data: &Geometry) -> Vec<(&str, u64)> {
+        self.page.bought(data)
+    }
+    fn any_page_order(&self) -> bool {
+        self.page.any_page_order()
+    }
+    fn pram(&self) -> Option<&str> {
+        self.page.pram()
+    }
+    fn pram_taken(&self, data: &Geometry) -> u64 {
+        self.page.pram_taken(data)
     }
     fn check(&self, design: &Design) -> Result<(), String> {
         self.page.check(design)?;
@@ -156,8 +172,10 @@ pub fn read(
 }
 
 fn prefetch(context: &mut Context) -> Option<u32> {
-    let kind = context.text("ftl.cache.prefetch.kind", CACHE)?;
-    if kind == "none" { Some(0) } else { context.count("ftl.cache.prefetch.depth", &kind) }
+    match context.named_choice("ftl.cache.prefetch.kind", CACHE, &[("none", false), ("stride", true)])? {
+        (_, false) => Some(0),
+        (kind, true) => context.count("ftl.cache.prefetch.depth", kind),
+    }
 }
 
 /// Sets of the cache: its number must be a power of two.

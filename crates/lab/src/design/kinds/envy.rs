@@ -158,7 +158,7 @@ pub fn read(
     let concurrent = context.count("ftl.concurrent", KIND);
     let transaction_pages = context.count("ftl.transaction_pages", KIND);
     let share = space::spare(context, KIND, SPARE);
-    let of_total = context.text("ftl.utilization_of", KIND).map(|of| of == "total");
+    let of_total = context.choice("ftl.utilization_of", KIND, &[("in-service", false), ("total", true)]);
     let memory = memory(context, media);
     let entry_bytes = context.size("ftl.map.entry", KIND);
     let mapping_cache_entries = context.count("ftl.map.cache", KIND);

@@ -240,19 +240,18 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
 }
 
 fn allocation(context: &mut Context) -> Option<Allocation> {
-    Some(match context.text("ftl.allocation", KIND)?.as_str() {
-        "dynamic" => Allocation::Dynamic,
-        _ => Allocation::Superblock,
-    })
+    let meanings = [("dynamic", Allocation::Dynamic), ("superblock", Allocation::Superblock)];
+    context.choice("ftl.allocation", KIND, &meanings)
 }
 
 fn streams(context: &mut Context) -> Option<Streams> {
-    let hot_within = context.share("ftl.hot_within", KIND);
-    Some(match context.text("ftl.streams", KIND)?.as_str() {
-        "one" => Streams::One,
-        "host-and-relocated" => Streams::HostAndRelocated,
-        _ => Streams::HotColdRelocated { hot_within: hot_within? },
-    })
+    let hot_within = context.share("ftl.hot_within", KIND)?;
+    let meanings = [
+        ("one", Streams::One),
+        ("host-and-relocated", Streams::HostAndRelocated),
+        ("hot-cold-relocated", Streams::HotColdRelocated { hot_within }),
+    ];
+    context.choice("ftl.streams", KIND, &meanings)
 }
 
 /// What is moved out of a superblock may go to another die.

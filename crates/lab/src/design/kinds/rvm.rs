@@ -11,7 +11,7 @@ use super::super::key::{Key, key};
 use super::super::part::Flash;
 use super::super::{Array, Design, HostPath, PathKind, Payload};
 use super::Kind;
-use crate::toml_reader::datum::{Datum, Shape};
+use crate::toml_reader::datum::Shape;
 use nvlab_medium::flash::{NorConfig, PlaneReads};
 use nvlab_rvm::record::Headers;
 use nvlab_rvm::{Options, Truncation};
@@ -226,6 +226,16 @@ struct Common {
     data: Option<String>,
 }
 
+/// What a log may be on.
+#[derive(Clone, Copy)]
+enum On {
+    Flash,
+    FlashDisk,
+    BatteryRam,
+    Disk,
+    Hybrid,
+}
+
 /// Reads and checks it.
 pub fn read(
     context: &mut Context,
@@ -233,32 +243,40 @@ pub fn read(
     wiring: Wiring,
     path: Option<&HostPath>,
 ) -> Option<(Array, Recoverable)> {
-    let on = context.text("ftl.log.on", KIND);
+    let meanings = [
+        ("flash", On::Flash),
+        ("flash-disk", On::FlashDisk),
+        ("battery-ram", On::BatteryRam),
+        ("disk", On::Disk),
+        ("hybrid", On::Hybrid),
+    ];
+    let on = context.named_choice("ftl.log.on", KIND, &meanings);
     let common = common(context, media);
     attached(context, path)?;
-    let (on, common) = (on?, common?);
-    check_of(context, &on)?;
+    let ((name, on), common) = (on?, common?);
+    check_of(context, name)?;
     let mut large = None;
-    let (medium, device, array, log_bytes) = match on.as_str() {
-        "flash" | "flash-disk" => on_flash(context, media, wiring, &on, common.log_bytes)?,
-        "hybrid" => {
-            let large_from = optional_size(context, "ftl.log.large_from").unwrap_or(4096) as u32;
-            let (name, disk) = memories::disk(context, media, "ftl.log.large_on", KIND)?;
+    let (medium, device, array, log_bytes) = match on {
+        On::Flash => on_flash(context, media, wiring, common.log_bytes, false)?,
+        On::FlashDisk => on_flash(context, media, wiring, common.log_bytes, true)?,
+        On::Hybrid => {
+            let large_from = context.size("ftl.log.large_from", KIND).unwrap_or(4096) as u32;
+            let (large_on, disk) = memories::disk(context, media, "ftl.log.large_on", KIND)?;
             let bytes = fitting(context, common.log_bytes, disk.size_bytes)?;
-            let (medium, device, array, _) = on_flash(context, media, wiring, &on, None)?;
+            let (medium, device, array, _) = on_flash(context, media, wiring, None, false)?;
             let LogDevice::Flash { program, spares } = device else {
                 unreachable!("a log on flash, not {device:?}")
             };
-            large = Some(name);
+            large = Some(large_on);
             (medium, LogDevice::Hybrid { program, spares, large_from }, array, bytes)
         }
-        "battery-ram" => {
+        On::BatteryRam => {
             let (medium, ram) = memories::ram(context, media, "ftl.medium", KIND)?;
             let delays = context.flag("ftl.log.delays", KIND).unwrap_or(true);
             let bytes = fitting(context, common.log_bytes, ram.cells.size_bytes)?;
             (medium, LogDevice::BatteryRam { delays }, array::none(), bytes)
         }
-        _ => {
+        On::Disk => {
             let (medium, disk) = memories::disk(context, media, "ftl.medium", KIND)?;
             let bytes = fitting(context, common.log_bytes, disk.size_bytes)?;
             (medium, LogDevice::Disk, array::none(), bytes)
@@ -273,17 +291,12 @@ pub fn read(
 
 fn common(context: &mut Context, media: &Media) -> Option<Common> {
     let memory_bytes = context.size("ftl.memory", KIND);
-    let log_bytes = optional_size(context, "ftl.log.size");
-    let headers = context.text("ftl.log.headers", KIND).map(|headers| match headers.as_str() {
-        "original" => Headers::Original,
-        _ => Headers::Compact,
-    });
+    let log_bytes = context.size("ftl.log.size", KIND);
+    let headers = [("compact", Headers::Compact), ("original", Headers::Original)];
+    let headers = context.choice("ftl.log.headers", KIND, &headers);
     let diff = context.flag("ftl.log.diff", KIND);
     let compress = context.flag("ftl.log.compress", KIND);
-    let rate = match context.get("ftl.log.compress_rate", Some(KIND)) {
-        Some(Datum::Rate(rate, _)) => Some(rate),
-        _ => None,
-    };
+    let rate = context.rate("ftl.log.compress_rate", KIND);
     let data = match context.has("ftl.log.data") {
         true => Some(memories::disk(context, media, "ftl.log.data", KIND)?.0),
         false => None,
@@ -307,13 +320,6 @@ fn common(context: &mut Context, media: &Media) -> Option<Common> {
         ..Options::default()
     };
     Some(Common { log_bytes, memory_bytes, options, compress_rate: rate, data })
-}
-
-fn optional_size(context: &mut Context, path: &str) -> Option<u64> {
-    match context.get(path, Some(KIND)) {
-        Some(Datum::Size(bytes)) => Some(bytes),
-        _ => None,
-    }
 }
 
 /// The device of a log is the host's own: there is no link, only what a commit takes besides.
@@ -366,12 +372,12 @@ fn on_flash(
     context: &mut Context,
     media: &Media,
     wiring: Wiring,
-    on: &str,
     log_bytes: Option<u64>,
+    is_disk: bool,
 ) -> Option<(String, LogDevice, Array, u64)> {
     let flash = memories::data_nor(context, media, KIND, "a log on flash");
     let spares = context.count("ftl.log.spares", KIND).unwrap_or(0);
-    let sector = optional_size(context, "ftl.log.sector").unwrap_or(512);
+    let sector = context.size("ftl.log.sector", KIND).unwrap_or(512);
     let buffered = context.flag("ftl.log.page_buffers", KIND).unwrap_or(false);
     let (medium, flash) = flash?;
     let gang = wiring.gang?;
@@ -379,7 +385,6 @@ fn on_flash(
     let block = width * flash.pages_per_block as u64;
     let has =
         flash.blocks_per_plane as u64 * flash.planes as u64 * wiring.channels? as u64 * wiring.ways? as u64;
-    let is_disk = on == "flash-disk";
     // A flash disk hides its blocks; its log begins with a status as on a disk.
     let reserved = if is_disk { 1 } else { MINI_LOG_BLOCKS + SLACK_BLOCKS + spares as u64 };
     let blocks = log_bytes.map_or(has, |bytes| bytes.div_ceil(block) + reserved);

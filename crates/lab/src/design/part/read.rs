@@ -20,16 +20,20 @@ pub fn read(context: &mut Context, table: &str) -> Option<Part> {
         context.wrong(&kind_path, format!("`{table}` has neither `part` nor `kind`"), help);
         return None;
     }
-    let kind = context.text(&kind_path, "")?;
-    let mut reader = Reader { context, table, kind: &kind };
-    match kind.as_str() {
-        "nand" => reader.flash().map(Part::Nand),
-        "nor" => reader.flash().map(Part::Nor),
-        "pcm" => reader.pcm().map(Part::Pcm),
-        "ram" => reader.ram().map(Part::Ram),
-        _ => reader.disk().map(Part::Disk),
-    }
+    type Read = fn(&mut Reader<'_>) -> Option<Part>;
+    let meanings: [(&str, Read); 5] = [
+        ("nand", |reader| reader.flash().map(Part::Nand)),
+        ("nor", |reader| reader.flash().map(Part::Nor)),
+        ("pcm", |reader| reader.pcm().map(Part::Pcm)),
+        ("ram", |reader| reader.ram().map(Part::Ram)),
+        ("disk", |reader| reader.disk().map(Part::Disk)),
+    ];
+    let (kind, read) = context.named_choice(&kind_path, "", &meanings)?;
+    read(&mut Reader { context, table, kind })
 }
+
+/// Kinds of NAND cells, with one bit and more.
+const CELLS: [(&str, &str); 4] = [("slc", "slc"), ("mlc", "mlc"), ("tlc", "tlc"), ("qlc", "qlc")];
 
 struct Reader<'a> {
     context: &'a mut Context,
@@ -59,8 +63,8 @@ impl Reader<'_> {
     fn price(&mut self) -> Option<Price> {
         self.context.price(&self.path("price"), self.kind)
     }
-    fn text(&mut self, key: &str) -> Option<String> {
-        self.context.text(&self.path(key), self.kind)
+    fn choice<T: Copy>(&mut self, key: &str, meanings: &[(&str, T)]) -> Option<T> {
+        self.context.choice(&self.path(key), self.kind, meanings)
     }
     fn flag(&mut self, key: &str) -> Option<bool> {
         self.context.flag(&self.path(key), self.kind)
@@ -83,7 +87,7 @@ impl Reader<'_> {
 
     fn flash(&mut self) -> Option<Flash> {
         let nand = self.kind == "nand";
-        let cell = if nand { self.text("cell") } else { Some(String::new()) };
+        let cell = if nand { self.choice("cell", &CELLS) } else { Some("") };
         let page_bytes = self.size("page");
         let oob_bytes = self.size("oob");
         let pages_per_block = self.pages(page_bytes);
@@ -124,10 +128,10 @@ impl Reader<'_> {
         if !nand {
             self.check_nand_only(oob_bytes, copy_back, endurance_spread)?;
         }
-        self.check_cell(&cell, one_shot)?;
+        self.check_cell(cell, one_shot)?;
         self.check_codewords(page_bytes, oob_bytes, faults.bit_errors.as_ref())?;
         Some(Flash {
-            cell,
+            cell: cell.into(),
             page_bytes,
             oob_bytes,
             pages_per_block,
@@ -186,7 +190,7 @@ impl Reader<'_> {
 
     /// A word line has a page for each bit of its cells, and no more.
     fn check_cell(&mut self, cell: &str, one_shot: u32) -> Option<()> {
-        let bits = ["slc", "mlc", "tlc", "qlc"].iter().position(|name| *name == cell).map(|at| at as u32 + 1);
+        let bits = CELLS.iter().position(|(name, _)| *name == cell).map(|at| at as u32 + 1);
         if bits.is_none_or(|bits| one_shot <= bits) {
             return Some(());
         }
@@ -266,18 +270,17 @@ impl Reader<'_> {
 
     /// `Some(None)`: not modelled.
     fn bit_errors(&mut self) -> Option<Option<BitErrors>> {
-        let kind = self.text("ecc.kind")?;
-        if kind == "none" {
-            return Some(None);
-        }
+        let meanings = [("none", false), ("threshold", true)];
+        let (path, kind) = (self.path("ecc.kind"), self.kind);
+        let (kind, true) = self.context.named_choice(&path, kind, &meanings)? else { return Some(None) };
         let (context, table) = (&mut *self.context, self.table);
         let path = |key: &str| format!("{table}.ecc.{key}");
-        let rate_fresh = context.share(&path("rate_fresh"), &kind);
-        let rate_worn = context.share(&path("rate_worn"), &kind);
-        let codeword = context.size(&path("codeword"), &kind);
-        let correctable = context.count(&path("correctable"), &kind);
-        let retries = context.count(&path("retries"), &kind);
-        let retry_factor = context.share(&path("retry_factor"), &kind);
+        let rate_fresh = context.share(&path("rate_fresh"), kind);
+        let rate_worn = context.share(&path("rate_worn"), kind);
+        let codeword = context.size(&path("codeword"), kind);
+        let correctable = context.count(&path("correctable"), kind);
+        let retries = context.count(&path("retries"), kind);
+        let retry_factor = context.share(&path("retry_factor"), kind);
         Some(Some(BitErrors {
             rate_fresh: rate_fresh?,
             rate_worn: rate_worn?,
@@ -328,9 +331,9 @@ impl Reader<'_> {
         let cells = self.words();
         let (step, line) = (self.power_of_two("step"), self.power_of_two("line"));
         let (atomic, differing) = (self.power_of_two("atomic"), self.share("differing"));
-        let level = self.text("level.kind");
-        let start_gap = match level.as_deref() {
-            Some("start-gap") => {
+        let levels = self.choice("level.kind", &[("none", false), ("start-gap", true)]);
+        let start_gap = match levels {
+            Some(true) => {
                 let (interval, regions) = (self.path("level.interval"), self.path("level.regions"));
                 let interval = self.context.count(&interval, "start-gap");
                 let regions = self.context.count(&regions, "start-gap");
@@ -338,7 +341,7 @@ impl Reader<'_> {
                 let randomise = self.context.flag(&randomise, "start-gap").unwrap_or(true);
                 Some(Levelling { interval: interval?, regions: regions?, randomise })
             }
-            _ => None,
+            Some(false) | None => None,
         };
         let (endurance, price) = (self.count("endurance"), self.price());
         let cells = cells?;
@@ -348,7 +351,7 @@ impl Reader<'_> {
             self.context.wrong(&path, format!("`{path}` is less than a word"), "at least `word`");
             return None;
         }
-        level?;
+        levels?;
         Some(Pcm {
             step_bytes,
             line_bytes: line.unwrap_or(step_bytes),
@@ -362,18 +365,22 @@ impl Reader<'_> {
     }
 
     fn ram(&mut self) -> Option<Ram> {
-        let (cells, backup, hold) = (self.words(), self.text("backup"), self.time_or_none("hold"));
-        let price = self.price();
-        let backup = match (backup?.as_str(), hold?) {
-            ("battery", hold) => Backup::Battery(hold),
-            ("capacitor", Some(hold)) => Backup::Capacitor(hold),
-            ("capacitor", None) => {
+        type Keeps = fn(Option<Span>) -> Option<Backup>;
+        let meanings: [(&str, Keeps); 3] = [
+            ("none", |_| Some(Backup::None)),
+            ("battery", |hold| Some(Backup::Battery(hold))),
+            ("capacitor", |hold| hold.map(Backup::Capacitor)),
+        ];
+        let (cells, backup) = (self.words(), self.choice("backup", &meanings));
+        let (hold, price) = (self.time_or_none("hold"), self.price());
+        let backup = match backup?(hold?) {
+            Some(backup) => backup,
+            None => {
                 let path = self.path("backup");
                 let problem = format!("`{path}`: a capacitor does not last for ever");
                 self.context.wrong(&path, problem, "say how long it lasts: hold = \"10 s\"");
                 return None;
             }
-            _ => Backup::None,
         };
         Some(Ram { cells: cells?, backup, price })
     }

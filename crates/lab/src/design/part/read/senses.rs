@@ -46,11 +46,12 @@ impl Reader<'_> {
         if self.kind != "nand" {
             return Some(PlaneSenses::One);
         }
-        let reads = match self.text("plane_reads")?.as_str() {
-            "multi" => PlaneSenses::Multi,
-            "independent" => PlaneSenses::Independent,
-            _ => PlaneSenses::One,
-        };
+        let meanings = [
+            ("one", PlaneSenses::One),
+            ("multi", PlaneSenses::Multi),
+            ("independent", PlaneSenses::Independent),
+        ];
+        let reads = self.choice("plane_reads", &meanings)?;
         if reads != PlaneSenses::One && planes? == 1 {
             let path = self.path("plane_reads");
             self.context.wrong(
@@ -67,10 +68,8 @@ impl Reader<'_> {
         if self.kind != "nand" {
             return Some(Registers::Unlimited);
         }
-        Some(match self.text("registers")?.as_str() {
-            "one" => Registers::One,
-            "two" => Registers::Two,
-            _ => Registers::Unlimited,
-        })
+        let meanings =
+            [("one", Registers::One), ("two", Registers::Two), ("unlimited", Registers::Unlimited)];
+        self.choice("registers", &meanings)
     }
 }
