@@ -206,7 +206,12 @@ impl Lane {
                     resume = wait;
                 }
                 _ if paused => {}
-                _ => start = start.max(self.promise(Ticket(self.done + left), at)),
+                _ => {
+                    let done = self.promise(Ticket(self.done + left), at);
+                    start = start.max(done);
+                    // What is promised meanwhile begins after the access.
+                    self.pause = (done, start + span);
+                }
             }
         }
         let end = start + span;
@@ -242,6 +247,9 @@ impl Lane {
                 self.pause = (between, between);
                 resume = Span::ZERO;
             }
+        } else if at < self.pause.0 {
+            // It waits for the end of the same operation, and suspends nothing either.
+            resume = Span::ZERO;
         }
         start = start.max(self.pause.0);
         let end = start + span;
@@ -426,6 +434,9 @@ impl Lane {
         self.free_at.max(self.owed_until)
     }
 }
+
+#[cfg(test)]
+mod model;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,252 @@
+//! A lane picosecond by picosecond: slow, and what a lane says in closed form is here what happened. The lane is compared
+//! with it call by call.
+//!
+//! 1. In each picosecond in which the lane does not stand still, the first operation that is not done, if it may begin
+//!    by then, is done a picosecond further.
+//! 2. An operation is under way once it has begun, or once its end was told: its command was given.
+//! 3. An access that meets nothing under way makes the lane stand still until it ends. Otherwise it suspends the operation
+//!    and makes it stand still until the resume wait is over; the latency is not spent if it stands still already. Or it
+//!    waits until the operation is done, and the lane stands still from then until the access ends.
+//! 4. Accesses that suspend nothing wait for all that was told.
+//!
+//! Told operations follow each other without a gap, and if suspensions are limited then all operations are of one length:
+//! what else a lane does with those is an approximation.
+
+use super::{Interruption, Lane, Ticket};
+use crate::time::{Span, Time};
+use proptest::prelude::*;
+
+/// A background operation.
+#[derive(Clone, Debug)]
+struct Operation {
+    length: u64,
+    not_before: u64,
+    done: u64,
+    told: Option<u64>,
+    suspensions: u32,
+}
+
+impl Operation {
+    fn is_done(&self) -> bool {
+        self.done == self.length
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Model {
+    now: u64,
+    free_at: u64,
+    operations: Vec<Operation>,
+    /// When it stands still: from, until.
+    still: Vec<(u64, u64)>,
+}
+
+impl Model {
+    /// The operation that is worked on in the picosecond from `at` on.
+    fn worked_on(&self, at: u64) -> Option<usize> {
+        let first = self.operations.iter().position(|operation| !operation.is_done())?;
+        let stands_still = self.still.iter().any(|&(from, until)| (from..until).contains(&at));
+        (!stands_still && self.operations[first].not_before <= at).then_some(first)
+    }
+
+    fn run(&mut self, to: u64) {
+        while self.now < to {
+            if let Some(operation) = self.worked_on(self.now) {
+                self.operations[operation].done += 1;
+            }
+            self.now += 1;
+        }
+    }
+
+    /// When an operation is done if nothing else arrives.
+    fn end_of(&self, operation: usize) -> u64 {
+        let mut ahead = self.clone();
+        while !ahead.operations[operation].is_done() {
+            ahead.run(ahead.now + 1);
+        }
+        ahead.now
+    }
+
+    fn last_told(&self) -> Option<usize> {
+        self.operations.iter().rposition(|operation| operation.told.is_some() && !operation.is_done())
+    }
+
+    fn access(&mut self, at: u64, ready: u64, span: u64, interruption: &Interruption) -> (u64, u64) {
+        self.run(at);
+        let mut start = at.max(ready).max(self.free_at);
+        let first = self.operations.iter().position(|operation| !operation.is_done());
+        let under_way = first.filter(|&first| {
+            let operation = &self.operations[first];
+            operation.done > 0 || operation.told.is_some()
+        });
+        let (mut from, mut resume_ps) = (at, 0);
+        if let Some(operation) = under_way {
+            let stands_still = self.worked_on(at).is_none();
+            let suspensions = self.operations[operation].suspensions;
+            match *interruption {
+                Interruption::Suspend { resume, .. } if stands_still => resume_ps = resume.ps(),
+                Interruption::Suspend { latency, resume, limit } if suspensions < limit => {
+                    self.operations[operation].suspensions += 1;
+                    start += latency.ps();
+                    resume_ps = resume.ps();
+                }
+                Interruption::Suspend { .. } => from = self.tell(operation),
+                Interruption::Wait => from = self.tell(self.last_told().unwrap_or(operation)),
+            }
+        }
+        start = start.max(from);
+        self.still.push((from, start + span + resume_ps));
+        (start, start + span)
+    }
+
+    /// Tells the ends of all up to an operation; returns when it is done.
+    fn tell(&mut self, operation: usize) -> u64 {
+        let ends: Vec<u64> = (0..=operation).map(|operation| self.end_of(operation)).collect();
+        for (operation, &end) in self.operations.iter_mut().zip(&ends) {
+            if !operation.is_done() {
+                operation.told.get_or_insert(end);
+            }
+        }
+        ends[operation]
+    }
+
+    /// What a caller who waits for an operation is told.
+    fn finish(&mut self, operation: usize, at: u64) -> u64 {
+        self.run(at);
+        self.tell(operation);
+        self.operations[operation].told.map_or(at, |end| at.max(end))
+    }
+
+    fn is_done(&mut self, operation: usize, at: u64) -> bool {
+        self.run(at);
+        let operation = &self.operations[operation];
+        operation.told.map_or(operation.is_done(), |end| end <= at)
+    }
+
+    /// True if all up to an operation follow each other without a gap.
+    fn is_gapless(&self, operation: usize) -> bool {
+        let mut ahead = self.clone();
+        let mut has_begun = self.last_told().is_some();
+        while !ahead.operations[operation].is_done() {
+            let works = ahead.worked_on(ahead.now).is_some();
+            let stands_still = ahead.still.iter().any(|&(from, until)| (from..until).contains(&ahead.now));
+            if has_begun && !works && !stands_still {
+                return false;
+            }
+            has_begun |= works;
+            ahead.run(ahead.now + 1);
+        }
+        true
+    }
+
+    fn free_at(&self) -> u64 {
+        self.free_at.max(self.last_told().map_or(0, |last| self.end_of(last)))
+    }
+
+    fn idle_from(&self) -> u64 {
+        let last = self.operations.iter().rposition(|operation| !operation.is_done());
+        let still_until = self.still.iter().map(|&(_, until)| until).max().unwrap_or(0);
+        self.free_at.max(still_until).max(last.map_or(0, |last| self.end_of(last)))
+    }
+}
+
+/// What is asked of a lane, so many picoseconds after the call before.
+#[derive(Clone, Debug)]
+enum Call {
+    /// An access of one plane or of the whole die, ready so much later.
+    Access { whole: bool, ready: u64, span: u64 },
+    /// Operations that may begin so much later.
+    Background { later: u64, length: u64, count: u32 },
+    /// The end of an operation, as a share of all, is asked for.
+    Finish { nth: usize },
+    /// Whether it is done, and when the lane is idle.
+    Look { nth: usize },
+}
+
+fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
+    let after = prop_oneof![Just(0u64), 0u64..12, 0u64..60];
+    let call = prop_oneof![
+        4 => (any::<bool>(), prop_oneof![Just(0u64), 0u64..9], 1u64..9)
+            .prop_map(|(whole, ready, span)| Call::Access { whole, ready, span }),
+        3 => (prop_oneof![3 => Just(0u64), 1 => 0u64..25], 1u64..20, 1u32..4)
+            .prop_map(|(later, length, count)| Call::Background { later, length, count }),
+        2 => (0usize..1000).prop_map(|nth| Call::Finish { nth }),
+        1 => (0usize..1000).prop_map(|nth| Call::Look { nth }),
+    ];
+    proptest::collection::vec((after, call), 1..24)
+}
+
+fn interruptions() -> impl Strategy<Value = Interruption> {
+    let limits = prop_oneof![Just(u32::MAX), 0u32..3];
+    let suspend = (0u64..4, 0u64..6, limits).prop_map(|(latency, resume, limit)| Interruption::Suspend {
+        latency: Span::from_ps(latency),
+        resume: Span::from_ps(resume),
+        limit,
+    });
+    prop_oneof![1 => Just(Interruption::Wait), 3 => suspend]
+}
+
+/// Asks the lane and the model the same.
+fn compare(interruption: &Interruption, calls: &[(u64, Call)]) -> Result<(), TestCaseError> {
+    let limited = matches!(interruption, Interruption::Suspend { limit, .. } if *limit < u32::MAX);
+    let (mut lane, mut model, mut tickets) = (Lane::new(), Model::default(), Vec::new());
+    let time = Time::from_ps;
+    for (after, call) in calls {
+        let at = model.now + after;
+        model.run(at);
+        match *call {
+            Call::Access { whole, ready, span } => {
+                let (t, ready, long) = (time(at), time(at + ready), Span::from_ps(span));
+                let (start, end) = model.access(at, ready.ps(), span, interruption);
+                let served = if whole {
+                    model.free_at = end;
+                    lane.foreground_from(t, ready, long, interruption)
+                } else {
+                    lane.overlapping(t, ready, long, interruption)
+                };
+                prop_assert_eq!((served.start.ps(), served.end.ps()), (start, end), "{:?} at {}", call, at);
+            }
+            Call::Background { later, length, count } => {
+                let length = if limited { 10 } else { length };
+                let ticket = lane.background(time(at + later), Span::from_ps(length), count);
+                for nth in 1..=count {
+                    let operation =
+                        Operation { length, not_before: at + later, done: 0, told: None, suspensions: 0 };
+                    model.operations.push(operation);
+                    tickets.push(Ticket(ticket.0 - (count - nth) as u64 * length));
+                }
+            }
+            Call::Finish { nth } if !tickets.is_empty() => {
+                let nth = nth % tickets.len();
+                if model.is_gapless(nth) {
+                    let end = lane.finish(tickets[nth], time(at)).ps();
+                    prop_assert_eq!(end, model.finish(nth, at), "end of {} at {}", nth, at);
+                }
+            }
+            Call::Look { nth } if !tickets.is_empty() => {
+                let nth = nth % tickets.len();
+                prop_assert_eq!(
+                    lane.is_done(tickets[nth], time(at)),
+                    model.is_done(nth, at),
+                    "{} at {}",
+                    nth,
+                    at
+                );
+            }
+            _ => {}
+        }
+        let occupied = (lane.free_at().ps().max(at), lane.idle_from().ps().max(at));
+        let expected = (model.free_at().max(at), model.idle_from().max(at));
+        prop_assert_eq!(occupied, expected, "free and idle after {:?} at {}", call, at);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn a_lane_is_its_model(interruption in interruptions(), calls in calls()) {
+        compare(&interruption, &calls)?;
+    }
+}
