@@ -127,6 +127,23 @@ fn a_run_begins_with_a_folded_cache() {
     assert_eq!((run.precondition.rested_s, run.cache.unwrap().written_share), (0.0, 0.0));
 }
 
+/// A driver with a memory beside the controller, neither of which has anything to do: the cache is folded before the run and
+/// in its silence, as without them.
+#[test]
+fn an_idle_memory_beside_it_changes_nothing() {
+    let mut pages = twelve();
+    pages.push((1000, 0));
+    let beside = ["media.pram.part=pram-kps1215ezm", "ftl.route.kind=fsms", "ftl.route.in=pram"];
+    for state in [State::Fresh, State::Full, State::Steady] {
+        let (alone, beside) = (by_hand_on(state, &[], &pages), by_hand_on(state, &beside, &pages));
+        let route = beside.pram.as_ref().and_then(|pram| pram.route.as_ref()).expect("it has a driver");
+        assert_eq!((route.written_sectors, route.pram_written_sectors), (13 * 8, 0));
+        assert_eq!(beside.precondition, alone.precondition, "{state:?}");
+        assert_eq!((beside.cache, beside.write), (alone.cache, alone.write), "{state:?}");
+        assert_eq!(beside.write_amplification, alone.write_amplification, "{state:?}");
+    }
+}
+
 #[test]
 fn a_host_that_is_never_silent_is_served_directly() {
     let run = by_hand(&[], &twelve());

@@ -1,8 +1,9 @@
 //! The order of the house: data flows one way between crates and within them, files and functions stay small, what is
-//! public is used, `unsafe` stays where it is allowed.
+//! public is used, wrappers forward, `unsafe` stays where it is allowed.
 
 mod circles;
 mod dead;
+mod forwards;
 mod sources;
 
 use sources::{root, rust_files};

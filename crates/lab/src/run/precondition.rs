@@ -11,10 +11,15 @@ use super::preparation::{Preparation, State};
 use super::settle::{DEPTH, Settles, Settling, Steps, Unmeasured, sequential_fill, settle, unmeasured};
 use super::{OnProgress, coarse};
 use crate::result::Precondition;
-use nvlab_units::{Rng, Time};
+use nvlab_units::{Rng, Span, Time};
 use nvlab_workload::addresses::Scatter;
-use nvlab_workload::{AccessKind, AnyMemoryWorkload, Batch, BlockWorkload, Op, Pacing, Request, Workload};
+use nvlab_workload::block::Draws;
+use nvlab_workload::block::together::Tenant;
+use nvlab_workload::{
+    AccessKind, AnyMemoryWorkload, Batch, BlockWorkload, Op, Pacing, Program, Request, Workload,
+};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A workload that needs more transactions than this to fill a batch with stores counts as one without stores.
 const BARREN_MAX: u32 = 10_000;
@@ -87,8 +92,27 @@ impl BlockWorkload for Opening<'_> {
     fn fill(&mut self, batch: &mut Batch) -> usize {
         self.0.prepare(batch)
     }
+    fn carries_payload(&self) -> bool {
+        self.0.carries_payload()
+    }
     fn payload(&self, request: &Request) -> &[u8] {
         self.0.payload(request)
+    }
+    // What follows is of the requests that are measured.
+    fn prepare(&mut self, _: &mut Batch) -> usize {
+        0
+    }
+    fn client_bytes(&self) -> Option<u64> {
+        None
+    }
+    fn draws(&self) -> Option<Draws> {
+        None
+    }
+    fn tenants(&mut self) -> Option<&mut [Tenant]> {
+        None
+    }
+    fn program(&self) -> Option<Arc<Program>> {
+        None
     }
 }
 
@@ -100,8 +124,24 @@ impl Workload for Opening<'_> {
             pacing => pacing,
         }
     }
+    fn threads(&self) -> u32 {
+        self.0.threads()
+    }
     fn footprint(&self) -> Range<u64> {
         self.0.footprint()
+    }
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+    // What follows is of the requests that are measured.
+    fn len_hint(&self) -> Option<u64> {
+        None
+    }
+    fn time_limit(&self) -> Option<Span> {
+        None
+    }
+    fn has_end(&self) -> bool {
+        true
     }
 }
 

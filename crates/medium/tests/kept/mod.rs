@@ -16,10 +16,18 @@ impl Kept {
 
 impl Store for Kept {
     const KEEPS: bool = true;
+    const SHOWS: bool = false;
     fn read(&self, offset: u64, into: &mut [u8]) {
         self.0.borrow().read(offset, into);
     }
     fn write(&mut self, offset: u64, data: &[u8]) {
         self.0.borrow_mut().write(offset, data);
+    }
+    /// Panics: what a `RefCell` holds is not lent for so long.
+    fn view(&self, _: u64, _: usize) -> &[u8] {
+        unreachable!("it does not show its bytes")
+    }
+    fn prefetch(&self, offset: u64, bytes: usize) {
+        self.0.borrow().prefetch(offset, bytes);
     }
 }

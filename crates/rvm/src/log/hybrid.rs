@@ -32,6 +32,7 @@
 use super::status::{self, StatusPair};
 use super::{Log, Status};
 use crate::checksum::crc32c;
+use crate::core::View;
 use crate::flash::by_block;
 use crate::{Error, Result, Store};
 use std::collections::VecDeque;
@@ -391,6 +392,11 @@ impl<L: Log> Log for HybridLog<L> {
     }
 
     /// On the store for large appends, in the small log for others.
+    /// None: its records are on two devices.
+    fn view(&self) -> Result<Option<View>> {
+        Ok(None)
+    }
+
     fn offset(&self, position: u64) -> u64 {
         let covering = |(entry, _): &&(Entry, u64)| entry.position <= position && position < entry.end();
         match self.entries.iter().find(covering) {

@@ -4,10 +4,13 @@
 mod tests;
 
 use super::battery::Battery;
+use nvlab_access::Attached;
 use nvlab_controller::page_map::{PageMapConfig, PageMapMedia};
 use nvlab_controller::{Background, Controller, ControllerError, PageMap, Powered, RecoveryReport};
 use nvlab_lab::design::PageMapped;
-use nvlab_lab::run::device::{Backing, BuildError, Counters, Fill, Insides, Maps, Observed, new_page_map};
+use nvlab_lab::run::device::{
+    Backing, BuildError, Counters, Fill, Insides, Maps, Observed, Twin, new_page_map,
+};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
 use nvlab_units::{Extent, Geometry, Served, Span, Time};
@@ -169,6 +172,16 @@ impl<S: Store> Observed for Backed<S> {
     }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         Observed::rest(&mut self.map, at)
+    }
+    /// None: with a battery it is more than the map.
+    fn page_map(&self) -> Option<&Attached<PageMap>> {
+        None
+    }
+    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
+        Observed::twin(&self.map, multiple, start)
+    }
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+        Observed::split(&mut self.map, twin, member)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Random addresses with sequential runs between them (fio's `percentage_random` and `rw=randread:8`).
 
-use super::{Addresses, Normal, SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zones};
+use super::{Addresses, Normal, Ranks, SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zones};
 use crate::Op;
 use nvlab_units::Rng;
 
@@ -33,6 +33,18 @@ impl Addresses for AnyAddresses {
             AnyAddresses::Zones(addresses) => addresses.slot(op, units),
             AnyAddresses::SelfSimilar(addresses) => addresses.slot(op, units),
             AnyAddresses::Normal(addresses) => addresses.slot(op, units),
+        }
+    }
+
+    fn ranks(&self) -> Option<Box<dyn Ranks>> {
+        match self {
+            AnyAddresses::Uniform(addresses) => addresses.ranks(),
+            AnyAddresses::Shuffled(addresses) => addresses.ranks(),
+            AnyAddresses::Sequential(addresses) => addresses.ranks(),
+            AnyAddresses::Zipf(addresses) => addresses.ranks(),
+            AnyAddresses::Zones(addresses) => addresses.ranks(),
+            AnyAddresses::SelfSimilar(addresses) => addresses.ranks(),
+            AnyAddresses::Normal(addresses) => addresses.ranks(),
         }
     }
 }
@@ -83,5 +95,10 @@ impl Addresses for Partly {
         };
         self.runs[op as usize] = (slot + units, left);
         slot
+    }
+
+    /// None: a slot within a run depends on the one before.
+    fn ranks(&self) -> Option<Box<dyn Ranks>> {
+        None
     }
 }

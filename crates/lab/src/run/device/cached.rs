@@ -1,10 +1,11 @@
 //! A page map behind a cache of lines: as blocks behind the link, and as words.
 
 use super::backing::{Backing, BuildError};
-use super::{Counters, Fill, Insides, Maps, Observed, page_map};
+use super::{Counters, Fill, Insides, Maps, Observed, Twin, page_map};
 use crate::design::{self, Design};
 use crate::result::LinesResult;
-use nvlab_controller::{Cached, Controller};
+use nvlab_access::Attached;
+use nvlab_controller::{Cached, Controller, ControllerError, PageMap};
 use nvlab_medium::Store;
 use nvlab_medium::ram::Ram;
 use nvlab_units::{Span, Time};
@@ -59,6 +60,20 @@ impl<F: Controller + Observed, S: Store> Observed for Cached<F, S> {
             room: self.config().dirty_lines_max.min(self.config().frames()),
             what: "dirty lines",
         })
+    }
+    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.behind_mut().rest(at)
+    }
+    /// None: what is kept has no lines in front.
+    fn page_map(&self) -> Option<&Attached<PageMap>> {
+        None
+    }
+    /// None: a twin would be written to without the lines, which decide what the host's writes become.
+    fn twin(&self, _: u32, _: u32) -> Option<Twin> {
+        None
+    }
+    fn split(&mut self, _: &Twin, _: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+        false
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         let (stats, behind) = (self.stats(), self.behind().insides(span));

@@ -63,6 +63,9 @@ impl<D: Device> BlockDevice for Carrying<D> {
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
         self.device.flush(at)
     }
+    fn view(&self, offset: u64, bytes: u32) -> Option<&[u8]> {
+        self.device.view(offset, bytes)
+    }
     #[inline]
     fn wants_payload(&self) -> bool {
         D::KEEPS

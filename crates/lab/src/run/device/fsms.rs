@@ -2,10 +2,11 @@
 //! beside it.
 
 use super::pram::Pram;
-use super::{Counters, Fill, Insides, Maps, Observed, RegionMap};
+use super::{Counters, Fill, Insides, Maps, Observed, RegionMap, Twin};
 use crate::result::{PramResult, RouteResult};
+use nvlab_access::Attached;
 use nvlab_controller::fsms::{FatKind, FileSystem, Fsms};
-use nvlab_controller::{Beside, BesidePram, Controller};
+use nvlab_controller::{Beside, BesidePram, Controller, ControllerError, PageMap};
 use nvlab_medium::Store;
 use nvlab_units::{Span, Time};
 
@@ -34,6 +35,19 @@ impl<C: Observed, S: Store> Observed for Beside<C, Pram<S>> {
     fn buffered(&mut self, at: Time) -> Option<Fill> {
         self.controller.buffered(at)
     }
+    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.controller.rest(at)
+    }
+    /// None: what is kept has no memory beside it.
+    fn page_map(&self) -> Option<&Attached<PageMap>> {
+        None
+    }
+    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
+        self.controller.twin(multiple, start)
+    }
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+        self.controller.split(twin, member)
+    }
     fn insides(&self, span: Span) -> Insides<'_> {
         Insides { pram: Some(self.pram.result(0, span)), ..self.controller.insides(span) }
     }
@@ -61,6 +75,21 @@ impl<C: BesidePram + Observed> Observed for Fsms<C> {
     }
     fn buffered(&mut self, at: Time) -> Option<Fill> {
         self.behind_mut().buffered(at)
+    }
+    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.behind_mut().rest(at)
+    }
+    /// None: what is kept has no driver in front.
+    fn page_map(&self) -> Option<&Attached<PageMap>> {
+        None
+    }
+    /// A driver that recognizes no metadata passes everything on. It does without payload, but for sectors it is told of.
+    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
+        let passes_all = !<Self as Controller>::KEEPS && self.config().regions.is_empty();
+        passes_all.then(|| self.behind().twin(multiple, start)).flatten()
+    }
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+        self.behind_mut().split(twin, member)
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         let (stats, insides) = (self.stats(), self.behind().insides(span));

@@ -8,13 +8,13 @@
 use super::sight::{Controls, Onlooker, Sight, Step};
 use crate::design::Design;
 use crate::result::RunResult;
-use crate::run::device::{AnyDevice, Counters, Fill, Insides, Maps, Observed};
+use crate::run::device::{AnyDevice, Counters, Fill, Insides, Maps, Observed, Twin};
 use crate::run::drive::{DeviceUnderTest, DriveError, Progress, Watch};
 use crate::run::meter::{Meter, Totals};
 use crate::run::{OnProgress, Run, RunError, RunPlan, driven, failed, finish, mount, opened};
 use crate::run::{precondition, share_done};
-use nvlab_access::BlockDevice;
-use nvlab_controller::{Background, ControllerError};
+use nvlab_access::{Attached, BlockDevice};
+use nvlab_controller::{Background, ControllerError, PageMap};
 use nvlab_units::{Served, Span, Time};
 use nvlab_workload::{BlockWorkload, Op, Pacing};
 use std::cell::Cell;
@@ -144,6 +144,11 @@ impl BlockDevice for Seen<'_> {
     fn prefetch(&self, offset: u64) {
         self.device.prefetch(offset);
     }
+    /// Nothing: a device behind a pointer takes no iterator.
+    fn prefetch_writes(&self, _offsets: impl Iterator<Item = u64>) {}
+    fn view(&self, offset: u64, bytes: u32) -> Option<&[u8]> {
+        self.device.view(offset, bytes)
+    }
 }
 
 impl Background for Seen<'_> {
@@ -179,5 +184,17 @@ impl Observed for Seen<'_> {
     }
     fn buffered(&mut self, at: Time) -> Option<Fill> {
         self.device.buffered(at)
+    }
+    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
+        self.device.rest(at)
+    }
+    fn page_map(&self) -> Option<&Attached<PageMap>> {
+        self.device.page_map()
+    }
+    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
+        self.device.twin(multiple, start)
+    }
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+        self.device.split(twin, member)
     }
 }
