@@ -11,3 +11,4 @@ for script in fat nbd filesystems cuts whatif cost; do
     "$here/$script.sh" "$nvlab"
 done
 "$here/fio-examples.sh" "$nvlab"
+"$here/fio-pace.sh" "$nvlab"

@@ -296,8 +296,8 @@ fn open_job(path: &Path, section: Option<&str>, target: Target, seed: u64) -> Re
     notes.extend(opened.iter().filter_map(|stream| stream.note.clone()));
     let streams = opened.into_iter().map(|stream| {
         let work = Work::Requests(AnyBlockWorkload::Generator(Box::new(stream.workload)));
-        let FioStream { name, ramp_time, after, delay, think, .. } = stream;
-        Stream { name, work, ramp_time, after, delay, think }
+        let FioStream { name, ramp_time, after, delay, issue, reported_with, .. } = stream;
+        Stream { name, work, ramp_time, after, delay, issue, reported_with }
     });
     Ok(Opened { streams: streams.collect(), notes })
 }

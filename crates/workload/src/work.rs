@@ -1,6 +1,6 @@
 //! A workload opened on a device: one type for every kind of stream.
 
-use crate::block::together::Think;
+use crate::block::together::Issue;
 use crate::{AnyBlockWorkload, AnyDurableWorkload, AnyMemoryWorkload, Span, Workload};
 use std::ops::Deref;
 
@@ -68,14 +68,17 @@ pub struct Stream {
     pub after: Vec<usize>,
     /// It begins so long after them.
     pub delay: Span,
-    /// How it pauses.
-    pub think: Option<Think>,
+    /// How it issues its requests, if it is a closed loop.
+    pub issue: Issue,
+    /// Its figures are added to those of this stream, by its number.
+    pub reported_with: Option<usize>,
 }
 
 impl Stream {
     /// A stream that begins at once.
     pub fn new(name: String, work: Work) -> Stream {
         let ramp_time = Span::ZERO;
-        Stream { name, work, ramp_time, after: Vec::new(), delay: Span::ZERO, think: None }
+        let (delay, issue) = (Span::ZERO, Issue::default());
+        Stream { name, work, ramp_time, after: Vec::new(), delay, issue, reported_with: None }
     }
 }

@@ -74,8 +74,10 @@ the directory entry, and the FATs when a cluster is full, then a flush
   record=200B rate=1/s (without it: one after the other) file=1MiB (then the next is begun) files=8
   (then the oldest is deleted) until=100k records|1d; fat, cluster=32KiB, fill, cache, span as above
 
-fio job files: db.fio for all its jobs, or db.fio:SECTION for one; k is 1024, as in fio. What does
-not matter to a simulated device is left out, with a note.
+fio job files: db.fio for all its jobs, or db.fio:SECTION for one; k is 1024, as in fio. Depth,
+rates, pauses and the order of places are fio's: rate and rate_iops are limits in front of a closed
+loop of iodepth. What does not matter to a simulated device is left out, with a note; what would
+change the load and is not done here is refused by name.
 
 Traces: FILE[:FORMAT], plain, .gz or .zst (see `nvlab explain formats`), with
   scale-time=0.5 first=1h loop=3 copies=4 compact wrap align=4KiB qd=32 volume=NAME

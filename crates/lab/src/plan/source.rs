@@ -4,7 +4,7 @@ use super::cache;
 use nvlab_units::Rng;
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::block::fio_job::FioJobFile;
-use nvlab_workload::block::together::{Tenant, Together};
+use nvlab_workload::block::together::{Issue, Tenant, Together};
 use nvlab_workload::columns::Columns;
 use nvlab_workload::replay::{Replay, ReplaySpec};
 use nvlab_workload::spec::Kind;
@@ -124,10 +124,6 @@ impl Source {
             return Ok(Opened { work, about, notes: Vec::new() });
         }
         let (streams, mut notes) = self.streams(target, seed, Part::open)?;
-        for stream in streams.iter().filter(|stream| stream.ramp_time > Span::ZERO) {
-            let ramp = stream.ramp_time;
-            notes.push(format!("the first {ramp} (ramp_time) count too: the device is preconditioned"));
-        }
         notes.dedup();
         let name = streams[0].name.clone();
         let work = self.joined(streams)?;
@@ -176,6 +172,7 @@ impl Source {
             let earlier = streams.len();
             streams.extend(opened.streams.into_iter().map(|mut stream| {
                 stream.after.iter_mut().for_each(|before| *before += earlier);
+                stream.reported_with = stream.reported_with.map(|with| with + earlier);
                 stream
             }));
             notes.extend(opened.notes);
@@ -185,11 +182,13 @@ impl Source {
 
     /// What streams ask of a device: several become one workload.
     fn joined(&self, mut streams: Vec<Stream>) -> Result<Work, WorkloadError> {
-        if let [Stream { think: None, delay: Span::ZERO, .. }] = &streams[..] {
+        if let [Stream { issue, delay: Span::ZERO, ramp_time: Span::ZERO, .. }] = &streams[..]
+            && *issue == Issue::default()
+        {
             return Ok(streams.remove(0).work);
         }
         let tenants = streams.into_iter().map(|stream| {
-            let Stream { name, work, after, delay, think, .. } = stream;
+            let Stream { name, work, after, delay, ramp_time, issue, reported_with } = stream;
             let fits = |workload: &AnyBlockWorkload| {
                 !workload.carries_payload() && workload.pacing() != Pacing::Program
             };
@@ -199,7 +198,7 @@ impl Source {
                          without think=keep can"
                     .to_string(),
             })?;
-            Ok(Tenant { name, workload, after, delay, think })
+            Ok(Tenant { name, workload, after, delay, ramp_time, issue, reported_with })
         });
         let tenants = tenants.collect::<Result<Vec<Tenant>, WorkloadError>>()?;
         Ok(Work::Requests(AnyBlockWorkload::Together(Together::new(tenants))))

@@ -49,6 +49,12 @@ struct Kept {
 }
 
 impl OpTotals {
+    /// Adds those of another stream.
+    pub(super) fn merge(&mut self, other: &OpTotals) {
+        self.bytes += other.bytes;
+        self.latency.merge(&other.latency);
+    }
+
     fn add(&mut self, kept: &Kept) {
         self.bytes += kept.bytes;
         self.latency.merge_packed(&kept.latency);

@@ -23,6 +23,7 @@ mod preparation;
 mod program;
 mod settle;
 mod staged;
+mod submit;
 mod summary;
 mod tenants;
 pub mod transactions;
@@ -218,7 +219,8 @@ impl Requests<'_> {
         let Requests { design, plan, workload, own, begin, on_progress } = self;
         let clock = std::time::Instant::now();
         let prepared = begin.prepared(&mut *device, &plan.state, own, on_progress);
-        let (prepared, origin) = opened(&mut *device, prepared, plan, workload, on_progress)?;
+        let (prepared, begin) = opened(&mut *device, prepared, plan, workload, on_progress)?;
+        let origin = ramped_up(&mut *device, workload, (design, plan), begin, on_progress)?;
         let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
         let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
         let watch = Watch { meter: Some(&mut meter), go_on };
@@ -309,6 +311,26 @@ fn opened(
         .map_err(|source| unprepared(plan, source))?;
     device.reset_stats();
     Ok((prepared, origin))
+}
+
+/// Runs the workload for its ramp time, unmeasured; returns when what is measured begins.
+fn ramped_up(
+    device: &mut dyn DeviceUnderTest,
+    workload: &mut dyn BlockWorkload,
+    (design, plan): (&Design, &RunPlan),
+    begin: Time,
+    on_progress: OnProgress<'_>,
+) -> Result<Time, RunError> {
+    let limit = Limit { time: workload.ramp_time(), ..Limit::NONE };
+    if limit.time.is_zero() {
+        return Ok(begin);
+    }
+    let share = |progress: &Progress| drive::share(progress.now.since(begin).ps(), limit.time.ps());
+    let go_on = &mut |progress: &Progress| on_progress("ramping up", share(progress));
+    let driven = driven(device, workload, design, begin, &limit, Watch { meter: None, go_on });
+    let progress = driven.progress.map_err(|source| failed(plan, source))?;
+    device.reset_stats();
+    Ok(progress.now)
 }
 
 fn unprepared(plan: &RunPlan, source: DriveError) -> RunError {

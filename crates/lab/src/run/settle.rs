@@ -7,6 +7,9 @@
 //! of its twin is there when a window agrees with the one before, the first, of an eighth of a capacity, with the twin's; each
 //! window is twice as long as the one before, up to half a capacity.
 //!
+//! A workload that goes over all its addresses before it comes back to one (fio's random map) has no constant write amplification
+//! but one that repeats with every pass: its windows are whole passes.
+//!
 //! Between two windows nothing is in flight: there the device can be kept, and its preparation continued by another run
 //! with the same result ([`Settling`]).
 
@@ -254,6 +257,11 @@ pub(super) fn settle(
     let unit = device.unit_bytes() as u64;
     // A window must hold enough blocks for its mean to be steady: half a capacity, at least 64 Ki units.
     let bytes = (capacity / 2).max(unit << 16);
+    // Within a pass over all addresses write amplification rises and falls: windows are whole passes.
+    let bytes = match workload.pass_bytes() {
+        Some(pass @ 1..) => bytes.div_ceil(pass) * pass,
+        _ => bytes,
+    };
     // A workload that writes less than a tenth of what it does would take too long.
     let limit = Limit { written_bytes: bytes, bytes: bytes.saturating_mul(10), ..Limit::NONE };
     let blocks = device.blocks() as u64;

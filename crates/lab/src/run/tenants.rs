@@ -1,14 +1,14 @@
 //! Several streams on one device at the same time, each with its own pace ([`nvlab_workload::block::together`]).
 //!
-//! A closed stream wants its next request when there is room in its own depth, an open one at the request's time; a pause
-//! counts from the completion of all requests before it. The stream that wants a request earliest is served next, of several
-//! that with the lowest number, and the device takes no more than its queue from all together; the others wait in the host.
-//! As with a single stream, latency counts from the moment at which a stream wanted the request, and the device is called in
-//! the order in which requests begin.
+//! A closed stream wants its next request when its submitter issues it ([`super::submit`]), an open one at the request's time.
+//! The stream that wants a request earliest is served next, of several that with the lowest number, and the device takes no more
+//! than its queue from all together; the others wait in the host. As with a single stream, latency counts from the moment at
+//! which a stream wanted the request, and the device is called in the order in which requests begin.
 
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, Watch, ask, finished, serve};
-use super::meter::OpTotals;
+use super::meter::{Meter, OpTotals};
 use super::outstanding::Outstanding;
+use super::submit::{Done, Submitter};
 use super::summary::op_result;
 use crate::result::TenantResult;
 use nvlab_units::Time;
@@ -35,15 +35,15 @@ struct Lane<'a> {
     batch: Batch,
     taken: usize,
     state: State,
-    /// The requests of a closed stream in flight.
-    in_flight: Option<Outstanding>,
-    depth: u32,
+    /// The next request.
+    next: Request,
+    /// Of a closed stream.
+    submitter: Option<Submitter>,
+    /// What is done and not measured yet.
+    done: Vec<Done>,
     begin: Time,
     /// When the last of its requests is done.
     last: Time,
-    /// No request before this: a pause.
-    resumes: Time,
-    since_pause: u32,
     /// Times of requests count from this one.
     first_at: Time,
     totals: [OpTotals; 4],
@@ -51,21 +51,16 @@ struct Lane<'a> {
 
 impl<'a> Lane<'a> {
     fn new(tenant: &'a mut Tenant) -> Lane<'a> {
-        let depth = match tenant.workload.pacing() {
-            Pacing::Closed { depth } => depth,
-            Pacing::Open | Pacing::Program => 0,
-        };
         Lane {
             tenant,
             batch: Batch::new(),
             taken: 0,
             state: State::Waiting,
-            in_flight: None,
-            depth,
+            next: Request::default(),
+            submitter: None,
+            done: Vec::new(),
             begin: Time::ZERO,
             last: Time::ZERO,
-            resumes: Time::ZERO,
-            since_pause: 0,
             first_at: Time::ZERO,
             totals: Default::default(),
         }
@@ -73,8 +68,11 @@ impl<'a> Lane<'a> {
 
     /// Begins at `at`; if not `measured`, with its first request.
     fn start(&mut self, at: Time, measured: bool) {
-        (self.begin, self.last, self.resumes) = (at, at, at);
-        self.in_flight = (self.depth > 0).then(|| Outstanding::new(self.depth, at));
+        (self.begin, self.last) = (at, at);
+        self.submitter = match self.tenant.workload.pacing() {
+            Pacing::Closed { depth } => Some(Submitter::new(self.tenant.issue.clone(), depth, at)),
+            Pacing::Open | Pacing::Program => None,
+        };
         self.refill();
         if !measured {
             self.first_at = self.batch.requests().first().map_or(Time::ZERO, |request| request.at);
@@ -88,43 +86,67 @@ impl<'a> Lane<'a> {
         self.tenant.workload.fill(&mut self.batch);
     }
 
-    fn request(&self) -> Request {
-        self.batch.requests()[self.taken]
-    }
-
-    /// Finds out when the next request is wanted.
+    /// Finds out which request is next, and when it is wanted.
     fn want(&mut self) {
         if self.taken == self.batch.len() {
             self.refill();
         }
-        if self.batch.is_empty() {
-            self.state = State::Ended;
+        let Some(&next) = self.batch.requests().get(self.taken) else {
+            self.end();
             return;
-        }
-        let wanted = match &self.in_flight {
-            Some(in_flight) => in_flight.room_at().max(self.resumes),
-            None => self.begin + self.request().at.since(self.first_at),
+        };
+        self.next = next;
+        let wanted = match &mut self.submitter {
+            Some(submitter) => submitter.next(&mut self.next, &mut self.done),
+            None => self.begin + next.at.since(self.first_at),
         };
         let deadline = self.tenant.workload.time_limit().map(|limit| self.begin + limit);
-        let is_over = deadline.is_some_and(|deadline| wanted >= deadline);
-        self.state = if is_over { State::Ended } else { State::Wanting(wanted) };
+        match deadline.is_some_and(|deadline| wanted >= deadline) {
+            true => self.end(),
+            false => self.state = State::Wanting(wanted),
+        }
+    }
+
+    /// Waits for what is in flight.
+    fn end(&mut self) {
+        if let Some(submitter) = &mut self.submitter {
+            submitter.take_all(&mut self.done);
+        }
+        self.state = State::Ended;
     }
 
     /// Its next request, wanted at `wanted`, is done at `end`.
     fn served(&mut self, wanted: Time, end: Time) {
-        let request = self.request();
-        self.totals[request.op as usize].count_one(request.bytes, end.since(wanted));
+        let Request { op, bytes, .. } = self.next;
         self.last = self.last.max(end);
         self.taken += 1;
-        if let Some(in_flight) = &mut self.in_flight {
-            in_flight.add(end);
-            self.since_pause += 1;
-            if let Some(think) = self.tenant.think.filter(|think| self.since_pause >= think.every) {
-                self.resumes = self.last + think.time;
-                self.since_pause = 0;
-            }
+        match &mut self.submitter {
+            Some(submitter) => submitter.issued(&self.next, wanted, end, &mut self.done),
+            None => self.done.push(Done { op, bytes, wanted, at: end }),
         }
         self.want();
+    }
+
+    /// Measures what is done.
+    fn measure(&mut self, meter: Option<&mut Meter>) {
+        for &Done { op, bytes, wanted, at } in &self.done {
+            self.totals[op as usize].count_one(bytes, at.since(wanted));
+        }
+        if let Some(meter) = meter {
+            for &Done { op, bytes, wanted, at } in &self.done {
+                meter.served(&Request { op, bytes, ..Request::default() }, wanted, at);
+            }
+        }
+        self.done.clear();
+    }
+
+    /// Adds what another stream did, which is reported with this one.
+    fn add(&mut self, other: &Lane) {
+        if other.state == State::Waiting {
+            return;
+        }
+        (self.begin, self.last) = (self.begin.min(other.begin), self.last.max(other.last));
+        self.totals.iter_mut().zip(&other.totals).for_each(|(mine, theirs)| mine.merge(theirs));
     }
 
     fn result(&self, origin: Time) -> TenantResult {
@@ -138,6 +160,18 @@ impl<'a> Lane<'a> {
             write: op(Op::Write),
         }
     }
+}
+
+/// The results of the streams, a row for those that are reported together.
+fn results(mut lanes: Vec<Lane>, origin: Time) -> Vec<TenantResult> {
+    for index in (0..lanes.len()).rev() {
+        if let Some(with) = lanes[index].tenant.reported_with {
+            let (before, rest) = lanes.split_at_mut(index);
+            before[with].add(&rest[0]);
+        }
+    }
+    let rows = lanes.iter().filter(|lane| lane.tenant.reported_with.is_none());
+    rows.map(|lane| lane.result(origin)).collect()
 }
 
 /// Starts the streams for which those they wait for have ended, from `origin` on.
@@ -190,18 +224,18 @@ pub(super) fn drive(
             break;
         }
         let lane = &mut lanes[index];
-        let request = lane.request();
+        let request = lane.next;
         progress = Progress { now: begin, ..progress.after(&[request]) };
         let end = serve(device, begin, &request, &*lane.tenant.workload)
             .map_err(|why| DriveError::failed(progress.requests, 0, &request, begin, why))?;
         under_way.add(end);
         lane.served(wanted, end);
+        lane.measure(meter.as_deref_mut());
         if lane.state == State::Ended {
             start_ready(&mut lanes, origin, measured);
         }
         uncounted += 1;
         if let Some(meter) = &mut meter {
-            meter.served(&request, wanted, end);
             if uncounted == BATCH {
                 meter.batch(|| device.counters(), BATCH, begin);
                 uncounted = 0;
@@ -209,8 +243,11 @@ pub(super) fn drive(
         }
         ask(go_on, &progress, &mut ask_at)?;
     }
-    let results = lanes.iter().map(|lane| lane.result(origin)).collect();
-    Ok((finished(progress, under_way.last())?, results))
+    for lane in &mut lanes {
+        lane.end();
+        lane.measure(meter.as_deref_mut());
+    }
+    Ok((finished(progress, under_way.last())?, results(lanes, origin)))
 }
 
 #[cfg(test)]
@@ -261,6 +298,43 @@ mod tests {
         assert!((c.from_s - b.to_s - 2.0).abs() < 1e-9, "{} after {}", c.from_s, b.to_s);
         assert!((d.from_s - c.to_s).abs() < 1e-9);
         assert_eq!(result.write.count, 4000);
+    }
+
+    /// A rate that cannot be kept leaves the closed loop behind it: its depth, its latency, its end.
+    #[test]
+    fn a_rate_is_a_limit_in_front_of_a_closed_loop() {
+        let text = "[a]\nrw=randwrite\nnorandommap\nioengine=libaio\niodepth=4\ntime_based\nruntime=1\n";
+        let (plain, fast) = (job("plain", text), job("fast", &format!("{text}rate_iops=1000k\n")));
+        assert!(fast.simulated_s < 1.01 && fast.closed_loop, "{}", fast.simulated_s);
+        assert!((fast.write.per_s / plain.write.per_s - 1.0).abs() < 0.01, "{}", fast.write.per_s);
+        let in_flight = fast.write.per_s * fast.write.latency.mean_ns * 1e-9;
+        assert!((in_flight / 4.0 - 1.0).abs() < 0.02, "{in_flight}");
+        let slow = job("slow", &format!("{text}rate_iops=100\n"));
+        assert!((slow.write.per_s - 100.0).abs() < 2.0, "{}", slow.write.per_s);
+        let alone = run("uniform qd=1 until=100io").write.latency.mean_ns;
+        assert!((slow.write.latency.mean_ns / alone - 1.0).abs() < 0.02, "it waits for no other");
+    }
+
+    #[test]
+    fn what_ramps_up_is_not_measured() {
+        let text = "[a]\nrw=randwrite\nnorandommap\nrate_iops=1000\ntime_based\nruntime=2\n";
+        let (plain, ramped) = (job("without", text), job("ramped", &format!("{text}ramp_time=3\n")));
+        assert!((plain.write.count as i64 - 2000).abs() < 5, "{}", plain.write.count);
+        assert!((ramped.write.count as i64 - 2000).abs() < 5, "{}", ramped.write.count);
+        assert!((ramped.simulated_s - 2.0).abs() < 0.01, "{}", ramped.simulated_s);
+    }
+
+    #[test]
+    fn a_group_is_one_row() {
+        let text = "[global]\nrw=randread\nnumber_ios=100\nnumjobs=3\n[a]\n[b]\n";
+        let apart = job("apart", text);
+        let group = job("group", &text.replace("[a]", "group_reporting\n[a]"));
+        assert_eq!((apart.tenants.len(), group.tenants.len()), (6, 1));
+        let [row] = &group.tenants[..] else { panic!("{:?}", group.tenants) };
+        assert_eq!((row.name.as_str(), row.read.count), ("a", 600));
+        assert_eq!(row.read.latency, group.read.latency);
+        let last = apart.tenants.iter().map(|tenant| tenant.to_s).fold(0.0, f64::max);
+        assert_eq!((row.from_s, row.to_s), (0.0, last));
     }
 
     #[test]

@@ -28,6 +28,11 @@ pub trait Addresses {
     /// The next slot, for an operation on `units` consecutive slots.
     fn slot(&mut self, op: Op, units: u64) -> u64;
 
+    /// True if it goes over all slots before it comes back to one.
+    fn passes(&self) -> bool {
+        false
+    }
+
     /// A copy of it that draws ranks; `None` if a slot depends on those before it.
     fn ranks(&self) -> Option<Box<dyn Ranks>> {
         None

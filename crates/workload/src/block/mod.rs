@@ -8,7 +8,7 @@ pub mod together;
 pub mod tpcc;
 
 use crate::addresses::Ranks;
-use crate::{Batch, Request, Workload};
+use crate::{Batch, Request, Span, Workload};
 use fat::FatClient;
 use generator::{AnyGenerator, SizeSource};
 use replay::{Program, Replay};
@@ -44,6 +44,12 @@ pub trait BlockWorkload: Workload {
         None
     }
 
+    /// Bytes that it writes in a pass, if it goes over all its addresses before it comes back to one: what its writes cost is
+    /// the same in every pass, not in parts of one.
+    fn pass_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// How it draws the addresses of its writes, if they are all of one size and each is drawn anew, and it never trims:
     /// then nothing about the state it leaves a device in depends on their order.
     fn draws(&self) -> Option<Draws> {
@@ -53,6 +59,11 @@ pub trait BlockWorkload: Workload {
     /// The streams of a workload that consists of several, each with its own pace.
     fn tenants(&mut self) -> Option<&mut [Tenant]> {
         None
+    }
+
+    /// How long it runs before it is measured: its device and its queue are then as they stay.
+    fn ramp_time(&self) -> Span {
+        Span::ZERO
     }
 
     /// The program that issues these requests, row by row: with [`Pacing::Program`](crate::Pacing::Program).

@@ -8,13 +8,77 @@ use super::{AnyBlockWorkload, BlockWorkload};
 use crate::{Batch, Pacing, Span, Workload};
 use std::ops::Range;
 
-/// A pause between requests.
+/// How a stream in a closed loop issues its requests; by default as soon as one is done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Issue {
+    /// It pauses.
+    pub think: Option<Think>,
+    /// It is no faster than this.
+    pub rate: Option<Rate>,
+    /// How it takes what is done.
+    pub reap: Reap,
+}
+
+/// A pause, once all requests before it are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Think {
     /// How long, from the completion of all requests before it.
     pub time: Span,
-    /// After how many requests, at least 1.
-    pub every: u32,
+    /// After how many requests since the last pause, at least 1.
+    pub every: Option<u32>,
+    /// After how much time since the last pause.
+    pub after: Option<Span>,
+    /// Requests count when they are issued, not when they are taken as done.
+    pub when_issued: bool,
+}
+
+/// A limit in front of a closed loop: fio's `rate` and `rate_iops`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rate {
+    /// Of reads, writes and trims; `None`: no limit.
+    pub limits: [Option<RateLimit>; 3],
+    /// Bytes of the smallest read, write and trim.
+    pub least_bytes: [u32; 3],
+    /// Who is early waits for all requests in flight, then for as long as it was early. Otherwise only until it is time.
+    pub waits_out: bool,
+    /// Pauses do not count: what they delayed is not caught up.
+    pub ignores_thinking: bool,
+    /// A read that is early becomes a write that is less so, and the other way round.
+    pub switches: bool,
+    /// Of the gaps that are drawn.
+    pub seed: u64,
+}
+
+/// A limit for one kind of request, counted from the beginning of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLimit {
+    /// The next request may be issued when the bytes so far are due.
+    Bytes {
+        /// Bytes per second, at least 1.
+        per_s: u64,
+    },
+    /// The next request may be issued when the gaps so far have passed.
+    Gaps {
+        /// The mean gap.
+        mean: Span,
+        /// Gaps are exponentially distributed, else equal.
+        is_poisson: bool,
+    },
+}
+
+/// How a stream whose depth is reached takes requests that are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reap {
+    /// It waits until so many are done and takes them together, at least 1.
+    pub at_once: u32,
+    /// And goes on until at most so many are in flight.
+    pub until_left: Option<u32>,
+}
+
+impl Default for Reap {
+    fn default() -> Reap {
+        Reap { at_once: 1, until_left: None }
+    }
 }
 
 /// One of the streams.
@@ -28,8 +92,12 @@ pub struct Tenant {
     pub after: Vec<usize>,
     /// It begins so long after them, or after the beginning.
     pub delay: Span,
-    /// How it pauses.
-    pub think: Option<Think>,
+    /// It runs so long before it is measured.
+    pub ramp_time: Span,
+    /// How it issues its requests, if it is a closed loop.
+    pub issue: Issue,
+    /// Its figures are added to those of this tenant, whose number is lower than its own and which has none here.
+    pub reported_with: Option<usize>,
 }
 
 /// Streams that run together.
@@ -79,7 +147,8 @@ impl Workload for Together {
 
     fn describe(&self) -> String {
         let names: Vec<&str> = self.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
-        format!("{} streams: {}", names.len(), names.join(", "))
+        let streams = if names.len() == 1 { "stream" } else { "streams" };
+        format!("{} {streams}: {}", names.len(), names.join(", "))
     }
 }
 
@@ -99,5 +168,9 @@ impl BlockWorkload for Together {
 
     fn tenants(&mut self) -> Option<&mut [Tenant]> {
         Some(&mut self.tenants)
+    }
+
+    fn ramp_time(&self) -> Span {
+        self.tenants.iter().map(|tenant| tenant.ramp_time).max().unwrap_or(Span::ZERO)
     }
 }

@@ -1,6 +1,7 @@
 //! What fills a device.
 
 use super::super::settle::sequential_fill;
+use super::*;
 use nvlab_workload::{Batch, BlockWorkload, Op, Workload};
 
 /// A unit that two requests shared would be written twice, and its dead version would stay among data that is never written again.
@@ -27,4 +28,17 @@ fn a_fill_writes_every_unit_once() {
         }
         assert_eq!(next, bytes(1077));
     }
+}
+
+/// Within a pass over all addresses write amplification rises and falls: what is settled are whole passes.
+#[test]
+fn passes_are_settled_whole() {
+    let sets = ["media.nand.blocks=96", "ftl.spare=25 %"].map(String::from);
+    let design = Design::load("bench-4g", &sets).unwrap();
+    let capacity = design.capacity_bytes();
+    let result = run_on(design, "shuffled bs=4KiB qd=4 span=48MiB", "1000 io", State::Steady).unwrap();
+    // Windows are of 256 MiB at least, which is no multiple.
+    let written = result.precondition.host_bytes - capacity;
+    assert!(result.precondition.converged && written > 0, "{:?}", result.precondition);
+    assert!(written.is_multiple_of(48 << 20), "{written} B are no whole passes");
 }

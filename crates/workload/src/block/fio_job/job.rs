@@ -2,18 +2,13 @@
 
 use super::lines::Section;
 use super::lists::{NO_REQUESTS, has};
-use super::numbers::{self, MICROSECOND_PS};
 use super::{FioJob, places};
 use crate::arrivals::{Limits, Pace};
 use crate::block::generator::{Amount, Distribution, GeneratorSpec, Mix, Sizes};
-use crate::block::together::Think;
 use crate::{Span, WorkloadError};
 
-/// Engines that keep one request in flight.
-const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
-
 /// Collects the error of a value, in whose place the default stands.
-fn kept<T: Default>(errors: &mut Vec<WorkloadError>, value: Result<T, WorkloadError>) -> T {
+pub(super) fn kept<T: Default>(errors: &mut Vec<WorkloadError>, value: Result<T, WorkloadError>) -> T {
     value.unwrap_or_else(|error| {
         errors.push(error);
         T::default()
@@ -35,17 +30,27 @@ impl Section {
             notes.push(format!("[{}]: ioengine={engine} requests nothing of a device; left out", self.name));
             return None;
         }
-        let spec = self.spec(notes, errors);
+        let depth = self.depth(notes, errors);
+        let mut spec = GeneratorSpec { pace: Pace::Closed { depth }, ..self.spec(notes, errors) };
+        let reads_back = options.value("verify").is_some_and(|how| !matches!(how, "none" | "0"))
+            && options.value("do_verify") != Some("0");
+        if reads_back && places::shares(spec.mix)[1] > 0.0 {
+            let reason =
+                "what was written is not read back; give do_verify=0, and a job of its own that reads";
+            errors.push(options.refused("verify", reason));
+        }
         let is_whole = kept(errors, options.flag("fill_device"));
         let size = kept(errors, options.amount("size"));
         let size = size.or(kept(errors, options.amount("filesize"))).filter(|_| !is_whole);
-        let think_time =
-            options.time_in("thinktime", MICROSECOND_PS, "microseconds, or a number with us, ms or s");
-        let think_time = kept(errors, think_time).filter(|time| !time.is_zero());
-        let every = kept(errors, options.number("thinktime_blocks", 1..=u32::MAX as u64));
         let is_timed = kept(errors, options.flag("time_based"));
         if is_timed && spec.limits.time.is_none() {
             notes.push(format!("[{}]: time_based needs runtime; left out", self.name));
+        }
+        // In time, fio goes on with other numbers; after the bytes of the job it begins anew with the same.
+        let is_alike = options.value("randrepeat") != Some("0") && !is_timed;
+        let repeats = is_alike || options.value("random_generator") == Some("lfsr");
+        if let Distribution::Shuffled { repeats: passes } = &mut spec.distribution {
+            *passes = repeats;
         }
         let count = |errors: &mut Vec<WorkloadError>, key, most| kept(errors, options.number(key, 1..=most));
         Some(FioJob {
@@ -62,7 +67,8 @@ impl Section {
             seed: kept(errors, options.number("randseed", 0..=u64::MAX)),
             waits_for: options.value("wait_for").map(str::to_owned),
             delay: kept(errors, options.time("startdelay")).unwrap_or(Span::ZERO),
-            think: think_time.map(|time| Think { time, every: every.unwrap_or(1) as u32 }),
+            issue: self.issue(&spec, depth, errors),
+            is_grouped: kept(errors, options.flag("group_reporting")),
             spec,
         })
     }
@@ -90,7 +96,7 @@ impl Section {
         let is_unaligned = kept(errors, options.flag("bs_unaligned"));
         let align = kept(errors, options.bytes("blockalign")).or(is_unaligned.then_some(512));
         let align = align.and_then(|bytes| u32::try_from(bytes).ok()).filter(|&bytes| bytes > 0);
-        let mut spec = GeneratorSpec {
+        let spec = GeneratorSpec {
             distribution,
             mix,
             jumps: kept(errors, places::jumps(options, pattern, mix)),
@@ -101,13 +107,12 @@ impl Section {
             flush_every: fsync.or(fdatasync).unwrap_or(0),
             flush_at_end: kept(errors, options.flag("end_fsync")),
             fua: self.is_sync(errors),
+            limits: Limits {
+                time: kept(errors, options.time("runtime")).filter(|time| !time.is_zero()),
+                requests: kept(errors, options.number("number_ios", 1..=u64::MAX)),
+                ..Limits::default()
+            },
             ..GeneratorSpec::default()
-        };
-        spec.pace = self.pace(&spec, notes, errors);
-        spec.limits = Limits {
-            time: kept(errors, options.time("runtime")).filter(|time| !time.is_zero()),
-            requests: kept(errors, options.number("number_ios", 1..=u64::MAX)),
-            ..Limits::default()
         };
         let slot_bytes = spec.slot_bytes() as u64;
         if !pattern.skip_bytes.unsigned_abs().is_multiple_of(slot_bytes) {
@@ -129,63 +134,5 @@ impl Section {
                 false
             }
         }
-    }
-
-    /// `iodepth`, which fio's synchronous engines ignore.
-    fn depth(&self, notes: &mut Vec<String>, errors: &mut Vec<WorkloadError>) -> u32 {
-        let depth = kept(errors, self.options.number("iodepth", 1..=65_536)).unwrap_or(1) as u32;
-        let name = &self.name;
-        match self.options.value("ioengine") {
-            _ if depth == 1 => 1,
-            Some(engine) if SYNCHRONOUS.contains(&engine) => {
-                let note =
-                    format!("[{name}]: ioengine={engine} keeps one request under way, whatever iodepth says");
-                notes.push(note);
-                1
-            }
-            Some(_) => depth,
-            None => {
-                let note = "without ioengine fio would keep one request under way; here iodepth is obeyed";
-                notes.push(format!("[{name}]: {note}"));
-                depth
-            }
-        }
-    }
-
-    fn pace(&self, spec: &GeneratorSpec, notes: &mut Vec<String>, errors: &mut Vec<WorkloadError>) -> Pace {
-        let options = &self.options;
-        let depth = self.depth(notes, errors);
-        let is_poisson = match options.value("rate_process") {
-            None | Some("linear") => false,
-            Some("poisson") => true,
-            Some(_) => {
-                errors.push(options.wrong("rate_process", "linear or poisson"));
-                false
-            }
-        };
-        let kb_base = kept(errors, options.kb_base().map(Some)).unwrap_or(1024);
-        let number = |text: &str| numbers::size(text, kb_base);
-        let mut rates = |key, allowed| kept(errors, options.each(key, allowed, number));
-        let by_count = rates("rate_iops", "requests per second, of reads, writes and trims");
-        let by_bytes = rates("rate", "bytes per second, as 1m, of reads, writes and trims");
-        let means =
-            [spec.read_sizes.as_ref().unwrap_or(&spec.sizes), &spec.sizes, &spec.sizes].map(Sizes::mean);
-        // A kind of request that comes to its limit holds up the others, as they come in a fixed proportion.
-        let of_kind = |kind: usize| {
-            let count = by_count[kind].map(|count| count as f64);
-            let bytes = by_bytes[kind].map(|bytes| bytes as f64 / means[kind]);
-            let share = places::shares(spec.mix)[kind];
-            [count, bytes]
-                .into_iter()
-                .flatten()
-                .filter(move |&rate| rate > 0.0 && share > 0.0)
-                .map(move |rate| rate / share)
-        };
-        let Some(per_second) = (0..3).flat_map(of_kind).reduce(f64::min) else {
-            return Pace::Closed { depth };
-        };
-        let note = format!("[{}]: a rate makes it an open loop; iodepth does not bound it here", self.name);
-        notes.push(note);
-        if is_poisson { Pace::Poisson { per_second } } else { Pace::Regular { per_second } }
     }
 }

@@ -67,8 +67,11 @@ pub(super) fn sections(text: &str, file: &str) -> Read {
             None => (line.text.as_str(), None),
         };
         let key = canonical(key);
-        if let Some((_, reason)) = REFUSED.iter().find(|(name, _)| *name == key) {
-            read.errors.push(line.error(format!("{key} is not done here: {reason}")));
+        if let Some((_, neutral, reason)) = REFUSED.iter().find(|(name, ..)| *name == key) {
+            match neutral.contains(&value.unwrap_or("1")) {
+                true => ignored.push(key.to_owned()),
+                false => read.errors.push(line.error(format!("{key} is not done here: {reason}"))),
+            }
         } else if let Some(&entry) = LEFT_OUT.iter().find(|(name, _)| *name == key) {
             left_out.push(entry);
         } else if matches!((key, value), ("direct", Some("0")) | ("buffered", None | Some("1"))) {
@@ -79,6 +82,7 @@ pub(super) fn sections(text: &str, file: &str) -> Read {
         } else if !has(KNOWN, key) {
             let all = KNOWN.split_whitespace().chain(IGNORED.split_whitespace());
             let all = all.chain(LEFT_OUT.iter().map(|(name, _)| *name));
+            let all = all.chain(REFUSED.iter().map(|(name, ..)| *name));
             let hint = suggest::hint(key, all);
             read.errors.push(line.error(format!("unknown option '{key}'{hint}")));
         } else {

@@ -4,13 +4,17 @@
 /// Options that are implemented.
 pub(super) const KNOWN: &str = "\
     rw rwmixread rwmixwrite percentage_random bs bsrange bssplit blockalign bs_unaligned size io_size filesize \
-    fill_device offset offset_increment iodepth numjobs rate rate_iops rate_process thinktime thinktime_blocks \
+    fill_device offset offset_increment iodepth iodepth_low iodepth_batch_complete_min numjobs rate rate_iops \
+    rate_process rate_ignore_thinktime thinktime thinktime_spin thinktime_blocks thinktime_blocks_type \
+    thinktime_iotime io_submit_mode verify do_verify randrepeat random_generator \
+    group_reporting \
     random_distribution norandommap fsync fdatasync end_fsync sync stonewall wait_for_previous wait_for startdelay \
     runtime time_based ramp_time loops number_ios randseed kb_base ioengine filename";
 
-/// Options that do not matter here.
+/// Options that do not matter here: because a simulated device does not know them, because issuing requests together takes no
+/// time, or because they mean something only beside one that is refused.
 pub(super) const IGNORED: &str = "\
-    direct buffered name description directory group_reporting thread randrepeat allrandrepeat random_generator \
+    direct buffered name description directory thread \
     refill_buffers zero_buffers scramble_buffers buffer_pattern buffer_compress_percentage buffer_compress_chunk \
     dedupe_percentage dedupe_mode dedupe_global dedupe_working_set_percentage invalidate fallocate create_on_open \
     create_only create_serialize create_fsync allow_file_create unlink unlink_each_loop overwrite gtod_reduce \
@@ -32,7 +36,9 @@ pub(super) const IGNORED: &str = "\
     nodelay serverip bindname gpu_dev_ids gpu_dev_id cuda_io uri nfs_url namenode chunk_size single_instance \
     use_direct cont svc mode object_class xnvme_async xnvme_sync xnvme_admin xnvme_be xnvme_mem xnvme_dev_nsid \
     xnvme_dev_subnqn xnvme_iovec max_open_zones job_max_open_zones read_beyond_wp sg_write_mode stream_id \
-    md_per_io_size pi_act pi_chk apptag";
+    md_per_io_size pi_act pi_chk apptag iodepth_batch iodepth_batch_complete_max rate_cycle latency_window \
+    latency_percentile latency_run flow_id flow_sleep flow_watermark exit_what exitall_on_error zonesize zonerange \
+    zoneskip zonecapacity trim_verify_zero trim_backlog_batch steadystate_duration steadystate_ramp_time";
 
 /// What engines call their own options: they begin so.
 pub(super) const IGNORED_PREFIXES: &[&str] =
@@ -40,32 +46,7 @@ pub(super) const IGNORED_PREFIXES: &[&str] =
 
 /// Options that are left out although they would change something, with what to do instead.
 pub(super) const LEFT_OUT: &[(&str, &str)] = &[
-    ("thinktime_spin", "thinking takes no processor time here"),
-    ("thinktime_blocks_type", "blocks are counted when they are issued"),
-    ("thinktime_iotime", "use thinktime_blocks"),
-    ("latency_target", "the depth does not follow latencies; give iodepth"),
-    ("latency_window", "the depth does not follow latencies; give iodepth"),
-    ("latency_percentile", "the depth does not follow latencies; give iodepth"),
-    ("latency_run", "the depth does not follow latencies; give iodepth"),
-    ("rate_min", "a job is not stopped for being slow; look at the result"),
-    ("rate_iops_min", "a job is not stopped for being slow; look at the result"),
-    ("rate_cycle", "the rate holds for every gap between requests"),
-    ("rate_ignore_thinktime", "requests of a rate do not wait for thinktime"),
-    ("iodepth_batch", "requests are submitted one by one"),
-    ("iodepth_batch_submit", "requests are submitted one by one"),
-    ("iodepth_batch_complete", "requests are reaped one by one"),
-    ("iodepth_batch_complete_min", "requests are reaped one by one"),
-    ("iodepth_batch_complete_max", "requests are reaped one by one"),
-    ("iodepth_low", "the queue is filled up at once"),
-    ("serialize_overlap", "requests for the same blocks may be in flight together"),
-    ("io_submit_mode", "requests are submitted by one thread"),
-    ("bs_is_seq_rand", "sizes are those of reads and of writes"),
     ("nrfiles", "one device is one file"),
-    ("exitall", "every job ends by itself; give all of them runtime and time_based"),
-    ("exit_what", "every job ends by itself; give all of them runtime and time_based"),
-    ("exitall_on_error", "every job ends by itself"),
-    ("verify", "nvlab checks content itself (nvlab cut)"),
-    ("do_verify", "nvlab checks content itself (nvlab cut)"),
     ("verify_pattern", "nvlab checks content itself (nvlab cut)"),
     ("verify_interval", "nvlab checks content itself (nvlab cut)"),
     ("verify_offset", "nvlab checks content itself (nvlab cut)"),
@@ -73,33 +54,12 @@ pub(super) const LEFT_OUT: &[(&str, &str)] = &[
     ("verify_dump", "nvlab checks content itself (nvlab cut)"),
     ("verify_async", "nvlab checks content itself (nvlab cut)"),
     ("verify_async_cpus", "nvlab checks content itself (nvlab cut)"),
-    ("verify_backlog", "nvlab checks content itself (nvlab cut)"),
     ("verify_backlog_batch", "nvlab checks content itself (nvlab cut)"),
-    ("verify_only", "nvlab checks content itself (nvlab cut)"),
     ("verify_state_save", "nvlab checks content itself (nvlab cut)"),
     ("verify_state_load", "nvlab checks content itself (nvlab cut)"),
-    ("experimental_verify", "nvlab checks content itself (nvlab cut)"),
     ("write_iolog", "use nvlab trace make"),
     ("sync_file_range", "a device does not know files; use fsync"),
     ("write_barrier", "use fsync"),
-    ("rw_sequencer", "each kind of request has its own position"),
-    ("trim_percentage", "use rw=randtrimwrite"),
-    ("trim_verify_zero", "use rw=randtrimwrite"),
-    ("trim_backlog", "use rw=randtrimwrite"),
-    ("trim_backlog_batch", "use rw=randtrimwrite"),
-    ("zonemode", "zoned devices are not simulated: the job goes over all of its region"),
-    ("zonesize", "zoned devices are not simulated: the job goes over all of its region"),
-    ("zonerange", "zoned devices are not simulated: the job goes over all of its region"),
-    ("zoneskip", "zoned devices are not simulated: the job goes over all of its region"),
-    ("zonecapacity", "zoned devices are not simulated: the job goes over all of its region"),
-    ("flow", "jobs do not balance each other; use rate_iops"),
-    ("flow_id", "jobs do not balance each other; use rate_iops"),
-    ("flow_sleep", "jobs do not balance each other; use rate_iops"),
-    ("flow_watermark", "jobs do not balance each other; use rate_iops"),
-    ("steadystate", "nvlab brings the device to its steady state itself (--precondition steady)"),
-    ("steadystate_duration", "nvlab brings the device to its steady state itself (--precondition steady)"),
-    ("steadystate_ramp_time", "nvlab brings the device to its steady state itself (--precondition steady)"),
-    ("iodepth_mode", "the depth stays that of iodepth; for a run at each depth: nvlab sweep"),
     ("fdp", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
     ("fdp_pli", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
     ("fdp_pli_select", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
@@ -112,8 +72,31 @@ pub(super) const LEFT_OUT: &[(&str, &str)] = &[
     ("spr_num_regions", "nvlab brings the device to its steady state itself (--precondition steady)"),
 ];
 
-/// Options without which a job means something else altogether, with what to do instead.
-pub(super) const REFUSED: &[(&str, &str)] = &[("read_iolog", "give the log as the workload: -w FILE:iolog")];
+/// Options without which a job means something else, the values with which they mean nothing, and what to do instead. A flag
+/// without a value is 1.
+pub(super) const REFUSED: &[(&str, &[&str], &str)] = &[
+    ("read_iolog", &[], "give the log as the workload: -w FILE:iolog"),
+    ("latency_target", &["0"], "the depth does not follow latencies; give iodepth"),
+    ("rate_min", &["0"], "a job is not stopped for being slow; look at the result (--assert)"),
+    ("rate_iops_min", &["0"], "a job is not stopped for being slow; look at the result (--assert)"),
+    ("flow", &["0"], "jobs do not balance each other; use rate_iops"),
+    ("serialize_overlap", &["0"], "requests for the same blocks may be in flight together; use iodepth=1"),
+    ("exitall", &["0"], "every job ends by itself; give all of them runtime and time_based"),
+    ("zonemode", &["none"], "zoned devices and strides are not simulated; use offset and size"),
+    ("bs_is_seq_rand", &["0"], "sizes are those of reads and of writes"),
+    ("rw_sequencer", &["sequential"], "each kind of request has its own position"),
+    ("iodepth_mode", &["none"], "the depth stays that of iodepth; for a run at each depth: nvlab sweep"),
+    ("trim_percentage", &["0"], "use rw=randtrimwrite"),
+    ("trim_backlog", &["0"], "use rw=randtrimwrite"),
+    (
+        "experimental_verify",
+        &["0"],
+        "nothing is read back; give do_verify=0, and a job of its own that reads",
+    ),
+    ("verify_only", &["0"], "nothing is read back; give a job that reads"),
+    ("verify_backlog", &["0"], "nothing is read back; give do_verify=0, and a job of its own that reads"),
+    ("steadystate", &[], "a job does not end when its figures are steady; give runtime"),
+];
 
 /// Engines whose jobs request nothing of a device: processor time, networks, and operations on files without their data.
 pub(super) const NO_REQUESTS: &str = "\
@@ -133,11 +116,13 @@ pub(super) fn canonical(key: &str) -> &str {
         "start_delay" => "startdelay",
         "fill_fs" => "fill_device",
         "nr_files" => "nrfiles",
+        "allrandrepeat" => "randrepeat",
         "ratemin" => "rate_min",
+        "iodepth_batch_submit" => "iodepth_batch",
+        "iodepth_batch_complete" => "iodepth_batch_complete_min",
         "ss" => "steadystate",
         "ss_dur" => "steadystate_duration",
         "ss_ramp" => "steadystate_ramp_time",
-        "iodepth_batch_min" => "iodepth_batch_complete_min",
         other => other,
     }
 }

@@ -1,26 +1,29 @@
 //! fio job files: the subset that affects a device.
 //!
-//! Options that affect which requests are issued, when and where are implemented; the others are left out with a note, and
-//! with the reason where leaving them out changes the requests. An option that fio does not have is an error that names the
-//! nearest known one; all errors of a file are reported at once.
+//! Options that affect which requests are issued, when and where are implemented or refused by name; the others are left out
+//! with a note. An option that fio does not have is an error that names the nearest known one; all errors of a file are reported
+//! at once.
 //!
 //! 1. Sections run together; `stonewall` begins a new phase that waits for all earlier ones, `wait_for` waits for one section.
 //!    `numjobs` makes copies that differ in their random numbers. Jobs whose engine requests nothing of a device (`cpuio`,
 //!    `exec`, `net`) are left out.
 //! 2. Numbers follow fio: `4k`, `4kb`, `4K` and `4ki` are 4096 (kb_base=1024), and, contrary to common usage, `4kib` is
 //!    4000. `kb_base=1000` swaps them. Times are in seconds.
-//! 3. As in fio, a random job without `norandommap` accesses every block once per pass; a job ends after
-//!    `size` bytes unless it is `time_based`.
+//! 3. As in fio, a random job without `norandommap` accesses every block once per pass; a job ends after `size` bytes unless it
+//!    is `time_based`. A job of several passes (`loops`, `io_size`) goes over them in the same order each time, unless
+//!    `randrepeat=0`; one that is `time_based` in another each time, unless `random_generator=lfsr`. (Measured with fio 3.33.)
 //! 4. All jobs share one device from its first byte on, as with `filename=/dev/...`.
 //! 5. A synchronous `ioengine` keeps one request outstanding, regardless of `iodepth`; others only set the depth.
-//! 6. `rate` and `rate_iops` make an open loop: `iodepth` no longer limits it, which is noted. They hold for reads, writes and
-//!    trims each, so a mixed job issues as many requests as the kind with the lowest rate for its share allows.
+//! 6. `rate` and `rate_iops` are limits in front of a closed loop of `iodepth`, for reads, writes and trims each: a mixed job
+//!    issues more of the kind that is behind its rate than its mix says. Latency counts from when a request is issued.
 //! 7. `include FILE`, `${NAME}` of the environment, `$pagesize`, `$mb_memory` and `$ncpus` are replaced in the text before it
 //!    is read. What they stand for is part of what a result depends on ([`FioJobFile::hashed`]).
 //! 8. A job that reaches beyond the end of the device ends there, with a note: its sizes were meant for another one.
-//! 9. Sizes, places and rates of reads, writes and trims (`bs=4k,64k`) may differ; where one distribution must do for a mixed
+//! 9. Jobs of a phase with `group_reporting` are one row in results, which has the name of the first.
+//! 10. Sizes, places and rates of reads, writes and trims (`bs=4k,64k`) may differ; where one distribution must do for a mixed
 //!    job, it is that of writes.
 
+mod issue;
 mod job;
 mod lines;
 mod lists;
@@ -31,7 +34,7 @@ mod places;
 mod tests;
 
 use super::generator::{Amount, AnyGenerator, GeneratorSpec};
-use super::together::Think;
+use super::together::{Issue, Rate};
 use crate::{Span, WorkloadError, suggest};
 use nvlab_units::Rng;
 use nvlab_units::quantity::exact_bytes;
@@ -73,7 +76,9 @@ pub struct FioJob {
     waits_for: Option<String>,
     /// It begins so long after it could.
     delay: Span,
-    think: Option<Think>,
+    issue: Issue,
+    /// One row in results for all such jobs of a phase.
+    is_grouped: bool,
 }
 
 /// One running copy of a job.
@@ -89,8 +94,10 @@ pub struct FioStream {
     pub after: Vec<usize>,
     /// It begins so long after that.
     pub delay: Span,
-    /// How it pauses.
-    pub think: Option<Think>,
+    /// How it issues its requests.
+    pub issue: Issue,
+    /// Its figures are added to those of this stream of the file, by its number.
+    pub reported_with: Option<usize>,
     /// What was changed so that it fits the device.
     pub note: Option<String>,
 }
@@ -169,6 +176,7 @@ impl FioJobFile {
         let mut sections: Vec<&str> = Vec::new();
         for phase in &self.phases {
             let earlier = streams.len();
+            let mut group = None;
             for job in phase {
                 for copy in 0..job.copies {
                     let number = u8::try_from(streams.len()).map_err(|_| WorkloadError::DoesNotFit {
@@ -179,7 +187,17 @@ impl FioJobFile {
                     let awaited = (earlier..sections.len()).filter(is_awaited);
                     let after = (0..earlier).chain(awaited).collect();
                     let stream = job.open(&self.file, capacity, seed, copy, number)?;
-                    streams.push(FioStream { after, ..stream });
+                    let reported_with = group.filter(|_| job.is_grouped);
+                    if job.is_grouped && group.is_none() {
+                        group = Some(streams.len());
+                    }
+                    // The row is not that of one copy.
+                    let name = if job.is_grouped && reported_with.is_none() {
+                        job.name.clone()
+                    } else {
+                        stream.name
+                    };
+                    streams.push(FioStream { name, after, reported_with, ..stream });
                     sections.push(&job.name);
                 }
             }
@@ -233,7 +251,18 @@ impl FioJob {
         }
         let seed = Rng::stream(self.seed.unwrap_or(seed), &name).bits();
         let workload = spec.open(&format!("{file}: [{}]", self.name), capacity, seed)?;
-        let (ramp_time, delay, think) = (self.ramp_time, self.delay, self.think);
-        Ok(FioStream { name, workload, ramp_time, after: Vec::new(), delay, think, note })
+        let (ramp_time, delay) = (self.ramp_time, self.delay);
+        let rate = self.issue.rate.clone().map(|rate| Rate { seed, ..rate });
+        let issue = Issue { rate, ..self.issue.clone() };
+        Ok(FioStream {
+            name,
+            workload,
+            ramp_time,
+            after: Vec::new(),
+            delay,
+            issue,
+            reported_with: None,
+            note,
+        })
     }
 }

@@ -60,6 +60,16 @@ impl Options {
         }
     }
 
+    /// The error for `key`, which is set and not done here.
+    pub fn refused(&self, key: &'static str, reason: &str) -> WorkloadError {
+        let set = self.find(key);
+        WorkloadError::Job {
+            file: set.map(|set| set.file.clone()).unwrap_or_default(),
+            line: set.map_or(0, |set| set.line),
+            reason: format!("{key} is not done here: {reason}"),
+        }
+    }
+
     /// True if the option is given without a value or is 1.
     pub fn flag(&self, key: &'static str) -> Result<bool, WorkloadError> {
         match self.value(key) {

@@ -107,7 +107,7 @@ pub(super) fn distribution(
     let zones = each.get(main_kind(mix)).or(each.last()).copied().unwrap_or_default();
     let distribution = match kind {
         "random" if options.flag("norandommap")? => Distribution::Uniform,
-        "random" => Distribution::Shuffled,
+        "random" => Distribution::Shuffled { repeats: false },
         "zipf" => {
             let theta = number(|theta| theta > 0.0 && theta <= 10.0);
             let theta = theta.ok_or_else(|| wrong("zipf:THETA, above 0, at most 10, as zipf:1.2"))?;

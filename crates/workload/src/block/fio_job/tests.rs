@@ -1,6 +1,7 @@
 //! Tests of fio jobs: what is done, what is noted, what is refused.
 
 use super::*;
+use crate::block::together::{RateLimit, Reap, Think};
 use crate::{Batch, Op, Pacing, Request};
 
 const MIB: u64 = 1 << 20;
@@ -112,32 +113,77 @@ fn distributions_are_fios() {
 }
 
 #[test]
-fn rates_hold_for_each_kind_of_request() {
-    let per_second = |text: &str| {
-        let found = requests(&format!("[a]\n{text}runtime=1s\ntime_based\n"));
-        found.len() as f64
+fn rates_are_limits_in_front_of_a_closed_loop() {
+    let rate = |text: &str| {
+        let mut streams = parse(&format!("[a]\nioengine=libaio\niodepth=4\n{text}")).open(MIB, 1).unwrap();
+        assert_eq!(streams[0].workload.pacing(), Pacing::Closed { depth: 4 });
+        streams.remove(0).issue.rate
     };
-    assert_eq!(per_second("rw=randread\nrate=4m\n"), 1024.0);
-    assert_eq!(per_second("rw=randrw\nrwmixread=75\nrate_iops=300,300\n"), 400.0);
-    assert_eq!(per_second("rw=randwrite\nrate_iops=300,200\n"), 200.0);
-    assert_eq!(per_second("rw=randwrite\nrate_iops=300\nrate=400k\n"), 100.0);
+    let bytes = |per_s| Some(RateLimit::Bytes { per_s });
+    let found = rate("rw=randread\nrate=4m\n").unwrap();
+    assert_eq!((found.limits, found.waits_out, found.switches), ([bytes(4 << 20), None, None], true, false));
+    // What one kind may do does not depend on the mix: who is early becomes the other.
+    let found = rate("rw=randrw\nrwmixread=75\nrate_iops=300,100\nio_submit_mode=offload\n").unwrap();
+    assert_eq!(found.limits, [bytes(300 * 4096), bytes(100 * 4096), None]);
+    assert_eq!((found.waits_out, found.switches, found.ignores_thinking), (false, true, false));
+    // Bytes go before requests.
+    let found = rate("rw=randwrite\nrate_iops=300\nrate=400k\nrate_ignore_thinktime\n").unwrap();
+    assert_eq!((found.limits, found.ignores_thinking), ([None, bytes(400 << 10), None], true));
+    let gaps = |us, is_poisson| Some(RateLimit::Gaps { mean: Span::from_us(us), is_poisson });
+    let found = rate("rw=randread\nrate_iops=3000\nrate_process=poisson\n").unwrap();
+    assert_eq!(found.limits, [gaps(333, true), None, None]);
+    let found = rate("rw=randread\nrate_iops=1000\nbssplit=4k/50:8k/50\n").unwrap();
+    assert_eq!(found.limits, [gaps(1000, false), None, None]);
+    assert_eq!(rate("rw=randread\nrate=,4m\n"), None);
+    let found = reason("[a]\nrw=randrw\nbs=4k,8k\nrate=1m\n");
+    let expected = "t.fio:4: rate '1m' is wrong: of reads and writes of one size, without sync: fio makes a read that is early a write";
+    assert_eq!(found, expected);
 }
 
 #[test]
 fn pauses_delays_and_order_are_read() {
     let file = parse(
         "[a]\nthinktime=2000\nthinktime_blocks=8\n[b]\nwait_for=a\nstartdelay=3\n[c]\nioengine=cpuio\n[d]\n\
-         stonewall\n",
+         stonewall\nthinktime=2ms\nthinktime_spin=3ms\nthinktime_iotime=1\nthinktime_blocks_type=issue\n\
+         ioengine=libaio\niodepth=16\niodepth_low=4\niodepth_batch_complete=8\n",
     );
     assert!(file.notes.contains(&"[c]: ioengine=cpuio requests nothing of a device; left out".to_owned()));
     let streams = file.open(MIB, 1).unwrap();
-    assert_eq!(streams[0].think, Some(Think { time: Span::from_ms(2), every: 8 }));
+    let think = Think { time: Span::from_ms(2), every: Some(8), after: None, when_issued: false };
+    assert_eq!(streams[0].issue, Issue { think: Some(think), ..Issue::default() });
     assert_eq!((&streams[1].after[..], streams[1].delay), (&[0][..], Span::from_ms(3000)));
     assert_eq!(streams[2].after, [0, 1]);
+    let think =
+        Think { time: Span::from_ms(3), every: None, after: Some(Span::from_ms(1000)), when_issued: true };
+    let reap = Reap { at_once: 8, until_left: Some(4) };
+    assert_eq!(streams[2].issue, Issue { think: Some(think), rate: None, reap });
     assert_eq!(
         reason("[a]\n[b]\nwait_for=aa\n"),
         "t.fio:2: wait_for: there is no section 'aa'; did you mean 'a'?"
     );
+}
+
+#[test]
+fn what_would_change_the_load_is_refused_by_name() {
+    for (option, why) in [
+        ("latency_target=1ms", "the depth does not follow latencies; give iodepth"),
+        ("rate_min=1m", "a job is not stopped for being slow; look at the result (--assert)"),
+        ("flow=1", "jobs do not balance each other; use rate_iops"),
+        ("serialize_overlap", "requests for the same blocks may be in flight together; use iodepth=1"),
+        ("zonemode=strided", "zoned devices and strides are not simulated; use offset and size"),
+        (
+            "verify=crc32c",
+            "what was written is not read back; give do_verify=0, and a job of its own that reads",
+        ),
+    ] {
+        let name = option.split('=').next().unwrap();
+        let expected = format!("t.fio:3: {name} is not done here: {why}");
+        assert_eq!(reason(&format!("[a]\nrw=write\n{option}\n")), expected);
+    }
+    parse(
+        "[a]\nrw=write\nlatency_target=0\nserialize_overlap=0\nzonemode=none\nverify=none\nflow=0\nrate_min=0\n",
+    );
+    parse("[a]\nrw=write\nverify=crc32c\ndo_verify=0\n[b]\nrw=read\nverify=crc32c\n");
 }
 
 #[test]
@@ -186,14 +232,18 @@ fn options_reach_the_generator() {
         "[a]\nrw=randwrite\nbs=8k\noffset=1m\nsize=25%\nrate_iops=1000\nruntime=2s\ntime_based\nfsync=4\nsync=1\n\
          random_distribution=zipf:1.2\nnorandommap\n",
     );
-    assert_eq!(file.notes, ["[a]: a rate makes it an open loop; iodepth does not bound it here"]);
+    assert_eq!(file.notes, [""; 0]);
     let mut streams = file.open(16 * MIB, 1).unwrap();
     let workload = &mut streams[0].workload;
-    assert_eq!((workload.footprint(), workload.pacing()), (MIB..5 * MIB, Pacing::Open));
+    assert_eq!((workload.footprint(), workload.pacing()), (MIB..5 * MIB, Pacing::Closed { depth: 1 }));
     assert_eq!(workload.time_limit(), Some(Span::from_ms(2000)));
-    let requests = all(workload);
-    assert_eq!(requests.iter().filter(|r| r.op == Op::Write).count(), 2000);
-    assert_eq!(requests.iter().filter(|r| r.op == Op::Flush).count(), 500);
+    let mut requests = Vec::new();
+    while requests.len() < 2500 {
+        let mut batch = Batch::new();
+        workload.fill(&mut batch);
+        requests.extend_from_slice(batch.requests());
+    }
+    assert_eq!(requests[..2500].iter().filter(|r| r.op == Op::Flush).count(), 500);
     assert!(requests.iter().all(|r| r.fua == (r.op == Op::Write)));
 }
 
@@ -222,6 +272,31 @@ fn ends_are_fios() {
     assert_eq!(count("[a]\nrw=write\n"), 4096);
     assert_eq!(count("[a]\nrw=write\nend_fsync=1\nsize=4k\n"), 2);
     assert_eq!(count("[a]\nrw=randwrite\nbssplit=4k/50:8k/\nsize=1m\nnumber_ios=7"), 7);
+}
+
+#[test]
+fn passes_repeat_where_fios_do() {
+    let repeats = |text: &str| {
+        let text = format!("[a]\nrw=randwrite\nsize=1m\n{text}");
+        let mut workload = parse(&text).open(16 * MIB, 1).unwrap().remove(0).workload;
+        assert_eq!(workload.pass_bytes(), Some(MIB));
+        let mut found = Vec::new();
+        while found.len() < 512 {
+            let mut batch = Batch::new();
+            workload.fill(&mut batch);
+            found.extend(batch.requests().iter().map(|request| request.offset));
+        }
+        let mut sorted = found[256..512].to_vec();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq((0..256).map(|nth| nth * 4096)), "every block once");
+        found[..256] == found[256..512]
+    };
+    assert!(repeats("loops=2\n") && repeats("io_size=2m\n"));
+    assert!(!repeats("loops=2\nrandrepeat=0\n") && !repeats("time_based\nruntime=1\n"));
+    assert!(repeats("time_based\nruntime=1\nrandom_generator=lfsr\n"));
+    let pass = |text: &str| parse(text).open(MIB, 1).unwrap()[0].workload.pass_bytes();
+    assert_eq!(pass("[a]\nrw=randrw\nrwmixread=75\n"), Some(MIB / 4));
+    assert_eq!((pass("[a]\nrw=randwrite\nnorandommap\n"), pass("[a]\nrw=randread\n")), (None, Some(0)));
 }
 
 #[test]
@@ -310,15 +385,14 @@ fn an_offset_need_not_be_a_multiple_of_the_size() {
 
 #[test]
 fn what_is_left_out_is_noted_with_the_reason() {
-    let file = parse(
-        "[a]\nrw=write\niodepth_batch=4\nverify=crc32c\nverify_fatal=1\nthread\nhttp_host=x\ntime_based\n",
-    );
+    let file =
+        parse("[a]\nrw=write\niodepth_batch=4\nnrfiles=3\nverify_fatal=1\nthread\nhttp_host=x\ntime_based\n");
     assert_eq!(
         file.notes,
         [
-            "left out, as a simulated device does not know it: http_host, thread",
-            "left out: verify, verify_fatal: nvlab checks content itself (nvlab cut)",
-            "left out: iodepth_batch: requests are submitted one by one",
+            "left out, as a simulated device does not know it: http_host, iodepth_batch, thread",
+            "left out: verify_fatal: nvlab checks content itself (nvlab cut)",
+            "left out: nrfiles: one device is one file",
             "[a]: time_based needs runtime; left out",
         ]
     );
@@ -326,7 +400,8 @@ fn what_is_left_out_is_noted_with_the_reason() {
 
 #[test]
 fn the_lists_do_not_overlap() {
-    let left_out = || lists::LEFT_OUT.iter().chain(lists::REFUSED).map(|(name, _)| *name);
+    let refused = || lists::REFUSED.iter().map(|(name, ..)| *name);
+    let left_out = || lists::LEFT_OUT.iter().map(|(name, _)| *name).chain(refused());
     for known in lists::KNOWN.split_whitespace() {
         assert!(!lists::has(lists::IGNORED, known), "{known}");
         assert!(left_out().all(|name| name != known), "{known}");
@@ -337,14 +412,13 @@ fn the_lists_do_not_overlap() {
 
 #[test]
 fn newer_options_of_drives_are_left_out_for_a_reason() {
-    let text = "[a]\nrw=randwrite\nfdp=1\nfdp_pli=0,1\nsprandom=1\nspr_op=0.15\niodepth_mode=stepped:10-130/5,5/30\n";
+    let text = "[a]\nrw=randwrite\nfdp=1\nfdp_pli=0,1\nsprandom=1\nspr_op=0.15\n";
     let file = parse(text);
     assert_eq!(
         file.notes,
         [
             "left out: spr_op, sprandom: nvlab brings the device to its steady state itself (--precondition steady)",
             "left out: fdp, fdp_pli: placement hints are not simulated: the controller chooses streams (ftl.streams)",
-            "left out: iodepth_mode: the depth stays that of iodepth; for a run at each depth: nvlab sweep",
         ]
     );
 }

@@ -66,6 +66,14 @@ impl Drawn {
         }
     }
 
+    /// Bytes that are written of so many accessed, on average; of those that are trimmed and then written, all.
+    pub fn written_of(&self, bytes: u64) -> u64 {
+        match self.only {
+            Some(op) => (op == Op::Write) as u64 * bytes,
+            None => ((bytes as u128 * ((1 << 64) - self.trim_below as u128)) >> 64) as u64,
+        }
+    }
+
     /// The next operation, and whether a write to the same place follows.
     #[inline]
     pub fn next(&self, rng: &mut Rng) -> (Op, bool) {

@@ -279,6 +279,11 @@ impl<A: Addresses> BlockWorkload for Generator<A> {
         }
     }
 
+    fn pass_bytes(&self) -> Option<u64> {
+        let is_whole = self.sizes.only() == Some(self.unit as u32) && self.read_sizes.is_none();
+        (is_whole && self.addresses.passes()).then(|| self.mix.written_of(self.span))
+    }
+
     fn draws(&self) -> Option<Draws> {
         if self.read_sizes.is_some() || !self.mix.only_reads_and_writes() {
             return None;

@@ -31,7 +31,10 @@ pub enum Distribution {
     /// Evenly, with replacement.
     Uniform,
     /// Every block once per pass, in random order.
-    Shuffled,
+    Shuffled {
+        /// The order of all passes is that of the first.
+        repeats: bool,
+    },
     /// One after another.
     Sequential {
         /// Bytes left out after each request; so many back if negative.
@@ -249,7 +252,7 @@ impl GeneratorSpec {
     fn addresses(&self, slots: u64, seed: u64) -> AnyAddresses {
         match self.distribution {
             Distribution::Uniform => AnyAddresses::Uniform(Uniform::new(slots, seed)),
-            Distribution::Shuffled => AnyAddresses::Shuffled(Shuffled::new(slots, seed)),
+            Distribution::Shuffled { repeats } => AnyAddresses::Shuffled(Shuffled::new(slots, repeats, seed)),
             Distribution::Sequential { skip_bytes } => {
                 AnyAddresses::Sequential(Sequential::skipping(slots, skip_bytes / self.slot_bytes() as i64))
             }
@@ -332,7 +335,7 @@ impl GeneratorSpec {
 fn distribution(words: &Words) -> Result<Distribution, WorkloadError> {
     Ok(match words.head.as_str() {
         "uniform" => Distribution::Uniform,
-        "shuffled" => Distribution::Shuffled,
+        "shuffled" => Distribution::Shuffled { repeats: false },
         "sequential" => Distribution::Sequential { skip_bytes: 0 },
         "zipf" => {
             let theta = words
