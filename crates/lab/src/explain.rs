@@ -207,8 +207,8 @@ mod tests {
     fn a_key_a_table_and_a_slip() {
         assert_eq!(
             explain("ftl.wear.threshold").unwrap(),
-            "ftl.wear.threshold\n  for kind static\n\n  When the erase counts of a die differ by more than this, its \
-             least worn full block is\n  moved. (eNVy section 4.3: 100.)\n\n  takes    a whole number from 1 to \
+            "ftl.wear.threshold\n  for kind static\n\n  When the erase counts of a die differ by more than this, the \
+             data of its least worn full\n  block is moved to a worn one. (eNVy section 4.3: 100.)\n\n  takes    a whole number from 1 to \
              4000000000\n  default  100\n  example  threshold = 100\n\nftl.wear.threshold\n  for kind swap-extremes\n\n  \
              When the erase counts of segments differ by more than this, the extremes are swapped.\n  (eNVy section \
              4.3: 100.)\n\n  takes    a whole number from 1 to 4000000000\n  default  100\n  example  threshold = 100\n"

@@ -88,10 +88,10 @@ impl<S: Store> PageMap<S> {
         let Some(mode) = self.array.nand().cells().slc_mode().copied() else {
             return Err("a cache of SLC blocks needs a part whose blocks can be used so".into());
         };
-        if self.streams < 2 {
+        if self.config.streams.count() < 2 {
             return Err("with a cache of SLC blocks relocated data needs a stream of its own".into());
         }
-        if config.takes == CacheTakes::Hot && self.streams < 3 {
+        if config.takes == CacheTakes::Hot && self.config.streams.count() < 3 {
             return Err("a cache of hot data needs hot and cold streams".into());
         }
         if config.blocks_min > config.blocks_max || config.blocks_max > self.geometry.blocks_per_die {

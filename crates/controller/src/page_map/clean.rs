@@ -105,11 +105,6 @@ impl<S: Store> PageMap<S> {
         self.dies[die as usize].cleaning.is_some()
     }
 
-    /// True if the block being emptied on a die is moved to level wear.
-    pub(super) fn is_levelling(&self, die: u32) -> bool {
-        self.dies[die as usize].cleaning.is_some_and(|cleaning| cleaning.cause == MoveCause::Wear)
-    }
-
     /// True if a die is short of erased blocks and is not being cleaned.
     #[inline(always)]
     fn needs_cleaning(&self, die: u32) -> bool {
@@ -120,11 +115,20 @@ impl<S: Store> PageMap<S> {
     /// anything else uses that space.
     fn is_tight(&self, die: u32) -> bool {
         let Some(cleaning) = self.dies[die as usize].cleaning else { return false };
-        self.is_short_for(die, self.table.live(cleaning.victim))
+        self.is_short_for(die, self.table.live(cleaning.victim), cleaning.cause)
+    }
+
+    /// The frontier that units moved on a die go to.
+    pub(super) fn moved_to(&self, die: u32, cause: MoveCause) -> u32 {
+        let stream = match cause {
+            MoveCause::Wear => self.streams - 1,
+            MoveCause::Clean | MoveCause::Fold | MoveCause::Retire => self.config.streams.relocated(),
+        };
+        die * self.streams + stream
     }
 
     /// True if the erased space of a die is hardly enough to move `live` units in steps.
-    pub(super) fn is_short_for(&self, die: u32, live: u32) -> bool {
+    pub(super) fn is_short_for(&self, die: u32, live: u32, cause: MoveCause) -> bool {
         let state = &self.dies[die as usize];
         let erased: u32 = state.free.iter().map(|&block| self.table.capacity(block)).sum();
         if erased > self.geometry.units_per_block() {
@@ -134,7 +138,7 @@ impl<S: Store> PageMap<S> {
         if self.array.nand().cells().programs_may_fail() {
             return true;
         }
-        let frontier = &self.frontiers[(die * self.streams + self.config.streams.relocated()) as usize];
+        let frontier = &self.frontiers[self.moved_to(die, cause) as usize];
         let begun = match frontier.block {
             NO_BLOCK => 0,
             block => {
@@ -235,7 +239,7 @@ impl<S: Store> PageMap<S> {
         cause: MoveCause,
     ) -> Result<bool, ControllerError> {
         let die = self.geometry.die_of(victim);
-        let index = die * self.streams + self.config.streams.relocated();
+        let index = self.moved_to(die, cause);
         let per_page = self.geometry.units_per_page;
         let begun = self.frontiers[index as usize].next % per_page;
         let limit = (begun as u64 + units as u64).next_multiple_of(per_page as u64) - begun as u64;

@@ -153,7 +153,7 @@ pub struct WriteBuffer {
 }
 
 impl Streams {
-    /// Blocks of a die that are filled at the same time.
+    /// How many there are.
     pub fn count(self) -> u32 {
         match self {
             Streams::One => 1,
@@ -161,13 +161,19 @@ impl Streams {
             Streams::HotColdRelocated { .. } => 3,
         }
     }
-    /// The stream that relocated data goes to: the last.
+    /// The stream that relocated data goes to: the last of them.
     pub(super) fn relocated(self) -> u32 {
         self.count() - 1
     }
 }
 
 impl PageMapConfig {
+    /// Blocks of a die that may be filled at the same time: one for each stream, and with static wear levelling one for the cold
+    /// data that it moves.
+    pub fn open_blocks(&self) -> u32 {
+        self.streams.count() + self.wear.static_threshold.is_some() as u32
+    }
+
     /// Checks that it can work on an array; otherwise returns the reason.
     pub fn check(&self, flash: &FlashConfig) -> Result<(), String> {
         flash.geometry.check()?;
@@ -181,7 +187,7 @@ impl PageMapConfig {
             return Err("at least one block of a die must stay erased for cleaning (free_blocks_min)".into());
         }
         // Blocks not available for host data: the erased reserve, one open block per stream, two checkpoints and the
-        // journals of trims.
+        // journals of trims. Wear levelling opens one more only where there is room for it.
         if let Some(map) = &self.demand {
             map.check(geometry.unit_bytes)?;
         }
@@ -224,7 +230,7 @@ impl PageMapConfig {
 
     /// How the map, or the directory of its translation pages, is divided, over blocks of `geometry`.
     pub(super) fn pieces(&self, geometry: &Geometry) -> Pieces {
-        let open = geometry.dies() * self.streams.count();
+        let open = geometry.dies() * self.open_blocks();
         if let Some(map) = &self.demand {
             return Pieces::whole(map.pages(self.logical_units), open, geometry);
         }

@@ -14,6 +14,7 @@ use super::spare::{Kind, Spare};
 use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use crate::table::BlockState;
+use crate::wear::Take;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Time};
@@ -201,7 +202,7 @@ impl<S: Store> PageMap<S> {
             None => self.erase_from(at, block),
         }
         if self.table.state(block) == BlockState::Free
-            && let Ok(block) = self.take_free(die, false)
+            && let Ok(block) = self.take_free(die, Take::LeastWorn)
         {
             self.table.set_state(block, BlockState::Map);
             self.add_to_log(block);

@@ -104,7 +104,7 @@ pub struct PageMap<S: Store = ()> {
     table: BlockTable,
     policy: Policy,
     dies: Vec<Die>,
-    /// Frontier of die d, stream s at `d * streams + s`.
+    /// Frontier of die d, stream s at `d * streams + s`; the last stream is that of wear levelling, if it is static.
     frontiers: Vec<Frontier>,
     streams: u32,
     /// The dies the next pages of each host stream go to.
@@ -186,7 +186,7 @@ impl<S: Store> PageMap<S> {
         config.check(nand.config())?;
         let array = Array::new(nand, config.allocation);
         let (dies, blocks) = (geometry.dies(), geometry.blocks_per_die);
-        let streams = config.streams.count();
+        let (streams, host_streams) = (config.open_blocks(), config.streams.relocated().max(1));
         let units_per_block = geometry.units_per_block();
         let mut table = BlockTable::new(dies, blocks, units_per_block, geometry.units_per_page);
         for block in (0..geometry.blocks()).map(BlockId) {
@@ -203,7 +203,7 @@ impl<S: Store> PageMap<S> {
             live: Live::new(geometry.units()),
             dies: vec![Die::default(); dies as usize],
             frontiers: vec![Frontier::new::<S>(&geometry); (dies * streams) as usize],
-            rounds: vec![Round::new(dies); (streams - 1).max(1) as usize],
+            rounds: vec![Round::new(dies); host_streams as usize],
             buffer: Buffer::new(config.buffer),
             cache: None,
             demand: Demand::new(&config, &geometry),

@@ -1,9 +1,10 @@
 //! Wear levelling and retirement.
 //!
 //! Dynamic: among erased blocks, host data takes the least worn and relocated (colder) data the most worn.
-//! Static: when the erase counts of a die diverge too far, the data of the least worn full block is moved, so that
-//! the block is written again. Retirement: a block whose program or erase failed is emptied and never used
-//! again.
+//! Static: cold data is moved from the least worn blocks to the most worn ones, in a stream of its own. There it stays, while
+//! the blocks that it leaves are written again. Among relocated data, part of which is hot, every block would in time hold
+//! data of both kinds, and the cleaner would move the cold data again with each block. Retirement: a block whose program or
+//! erase failed is emptied and never used again.
 
 use super::array::Queued;
 use super::clean::MoveCause;
@@ -19,37 +20,79 @@ use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_units::{BlockId, Ppa, Time};
 
 impl<S: Store> PageMap<S> {
-    /// Takes an erased block of a die. With static levelling, a block that is worn beyond the threshold stays erased until
-    /// data that hardly changes is moved into it.
-    pub(super) fn take_free(&mut self, die: u32, relocated: bool) -> Result<BlockId, ControllerError> {
-        let take = match (relocated, self.config.wear.static_threshold) {
-            (false, _) => Take::LeastWorn,
-            (true, Some(threshold)) if !self.is_levelling(die) => Take::MostWornWithin(threshold),
-            (true, _) => Take::MostWorn,
-        };
+    /// Takes an erased block of a die.
+    pub(super) fn take_free(&mut self, die: u32, take: Take) -> Result<BlockId, ControllerError> {
         let free = &mut self.dies[die as usize].free;
         let taken =
             wear::take_free(free, self.config.wear.dynamic, take, |block| self.array.erase_count(block));
         taken.ok_or_else(|| self.end_of_life(die))
     }
 
-    /// Begins to move the least worn full block of a die if erase counts have diverged too far.
+    /// Which erased block a stream takes.
+    pub(super) fn take_for(&self, stream: u32) -> Take {
+        if stream < self.rounds.len() as u32 {
+            Take::LeastWorn
+        } else if stream >= self.config.streams.count() {
+            Take::MostWorn
+        } else {
+            self.take_moved()
+        }
+    }
+
+    /// Which erased block is taken for relocated data and for the map. With static levelling, one that is worn beyond the
+    /// threshold stays erased until cold data is moved into it.
+    pub(super) fn take_moved(&self) -> Take {
+        match self.config.wear.static_threshold {
+            Some(threshold) => Take::MostWornWithin(threshold),
+            None => Take::MostWorn,
+        }
+    }
+
+    /// Begins to move the cold data of the least worn block of a die if the most worn erased one, which it will take, was
+    /// erased more than the threshold times more often.
     pub(super) fn level_wear(&mut self, die: u32) {
         let Some(threshold) = self.config.wear.static_threshold else { return };
         if self.dies[die as usize].erases < wear::LOOK_EVERY {
             return;
         }
-        let lagging = wear::lagging(|block| self.array.erase_count(block), &self.table, die, threshold);
+        let erases = |block: BlockId| self.array.erase_count(block);
+        let worn = self.dies[die as usize].free.iter().map(|&block| erases(block)).max().unwrap_or(0);
+        let lagging = self.cold(die).min_by_key(|&block| erases(block));
+        let lagging = lagging.filter(|&block| worn.saturating_sub(erases(block)) > threshold);
         // Its data must fit in the erased space. With one stream, and whenever relocated data has just opened a block,
         // a die has fewer erased blocks than its reserve; what is moved beyond that is gained back (see `Die::debt`).
-        let fits = lagging.is_none_or(|block| !self.is_short_for(die, self.table.live(block)));
+        let fits = lagging.is_none_or(|block| {
+            let live = self.table.live(block);
+            !self.is_short_for(die, live, MoveCause::Wear)
+                && (self.fills(die, live) || self.dead(die) >= self.geometry.units_per_block())
+        });
         if !fits {
             return;
         }
         self.dies[die as usize].erases = 0;
-        let Some(least_worn) = lagging else { return };
+        let Some(block) = lagging else { return };
         self.stats.wear_moves += self.array.members_per_block() as u64;
-        self.begin(least_worn, MoveCause::Wear);
+        self.begin(block, MoveCause::Wear);
+    }
+
+    /// True if so many units fill the block for cold data of a die, so that it does not stay open.
+    fn fills(&self, die: u32, live: u32) -> bool {
+        let frontier = &self.frontiers[self.moved_to(die, MoveCause::Wear) as usize];
+        let begun = if frontier.block == NO_BLOCK { 0 } else { frontier.next };
+        begun + live == self.geometry.units_per_block()
+    }
+
+    /// Units of the full blocks of a die that are not live: what cleaning can gain.
+    fn dead(&self, die: u32) -> u32 {
+        let units = self.geometry.units_per_block();
+        self.table.closed(die).map(|block| units - self.table.kept(block)).sum()
+    }
+
+    /// The full blocks of a die with cold data only: the host has since written as much as the device holds. A block that lags
+    /// although its data is hot will be erased soon, without being moved.
+    fn cold(&self, die: u32) -> impl Iterator<Item = BlockId> {
+        let before = self.sequence.saturating_sub(self.config.logical_units as u64);
+        self.table.closed(die).filter(move |&block| self.table.birth(block) <= before)
     }
 
     /// Cleans until every die has its reserve again: retirement uses erased blocks and returns none. A die

@@ -215,9 +215,10 @@ impl<S: Store> PageMap<S> {
         if self.dies[die as usize].free.is_empty() {
             self.erase_emptied(at, die, true);
         }
-        let relocated = self.streams > 1 && index % self.streams == self.config.streams.relocated();
-        let block = self.take_free(die, relocated)?;
-        let slc = !relocated && self.joins_cache(die, index % self.streams);
+        let stream = index % self.streams;
+        let of_host = stream < self.rounds.len() as u32;
+        let block = self.take_free(die, self.take_for(stream))?;
+        let slc = of_host && self.joins_cache(die, stream);
         let frontier = &mut self.frontiers[index as usize];
         (frontier.block, frontier.next, frontier.programmed) = (block.0, 0, 0);
         (frontier.slots, frontier.end) = (self.geometry.units_per_page, self.geometry.units_per_block());

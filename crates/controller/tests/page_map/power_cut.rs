@@ -18,6 +18,7 @@ pub struct Moment {
     pub at: Time,
     end: Time,
     last: Ask,
+    draw: fn(&mut Rng, u32) -> Ask,
 }
 
 /// A device that has been written for a while.
@@ -36,7 +37,34 @@ pub fn used_on(setup: &Setup, seed: u64, mut device: PageMap<MemStore>, mut now:
     now = perform(&mut device, &mut model, now, Ask::Flush).unwrap();
     model.durable(Extent { start: 0, count: units }, setup.trims_last());
     device.settle(now);
-    Moment { device, model, at: now, end: now, last: Ask::Flush }
+    Moment { device, model, at: now, end: now, last: Ask::Flush, draw }
+}
+
+/// Draws a request for the first eighth of the units.
+fn draw_hot(rng: &mut Rng, units: u32) -> Ask {
+    draw(rng, units.div_ceil(8))
+}
+
+/// A device all of whose units were written, and then few of them until wear levelling began to move the others.
+fn levelling(setup: &Setup, seed: u64) -> Moment {
+    let (mut device, mut now) = (setup.device(), Time::ZERO);
+    let mut model = Model::new(device.capacity_units());
+    for start in 0..device.capacity_units() {
+        let ask = Ask::Write(Extent { start, count: 1 });
+        now = perform(&mut device, &mut model, now, ask).unwrap();
+    }
+    let mut rng = Rng::stream(seed, "before");
+    for _ in 0..20_000 {
+        if device.stats().wear_moves > 0 {
+            break;
+        }
+        let ask = draw_hot(&mut rng, device.capacity_units());
+        now = perform(&mut device, &mut model, now, ask).unwrap();
+    }
+    now = perform(&mut device, &mut model, now, Ask::Flush).unwrap();
+    model.durable(Extent { start: 0, count: device.capacity_units() }, setup.trims_last());
+    device.settle(now);
+    Moment { device, model, at: now, end: now, last: Ask::Flush, draw: draw_hot }
 }
 
 pub fn acknowledge(setup: &Setup, model: &mut Model, ask: Ask, units: u32) {
@@ -86,7 +114,7 @@ fn cut_everywhere(setup: &Setup, seed: u64, mut moment: Moment) -> (u64, u64) {
     let units = moment.device.capacity_units();
     let mut restored = 0;
     for _ in 0..REQUESTS {
-        let ask = draw(&mut rng, units);
+        let ask = (moment.draw)(&mut rng, units);
         let (at, previous) = (moment.at, moment.end);
         moment.end = perform(&mut moment.device, &mut moment.model, at, ask).unwrap();
         moment.last = ask;
@@ -178,6 +206,27 @@ fn nor_where_programs_and_erases_fail_too() {
     let setups: Vec<Setup> = setups.map(|setup| Setup { faults, spare_blocks: 16, ..setup }).collect();
     let (_, retired) = explore(&setups);
     assert!(retired > 30, "too few faults: {retired} blocks retired");
+}
+
+/// With cold data on its way to worn blocks, in a block of its own.
+#[test]
+fn nor_while_wear_is_levelled() {
+    let levelled = |setups: Vec<Setup>| setups.into_iter().filter(|setup| setup.static_wear).step_by(3);
+    let setups: Vec<Setup> = levelled(setups()).chain(levelled(of_superblocks(setups()))).collect();
+    let mut moved = 0;
+    for (seed, setup) in setups.iter().enumerate() {
+        let mut moment = levelling(setup, seed as u64);
+        let before = moment.device.stats().wear_units;
+        assert!(moment.device.stats().wear_moves > 0, "{setup:?}");
+        let mut rng = Rng::stream(seed as u64, "cuts");
+        for _ in 0..REQUESTS {
+            let ask = draw_hot(&mut rng, moment.device.capacity_units());
+            moment.at = perform(&mut moment.device, &mut moment.model, moment.at, ask).unwrap();
+        }
+        moved += (moment.device.stats().wear_units > before) as usize;
+    }
+    assert!(moved == setups.len(), "wear was levelled in {moved} of {} set-ups", setups.len());
+    explore_from(&setups, levelling);
 }
 
 /// The test itself must be able to fail: a controller that acknowledges a flush without doing it is caught.

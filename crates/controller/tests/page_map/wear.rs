@@ -1,4 +1,4 @@
-//! Wear levelling on a full device: how far erase counts drift apart, and what it costs.
+//! Wear levelling on a full device: how far erase counts drift apart, what it costs, and what it leaves of the order of data.
 
 use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Controller, PageMap};
@@ -11,11 +11,11 @@ const LOOK_EVERY: u32 = 16;
 const DIES: u32 = 2;
 const BLOCKS: u32 = 60;
 
-fn device(streams: Streams, free_blocks_min: u32, wear: WearLevelling) -> PageMap {
+fn device(blocks: u32, streams: Streams, free_blocks_min: u32, wear: WearLevelling) -> PageMap {
     let geometry = Geometry {
         channels: DIES,
         dies_per_channel: 1,
-        blocks_per_die: BLOCKS,
+        blocks_per_die: blocks,
         pages_per_block: 64,
         units_per_page: 8,
         unit_bytes: 4096,
@@ -64,24 +64,34 @@ struct Worn {
     wear: f64,
 }
 
-/// Fills a device, and writes `capacities` more: `hot` of all units at random, the others never again.
-fn wear(mut map: PageMap, hot: f64, capacities: u32) -> Worn {
+/// Where the units are that are overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hot {
+    Scattered,
+    First,
+}
+
+/// Fills a device, and writes `capacities` more: `share` of all units at random, the others never again.
+fn wear(mut map: PageMap, (share, hot): (f64, Hot), capacities: u32) -> Worn {
     let units = map.capacity_units();
     let mut now = Time::ZERO;
     for unit in 0..units {
         now = map.write(now, Extent::one(unit), &[]).unwrap().end;
     }
     let mut rng = Rng::new(7);
-    let hot = (units as f64 * hot) as u64;
+    let hot_units = (units as f64 * share) as u64;
     map.reset_stats();
     for _ in 0..capacities as u64 * units as u64 {
-        // Spread over all addresses.
-        let unit = (rng.below(hot) * units as u64 / hot) as u32;
+        let unit = match hot {
+            Hot::Scattered => (rng.below(hot_units) * units as u64 / hot_units) as u32,
+            Hot::First => rng.below(hot_units) as u32,
+        };
         now = map.write(now, Extent::one(unit), &[]).unwrap().end;
     }
     map.check();
-    let cycles: Vec<u32> =
-        (0..DIES * BLOCKS).map(|block| map.nand().cells().erase_count(BlockId(block))).collect();
+    let cycles: Vec<u32> = (0..map.nand().geometry().blocks())
+        .map(|block| map.nand().cells().erase_count(BlockId(block)))
+        .collect();
     let stats = map.stats();
     Worn {
         min: *cycles.iter().min().unwrap(),
@@ -101,10 +111,12 @@ const STREAMS: [Streams; 3] =
 fn static_levelling_bounds_the_spread_on_a_full_device() {
     const THRESHOLD: u32 = 10;
     for (streams, reserve) in STREAMS.into_iter().flat_map(|streams| [(streams, 2), (streams, 3)]) {
-        let levelled = |static_threshold| {
-            wear(device(streams, reserve, WearLevelling { dynamic: true, static_threshold }), 0.1, 25)
+        let levelled = |static_threshold, capacities| {
+            let levelling = WearLevelling { dynamic: true, static_threshold };
+            wear(device(BLOCKS, streams, reserve, levelling), (0.1, Hot::Scattered), capacities)
         };
-        let (without, with) = (levelled(None), levelled(Some(THRESHOLD)));
+        // Levelling also takes the cold data out of the hot blocks, so that the same wear takes twice as many writes.
+        let (without, with) = (levelled(None, 25), levelled(Some(THRESHOLD), 60));
         let context = || format!("{streams:?}, reserve {reserve}: {without:?}, levelled {with:?}");
         println!("{}", context());
         assert!(without.min == 0 && without.max > 400, "the workload is no trial: {}", context());
@@ -114,11 +126,31 @@ fn static_levelling_bounds_the_spread_on_a_full_device() {
     }
 }
 
+/// Half of the data is overwritten at random, the other half never. What levelling moves of it lies in blocks of its own ever
+/// after, so that the cleaner is not in the way of it again: of all programs, no more than the share of the blocks with cold data
+/// over the threshold is added. Among the relocated data, write amplification rose from 2.3 to 3.8.
+#[test]
+fn cold_data_that_is_moved_stays_apart() {
+    const THRESHOLD: u32 = 20;
+    for streams in STREAMS {
+        let device =
+            |static_threshold| device(150, streams, 3, WearLevelling { dynamic: true, static_threshold });
+        let half = |static_threshold| wear(device(static_threshold), (0.5, Hot::First), 20);
+        let (without, with) = (half(None), half(Some(THRESHOLD)));
+        let context = format!("{streams:?}: {without:?}, levelled {with:?}");
+        println!("{context}");
+        assert!(without.min == 0 && with.min > THRESHOLD, "the workload is no trial: {context}");
+        // 0.43 of the blocks have cold data: a 47th of the programs is for levelling, and one more block of 22 is open.
+        assert!(with.wa < 1.05 * without.wa, "{context}");
+        assert!(with.wear < 0.03 * with.wa, "{context}");
+    }
+}
+
 #[test]
 fn without_levelling_erased_blocks_are_used_in_turn() {
     let none = WearLevelling { dynamic: false, static_threshold: None };
     for streams in STREAMS {
-        let worn = wear(device(streams, 3, none), 1.0, 12);
+        let worn = wear(device(BLOCKS, streams, 3, none), (1.0, Hot::First), 12);
         assert!(worn.max - worn.min <= 8 && worn.mean > 50.0, "{streams:?} {worn:?}");
     }
 }

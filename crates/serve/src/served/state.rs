@@ -26,7 +26,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::path::Path;
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// How a device was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

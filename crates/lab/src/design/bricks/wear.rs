@@ -18,7 +18,10 @@ pub const KEYS: &[Key] = &[
                 "host data goes to the erased block with the fewest erases, relocated data to the most \
                  worn",
             ),
-            ("static", "as dynamic, and blocks that hardly change are moved when wear drifts apart"),
+            (
+                "static",
+                "as dynamic, and data that hardly changes is moved to worn blocks when wear drifts apart",
+            ),
         ]),
         Is("dynamic"),
         "\"static\"",
@@ -37,8 +40,8 @@ pub const KEYS: &[Key] = &[
     .about("Wear levelling: how erases are spread over the segments."),
     key("ftl.wear.threshold", &["static"], Shape::Count { min: 1, max: 4_000_000_000 }, Is("100"), "100")
         .about(
-            "When the erase counts of a die differ by more than this, its least worn full block is \
-             moved. (eNVy section 4.3: 100.)",
+            "When the erase counts of a die differ by more than this, the data of its least worn full \
+             block is moved to a worn one. (eNVy section 4.3: 100.)",
         ),
     key(
         "ftl.wear.threshold",

@@ -130,7 +130,7 @@ impl Kind for PageMapped {
         let geometry = &flash.geometry;
         let config = &self.config;
         let (raw, logical) = (geometry.units(), config.logical_units as u64);
-        let frontiers = geometry.dies() as u64 * config.streams.count() as u64;
+        let frontiers = geometry.dies() as u64 * config.open_blocks() as u64;
         // The staged units of a page, its bytes and its spare area.
         let frontier = geometry.units_per_page as u64 * 24 + payload.kept(geometry.page_bytes());
         let buffer = self
