@@ -19,7 +19,7 @@ server=
 trap 'test -z "$server" || kill "$server" 2>/dev/null || true; rm -rf "$folder"' EXIT
 export NVLAB_NO_PROGRESS=1
 
-design='ssd-mlc-2010,media.mlc.blocks=64,ftl.spare=30%,ftl.buffer.size=1MiB,media.mlc.read=10 ms,media.mlc.program=20 ms'
+design='ssd-mlc-2010,media.mlc.blocks=64,ftl.spare=30%,ftl.buffer.kind=none,media.mlc.read=10 ms,media.mlc.program=20 ms'
 design="$design,media.mlc.erase=30 ms"
 
 job() { # name and options

@@ -125,6 +125,9 @@ Prepared devices are kept in the user's cache folder (--cache DIR, --cache-size,
 used again by every run with the same design, preparation and addresses of writes.
 The report says how many times the capacity was written until then. With hot and cold data this
 can take hundreds of capacities, since the cold data must find its place.
+Under a workload that goes over all its places before it comes back to one (shuffled, fio's random
+map) write amplification rises and falls within every pass: it is steady when whole passes agree,
+and a run that is shorter than a pass does not show it.
 A page-mapped device of 2^20 units and more, under a generator that draws every address anew, is
 settled as a twin first: up to 64 units are one in it, so it takes as many times fewer writes. Then
 each is split into its units and an eighth of a capacity is written at full size, then longer
