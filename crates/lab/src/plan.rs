@@ -10,10 +10,12 @@
 //! |---|---|
 //! | [`Named`] | a design with its overrides |
 //! | [`source`] | a workload, read from its text, and one line that describes it |
+//! | `length` | whether there is enough simulated time for it |
 //! | [`until`] | where a run ends: `60 s`, `1e6 io`, `2 TiB`, `3 x capacity` |
 //! | [`cache`] | traces, converted once to our column file |
 
 pub mod cache;
+mod length;
 mod named;
 pub mod source;
 pub mod until;
@@ -91,6 +93,9 @@ impl Task {
             ));
         }
         let promise = Promise::new(settings.until, &*work, source.write_share(), work.unit(), capacity);
+        if !source.is_trace() {
+            length::check(&work, &promise.limit, source.text())?;
+        }
         let plan = RunPlan {
             design_name,
             workload_text: source.text().to_string(),

@@ -24,6 +24,15 @@ pub struct QuantityError {
     pub allowed: String,
 }
 
+const TOO_LARGE: &str = "it is too large";
+
+impl QuantityError {
+    /// True if it is a quantity of the wanted kind, and too large.
+    pub fn is_too_large(&self) -> bool {
+        self.problem == TOO_LARGE
+    }
+}
+
 impl fmt::Display for QuantityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` is not {}: {}; {}", self.read, self.wanted, self.problem, self.allowed)
@@ -167,7 +176,7 @@ impl Reader<'_> {
 
     /// `number * factor` as a whole number of `base` units, exactly.
     fn whole(&self, number: Decimal, factor: u128, base: &str) -> Result<u64, QuantityError> {
-        let too_large = || self.error("it is too large", format!("at most {} {base}", u64::MAX));
+        let too_large = || self.error(TOO_LARGE, format!("at most {} {base}", u64::MAX));
         let Some(mut value) = number.mantissa.checked_mul(factor) else { return too_large() };
         for _ in 0..number.exponent.unsigned_abs() {
             if number.exponent > 0 {
@@ -195,7 +204,14 @@ pub fn bytes(text: &str) -> Result<u64, QuantityError> {
 
 /// A length of time: "4 us", "0.1 us", "8.33 ms". At most 213 days, see [`Span`].
 pub fn span(text: &str) -> Result<Span, QuantityError> {
-    Reader { text, wanted: "a time", help: SPANS_HELP }.read(SPANS, "picoseconds").map(Span::from_ps)
+    let read = Reader { text, wanted: "a time", help: SPANS_HELP }.read(SPANS, "picoseconds");
+    read.map(Span::from_ps).map_err(|error| match error.is_too_large() {
+        true => QuantityError {
+            allowed: "at most 213 days, since time is counted in picoseconds".into(),
+            ..error
+        },
+        false => error,
+    })
 }
 
 /// A share between 0 and 1: "80 %", "0.8", "1e-4". A bare "1" is refused: it may mean 1 % or 100 %.

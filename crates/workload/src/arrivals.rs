@@ -25,7 +25,11 @@ impl Limits {
             return Ok(Limits { requests, ..Limits::default() });
         }
         let allowed = || words.wrong("until", &format!("a time (60 s) or a number (1e6 {things})"));
-        Ok(Limits { time: Some(quantity::span(value).map_err(|_| allowed())?), ..Limits::default() })
+        let time = quantity::span(value).map_err(|error| match error.is_too_large() {
+            true => words.error(format!("until: {error}")),
+            false => allowed(),
+        })?;
+        Ok(Limits { time: Some(time), ..Limits::default() })
     }
 }
 

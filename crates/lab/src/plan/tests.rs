@@ -37,6 +37,7 @@ fn limits_are_times_requests_data_and_capacities() {
         ("x capacity", "as 3 x capacity"),
         ("-1 x capacity", "as 3 x capacity"),
         ("many io", "does not begin with a number"),
+        ("300d", "at most 213 days"),
     ] {
         let error = parse(text).unwrap_err();
         assert!(error.contains(words) && error.contains(text), "{text}: {error}");
@@ -62,6 +63,38 @@ fn a_run_ends_where_its_workload_ends_or_after_a_capacity() {
     let both = about("uniform span=1GiB until=50io", Some("7 io"));
     assert_eq!(both, text(&format!("{closed} 1 GiB, until 7 requests"), Some(7)));
     assert_eq!(about("uniform until=50io", Some("1 s")).1, None);
+}
+
+/// What takes longer than simulated time can be is refused before it begins, with the key and the limit.
+#[test]
+fn a_run_that_takes_longer_than_simulated_time_is_refused() {
+    let open = |text: &str, until: Option<&str>| {
+        let source = Source::read(text, None)?;
+        let design = Design::load("bench-4g", &[]).unwrap();
+        let until = until.map(|text| text.parse().unwrap());
+        Task::new(design, "bench-4g".into(), &source, Settings { seed: 1, until, state: State::Fresh.into() })
+    };
+    for (text, until, days) in [
+        ("uniform rate=0.01/s arrivals=regular", Some("1e6 io"), "1157 days"),
+        ("uniform rate=0.01/s arrivals=regular until=1e6io", None, "1157 days"),
+        // A million units of 4 KiB a capacity.
+        ("uniform rate=100/h", Some("1 x capacity"), " days"),
+        ("uniform rate=1/s", Some("200 GiB"), " days"),
+    ] {
+        let error = open(text, until).map(|_| ()).unwrap_err().to_string();
+        let said = ["rate=", "at most 213 days", "--until", days];
+        assert!(said.iter().all(|words| error.contains(words)), "{text}: {error}");
+    }
+    let error = open("uniform rate=1/s until=300d", None).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("until: `300d` is not a time: it is too large; at most 213 days"), "{error}");
+    for (text, until) in [
+        ("uniform rate=0.1/s", Some("1e6 io")),
+        ("uniform rate=0.01/s", Some("200 d")),
+        ("uniform qd=1", Some("1e9 io")),
+        ("uniform rate=100k/s", Some("10 x capacity")),
+    ] {
+        assert!(open(text, until).is_ok(), "{text}");
+    }
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl FromStr for Until {
                     ));
                 }
             }
-        } else if let Ok(span) = quantity::span(text) {
+        } else if let Some(span) = time(text)? {
             Until::Time(span)
         } else if let Ok(bytes) = quantity::bytes(text) {
             Until::Bytes(bytes)
@@ -59,6 +59,17 @@ impl FromStr for Until {
             Until::Capacities(times) if times <= 0.0 => Err(nothing("")),
             until => Ok(until),
         }
+    }
+}
+
+/// A time, if the text is one; an error if it is longer than simulated time.
+fn time(text: &str) -> Result<Option<Span>, String> {
+    match quantity::span(text) {
+        Ok(span) => Ok(Some(span)),
+        Err(error) if error.is_too_large() => {
+            Err(format!("`{text}` is no limit: {}; {}", error.problem, error.allowed))
+        }
+        Err(_) => Ok(None),
     }
 }
 

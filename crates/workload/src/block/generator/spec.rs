@@ -438,8 +438,9 @@ fn until(words: &Words, value: &str) -> Result<Limits, WorkloadError> {
     } else if value.ends_with('B') {
         limits.bytes = words.quantity("until", quantity::bytes)?;
     } else {
-        let time = quantity::span(value).map_err(|_| {
-            words.wrong("until", "a time (60 s), a number of requests (1e6 io) or a size (2 TiB)")
+        let time = quantity::span(value).map_err(|error| match error.is_too_large() {
+            true => words.error(format!("until: {error}")),
+            false => words.wrong("until", "a time (60 s), a number of requests (1e6 io) or a size (2 TiB)"),
         })?;
         limits.time = Some(time);
     }
