@@ -142,7 +142,7 @@ fn measure(
             depth,
             requests: progress.requests,
             cpu_s,
-            write_amplification: match insides.causes.host {
+            write_amplification: match insides.causes.host + insides.absorbed_units {
                 0 => 0.0,
                 host => insides.causes.total() as f64 / host as f64,
             },

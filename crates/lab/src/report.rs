@@ -13,6 +13,7 @@
 //! | [`assertion`] | `waf < 2.5`, checked against a run |
 //! | [`mod@html`] | results as one self-contained HTML file |
 //! | `regained` | whether what cleaning costs is in a lifetime |
+//! | `warnings` | what a reader must know that no figure shows |
 //! | `timeline` | one run over time, as Chrome's trace events |
 //! | [`page`] | the kit that every HTML page is built from: frame, tables, plots |
 //! | [`number`] | numbers with units for people; `stats`: mean and 95 % interval |
@@ -29,6 +30,7 @@ mod reasons;
 pub(crate) mod regained;
 pub(crate) mod stats;
 mod timeline;
+mod warnings;
 
 #[cfg(test)]
 pub(crate) mod sample;
@@ -42,6 +44,7 @@ pub use metric::metric;
 pub use reasons::reasons;
 pub use regained::caveat;
 pub use timeline::timeline;
+pub use warnings::warnings;
 
 use crate::result::RunResult;
 

@@ -53,6 +53,9 @@ pub struct RunResult {
     pub requests_asked: Option<u64>,
     /// Requests served.
     pub requests_served: u64,
+    /// Whether an open loop was served as fast as its requests came; `None` for a closed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<ArrivalsResult>,
     /// Simulated time from the first request to the last completion, s.
     pub simulated_s: f64,
     /// Wall time, s. It need not be reproducible, so it is not in `result.json` but in the manifest.
@@ -66,6 +69,10 @@ pub struct RunResult {
     pub trim: OpResult,
     /// See `read`.
     pub flush: OpResult,
+    /// From the first write since a flush (or a write that is durable at its end) until the next one is done: what it takes
+    /// to make something durable. Not requests of their own.
+    #[serde(default)]
+    pub commit: OpResult,
     /// Whole transactions of a program on a memory; `read` and `write` are then its loads and stores.
     #[serde(default)]
     pub transaction: OpResult,
@@ -90,8 +97,15 @@ pub struct RunResult {
     /// otherwise whole parts of requests. `None` for other devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<u64>,
+    /// Share of the units read that hold no data, because they were never written or were trimmed: no cell was read for
+    /// them. 0 if nothing was read.
+    #[serde(default)]
+    pub unwritten_read_share: f64,
     /// Host time spent waiting for room in the write buffer, s.
     pub buffer_wait_s: f64,
+    /// Host time spent waiting until log blocks were merged, s; of a controller with log blocks.
+    #[serde(default)]
+    pub merge_wait_s: f64,
     /// What only a memory has; `None` for a block device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryResult>,
@@ -138,6 +152,21 @@ impl RunResult {
     }
 }
 
+/// The requests of an open loop, which are wanted at their own times: of how many were offered, how many were served.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ArrivalsResult {
+    /// Requests wanted until the run ended.
+    pub offered: u64,
+    /// Those of them that had not begun then, and were not served.
+    pub waiting: u64,
+    /// Requests wanted per second.
+    pub offered_per_s: f64,
+    /// Requests served per second.
+    pub served_per_s: f64,
+    /// By how many requests per second the host's queue grew; 0 if it did not.
+    pub growth_per_s: f64,
+}
+
 /// One of several streams of requests. Rates are over its own time, from its beginning to its last completion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TenantResult {
@@ -151,6 +180,9 @@ pub struct TenantResult {
     pub read: OpResult,
     /// Its writes.
     pub write: OpResult,
+    /// Whether it was served as fast as it wanted; `None` for a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<ArrivalsResult>,
 }
 
 /// A recorded program on this device (`think=keep`).
@@ -314,8 +346,12 @@ pub struct Latency {
 pub struct WriteAmplification {
     /// All of it; 0 if the host wrote nothing.
     pub total: f64,
-    /// What the host wrote: 1.
+    /// What the host wrote: 1, less what the write buffer absorbed.
     pub host: f64,
+    /// Share of the units the host wrote that replaced a version still in the write buffer, and were not programmed on their
+    /// own; not part of the total.
+    #[serde(default)]
+    pub absorbed: f64,
     /// Moved by cleaning.
     pub clean: f64,
     /// Moved by merging log blocks into data blocks.
@@ -361,6 +397,11 @@ impl WriteAmplification {
         "trims",
         "padding",
     ];
+
+    /// True if the host wrote anything.
+    pub(crate) fn is_of_something(&self) -> bool {
+        self.total > 0.0 || self.absorbed > 0.0
+    }
 
     /// The causes, which add up to the total.
     pub fn parts(&self) -> [f64; 10] {

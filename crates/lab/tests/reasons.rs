@@ -2,15 +2,19 @@
 
 use nvlab_lab::design::Design;
 use nvlab_lab::plan::{Settings, Source, Task};
-use nvlab_lab::report::{Style, compare_text, reasons, run_text};
+use nvlab_lab::report::{Assertion, RunDocument, Style, compare_text, metric, reasons, run_text, warnings};
 use nvlab_lab::result::RunResult;
-use nvlab_lab::run::State;
+use nvlab_lab::run::{Preparation, State};
 
 fn run(design: &str, sets: &[&str], workload: &str, until: &str, state: State) -> RunResult {
+    prepared(design, sets, workload, until, state.into())
+}
+
+fn prepared(design: &str, sets: &[&str], workload: &str, until: &str, state: Preparation) -> RunResult {
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
     let resolved = Design::load(design, &sets).unwrap_or_else(|errors| panic!("{errors}"));
     let source = Source::read(workload, None).unwrap();
-    let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state: state.into() };
+    let settings = Settings { seed: 1, until: Some(until.parse().unwrap()), state };
     Task::new(resolved, design.into(), &source, settings).unwrap().run(&mut |_, _| true).unwrap()
 }
 
@@ -78,6 +82,19 @@ fn a_workload_that_asks_for_little_is_the_limit() {
     assert!(text.contains("the workload is the limit"), "{text}");
 }
 
+/// BAST has no write buffer: what its writes wait for are merges of log blocks.
+#[test]
+fn waiting_for_merges_is_not_waiting_for_a_buffer() {
+    let sets = ["media.mlc.blocks=64"];
+    let run = run("mlc-bast", &sets, "uniform rw=randwrite bs=4KiB qd=1", "2000 io", State::Full);
+    assert_eq!(run.buffer_wait_s, 0.0);
+    assert!(run.merge_wait_s > 0.5 * run.write.count as f64 * run.write.latency.mean_ns * 1e-9);
+    says(&run, "waiting until log blocks were merged");
+    let text = run_text(&run, Style { color: false, width: 100 });
+    assert!(text.contains("until log blocks were merged") && !text.contains("write buffer"), "{text}");
+    assert_eq!(metric("merge.wait", &run), Some(run.merge_wait_s));
+}
+
 #[test]
 fn a_full_slc_cache_is_named() {
     let sets = ["media.tlc.blocks=100"];
@@ -131,4 +148,133 @@ fn reads_beyond_what_the_memory_covers_wait_for_the_map() {
         "{missing} ns more with misses"
     );
     assert!((fetching / 1000.0 - 1.0).abs() < 0.1, "{fetching} ns more from the host's memory");
+}
+
+/// What was never written is read without a cell: the share is counted by every kind of controller with a map, and said.
+#[test]
+fn reads_of_nothing_are_counted_and_said() {
+    let kinds: [(&str, &[&str]); 5] = [
+        ("ssd-tlc", SMALL),
+        ("dramless-hmb-512gb", &["media.tlc.blocks=64", "ftl.spare=25 %"]),
+        ("mlc-bast", &["media.mlc.blocks=64"]),
+        ("hftl", &[]),
+        ("envy-128m", &[]),
+    ];
+    for (design, sets) in kinds {
+        let read = |state| run(design, sets, "uniform rw=randread bs=4KiB qd=4", "2000 io", state);
+        let (fresh, full) = (read(State::Fresh), read(State::Full));
+        let share = |run: &RunResult| metric("read.unwritten", run);
+        assert_eq!((share(&fresh), share(&full)), (Some(1.0), Some(0.0)), "{design}");
+        assert!(
+            warnings(&fresh)[0].starts_with("100 % of what was read holds no data"),
+            "{:?}",
+            warnings(&fresh)
+        );
+        assert_eq!(warnings(&full), Vec::<String>::new(), "{design}");
+        assert_eq!(fresh.flash.as_ref().map(|flash| flash.reads), Some(0), "{design}");
+    }
+    // Half of what may be read was written.
+    let preparation = "full,fill=50%".parse().unwrap();
+    let half = prepared("ssd-tlc", SMALL, "uniform rw=randread bs=4KiB qd=4", "20k io", preparation);
+    assert!((half.unwritten_read_share - 0.5).abs() < 0.02, "{}", half.unwritten_read_share);
+    let text = run_text(&half, Style { color: false, width: 200 });
+    assert!(text.contains("! 5") && text.contains("% of what was read holds no data"), "{text}");
+    let text = compare_text::<&str>(&[vec![half.clone()]], &[], nvlab_lab::report::Format::Human).unwrap();
+    assert!(text.contains("holds no data"), "{text}");
+    assert!(nvlab_lab::report::html(&[half], "x").contains("holds no data"));
+}
+
+/// More is offered than is served: what was not served is counted, the growth of the queue is a figure, and every report says
+/// that latencies depend on the length of the run.
+#[test]
+fn a_queue_that_grows_is_said() {
+    let offer = |rate: &str, until: &str| {
+        run("ssd-tlc", SMALL, &format!("uniform bs=4KiB rate={rate}"), until, State::Full)
+    };
+    let value = |run: &RunResult, name: &str| metric(name, run).unwrap_or_else(|| panic!("{name}"));
+    let over = offer("500k/s", "100 ms");
+    let arrivals = over.arrivals.unwrap();
+    // Poisson arrivals: 50 000 with a standard deviation of 224.
+    assert!((arrivals.offered as f64 - 50_000.0).abs() < 1000.0, "{arrivals:?}");
+    assert_eq!(arrivals.offered, over.requests_served + arrivals.waiting);
+    assert!(arrivals.waiting > 10_000, "{arrivals:?}");
+    assert_eq!(value(&over, "requests.missing"), arrivals.waiting as f64);
+    let [offered, served] = ["rate.offered", "rate.served"].map(|name| value(&over, name));
+    assert!((offered / 500e3 - 1.0).abs() < 0.02, "{offered}");
+    let growth = value(&over, "queue.growth");
+    assert!((growth / (offered - served) - 1.0).abs() < 0.15, "{growth} of {offered} - {served}");
+    let said = "latencies depend on the length of the run";
+    assert!(warnings(&over)[0].contains(said), "{:?}", warnings(&over));
+    let text = run_text(&over, Style { color: false, width: 300 });
+    assert!(text.contains(said) && text.contains("offered until the end of the run"), "{text}");
+    assert!(nvlab_lab::report::html(&[over.clone()], "x").contains(said));
+    let document = serde_json::to_string(&RunDocument::new(&over, &[])).unwrap();
+    assert!(document.contains(said) && document.contains("\"growth_per_s\""), "{document}");
+    let holds = |text: &str, run: &RunResult| Assertion::parse(text).unwrap().check(run).unwrap().holds;
+    assert!(!holds("queue.growth < 1/s", &over) && !holds("requests.missing == 0", &over));
+    // Of a number of requests all are served, however late.
+    let all = offer("500k/s", "30k io");
+    assert_eq!((value(&all, "requests.missing"), all.requests_served), (0.0, 30_000));
+    assert!(value(&all, "queue.growth") > 100e3, "{:?}", all.arrivals);
+    let little = offer("2000/s", "1 s");
+    assert_eq!((value(&little, "queue.growth"), value(&little, "requests.missing")), (0.0, 0.0));
+    assert_eq!(warnings(&little), Vec::<String>::new());
+    assert!(holds("queue.growth < 1/s", &little));
+    let closed = run("ssd-tlc", SMALL, "uniform bs=4KiB qd=32", "2000 io", State::Full);
+    assert_eq!((closed.arrivals, metric("queue.growth", &closed)), (None, None));
+}
+
+/// The same of a trace at its own times, of one of several streams, and of transactions on a memory.
+#[test]
+fn a_queue_that_grows_is_said_of_traces_streams_and_transactions() {
+    let file = std::env::temp_dir().join(format!("nvlab-overload-{}.csv", std::process::id()));
+    // A write every 2 us, as MSR traces have it, in units of 100 ns: twice as many as the device takes.
+    let line = |n: u64| format!("{},host,0,Write,{},4096,0\n", 20 * n, n * 7919 % 10_000 * 4096);
+    std::fs::write(&file, (0..20_000).map(line).collect::<String>()).unwrap();
+    let trace = format!("{}:msr", file.display());
+    let trace = run("ssd-tlc", SMALL, &trace, "30 ms", State::Full);
+    std::fs::remove_file(&file).unwrap();
+    let arrivals = trace.arrivals.unwrap();
+    assert_eq!((arrivals.offered, arrivals.waiting), (15_000, 15_000 - trace.requests_served));
+    assert!(arrivals.waiting > 1000 && arrivals.growth_per_s > 0.0, "{arrivals:?}");
+
+    let both = "uniform bs=4KiB rate=500k/s until=50ms + uniform rw=randread bs=4KiB qd=1 until=50ms";
+    let both = run("ssd-tlc", SMALL, both, "50 ms", State::Full);
+    let [writes, reads] = &both.tenants[..] else { panic!("{:?}", both.tenants) };
+    assert_eq!(reads.arrivals, None);
+    let arrivals = writes.arrivals.unwrap();
+    assert_eq!(arrivals.offered, writes.write.count + arrivals.waiting);
+    assert!(
+        (arrivals.offered as f64 - 25_000.0).abs() < 700.0 && arrivals.growth_per_s > 100e3,
+        "{arrivals:?}"
+    );
+    assert!(warnings(&both)[0].starts_with("stream uniform"), "{:?}", warnings(&both));
+    assert_eq!(both.arrivals, Some(arrivals));
+
+    let memory = run("envy-128m", &[], "tpca branches=1 rate=200k/s", "30 ms", State::Full);
+    let arrivals = memory.arrivals.unwrap();
+    assert!((arrivals.offered as f64 - 6000.0).abs() < 300.0, "{arrivals:?}");
+    assert_eq!(arrivals.offered, memory.requests_served + arrivals.waiting);
+    assert!(arrivals.growth_per_s > 10e3, "{arrivals:?}");
+}
+
+/// With a flush behind each write, time is spent on flushes, not in the host's software; what a commit takes is a figure.
+#[test]
+fn flushes_have_their_share_of_the_time() {
+    let sets = [SMALL, &["media.dram.backup=none"]].concat();
+    let flushed = run("ssd-tlc", &sets, "sequential bs=8KiB qd=1 flush=1 span=1GiB", "2000 io", State::Full);
+    says(&flushed, "of the requests' time is flushes");
+    assert!(reasons(&flushed).iter().all(|reason| !reason.contains("software")), "{:?}", reasons(&flushed));
+    // One after the other: a write and its flush, without a gap.
+    let commit = &flushed.commit;
+    assert_eq!(commit.count, flushed.flush.count);
+    let parts = flushed.write.latency.mean_ns + flushed.flush.latency.mean_ns;
+    assert!((commit.latency.mean_ns / parts - 1.0).abs() < 1e-3, "{commit:?} of {parts}");
+    assert_eq!(metric("commit.mean", &flushed), Some(commit.latency.mean_ns));
+    let text = run_text(&flushed, Style { color: false, width: 200 });
+    assert!(text.contains("    commit ") && text.contains("is flushes"), "{text}");
+    // Protected: a flush takes no more than the way there.
+    let kept = run("ssd-tlc", SMALL, "sequential bs=8KiB qd=1 flush=1 span=1GiB", "2000 io", State::Full);
+    says(&kept, "the host's software and the link's protocol");
+    assert!(reasons(&kept).iter().all(|reason| !reason.contains("flushes")), "{:?}", reasons(&kept));
 }

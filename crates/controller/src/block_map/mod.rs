@@ -297,6 +297,7 @@ impl<S: Store> BlockMap<S> {
 
     fn read_one(&mut self, at: Time, lpa: u32, into: &mut [u8]) -> Result<Time, ControllerError> {
         let Some(address) = self.newest(lpa) else {
+            self.stats.unwritten_read_units += 1;
             into.fill(0);
             return Ok(at);
         };

@@ -86,6 +86,8 @@ pub struct BlockMapStats {
     pub host_write_units: u64,
     /// See `host_read_units`.
     pub host_trim_units: u64,
+    /// Of the units read, those that hold no data: never written, or trimmed. No cell was read for them.
+    pub unwritten_read_units: u64,
     /// Flushes.
     pub flushes: u64,
     /// Pages written at their own offset in the data block.

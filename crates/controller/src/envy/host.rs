@@ -40,6 +40,7 @@ impl<S: Store> Envy<S> {
                 self.peek(location, part.within, &mut into[done as usize..][..part.bytes as usize]);
             }
             self.stats.loads += words;
+            self.stats.unwritten_loads += if location == NOTHING { words } else { 0 };
             self.stats.load_time += span;
             first.get_or_insert(served.start);
             (now, done) = (served.end, done + part.bytes);

@@ -9,6 +9,8 @@ pub struct EnvyStats {
     pub loads: u64,
     /// See `loads`.
     pub stores: u64,
+    /// Of the words loaded, those of pages that hold no data: never stored, or trimmed. No cell was read for them.
+    pub unwritten_loads: u64,
     /// Stores that found their page in SRAM.
     pub buffer_hits: u64,
     /// Pages copied to SRAM because of a store.

@@ -339,6 +339,7 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
             let into = if S::KEEPS { &mut into[i * bytes..(i + 1) * bytes] } else { &mut [][..] };
             match self.metadata.lookup(lpa) {
                 None => {
+                    self.stats.unwritten_read_units += 1;
                     into.fill(0);
                     end = end.max(looked_up);
                 }

@@ -9,6 +9,8 @@ pub struct HftlStats {
     pub host_write_units: u64,
     /// See `host_read_units`.
     pub host_trim_units: u64,
+    /// Of the units read, those that hold no data: never written, or trimmed. No cell was read for them.
+    pub unwritten_read_units: u64,
     /// Flushes.
     pub flushes: u64,
     /// Units moved to clean a block.

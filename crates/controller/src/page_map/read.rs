@@ -45,6 +45,7 @@ impl<S: Store> PageMap<S> {
             return Err(ControllerError::OutOfRange { extent, capacity: self.config.logical_units });
         };
         if unit == NOTHING {
+            self.stats.unwritten_read_units += 1;
             return Ok(start);
         }
         match self.array.read(start, Ppa(unit), 1, &mut []) {
@@ -75,6 +76,7 @@ impl<S: Store> PageMap<S> {
         let unit = self.l2p[lpa as usize];
         let (bytes, copies) = (self.geometry.unit_bytes as usize, S::KEEPS && !into.is_empty());
         if unit == NOTHING {
+            self.stats.unwritten_read_units += 1;
             if copies {
                 into[..bytes].fill(0);
             }

@@ -12,10 +12,14 @@ pub struct PageMapStats {
     pub host_write_units: u64,
     /// See `host_read_units`.
     pub host_trim_units: u64,
+    /// Of the units read, those that hold no data: never written, or trimmed. No cell was read for them.
+    pub unwritten_read_units: u64,
     /// Flushes.
     pub flushes: u64,
     /// Reads served from a page still being filled.
     pub buffer_hits: u64,
+    /// Units the host wrote that replaced a version still in the write buffer: programmed once for both.
+    pub absorbed_units: u64,
     /// Units moved to clean a block.
     pub clean_units: u64,
     /// Host units written to blocks in SLC mode.
@@ -95,8 +99,12 @@ impl PageMapStats {
             + self.padding_units;
         match self.host_write_units {
             0 => 0.0,
-            host => (host + moved) as f64 / host as f64,
+            host => (self.host_programmed_units() + moved) as f64 / host as f64,
         }
+    }
+    /// Units programmed because the host wrote them: all it wrote, but those that the write buffer absorbed.
+    pub fn host_programmed_units(&self) -> u64 {
+        self.host_write_units - self.absorbed_units
     }
     /// Units moved by the cleaner for every unit the host wrote (eNVy's cleaning cost).
     pub fn cleaning_cost(&self) -> f64 {

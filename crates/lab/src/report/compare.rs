@@ -13,6 +13,7 @@ use super::metric::{self, Metric, Unit};
 use super::reasons::reasons;
 use super::regained::caveat;
 use super::stats::Estimate;
+use super::warnings::warnings;
 use super::{Format, human};
 use crate::result::RunResult;
 use comfy_table::{LineStyle, Table, TableStyle};
@@ -161,6 +162,7 @@ impl Comparison {
             }
         }
         for run in groups.iter().filter_map(|runs| runs.first()) {
+            notes.extend(warnings(run).iter().map(|warning| format!("{}: {warning}", run.design.name)));
             if columns.iter().any(Metric::is_life) {
                 notes.extend(caveat(run).map(|caveat| format!("{}: {caveat}", run.design.name)));
             }

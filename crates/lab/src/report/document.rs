@@ -5,6 +5,7 @@
 
 use crate::report::metric::Metric;
 use crate::report::regained::caveat;
+use crate::report::warnings;
 use crate::result::RunResult;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -32,8 +33,13 @@ pub struct RunDocument<'a> {
 impl<'a> RunDocument<'a> {
     /// Of this run.
     pub fn new(run: &'a RunResult, asserts: &'a [Assertion]) -> RunDocument<'a> {
-        RunDocument { run, asserts, notes: caveat(run).into_iter().collect() }
+        RunDocument { run, asserts, notes: notes(run).collect() }
     }
+}
+
+/// What a reader of a run must know.
+fn notes(run: &RunResult) -> impl Iterator<Item = String> {
+    warnings(run).into_iter().chain(caveat(run))
 }
 
 /// An assertion and whether it holds.
@@ -63,8 +69,8 @@ pub struct RunsDocument<'a> {
 impl<'a> RunsDocument<'a> {
     /// Of these runs.
     pub fn new(runs: &'a [RunResult], asserts: &'a [Assertion]) -> RunsDocument<'a> {
-        let note = |run: &RunResult| Some(format!("seed {}: {}", run.seed, caveat(run)?));
-        RunsDocument { schema: RUNS, runs, asserts, notes: runs.iter().filter_map(note).collect() }
+        let of = |run: &'a RunResult| notes(run).map(|note| format!("seed {}: {note}", run.seed));
+        RunsDocument { schema: RUNS, runs, asserts, notes: runs.iter().flat_map(of).collect() }
     }
 }
 

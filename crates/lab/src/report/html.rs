@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `labels` | what runs are called, and their colours |
 //! | `head` | what ran, and how to run it again |
-//! | `summary`, `cost` | sections that are tables |
+//! | `summary`, `streams`, `cost` | sections that are tables |
+//! | `why` | what limits each run |
 //! | `charts`, `bars`, `software`, `wear` | sections with plots; every plot has its table behind a disclosure |
 
 mod bars;
@@ -13,8 +14,10 @@ mod cost;
 mod head;
 mod labels;
 mod software;
+mod streams;
 mod summary;
 mod wear;
+mod why;
 
 use super::page::Page;
 use crate::result::RunResult;
@@ -29,6 +32,8 @@ pub fn html(results: &[RunResult], title: &str) -> String {
     }
     page.lead(&head::workloads(&runs));
     summary::section(&mut page, &runs);
+    streams::section(&mut page, &runs);
+    why::section(&mut page, &runs);
     charts::latency(&mut page, &runs);
     software::section(&mut page, &runs);
     charts::over_time(&mut page, &runs);

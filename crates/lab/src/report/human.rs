@@ -15,12 +15,16 @@ use super::metric::busy_flash;
 use super::number::{self, Shown};
 use super::reasons::reasons;
 use super::regained::caveat;
+use super::warnings::warnings;
 use crate::result::{
     FlashResult, MemoryResult, OpResult, PricePart, RunResult, TimeSplit, WriteAmplification,
 };
 
 /// Where the text of a labelled line begins.
 const INDENT: usize = 18;
+
+/// A smaller share of absorbed writes is not worth a line.
+const ABSORBED: f64 = 0.001;
 
 /// A run for people.
 pub fn run_text(run: &RunResult, style: Style) -> String {
@@ -56,6 +60,11 @@ pub(super) fn operations(run: &RunResult) -> impl Iterator<Item = (&'static str,
     all.into_iter().filter(|(_, op)| op.count > 0)
 }
 
+/// The rows of a table of latencies: the requests, and what it took to make writes durable.
+pub(super) fn timed(run: &RunResult) -> impl Iterator<Item = (&'static str, &OpResult)> {
+    operations(run).chain([("commit", &run.commit)].into_iter().filter(|(_, op)| op.count > 0))
+}
+
 /// `1 host`, `1.92 clean`...: the parts of write amplification that are not nothing.
 pub(super) fn write_parts(run: &RunResult) -> Vec<(&'static str, f64)> {
     let parts = WriteAmplification::CAUSES.into_iter().zip(run.write_amplification.parts());
@@ -75,6 +84,10 @@ pub(super) fn times(run: &RunResult) -> String {
 pub(super) fn requests(run: &RunResult) -> (String, bool) {
     let served = number::count(run.requests_served);
     match run.requests_asked {
+        _ if run.arrivals.is_some_and(|arrivals| arrivals.waiting > 0) => {
+            let offered = number::count(run.arrivals.map_or(0, |arrivals| arrivals.offered));
+            (format!("{offered} offered until the end of the run, {served} served"), true)
+        }
         Some(asked) if asked == run.requests_served => (format!("{served} asked, all served"), false),
         Some(asked) => (format!("{} asked, {served} served", number::count(asked)), true),
         None => (format!("{served} served"), false),
@@ -147,6 +160,9 @@ impl Page {
     fn state(&mut self, run: &RunResult) {
         self.checked("Preconditioned", precondition(run));
         self.checked("Requests", requests(run));
+        for warning in warnings(run) {
+            self.checked("", (warning, true));
+        }
     }
 
     fn throughput(&mut self, run: &RunResult) {
@@ -174,7 +190,7 @@ impl Page {
         let heads = ["mean", "p50", "p95", "p99", "p99.9", "p99.99", "max"];
         let line: String = heads.iter().map(|head| format!("{head:>9}")).collect();
         self.line("Latency", &keep(&line[2..]));
-        for (name, op) in operations(run) {
+        for (name, op) in timed(run) {
             let cell = |Shown { number, unit, .. }: Shown| format!("{number:>6} {unit:<2}");
             let cells: String = latencies(op).into_iter().map(number::time_ns).map(cell).collect();
             self.line(&format!("  {name}"), &keep(&cells[2..]));
@@ -198,6 +214,10 @@ impl Page {
             let wait = number::time_s(run.buffer_wait_s / run.write.count.max(1) as f64);
             self.line("Buffer", &format!("a write waited {wait} on average for room in the write buffer"));
         }
+        if run.merge_wait_s > 0.0 {
+            let wait = number::time_s(run.merge_wait_s / run.write.count.max(1) as f64);
+            self.line("Merges", &format!("a write waited {wait} on average until log blocks were merged"));
+        }
     }
 
     fn writes(&mut self, run: &RunResult) {
@@ -205,7 +225,7 @@ impl Page {
             return durable::lines(durable).into_iter().for_each(|(label, text)| self.line(label, &text));
         }
         let wa = &run.write_amplification;
-        if wa.total == 0.0 {
+        if !wa.is_of_something() {
             return self.line("Write amp.", "none: the host wrote nothing");
         }
         let part = |(name, value): (&str, f64)| {
@@ -214,6 +234,15 @@ impl Page {
         };
         let parts: Vec<String> = write_parts(run).into_iter().map(part).collect();
         self.line("Write amp.", &format!("{}\u{a0}\u{a0}\u{a0}= {}", two(wa.total), parts.join(" + ")));
+        if wa.absorbed >= ABSORBED {
+            let share = number::share(wa.absorbed);
+            self.line(
+                "",
+                &format!(
+                    "{share} of the units written replaced one in the write buffer: no program of their own"
+                ),
+            );
+        }
         if wa.unaligned > 1.0 {
             let text =
                 "bytes of units touched for each byte asked to write (parts of units; not in the total)";

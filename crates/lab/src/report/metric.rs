@@ -192,11 +192,12 @@ type OpRow = (&'static str, &'static str, Unit, Better, &'static str, fn(&OpResu
 /// Which requests of a run.
 type Of = fn(&RunResult) -> &OpResult;
 
-const OPS: [(&str, Of); 5] = [
+const OPS: [(&str, Of); 6] = [
     ("read", |r| &r.read),
     ("write", |r| &r.write),
     ("trim", |r| &r.trim),
     ("flush", |r| &r.flush),
+    ("commit", |r| &r.commit),
     ("transaction", |r| &r.transaction),
 ];
 
@@ -238,9 +239,16 @@ fn iops(run: &RunResult) -> f64 {
     run.read.per_s + run.write.per_s + run.trim.per_s + run.flush.per_s
 }
 
+/// Requests that were to be served and were not; `None` if it is not known how many were.
+fn missing(run: &RunResult) -> Option<f64> {
+    let waiting = run.arrivals.map(|arrivals| arrivals.waiting);
+    let missing = run.requests_asked.map(|asked| asked.saturating_sub(run.requests_served));
+    waiting.max(missing).map(|count| count as f64)
+}
+
 /// A value that is meaningful only if the host wrote.
 fn written(run: &RunResult, value: f64) -> Option<f64> {
-    (run.write_amplification.total > 0.0).then_some(value)
+    run.write_amplification.is_of_something().then_some(value)
 }
 
 /// Die time of a medium: its operations times their durations.
@@ -403,8 +411,11 @@ const ROWS: &[Row] = &[
     ("memory", "memory", Unit::Bytes, Better::Less, "memory of the controller's tables in this simulator", |r| Some(r.controller_memory_bytes as f64)),
     ("transfers", "transfers", Unit::Count, Better::Less, "transfers between memories used in place and the host: bursts of the memory bus, or whole parts of requests if the device moves the data", |r| r.transfers.map(|count| count as f64)),
     ("buffer.wait", "buffer wait", Unit::Seconds, Better::Less, "host time spent waiting for room in the write buffer", |r| Some(r.buffer_wait_s)),
+    ("buffer.absorbed", "absorbed", Unit::Share, Better::More, "share of the units the host wrote that replaced a version still in the write buffer", |r| written(r, r.write_amplification.absorbed)),
+    ("merge.wait", "merge wait", Unit::Seconds, Better::Less, "host time spent waiting until log blocks were merged", |r| Some(r.merge_wait_s)),
+    ("read.unwritten", "read unwritten", Unit::Share, Better::Less, "share of the units read that hold no data, never written or trimmed: no cell is read for them", |r| Some(r.unwritten_read_share).filter(|_| r.read.count > 0)),
     ("tps", "TPS", Unit::PerSecond, Better::More, "transactions per second", |r| Some(r.transaction.per_s).filter(|_| r.transaction.count > 0)),
-    ("clean.cost", "cleaning cost", Unit::Ratio, Better::Less, "units moved by the cleaner for each unit the host wrote", |r| Some(r.write_amplification.clean + r.write_amplification.transfer).filter(|_| r.write_amplification.host > 0.0)),
+    ("clean.cost", "cleaning cost", Unit::Ratio, Better::Less, "units moved by the cleaner for each unit the host wrote", |r| Some(r.write_amplification.clean + r.write_amplification.transfer).filter(|_| r.write_amplification.is_of_something())),
     ("clean.cost.last", "late cost", Unit::Ratio, Better::Less, "units programmed beyond the host's own for each unit it wrote, in the last quarter of the run: the level a learning cleaner has reached", late_cost),
     ("flushed", "pages flushed", Unit::Count, Better::Less, "pages flushed from the write buffer of a memory", |r| r.memory.map(|m| m.flushed_pages as f64)),
     ("flushed.per_s", "flush rate", Unit::PerSecond, Better::Less, "pages flushed per second", |r| r.memory.map(|m| m.flushed_pages as f64 / r.simulated_s)),
@@ -436,7 +447,10 @@ const ROWS: &[Row] = &[
     ("program.computing", "computing", Unit::Seconds, Better::Neither, "part of program.time with nothing in flight", |r| r.program.map(|p| p.computing_s)),
     ("program.recorded", "recorded", Unit::Seconds, Better::Neither, "time the program took where it was recorded", |r| r.program.map(|p| p.recorded_s)),
     ("requests", "requests", Unit::Count, Better::Neither, "requests served", |r| Some(r.requests_served as f64)),
-    ("requests.missing", "missing", Unit::Count, Better::Less, "requests asked for but not served", |r| r.requests_asked.map(|asked| asked as f64 - r.requests_served as f64)),
+    ("requests.missing", "missing", Unit::Count, Better::Less, "requests asked for but not served", missing),
+    ("rate.offered", "offered", Unit::PerSecond, Better::Neither, "requests wanted per second, of an open loop", |r| r.arrivals.map(|a| a.offered_per_s)),
+    ("rate.served", "served", Unit::PerSecond, Better::More, "requests served per second, of an open loop", |r| r.arrivals.map(|a| a.served_per_s)),
+    ("queue.growth", "queue growth", Unit::PerSecond, Better::Less, "requests per second by which the host's queue grew in an open loop, 0 if it did not: latencies depend on the length of the run if it did", |r| r.arrivals.map(|a| a.growth_per_s)),
     ("simulated", "simulated", Unit::Seconds, Better::Neither, "simulated time", |r| Some(r.simulated_s)),
     ("table", "page table", Unit::Bytes, Better::Less, "of a memory: its page table as the design counts it", table_bytes),
     ("wear.swaps", "wear swaps", Unit::Count, Better::Neither, "of a memory: times that a worn and a young area swapped their data", |r| r.memory.map(|m| m.wear_swaps as f64)),

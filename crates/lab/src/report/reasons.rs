@@ -33,11 +33,13 @@ pub fn reasons(run: &RunResult) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(cache(run));
     found.extend(buffer(run));
+    found.extend(merges(run));
     found.extend(map(run));
     let limit = link(run, &design).or_else(|| flash_full(run)).or_else(|| load.few());
     let is_limited = limit.is_some();
     found.extend(limit);
     if !is_limited {
+        found.extend(flushes(run));
         found.extend(overhead(run, &design));
         found.extend(dies(run, &design, &load));
     }
@@ -113,6 +115,18 @@ fn buffer(run: &RunResult) -> Option<String> {
     })
 }
 
+/// Merges that most of the writes' time was spent waiting for.
+fn merges(run: &RunResult) -> Option<String> {
+    let writing = run.write.count as f64 * run.write.latency.mean_ns / 1e9;
+    let share = run.merge_wait_s / writing.max(1e-12);
+    (run.merge_wait_s > 0.0 && share >= MOST).then(|| {
+        format!(
+            "writes spent {} of their time waiting until log blocks were merged",
+            number::share(share.min(1.0))
+        )
+    })
+}
+
 /// A map in flash that most of the time of requests was spent waiting for. Buffered writes do not wait for it.
 fn map(run: &RunResult) -> Option<String> {
     let map = run.map.as_ref()?;
@@ -138,13 +152,30 @@ fn cache(run: &RunResult) -> Option<String> {
     })
 }
 
+/// Requests of all kinds, and the time they took, added up, ns.
+fn all_time(run: &RunResult) -> (f64, f64) {
+    let ops = [&run.read, &run.write, &run.trim, &run.flush];
+    ops.iter().fold((0.0, 0.0), |(count, time), op| {
+        (count + op.count as f64, time + op.count as f64 * op.latency.mean_ns)
+    })
+}
+
+/// Flushes that took most of the time of all requests.
+fn flushes(run: &RunResult) -> Option<String> {
+    let flushing = run.flush.count as f64 * run.flush.latency.mean_ns;
+    let share = flushing / all_time(run).1.max(1.0);
+    (share >= MOST).then(|| {
+        format!(
+            "{} of the requests' time is flushes: each waits until what was written before it is programmed",
+            number::share(share)
+        )
+    })
+}
+
 /// Time in the host's software and the link's protocol that is most of a request's.
 fn overhead(run: &RunResult, design: &Design) -> Option<String> {
     let each = (design.path.overhead_host + design.path.overhead_device).ns() as f64;
-    let ops = [&run.read, &run.write];
-    let (count, time) = ops.iter().fold((0.0, 0.0), |(count, time), op| {
-        (count + op.count as f64, time + op.count as f64 * op.latency.mean_ns)
-    });
+    let (count, time) = all_time(run);
     let share = each * count / f64::max(time, 1.0);
     (share >= MOST).then(|| {
         format!(

@@ -4,6 +4,7 @@
 //! A commit is counted as a write: the bytes are those of its record, the latency that of the commit alone. A
 //! transaction's latency counts from its arrival.
 
+use super::arrivals::still_arriving;
 use super::device::{ArrayInsides, Causes, Counters, FlashInsides, Insides};
 use super::drive::{DriveError, Progress, within_time};
 use super::meter::Meter;
@@ -14,7 +15,7 @@ use crate::durable::flash::{Array, NorFlash};
 use crate::durable::host::{Device, Host};
 use crate::result::{DurableResult, DurableTime, Precondition, RunResult};
 use nvlab_rvm::Statistics;
-use nvlab_units::Span;
+use nvlab_units::{Span, Time};
 use nvlab_workload::{AnyDurableWorkload, Changes, DurableWorkload, Op, Pacing, Request};
 use std::fmt::Display;
 
@@ -44,8 +45,9 @@ pub(super) fn run(
     let progress = checked(plan, Ok(progress), origin)?;
     within_time(progress.now, progress.requests).map_err(|source| failed(plan, source))?;
     verify(&*workload, &host).map_err(|why| broken(plan, why))?;
-    let (totals, series) = meter.finish(counters(&host), progress.now);
     let span = progress.now.since(origin);
+    let arrivals = meter.arrivals.result(progress.requests, span.seconds(), plan.limit.time);
+    let (totals, series) = meter.finish(counters(&host), progress.now);
     let durable = durable(recoverable, &host, &before, progress.requests, span);
     let array = host.device.flash().map(NorFlash::array);
     let insides = insides(array.as_deref(), host.rvm().statistics());
@@ -53,7 +55,7 @@ pub(super) fn run(
     let mut result = summary::summarize(design, plan, &insides, prepared, &totals, span, span);
     result.series = series;
     result.wall_s = clock.elapsed().as_secs_f64();
-    Ok(RunResult { closed_loop, durable: Some(durable), ..result })
+    Ok(RunResult { closed_loop, arrivals, durable: Some(durable), ..result })
 }
 
 fn broken(plan: &RunPlan, why: impl Display) -> RunError {
@@ -92,6 +94,9 @@ fn drive(
             || wanted.max(progress.now).ps() >= deadline
             || progress.written_bytes >= limit.bytes.min(limit.written_bytes);
         if over {
+            if open && wanted.max(progress.now).ps() >= deadline {
+                meter.arrivals.leave(still_arriving(arrival, limit.time, || workload.next(&mut changes)));
+            }
             break;
         }
         host.clock.spend(Activity::Compute, wanted.since(progress.now));
@@ -104,6 +109,9 @@ fn drive(
         let commit = Request { op: Op::Write, bytes, ..Request::default() };
         meter.served(&commit, progress.now.before(took), progress.now);
         meter.transaction(progress.now.since(wanted));
+        if open {
+            meter.arrivals.note(arrival.since(Time::ZERO), progress.now.since(wanted));
+        }
         progress.requests += 1;
         progress.bytes += bytes as u64;
         progress.written_bytes += bytes as u64;

@@ -4,6 +4,7 @@
 //! each at its moment. A request begins when it is issued, or waits in the host until the device's queue has room ([`host`]).
 //! Latency counts from the moment the host issued it. The device is called in the order in which requests begin.
 
+use super::arrivals::still_wanted;
 use super::device::Observed;
 use super::host::Host;
 use super::meter::Meter;
@@ -223,13 +224,14 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             host = Host::Program(program);
         }
         let at_room = matches!(host, Host::AtRoom);
+        let is_open = workload.pacing() == Pacing::Open;
         let (mut under_way, mut ask_at) = (Outstanding::new(depth, origin), ASK_EVERY);
         let mut progress = Progress { now: origin, ..Progress::default() };
         let deadline = origin.ps().saturating_add(limit.time.ps());
         // The next batch is known while this one is served, unless a limit is sure to end the run in this one.
         let (mut batch, mut coming) = (&mut Batch::new(), &mut Batch::new());
         // They are counted batch by batch: in between, each request waits for the one before, and counting for both.
-        let mut latencies = [Span::ZERO; Batch::LEN];
+        let (mut moments, mut latencies) = ([Time::ZERO; Batch::LEN], [Span::ZERO; Batch::LEN]);
         fill_ahead(self, workload, coming);
         loop {
             std::mem::swap(&mut batch, &mut coming);
@@ -246,8 +248,9 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
                 self.prefetch_writes(requests.iter().filter(|r| r.op == Op::Write).map(|r| r.offset));
             }
             // Neither list is indexed by the number of the request: only a failure needs it, and counting costs instructions.
-            let (mut now, mut rest) = (progress.now, requests.iter().zip(&mut latencies));
-            while let Some((request, latency)) = rest.next() {
+            let (mut now, mut rest) =
+                (progress.now, requests.iter().zip(moments.iter_mut().zip(&mut latencies)));
+            while let Some((request, (moment, latency))) = rest.next() {
                 let room = under_way.room_at();
                 let wanted = if at_room { room } else { host.wanted(request, room, now) };
                 // In a closed loop there is never room before the last request began.
@@ -259,7 +262,7 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
                 let end = serve(self, begin, request, workload)
                     .map_err(|why| DriveError::failed(after.requests, rest.len(), request, begin, why))?;
                 under_way.add(end);
-                *latency = end - wanted;
+                (*moment, *latency) = (wanted, end - wanted);
                 if !at_room {
                     host.served(wanted, end);
                 }
@@ -268,7 +271,19 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             let served = after.requests - progress.requests;
             progress = Progress { now, ..after };
             if let Some(meter) = &mut meter {
-                meter.served_all(&requests[..served as usize], &latencies);
+                meter.served_all(&requests[..served as usize], &moments, &latencies);
+                if is_open && served > 0 {
+                    let last = served as usize - 1;
+                    meter.arrivals.note(requests[last].at.since(Time::ZERO), latencies[last]);
+                }
+            }
+            if served < requests.len() as u64
+                && is_open
+                && let Some(meter) = &mut meter
+            {
+                // Only the limit of time can have ended it here.
+                let rest = &batch.requests()[served as usize..];
+                meter.arrivals.leave(still_wanted(rest, coming, workload, limit.time));
             }
             if served < batch.len() as u64 {
                 break;

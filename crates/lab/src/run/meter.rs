@@ -3,6 +3,7 @@
 //! A run of transactions has its loads under [`Op::Read`], its stores under [`Op::Write`], and the transactions as a
 //! kind of their own (`TRANSACTION`); its windows count transactions.
 
+use super::arrivals::Arrivals;
 use super::device::Counters;
 use crate::result::Window;
 use nvlab_units::{Histogram, PackedHistogram, Span, Time};
@@ -133,6 +134,12 @@ pub struct Meter {
     window_requests: u64,
     before: Counters,
     stretches: Vec<Stretch>,
+    /// Of an open loop.
+    pub(super) arrivals: Arrivals,
+    /// When the first write since the last flush was wanted.
+    unflushed: Option<Time>,
+    /// From then to the end of the flush.
+    commits: OpTotals,
 }
 
 impl Meter {
@@ -147,6 +154,9 @@ impl Meter {
             window_requests: (expected.unwrap_or(0) / WINDOWS_MAX as u64 + 1).max(WINDOW_REQUESTS),
             before,
             stretches: Vec::new(),
+            arrivals: Arrivals::default(),
+            unflushed: None,
+            commits: OpTotals::default(),
         }
     }
 
@@ -154,24 +164,48 @@ impl Meter {
     #[inline]
     pub fn served(&mut self, request: &Request, wanted: Time, end: Time) {
         self.current[request.op as usize].count_one(request.bytes, end.since(wanted));
+        self.note_commit(request, wanted, end);
     }
 
-    /// Requests were served, each with its latency.
+    /// Requests were served, each wanted at its moment and with its latency.
     #[inline]
-    pub(super) fn served_all(&mut self, requests: &[Request], latencies: &[Span]) {
+    pub(super) fn served_all(&mut self, requests: &[Request], moments: &[Time], latencies: &[Span]) {
         let Some(&Request { op, .. }) = requests.first() else { return };
         let (others, bytes) = requests.iter().fold((0, 0), |(others, bytes), request| {
-            (others | (request.op as u8 ^ op as u8), bytes + request.bytes as u64)
+            let other = (request.op as u8 ^ op as u8) | request.fua as u8;
+            (others | other, bytes + request.bytes as u64)
         });
-        if others == 0 {
+        if others == 0 && op != Op::Flush {
+            if op == Op::Write {
+                self.unflushed.get_or_insert(moments[0]);
+            }
             let totals = &mut self.current[op as usize];
             totals.bytes += bytes;
             totals.latency.add_all(&latencies[..requests.len()]);
             return;
         }
-        for (request, &latency) in requests.iter().zip(latencies) {
-            self.current[request.op as usize].count_one(request.bytes, latency);
+        for (request, (&moment, &latency)) in requests.iter().zip(moments.iter().zip(latencies)) {
+            self.served(request, moment, moment + latency);
         }
+    }
+
+    /// A request that makes everything written before it durable ends a commit, which began with the first write since the
+    /// last such request.
+    #[inline]
+    fn note_commit(&mut self, request: &Request, wanted: Time, end: Time) {
+        if request.op == Op::Write {
+            self.unflushed.get_or_insert(wanted);
+        }
+        if (request.op == Op::Flush || request.fua)
+            && let Some(first) = self.unflushed.take()
+        {
+            self.commits.count_one(0, end.since(first));
+        }
+    }
+
+    /// From the first write since a flush to the end of the next one, of each flush that had something to make durable.
+    pub(super) fn commits(&self) -> &OpTotals {
+        &self.commits
     }
 
     /// `requests` were served since the last call, about 32, by a device that has counted what `counters` returns.

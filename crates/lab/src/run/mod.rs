@@ -7,6 +7,7 @@
 //! [`device`] and an arm there.
 
 pub mod aged;
+mod arrivals;
 mod coarse;
 mod commits;
 pub mod device;
@@ -37,7 +38,9 @@ pub use preparation::{Preparation, State};
 pub use summary::{key, summarize};
 
 use crate::design::{Design, Ftl};
-use crate::result::{MountResult, Precondition, ProgramResult, RunResult, SoftwareResult, TenantResult};
+use crate::result::{
+    ArrivalsResult, MountResult, Precondition, ProgramResult, RunResult, SoftwareResult, TenantResult,
+};
 use device::{AnyDevice, Carrying, InMemory, NoBytes, Observed};
 use meter::Meter;
 use nvlab_access::{Attached, MemoryWindow};
@@ -231,7 +234,8 @@ impl Requests<'_> {
         let mount = mount(device, plan, &progress)?;
         let closed_loop = workload.pacing() != Pacing::Open;
         let client_bytes = workload.client_bytes();
-        Ok(RunResult { client_bytes, closed_loop, program, software, tenants, mount, ..result })
+        let arrivals = ArrivalsResult::of_all(&tenants).or(result.arrivals);
+        Ok(RunResult { client_bytes, closed_loop, program, software, tenants, arrivals, mount, ..result })
     }
 }
 
@@ -378,11 +382,13 @@ fn finish(run: Run<'_>, device: &mut dyn Observed, meter: Meter) -> Result<RunRe
     // Work queued at the end belongs to the run: shares of busy time refer to the time until it is done.
     let idle = drive::idle_at(device, progress.now, progress.requests);
     let busy_span = idle.map_err(|source| failed(plan, source))?.since(origin);
-    let (totals, series) = meter.finish(device.counters(), progress.now);
     let span = progress.now.since(origin);
+    let arrivals = meter.arrivals.result(progress.requests, span.seconds(), plan.limit.time);
+    let commit = summary::op_result(meter.commits(), span.seconds().max(1e-12));
+    let (totals, series) = meter.finish(device.counters(), progress.now);
     let mut result =
         summary::summarize(design, plan, &device.insides(busy_span), prepared, &totals, span, busy_span);
-    result.series = series;
+    (result.series, result.arrivals, result.commit) = (series, arrivals, commit);
     result.wall_s = clock.elapsed().as_secs_f64();
     Ok(result)
 }

@@ -156,7 +156,8 @@ pub(super) fn drive<'a>(
         coming = issuer.coming(origin);
     }
     let mut at_device = Outstanding::new(queue, origin);
-    let mut finished = Finished { ask_at: ASK_EVERY, ..Finished::default() };
+    let open_from = (pacing == Pacing::Open).then_some(origin);
+    let mut finished = Finished { ask_at: ASK_EVERY, open_from, ..Finished::default() };
     loop {
         // Events go on up to the next request, if it is known when that comes.
         let until = coming.map_or(Time::MAX, |(_, wanted)| wanted);
@@ -206,6 +207,8 @@ struct Finished {
     /// Requests that the meter has counted in its windows.
     counted: u64,
     ask_at: u64,
+    /// When an open loop began.
+    open_from: Option<Time>,
 }
 
 impl Finished {
@@ -223,6 +226,9 @@ impl Finished {
         self.last = at;
         if let Some(meter) = &mut watch.meter {
             meter.served(request, *wanted, at);
+            if let Some(origin) = self.open_from {
+                meter.arrivals.note(wanted.since(origin), at.since(*wanted));
+            }
             let new = self.requests - self.counted;
             if new == METERED {
                 meter.batch(|| device.counters(), new, at);

@@ -66,6 +66,7 @@ pub fn summarize(
         write: op(Op::Write),
         trim: op(Op::Trim),
         flush: op(Op::Flush),
+        commit: OpResult::default(),
         transaction: op_result(&totals[TRANSACTION], seconds),
         write_amplification: write_amplification(insides),
         flash: insides
@@ -78,7 +79,13 @@ pub fn summarize(
         price: price(design),
         controller_memory_bytes: insides.memory_bytes,
         transfers: insides.transfers,
+        arrivals: None,
+        unwritten_read_share: match insides.read_units {
+            0 => 0.0,
+            units => insides.unwritten_read_units as f64 / units as f64,
+        },
         buffer_wait_s: insides.buffer_wait.seconds(),
+        merge_wait_s: insides.merge_wait.seconds(),
         memory: insides.memory,
         cache: insides.cache,
         lines: insides.lines,
@@ -130,10 +137,12 @@ fn served(totals: &Totals) -> u64 {
 
 fn write_amplification(insides: &Insides) -> WriteAmplification {
     let causes = &insides.causes;
-    let per_host = |units: u64| if causes.host == 0 { 0.0 } else { units as f64 / causes.host as f64 };
+    let written = causes.host + insides.absorbed_units;
+    let per_host = |units: u64| if written == 0 { 0.0 } else { units as f64 / written as f64 };
     WriteAmplification {
         total: per_host(causes.total()),
         host: per_host(causes.host),
+        absorbed: per_host(insides.absorbed_units),
         clean: per_host(causes.clean),
         merge: per_host(causes.merge),
         fold: per_host(causes.fold),

@@ -5,6 +5,7 @@
 //! than its queue from all together; the others wait in the host. As with a single stream, latency counts from the moment at
 //! which a stream wanted the request, and the device is called in the order in which requests begin.
 
+use super::arrivals::Arrivals;
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, Watch, ask, finished, serve};
 use super::meter::{Meter, OpTotals};
 use super::outstanding::Outstanding;
@@ -47,6 +48,7 @@ struct Lane<'a> {
     /// Times of requests count from this one.
     first_at: Time,
     totals: [OpTotals; 4],
+    arrivals: Arrivals,
 }
 
 impl<'a> Lane<'a> {
@@ -63,6 +65,7 @@ impl<'a> Lane<'a> {
             last: Time::ZERO,
             first_at: Time::ZERO,
             totals: Default::default(),
+            arrivals: Arrivals::default(),
         }
     }
 
@@ -120,13 +123,27 @@ impl<'a> Lane<'a> {
         let Request { op, bytes, .. } = self.next;
         self.last = self.last.max(end);
         self.taken += 1;
+<<<<<<< HEAD
         match &mut self.submitter {
             Some(submitter) => submitter.issued(&self.next, wanted, end, &mut self.done),
             None => self.done.push(Done { op, bytes, wanted, at: end }),
+=======
+        if self.in_flight.is_none() {
+            self.arrivals.note(wanted.since(self.begin), end.since(wanted));
+        }
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.add(end);
+            self.since_pause += 1;
+            if let Some(think) = self.tenant.think.filter(|think| self.since_pause >= think.every) {
+                self.resumes = self.last + think.time;
+                self.since_pause = 0;
+            }
+>>>>>>> b54ca4a (lab: what a run asked and did not get is said, and why it took its time)
         }
         self.want();
     }
 
+<<<<<<< HEAD
     /// Measures what is done.
     fn measure(&mut self, meter: Option<&mut Meter>) {
         for &Done { op, bytes, wanted, at } in &self.done {
@@ -150,9 +167,26 @@ impl<'a> Lane<'a> {
     }
 
     fn result(&self, origin: Time) -> TenantResult {
+=======
+    /// The run is ended at `deadline`: what an open stream wanted before that was not served.
+    fn leave(&mut self, deadline: Time) {
+        while let State::Wanting(wanted) = self.state
+            && self.in_flight.is_none()
+            && wanted < deadline
+        {
+            self.arrivals.leave(1);
+            self.taken += 1;
+            self.want();
+        }
+    }
+
+    fn result(&self, origin: Time, ended: Time) -> TenantResult {
+>>>>>>> b54ca4a (lab: what a run asked and did not get is said, and why it took its time)
         let seconds = self.last.since(self.begin).seconds().max(1e-12);
         let op = |op: Op| op_result(&self.totals[op as usize], seconds);
+        let served = self.totals.iter().map(OpTotals::count).sum();
         TenantResult {
+            arrivals: self.arrivals.result(served, seconds, ended.since(self.begin)),
             name: self.tenant.name.clone(),
             from_s: self.begin.since(origin).seconds(),
             to_s: self.last.since(origin).seconds(),
@@ -221,6 +255,7 @@ pub(super) fn drive(
         };
         let begin = wanted.max(under_way.room_at()).max(progress.now);
         if begin.ps() >= deadline {
+            lanes.iter_mut().for_each(|lane| lane.leave(Time::from_ps(deadline)));
             break;
         }
         let lane = &mut lanes[index];
@@ -243,11 +278,16 @@ pub(super) fn drive(
         }
         ask(go_on, &progress, &mut ask_at)?;
     }
+<<<<<<< HEAD
     for lane in &mut lanes {
         lane.end();
         lane.measure(meter.as_deref_mut());
     }
     Ok((finished(progress, under_way.last())?, results(lanes, origin)))
+=======
+    let results = lanes.iter().map(|lane| lane.result(origin, Time::from_ps(deadline))).collect();
+    Ok((finished(progress, under_way.last())?, results))
+>>>>>>> b54ca4a (lab: what a run asked and did not get is said, and why it took its time)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! transaction counts from its arrival, waiting for the processor included; in a closed loop it arrives when the one
 //! before it ends.
 
+use super::arrivals::still_arriving;
 use super::device::Observed;
 use super::drive::{DriveError, Limit, Progress, within_time};
 use super::meter::Meter;
@@ -42,6 +43,9 @@ pub fn drive(
             || progress.bytes >= limit.bytes
             || progress.written_bytes >= limit.written_bytes;
         if over {
+            if open && now.ps() >= deadline {
+                meter.arrivals.leave(still_arriving(arrival, limit.time, || workload.next(&mut accesses)));
+            }
             break;
         }
         for access in &accesses {
@@ -59,6 +63,9 @@ pub fn drive(
             now = end;
         }
         meter.transaction(now.since(wanted));
+        if open {
+            meter.arrivals.note(arrival.since(Time::ZERO), now.since(wanted));
+        }
         progress.requests += 1;
         progress.now = now;
         if progress.requests.is_multiple_of(BATCH) {

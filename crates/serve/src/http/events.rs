@@ -117,7 +117,7 @@ fn of(name: &str, view: &View, before: Option<(Duration, &View)>) -> Value {
         "lost": view.lost, "paused": view.paused, "ended": view.ended,
         "has_plug": view.has_plug, "has_pause": view.has_pause, "has_rate": view.has_rate,
         "phase": view.phase.as_ref().map(|(phase, _)| phase), "done": view.phase.as_ref().map(|(_, done)| done),
-        "rate": view.rate, "speed": view.speed,
+        "queue_growth": view.queue_growth, "rate": view.rate, "speed": view.speed,
         "read": op(Op::Read as usize), "write": op(Op::Write as usize),
         "transaction": (view.totals[TRANSACTION].count() > 0).then(|| op(TRANSACTION)),
         "wa": ratio(since(programmed, old.counters.programmed_units), since(host, old.counters.host_units)),

@@ -185,6 +185,7 @@ impl Eye {
         (view.now, view.counters) = (sight.at, sight.device.counters());
         view.totals.clone_from(sight.totals);
         view.phase = Some(("running".to_string(), sight.done));
+        view.queue_growth = sight.queue_growth;
     }
 
     /// Waits until the wishes change, or this long.

@@ -34,6 +34,8 @@ pub struct View {
     pub has_rate: bool,
     /// What a run is doing, and the part of it that is done.
     pub phase: Option<(String, f64)>,
+    /// By how many requests per second the queue in front of the device of a run grows; 0 if it does not.
+    pub queue_growth: f64,
     /// Requests per second of the device's time, if not as the workload says.
     pub rate: Option<f64>,
     /// Seconds of the device's time in a second; `None`: as many as this machine can simulate.

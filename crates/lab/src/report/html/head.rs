@@ -2,7 +2,7 @@
 
 use super::labels::Labelled;
 use crate::report::page::{Page, Table, details, escape};
-use crate::report::{human, number, repeat_command};
+use crate::report::{human, number, repeat_command, warnings};
 
 /// The workloads, as the lead of the page.
 pub(super) fn workloads(runs: &[Labelled<'_>]) -> String {
@@ -50,6 +50,7 @@ fn states(runs: &[Labelled<'_>]) -> String {
         if missing {
             texts.push(mark(&requests, true));
         }
+        texts.extend(warnings(labelled.run).iter().map(|warning| mark(warning, true)));
         html += &format!("<li>{}: {}</li>\n", labelled.marked(), texts.join("; "));
     }
     html + "</ul>\n"

@@ -54,7 +54,7 @@ fn latencies(runs: &[Labelled<'_>]) -> String {
     let heads = ["design", "request", "count", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max"];
     let mut table = Table::new("Latency, from the moment the host asked", 2, &heads);
     for labelled in runs {
-        for (name, op) in human::operations(labelled.run) {
+        for (name, op) in human::timed(labelled.run) {
             let mut cells = vec![labelled.marked(), name.to_string(), number::count(op.count)];
             cells.extend(human::latencies(op).iter().map(|ns| number::time_ns(*ns).to_string()));
             table.row(&cells);

@@ -1,8 +1,9 @@
 //! Tests of the page: texts cannot break out of it, and the same results produce the same page.
 
 use super::*;
+use crate::design::Design;
 use crate::report::sample;
-use crate::result::{FlashResult, Lifetime, OpResult, Price, WriteAmplification};
+use crate::result::{FlashResult, Lifetime, OpResult, Price, TenantResult, WriteAmplification};
 
 /// Writes pages to look at: `NVLAB_REPORT_OUT=/tmp/out cargo test -p nvlab-lab pages_to_look_at`.
 #[test]
@@ -114,4 +115,29 @@ fn results_without_anything_are_shown_too() {
     assert!(html(&[sample::run("ssd-tlc", 1), run], "t").contains("<td class=\"n\">without end</td>"));
     assert!(!page.contains("NaN"));
     assert!(html(&[], "t").contains("There are no results."));
+}
+
+/// What the terminal says about limits and streams is in the page too, and nothing that was not run.
+#[test]
+fn streams_and_what_limits_a_run_are_in_the_page() {
+    let plain = sample::run("x", 1);
+    let mut run = sample::run("ssd-tlc", 1);
+    assert_eq!(count(&html(std::slice::from_ref(&plain), "x"), "id=\"streams\""), 0);
+    let stream = |name: &str, write: &OpResult| TenantResult {
+        name: name.to_string(),
+        from_s: 1.5,
+        to_s: 61.5,
+        read: OpResult::default(),
+        write: write.clone(),
+        arrivals: None,
+    };
+    run.tenants = vec![stream("log <1>", &run.write), stream("data", &run.write)];
+    run.design.resolved_toml = Design::load("ssd-tlc", &[]).unwrap().resolved_toml();
+    run.flash.as_mut().unwrap().busy_program = 0.95;
+    let page = html(std::slice::from_ref(&run), "x");
+    for text in ["id=\"streams\"", "log &lt;1&gt;", "<td>data</td>", "61.5 s", "id=\"why\""] {
+        assert!(page.contains(text), "{text}");
+    }
+    let reasons = crate::report::reasons(&run);
+    assert!(!reasons.is_empty() && reasons.iter().all(|reason| page.contains(reason)), "{reasons:?}");
 }

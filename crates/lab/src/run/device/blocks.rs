@@ -68,9 +68,11 @@ impl<S: Store> Observed for BlockMap<S> {
         let (stats, nand) = (self.stats(), self.data());
         Insides {
             retired_blocks: stats.retired_blocks,
+            read_units: stats.host_read_units,
+            unwritten_read_units: stats.unwritten_read_units,
             host_bytes: Some(stats.host_write_units * Observed::unit_bytes(self) as u64),
             memory_bytes: self.memory_bytes(),
-            buffer_wait: stats.merge_wait,
+            merge_wait: stats.merge_wait,
             waiting_units: self.unmerged_pages(),
             flash: Some(FlashInsides {
                 data: ArrayInsides::of_nand(nand),

@@ -97,6 +97,8 @@ impl<S: Store> Observed for Envy<S> {
             cleaned_blocks: stats.cleans,
             cleaned_live_units: stats.clean_live_pages,
             flash: Some(FlashInsides { data, log: None }),
+            read_units: stats.loads,
+            unwritten_read_units: stats.unwritten_loads,
             memory_bytes: self.memory_bytes(),
             buffer_wait: stats.buffer_wait,
             memory: Some(MemoryResult {

@@ -111,8 +111,10 @@ impl<C: BesidePram + Observed> Observed for Fsms<C> {
             changed_share: stats.changed_share(),
             clusters_trimmed: stats.clusters_trimmed,
         };
+        let (sector, unit) = (Controller::unit_bytes(self) as u64, Observed::unit_bytes(self) as u64);
         let pram = insides.pram.expect("a driver has a PRAM behind it");
         Insides {
+            read_units: insides.read_units + stats.pram_read_sectors * sector / unit,
             host_bytes: Some(stats.written_sectors * Controller::unit_bytes(self) as u64),
             memory_bytes: insides.memory_bytes + self.memory_bytes(),
             pram: Some(PramResult { route_bytes: self.pram_part().1, route: Some(route), ..pram }),

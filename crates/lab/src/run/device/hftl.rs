@@ -70,6 +70,8 @@ impl<S: Store> Observed for Hftl<S, Pram<S>> {
             cleaned_blocks: stats.cleans,
             cleaned_live_units: stats.clean_live_units,
             retired_blocks: stats.retired_blocks,
+            read_units: stats.host_read_units,
+            unwritten_read_units: stats.unwritten_read_units,
             host_bytes: Some(stats.host_write_units * Observed::unit_bytes(self) as u64),
             memory_bytes: self.memory_bytes(),
             pram: Some(self.pram().result(self.pram_bytes(), span)),

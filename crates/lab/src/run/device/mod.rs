@@ -60,7 +60,7 @@ pub struct Counters {
 /// Units programmed, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Causes {
-    /// What the host wrote.
+    /// What the host wrote, without what the write buffer absorbed.
     pub host: u64,
     /// Moved by cleaning.
     pub clean: u64,
@@ -103,6 +103,12 @@ pub struct Insides<'a> {
     pub retired_blocks: u64,
     /// Bytes of the units or blocks touched per byte the host wrote; 0 if it wrote nothing.
     pub unaligned: f64,
+    /// Units (of a memory, words) read, and those of them that hold no data: never written, or trimmed.
+    pub read_units: u64,
+    /// See `read_units`.
+    pub unwritten_read_units: u64,
+    /// Units the host wrote that replaced a version still in the write buffer: not among those programmed.
+    pub absorbed_units: u64,
     /// Bytes the host asked to write; `None`: the sum over its requests.
     pub host_bytes: Option<u64>,
     /// What its flash did, if it has any.
@@ -111,6 +117,8 @@ pub struct Insides<'a> {
     pub memory_bytes: u64,
     /// Host time spent waiting for room in the write buffer.
     pub buffer_wait: Total,
+    /// Host time spent waiting for merges of log blocks.
+    pub merge_wait: Total,
     /// What its cache of blocks in SLC mode did, if it has one.
     pub cache: Option<CacheResult>,
     /// Live units that wait in a cache of blocks in SLC mode, or in a log of another medium, beyond those at the beginning: they
@@ -137,10 +145,14 @@ impl Insides<'_> {
             cleaned_live_units: 0,
             retired_blocks: 0,
             unaligned: 0.0,
+            read_units: 0,
+            unwritten_read_units: 0,
+            absorbed_units: 0,
             host_bytes: None,
             flash: None,
             memory_bytes: 0,
             buffer_wait: Total::default(),
+            merge_wait: Total::default(),
             cache: None,
             waiting_units: 0,
             lines: None,

@@ -49,7 +49,7 @@ fn map(stats: &MapStats) -> MapResult {
 
 fn causes(stats: &PageMapStats) -> Causes {
     Causes {
-        host: stats.host_write_units,
+        host: stats.host_programmed_units(),
         clean: stats.clean_units,
         fold: stats.fold_units,
         merge: 0,
@@ -66,7 +66,7 @@ impl<S: Store> Observed for PageMap<S> {
     fn counters(&self) -> Counters {
         let causes = causes(self.stats());
         Counters {
-            host_units: causes.host,
+            host_units: self.stats().host_write_units,
             programmed_units: causes.total(),
             erases: self.nand().stats().erases,
         }
@@ -87,6 +87,9 @@ impl<S: Store> Observed for PageMap<S> {
             cleaned_blocks: stats.cleans,
             cleaned_live_units: stats.clean_live_units,
             retired_blocks: stats.retired_blocks,
+            read_units: stats.host_read_units,
+            unwritten_read_units: stats.unwritten_read_units,
+            absorbed_units: stats.absorbed_units,
             host_bytes: Some(stats.host_write_units * Observed::unit_bytes(self) as u64),
             cache: self.cache().map(|_| cache(self)),
             waiting_units: self.unfolded_units(),

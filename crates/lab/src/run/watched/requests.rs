@@ -6,6 +6,7 @@ use super::sight::Onlooker;
 use super::tour::Tour;
 use crate::design::Design;
 use crate::result::RunResult;
+use crate::run::arrivals::still_wanted;
 use crate::run::device::AnyDevice;
 use crate::run::drive::{self, DriveError, Progress};
 use crate::run::host::Host;
@@ -84,7 +85,8 @@ impl Tour<'_, Box<dyn AnyDevice>> {
         let (mut host, depth) = Host::new(pacing, queue, origin);
         let mut under_way = Outstanding::new(depth, origin);
         let mut pace = Pace { closed, base: origin.ps() as i128, last: (origin, Time::ZERO), changed: false };
-        let mut batch = Batch::new();
+        let is_open = workload.pacing() == Pacing::Open;
+        let (mut batch, mut last) = (Batch::new(), None);
         'run: loop {
             batch.clear();
             workload.fill(&mut batch);
@@ -93,12 +95,19 @@ impl Tour<'_, Box<dyn AnyDevice>> {
                 break;
             }
             let mut served = 0;
-            for request in batch.requests() {
+            for (nth, request) in batch.requests().iter().enumerate() {
                 let room = under_way.room_at();
                 let room_in_host = if closed { host.wanted(request, room, self.progress.now) } else { room };
                 let wanted = pace.wanted(request, room_in_host, self.onlooker.spacing());
                 let mut begin = wanted.max(room).max(self.progress.now);
-                if begin.ps() >= deadline || plan.limit.is_reached(&self.progress) {
+                let is_late = begin.ps() >= deadline;
+                if is_late || plan.limit.is_reached(&self.progress) {
+                    self.note_arrival(last.take());
+                    if is_late && is_open {
+                        let rest = &batch.requests()[nth..];
+                        let wanted = still_wanted(rest, &mut Batch::new(), workload, plan.limit.time);
+                        self.meter.arrivals.leave(wanted);
+                    }
                     break 'run;
                 }
                 match self.look(begin)? {
@@ -115,10 +124,19 @@ impl Tour<'_, Box<dyn AnyDevice>> {
                 under_way.add(end);
                 host.served(wanted, end);
                 served += 1;
+                last = is_open.then(|| (wanted.max(self.origin), end));
             }
+            self.note_arrival(last.take());
             self.served(served)?;
         }
         Ok(under_way.last())
+    }
+
+    /// Notes the last request of a batch: when it was wanted, and when it was done.
+    fn note_arrival(&mut self, last: Option<(Time, Time)>) {
+        if let Some((wanted, end)) = last {
+            self.meter.arrivals.note(wanted.since(self.origin), end.since(wanted));
+        }
     }
 
     fn serve(

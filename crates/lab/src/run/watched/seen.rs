@@ -7,7 +7,7 @@
 
 use super::sight::{Controls, Onlooker, Sight, Step};
 use crate::design::Design;
-use crate::result::RunResult;
+use crate::result::{ArrivalsResult, RunResult};
 use crate::run::device::{AnyDevice, Counters, Fill, Insides, Maps, Observed, Twin};
 use crate::run::drive::{DeviceUnderTest, DriveError, Progress, Watch};
 use crate::run::meter::{Meter, Totals};
@@ -57,7 +57,8 @@ impl Watched<'_> {
         let (closed_loop, client_bytes) = (workload.pacing() != Pacing::Open, workload.client_bytes());
         let (program, software, tenants) = (driven.program, driven.software, driven.tenants);
         let mount = mount(device, plan, &progress)?;
-        Ok(RunResult { client_bytes, closed_loop, program, software, tenants, mount, ..result })
+        let arrivals = ArrivalsResult::of_all(&tenants).or(result.arrivals);
+        Ok(RunResult { client_bytes, closed_loop, program, software, tenants, arrivals, mount, ..result })
     }
 }
 
@@ -91,7 +92,14 @@ impl<'a> Seen<'a> {
         }
         self.progress.now = at;
         let done = share_done(self.plan, &self.progress, self.origin);
-        let sight = Sight { at, origin: self.origin, totals: &self.totals, device: self.device, done };
+        let sight = Sight {
+            at,
+            origin: self.origin,
+            totals: &self.totals,
+            device: self.device,
+            done,
+            queue_growth: 0.0,
+        };
         self.ended.set(self.onlooker.before(sight) == Step::End);
     }
 

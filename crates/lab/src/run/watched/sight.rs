@@ -16,6 +16,8 @@ pub struct Sight<'a> {
     pub device: &'a mut dyn Observed,
     /// The part of the run that is done, if that is known; since the beginning, not since a power cut.
     pub done: f64,
+    /// By how many requests per second the host's queue grows, in an open loop whose arrivals are seen here; 0: it does not.
+    pub queue_growth: f64,
 }
 
 /// What happens to the device before the next request.

@@ -109,7 +109,16 @@ impl<'a, D: Toured> Tour<'a, D> {
     pub fn look(&mut self, at: Time) -> Result<ControlFlow<(), Option<Time>>, RunError> {
         let device = self.device.as_mut().expect("a device with power").observed();
         let done = share_done(self.plan, &Progress { now: at, ..self.progress }, self.began);
-        match self.onlooker.before(Sight { at, origin: self.origin, totals: &self.totals, device, done }) {
+        let served = self.progress.requests - self.requests_before;
+        let sight = Sight {
+            at,
+            origin: self.origin,
+            totals: &self.totals,
+            device,
+            done,
+            queue_growth: self.meter.arrivals.growth(served),
+        };
+        match self.onlooker.before(sight) {
             Step::Go => Ok(ControlFlow::Continue(None)),
             Step::Cut => self.cut(at).map(|ready| ControlFlow::Continue(Some(ready))),
             Step::End => Ok(ControlFlow::Break(())),

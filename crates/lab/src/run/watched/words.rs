@@ -4,6 +4,7 @@ use super::sight::Onlooker;
 use super::tour::Tour;
 use crate::design::{self, Design};
 use crate::result::{Precondition, RunResult};
+use crate::run::arrivals::still_arriving;
 use crate::run::device::{self, Backing, BuildError, Carrying, Observed};
 use crate::run::drive::{DriveError, Progress};
 use crate::run::meter::TRANSACTION;
@@ -129,6 +130,10 @@ impl<M: MemoryWindow + Observed + Controller> Tour<'_, M> {
             let mut wanted = arrivals.wanted(arrival, self.progress.now, self.onlooker.spacing());
             let mut now = wanted.max(self.progress.now);
             if now.ps() >= deadline || plan.limit.is_reached(&self.progress) {
+                if arrivals.open && now.ps() >= deadline {
+                    let next = || workload.next(&mut accesses);
+                    self.meter.arrivals.leave(still_arriving(arrival, plan.limit.time, next));
+                }
                 return Ok(());
             }
             match self.look(now)? {
@@ -143,6 +148,9 @@ impl<M: MemoryWindow + Observed + Controller> Tour<'_, M> {
                 now = self.access(access, now, &mut bytes).map_err(|why| failed(plan, why))?;
             }
             self.meter.transaction(now.since(wanted));
+            if arrivals.open {
+                self.meter.arrivals.note(wanted.since(self.origin), now.since(wanted));
+            }
             self.totals[TRANSACTION].count_one(0, now.since(wanted));
             self.progress = Progress { requests: self.progress.requests + 1, now, ..self.progress };
             uncounted += 1;

@@ -202,7 +202,8 @@ function show() {
   document.title = `${d.name}: nvlab live`;
   const power = d.lost ? `Lost: ${d.lost}` : "power on";
   const doing = d.ended ? "ended" : d.paused ? "paused" : d.phase ? `${d.phase}${d.done ? `, ${percent(d.done)}` : ""}` : "serving";
-  const state = `${power}, ${doing}; ${bytes(d.capacity_bytes)}, device time ${time(d.now_s)}`;
+  const queue = d.queue_growth > 0 ? `; the queue grows by ${count(d.queue_growth)} requests a second: latencies depend on the length of the run` : "";
+  const state = `${power}, ${doing}; ${bytes(d.capacity_bytes)}, device time ${time(d.now_s)}${queue}`;
   if ($("state").textContent !== state) { $("state").textContent = state; }
   $("state").className = d.lost ? "warn" : "";
   $("cut").disabled = !token || d.ended || !d.has_plug || Boolean(d.lost);
