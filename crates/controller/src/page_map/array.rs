@@ -429,6 +429,11 @@ impl<S: Store> Array<S> {
         self.nand.is_done(queued.lane, queued.ticket, at)
     }
 
+    /// True if a lane has begun what follows the work up to a ticket.
+    pub fn has_begun(&mut self, lane: u32, from: Ticket, at: Time) -> bool {
+        self.nand.has_begun(lane, from, at)
+    }
+
     /// True if the lanes of a die of the map have nothing left to do.
     pub fn is_idle(&mut self, die: u32, at: Time) -> bool {
         self.lanes_of(die).all(|lane| {

@@ -3,6 +3,8 @@
 //! Slots form a ring, so a writer that finds the buffer full waits for the oldest unit. Timing needs no more than
 //! that. With payload, the buffer also keeps the contents of each slot until the program is done, because a
 //! protected buffer must return them after a power cut.
+//!
+//! A protected buffer may absorb overwrites (see `absorb`): the newer version takes the slot of the older one.
 
 use super::array::Queued;
 use super::config::WriteBuffer;
@@ -55,14 +57,17 @@ pub(super) struct Buffer {
     slots: Vec<Slot>,
     /// Slots taken in total; the next is this modulo their number.
     taken: u64,
+    /// By slot; of a slot with several versions, the oldest first.
     held: VecDeque<Held>,
+    /// No power cut comes before.
+    settled: Time,
 }
 
 impl Buffer {
     pub fn new(config: Option<WriteBuffer>) -> Buffer {
         let slots = config.map_or(0, |buffer| buffer.units as usize);
         let unused = Slot { at: 0, ticket: Ticket::default() };
-        Buffer { config, slots: vec![unused; slots], taken: 0, held: VecDeque::new() }
+        Buffer { config, slots: vec![unused; slots], taken: 0, held: VecDeque::new(), settled: Time::ZERO }
     }
 
     pub fn config(&self) -> Option<WriteBuffer> {
@@ -70,6 +75,10 @@ impl Buffer {
     }
     pub fn is_protected(&self) -> bool {
         self.config.is_some_and(|buffer| buffer.protected)
+    }
+    /// No power cut comes before `upto`.
+    pub fn settle(&mut self, upto: Time) {
+        self.settled = self.settled.max(upto);
     }
 
     #[inline]
@@ -128,10 +137,26 @@ impl Buffer {
         }
     }
 
+    /// Keeps the contents of a newer version of a unit in the slot of the version before it (payload only). That one is kept
+    /// too as long as the power may fail before the newer one is admitted: not before `latest`.
+    pub fn replace(&mut self, lpa: u32, sequence: u64, admitted: Time, data: &[u8], latest: Time) {
+        let newest = self.held.iter().rposition(|held| held.lpa == lpa);
+        let newest = newest.expect("a version in the buffer");
+        let Held { slot, queued, .. } = self.held[newest];
+        let data = data.to_vec();
+        self.held.insert(newest + 1, Held { lpa, sequence, admitted, data, slot, queued });
+        let first = self.held.partition_point(|held| held.slot < slot);
+        let sure = self.settled.max(latest);
+        let versions = self.held.range(first..=newest + 1);
+        let needless = versions.skip(1).take_while(|held| held.admitted <= sure).count();
+        self.held.drain(first..first + needless);
+    }
+
     /// The program of a held slot is queued (payload only).
     pub fn held_queued(&mut self, slot: u64, queued: Queued) {
-        if let Ok(index) = self.held.binary_search_by_key(&slot, |held| held.slot) {
-            self.held[index].queued = queued;
+        let first = self.held.partition_point(|held| held.slot < slot);
+        for held in self.held.range_mut(first..).take_while(|held| held.slot == slot) {
+            held.queued = queued;
         }
     }
 
@@ -144,6 +169,50 @@ impl Buffer {
 
     /// What a protected buffer still holds after a power cut at `at`.
     pub fn survive(self, at: Time) -> Vec<Held> {
-        self.held.into_iter().filter(|held| held.admitted <= at).collect()
+        let mut surviving: Vec<Held> = Vec::new();
+        for held in self.held.into_iter().filter(|held| held.admitted <= at) {
+            match surviving.last_mut() {
+                Some(older) if older.slot == held.slot => *older = held,
+                _ => surviving.push(held),
+            }
+        }
+        surviving
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nvlab_units::Span;
+
+    /// Of a unit overwritten for ever only the versions are kept that a power cut may ask for.
+    #[test]
+    fn a_version_is_kept_until_the_newer_one_is_sure() {
+        let config = WriteBuffer { units: 4, protected: true, absorb: true, store: Span::ZERO };
+        let mut buffer = Buffer::new(Some(config));
+        let at = |us: u64| Time::from_ps(us * 1_000_000);
+        for lpa in [7, 8] {
+            let slot = buffer.take(0);
+            buffer.hold(slot, lpa, lpa as u64, at(1), &[0]);
+        }
+        for nth in 2..100u64 {
+            buffer.replace(7, 10 + nth, at(nth), &[nth as u8], Time::ZERO);
+        }
+        assert_eq!(buffer.held.len(), 100);
+        let survives = |buffer: &Buffer, at: Time| {
+            let held = buffer.clone().survive(at);
+            held.iter().map(|held| (held.lpa, held.data[0])).collect::<Vec<_>>()
+        };
+        assert_eq!(survives(&buffer, at(50)), [(7, 50), (8, 0)]);
+        assert_eq!(survives(&buffer, at(1)), [(7, 0), (8, 0)]);
+        buffer.settle(at(98));
+        buffer.replace(7, 200, at(100), &[100], at(90));
+        // Those of 98, 99 and 100, and the other unit.
+        assert_eq!(buffer.held.len(), 4);
+        assert_eq!(survives(&buffer, at(98)), [(7, 98), (8, 0)]);
+        assert_eq!(survives(&buffer, at(100)), [(7, 100), (8, 0)]);
+        buffer.held_queued(0, Queued { lane: 0, ticket: Ticket::default() });
+        buffer.release(|_| true);
+        assert_eq!(buffer.held.len(), 1, "all versions of the slot are released together");
     }
 }

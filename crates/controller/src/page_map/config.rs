@@ -148,6 +148,9 @@ pub struct WriteBuffer {
     pub units: u32,
     /// A battery or capacitor preserves it through a power cut.
     pub protected: bool,
+    /// A write to a unit that is still in it, in a page whose program has not begun, replaces that: one program fewer. Only
+    /// if it is protected.
+    pub absorb: bool,
     /// Time to store one unit in it.
     pub store: Span,
 }
@@ -213,6 +216,9 @@ impl PageMapConfig {
             ));
         }
         if let Some(buffer) = self.buffer {
+            if buffer.absorb && !buffer.protected {
+                return Err("a write buffer that a power cut empties cannot absorb overwrites".into());
+            }
             let needed = self.streams.count() * geometry.dies() * geometry.units_per_page;
             if buffer.units < needed {
                 return Err(format!(

@@ -24,6 +24,7 @@
 //! | `read`, `write` | host reads and writes |
 //! | `clean`, `erase`, `wear` | relocation; erasing emptied blocks; wear levelling and retirement |
 //! | `buffer` | the write buffer: what a write waits for, what survives a cut |
+//! | `absorb` | overwrites of what is still in it |
 //! | [`cache`] | blocks in SLC mode in front of the others |
 //! | `coarse` | its steady state from that of a coarse twin |
 //! | `kept` | a controller in a file |
@@ -33,6 +34,7 @@
 //! | `map_log`, `directory`, `directory_found` | its pages on flash; where they are; the map from them |
 //! | `trim`, [`recover`] | the journal of trims; recovery from both |
 
+mod absorb;
 mod array;
 mod buffer;
 pub mod cache;
@@ -110,6 +112,8 @@ pub struct PageMap<S: Store = ()> {
     /// The dies the next pages of each host stream go to.
     rounds: Vec<Round>,
     buffer: Buffer,
+    /// Pages of host units whose program may not have begun; only if the buffer absorbs overwrites.
+    waiting: absorb::Waiting,
     cache: Option<Cache>,
     /// Of a map that is not all in memory.
     demand: Option<Box<Demand>>,
@@ -205,6 +209,7 @@ impl<S: Store> PageMap<S> {
             frontiers: vec![Frontier::new::<S>(&geometry); (dies * streams) as usize],
             rounds: vec![Round::new(dies); host_streams as usize],
             buffer: Buffer::new(config.buffer),
+            waiting: vec![VecDeque::new(); array.lanes() as usize],
             cache: None,
             demand: Demand::new(&config, &geometry),
             retired: false,
@@ -475,6 +480,7 @@ impl<S: Store> Background for PageMap<S> {
         Ok(self.array.finish_all(at))
     }
     fn settle(&mut self, upto: Time) {
+        self.buffer.settle(upto);
         self.array.nand_mut().settle(upto);
     }
 }

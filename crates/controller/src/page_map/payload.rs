@@ -39,6 +39,7 @@ impl PageMap {
             streams: self.streams,
             rounds: self.rounds,
             buffer: self.buffer,
+            waiting: self.waiting,
             cache: self.cache,
             demand: self.demand,
             retired: self.retired,

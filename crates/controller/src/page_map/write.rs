@@ -21,7 +21,7 @@ impl<S: Store> PageMap<S> {
         if S::KEEPS {
             assert_eq!(data.len() as u64, extent.count as u64 * self.geometry.unit_bytes as u64);
         }
-        let mut now = at;
+        let (mut now, absorbed) = (at, self.stats.absorbed_units);
         self.acknowledged = at;
         for i in 0..extent.count {
             let bytes = self.geometry.unit_bytes as usize;
@@ -53,7 +53,9 @@ impl<S: Store> PageMap<S> {
         if self.demand.is_some() {
             self.rewrite_waiting(now)?;
         }
-        if self.checkpoint.is_due(extent.count) {
+        // What was absorbed changed nothing in the map.
+        let changed = extent.count - (self.stats.absorbed_units - absorbed) as u32;
+        if self.checkpoint.is_due(changed) {
             self.begin_piece(now)?;
         }
         Ok(now)
@@ -69,6 +71,10 @@ impl<S: Store> PageMap<S> {
     ) -> Result<Time, ControllerError> {
         let mut now = at;
         if let Some(buffer) = self.buffer.config() {
+            let stored = at + buffer.store;
+            if self.absorb((at, stored), lpa, self.l2p[lpa as usize], data, restored) {
+                return Ok(stored);
+            }
             now = self.wait_for_slot(at)? + buffer.store;
         }
         let stream = self.stream_of(lpa);
@@ -98,7 +104,13 @@ impl<S: Store> PageMap<S> {
             self.invalidate(old);
         }
         if fills_page {
+            let before = self.before_page(index, address);
             let queued = self.program_pages_inline(now, index, data, true)?;
+            if let Some(before) = before
+                && self.l2p[lpa as usize] == address
+            {
+                self.note_waiting(at, address, before);
+            }
             let die = self.die_of_frontier(index);
             if slot == NO_SLOT {
                 self.acknowledged = self.array.finish(queued, now).max(self.acknowledged);

@@ -107,6 +107,7 @@ impl Setup {
             buffer: self.buffer.map(|protected| WriteBuffer {
                 units: 16,
                 protected,
+                absorb: protected,
                 store: Span::from_us(1),
             }),
             checkpoint_units: Some(90),

@@ -88,7 +88,7 @@ fn plain(entries: u32, cache_pages: u32, host_pages: u32) -> PageMap {
         ..flash.timing
     };
     let demand = DemandMap { entries, cache_pages, host_pages, host_read: us(1) };
-    let buffer = Some(WriteBuffer { units: 128, protected: true, store: us(1) });
+    let buffer = Some(WriteBuffer { units: 128, protected: true, absorb: false, store: us(1) });
     let config = PageMapConfig {
         logical_units: 16 << 10,
         demand: Some(demand),

@@ -88,6 +88,8 @@ impl Setup {
             buffer: self.buffer.map(|protected| WriteBuffer {
                 units: 4 * self.dies * self.units_per_page + 3,
                 protected,
+                // Of the protected ones half absorb overwrites.
+                absorb: protected && self.static_wear,
                 store: Span::from_us(1),
             }),
             checkpoint_units: self.checkpoint,

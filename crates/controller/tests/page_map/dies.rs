@@ -61,6 +61,7 @@ impl Shape {
             buffer: self.buffer_pages.map(|pages| WriteBuffer {
                 units: pages * self.dies * self.units_per_page,
                 protected: true,
+                absorb: false,
                 store: Span::from_us(1),
             }),
             checkpoint_units: None,

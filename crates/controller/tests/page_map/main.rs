@@ -1,5 +1,6 @@
 //! The page map compared with a plain array: with and without faults, with and without power cuts.
 
+mod absorb;
 #[path = "../array/mod.rs"]
 mod array;
 mod cache;

@@ -51,7 +51,12 @@ fn device(
         wear: WearLevelling { dynamic: true, static_threshold: Some(20) },
         trim: true,
         verify_reads: false,
-        buffer: Some(WriteBuffer { units: 12 * units_per_page, protected: true, store: Span::from_us(1) }),
+        buffer: Some(WriteBuffer {
+            units: 12 * units_per_page,
+            protected: true,
+            absorb: false,
+            store: Span::from_us(1),
+        }),
         checkpoint_units,
         demand: None,
         overhead: Span::ZERO,

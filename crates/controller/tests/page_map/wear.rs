@@ -44,7 +44,12 @@ fn device(blocks: u32, streams: Streams, free_blocks_min: u32, wear: WearLevelli
         wear,
         trim: true,
         verify_reads: false,
-        buffer: Some(WriteBuffer { units: 32 * DIES * 8, protected: true, store: Span::from_us(1) }),
+        buffer: Some(WriteBuffer {
+            units: 32 * DIES * 8,
+            protected: true,
+            absorb: false,
+            store: Span::from_us(1),
+        }),
         checkpoint_units: None,
         demand: None,
         overhead: Span::ZERO,

@@ -30,6 +30,8 @@ pub struct Arrivals {
     /// When the last one was wanted.
     last: Span,
     waiting: u64,
+    /// When the loop was ended, if requests still waited then.
+    ended: Span,
 }
 
 impl Arrivals {
@@ -46,19 +48,31 @@ impl Arrivals {
         self.last = wanted;
     }
 
-    /// So many requests were wanted before the loop was ended, and not served.
-    pub fn leave(&mut self, waiting: u64) {
+    /// So many requests were wanted before the loop was ended, so long after it began, and not served.
+    pub fn leave(&mut self, waiting: u64, ended: Span) {
         self.waiting += waiting;
+        self.ended = ended;
     }
 
-    /// What became of the requests, of which `served` were served in `seconds`; `limit` is the time after which the loop was
-    /// ended if some still waited. `None` for a loop that is not open.
-    pub fn result(&self, served: u64, seconds: f64, limit: Span) -> Option<ArrivalsResult> {
+    /// Those of another loop, which is reported with this one.
+    pub fn add(&mut self, other: &Arrivals) {
+        self.samples += other.samples;
+        self.times += other.times;
+        self.latencies += other.latencies;
+        self.times_squared += other.times_squared;
+        self.latencies_squared += other.latencies_squared;
+        self.products += other.products;
+        (self.last, self.ended) = (self.last.max(other.last), self.ended.max(other.ended));
+        self.waiting += other.waiting;
+    }
+
+    /// What became of the requests, of which `served` were served in `seconds`. `None` for a loop that is not open.
+    pub fn result(&self, served: u64, seconds: f64) -> Option<ArrivalsResult> {
         if self.samples == 0.0 {
             return None;
         }
         let offered = served + self.waiting;
-        let over = if self.waiting > 0 { limit.seconds() } else { self.last.seconds() };
+        let over = if self.waiting > 0 { self.ended.seconds() } else { self.last.seconds() };
         let offered_per_s = offered as f64 / over.max(1e-12);
         Some(ArrivalsResult {
             offered,
@@ -149,7 +163,7 @@ mod tests {
             arrivals
                 .note(Span::from_ps((wanted * 1e12) as u64), Span::from_ps(((free - wanted) * 1e12) as u64));
         }
-        arrivals.result(requests, free, Span::ZERO).unwrap()
+        arrivals.result(requests, free).unwrap()
     }
 
     #[test]

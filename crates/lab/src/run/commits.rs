@@ -46,7 +46,7 @@ pub(super) fn run(
     within_time(progress.now, progress.requests).map_err(|source| failed(plan, source))?;
     verify(&*workload, &host).map_err(|why| broken(plan, why))?;
     let span = progress.now.since(origin);
-    let arrivals = meter.arrivals.result(progress.requests, span.seconds(), plan.limit.time);
+    let arrivals = meter.arrivals.result(progress.requests, span.seconds());
     let (totals, series) = meter.finish(counters(&host), progress.now);
     let durable = durable(recoverable, &host, &before, progress.requests, span);
     let array = host.device.flash().map(NorFlash::array);
@@ -95,7 +95,8 @@ fn drive(
             || progress.written_bytes >= limit.bytes.min(limit.written_bytes);
         if over {
             if open && wanted.max(progress.now).ps() >= deadline {
-                meter.arrivals.leave(still_arriving(arrival, limit.time, || workload.next(&mut changes)));
+                let waiting = still_arriving(arrival, limit.time, || workload.next(&mut changes));
+                meter.arrivals.leave(waiting, limit.time);
             }
             break;
         }

@@ -12,7 +12,7 @@ use super::outstanding::Outstanding;
 use nvlab_access::BlockDevice;
 use nvlab_controller::ControllerError;
 use nvlab_units::{Served, Span, Time};
-use nvlab_workload::{Batch, BlockWorkload, Op, Request, Rerun};
+use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Rerun};
 use serde::{Deserialize, Serialize};
 
 /// Where a run ends, whichever comes first; `u64::MAX` and [`Time::MAX`]: no such limit.
@@ -283,7 +283,7 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             {
                 // Only the limit of time can have ended it here.
                 let rest = &batch.requests()[served as usize..];
-                meter.arrivals.leave(still_wanted(rest, coming, workload, limit.time));
+                meter.arrivals.leave(still_wanted(rest, coming, workload, limit.time), limit.time);
             }
             if served < batch.len() as u64 {
                 break;

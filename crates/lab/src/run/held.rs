@@ -11,6 +11,7 @@ mod open;
 
 pub use open::Opening;
 
+use super::arrivals::still_wanted;
 use super::device::AnyDevice;
 use super::drive::{self, DriveError, Limit, Progress};
 use super::host::Host;
@@ -266,6 +267,13 @@ struct Pass<'a> {
 }
 
 impl Log {
+    /// Notes the last request of an open batch: when it was wanted, and when it was done.
+    fn note_arrival(&mut self, last: Option<(Time, Time)>) {
+        if let Some((wanted, end)) = last {
+            self.meter.arrivals.note(wanted.since(self.origin), end.since(wanted));
+        }
+    }
+
     fn served(&mut self, request: &Request, wanted: Time, end: Time) {
         self.requests += 1;
         self.meter.served(request, wanted, end);
@@ -292,18 +300,25 @@ fn serve(
     let mut under_way = Outstanding::new(depth, from);
     let mut progress = Progress { now: from, ..Progress::default() };
     let deadline = from.ps().saturating_add(limit.time.ps());
-    let (mut batch, mut ask_at) = (Batch::new(), drive::ASK_EVERY);
+    let (mut batch, mut ask_at, mut last) = (Batch::new(), drive::ASK_EVERY, None);
+    let is_open = workload.pacing() == Pacing::Open;
     'batches: loop {
         batch.clear();
         if workload.fill(&mut batch) == 0 {
             break;
         }
         let before = progress.requests;
-        for request in batch.requests() {
+        for (nth, request) in batch.requests().iter().enumerate() {
             let room = under_way.room_at();
             let wanted = host.wanted(request, room, progress.now);
             let begin = wanted.max(room).max(progress.now);
             if begin.ps() >= deadline || limit.is_reached(&progress) {
+                log.note_arrival(last.take());
+                if begin.ps() >= deadline && is_open {
+                    let rest = &batch.requests()[nth..];
+                    let waiting = still_wanted(rest, &mut Batch::new(), workload, limit.time);
+                    log.meter.arrivals.leave(waiting, from.since(log.origin) + limit.time);
+                }
                 break 'batches;
             }
             let end = drive::serve(device, begin, request, workload)
@@ -311,6 +326,7 @@ fn serve(
             under_way.add(end);
             host.served(wanted, end);
             log.served(request, wanted, end);
+            last = is_open.then_some((wanted, end));
             log.now = under_way.last();
             if let Some(answers) = &mut log.answers {
                 let at = Time::from_ps(wanted.since(opened).ps());
@@ -318,6 +334,7 @@ fn serve(
             }
             progress = Progress { now: begin, ..progress.after(std::slice::from_ref(request)) };
         }
+        log.note_arrival(last.take());
         log.meter.batch(|| device.counters(), progress.requests - before, progress.now);
         drive::ask(go_on, &progress, &mut ask_at)?;
     }

@@ -383,7 +383,7 @@ fn finish(run: Run<'_>, device: &mut dyn Observed, meter: Meter) -> Result<RunRe
     let idle = drive::idle_at(device, progress.now, progress.requests);
     let busy_span = idle.map_err(|source| failed(plan, source))?.since(origin);
     let span = progress.now.since(origin);
-    let arrivals = meter.arrivals.result(progress.requests, span.seconds(), plan.limit.time);
+    let arrivals = meter.arrivals.result(progress.requests, span.seconds());
     let commit = summary::op_result(meter.commits(), span.seconds().max(1e-12));
     let (totals, series) = meter.finish(device.counters(), progress.now);
     let mut result =

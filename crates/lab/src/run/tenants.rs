@@ -123,27 +123,16 @@ impl<'a> Lane<'a> {
         let Request { op, bytes, .. } = self.next;
         self.last = self.last.max(end);
         self.taken += 1;
-<<<<<<< HEAD
         match &mut self.submitter {
             Some(submitter) => submitter.issued(&self.next, wanted, end, &mut self.done),
-            None => self.done.push(Done { op, bytes, wanted, at: end }),
-=======
-        if self.in_flight.is_none() {
-            self.arrivals.note(wanted.since(self.begin), end.since(wanted));
-        }
-        if let Some(in_flight) = &mut self.in_flight {
-            in_flight.add(end);
-            self.since_pause += 1;
-            if let Some(think) = self.tenant.think.filter(|think| self.since_pause >= think.every) {
-                self.resumes = self.last + think.time;
-                self.since_pause = 0;
+            None => {
+                self.arrivals.note(wanted.since(self.begin), end.since(wanted));
+                self.done.push(Done { op, bytes, wanted, at: end });
             }
->>>>>>> b54ca4a (lab: what a run asked and did not get is said, and why it took its time)
         }
         self.want();
     }
 
-<<<<<<< HEAD
     /// Measures what is done.
     fn measure(&mut self, meter: Option<&mut Meter>) {
         for &Done { op, bytes, wanted, at } in &self.done {
@@ -164,29 +153,27 @@ impl<'a> Lane<'a> {
         }
         (self.begin, self.last) = (self.begin.min(other.begin), self.last.max(other.last));
         self.totals.iter_mut().zip(&other.totals).for_each(|(mine, theirs)| mine.merge(theirs));
+        self.arrivals.add(&other.arrivals);
     }
 
-    fn result(&self, origin: Time) -> TenantResult {
-=======
     /// The run is ended at `deadline`: what an open stream wanted before that was not served.
     fn leave(&mut self, deadline: Time) {
         while let State::Wanting(wanted) = self.state
-            && self.in_flight.is_none()
+            && self.submitter.is_none()
             && wanted < deadline
         {
-            self.arrivals.leave(1);
+            self.arrivals.leave(1, deadline.since(self.begin));
             self.taken += 1;
             self.want();
         }
     }
 
-    fn result(&self, origin: Time, ended: Time) -> TenantResult {
->>>>>>> b54ca4a (lab: what a run asked and did not get is said, and why it took its time)
+    fn result(&self, origin: Time) -> TenantResult {
         let seconds = self.last.since(self.begin).seconds().max(1e-12);
         let op = |op: Op| op_result(&self.totals[op as usize], seconds);
         let served = self.totals.iter().map(OpTotals::count).sum();
         TenantResult {
-            arrivals: self.arrivals.result(served, seconds, ended.since(self.begin)),
+            arrivals: self.arrivals.result(served, seconds),
             name: self.tenant.name.clone(),
             from_s: self.begin.since(origin).seconds(),
             to_s: self.last.since(origin).seconds(),
@@ -278,16 +265,11 @@ pub(super) fn drive(
         }
         ask(go_on, &progress, &mut ask_at)?;
     }
-<<<<<<< HEAD
     for lane in &mut lanes {
         lane.end();
         lane.measure(meter.as_deref_mut());
     }
     Ok((finished(progress, under_way.last())?, results(lanes, origin)))
-=======
-    let results = lanes.iter().map(|lane| lane.result(origin, Time::from_ps(deadline))).collect();
-    Ok((finished(progress, under_way.last())?, results))
->>>>>>> b54ca4a (lab: what a run asked and did not get is said, and why it took its time)
 }
 
 #[cfg(test)]

@@ -44,7 +44,8 @@ pub fn drive(
             || progress.written_bytes >= limit.written_bytes;
         if over {
             if open && now.ps() >= deadline {
-                meter.arrivals.leave(still_arriving(arrival, limit.time, || workload.next(&mut accesses)));
+                let waiting = still_arriving(arrival, limit.time, || workload.next(&mut accesses));
+                meter.arrivals.leave(waiting, limit.time);
             }
             break;
         }

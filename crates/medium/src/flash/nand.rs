@@ -510,6 +510,17 @@ impl<S: Store> Nand<S> {
         self.cells.idle_from(die)
     }
 
+    /// True if a die has begun at `at` what was queued after `from`; promises nothing.
+    pub fn has_begun(&mut self, die: u32, from: Ticket, at: Time) -> bool {
+        self.cells.die(die).progress(at) > from
+    }
+
+    /// Replaces the payload of a unit whose program is queued and has not begun ([`Nand::has_begun`]).
+    pub fn amend(&mut self, unit: Ppa, data: &[u8], spare: &[u8; SPARE_BYTES]) {
+        self.store.write(unit.0 as u64 * self.geometry().unit_bytes as u64, data);
+        self.store.write(self.spare_offset(unit), spare);
+    }
+
     /// True if a queued operation is done at `at`; promises nothing.
     pub fn is_done(&mut self, die: u32, ticket: Ticket, at: Time) -> bool {
         self.cells.die(die).is_done(ticket, at)

@@ -64,6 +64,18 @@ pub const KEYS: &[Key] = &[
          is changed again before it is flushed, and the less room there is for a burst.",
     ),
     key(
+        "ftl.buffer.absorb",
+        &["write-back"],
+        Shape::Flag,
+        Nothing("true if the buffer survives a power cut (power.on_cut), false otherwise"),
+        "false",
+    )
+    .about(
+        "Whether a write to a unit that is still in the buffer, in a page whose program has not begun, replaces it there: both \
+         are then one program. Drives whose buffer a battery or capacitors protect do so; a buffer that a power cut empties \
+         must be programmed for every flush, and does not.",
+    ),
+    key(
         "power.on_cut",
         &[],
         Shape::OneOf(&[
@@ -103,6 +115,8 @@ pub struct WriteBack {
     pub memory: Memory,
     /// It survives a power cut.
     pub protected: bool,
+    /// Overwrites of what is still in it take no program of their own.
+    pub absorb: bool,
     /// Time to store one unit in it.
     pub store: Span,
 }
@@ -139,8 +153,27 @@ pub fn write_back(
             backed
         }
     };
+    let absorb = match context.flag("ftl.buffer.absorb", &kind) {
+        Some(true) if !protected => {
+            let problem = "`ftl.buffer.absorb`: the buffer is lost when the power fails".to_string();
+            let help = format!(
+                "absorb = false, or media.{medium}.backup = \"capacitor\" with on_cut = \"keep-buffer\""
+            );
+            context.wrong("ftl.buffer.absorb", problem, help);
+            return None;
+        }
+        Some(absorb) => absorb,
+        None => {
+            context.derive(
+                "ftl.buffer.absorb",
+                Datum::Flag(protected),
+                "whether the buffer survives a power cut",
+            );
+            protected
+        }
+    };
     let store = ram.cells.store(unit?);
-    Some(Some(WriteBack { memory: Memory { medium, bytes: bytes? }, protected, store }))
+    Some(Some(WriteBack { memory: Memory { medium, bytes: bytes? }, protected, absorb, store }))
 }
 
 /// The buffer of eNVy as it is written.

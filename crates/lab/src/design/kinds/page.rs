@@ -214,6 +214,7 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
         buffer: buffer.as_ref().map(|buffer| WriteBuffer {
             units: (buffer.memory.bytes / unit) as u32,
             protected: buffer.protected,
+            absorb: buffer.absorb,
             store: buffer.store,
         }),
         checkpoint_units: match checkpoint_bytes? {

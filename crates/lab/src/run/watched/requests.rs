@@ -106,7 +106,7 @@ impl Tour<'_, Box<dyn AnyDevice>> {
                     if is_late && is_open {
                         let rest = &batch.requests()[nth..];
                         let wanted = still_wanted(rest, &mut Batch::new(), workload, plan.limit.time);
-                        self.meter.arrivals.leave(wanted);
+                        self.meter.arrivals.leave(wanted, plan.limit.time);
                     }
                     break 'run;
                 }

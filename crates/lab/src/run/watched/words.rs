@@ -132,7 +132,8 @@ impl<M: MemoryWindow + Observed + Controller> Tour<'_, M> {
             if now.ps() >= deadline || plan.limit.is_reached(&self.progress) {
                 if arrivals.open && now.ps() >= deadline {
                     let next = || workload.next(&mut accesses);
-                    self.meter.arrivals.leave(still_arriving(arrival, plan.limit.time, next));
+                    let waiting = still_arriving(arrival, plan.limit.time, next);
+                    self.meter.arrivals.leave(waiting, plan.limit.time);
                 }
                 return Ok(());
             }

@@ -109,7 +109,12 @@ impl World {
             wear: WearLevelling { dynamic: true, static_threshold: None },
             trim: true,
             verify_reads: false,
-            buffer: Some(WriteBuffer { units: buffer, protected: true, store: Span::from_us(1) }),
+            buffer: Some(WriteBuffer {
+                units: buffer,
+                protected: true,
+                absorb: false,
+                store: Span::from_us(1),
+            }),
             checkpoint_units: Some(150),
             demand: None,
             overhead: Span::from_us(2),

@@ -1,0 +1,156 @@
+//! Overwrites that the write buffer absorbs: a write to a unit that is still in the buffer replaces it there.
+//!
+//! A unit is in the buffer while its page is being filled, and then until the program of its page begins: what a die has been
+//! given is programmed as it is. The place of the unit on flash, its slot in the buffer and the stamp of its program stay;
+//! its number becomes that of the newer write. Only a protected buffer absorbs: it returns the newest version that was
+//! acknowledged whenever the power fails (see `buffer`), before its program begins, in the middle of it, or after it.
+//!
+//! Units are looked for only in blocks that were written to in the course of the last few buffers' worth of writes: those
+//! that are not there are most of them, and must be told quickly.
+
+use super::array::Queued;
+use super::frontier::NO_SLOT;
+use super::spare::Spare;
+use super::{NOTHING, PageMap};
+use crate::spare::Kind;
+use nvlab_medium::Store;
+use nvlab_medium::flash::SPARE_BYTES;
+use nvlab_units::{Ppa, Ticket, Time};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// A unit is looked for in the buffer if its block was written to in the last so many buffers' worth of writes. As long as
+/// only one in so many writes takes a slot, what is older has left the buffer.
+const BUFFERS: u64 = 16;
+
+/// A page of host units whose program was queued, and may not have begun.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Pending {
+    /// Its number over all blocks.
+    page: u32,
+    /// The background work of its lane that comes before.
+    from: Ticket,
+}
+
+/// The pages of host units that wait on each lane, oldest first; those in front may have begun.
+pub(super) type Waiting = Vec<VecDeque<Pending>>;
+
+/// Where a unit is in the buffer.
+enum InBuffer {
+    /// In the page that a frontier fills, so many units from its first on.
+    Staged { frontier: u32, nth: usize },
+    /// In a page that waits for its program.
+    Waiting,
+}
+
+impl<S: Store> PageMap<S> {
+    /// Replaces the version of a unit at `old` if it is still in the buffer; returns false if it is not. The newer version is
+    /// admitted at `now`.
+    #[inline]
+    pub(super) fn absorb(
+        &mut self,
+        (at, now): (Time, Time),
+        lpa: u32,
+        old: u32,
+        data: &[u8],
+        restored: Option<u64>,
+    ) -> bool {
+        let Some(buffer) = self.buffer.config().filter(|buffer| buffer.absorb && old != NOTHING) else {
+            return false;
+        };
+        let age = self.sequence.saturating_sub(self.table.birth(self.block_of(old)));
+        age <= BUFFERS * buffer.units as u64 && self.absorb_recent((at, now), lpa, old, data, restored)
+    }
+
+    #[inline(never)]
+    fn absorb_recent(
+        &mut self,
+        (at, now): (Time, Time),
+        lpa: u32,
+        old: u32,
+        data: &[u8],
+        restored: Option<u64>,
+    ) -> bool {
+        let Some(found) = self.in_buffer(at, old) else { return false };
+        let sequence = restored.unwrap_or(self.sequence);
+        if S::KEEPS {
+            self.rewrite_in_buffer(found, old, sequence, data);
+            let admitted = if restored.is_some() { Time::ZERO } else { now };
+            let latest = self.array.nand().latest();
+            self.buffer.replace(lpa, sequence, admitted, data, latest);
+        }
+        self.sequence += restored.is_none() as u64;
+        self.table.set_birth(self.block_of(old), sequence);
+        self.stats.absorbed_units += restored.is_none() as u64;
+        true
+    }
+
+    /// Where the unit at an address is in the buffer, if it is.
+    fn in_buffer(&mut self, at: Time, unit: u32) -> Option<InBuffer> {
+        let (block, per_page) = (self.block_of(unit), self.geometry.units_per_page);
+        let first = self.geometry.die_of(block) * self.streams;
+        if let Some(frontier) =
+            (first..first + self.streams).find(|&i| self.frontiers[i as usize].block == block.0)
+        {
+            let open = &self.frontiers[frontier as usize];
+            let within = unit - self.geometry.first_unit(block).0;
+            if let Some(nth) = within.checked_sub(open.programmed * per_page) {
+                let nth = nth as usize;
+                let is_buffered = open.staged.get(nth).is_some_and(|staged| staged.slot != NO_SLOT);
+                return is_buffered.then_some(InBuffer::Staged { frontier, nth });
+            }
+        }
+        let lane = self.array.lane_of(Ppa(unit));
+        let waiting = &self.waiting[lane as usize];
+        let Pending { from, .. } = *waiting.iter().rev().find(|pending| pending.page == unit / per_page)?;
+        (!self.array.has_begun(lane, from, at)).then_some(InBuffer::Waiting)
+    }
+
+    /// Puts data and number of the newer version in the place of the older one.
+    fn rewrite_in_buffer(&mut self, found: InBuffer, unit: u32, sequence: u64, data: &[u8]) {
+        let bytes = self.geometry.unit_bytes as usize;
+        let encoded = |old: &[u8]| {
+            let spare = Spare { sequence, damaged: false, ..Spare::of_staged(old) };
+            assert_eq!(spare.kind, Kind::Data, "a unit of the host");
+            spare.encode(data)
+        };
+        match found {
+            InBuffer::Staged { frontier, nth } => {
+                let open = &mut self.frontiers[frontier as usize];
+                let spare = &mut open.spare[nth * SPARE_BYTES..][..SPARE_BYTES];
+                spare.copy_from_slice(&encoded(spare));
+                open.data[nth * bytes..][..bytes].copy_from_slice(data);
+            }
+            InBuffer::Waiting => {
+                let place = self.array.place(Ppa(unit));
+                let nand = self.array.nand_mut();
+                let spare = nand.spare(place).expect("a unit of a page whose program is queued");
+                nand.amend(place, data, &encoded(&spare));
+            }
+        }
+    }
+
+    /// What a lane has to do before the page that a frontier fills with the unit at `address`, if the buffer absorbs overwrites
+    /// and all of the page is in it.
+    #[inline]
+    pub(super) fn before_page(&mut self, frontier: u32, address: u32) -> Option<Queued> {
+        if !self.buffer.config().is_some_and(|buffer| buffer.absorb) {
+            return None;
+        }
+        let staged = &self.frontiers[frontier as usize].staged;
+        let is_buffered = staged.iter().all(|staged| staged.slot != NO_SLOT);
+        is_buffered.then(|| self.array.last_on(self.array.lane_of(Ppa(address))))
+    }
+
+    /// The program of the page of `address` is queued behind `before`.
+    pub(super) fn note_waiting(&mut self, at: Time, address: u32, before: Queued) {
+        let Queued { lane, ticket: from } = before;
+        let waiting = &mut self.waiting[lane as usize];
+        while let Some(oldest) = waiting.front()
+            && self.array.has_begun(lane, oldest.from, at)
+        {
+            waiting.pop_front();
+        }
+        waiting.push_back(Pending { page: address / self.geometry.units_per_page, from });
+    }
+}
