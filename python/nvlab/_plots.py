@@ -73,14 +73,25 @@ def plot_latency(
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel("latency")
     ax.set_ylabel("requests that take no longer")
-    ax.set_title(_title(result))
+    _entitle(ax, result)
     ax.grid(alpha=0.3)
     ax.legend(title="requests")
     return ax
 
 
-def _title(result: Result) -> str:
-    return _short(f"{result.design}: {result.workload}", 78)
+def _entitle(ax: matplotlib.axes.Axes, result: Result) -> None:
+    """What was run as the title, and how the device was prepared as a line above the plot."""
+    prepared = _lines(f"prepared: {result.prepared}", 100)
+    ax.set_title(_short(f"{result.design}: {result.workload}", 78), pad=8 + 10 * len(prepared))
+    ax.annotate(
+        "\n".join(prepared), (0.5, 1), (0, 3), "axes fraction", "offset points", ha="center", va="bottom", fontsize="small"
+    )
+
+
+def _lines(text: str, width: int) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(text, width)
 
 
 def _short(text: str, length: int) -> str:
@@ -103,7 +114,7 @@ def plot_write_amplification(result: Result, ax: matplotlib.axes.Axes | None) ->
     ax.xaxis.set_major_formatter(EngFormatter(unit="s"))
     ax.set_xlabel("simulated time")
     ax.set_ylabel("write amplification, B programmed per B written")
-    ax.set_title(_title(result))
+    _entitle(ax, result)
     ax.grid(alpha=0.3)
     ax.legend()
     return ax
@@ -130,7 +141,7 @@ def plot_wear(result: Result, ax: matplotlib.axes.Axes | None) -> matplotlib.axe
         ax.set_xlabel("block of the die")
         ax.set_ylabel("die")
         ax.set_yticks(range(rows) if rows <= 16 else range(0, rows, max(1, rows // 8)))
-    ax.set_title(_title(result))
+    _entitle(ax, result)
     return ax
 
 

@@ -115,6 +115,11 @@ class Result:
         return self._run.workload
 
     @property
+    def prepared(self) -> str:
+        """How the device was prepared, in one line: by whose writes, how many capacities, what it holds, and whether it is steady."""
+        return self._run.prepared
+
+    @property
     def seed(self) -> int:
         """The seed of the measured requests."""
         return self._run.seed

@@ -48,6 +48,8 @@ def test_latency(result: nv.Result) -> None:
 def test_write_amplification(result: nv.Result) -> None:
     axes = result.plot_write_amplification()
     assert labels(axes) == ("simulated time", "write amplification, B programmed per B written")
+    above = " ".join(text.get_text().replace("\n", " ") for text in axes.texts)
+    assert above == f"prepared: {result.prepared}"
 
 
 def test_wear(result: nv.Result) -> None:

@@ -2,9 +2,11 @@
 //! field; a field is never renamed within a schema version.
 
 mod map;
+mod precondition;
 mod price;
 
 pub use map::MapResult;
+pub use precondition::{PassResult, Precondition};
 pub use price::{Price, PricePart};
 
 use schemars::JsonSchema;
@@ -266,43 +268,6 @@ pub struct DesignInfo {
     pub capacity_bytes: u64,
     /// Bytes of flash.
     pub raw_bytes: u64,
-}
-
-/// How the device was brought to its state.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Precondition {
-    /// `fresh`, `full`, `scattered` or `steady`.
-    pub kind: String,
-    /// Bytes written to get there.
-    pub host_bytes: u64,
-    /// Write amplification of the earlier and of the later half of its windows; both 0 unless `steady`.
-    pub last_windows: [f64; 2],
-    /// True if the two agree within 1 %. Always true for `fresh` and `full`.
-    pub converged: bool,
-    /// Units that were one while most of these bytes were written; 1: all were written at full size.
-    #[serde(default = "one")]
-    pub twin_units: u32,
-    /// Seconds it was then left idle, until its cache of blocks in SLC mode was folded; 0 without one.
-    #[serde(default)]
-    pub rested_s: f64,
-}
-
-impl Precondition {
-    /// At full size, with nothing written yet.
-    pub fn none(kind: &str) -> Precondition {
-        Precondition {
-            kind: kind.into(),
-            host_bytes: 0,
-            last_windows: [0.0; 2],
-            converged: true,
-            twin_units: 1,
-            rested_s: 0.0,
-        }
-    }
-}
-
-fn one() -> u32 {
-    1
 }
 
 /// Throughput and latency of one kind of request.

@@ -8,6 +8,9 @@ use nvlab_lab::plan::{Settings, Source, Task};
 use nvlab_lab::prepared::{Patience, Shelf};
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::RunError;
+use nvlab_workload::columns::{Columns, Origin};
+use nvlab_workload::trace::{self, Format};
+use nvlab_workload::{Op, Request};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -98,7 +101,7 @@ fn devices_from_a_twin_are_shared_by_seeds_mixes_and_depths() {
 fn an_interrupted_preparation_goes_on_where_it_was() {
     for (sets, workload) in [
         (SMALL, ZIPF),
-        (SMALL, "uniform rw=randread bs=4KiB qd=8"),
+        (SMALL, "uniform rw=randrw read=80% bs=4KiB qd=8"),
         // Parts of units: no twin.
         (SMALL, "uniform rw=randrw read=20% bs=2KiB qd=8"),
         (TWIN, "zipf rw=randwrite theta=1.2 bs=4KiB qd=8"),
@@ -220,4 +223,106 @@ fn programs_of_other_sources_do_not_share_keys() {
     let elsewhere = tempfile::tempdir().unwrap();
     fs::create_dir(elsewhere.path().join("a")).unwrap();
     assert_eq!(sources::digest(elsewhere.path(), &["a".into()]).unwrap(), 0xcbf2_9ce4_8422_2325);
+}
+
+/// A trace of writes of 4 KiB to these units, in a file; returns its path.
+fn trace_of(folder: &Path, units: impl Iterator<Item = u64>) -> String {
+    let mut columns = Columns::new(Origin::default());
+    let write = |unit| Request { offset: unit * 4096, bytes: 4096, op: Op::Write, ..Request::default() };
+    let read = Request { op: Op::Read, ..write(0) };
+    units.for_each(|unit| {
+        columns.push(read);
+        columns.push(write(unit));
+    });
+    let path = folder.join("trace.nvt");
+    trace::write_file(&columns, Format::Nvt, &path).unwrap();
+    path.display().to_string()
+}
+
+/// Units of a part of the device of [`SMALL`].
+const UNITS: u64 = 1 << 17;
+
+/// A place for each of [`UNITS`], in no order.
+fn shuffled(unit: u64) -> u64 {
+    (unit * 92_821 + 12_345) % UNITS
+}
+
+/// pgbench on `ssd-tlc` had a write amplification of 3.31 after uniform writes over its span, and 1.02 after its own.
+#[test]
+fn a_trace_is_repeated_until_it_is_steady() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace_of(folder.path(), (0..3).flat_map(|_| 0..UNITS));
+    let result = run(&task(SMALL, &format!("{path} qd=8"), 1, "steady"), None);
+    let state = &result.precondition;
+    let pass = state.pass.unwrap();
+    assert_eq!((pass.bytes, pass.distinct_bytes, pass.trimmed_bytes), (3 * UNITS * 4096, UNITS * 4096, 0));
+    let own = state.host_bytes - state.fill_bytes;
+    assert_eq!(
+        (state.fill_bytes, own),
+        (result.design.capacity_bytes, state.passes * pass.bytes),
+        "whole passes"
+    );
+    assert!(state.converged && state.bounds.is_none(), "{state:?}");
+    // What is overwritten in order is dead together: all there is to move is what the fill left beside it.
+    let [before, last] = state.last_windows;
+    assert!((1.0..1.05).contains(&before) && (1.0..1.05).contains(&last), "{state:?}");
+    assert!(result.write_amplification.total < 1.05, "{:?}", result.write_amplification);
+    assert!(
+        state.about.starts_with("filled once in order, then ") && state.about.contains(" (all of it "),
+        "{}",
+        state.about
+    );
+}
+
+#[test]
+fn a_trace_too_short_to_say_has_bounds() {
+    let folder = tempfile::tempdir().unwrap();
+    // Each unit once, in no order: what repeats it overwrites whole blocks.
+    let path = trace_of(folder.path(), (0..UNITS).map(shuffled));
+    let result = run(&task(SMALL, &format!("{path} qd=8"), 1, "steady"), None);
+    let [low, high] = result.precondition.bounds.expect("each unit is written once");
+    assert!((1.0..1.05).contains(&low), "{low}");
+    let random = format!("uniform rw=randwrite bs=4KiB qd=8 span={}KiB", UNITS * 4);
+    let random = run(&task(SMALL, &random, 1, "steady"), None).precondition.last_windows[1];
+    assert!(high > 1.2 && (high / random - 1.0).abs() < 0.02, "{high} and {random}");
+    assert!(result.precondition.about.contains("too short to say"), "{}", result.precondition.about);
+}
+
+/// The job with an end had 1.32 after uniform writes, time_based 1.01.
+#[test]
+fn a_job_with_an_end_is_as_one_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let amplification = |name: &str, end: &str| {
+        let path = folder.path().join(name);
+        let job = format!("[job]\nioengine=libaio\niodepth=8\nrw=write\nbs=4k\nsize=512m\n{end}");
+        fs::write(&path, job).unwrap();
+        let result = run(&task(SMALL, path.to_str().unwrap(), 1, "steady"), None);
+        assert!(result.precondition.converged, "{:?}", result.precondition);
+        (result.precondition.last_windows, result.precondition.host_bytes)
+    };
+    let once = amplification("once.fio", "");
+    assert_eq!(once, amplification("timed.fio", "time_based\nruntime=60\n"));
+    assert!(once.0[1] < 1.05, "{once:?}");
+    // It ends before the end of its region, and begins again at the beginning: less is overwritten.
+    let part = amplification("part.fio", "io_size=128m\n");
+    assert!(part.0[1] < 1.05 && part != once, "{part:?}");
+}
+
+#[test]
+fn what_never_writes_finds_a_device_filled_in_order() {
+    let state = run(&task(SMALL, "uniform rw=randread bs=4KiB qd=8", 1, "steady"), None).precondition;
+    assert_eq!((state.host_bytes, state.writes.as_deref(), state.converged), (state.fill_bytes, None, true));
+    assert_eq!(state.about, "filled once in order; the workload writes nothing");
+}
+
+/// It was `not steady: from 0.00 to 0.00`, since 100 windows were over before each block was erased twice.
+#[test]
+fn where_nothing_is_moved_the_state_is_steady() {
+    let mut sets = SMALL.to_vec();
+    sets[1] = "ftl.spare=99 %";
+    let result = run(&task(&sets, "uniform rw=randwrite bs=4KiB qd=8", 1, "steady"), None);
+    let state = &result.precondition;
+    assert!(state.converged && (1.0..1.05).contains(&state.last_windows[1]), "{state:?}");
+    let erased = result.design.raw_bytes - result.design.capacity_bytes;
+    assert!(state.host_bytes > erased, "each block was used again: {state:?}");
 }

@@ -132,6 +132,12 @@ impl Run {
         &self.result.workload
     }
 
+    /// How the device was prepared, in one line.
+    #[getter]
+    fn prepared(&self) -> String {
+        self.result.precondition.line(self.result.design.capacity_bytes)
+    }
+
     #[getter]
     fn seed(&self) -> u64 {
         self.result.seed

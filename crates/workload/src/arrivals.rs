@@ -116,6 +116,14 @@ impl Arrivals {
         }
     }
 
+    /// Takes the limit away; with `at_once` nothing is waited for any more.
+    pub(crate) fn go_on(&mut self, at_once: bool) {
+        self.limit_ps = u64::MAX;
+        if at_once {
+            self.pace = Pace::Closed { depth: 1 };
+        }
+    }
+
     /// The next arrival time; `None` beyond the limit (or beyond 213 days).
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Time> {

@@ -138,6 +138,17 @@ impl Batch {
         }
         self.len += count;
     }
+    /// Removes those of the requests from number `first` on that `keep` is false for.
+    pub fn retain(&mut self, first: usize, keep: impl Fn(&Request) -> bool) {
+        let mut kept = first;
+        for index in first..self.len {
+            if keep(&self.requests[index]) {
+                self.requests[kept] = self.requests[index];
+                kept += 1;
+            }
+        }
+        self.len = kept;
+    }
     /// The requests.
     #[inline]
     pub fn requests(&self) -> &[Request] {

@@ -218,21 +218,20 @@ impl WorkloadSpec {
         Ok(Opened { streams: vec![stream], notes: note.map(str::to_owned).into_iter().collect() })
     }
 
-    /// The copy whose writes, drawn with another seed, bring a device to its steady state: without an end where it accesses
-    /// words. `None` if it has none: a trace does not depend on the seed, a client of a file system has a preparation
-    /// of its own, and a log is in its steady state from the first transaction on.
+    /// The copy whose writes, drawn with another seed, bring a device to its steady state: without an end where it can do
+    /// without one. `None` if it has none: a log is in its steady state from the first transaction on.
     pub fn preparing(&self) -> Option<WorkloadSpec> {
         let limits = Limits::default();
         let kind = match &self.kind {
-            Kind::Trace(_)
-            | Kind::Iozone(_)
-            | Kind::Logger(_)
-            | Kind::DebitCredit(_)
-            | Kind::Compiler(_)
-            | Kind::Compile(_) => return None,
+            Kind::DebitCredit(_) | Kind::Compiler(_) | Kind::Compile(_) => return None,
             Kind::Tpca(config) => Kind::Tpca(TpcaConfig { limits, ..*config }),
             Kind::Words(config) => Kind::Words(WordsConfig { limits, ..*config }),
-            kind @ (Kind::Generator(_) | Kind::Tpcc(_) | Kind::Job { .. }) => kind.clone(),
+            Kind::Tpcc(config) => Kind::Tpcc(TpccConfig { limits, ..*config }),
+            kind @ (Kind::Generator(_)
+            | Kind::Iozone(_)
+            | Kind::Logger(_)
+            | Kind::Job { .. }
+            | Kind::Trace(_)) => kind.clone(),
         };
         Some(WorkloadSpec { text: self.text.clone(), kind })
     }

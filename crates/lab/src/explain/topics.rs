@@ -114,7 +114,9 @@ A new drive has every block erased and cleans nothing. `--precondition` says whe
   scattered  every logical unit written once, in random order: what is hot by address is not
            together on the medium (where locality gathering of eNVy has everything to do)
   steady   full, then written by the workload itself until write amplification has converged (the
-           default)
+           default). A trace, and whatever else has an end, is repeated in the same order, as fast
+           as the device takes it; what it never writes stays as it was filled, and what only
+           reads finds the device filled in order
 After commas: fill=30% writes only the first 30 % of the capacity, span=30% sends the writes to
 the steady state to the first 30 % (else to what is filled), idle=10s lets time pass before the
 first request, seed=N draws another device: steady,fill=50%,idle=10s.
@@ -123,11 +125,16 @@ given, so that runs with other seeds begin with the same device. The spread over
 contain how it came to its state; vary seed=N for that. A fresh device is drawn by --seed.
 Prepared devices are kept in the user's cache folder (--cache DIR, --cache-size, --no-cache) and
 used again by every run with the same design, preparation and addresses of writes.
-The report says how many times the capacity was written until then. With hot and cold data this
-can take hundreds of capacities, since the cold data must find its place.
+Every result says in one line how its device was prepared: by whose writes, how many capacities,
+what it holds, and whether it is steady. With hot and cold data this can take hundreds of
+capacities, since the cold data must find its place.
 Under a workload that goes over all its places before it comes back to one (shuffled, fio's random
 map) write amplification rises and falls within every pass: it is steady when whole passes agree,
 and a run that is shorter than a pass does not show it.
+A trace that writes less than twice what it touches does not say which of its units are written
+again, and when. Repeated, it overwrites them in the order in which it wrote them, which costs
+least; the result says so, and names the other end as well: as many bytes, written unit by unit in
+random order on the same device.
 A page-mapped device of 2^20 units and more, under a generator that draws every address anew, is
 settled as a twin first: up to 64 units are one in it, so it takes as many times fewer writes. Then
 each is split into its units and an eighth of a capacity is written at full size, then longer

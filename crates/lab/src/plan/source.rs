@@ -4,6 +4,7 @@ use super::cache;
 use nvlab_units::Rng;
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::block::fio_job::FioJobFile;
+use nvlab_workload::block::repeated::Repeated;
 use nvlab_workload::block::together::{Issue, Tenant, Together};
 use nvlab_workload::columns::Columns;
 use nvlab_workload::replay::{Replay, ReplaySpec};
@@ -16,6 +17,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The smallest request of a host: devices read and write parts of their units.
 const SECTOR_BYTES: u64 = 512;
+
+/// Random orders of a workload with an end that take turns, so that it does not overwrite its blocks in the order in which it wrote
+/// them, pass by pass.
+const ORDERS: u64 = 4;
 
 /// Between two workloads that run together.
 const AND: &str = " + ";
@@ -141,8 +146,9 @@ impl Source {
         Ok(Opened { work, about, notes })
     }
 
-    /// Opens the copy whose writes bring the device to its steady state; `None` if the workload has none
-    /// ([`WorkloadSpec::preparing`]), or streams that wait for others: they make the state that they need.
+    /// Opens the copy whose writes bring the device to its steady state: without an end, or repeated ([`Repeated`]) where it has one
+    /// that matters: a recording, a client of a file system, streams that wait for others, and a sequential one that ends before the
+    /// end of its region. `None` if the workload has none ([`WorkloadSpec::preparing`]).
     pub(crate) fn open_own(
         &self,
         capacity_bytes: u64,
@@ -150,11 +156,33 @@ impl Source {
         seed: u64,
     ) -> Result<Option<Work>, WorkloadError> {
         let target = Target { capacity_bytes, unit_bytes: SECTOR_BYTES, serves };
-        let (streams, _) = self.streams(target, seed, Part::open_own)?;
-        if streams.is_empty() || streams.iter().any(|stream| !stream.after.is_empty()) {
+        let open = |seed, how| self.streams(target, seed, how).map(|(streams, _)| streams);
+        let mut streams = open(seed, Part::open_own as Open)?;
+        if streams.is_empty() {
             return Ok(None);
         }
-        self.joined(streams).map(Some)
+        if streams.iter().any(|stream| !stream.after.is_empty()) {
+            let passes = (0..ORDERS).map(|order| self.joined(open(seed ^ order, Part::open)?));
+            let passes = passes.collect::<Result<Vec<Work>, WorkloadError>>()?;
+            return Ok(repeated(passes));
+        }
+        let is_alone = streams.len() == 1;
+        for stream in &mut streams {
+            (stream.delay, stream.ramp_time) = (Span::ZERO, Span::ZERO);
+            if is_alone {
+                stream.issue = Issue::default();
+            }
+            if let Work::Requests(workload) = &mut stream.work {
+                match workload {
+                    AnyBlockWorkload::Generator(generator) if is_alone && generator.leaves_rest() => {}
+                    AnyBlockWorkload::Generator(generator) => generator.go_on(is_alone),
+                    AnyBlockWorkload::Replay(replay) if !is_alone => *replay = replay.clone().endless(),
+                    _ => {}
+                }
+            }
+        }
+        let work = self.joined(streams)?;
+        if work.has_end() { Ok(repeated(vec![work])) } else { Ok(Some(work)) }
     }
 
     /// The streams of all parts, and notes.
@@ -205,6 +233,12 @@ impl Source {
     }
 }
 
+/// The passes of workloads with an end; `None` if they are no requests for blocks.
+fn repeated(passes: Vec<Work>) -> Option<Work> {
+    let passes: Option<Vec<AnyBlockWorkload>> = passes.into_iter().map(Work::requests).collect();
+    passes.map(|passes| Work::Requests(AnyBlockWorkload::Repeated(Repeated::new(passes))))
+}
+
 /// How a part is opened.
 type Open = fn(&Part, Target, u64) -> Result<nvlab_workload::Opened, WorkloadError>;
 
@@ -242,10 +276,17 @@ impl Part {
     }
 
     fn open_own(&self, target: Target, seed: u64) -> Result<nvlab_workload::Opened, WorkloadError> {
-        match self.spec.preparing() {
-            Some(spec) => spec.open(target, seed),
-            None => Ok(nvlab_workload::Opened { streams: Vec::new(), notes: Vec::new() }),
+        let nothing = Ok(nvlab_workload::Opened { streams: Vec::new(), notes: Vec::new() });
+        if let (Kind::Trace(spec), Some(held)) = (&self.spec.kind, &self.trace) {
+            let columns = held.columns(spec, self.hash)?;
+            let once = ReplaySpec { loops: 1, keeps_think: false, ..spec.clone() };
+            let replay = Replay::new(Columns::clone(&columns), &once, target.capacity_bytes, seed)?;
+            let Some(replay) = replay.without_reads() else { return nothing };
+            let work = Work::Requests(AnyBlockWorkload::Replay(replay));
+            let streams = vec![Stream::new(self.spec.text.clone(), work)];
+            return Ok(nvlab_workload::Opened { streams, notes: Vec::new() });
         }
+        self.spec.preparing().map_or(nothing, |spec| spec.open(target, seed))
     }
 }
 

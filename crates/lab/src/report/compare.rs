@@ -29,6 +29,8 @@ struct Comparison {
     rows: Vec<Row>,
     workload: String,
     /// Warnings: what a reader must know before trusting a row.
+    /// How the devices were prepared.
+    prepared: Vec<String>,
     notes: Vec<String>,
 }
 
@@ -168,7 +170,14 @@ impl Comparison {
             }
             notes.extend(reasons(run).iter().map(|reason| format!("{}: {reason}", run.design.name)));
         }
-        Comparison { columns, rows, workload: groups[0][0].workload.clone(), notes }
+        let lines = groups.iter().filter_map(|runs| runs.first());
+        let lines = lines.map(|run| (&run.design.name, human::precondition(run).0)).collect::<Vec<_>>();
+        let is_one = lines.iter().all(|(_, line)| *line == lines[0].1);
+        let prepared = match is_one {
+            true => vec![format!("prepared: {}", lines[0].1)],
+            false => lines.iter().map(|(name, line)| format!("{name} prepared: {line}")).collect(),
+        };
+        Comparison { columns, rows, workload: groups[0][0].workload.clone(), prepared, notes }
     }
 
     /// `zipf theta=0.99, 5 seeds, 95 % interval`.
@@ -182,6 +191,9 @@ impl Comparison {
 
     fn human(&self) -> String {
         let mut text = format!("{}\n", self.title());
+        for line in &self.prepared {
+            text += &format!("{line}\n");
+        }
         for columns in self.folded() {
             text.push('\n');
             for line in self.table(&columns).lines() {

@@ -158,7 +158,7 @@ impl Page {
     }
 
     fn state(&mut self, run: &RunResult) {
-        self.checked("Preconditioned", precondition(run));
+        self.checked("Prepared", precondition(run));
         self.checked("Requests", requests(run));
         for warning in warnings(run) {
             self.checked("", (warning, true));

@@ -119,12 +119,11 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         workload_about: "29.8 M units of 4 KiB, 32 requests at a time".to_string(),
         seed,
         precondition: Precondition {
-            kind: "steady".to_string(),
             host_bytes: 581 << 30,
+            fill_bytes: 114 << 30,
+            writes: Some("the workload's own writes".to_string()),
             last_windows: [2.96, 2.97],
-            twin_units: 1,
-            rested_s: 0.0,
-            converged: true,
+            ..Precondition::none("steady")
         },
         requests_asked: Some(1_800_000),
         until: None,

@@ -90,6 +90,11 @@ pub fn page_map(
     })
 }
 
+/// Says whose writes they were.
+fn by_units(report: Precondition) -> Precondition {
+    Precondition { writes: report.writes.map(|_| "uniform writes of a unit".to_string()), ..report }
+}
+
 /// Brings a page map to a state, or finds it there.
 fn prepared(
     device: Attached<PageMap>,
@@ -100,6 +105,7 @@ fn prepared(
 ) -> Result<Aged, AgeError> {
     let mut device = Carrying::new(device);
     let (report, ready) = begin.prepared(&mut device, preparation, own, on_progress)?;
+    let report = by_units(report);
     Ok(Aged { device: device.into_inner(), report, ready: ready + preparation.idle })
 }
 
@@ -114,5 +120,5 @@ pub fn prepare(
     let (_, mut own) = writes(design, preparation)?;
     let own = own.as_mut().map(|own| &mut **own as &mut dyn BlockWorkload);
     let (report, ready) = precondition::precondition(device, preparation, own, on_progress)?;
-    Ok((report, ready + preparation.idle))
+    Ok((by_units(report), ready + preparation.idle))
 }

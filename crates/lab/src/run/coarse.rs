@@ -163,7 +163,7 @@ pub(super) fn settled(
     };
     let mut drawn = Drawn::new(draws);
     let spare = capacity_units / twin.factor as u64;
-    let twin_report = Precondition { host_bytes: 0, ..report.clone() };
+    let twin_report = Precondition { host_bytes: 0, fill_bytes: 0, ..report.clone() };
     let mut settling = settle_twin(&mut twin, &mut drawn, (&scale, spare), twin_report, steps)?;
     let draws = &drawn.draws;
     if !settling.report.converged || !device.split(&twin, &mut |unit, nth| scale.member(draws, unit, nth)) {
@@ -183,8 +183,14 @@ pub(super) fn settled(
     let filled = unmeasured(device, &mut fill, settling.done.now, &Limit::NONE, go_on)?;
     (settling.done.now, settling.done.requests) = (filled.now, settling.done.requests + filled.requests);
     let expected = settling.report.last_windows[1];
-    settling.report =
-        Precondition { last_windows: [expected; 2], twin_units: twin.factor, ..settling.report };
+    let own = settling.report.host_bytes - settling.report.fill_bytes;
+    settling.report = Precondition {
+        host_bytes: filled_bytes + own,
+        fill_bytes: filled_bytes,
+        last_windows: [expected; 2],
+        twin_units: twin.factor,
+        ..settling.report
+    };
     let mut fine = Settling::new(settling.done, settling.report);
     fine.drawn = drawn.drawn;
     finish(device, drawn, &mut fine, steps)?;
@@ -256,7 +262,7 @@ fn settle_twin(
         room
     };
     let mut writes = Unmeasured { footprint: 0..capacity, fill };
-    let mut settling = Settling::new(done, Precondition { host_bytes, ..report });
+    let mut settling = Settling::new(done, Precondition { host_bytes, fill_bytes: host_bytes, ..report });
     let on_progress = &mut *steps.on_progress;
     let on_progress = &mut |text: &str, share: f64| on_progress(&format!("coarse {text}"), share);
     // A twin is not kept: it is settled in a fraction of the time.

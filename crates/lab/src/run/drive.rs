@@ -104,6 +104,16 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// The progress of two runs, the `later` one right behind this.
+    pub(super) fn and(&self, later: &Progress) -> Progress {
+        Progress {
+            requests: self.requests + later.requests,
+            bytes: self.bytes + later.bytes,
+            written_bytes: self.written_bytes + later.written_bytes,
+            ..*later
+        }
+    }
+
     /// The progress after `requests`; the time is left as it is.
     #[inline]
     pub(super) fn after(mut self, requests: &[Request]) -> Progress {

@@ -8,6 +8,7 @@
 
 pub mod aged;
 mod arrivals;
+mod bounds;
 mod coarse;
 mod commits;
 pub mod device;
@@ -38,9 +39,11 @@ pub use preparation::{Preparation, State};
 pub use summary::{key, summarize};
 
 use crate::design::{Design, Ftl};
+use crate::prepared::Shelf;
 use crate::result::{
     ArrivalsResult, MountResult, Precondition, ProgramResult, RunResult, SoftwareResult, TenantResult,
 };
+use aged::AgeError;
 use device::{AnyDevice, Carrying, InMemory, NoBytes, Observed};
 use meter::Meter;
 use nvlab_access::{Attached, MemoryWindow};
@@ -72,7 +75,7 @@ pub struct RunPlan {
 pub type OnProgress<'a> = &'a mut dyn FnMut(&str, f64) -> bool;
 
 /// Runs a workload on a design. `own` is a copy of it with another seed whose writes bring the device to its steady state,
-/// so that it is not prepared with the same requests that are then measured; `None`: uniform writes do. With `keeping` it
+/// so that it is not prepared with the same requests that are then measured; `None`: it writes nothing. With `keeping` it
 /// may begin with a device that an earlier run prepared; that does not change the result.
 /// Requests for blocks on a memory use it as a RAM disk; accesses to words need a memory. `on_progress` returns false to
 /// stop.
@@ -122,7 +125,7 @@ pub fn run_requests(
         let bytes = keeps.then_some(InMemory { filled: is_prepared });
         let device = device::any(design, seed, bytes).map_err(|why| unbuildable(plan, why))?;
         let begin = kept::Begin::default();
-        return Requests { design, plan, workload, own, begin, on_progress }.on(device);
+        return Requests { design, plan, workload, own, begin, shelf: None, on_progress }.on(device);
     };
     let keys = kept::Keys::new(design, &plan.state, keeping.workload, own.as_deref());
     keys.begin(keeping.shelf, |device, begin| {
@@ -131,7 +134,8 @@ pub fn run_requests(
             Some(device) => Box::new(Carrying::new(device)),
             None => device::any(design, seed, None).map_err(|why| unbuildable(plan, why))?,
         };
-        Requests { design, plan, workload, own, begin, on_progress }.on(device)
+        let shelf = Some(keeping.shelf);
+        Requests { design, plan, workload, own, begin, shelf, on_progress }.on(device)
     })
 }
 
@@ -213,16 +217,17 @@ struct Requests<'a> {
     workload: &'a mut dyn BlockWorkload,
     own: Option<&'a mut dyn BlockWorkload>,
     begin: kept::Begin<'a>,
+    shelf: Option<&'a Shelf>,
     on_progress: OnProgress<'a>,
 }
 
 impl Requests<'_> {
     /// Prepares the device and runs the workload on it.
     fn on(self, mut device: Box<dyn AnyDevice>) -> Result<RunResult, RunError> {
-        let Requests { design, plan, workload, own, begin, on_progress } = self;
+        let Requests { design, plan, workload, own, begin, shelf, on_progress } = self;
         let clock = std::time::Instant::now();
         let prepared = begin.prepared(&mut *device, &plan.state, own, on_progress);
-        let (prepared, begin) = opened(&mut *device, prepared, plan, workload, on_progress)?;
+        let (prepared, begin) = opened(&mut *device, (design, shelf), prepared, plan, workload, on_progress)?;
         let origin = ramped_up(&mut *device, workload, (design, plan), begin, on_progress)?;
         let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
         let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
@@ -305,12 +310,17 @@ fn failed(plan: &RunPlan, source: DriveError) -> RunError {
 /// Has the workload prepare what it needs on a device that is `prepared`; returns how that was, and when what is measured begins.
 fn opened(
     device: &mut dyn DeviceUnderTest,
+    (design, shelf): (&Design, Option<&Shelf>),
     prepared: Result<(Precondition, Time), DriveError>,
     plan: &RunPlan,
     workload: &mut dyn BlockWorkload,
     on_progress: OnProgress<'_>,
 ) -> Result<(Precondition, Time), RunError> {
     let (prepared, ready) = prepared.map_err(|source| unprepared(plan, source))?;
+    let prepared = bounds::with_bounds(prepared, design, &plan.state, shelf, on_progress);
+    let prepared = prepared.map_err(|why| unaged(plan, why))?;
+    let prepared =
+        Precondition { has_file_system: prepared.has_file_system || workload.carries_payload(), ..prepared };
     let origin = precondition::prepare(device, workload, ready + plan.state.idle, on_progress)
         .map_err(|source| unprepared(plan, source))?;
     device.reset_stats();
@@ -335,6 +345,14 @@ fn ramped_up(
     let progress = driven.progress.map_err(|source| failed(plan, source))?;
     device.reset_stats();
     Ok(progress.now)
+}
+
+fn unaged(plan: &RunPlan, why: AgeError) -> RunError {
+    match why {
+        AgeError::Build(why) => unbuildable(plan, why),
+        AgeError::Drive(source) => unprepared(plan, source),
+        AgeError::Workload(why) => why.into(),
+    }
 }
 
 fn unprepared(plan: &RunPlan, source: DriveError) -> RunError {

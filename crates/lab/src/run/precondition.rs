@@ -2,24 +2,29 @@
 //!
 //! `full`: every logical unit is written once, in order. `scattered`: once, in random order, so that neighbours in
 //! address are far apart on the medium and locality of addresses is not locality of blocks. `steady`: as `full`, then
-//! the workload's own writes (or uniform ones of a unit, if it has too few), as fast as the device takes them, until
-//! write amplification is constant (`settle`), or to the same state by way of a coarse twin (`coarse`).
+//! the workload's own writes, as fast as the device takes them, until write amplification is constant (`settle`), or to the same
+//! state by way of a coarse twin (`coarse`). A workload with an end is repeated; what it never writes stays as it was filled, and a
+//! workload that writes nothing leaves the device filled.
 //! After each of them the device is left idle until a cache that it empties in idle time is empty.
 
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at, within_time};
 use super::preparation::{Preparation, State};
 use super::settle::{DEPTH, Settles, Settling, Steps, Unmeasured, sequential_fill, settle, unmeasured};
 use super::{OnProgress, coarse};
-use crate::result::Precondition;
+use crate::result::{PassResult, Precondition};
 use nvlab_units::{Rng, Span, Time};
 use nvlab_workload::addresses::Scatter;
 use nvlab_workload::block::Draws;
+use nvlab_workload::block::repeated::PassWrites;
 use nvlab_workload::block::together::Tenant;
 use nvlab_workload::{
     AccessKind, AnyMemoryWorkload, Batch, BlockWorkload, Op, Pacing, Program, Request, Workload,
 };
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Whose writes bring a device to its steady state.
+const OWN: &str = "the workload's own writes";
 
 /// A workload that needs more transactions than this to fill a batch with stores counts as one without stores.
 const BARREN_MAX: u32 = 10_000;
@@ -39,22 +44,6 @@ fn scattered_fill(bytes: u32, filled_bytes: u64, seed: u64) -> impl BlockWorkloa
         count
     };
     Unmeasured { footprint: 0..units * bytes as u64, fill }
-}
-
-/// Uniform writes of one unit within `footprint`, without an end.
-fn uniform_writes(footprint: Range<u64>, bytes: u32, seed: u64) -> impl BlockWorkload {
-    let (first, end) = (footprint.start / bytes as u64, footprint.end / bytes as u64);
-    let units = (end - first).max(1);
-    let mut rng = Rng::stream(seed, "precondition");
-    let fill = move |batch: &mut Batch| {
-        let room = batch.room();
-        batch.extend(room, || {
-            let offset = (first + rng.below(units)) * bytes as u64;
-            Request { offset, bytes, op: Op::Write, ..Request::default() }
-        });
-        room
-    };
-    Unmeasured { footprint, fill }
 }
 
 /// The stores of transactions, each as a write of the page that it changes.
@@ -111,6 +100,18 @@ impl BlockWorkload for Opening<'_> {
     fn tenants(&mut self) -> Option<&mut [Tenant]> {
         None
     }
+    fn pass_bytes(&self) -> Option<u64> {
+        None
+    }
+    fn ramp_time(&self) -> Span {
+        Span::ZERO
+    }
+    fn begin_again(&mut self) -> bool {
+        false
+    }
+    fn pass_writes(&self, _: u32) -> Option<PassWrites> {
+        None
+    }
     fn program(&self) -> Option<Arc<Program>> {
         None
     }
@@ -158,7 +159,7 @@ pub fn prepare(
 }
 
 /// Brings a device to a state and returns when it is reached. `workload` is a copy of the one to be measured, with a seed
-/// of its own; `None` if its writes are not to be used (a trace).
+/// of its own; `None` if it writes nothing.
 pub fn precondition(
     device: &mut dyn DeviceUnderTest,
     preparation: &Preparation,
@@ -181,7 +182,7 @@ pub(super) fn prepared(
         return Ok((Precondition::none(&preparation.to_string()), Time::ZERO));
     }
     let settling = match kept {
-        Some(kept) => resumed(device, preparation, workload, kept, steps)?,
+        Some(kept) => resumed(device, workload, kept, steps)?,
         None => begun(device, preparation, workload, steps)?,
     };
     let now = settling.done.now;
@@ -194,7 +195,8 @@ pub(super) fn prepared(
         source,
     })?;
     // The measured run begins on an idle device, rested like the drives in benchmarks: its cache is folded.
-    let Settling { report, done, .. } = settling;
+    let Settling { mut report, done, .. } = settling;
+    report.writes = (report.host_bytes > report.fill_bytes).then(|| OWN.to_string());
     let idle = idle_at(device, flushed.end, done.requests)?;
     let rested = device.rest(idle).map_err(|source| DriveError::Unfinished { at: idle, source })?;
     let report = Precondition { rested_s: rested.since(idle).seconds(), ..report };
@@ -231,9 +233,18 @@ fn begun(
         let mut fill = sequential_fill(device.unit_bytes(), filled, 0..0);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     };
-    let report = Precondition { host_bytes: filled, ..report };
+    let report = Precondition { host_bytes: filled, fill_bytes: filled, ..report };
     match is_steady {
-        true => settled(device, preparation, workload, Settling::new(done, report), steps),
+        true => {
+            let pass = workload.as_ref().and_then(|workload| workload.pass_writes(device.unit_bytes()));
+            let pass = pass.map(|PassWrites { bytes, distinct_bytes, trimmed_bytes }| PassResult {
+                bytes,
+                distinct_bytes,
+                trimmed_bytes,
+            });
+            let report = Precondition { pass, ..report };
+            settled(device, workload, Settling::new(done, report), steps)
+        }
         false => Ok(Settling::done(done, report)),
     }
 }
@@ -241,7 +252,6 @@ fn begun(
 /// Goes on with the preparation of a device that was kept.
 fn resumed(
     device: &mut dyn DeviceUnderTest,
-    preparation: &Preparation,
     mut workload: Option<&mut dyn BlockWorkload>,
     kept: Settling,
     steps: &mut Steps<'_>,
@@ -250,10 +260,10 @@ fn resumed(
         let draws = workload.and_then(|workload| workload.draws());
         return coarse::resumed(device, draws.expect("a twin was drawn for"), kept, steps);
     }
-    if let (Some(workload), false) = (&mut workload, kept.uniform) {
+    if let Some(workload) = &mut workload {
         skip(&mut **workload, kept.drawn);
     }
-    settled(device, preparation, workload, kept, steps)
+    settled(device, workload, kept, steps)
 }
 
 /// Drops the first `count` requests of a workload.
@@ -268,26 +278,16 @@ fn skip(workload: &mut dyn BlockWorkload, count: u64) {
     }
 }
 
-/// Writes to a filled device until it is steady: the writes of the workload, uniform ones if it has too few.
+/// Has a workload write to a filled device until it is steady.
 fn settled(
     device: &mut dyn DeviceUnderTest,
-    preparation: &Preparation,
     workload: Option<&mut dyn BlockWorkload>,
     mut settling: Settling,
     steps: &mut Steps<'_>,
 ) -> Result<Settling, DriveError> {
-    let within = preparation.span_bytes(device.capacity_bytes());
-    let footprint = workload.as_ref().map_or(0..within, |workload| workload.footprint());
-    if let (Some(workload), false) = (workload, settling.uniform)
-        && settle(device, workload, &mut settling, Settles::Device, steps)? > 0
-    {
-        return Ok(settling);
+    match workload {
+        Some(workload) => settle(device, workload, &mut settling, Settles::Device, steps)?,
+        None => settling.report.converged = true,
     }
-    let mut writes = uniform_writes(footprint, device.unit_bytes(), preparation.seed);
-    match settling.uniform {
-        true => skip(&mut writes, settling.drawn),
-        false => settling = settling.with_uniform_writes(),
-    }
-    settle(device, &mut writes, &mut settling, Settles::Device, steps)?;
     Ok(settling)
 }

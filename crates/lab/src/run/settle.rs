@@ -7,25 +7,39 @@
 //! of its twin is there when a window agrees with the one before, the first, of an eighth of a capacity, with the twin's; each
 //! window is twice as long as the one before, up to half a capacity.
 //!
+//! The windows of a workload that is repeated are whole passes of it. Only what changes the device is driven: no reads, unless several
+//! streams keep their pace.
+//!
 //! A workload that goes over all its addresses before it comes back to one (fio's random map) has no constant write amplification
 //! but one that repeats with every pass: its windows are whole passes.
+//!
+//! Where no block that was used again had anything left to move, the state is steady as it is.
 //!
 //! Between two windows nothing is in flight: there the device can be kept, and its preparation continued by another run
 //! with the same result ([`Settling`]).
 
-use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, Watch, drive};
+use super::drive::{ASK_EVERY, DeviceUnderTest, DriveError, Limit, Progress, Watch, drive};
 use super::{OnProgress, tenants};
 use crate::result::Precondition;
 use nvlab_access::Attached;
 use nvlab_controller::PageMap;
-use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Workload};
+use nvlab_units::Span;
+use nvlab_workload::block::Draws;
+use nvlab_workload::block::repeated::PassWrites;
+use nvlab_workload::block::together::Tenant;
+use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Program, Request, Workload};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::Arc;
 
-/// Windows of half a capacity after which `steady` gives up and reports that it has not converged.
+/// Windows that count after which `steady` gives up and reports that it has not converged.
 const WINDOWS_MAX: u64 = 100;
 /// Windows on each side of the comparison, at least.
 const WINDOWS_MIN: usize = 2;
+/// Windows in all: a device with much spare takes many until each block was erased twice.
+const ROUNDS_MAX: u64 = 4096;
+/// A workload that draws this many requests without a write counts as one that writes nothing.
+const BARREN_MAX: u64 = 1 << 20;
 const AGREE: f64 = 0.01;
 /// Share of a capacity of the first window after a twin, as a power of one half.
 const FIRST_AFTER_TWIN: u64 = 3;
@@ -50,12 +64,10 @@ pub(crate) struct Settling {
     pub done: Progress,
     /// What will be reported.
     pub report: Precondition,
-    /// Requests or ranks drawn from the source of the writes: those that the next window begins after.
+    /// Requests or ranks drawn from the source of the writes: those that the next window begins after. None of a workload that is
+    /// repeated: each window begins with a pass.
     pub drawn: u64,
-    /// The writes are uniform ones, since the workload hardly writes.
-    pub uniform: bool,
     rounds: u64,
-    written_bytes: u64,
     windows: Vec<f64>,
     /// Erases before the first window; `None`: there was none yet.
     erases_before: Option<u64>,
@@ -69,28 +81,14 @@ impl Settling {
 
     /// Nothing to settle: `report` is all there is to say.
     pub fn done(done: Progress, report: Precondition) -> Settling {
-        Settling {
-            done,
-            report,
-            drawn: 0,
-            uniform: false,
-            rounds: 0,
-            written_bytes: 0,
-            windows: Vec::new(),
-            erases_before: None,
-        }
-    }
-
-    /// The same with uniform writes, from the beginning.
-    pub fn with_uniform_writes(self) -> Settling {
-        Settling { uniform: true, ..Settling::new(self.done, self.report) }
+        Settling { done, report, drawn: 0, rounds: 0, windows: Vec::new(), erases_before: None }
     }
 
     /// What is known at a share of the next window, for people.
     fn tell(&self, erases_share: f64) -> String {
         let round = self.rounds + 1;
         let [a, b] = self.report.last_windows;
-        match b > 0.0 {
+        match b > 0.0 && (!self.windows.is_empty() || self.report.twin_units > 1) {
             false => format!("settling: round {round}, {:.0} % of the first erases", 100.0 * erases_share),
             true => {
                 let apart = 100.0 * (a - b).abs() / b;
@@ -113,7 +111,7 @@ impl Settling {
         }
         let windows = self.windows.len() as f64;
         let apart = if b > 0.0 { (a - b).abs() / b / AGREE } else { 1.0 };
-        (rounds - windows + (windows * apart).max(windows + 1.0).max(least)).min(WINDOWS_MAX as f64)
+        rounds - windows + (windows * apart).max(windows + 1.0).max(least).min(WINDOWS_MAX as f64)
     }
 }
 
@@ -179,7 +177,138 @@ pub(super) fn unmeasured(
     }
 }
 
-/// Writes one window; returns its write amplification, `None` if the workload wrote less than a window.
+/// The writes of a workload as fast as the device takes them: reads leave nothing on it.
+struct Writes<'a> {
+    workload: &'a mut dyn BlockWorkload,
+    /// Requests drawn, the reads among them.
+    drawn: u64,
+    /// Trims among them.
+    trims: u64,
+}
+
+impl<'a> Writes<'a> {
+    fn new(workload: &'a mut dyn BlockWorkload) -> Writes<'a> {
+        Writes { workload, drawn: 0, trims: 0 }
+    }
+}
+
+impl Workload for Writes<'_> {
+    fn pacing(&self) -> Pacing {
+        Pacing::Closed { depth: DEPTH }
+    }
+    fn threads(&self) -> u32 {
+        self.workload.threads()
+    }
+    fn footprint(&self) -> Range<u64> {
+        self.workload.footprint()
+    }
+    /// Unknown: the reads among them are not counted.
+    fn len_hint(&self) -> Option<u64> {
+        None
+    }
+    fn time_limit(&self) -> Option<Span> {
+        self.workload.time_limit()
+    }
+    fn has_end(&self) -> bool {
+        self.workload.has_end()
+    }
+    fn describe(&self) -> String {
+        self.workload.describe()
+    }
+}
+
+impl BlockWorkload for Writes<'_> {
+    fn fill(&mut self, batch: &mut Batch) -> usize {
+        let (before, until) = (batch.len(), self.drawn + BARREN_MAX);
+        while batch.len() == before && self.drawn < until {
+            match self.workload.fill(batch) {
+                0 => break,
+                count => self.drawn += count as u64,
+            }
+            batch.retain(before, |request| request.op != Op::Read);
+        }
+        let drawn = &batch.requests()[before..];
+        self.trims += drawn.iter().filter(|request| request.op == Op::Trim).count() as u64;
+        drawn.len()
+    }
+    fn prepare(&mut self, batch: &mut Batch) -> usize {
+        self.workload.prepare(batch)
+    }
+    fn carries_payload(&self) -> bool {
+        self.workload.carries_payload()
+    }
+    fn payload(&self, request: &Request) -> &[u8] {
+        self.workload.payload(request)
+    }
+    fn client_bytes(&self) -> Option<u64> {
+        self.workload.client_bytes()
+    }
+    fn pass_bytes(&self) -> Option<u64> {
+        self.workload.pass_bytes()
+    }
+    fn draws(&self) -> Option<Draws> {
+        self.workload.draws()
+    }
+    fn begin_again(&mut self) -> bool {
+        self.workload.begin_again()
+    }
+    fn pass_writes(&self, unit_bytes: u32) -> Option<PassWrites> {
+        self.workload.pass_writes(unit_bytes)
+    }
+    fn tenants(&mut self) -> Option<&mut [Tenant]> {
+        self.workload.tenants()
+    }
+    fn ramp_time(&self) -> Span {
+        self.workload.ramp_time()
+    }
+    /// They are issued as fast as the device takes them.
+    fn program(&self) -> Option<Arc<Program>> {
+        None
+    }
+}
+
+/// Drives a device with the writes of a workload until so many bytes are written: of one that is repeated as many whole passes as it
+/// takes, so that each window has seen the same.
+fn write(
+    device: &mut dyn DeviceUnderTest,
+    workload: &mut dyn BlockWorkload,
+    settling: &mut Settling,
+    (bytes, limit): (u64, &Limit),
+    go_on: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Progress, DriveError> {
+    let mut done = Progress { now: settling.done.now, ..Progress::default() };
+    let mut asked = 0;
+    while done.written_bytes < bytes {
+        let is_repeated = workload.begin_again();
+        let limit = if is_repeated { &Limit::NONE } else { limit };
+        let earlier = done;
+        let go_on_in_pass = &mut |pass: &Progress| go_on(&earlier.and(pass));
+        let pass = if workload.tenants().is_some() {
+            unmeasured(device, workload, done.now, limit, go_on_in_pass)?
+        } else {
+            let mut writes = Writes::new(workload);
+            let pass = unmeasured(device, &mut writes, done.now, limit, go_on_in_pass)?;
+            settling.report.has_trims |= writes.trims > 0;
+            settling.drawn += if is_repeated { 0 } else { writes.drawn };
+            pass
+        };
+        done = done.and(&pass);
+        if !is_repeated || pass.written_bytes == 0 {
+            break;
+        }
+        settling.report.passes += 1;
+        // Short passes do not ask by themselves.
+        if done.requests >= asked + ASK_EVERY {
+            asked = done.requests;
+            if !go_on(&done) {
+                return Err(DriveError::Stopped(done.requests));
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// Writes one window; returns its write amplification, `None` if the workload writes nothing.
 fn window(
     device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
@@ -195,30 +324,16 @@ fn window(
     let share = |progress: &Progress| (rounds + progress.written_bytes as f64 / window as f64) / expected;
     let on_progress = &mut *steps.on_progress;
     let go_on = &mut |progress: &Progress| on_progress(&text, share(progress).min(0.99));
-    let mut drawn = 0;
-    let footprint = workload.footprint();
-    let progress = if workload.tenants().is_some() {
-        unmeasured(device, workload, settling.done.now, limit, go_on)?
-    } else {
-        let fill = |batch: &mut Batch| {
-            let count = workload.fill(batch);
-            drawn += count as u64;
-            count
-        };
-        unmeasured(device, &mut Unmeasured { footprint, fill }, settling.done.now, limit, go_on)?
-    };
-    settling.drawn += drawn;
+    let progress = write(device, workload, settling, (window, limit), go_on)?;
     (settling.done.now, settling.done.requests) = (progress.now, settling.done.requests + progress.requests);
-    if progress.written_bytes < window {
-        settling.written_bytes *= (progress.written_bytes * 2 >= window) as u64;
+    if progress.written_bytes == 0 {
         return Ok(None);
     }
     settling.rounds += 1;
-    settling.written_bytes += progress.written_bytes;
     settling.report.host_bytes += progress.written_bytes;
     let after = device.counters();
     let programmed = (after.programmed_units - before.programmed_units) as f64;
-    Ok(Some(programmed / (after.host_units - before.host_units) as f64))
+    Ok(Some(programmed / (after.host_units - before.host_units).max(1) as f64))
 }
 
 /// Lets the device be kept between two windows.
@@ -237,22 +352,22 @@ pub(super) enum Settles {
     Twin,
 }
 
-/// The means of the earlier and the later half of windows, and whether they agree.
-fn halves(windows: &[f64]) -> ([f64; 2], bool) {
+/// The means of the earlier and the later half of windows, at least so many each, and whether they agree.
+fn halves(windows: &[f64], least: usize) -> ([f64; 2], bool) {
     let (earlier, later) = windows.split_at(windows.len() / 2);
     let mean = |windows: &[f64]| windows.iter().sum::<f64>() / windows.len().max(1) as f64;
     let [a, b] = [mean(earlier), mean(later)];
-    ([a, b], earlier.len() >= WINDOWS_MIN && (a - b).abs() <= AGREE * b)
+    ([a, b], earlier.len() >= least && (a - b).abs() <= AGREE * b)
 }
 
-/// Writes until two halves of the windows agree; returns the bytes written, 0 if the workload hardly writes.
+/// Writes until two halves of the windows agree, or nothing is ever moved. A workload that writes nothing leaves the device as it is.
 pub(super) fn settle(
     device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     settling: &mut Settling,
     settles: Settles,
     steps: &mut Steps<'_>,
-) -> Result<u64, DriveError> {
+) -> Result<(), DriveError> {
     let capacity = device.capacity_bytes();
     let unit = device.unit_bytes() as u64;
     // A window must hold enough blocks for its mean to be steady: half a capacity, at least 64 Ki units.
@@ -262,31 +377,50 @@ pub(super) fn settle(
         Some(pass @ 1..) => bytes.div_ceil(pass) * pass,
         _ => bytes,
     };
-    // A workload that writes less than a tenth of what it does would take too long.
+    // Streams keep their pace, reads included: one that writes less than a tenth of what it does would take too long.
     let limit = Limit { written_bytes: bytes, bytes: bytes.saturating_mul(10), ..Limit::NONE };
     let blocks = device.blocks() as u64;
     let filled = *settling.erases_before.get_or_insert(device.counters().erases);
-    while settling.rounds < WINDOWS_MAX {
+    while settling.windows.len() < WINDOWS_MAX as usize && settling.rounds < ROUNDS_MAX {
         let Some(found) = window(device, workload, settling, (bytes, &limit), steps)? else {
-            return Ok(settling.written_bytes);
+            settling.report.converged = settling.rounds == 0;
+            break;
         };
-        if device.counters().erases - filled >= ERASES_BEFORE * blocks {
+        let erases = device.counters().erases - filled;
+        if erases >= blocks && moved(device) == 0 {
+            // All blocks were used again, and none had anything left to move: nothing changes any more.
+            (settling.report.last_windows, settling.report.converged) = ([found; 2], true);
+            break;
+        }
+        if erases >= ERASES_BEFORE * blocks {
             settling.windows.push(found);
-            let (mut means, mut agree) = halves(&settling.windows);
+            // Of long passes each is compared with the one before.
+            let written = settling.report.host_bytes - settling.report.fill_bytes;
+            let least = if written / settling.rounds >= capacity { 1 } else { WINDOWS_MIN };
+            let (mut means, mut agree) = halves(&settling.windows, least);
             if settles == Settles::Twin && !agree {
-                (means, agree) = halves(&settling.windows[settling.windows.len() / 4..]);
+                (means, agree) = halves(&settling.windows[settling.windows.len() / 4..], least);
             }
             (settling.report.last_windows, settling.report.converged) = (means, agree);
             if agree {
                 break;
             }
+        } else {
+            let [_, before] = settling.report.last_windows;
+            settling.report.last_windows = [if settling.rounds > 1 { before } else { found }, found];
         }
         // How far each of several tenants is could not be told by the number of requests drawn.
         if workload.tenants().is_none() {
             between(device, settling, steps);
         }
     }
-    Ok(settling.written_bytes)
+    Ok(())
+}
+
+/// Units that a new device has moved since it was built, to clean or to fold.
+fn moved(device: &dyn DeviceUnderTest) -> u64 {
+    let causes = device.insides(Span::from_ms(1)).causes;
+    causes.clean + causes.merge + causes.fold + causes.transfer + causes.wear
 }
 
 /// Writes to a device that came from its twin until a window agrees with the one before, the first with the write

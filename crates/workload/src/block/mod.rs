@@ -3,6 +3,7 @@
 pub mod fat;
 pub mod fio_job;
 pub mod generator;
+pub mod repeated;
 pub mod replay;
 pub mod together;
 pub mod tpcc;
@@ -11,6 +12,7 @@ use crate::addresses::Ranks;
 use crate::{Batch, Request, Span, Workload};
 use fat::FatClient;
 use generator::{AnyGenerator, SizeSource};
+use repeated::{PassWrites, Repeated};
 use replay::{Program, Replay};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -53,6 +55,16 @@ pub trait BlockWorkload: Workload {
     /// How it draws the addresses of its writes, if they are all of one size and each is drawn anew, and it never trims:
     /// then nothing about the state it leaves a device in depends on their order.
     fn draws(&self) -> Option<Draws> {
+        None
+    }
+
+    /// Begins the next pass of a workload that is repeated ([`Repeated`]); false: it is not.
+    fn begin_again(&mut self) -> bool {
+        false
+    }
+
+    /// What a pass of a workload that is repeated writes to a device with units of `unit_bytes`.
+    fn pass_writes(&self, _unit_bytes: u32) -> Option<PassWrites> {
         None
     }
 
@@ -116,6 +128,8 @@ pub enum AnyBlockWorkload {
     Replay(Replay),
     /// Several at once.
     Together(Together),
+    /// Any of them, again and again.
+    Repeated(Repeated),
 }
 
 impl Deref for AnyBlockWorkload {
@@ -127,6 +141,7 @@ impl Deref for AnyBlockWorkload {
             AnyBlockWorkload::Fat(workload) => workload,
             AnyBlockWorkload::Replay(workload) => workload,
             AnyBlockWorkload::Together(workload) => workload,
+            AnyBlockWorkload::Repeated(workload) => workload,
         }
     }
 }
@@ -139,6 +154,7 @@ impl DerefMut for AnyBlockWorkload {
             AnyBlockWorkload::Fat(workload) => workload,
             AnyBlockWorkload::Replay(workload) => workload,
             AnyBlockWorkload::Together(workload) => workload,
+            AnyBlockWorkload::Repeated(workload) => workload,
         }
     }
 }

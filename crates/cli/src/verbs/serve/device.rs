@@ -9,7 +9,7 @@ use crate::verbs::trace::target;
 use nvlab_lab::plan::Named;
 use nvlab_lab::prepared::Shelf;
 use nvlab_lab::report::{Format, run_text};
-use nvlab_lab::result::{Precondition, RunResult};
+use nvlab_lab::result::RunResult;
 use nvlab_serve::fuse::FuseMount;
 use nvlab_serve::management::{Endpoint, ManagementServer};
 use nvlab_serve::nbd::{Address, Export, NbdServer, Options, Security, TlsMode};
@@ -203,7 +203,9 @@ fn open(
         let drive = open_one(output, args, named, &options)?;
         let size = display_bytes(drive.capacity_bytes());
         let how = match drive.start() {
-            Start::Fresh => drive.prepared().map_or("new".to_string(), prepared),
+            Start::Fresh => drive.prepared().map_or("new".to_string(), |report| {
+                format!("prepared: {}", report.line(drive.capacity_bytes()))
+            }),
             Start::Closed => "as it was left".to_string(),
             Start::Killed => "its server had been killed; recovered as after a power cut".to_string(),
         };
@@ -235,18 +237,6 @@ fn open_one(output: &Output, args: &Serve, named: &Named, options: &DriveOptions
     progress.end();
     shelf.as_ref().and_then(Shelf::trouble).iter().for_each(|trouble| output.warn(trouble));
     Ok(opened?)
-}
-
-/// How a new device was prepared, in words.
-fn prepared(report: &Precondition) -> String {
-    let Precondition { kind, last_windows: [_, amplification], converged, .. } = report;
-    match (*amplification > 0.0, converged) {
-        (false, _) => format!("new, then {kind}"),
-        (true, true) => format!("new, then {kind}: write amplification {amplification:.2}"),
-        (true, false) => {
-            format!("new, then {kind}: not steady yet, write amplification {amplification:.2} so far")
-        }
-    }
 }
 
 fn mount(folder: &Path, names: &[String], drives: &[Arc<Drive>]) -> Result<FuseMount, Failure> {

@@ -46,7 +46,7 @@ fn states(runs: &[Labelled<'_>]) -> String {
     for labelled in runs {
         let (state, unsteady) = human::precondition(labelled.run);
         let (requests, missing) = human::requests(labelled.run);
-        let mut texts = vec![mark(&state, unsteady)];
+        let mut texts = vec![mark(&format!("prepared: {state}"), unsteady)];
         if missing {
             texts.push(mark(&requests, true));
         }

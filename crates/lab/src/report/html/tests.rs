@@ -89,7 +89,7 @@ fn figures_are_in_the_page() {
     for text in [
         "ssd-tlc · seed 1</th>",
         "ssd-tlc · seed 2 · run 3</th>",
-        "steady after 581 GiB (5.10 x capacity): write amplification converged at 2.97",
+        "prepared: filled once in order, then 4.1 capacities of the workload&#39;s own writes, steady at WA 2.97",
         "<td class=\"n\">1.24 ms</td>",
         "<td class=\"n\">2.97</td><td class=\"n\">1.00</td><td class=\"n\">1.92</td>",
         "nvlab run ssd-tlc -w &#39;zipf theta=0.99 read=70% bs=4KiB qd=32&#39; --seed 2 --precondition steady",

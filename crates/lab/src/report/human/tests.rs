@@ -13,7 +13,8 @@ ssd-tlc · 114 GiB of 129 GiB raw · A small NVMe drive of today
 zipf theta=0.99 read=70% bs=4KiB qd=32 · seed 1                   simulated 60.0 s in 3.10 s (19.4x)
 29.8 M units of 4 KiB, 32 requests at a time
 
-  Preconditioned  steady after 581 GiB (5.10 x capacity): write amplification converged at 2.97
+  Prepared        filled once in order, then 4.1 capacities of the workload's own writes, steady at
+                  WA 2.97
   Requests        1 800 000 asked, all served
   Throughput      30 000 IOPS   read 86.0 MB/s   write 36.9 MB/s
   Latency            mean      p50      p95      p99    p99.9   p99.99      max
@@ -58,8 +59,8 @@ fn a_narrow_terminal_and_what_went_wrong() {
     run.lifetime = Lifetime { rated_cycles: 3000, ..Lifetime::default() };
     run.buffer_wait_s = 1.5e-3 * run.write.count as f64;
     let text = run_text(&run, Style { color: false, width: 80 });
-    let wanted = "  Preconditioned  ! not steady after 581 GiB (5.10 x capacity): write
-                  amplification still went from 2.96 to 2.97
+    let wanted = "  Prepared        ! filled once in order, then 4.1 capacities of the workload's
+                  own writes, not steady: WA still went from 2.96 to 2.97
   Requests        ! 2 000 000 asked, 1 800 000 served
 ";
     assert!(text.contains(wanted), "{text}");
@@ -79,7 +80,7 @@ fn colours_change_nothing_but_colours() {
     run.precondition.converged = false;
     let plain = run_text(&run, Style { color: false, width: 70 });
     let mut colored = run_text(&run, Style { color: true, width: 70 });
-    assert!(colored.contains("\x1b[33m! not steady"));
+    assert!(colored.contains("\x1b[33m! filled once in order"));
     for code in ["0", "1", "2", "33", "36"] {
         colored = colored.replace(&format!("\x1b[{code}m"), "");
     }
@@ -90,9 +91,9 @@ fn colours_change_nothing_but_colours() {
 fn states_in_words() {
     let mut run = sample::run("ssd-tlc", 1);
     run.precondition.kind = "fresh".to_string();
-    assert_eq!(precondition(&run).0, "fresh: every block erased, nothing written before");
+    assert_eq!(precondition(&run).0, "new, every block erased");
     run.precondition.kind = "full".to_string();
-    assert_eq!(precondition(&run).0, "full: 581 GiB (5.10 x capacity) written before");
+    assert_eq!(precondition(&run).0, "filled once in order");
     run.requests_asked = None;
     assert_eq!(requests(&run), ("1 800 000 served".to_string(), false));
     run.write_amplification.total = 0.0;

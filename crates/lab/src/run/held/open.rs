@@ -1,9 +1,9 @@
 //! Opening a device that is held: built from its design, and brought to a state.
 
-use super::super::aged::{self, AgeError, Aged};
+use super::super::aged::{self, Aged};
 use super::super::device::{self, AnyDevice, Backing, Carrying, InMemory};
 use super::super::drive::Limit;
-use super::super::{OnProgress, Preparation, RunError, RunPlan, State, unbuildable, unprepared};
+use super::super::{OnProgress, Preparation, RunError, RunPlan, State, unaged, unbuildable};
 use super::HeldDevice;
 use crate::design::Design;
 use crate::plan::Named;
@@ -45,7 +45,7 @@ impl HeldDevice {
         let is_new = preparation.state == State::Fresh;
         if !is_new && aged::is_page_map(design) {
             let aged = aged::page_map(design, &preparation, shelf, on_progress);
-            let Aged { device, report, ready } = aged.map_err(|why| refused(&plan, why))?;
+            let Aged { device, report, ready } = aged.map_err(|why| unaged(&plan, why))?;
             let (device, ready) = match keeps {
                 false => (Box::new(Carrying::new(device)) as Box<dyn AnyDevice>, ready),
                 true => with_payload(design, &plan, device, ready)?,
@@ -58,7 +58,7 @@ impl HeldDevice {
         let (report, ready) = match is_new {
             true => (Precondition::none(&preparation.to_string()), Time::ZERO),
             false => aged::prepare(&mut *device, design, &preparation, on_progress)
-                .map_err(|why| refused(&plan, why))?,
+                .map_err(|why| unaged(&plan, why))?,
         };
         Ok(HeldDevice::of(device, plan, design.clone(), (report, ready)))
     }
@@ -74,14 +74,6 @@ fn plan(named: &Named, preparation: &Preparation, seed: u64) -> RunPlan {
         until: None,
         limit: Limit::NONE,
         requests_asked: None,
-    }
-}
-
-fn refused(plan: &RunPlan, why: AgeError) -> RunError {
-    match why {
-        AgeError::Build(why) => unbuildable(plan, why),
-        AgeError::Drive(source) => unprepared(plan, source),
-        AgeError::Workload(why) => why.into(),
     }
 }
 

@@ -143,8 +143,15 @@ fn work_that_cannot_be_finished_is_an_error() {
     let task = Task::new(design.clone(), "x".into(), &source, settings).unwrap();
     let mut workload = source.open(4096, Serves::Blocks, 1).unwrap().work.requests().unwrap();
     let (plan, workload, on_progress) = (&task.plan, &mut *workload, &mut |_: &str, _| true);
-    let requests =
-        Requests { design: &design, plan, workload, own: None, begin: kept::Begin::default(), on_progress };
+    let requests = Requests {
+        design: &design,
+        plan,
+        workload,
+        own: None,
+        begin: kept::Begin::default(),
+        shelf: None,
+        on_progress,
+    };
     let ran = requests.on(Box::new(Failing));
     let why = ran.unwrap_err().to_string();
     assert!(

@@ -33,7 +33,7 @@ impl Watched<'_> {
         let Watched { design, plan, workload, own, has_plug, onlooker, on_progress } = self;
         let clock = std::time::Instant::now();
         let prepared = precondition::precondition(&mut *device, &plan.state, own, on_progress);
-        let (prepared, origin) = opened(&mut *device, prepared, plan, workload, on_progress)?;
+        let (prepared, origin) = opened(&mut *device, (design, None), prepared, plan, workload, on_progress)?;
         let mut tour = Tour::new((device, prepared, origin), plan, has_plug, onlooker, on_progress, clock);
         let last = tour.drive(workload, design.path.queue)?;
         let (result, device, progress) = tour.end(design, last)?;

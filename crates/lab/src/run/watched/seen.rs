@@ -35,7 +35,7 @@ impl Watched<'_> {
         let Watched { design, plan, workload, own, onlooker, on_progress } = self;
         let clock = std::time::Instant::now();
         let prepared = precondition::precondition(&mut *device, &plan.state, own, on_progress);
-        let (prepared, origin) = opened(&mut *device, prepared, plan, workload, on_progress)?;
+        let (prepared, origin) = opened(&mut *device, (design, None), prepared, plan, workload, on_progress)?;
         onlooker.begins(Controls { plug: false, rate: false });
         let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
         let (ended, reached) = (Cell::new(false), Cell::new(None));

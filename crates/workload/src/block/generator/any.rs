@@ -26,33 +26,46 @@ pub enum AnyGenerator {
     Partly(Generator<Partly>),
 }
 
+/// Calls a method of a generator of any distribution.
+macro_rules! each {
+    ($any:expr, $generator:ident => $call:expr) => {
+        match $any {
+            AnyGenerator::Uniform($generator) => $call,
+            AnyGenerator::Shuffled($generator) => $call,
+            AnyGenerator::Sequential($generator) => $call,
+            AnyGenerator::Zipf($generator) => $call,
+            AnyGenerator::Zones($generator) => $call,
+            AnyGenerator::SelfSimilar($generator) => $call,
+            AnyGenerator::Normal($generator) => $call,
+            AnyGenerator::Partly($generator) => $call,
+        }
+    };
+}
+
+impl AnyGenerator {
+    /// Takes its end away: it goes on as if it was asked for again and again; with `at_once`, at no rate of its own.
+    pub fn go_on(&mut self, at_once: bool) {
+        each!(self, generator => generator.go_on(at_once));
+    }
+
+    /// True if it ends before it has been everywhere in its region, and would begin again at the beginning of that.
+    pub fn leaves_rest(&self) -> bool {
+        match self {
+            AnyGenerator::Sequential(generator) => generator.leaves_rest(),
+            _ => false,
+        }
+    }
+}
+
 impl Deref for AnyGenerator {
     type Target = dyn BlockWorkload;
     fn deref(&self) -> &Self::Target {
-        match self {
-            AnyGenerator::Uniform(generator) => generator,
-            AnyGenerator::Shuffled(generator) => generator,
-            AnyGenerator::Sequential(generator) => generator,
-            AnyGenerator::Zipf(generator) => generator,
-            AnyGenerator::Zones(generator) => generator,
-            AnyGenerator::SelfSimilar(generator) => generator,
-            AnyGenerator::Normal(generator) => generator,
-            AnyGenerator::Partly(generator) => generator,
-        }
+        each!(self, generator => generator)
     }
 }
 
 impl DerefMut for AnyGenerator {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        match self {
-            AnyGenerator::Uniform(generator) => generator,
-            AnyGenerator::Shuffled(generator) => generator,
-            AnyGenerator::Sequential(generator) => generator,
-            AnyGenerator::Zipf(generator) => generator,
-            AnyGenerator::Zones(generator) => generator,
-            AnyGenerator::SelfSimilar(generator) => generator,
-            AnyGenerator::Normal(generator) => generator,
-            AnyGenerator::Partly(generator) => generator,
-        }
+        each!(self, generator => generator)
     }
 }

@@ -246,6 +246,19 @@ impl<A: Addresses> Generator<A> {
     }
 }
 
+impl<A> Generator<A> {
+    fn go_on(&mut self, at_once: bool) {
+        (self.remaining, self.is_endless, self.time_limit, self.flush_at_end) = (u64::MAX, true, None, false);
+        self.arrivals.go_on(at_once);
+    }
+
+    /// A limit of time is taken for none: what is written until then depends on the device.
+    fn leaves_rest(&self) -> bool {
+        let ends = !self.is_endless && self.time_limit.is_none();
+        ends && self.remaining.saturating_mul(self.sizes.largest() as u64) < self.span
+    }
+}
+
 impl<A> Workload for Generator<A> {
     fn pacing(&self) -> Pacing {
         self.arrivals.pacing()

@@ -161,6 +161,22 @@ impl Replay {
         Ok(replay)
     }
 
+    /// The same without its reads, which leave nothing on a device; `None` if nothing is left.
+    pub fn without_reads(mut self) -> Option<Replay> {
+        // Where the copies of a trace begin is the number of a row.
+        if self.copies() == 1 {
+            Arc::make_mut(&mut self.columns).retain(|request| request.op != Op::Read);
+        }
+        let is_left = self.columns.ops().any(|op| op != Op::Read);
+        is_left.then_some(self)
+    }
+
+    /// The same again and again, as long as there is simulated time.
+    pub fn endless(mut self) -> Replay {
+        self.passes = u64::MAX / self.period_ps;
+        self
+    }
+
     /// What the modifiers did.
     pub fn report(&self) -> &ReplayReport {
         &self.report

@@ -1,0 +1,240 @@
+//! How a device was prepared, as data and in one line.
+
+use nvlab_units::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the device was brought to its state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Precondition {
+    /// All of it in one line ([`Precondition::line`]).
+    #[serde(default)]
+    pub about: String,
+    /// `fresh`, `full`, `scattered` or `steady`.
+    pub kind: String,
+    /// Bytes written to get there.
+    pub host_bytes: u64,
+    /// Of these, bytes written once before all others: in order of their addresses, of `scattered` in random order. The rest of
+    /// the capacity is free.
+    #[serde(default)]
+    pub fill_bytes: u64,
+    /// Whose writes the others were; `None`: there were no others.
+    #[serde(default)]
+    pub writes: Option<String>,
+    /// How often a workload with an end was written from its beginning to its end; 0: it has none.
+    #[serde(default)]
+    pub passes: u64,
+    /// There were trims among the writes.
+    #[serde(default)]
+    pub has_trims: bool,
+    /// Of a recording that was repeated, what one pass of it does.
+    #[serde(default)]
+    pub pass: Option<PassResult>,
+    /// Of a recording too short to say which of its units it writes again, and when, the write amplification between which the true
+    /// one lies: repeated in the same order, and with the same units in random order.
+    #[serde(default)]
+    pub bounds: Option<[f64; 2]>,
+    /// The workload makes a file system on the device, and files in it.
+    #[serde(default)]
+    pub has_file_system: bool,
+    /// Write amplification of the earlier and of the later half of its windows; both 0 unless `steady`.
+    pub last_windows: [f64; 2],
+    /// True if the two agree within 1 %. Always true for `fresh` and `full`.
+    pub converged: bool,
+    /// Units that were one while most of these bytes were written; 1: all were written at full size.
+    #[serde(default = "one")]
+    pub twin_units: u32,
+    /// Seconds it was then left idle, until its cache of blocks in SLC mode was folded; 0 without one.
+    #[serde(default)]
+    pub rested_s: f64,
+}
+
+/// What one pass of a recording does to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PassResult {
+    /// Bytes it writes.
+    pub bytes: u64,
+    /// Bytes of the units that it writes at least once.
+    pub distinct_bytes: u64,
+    /// Bytes of the units that are trimmed at its end.
+    pub trimmed_bytes: u64,
+}
+
+impl PassResult {
+    /// Writes to a unit that is written at all, on average, below which the order of a recording does not say when its units are
+    /// written again: with two, each interval between two writes of a unit is seen once.
+    const WRITES_MIN: u64 = 2;
+
+    /// True if it says too little about which units are written again, and when.
+    pub fn is_too_short(&self) -> bool {
+        self.bytes < PassResult::WRITES_MIN * self.distinct_bytes
+    }
+}
+
+impl Precondition {
+    /// At full size, with nothing written yet.
+    pub fn none(kind: &str) -> Precondition {
+        Precondition {
+            about: String::new(),
+            kind: kind.into(),
+            host_bytes: 0,
+            fill_bytes: 0,
+            writes: None,
+            passes: 0,
+            has_trims: false,
+            pass: None,
+            bounds: None,
+            has_file_system: false,
+            last_windows: [0.0; 2],
+            converged: true,
+            twin_units: 1,
+            rested_s: 0.0,
+        }
+    }
+
+    /// True if the write amplification of the run is not that of a steady state.
+    pub fn is_doubtful(&self) -> bool {
+        !self.converged || self.bounds.is_some()
+    }
+
+    /// How a device of `capacity_bytes` was prepared: by whose writes, how many capacities, what it holds, and whether it is steady.
+    pub fn line(&self, capacity_bytes: u64) -> String {
+        let (kind, how) = self.kind.split_once(',').unwrap_or((&self.kind, ""));
+        let mut text = match kind {
+            "fresh" => "new, every block erased".to_string(),
+            "full" | "scattered" | "steady" if self.host_bytes == 0 => {
+                "as new: its state does not depend on what was written before".to_string()
+            }
+            "full" | "scattered" | "steady" => self.written(kind, capacity_bytes.max(1) as f64),
+            other => other.to_string(),
+        };
+        if self.has_file_system {
+            text += "; it holds a file system";
+        }
+        if self.rested_s > 0.0 {
+            text += &format!("; then idle for {} to fold its SLC cache", Span::from_seconds(self.rested_s));
+        }
+        match how {
+            "" => text,
+            how => format!("{text} ({})", how.replace(',', ", ")),
+        }
+    }
+
+    /// What was written.
+    fn written(&self, kind: &str, capacity: f64) -> String {
+        let order = if kind == "scattered" { "in random order" } else { "in order" };
+        // Results of older versions do not say how much was filled.
+        let filled = if self.fill_bytes > 0 { self.fill_bytes } else { self.host_bytes.min(capacity as u64) };
+        let mut text = match filled as f64 / capacity {
+            share if share < 0.9995 => format!("{} filled once {order}, the rest free", percent(share)),
+            _ => format!("filled once {order}"),
+        };
+        if kind != "steady" {
+            return text;
+        }
+        let Some(writes) = &self.writes else { return text + "; the workload writes nothing" };
+        let [before, last] = self.last_windows;
+        let after = short(self.host_bytes.saturating_sub(filled) as f64 / capacity);
+        text += &format!(", then {after} capacities of {writes}");
+        match self.passes {
+            0 => {}
+            1 => text += " (all of it once)",
+            passes => text += &format!(" (all of it {passes} times)"),
+        }
+        if self.twin_units > 1 {
+            text += &format!(" (most of them with {} units as one)", self.twin_units);
+        }
+        text += &match self.converged {
+            true => format!(", steady at WA {last:.2}"),
+            false => format!(", not steady: WA still went from {before:.2} to {last:.2}"),
+        };
+        match self.pass {
+            Some(pass) if pass.trimmed_bytes > 0 => {
+                text += &format!("; {} is trimmed", percent(pass.trimmed_bytes as f64 / capacity));
+            }
+            None if self.has_trims => text += "; there are trims among them",
+            _ => {}
+        }
+        if let (Some([low, high]), Some(pass)) = (self.bounds, self.pass) {
+            let times = short(pass.bytes as f64 / pass.distinct_bytes.max(1) as f64);
+            text += &format!(
+                "; too short to say: it writes what it writes {times} times; WA is between {low:.2}, if the same comes again in the \
+                 same order, and {high:.2}, in random order"
+            );
+        }
+        text
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", short(100.0 * share))
+}
+
+/// Two or three digits.
+fn short(number: f64) -> String {
+    match number {
+        number if number >= 10.0 => format!("{number:.0}"),
+        number if number >= 0.1 => format!("{number:.1}"),
+        number => format!("{number:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn steady() -> Precondition {
+        Precondition {
+            host_bytes: 310 * GIB,
+            fill_bytes: 100 * GIB,
+            writes: Some("the workload's own writes".into()),
+            last_windows: [1.023, 1.021],
+            ..Precondition::none("steady")
+        }
+    }
+
+    #[test]
+    fn a_line_says_whose_writes_how_many_and_what_is_held() {
+        let own = "filled once in order, then 2.1 capacities of the workload's own writes";
+        let line = |state: Precondition| state.line(100 * GIB);
+        assert_eq!(line(steady()), format!("{own}, steady at WA 1.02"));
+        let repeated = Precondition { passes: 31, has_file_system: true, ..steady() };
+        assert_eq!(
+            line(repeated),
+            format!("{own} (all of it 31 times), steady at WA 1.02; it holds a file system")
+        );
+        let drifting = Precondition { converged: false, last_windows: [1.2, 1.32], ..steady() };
+        assert!(drifting.is_doubtful() && !steady().is_doubtful());
+        assert_eq!(line(drifting), format!("{own}, not steady: WA still went from 1.20 to 1.32"));
+        let part = Precondition {
+            kind: "steady,fill=30%,idle=10s".into(),
+            fill_bytes: 30 * GIB,
+            writes: None,
+            ..steady()
+        };
+        let wanted =
+            "30 % filled once in order, the rest free; the workload writes nothing (fill=30%, idle=10s)";
+        assert_eq!(line(part), wanted);
+        let full = Precondition { kind: "scattered".into(), host_bytes: 100 * GIB, ..steady() };
+        assert_eq!(line(full), "filled once in random order");
+        assert_eq!(line(Precondition::none("fresh")), "new, every block erased");
+        assert_eq!(line(Precondition::none("as it was left")), "as it was left");
+    }
+
+    #[test]
+    fn a_short_recording_has_bounds() {
+        let pass = PassResult { bytes: 12 * GIB, distinct_bytes: 10 * GIB, trimmed_bytes: GIB };
+        assert!(pass.is_too_short() && !PassResult { bytes: 20 * GIB, ..pass }.is_too_short());
+        let short = Precondition { passes: 18, pass: Some(pass), bounds: Some([1.02, 3.4]), ..steady() };
+        assert!(short.is_doubtful());
+        let line = short.line(100 * GIB);
+        assert!(line.contains("; 1.0 % is trimmed; too short to say: it writes what it writes 1.2 times; WA is between 1.02,"), "{line}");
+        assert!(line.ends_with("and 3.40, in random order"), "{line}");
+    }
+}
