@@ -483,6 +483,16 @@ pub enum DesignVerb {
         /// The other
         b: String,
     },
+    /// A design file of the same drive with another capacity: dies, memory, buffer, map and checkpoints together
+    Scale {
+        /// NAME | FILE.toml, with changes after commas
+        design: String,
+        /// What the host can address: 1TB | 960GB | 2TiB
+        #[arg(value_parser = size)]
+        capacity: u64,
+        /// The file to write; must not exist [default: print it]
+        file: Option<PathBuf>,
+    },
     /// Write a commented file to start from
     New {
         /// The file to write; must not exist

@@ -95,7 +95,7 @@ pub fn tasks(
 
 /// Warns of values of a design that are hardly meant.
 pub fn warn_of(output: &Output, named: &Named) {
-    named.design.implausible().iter().for_each(|what| output.warn(format_args!("{}: {what}", named.name)));
+    named.doubts().iter().for_each(|what| output.warn(format_args!("{}: {what}", named.name)));
 }
 
 /// Becomes true when the user wants the program to end.

@@ -21,6 +21,7 @@
 //! | [`stacks`] | the host's software as stages; the built-in stacks |
 //! | `load`, `resolve` | from a name to a [`Design`] |
 //! | `configs` | from a [`Design`] to the configurations of media, and its price |
+//! | [`scale`] | the same kind of drive with another capacity |
 //! | `footprint` | what media and common tables take of this machine's memory |
 //! | `text` | canonical text, `design show`, `diff`, `new`; [`schema`]: JSON Schema |
 
@@ -39,6 +40,7 @@ pub mod part;
 mod plausible;
 mod resolve;
 mod route;
+pub mod scale;
 pub mod schema;
 pub mod sheets;
 pub(crate) mod source;

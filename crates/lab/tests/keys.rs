@@ -91,7 +91,7 @@ fn kinds(resolved: &[Resolved], path: &str) -> Vec<String> {
 /// Values a key may take in place of `now`, as `--set` reads them.
 fn others(key: &Key, now: Option<&Datum>, media: &[String]) -> Vec<String> {
     let mut values: Vec<String> = match (key.shape, now) {
-        (Shape::Size { .. } | Shape::SizeOrNone, Some(Datum::Size(bytes))) => {
+        (Shape::Size { .. } | Shape::SizeShareOrNone, Some(Datum::Size(bytes))) => {
             [bytes / 2, bytes * 2, bytes / 4, bytes * 4].map(exact_bytes).to_vec()
         }
         (Shape::Time | Shape::TimeOrNone, Some(Datum::Time(span))) => {

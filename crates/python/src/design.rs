@@ -138,7 +138,7 @@ impl Design {
 
     /// Values that are hardly meant.
     fn warnings(&self) -> Vec<String> {
-        self.named.design.implausible()
+        self.named.doubts()
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::args::DesignVerb;
 use crate::failure::Failure;
 use crate::output::{Output, say};
+use crate::runs;
 use crate::table::{Cell, Column, Table};
 use nvlab_lab::design::{self, BUILT_IN, Design, DesignErrors};
 use nvlab_lab::plan::Named;
@@ -19,6 +20,7 @@ pub fn design(output: &Output, verb: DesignVerb) -> Result<(), Failure> {
         DesignVerb::Show { design, set } => show(output, &design, &set),
         DesignVerb::Check { files } => check(output, &files),
         DesignVerb::Diff { a, b } => diff(output, &a, &b),
+        DesignVerb::Scale { design, capacity, file } => scale(output, &design, capacity, file.as_deref()),
         DesignVerb::New { file, from } => new(output, &file, from.as_deref()),
         DesignVerb::Schema => {
             output.print(design::schema::schema());
@@ -50,9 +52,17 @@ fn list(output: &Output) -> Result<(), Failure> {
 }
 
 fn show(output: &Output, name: &str, sets: &[String]) -> Result<(), Failure> {
-    let Named { design, .. } = Named::load(name, sets)?;
+    let named = Named::load(name, sets)?;
+    runs::warn_of(output, &named);
+    let text = named.design.resolved_toml();
+    print(output, &named.design, text.trim_start());
+    Ok(())
+}
+
+/// A design, as a text for people.
+fn print(output: &Output, design: &Design, text: &str) {
     match output.format {
-        Format::Human => output.print(design.resolved_toml().trim_start()),
+        Format::Human => output.print(text),
         Format::Json => {
             let values = design.resolved.iter().map(|value| {
                 let of = json!({ "value": value.value.to_string(), "origin": value.origin.text() });
@@ -76,7 +86,6 @@ fn show(output: &Output, name: &str, sets: &[String]) -> Result<(), Failure> {
             output.table(&Table { schema: "nvlab.design/1", columns, rows: rows.collect() });
         }
     }
-    Ok(())
 }
 
 /// All errors of all files.
@@ -143,6 +152,22 @@ fn diff(output: &Output, a: &str, b: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A design with another capacity.
+fn scale(output: &Output, argument: &str, capacity: u64, file: Option<&Path>) -> Result<(), Failure> {
+    let named = Named::load(argument, &[])?;
+    runs::warn_of(output, &named);
+    let reference = argument.split(',').next().unwrap_or_default();
+    let scaled = design::scale::scaled(reference, &named.design, capacity)?;
+    scaled.design.implausible().iter().for_each(|what| output.warn(what));
+    match file {
+        Some(file) => write_new(output, file, &scaled.text),
+        None => {
+            print(output, &scaled.design, scaled.text.trim_end());
+            Ok(())
+        }
+    }
+}
+
 fn new(output: &Output, file: &Path, from: Option<&str>) -> Result<(), Failure> {
     let name = file.file_stem().map_or("design".into(), |stem| stem.to_string_lossy().into_owned());
     let text = match from {
@@ -156,6 +181,11 @@ fn new(output: &Output, file: &Path, from: Option<&str>) -> Result<(), Failure> 
             renamed(text, &name)
         }
     };
+    write_new(output, file, &text)
+}
+
+/// Writes a design to a file that must not exist.
+fn write_new(output: &Output, file: &Path, text: &str) -> Result<(), Failure> {
     let created = OpenOptions::new().write(true).create_new(true).open(file);
     let written = created.and_then(|mut file| file.write_all(text.as_bytes()));
     match written {

@@ -251,9 +251,9 @@ fn value(rng: &mut Rng, shape: Shape) -> String {
             format!("{} B", bytes[rng.below(5) as usize])
         }
         Shape::Size { .. } => pick(rng, &SIZES),
-        Shape::SizeOrNone => {
+        Shape::SizeShareOrNone => {
             if rng.chance(0.3) {
-                "none".into()
+                pick(rng, &["none", "0 %", "7 %", "250 %", "1e-9 %"])
             } else {
                 pick(rng, &SIZES)
             }

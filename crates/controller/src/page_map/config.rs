@@ -189,18 +189,10 @@ impl PageMapConfig {
         if self.free_blocks_min == 0 {
             return Err("at least one block of a die must stay erased for cleaning (free_blocks_min)".into());
         }
-        // Blocks not available for host data: the erased reserve, one open block per stream, two checkpoints and the
-        // journals of trims. Wear levelling opens one more only where there is room for it.
         if let Some(map) = &self.demand {
             map.check(geometry.unit_bytes)?;
         }
-        let map_blocks = match (&self.demand, self.checkpoint_units) {
-            (Some(map), _) => map.log_blocks(self.logical_units, geometry) + 3,
-            (None, Some(_)) => 2 * self.blocks_of_checkpoint(geometry) + 3,
-            (None, None) => 0,
-        };
-        let set_apart =
-            (self.free_blocks_min + self.streams.count()) as u64 * geometry.dies() as u64 + map_blocks;
+        let set_apart = self.set_apart(&flash.geometry);
         let left = (geometry.blocks() as u64).saturating_sub(set_apart) * geometry.units_per_block() as u64;
         if self.logical_units == 0 || self.logical_units as u64 > left {
             return Err(format!(
@@ -232,6 +224,30 @@ impl PageMapConfig {
             }
         }
         Ok(())
+    }
+
+    /// Blocks of an array, or superblocks, that are not available for host data: the erased reserve, one open block for each
+    /// stream, two checkpoints and the journals of trims. Wear levelling opens one more only where there is room for it.
+    pub fn set_apart(&self, array: &Geometry) -> u64 {
+        let geometry = &self.allocation.geometry(array);
+        let of_dies = (self.free_blocks_min + self.streams.count()) as u64 * geometry.dies() as u64;
+        of_dies + self.blocks_of_map(geometry)
+    }
+
+    /// Of the blocks set apart, those without data at any time: the erased reserve but for the block in which cleaning
+    /// begins, half of each open block, and the blocks of the map.
+    pub fn empty_blocks(&self, array: &Geometry) -> f64 {
+        let geometry = &self.allocation.geometry(array);
+        let of_die = (self.free_blocks_min - 1) as f64 + self.streams.count() as f64 / 2.0;
+        of_die * geometry.dies() as f64 + self.blocks_of_map(geometry) as f64
+    }
+
+    fn blocks_of_map(&self, geometry: &Geometry) -> u64 {
+        match (&self.demand, self.checkpoint_units) {
+            (Some(map), _) => map.log_blocks(self.logical_units, geometry) + 3,
+            (None, Some(_)) => 2 * self.blocks_of_checkpoint(geometry) + 3,
+            (None, None) => 0,
+        }
     }
 
     /// How the map, or the directory of its translation pages, is divided, over blocks of `geometry`.

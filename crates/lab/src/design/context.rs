@@ -129,16 +129,13 @@ impl Context {
 
     /// The value at a path, if it is written or has a default; an error if it is wrong or missing.
     pub fn get(&mut self, path: &str, kind: Option<&str>) -> Option<Datum> {
-        let key = self
-            .keys
-            .find(path, kind)
-            .unwrap_or_else(|| panic!("{path} of {kind:?} is not in the key table"));
+        let key = self.key(path, kind);
         let (value, origin) = match (self.leaf(path), key.preset) {
             (Some(leaf), _) => (leaf.value.clone(), Origin::Text(leaf.at, leaf.evidence)),
             (None, Preset::Is(text)) => (preset(text), Origin::Default),
             (None, Preset::Nothing(_)) => return None,
             (None, Preset::Required) => {
-                self.missing(path, key);
+                self.missing(path, kind);
                 return None;
             }
         };
@@ -157,7 +154,14 @@ impl Context {
         }
     }
 
-    fn missing(&mut self, path: &str, key: &Key) {
+    fn key(&self, path: &str, kind: Option<&str>) -> &'static Key {
+        let key = self.keys.find(path, kind);
+        key.unwrap_or_else(|| panic!("{path} of {kind:?} is not in the key table"))
+    }
+
+    /// Reports that a value must be set.
+    pub fn missing(&mut self, path: &str, kind: Option<&str>) {
+        let key = self.key(path, kind);
         if key::leaf(path) == "kind" {
             self.give_up_on(key::parent(path));
         }

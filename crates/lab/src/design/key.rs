@@ -108,7 +108,7 @@ pub fn leaf(path: &str) -> &str {
 
 /// Keys of which a design sets one; setting one in a later layer replaces the others of an earlier one.
 pub const ALTERNATIVES: &[&[&str]] = &[
-    &["ftl.spare", "ftl.utilization", "ftl.capacity"],
+    &["ftl.spare", "ftl.op", "ftl.utilization", "ftl.capacity"],
     &["ftl.log.blocks", "ftl.log.share"],
     &["media.*.pages", "media.*.block"],
     &["path.overhead.host", "path.stages"],

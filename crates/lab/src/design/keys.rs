@@ -31,7 +31,10 @@ const SHARED: [&[Key]; 11] = [
 /// key that is not listed follows the others of its table.
 const ORDER: &[(&str, &str)] = &[
     ("array", "channels ways gang planes transfer"),
-    ("ftl", "kind medium unit concurrent transaction_pages spare utilization utilization_of capacity trim"),
+    (
+        "ftl",
+        "kind medium unit concurrent transaction_pages spare op utilization utilization_of capacity trim",
+    ),
     ("ftl", "verify_reads allocation streams hot_within free_blocks_min overhead data_area merge_blocks"),
     ("ftl.log", "blocks share in mode ways sequential second_chance"),
     ("ftl.map", "in entry cache checkpoint"),

@@ -62,6 +62,10 @@ pub trait Kind {
     fn slc(&self) -> Option<&SlcBlocks> {
         None
     }
+    /// Bytes it keeps in a memory whose size may follow from them.
+    fn takes(&self, _memory: &str) -> u64 {
+        0
+    }
     /// Bytes of a mapping unit.
     fn unit_bytes(&self) -> u32;
     /// Units the host can address.

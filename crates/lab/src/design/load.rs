@@ -104,7 +104,7 @@ fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
     for set in sets {
         if let Some((path, leaf)) = source::read_set(set, &mut errors) {
             let mut layer = Layer::default();
-            layer.leaves.insert(path, leaf);
+            layer.leaves.insert(with_table(path), leaf);
             layers::lay(&mut top, layer);
         }
     }
@@ -141,6 +141,15 @@ fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
             Ok(design)
         }
         _ => Err(DesignErrors(sorted(context.errors))),
+    }
+}
+
+/// The path of a key that a change names without its table, as `op=25%`: that of the controller, if it has such a key.
+fn with_table(path: String) -> String {
+    let of_controller = format!("ftl.{path}");
+    match path != "schema" && keys::table().find(&of_controller, None).is_some() {
+        true => of_controller,
+        false => path,
     }
 }
 

@@ -62,6 +62,8 @@ const LINKS: [(PathKind, u64, &str); 2] = [
     (PathKind::Nvme, 128_000_000_000, "PCIe 7.0 x8 or 6.0 x16 carries about 126 GB/s"),
 ];
 
+/// A greater share of the spare space in blocks without data is said: write amplification is then higher by about as much.
+const EMPTY_MAX: f64 = 0.25;
 /// Less spare space than this leaves the cleaner hardly a block.
 const SPARE_MIN: f64 = 0.02;
 /// Dies that program this many times what their channel carries: those beyond change nothing.
@@ -79,6 +81,7 @@ impl Design {
         found.extend(self.data_flash().and_then(|(name, flash)| self.fed(name, flash)));
         found.extend(link(&self.path));
         found.extend(self.tight());
+        found.extend(self.kept_back());
         found
     }
 
@@ -124,6 +127,32 @@ impl Design {
             format!(
                 "ftl.spare: {} of the raw flash are spare; drives have 7 % to 28 % (GiB sold as GB are 7 %)",
                 display_fraction((spare * 1e4).round() / 1e4)
+            )
+        })
+    }
+
+    /// Spare space much of which is in the erased reserve and in blocks being filled: few and large blocks.
+    fn kept_back(&self) -> Option<String> {
+        let page = match &self.ftl {
+            Ftl::Page(page) => page,
+            Ftl::Cached(cached) => &cached.page,
+            _ => return None,
+        };
+        let (config, geometry) = (page.config(0), &self.array.geometry);
+        let blocks = config.allocation.geometry(geometry).blocks();
+        let spare = 1.0 - config.logical_units as f64 / geometry.units() as f64;
+        let empty = config.empty_blocks(geometry) / blocks as f64;
+        let shown = |share: f64| display_fraction((share * 1e3).round() / 1e3);
+        (empty > EMPTY_MAX * spare).then(|| {
+            format!(
+                "ftl.spare: effective spare is about {} of the {} asked: of {blocks} blocks {} are kept back as the erased \
+                 reserve, to be filled and for the map, and {:.0} of them are empty at any time; more blocks \
+                 (media.{}.blocks) or a smaller ftl.free_blocks_min leave more to the cleaner",
+                shown((spare - empty).max(0.0)),
+                shown(spare),
+                config.set_apart(geometry),
+                config.empty_blocks(geometry),
+                page.medium
             )
         })
     }
@@ -189,7 +218,7 @@ mod tests {
 
     #[test]
     fn slips_of_a_unit_are_named() {
-        let cases: [(&str, &[&str], &str); 7] = [
+        let cases: [(&str, &[&str], &str); 8] = [
             ("ssd-tlc", &["media.tlc.program=1 us"], "media.tlc.program: 1 us; TLC takes 250 to 8000 us"),
             ("ssd-tlc", &["media.tlc.read=[\"45 ns\",\"60 ns\",\"75 ns\"]"], "media.tlc.read"),
             ("ssd-tlc", &["media.tlc.erase=5 s"], "media.tlc.erase"),
@@ -211,6 +240,12 @@ mod tests {
                 "are ever fed",
             ),
             ("ssd-tlc", &["ftl.spare=1.5 %"], "ftl.spare: 1.5"),
+            // 3 - 1 erased and two half filled blocks of each of 4 dies, of 128: 9.4 % (and 5 of the map: 3.9 %).
+            (
+                "ssd-tlc",
+                &["media.tlc.blocks=32", "ftl.spare=20 %", "ftl.map.checkpoint=none"],
+                "effective spare is about 10.6 % of the 20 % asked: of 128 blocks 20 are kept back",
+            ),
         ];
         for (name, sets, expected) in cases {
             let found = of(name, sets);

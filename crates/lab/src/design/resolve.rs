@@ -1,6 +1,6 @@
 //! From keys to a typed [`Design`]: what it says of itself, its media, its controller and what stands around it.
 
-use super::bricks::memories::Media;
+use super::bricks::memories::{self, Media};
 use super::bricks::{array, path};
 use super::context::Context;
 use super::key::Preset::{Is, Nothing};
@@ -28,7 +28,7 @@ pub const KEYS: &[Key] = &[
     key("design.extends", &[], Shape::Text, Nothing("the design stands alone"), "\"builtin:ssd-tlc\"").about(
         "A design to start from, a built-in NAME or a file relative to this one: everything not \
          said here is as it is there. Another `kind` or `part` drops the other keys of its table; \
-         of `spare`, `utilization` and `capacity` the last one said counts.",
+         of `spare`, `op`, `utilization` and `capacity` the last one said counts.",
     ),
 ];
 
@@ -42,11 +42,12 @@ pub fn resolve(context: &mut Context, file_stem: &str) -> Option<Design> {
     let about = context.text("design.about", "").unwrap_or_default();
     let cite = context.text("design.cite", "").unwrap_or_default();
     context.text("design.extends", "");
-    let media = media(context);
+    let mut media = media(context);
     let path = path::read(context);
     let wiring = array::wiring(context);
     let (array, ftl) = kinds::read(context, &media, wiring, path.as_ref())?;
     let route = route::read(context, &media, &ftl)?;
+    memories::size_by_use(context, &mut media, |name| ftl.kind().takes(name));
     let path = path?;
     if path.software.is_some() && ftl.kind().serves() == Serves::Commits {
         let problem = "`path.stages`: a log takes transactions, and stages are for requests for blocks";

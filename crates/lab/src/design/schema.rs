@@ -78,7 +78,7 @@ fn property(key: &Key) -> Value {
         Shape::Share { .. } => {
             property.insert("anyOf".into(), json!([text, { "type": "number" }]));
         }
-        Shape::SizeOrNone | Shape::TimeOrNone => {
+        Shape::SizeShareOrNone | Shape::TimeOrNone => {
             property.insert("anyOf".into(), json!([text, { "const": false }]));
         }
         _ => {

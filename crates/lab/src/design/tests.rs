@@ -11,6 +11,7 @@ mod errors;
 mod files;
 mod garbage;
 mod pram;
+mod scale;
 mod stacks;
 mod values;
 

@@ -203,14 +203,14 @@ sees. Every part names the source of its price; prices of today are assumptions,
 designs.",
     },
     Topic {
-        names: &["spare", "over-provisioning", "utilization"],
+        names: &["spare", "over-provisioning", "op", "utilization"],
         title: "Spare: raw capacity the host does not see",
         text: "\
 \x20 logical units = floor(raw units x (1 - spare)),   utilization = 1 - spare
 
-Drives are often described by raw / logical - 1 instead: a spare of 12 % is an over-provisioning
-of 13.6 % in that way of counting. Bad blocks, the blocks being filled and the erased reserve
-come out of the spare.",
+Drives are often described by raw / logical - 1 instead, their over-provisioning: `ftl.op = \"25 %\"`
+is `ftl.spare = \"20 %\"`. Bad blocks, the blocks being filled and the erased reserve come out of the
+spare: of a small drive they may be most of it.",
     },
     Topic {
         names: &["parts", "basis", "datasheets"],

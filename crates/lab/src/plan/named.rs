@@ -1,6 +1,7 @@
 //! A design as it is named in one argument: `ssd-tlc,ftl.clean.kind=fifo`.
 
 use crate::design::{Design, DesignErrors};
+use nvlab_units::quantity::display_bytes;
 
 /// A design with what was changed of it.
 #[derive(Clone, Debug)]
@@ -20,6 +21,33 @@ impl Named {
         changes.extend(sets.iter().cloned());
         let design = Design::load(name, &changes)?;
         Ok(Named::new(name, changes, design))
+    }
+
+    /// What is hardly meant: values that no part or link has, and another part under the name of the design.
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = self.design.implausible();
+        doubts.extend((0..self.changes.len()).filter_map(|change| self.replaced(change)));
+        doubts
+    }
+
+    /// If a change puts another part in the place of one, which changes the capacity: says so.
+    fn replaced(&self, change: usize) -> Option<String> {
+        let (path, _) = self.changes[change].split_once('=')?;
+        let medium = path.trim().strip_prefix("media.")?.strip_suffix(".part")?;
+        let design = self.name.split(' ').next()?;
+        let mut others = self.changes.clone();
+        others.remove(change);
+        let before = Design::load(design, &others).ok()?;
+        let part = |design: &Design| design.media.get(medium)?.part_name.clone();
+        let (now, was) = (self.design.capacity_bytes(), before.capacity_bytes());
+        (now != was).then_some(format!(
+            "media.{medium}.part: with {} in the place of {}, {design} has a capacity of {} for {}; `nvlab design scale` \
+             gives it another number of dies",
+            part(&self.design)?,
+            part(&before)?,
+            display_bytes(now),
+            display_bytes(was)
+        ))
     }
 
     /// A design that has been read already.
@@ -45,7 +73,21 @@ pub(crate) fn split(argument: &str) -> (&str, Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::{Named, split};
+
+    #[test]
+    fn another_part_under_the_name_of_a_design_is_said() {
+        let doubts = |argument: &str| Named::load(argument, &[]).unwrap().doubts();
+        assert_eq!(
+            doubts("qlc-16tb,media.qlc.part=tlc-2022"),
+            [
+                "media.qlc.part: with tlc-2022 in the place of qlc-2022, qlc-16tb has a capacity of 3.46 TiB for 14 TiB; \
+              `nvlab design scale` gives it another number of dies"
+            ]
+        );
+        // The same capacity, and no part at all.
+        assert_eq!(doubts("tlc-pslc,media.dram.part=dram,ftl.spare=20%"), Vec::<String>::new());
+    }
 
     #[test]
     fn changes_stand_after_commas() {

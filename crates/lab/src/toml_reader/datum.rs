@@ -16,8 +16,8 @@ pub enum Shape {
         /// The largest allowed.
         max: u64,
     },
-    /// A size, or "none".
-    SizeOrNone,
+    /// A size, a share of the host's capacity, or "none".
+    SizeShareOrNone,
     /// A length of time.
     Time,
     /// A length of time, or "none".
@@ -55,7 +55,7 @@ impl Shape {
     pub fn wanted(self) -> &'static str {
         match self {
             Shape::Size { .. } => "a size",
-            Shape::SizeOrNone => "a size or \"none\"",
+            Shape::SizeShareOrNone => "a size, a share or \"none\"",
             Shape::Time => "a time",
             Shape::TimeOrNone => "a time or \"none\"",
             Shape::Times => "a time or an array of times",
@@ -80,7 +80,10 @@ impl Shape {
             Shape::Size { min, max } => {
                 format!("a size from {} to {}", quantity::exact_bytes(min), quantity::exact_bytes(max))
             }
-            Shape::SizeOrNone => "a size with its unit (\"4 GiB\"), or \"none\"".into(),
+            Shape::SizeShareOrNone => {
+                "a share of the host's capacity (\"7 %\"), a size with its unit (\"4 GiB\"), or \"none\""
+                    .into()
+            }
             Shape::Time => "a time with its unit: \"4 us\"".into(),
             Shape::TimeOrNone => "a time with its unit (\"20 us\"), or \"none\"".into(),
             Shape::Times => {
@@ -186,7 +189,7 @@ fn refused(shape: Shape, value: &Value) -> Wrong {
 pub fn read(shape: Shape, value: &Value) -> Result<Datum, Wrong> {
     let out_of_range =
         || Wrong { problem: format!("{} is out of range", value.written()), help: shape.allowed() };
-    if let (Shape::SizeOrNone | Shape::TimeOrNone, Value::Flag(false)) = (shape, value) {
+    if let (Shape::SizeShareOrNone | Shape::TimeOrNone, Value::Flag(false)) = (shape, value) {
         return Ok(Datum::None);
     }
     if let (Shape::Times, Value::List(items)) = (shape, value) {
@@ -203,12 +206,16 @@ pub fn read(shape: Shape, value: &Value) -> Result<Datum, Wrong> {
         (_, Value::Text(text) | Value::Number(text)) => text.as_str(),
     };
     Ok(match shape {
-        Shape::SizeOrNone | Shape::TimeOrNone if text == "none" => Datum::None,
-        Shape::Size { .. } | Shape::SizeOrNone => {
+        Shape::SizeShareOrNone | Shape::TimeOrNone if text == "none" => Datum::None,
+        Shape::SizeShareOrNone if text.trim_end().ends_with('%') => match quantity::fraction(text)? {
+            share if share > 0.0 => Datum::Share(share),
+            _ => return Err(out_of_range()),
+        },
+        Shape::Size { .. } | Shape::SizeShareOrNone => {
             let bytes = quantity::bytes(text)?;
             match shape {
                 Shape::Size { min, max } if !(min..=max).contains(&bytes) => return Err(out_of_range()),
-                Shape::SizeOrNone if bytes == 0 => return Err(out_of_range()),
+                Shape::SizeShareOrNone if bytes == 0 => return Err(out_of_range()),
                 _ => Datum::Size(bytes),
             }
         }

@@ -4,7 +4,7 @@ use super::super::context::Context;
 use super::super::key::Preset::{Is, Nothing, Required};
 use super::super::key::{Key, key};
 use super::super::part::Backup;
-use super::memories::{self, Media, Memory};
+use super::memories::{self, Media};
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_units::Span;
 use nvlab_units::quantity::display_bytes;
@@ -50,15 +50,20 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "ftl.buffer.size",
-        &["write-back", "fifo", "posted"],
+        &["write-back"],
+        Shape::Size { min: 1, max: u64::MAX },
+        Nothing("two pages of the array for every die and stream: one is programmed while the other fills"),
+        "\"32 MiB\"",
+    )
+    .about("Its size: at least one page of the array for every die and stream."),
+    key(
+        "ftl.buffer.size",
+        &["fifo", "posted"],
         Shape::Size { min: 1, max: u64::MAX },
         Required,
         "\"32 MiB\"",
     )
-    .about(
-        "Its size: at least one page of the array for every die and stream (write-back), or one \
-         page (fifo); in each memory controller, at least `array.split` (posted).",
-    ),
+    .about("Its size: at least one page (fifo); in each memory controller, at least `array.split` (posted)."),
     key("ftl.buffer.flush_at", &["fifo"], Shape::Share { max: 1.0 }, Is("75 %"), "\"62.5 %\"").about(
         "How full the buffer is when flushing begins. The fuller it is kept, the more often a page \
          is changed again before it is flushed, and the less room there is for a burst.",
@@ -111,8 +116,10 @@ fn kept(context: &mut Context) -> Option<bool> {
 /// The write buffer of a page map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteBack {
-    /// The memory that holds it, and its bytes.
-    pub memory: Memory,
+    /// The memory that holds it, by name.
+    pub medium: String,
+    /// Its bytes; `None`: they follow from the array.
+    pub bytes: Option<u64>,
     /// It survives a power cut.
     pub protected: bool,
     /// Overwrites of what is still in it take no program of their own.
@@ -135,6 +142,7 @@ pub fn write_back(
         return Some(None);
     }
     let ram = memories::ram(context, media, "ftl.buffer.in", kind);
+    let is_said = context.has("ftl.buffer.size");
     let bytes = context.size("ftl.buffer.size", kind);
     let (medium, ram) = ram?;
     let backed = ram.backup != Backup::None;
@@ -173,7 +181,10 @@ pub fn write_back(
         }
     };
     let store = ram.cells.store(unit?);
-    Some(Some(WriteBack { memory: Memory { medium, bytes: bytes? }, protected, absorb, store }))
+    if is_said {
+        bytes?;
+    }
+    Some(Some(WriteBack { medium, bytes, protected, absorb, store }))
 }
 
 /// The buffer of eNVy as it is written.

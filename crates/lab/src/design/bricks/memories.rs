@@ -5,7 +5,7 @@ use super::super::key::Preset::Required;
 use super::super::key::{Key, key};
 use super::super::part::{Disk, Flash, Part, Pcm, Ram};
 use super::super::{HostPath, Medium, PathKind};
-use crate::toml_reader::datum::Shape;
+use crate::toml_reader::datum::{Datum, Shape};
 use std::collections::BTreeMap;
 
 /// The media of a design, by name.
@@ -23,6 +23,37 @@ pub const KEYS: &[Key] = &[
     key("ftl.map.in", &[], Shape::Medium, Required, "\"dram\"")
         .about("The memory that holds the map, by its name under [media]. It must be large enough."),
 ];
+
+/// The least size of a memory that follows from what is in it.
+const SIZE_MIN: u64 = 64 << 10;
+
+/// True if the size of the memory at `media.NAME`, which the design does not say, follows from what is in it: the map or the
+/// write buffer of a page map.
+pub fn is_sized_by_use(context: &Context, table: &str) -> bool {
+    let is = |path: &str, wanted: &str| {
+        context.top.leaves.get(path).is_some_and(|leaf| leaf.value.text() == Some(wanted))
+    };
+    let name = table.strip_prefix("media.").unwrap_or(table);
+    is("ftl.kind", "page") && (is("ftl.map.in", name) || is("ftl.buffer.in", name))
+}
+
+/// Gives the memories whose size is not said the next power of two above what the controller keeps in them: it follows the
+/// capacity.
+pub fn size_by_use(context: &mut Context, media: &mut Media, takes: impl Fn(&str) -> u64) {
+    for (name, medium) in media {
+        if let Part::Ram(ram) = &mut medium.part
+            && ram.cells.size_bytes == 0
+        {
+            ram.cells.size_bytes = takes(name).max(SIZE_MIN).next_power_of_two();
+            let size = Datum::Size(ram.cells.size_bytes);
+            context.derive(
+                &format!("media.{name}.size"),
+                size,
+                "what is in it, rounded up to a power of two",
+            );
+        }
+    }
+}
 
 /// A memory that a controller uses, and the bytes it takes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

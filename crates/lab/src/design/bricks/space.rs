@@ -1,4 +1,4 @@
-//! How much of the array the host can address: `spare`, `utilization` or `capacity`.
+//! How much of the array the host can address: `spare`, `op`, `utilization` or `capacity`.
 
 use super::super::context::Context;
 use super::super::key::Preset::Nothing;
@@ -13,14 +13,18 @@ pub const KEYS: &[Key] = &[
         "ftl.spare",
         EVERY_KIND,
         Shape::Share { max: 0.99 },
-        Nothing("7 % (page) or 20 % (envy), unless `utilization` or `capacity` is given"),
+        Nothing("7 % (page) or 20 % (envy), unless `op`, `utilization` or `capacity` is given"),
         "\"12 %\"",
     )
     .about(
-        "Over-provisioning: the share of the raw capacity that the host cannot address. `logical \
+        "Spare space: the share of the raw capacity that the host cannot address. `logical \
          units = floor(raw units x (1 - spare))`. Blocks bad from the factory come out of it. The \
          more there is, the emptier are the blocks that are cleaned, and the lower is the write \
          amplification.",
+    ),
+    key("ftl.op", EVERY_KIND, Shape::Share { max: 1.0 }, Nothing("from spare"), "\"25 %\"").about(
+        "Over-provisioning as drives are described: (raw - user) / user, another way to say `spare`. `op = \"25 %\"` is \
+         `spare = \"20 %\"`: spare = op / (1 + op).",
     ),
     key("ftl.utilization", EVERY_KIND, Shape::Share { max: 0.99 }, Nothing("1 - spare"), "\"80 %\"").about(
         "The share of the raw capacity that the host can address: another way to say `spare`. (eNVy \
@@ -45,7 +49,8 @@ pub enum Share {
     Bytes(u64),
 }
 
-const SPARE_KEYS: [&str; 3] = ["ftl.spare", "ftl.utilization", "ftl.capacity"];
+/// The keys that say it.
+pub const SPARE_KEYS: [&str; 4] = ["ftl.spare", "ftl.op", "ftl.utilization", "ftl.capacity"];
 
 /// What the design says of it; otherwise `default` is spare.
 pub fn spare(context: &mut Context, kind: &str, default: f64) -> Option<Share> {
@@ -53,7 +58,7 @@ pub fn spare(context: &mut Context, kind: &str, default: f64) -> Option<Share> {
     let values: Vec<Option<Datum>> = set.iter().map(|key| context.get(key, Some(kind))).collect();
     if let [first, second, ..] = set.as_slice() {
         let problem = format!("`{first}` and `{second}` say the same thing");
-        context.wrong(second, problem, "keep one of `spare`, `utilization` and `capacity`");
+        context.wrong(second, problem, "keep one of `spare`, `op`, `utilization` and `capacity`");
         return None;
     }
     match (set.first(), values.into_iter().next().flatten()) {
@@ -63,6 +68,7 @@ pub fn spare(context: &mut Context, kind: &str, default: f64) -> Option<Share> {
         }
         (Some(_), Some(Datum::Size(bytes))) => Some(Share::Bytes(bytes)),
         (Some(&"ftl.utilization"), Some(Datum::Share(share))) => Some(Share::Of(share)),
+        (Some(&"ftl.op"), Some(Datum::Share(op))) => Some(Share::Of(1.0 / (1.0 + op))),
         (Some(_), Some(Datum::Share(share))) => Some(Share::Of(1.0 - share)),
         _ => None,
     }

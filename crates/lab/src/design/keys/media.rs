@@ -40,8 +40,16 @@ pub const KEYS: &[Key] = &[
         "\"nand\"",
     )
     .about("What stores the bits. Not needed with `part`."),
-    key("media.*.size", &["ram", "pcm", "disk"], SIZE, Required, "\"1 GiB\"")
+    key("media.*.size", &["pcm", "disk"], SIZE, Required, "\"1 GiB\"")
         .about("Capacity of the medium in this design."),
+    key(
+        "media.*.size",
+        &["ram"],
+        SIZE,
+        Nothing("for the map and write buffer of a page map what they take, rounded up to a power of two; else it must be said"),
+        "\"1 GiB\"",
+    )
+    .about("Capacity of the memory in this design."),
     key("media.*.word", &["ram", "pcm"], Shape::Size { min: 1, max: 1 << 16 }, Required, "\"64 B\"")
         .about("Bytes one access moves: the width of the data path. A power of two."),
     key(

@@ -87,6 +87,9 @@ impl Kind for Cached {
     fn slc(&self) -> Option<&SlcBlocks> {
         self.page.slc()
     }
+    fn takes(&self, memory: &str) -> u64 {
+        self.page.takes(memory)
+    }
     fn unit_bytes(&self) -> u32 {
         self.config.line_bytes
     }

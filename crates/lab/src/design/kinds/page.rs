@@ -15,11 +15,14 @@ use super::Kind;
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_controller::page_map::{Allocation, PageMapConfig, Streams, WearLevelling, WriteBuffer};
 use nvlab_medium::flash::SlcMode;
+use nvlab_units::Geometry;
 use nvlab_units::quantity::{display_bytes, display_fraction};
 
 const KIND: &str = "page";
 /// Over-provisioning of a design that does not say.
 const SPARE: f64 = 0.07;
+/// A write buffer of a design that does not say holds so many times what is filled at the same time.
+const BUFFER_PAGES: u64 = 2;
 
 /// The keys.
 pub const KEYS: &[Key] = &[
@@ -69,10 +72,11 @@ pub const KEYS: &[Key] = &[
         .about("Erased blocks of a die below which cleaning begins."),
     key("ftl.map.entry", &["page"], Shape::Size { min: 1, max: 64 }, Is("4 B"), "\"4 B\"")
         .about("Memory for one map entry."),
-    key("ftl.map.checkpoint", &["page"], Shape::SizeOrNone, Is("none"), "\"4 GiB\"").about(
-        "Host bytes in the course of which the whole map is written to flash, piece by piece (`kind = \"demand\"`: what has \
+    key("ftl.map.checkpoint", &["page"], Shape::SizeShareOrNone, Is("none"), "\"7 %\"").about(
+        "Host bytes, or the share of the host's capacity, in the course of which the whole map is written to flash, piece by piece (`kind = \"demand\"`: what has \
          changed of it, and the directory). \"none\": no checkpoints, recovery scans the whole array (`demand`: what was \
-         written since the blocks of the map were last recycled).",
+         written since the blocks of the map were last recycled). Checkpoints cost the map over this in programs: of 4 KiB units \
+         with entries of 4 B, 7 % are a write amplification of 0.014, at any capacity.",
     ),
 ];
 
@@ -112,6 +116,10 @@ impl Kind for PageMapped {
     fn memories(&self) -> Vec<&str> {
         let buffer = self.buffer.as_ref().map(|buffer| buffer.medium.as_str());
         std::iter::once(self.map.medium.as_str()).chain(buffer).collect()
+    }
+    fn takes(&self, memory: &str) -> u64 {
+        let all = std::iter::once(&self.map).chain(&self.buffer);
+        all.filter(|part| part.medium == memory).map(|part| part.bytes).sum()
     }
     fn slc(&self) -> Option<&SlcBlocks> {
         self.cache.as_ref().map(|cache| &cache.slc)
@@ -200,25 +208,34 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
         None => None,
     };
     let ((trim, verify_reads, overhead), (dynamic, static_threshold)) = (service?, wear?);
-    let (map, buffer, entry) = (map?.0, buffer?, entry_bytes?);
+    let (map, buffer, entry, allocation) = (map?.0, buffer?, entry_bytes?, allocation?);
+    let buffer = buffer.map(|buffer| {
+        let bytes = buffer.bytes.unwrap_or_else(|| {
+            let bytes = BUFFER_PAGES * buffer_least(allocation, streams, geometry);
+            context.derive("ftl.buffer.size", Datum::Size(bytes), "two pages of every die and stream");
+            bytes
+        });
+        (buffer, bytes)
+    });
     let (demand, map_bytes) = map_brick::of_device(context, demand?, (logical_units, unit, entry))?;
     let config = PageMapConfig {
         logical_units,
-        allocation: allocation?,
+        allocation,
         cleaning: cleaning?,
         free_blocks_min: free_blocks_min?,
         streams,
         wear: WearLevelling { dynamic, static_threshold },
         trim,
         verify_reads,
-        buffer: buffer.as_ref().map(|buffer| WriteBuffer {
-            units: (buffer.memory.bytes / unit) as u32,
+        buffer: buffer.as_ref().map(|(buffer, bytes)| WriteBuffer {
+            units: (bytes / unit) as u32,
             protected: buffer.protected,
             absorb: buffer.absorb,
             store: buffer.store,
         }),
         checkpoint_units: match checkpoint_bytes? {
             Datum::Size(bytes) => Some((bytes / unit).max(1)),
+            Datum::Share(share) => Some(((logical_units as f64 * share) as u64).max(1)),
             _ => None,
         },
         demand,
@@ -228,7 +245,7 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
     let page = PageMapped {
         medium,
         map: Memory { medium: map, bytes: map_bytes },
-        buffer: buffer.map(|buffer| buffer.memory),
+        buffer: buffer.map(|(buffer, bytes)| Memory { medium: buffer.medium, bytes }),
         cache,
         unit_bytes: unit as u32,
         config,
@@ -299,13 +316,18 @@ fn check_blocks(context: &mut Context, array: &Array, page: &PageMapped) -> Opti
     None
 }
 
+/// Bytes of a write buffer, at least: a page for every block that is filled at the same time.
+fn buffer_least(allocation: Allocation, streams: Streams, geometry: &Geometry) -> u64 {
+    let pages = streams.count() as u64 * allocation.geometry(geometry).dies() as u64;
+    pages * geometry.page_bytes()
+}
+
 /// Every page that is being filled must fit in the buffer.
 fn check_buffer(context: &mut Context, array: &Array, page: &PageMapped) -> Option<()> {
     let Some(buffer) = &page.buffer else { return Some(()) };
     let geometry = &array.geometry;
     let dies = page.config.allocation.geometry(geometry).dies();
-    let pages = page.config.streams.count() as u64 * dies as u64;
-    let least = pages * geometry.page_bytes();
+    let least = buffer_least(page.config.allocation, page.config.streams, geometry);
     let units = buffer.bytes / page.unit_bytes as u64;
     if buffer.bytes >= least && units <= u32::MAX as u64 {
         return Some(());
@@ -324,7 +346,11 @@ fn check_buffer(context: &mut Context, array: &Array, page: &PageMapped) -> Opti
 
 /// Map and buffer must fit in their memories.
 fn check_memory(context: &mut Context, media: &Media, page: &PageMapped) -> Option<()> {
-    let size = |name: &str| media.get(name).map_or(0, |medium| medium.part.bytes());
+    // Of a memory whose size follows from what is in it, anything fits.
+    let size = |name: &str| match media.get(name).map_or(0, |medium| medium.part.bytes()) {
+        0 => u64::MAX,
+        bytes => bytes,
+    };
     let map = &page.map;
     let together = page.buffer.as_ref().filter(|buffer| buffer.medium == map.medium);
     let needed = map.bytes.saturating_add(together.map_or(0, |buffer| buffer.bytes));

@@ -2,6 +2,7 @@
 
 mod senses;
 
+use super::super::bricks::memories;
 use super::super::context::Context;
 use super::{Backup, Disk, Flash, Levelling, Part, Pcm, Ram, Words};
 use crate::toml_reader::datum::Datum;
@@ -306,8 +307,22 @@ impl Reader<'_> {
         u32::try_from(bytes).ok()
     }
 
+    /// Bytes of a memory; 0 if the design says them, or they follow from what a page map keeps in it ([`memories::size_by_use`]).
+    fn memory_size(&mut self) -> Option<u64> {
+        let path = self.path("size");
+        if self.kind == "ram" && !self.context.has(&path) {
+            // A part by itself is of any size.
+            if !self.context.has("ftl.kind") || memories::is_sized_by_use(self.context, self.table) {
+                return Some(0);
+            }
+            self.context.missing(&path, Some(self.kind));
+            return None;
+        }
+        self.size("size")
+    }
+
     fn words(&mut self) -> Option<Words> {
-        let size_bytes = self.size("size");
+        let size_bytes = self.memory_size();
         let word_bytes = self.power_of_two("word");
         let read = self.time("read");
         let read_next = self.time("read_next");

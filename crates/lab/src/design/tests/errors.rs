@@ -189,7 +189,16 @@ fn said_twice() {
 14 | utilization = "90 %"
    |               ^^^^^^
    |
-help: keep one of `spare`, `utilization` and `capacity`"#;
+help: keep one of `spare`, `op`, `utilization` and `capacity`"#;
+    assert_eq!(errors, expected, "\n{errors}");
+    let errors = text_of("spare = \"10 %\"", "spare = \"10 %\"\nop = \"25 %\"");
+    let expected = r#"error[design]: `ftl.spare` and `ftl.op` say the same thing
+  --> small.toml:14:6
+   |
+14 | op = "25 %"
+   |      ^^^^^^
+   |
+help: keep one of `spare`, `op`, `utilization` and `capacity`"#;
     assert_eq!(errors, expected, "\n{errors}");
 }
 

@@ -127,7 +127,8 @@ fn the_tlc_drive_has_the_shape_of_its_part() {
     assert_eq!((buffer.units, buffer.protected, controller.seed), (4096, true, 7));
     // 60 ns for the first word of 64 B, 2.5 ns for each of the 63 others.
     assert_eq!(buffer.store, Span::from_ps(60_000 + 63 * 2_500));
-    assert_eq!(controller.checkpoint_units, Some((8 << 30) / 4096));
+    // 7 % of 29,845,094 units: 7.97 GiB.
+    assert_eq!(controller.checkpoint_units, Some(2_089_156));
     let price = design.price();
     let expected = 0.06 * design.raw_bytes() as f64 / (1u64 << 30) as f64 + 3.0 / 4.0;
     assert!((price.total_usd().unwrap() - expected).abs() < 1e-9);

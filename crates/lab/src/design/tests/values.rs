@@ -17,8 +17,8 @@ fn every_value_knows_its_origin() {
     let design = load("ssd-qlc", &["ftl.spare=20 %", "media.qlc.erase=12 ms"]);
     assert_eq!(origin(&design, "ftl.spare"), "--set ftl.spare=20 %");
     assert_eq!(origin(&design, "media.qlc.erase"), "--set media.qlc.erase=12 ms");
-    assert_eq!(origin(&design, "ftl.medium"), "builtin:ssd-qlc:21");
-    assert_eq!(origin(&design, "ftl.clean.kind"), "builtin:ssd-tlc:44");
+    assert_eq!(origin(&design, "ftl.medium"), "builtin:ssd-qlc:20");
+    assert_eq!(origin(&design, "ftl.clean.kind"), "builtin:ssd-tlc:43");
     assert_eq!(origin(&design, "media.qlc.resume"), "parts/qlc-2022.toml:21 (assumed: no source)");
     assert_eq!(origin(&design, "ftl.hot_within"), "default");
     assert_eq!(origin(&design, "array.planes"), "from the planes of the part");
@@ -66,6 +66,7 @@ fn spare_utilization_and_capacity_say_the_same() {
     for (text, units) in [
         ("spare = \"20 %\"", raw * 4 / 5),
         ("spare = 0.2", raw * 4 / 5),
+        ("op = \"25 %\"", raw * 4 / 5),
         ("utilization = \"80 %\"", raw * 4 / 5),
         ("capacity = \"800 MiB\"", 204_800),
         ("", (raw as f64 * 0.93) as u32),
@@ -81,6 +82,15 @@ fn spare_utilization_and_capacity_say_the_same() {
         1000 * 64 * 8 / 10,
         "--set takes the place of the spare in the file"
     );
+}
+
+#[test]
+fn a_change_without_a_table_is_of_the_controller() {
+    let spare = load("ssd-tlc", &["ftl.spare=20%"]);
+    for change in ["op=25%", "ftl.op=25 %", "spare=20 %"] {
+        assert_eq!(load("ssd-tlc", &[change]).ftl, spare.ftl, "{change}");
+    }
+    assert!(errors_of("ssd-tlc", &["size=1 GiB"]).contains("there is no key `size`"));
 }
 
 #[test]
